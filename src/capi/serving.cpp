@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gpumem/gpumem.hpp"
-#include "gpumem/serve/vllm_command.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "message.hpp"
 #include "sized.hpp"
 
@@ -21,23 +21,19 @@ std::string word_or(const char* text, const char* otherwise) {
 
 core::Result<serve::ServingRequest> serving_request(const char* config, const char* gpu, const char* engine_version,
                                                     const char* const* words, std::size_t count) {
-  serve::ServingRequest request;
-  request.config = word_or(config, "");
-  if (request.config.empty()) return refused("config is a null pointer or empty");
-  if (request.config == "-") request.config = "./-";  // a file of that name, as everywhere in the C API
-  request.gpu = word_or(gpu, job::kDefaultGpu);
-  request.job.version = word_or(engine_version, "");
-  if (count == 0) return request;
-  if (words == nullptr || count > kMostWords) return refused("words is a null pointer, or count is above 100000");
+  serve::ServingWords asked{word_or(config, ""), word_or(gpu, job::kDefaultGpu), word_or(engine_version, "")};
+  if (asked.config.empty()) return refused("config is a null pointer or empty");
+  if (asked.config == "-") asked.config = "./-";  // a file of that name, as everywhere in the C API
+  if (count > 0 && (words == nullptr || count > kMostWords)) {
+    return refused("words is a null pointer, or count is above 100000");
+  }
   std::vector<std::string> command;
   for (std::size_t index = 0; index < count; ++index) {
     if (words[index] == nullptr) return refused("a word is a null pointer");
     command.emplace_back(words[index]);
   }
-  core::Result<serve::ServingJob> job = serve::read_vllm_command(command, request.job);
-  if (!job) return job.error();
-  request.job = *std::move(job);
-  return request;
+  asked.command = command;
+  return serve::serving_request_of(asked);
 }
 
 gpumem_verdict verdict_of(const serve::ServingEstimate& estimate) {

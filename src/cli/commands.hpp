@@ -95,6 +95,7 @@ struct ServeOptions {
   std::map<std::string, std::string> values;  ///< of options, by vLLM's names
   bool fit = false;                           ///< how far each option can go, instead of the memory
   bool advise = false;                        ///< what would help, instead of the memory
+  std::int64_t plan = 0;                      ///< layouts of so many GPUs, instead of the memory; 0: none
   bool json = false;
   std::vector<std::string> command;  ///< "vllm serve ..."
 };
@@ -105,7 +106,9 @@ struct McpOptions {};
 int run_mcp(const McpOptions& options);
 
 struct EvaluateOptions {
-  std::string runs;  ///< a table of measured runs
+  std::string runs;      ///< a table of measured runs
+  std::string vllm_log;  ///< instead: the log of one start of vLLM
+  std::string config;    ///< the model of that start; empty: by its name
   std::string estimator = kDefaultEstimator;
   std::string model;         ///< of learned estimators: a built-in model, or a folder; empty: their own
   std::string summaries;     ///< folder with the summaries, for tables that only name models
@@ -116,6 +119,9 @@ struct EvaluateOptions {
   bool json = false;
 };
 int run_evaluate(const EvaluateOptions& options);
+/// Of starts of inference servers; nothing: it is another table.
+std::optional<int> run_evaluate_serving(const EvaluateOptions& options);
+int run_evaluate_vllm_log(const EvaluateOptions& options);
 /// With kDefaultEstimator, every estimator of utilisation.
 int run_evaluate_utilisation(const EvaluateOptions& options);
 

@@ -4,36 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
-#include "gpumem/serve/vllm_command.hpp"
 #include "job_json.hpp"
 #include "serving_report.hpp"
 
 namespace gpumem::cli {
 
 namespace {
-
-Result<serve::ServingRequest> serving_request_of(const ServeOptions& options) {
-  serve::ServingRequest request;
-  request.config = options.config;
-  request.gpu = options.gpu;
-  request.job.version = options.engine_version;
-  if (!options.command.empty()) {
-    Result<serve::ServingJob> asked = serve::read_vllm_command(options.command, request.job);
-    if (!asked) return asked.error();
-    request.job = *std::move(asked);
-    if (request.config.empty() && options.command.size() > 2) request.config = options.command[2];  // "vllm serve NAME"
-  }
-  for (const auto& [name, value] : options.values) {
-    if (const core::Status set = serve::set_serving_option(request.job, name, value); !set) return set.error();
-  }
-  if (request.config.empty()) {
-    return Error{core::ErrorCode::invalid_argument,
-                 "give a config.json, a folder that has one, or a name in the local HuggingFace cache",
-                 {}};
-  }
-  return request;
-}
 
 template <typename Answer>
 void print_answer(const Answer& answer, const nlohmann::ordered_json& json, bool as_json) {
@@ -55,13 +33,22 @@ int advise_on_server(const serve::ServingRequest& request, bool json) {
   return advice->empty() ? 4 : 0;
 }
 
+int plan_server(const serve::ServingRequest& request, std::int64_t gpus, bool json) {
+  const auto layouts = session::process_session().serving_plan(request, gpus);
+  if (!layouts) return report_error(layouts.error());
+  print_answer(*layouts, job_json::to_json(*layouts), json);
+  return layouts->empty() ? 4 : 0;
+}
+
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
-  const Result<serve::ServingRequest> request = serving_request_of(options);
+  const Result<serve::ServingRequest> request =
+      serve::serving_request_of({options.config, options.gpu, options.engine_version, options.command, options.values});
   if (!request) return report_error(request.error());
   if (options.fit) return fit_server(*request, options.json);
   if (options.advise) return advise_on_server(*request, options.json);
+  if (options.plan != 0) return plan_server(*request, options.plan, options.json);
   const auto estimate = session::process_session().serve(*request);
   if (!estimate) return report_error(estimate.error());
   const auto gpu = session::process_session().gpu(request->gpu);

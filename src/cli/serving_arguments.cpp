@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "gpumem/serve/vllm_command.hpp"
+#include "gpumem/serve/server_command.hpp"
 
 namespace gpumem::cli {
 
@@ -19,7 +19,10 @@ void add_vllm_options(CLI::App& command, ServeOptions& options) {
     };
     const auto turn_on = [&options, name = std::string(option.name)](std::int64_t) { options.values[name] = "true"; };
     const std::string help(option.help);
-    const char* const type = option.word != nullptr ? "NAME" : option.share != nullptr ? "SHARE" : "N";
+    const char* const type = option.word != nullptr    ? "NAME"
+                             : option.share != nullptr ? "SHARE"
+                             : option.gib != nullptr   ? "GIB"
+                                                       : "N";
     if (option.flag != nullptr) command.add_flag_function(flag, turn_on, help)->group("vLLM's options");
     else command.add_option_function<std::string>(flag, set, help)->type_name(type)->group("vLLM's options");
   }
@@ -32,17 +35,21 @@ void add_serve(CLI::App& command, ServeOptions& options) {
       "config", options.config,
       "the model's config.json, its folder, or a name in the local HuggingFace cache; default: from the command");
   command.add_option("--gpu", options.gpu, "a name from 'gpumem gpus', or a profile")->capture_default_str();
-  command.add_option("--engine-version", options.engine_version, "vLLM's version, such as 0.19.0");
+  command.add_option("--engine-version", options.engine_version, "the engine's version, such as 0.19.0");
   CLI::Option* fit = command.add_flag("--fit", options.fit, "how far each option can go on this GPU");
   command.add_flag("--advise", options.advise, "changes with which it starts, or holds more, by what they cost")
       ->excludes(fit);
+  command.add_option("--plan", options.plan, "how to share out this many GPUs, the most tokens of KV cache first")
+      ->excludes(fit)
+      ->type_name("GPUS");
   command.add_flag("--json", options.json, "print one JSON object");
   add_vllm_options(command, options);
   command.footer(
       "Behind -- comes the command that starts the server, or give its options here:\n"
       "  gpumem serve config.json --gpu h100-80gb -- vllm serve NAME --max-model-len 8192\n"
+      "  gpumem serve config.json --gpu h100-80gb -- python -m sglang.launch_server --model-path NAME --tp 2\n"
       "Exit code 4 if the server does not start; with --fit if it starts with no context, with --advise if no change "
-      "helps.");
+      "helps, with --plan if no layout starts.");
 }
 
 }  // namespace gpumem::cli

@@ -43,6 +43,7 @@ std::string hundredths(double share) {
 std::string to_text(const serve::ServingEstimate& estimate, const Terminal& terminal) {
   Table table({{.title = "on each GPU"}, {.title = "memory", .right = true}});
   table.add({"weights", estimate.weights});
+  if (estimate.adapters.count() > 0) table.add({"of them LoRA's slots", estimate.adapters});
   table.add({"activation", estimate.activation});
   table.add({"outside PyTorch", estimate.outside_pytorch});
   table.add({"KV cache", estimate.kv_cache});
@@ -71,6 +72,22 @@ std::string to_text(const std::vector<serve::ServingChange>& advice, const Termi
   for (const serve::ServingChange& change : advice) {
     table.add({std::string(change.option) + " " + change.value, with_separators(change.estimate.kv_cache_tokens),
                requests_at_once(change.estimate.concurrency), std::string(change.costs)});
+  }
+  return table.text(terminal);
+}
+
+std::string to_text(const std::vector<serve::ServingLayout>& layouts, const Terminal& terminal) {
+  if (layouts.empty()) return "it starts with no layout of these GPUs\n";
+  Table table({{.title = "tensor", .right = true},
+               {.title = "pipeline", .right = true},
+               {.title = "data", .right = true},
+               {.title = "tokens of KV cache", .right = true},
+               {.title = "requests at once", .right = true},
+               {.title = "weights", .right = true}});
+  for (const serve::ServingLayout& layout : layouts) {
+    table.add({with_separators(layout.tensor_parallel), with_separators(layout.pipeline_parallel),
+               with_separators(layout.data_parallel), with_separators(layout.kv_cache_tokens),
+               requests_at_once(layout.concurrency), layout.estimate.weights});
   }
   return table.text(terminal);
 }

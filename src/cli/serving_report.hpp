@@ -14,5 +14,6 @@ namespace gpumem::cli {
 [[nodiscard]] std::string to_text(const serve::ServingEstimate& estimate, const Terminal& terminal);
 [[nodiscard]] std::string to_text(const serve::ServingLimits& limits, const Terminal& terminal);
 [[nodiscard]] std::string to_text(const std::vector<serve::ServingChange>& advice, const Terminal& terminal);
+[[nodiscard]] std::string to_text(const std::vector<serve::ServingLayout>& layouts, const Terminal& terminal);
 
 }  // namespace gpumem::cli

@@ -137,7 +137,7 @@ Json to_json(const serve::ServingEstimate& estimate, const device::GpuProfile& g
   json["schema"] = 1;
   json["gpu"] = gpu.name;
   json["capacity_bytes"] = gpu.capacity().count();
-  json["engine"] = "vllm";
+  json["engine"] = estimate.engine;
   json["rules_of"] = estimate.version;
   json["stage"] = estimate.stage;
   json["expected_bytes"] = estimate.expected().count();
@@ -145,6 +145,7 @@ Json to_json(const serve::ServingEstimate& estimate, const device::GpuProfile& g
   json["upper_bytes"] = within + (estimate.starts ? estimate.cuda_graphs_upper.count() : 0);
   json["requested_bytes"] = within;
   json["weights_bytes"] = estimate.weights.count();
+  json["adapter_bytes"] = estimate.adapters.count();
   json["activation_bytes"] = estimate.activation.count();
   json["outside_pytorch_bytes"] = estimate.outside_pytorch.count();
   json["outside_pytorch_range"] = {estimate.outside_pytorch_lower.count(), estimate.outside_pytorch_upper.count()};
@@ -187,6 +188,19 @@ Json to_json(const std::vector<serve::ServingChange>& advice) {
                     {"starts", change.estimate.starts},
                     {"kv_cache_tokens", change.estimate.kv_cache_tokens},
                     {"max_concurrency", change.estimate.concurrency}});
+  }
+  return json;
+}
+
+Json to_json(const std::vector<serve::ServingLayout>& layouts) {
+  Json json = Json::array();
+  for (const serve::ServingLayout& layout : layouts) {
+    json.push_back({{"tensor_parallel_size", layout.tensor_parallel},
+                    {"pipeline_parallel_size", layout.pipeline_parallel},
+                    {"data_parallel_size", layout.data_parallel},
+                    {"kv_cache_tokens", layout.kv_cache_tokens},
+                    {"max_concurrency", layout.concurrency},
+                    {"weights_bytes", layout.estimate.weights.count()}});
   }
   return json;
 }

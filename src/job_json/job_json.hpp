@@ -37,5 +37,6 @@ namespace gpumem::job_json {
 [[nodiscard]] nlohmann::ordered_json to_json(const serve::ServingEstimate& estimate, const device::GpuProfile& gpu);
 [[nodiscard]] nlohmann::ordered_json to_json(const serve::ServingLimits& limits);
 [[nodiscard]] nlohmann::ordered_json to_json(const std::vector<serve::ServingChange>& advice);
+[[nodiscard]] nlohmann::ordered_json to_json(const std::vector<serve::ServingLayout>& layouts);
 
 }  // namespace gpumem::job_json

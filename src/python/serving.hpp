@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "call.hpp"
-#include "gpumem/serve/vllm_command.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "job_json.hpp"
 #include "reports.hpp"
 #include "serving_report.hpp"
@@ -24,27 +24,14 @@ struct ServingQuestion {
   std::map<std::string, std::string> options;  ///< by vLLM's names
 };
 
-inline Result<serve::ServingRequest> serving_request_of(const ServingQuestion& question) {
-  serve::ServingRequest request{question.model, question.gpu, {}};
-  request.job.version = question.version;
-  if (!question.command.empty()) {
-    Result<serve::ServingJob> job = serve::read_vllm_command(question.command, request.job);
-    if (!job) return job.error();
-    request.job = *std::move(job);
-  }
-  for (const auto& [name, value] : question.options) {
-    if (const core::Status set = serve::set_serving_option(request.job, name, value); !set) return set.error();
-  }
-  return request;
-}
-
 /// The answer to "estimate", "limits" or "advice".
 inline Report serving_answer(const std::string& asked, const ServingQuestion& question, std::int64_t deadline_ms) {
   const Running running;
   using Answer = std::pair<nlohmann::ordered_json, std::string>;
   auto [json, text] = without_gil(deadline_ms, [&]() -> Result<Answer> {
     session::Session& session = session::process_session();
-    const Result<serve::ServingRequest> request = serving_request_of(question);
+    const Result<serve::ServingRequest> request =
+        serve::serving_request_of({question.model, question.gpu, question.version, question.command, question.options});
     if (!request) return request.error();
     if (asked == "limits") {
       const auto limits = session.serving_limits(*request);

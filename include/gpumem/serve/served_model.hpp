@@ -21,14 +21,44 @@ struct ServedWeights {
   std::int64_t replicated = 0;     ///< linear layers that every rank has whole: projections into a latent space
   std::int64_t keys_values = 0;    ///< the part of `split` that makes keys and values
   std::int64_t latent_up = 0;      ///< the part of `split` that leads out of a latent space
+  std::int64_t experts = 0;        ///< the part of `split` that is in experts
   std::int64_t plain = 0;          ///< norms, biases, routers, positions: whole, and never quantised
   std::int64_t tables = 0;         ///< matrices with a row for each token: 2, or 1 if the head is tied
   std::int64_t table_columns = 0;  ///< of one such matrix
 };
 
+/// Inputs and outputs of linear layers, for adapters: of rank r they have r times as many elements.
+struct ServedAdapters {
+  std::int64_t split = 0;  ///< sides that ranks share: what a layer split by columns gives, one split by rows reads
+  std::int64_t whole = 0;  ///< sides that every rank has whole
+};
+
+/// What reads images: a tower with all up to the text model's width. It is never quantised.
+struct ServedTower {
+  std::int64_t split = 0;         ///< linear layers, which ranks share
+  std::int64_t plain = 0;         ///< all other parameters
+  std::int64_t hidden = 0;        ///< 0: the model has no tower
+  std::int64_t intermediate = 0;  ///< of its feed-forward layers
+  std::int64_t patches = 0;       ///< of the largest image
+  std::int64_t tokens = 0;        ///< that this image takes of the text model
+  std::int64_t pixels = 0;        ///< elements of this image as the tower reads it
+};
+
+/// Layers that carry a state from token to token, of one size for each sequence.
+struct ServedStates {
+  std::int64_t layers = 0;
+  std::int64_t convolved = 0;  ///< elements that the convolution keeps
+  std::int64_t carried = 0;    ///< elements of the state
+  bool in_float32 = false;     ///< the state; else it is of the model's type
+};
+
+/// How the weights of linear layers are held.
+enum class HeldWeights : std::uint8_t { as_they_are, packed, mxfp4_experts };
+
 struct ServedModel {
   std::string model_type;
   std::int64_t layers = 0;
+  std::int64_t attention_layers = 0;  ///< that have keys and values in the cache
   std::int64_t hidden = 0;
   std::int64_t intermediate = 0;  ///< of a dense layer or of one expert, the wider
   std::int64_t heads = 0;
@@ -38,7 +68,8 @@ struct ServedModel {
   std::int64_t vocabulary = 0;
   std::int64_t max_positions = 0;
   std::int64_t rotary_dim = 0;
-  std::int64_t experts = 0;  ///< 0: dense
+  std::int64_t rotary_rows = 0;  ///< positions whose cosines and sines the engine keeps
+  std::int64_t experts = 0;      ///< 0: dense
   std::int64_t experts_per_token = 0;
   std::int64_t sliding_layers = 0;
   std::int64_t sliding_window = 0;
@@ -46,7 +77,11 @@ struct ServedModel {
   bool embeds = true;   ///< it begins with the embedding; a later stage of a pipeline does not
   bool samples = true;  ///< it ends with the output layer; an earlier stage does not
   ServedWeights weights;
-  std::int64_t weight_bits = 0;  ///< of the linear layers; 0: they are not quantised
+  ServedTower tower;
+  ServedAdapters adapters;  ///< without experts and tables
+  ServedStates states;
+  HeldWeights held = HeldWeights::as_they_are;
+  std::int64_t weight_bits = 0;  ///< of packed ones
   std::int64_t group_size = 0;   ///< weights that share a scale; 0: one output channel
   std::vector<model::Doubt> doubts = {};
 };

@@ -29,6 +29,13 @@ struct ServingJob {
   std::string kv_cache_dtype = "auto";
   std::string quantization;  ///< fp8: quantised while it is loaded; empty: as the config says
   bool enforce_eager = false;
+  bool enable_expert_parallel = false;  ///< experts are shared out whole
+  bool enable_lora = false;
+  std::int64_t max_loras = 1;  ///< adapters that are on the GPU at once
+  std::int64_t max_lora_rank = 16;
+  double cpu_offload_gb = 0.0;  ///< GiB of weights of each rank that stay in the host's memory
+  std::optional<std::int64_t> kv_cache_memory_bytes = {};  ///< instead of what is left of gpu_memory_utilization
+  bool language_model_only = false;                        ///< without its image tower
 };
 
 /// A server that somebody asks about.
@@ -41,10 +48,12 @@ struct ServingRequest {
 /// One rank of the server once it has started. Every rank of a tensor parallel group takes the same; of a pipeline's
 /// stages, this is the one that has the least room for the cache.
 struct ServingEstimate {
+  std::string engine = "vllm";
   std::int64_t stage = 0;             ///< of the pipeline, from 0
   std::string version;                ///< whose rules were followed
   core::Bytes requested;              ///< utilisation x the GPU's memory
   core::Bytes weights;                ///< as loaded
+  core::Bytes adapters;               ///< slots of LoRA, a part of `weights`
   core::Bytes activation;             ///< the peak of the profiling pass above the weights
   core::Bytes outside_pytorch;        ///< NCCL, libraries: more than before the start
   core::Bytes outside_pytorch_lower;  ///< as seen, at least

@@ -16,6 +16,11 @@
 
 namespace gpumem::serve {
 
+/// What the server of this job takes, by the rules of its engine. Errors: those of estimate_vllm() and
+/// estimate_sglang(); invalid_argument for another engine.
+[[nodiscard]] core::Result<ServingEstimate> estimate_server(const ServedModel& model, const ServingJob& job,
+                                                            const device::GpuProfile& gpu);
+
 /// The furthest value of each option with which the server starts, where all else stays as it is; nothing: with none.
 struct ServingLimits {
   std::optional<std::int64_t> longest_context = {};  ///< max_model_len
@@ -25,9 +30,24 @@ struct ServingLimits {
   std::string smallest_gpu = {};                     ///< of the GPUs that are known, MIG slices among them; empty: none
 };
 
-/// Errors: those of estimate_vllm(), but those of single values, with which the server does not start.
+/// Errors: those of estimate_server(), but those of single values, with which the server does not start.
 [[nodiscard]] core::Result<ServingLimits> find_serving_limits(const ServedModel& model, const ServingJob& job,
                                                               const device::GpuProfile& gpu);
+
+/// A way to share a number of GPUs out.
+struct ServingLayout {
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+  std::int64_t data_parallel = 1;
+  std::int64_t kv_cache_tokens = 0;  ///< of all copies together
+  double concurrency = 0.0;          ///< requests of max_model_len at once, of all copies
+  ServingEstimate estimate;          ///< of one rank
+};
+
+/// The layouts of exactly so many GPUs with which the server starts, the one whose caches hold most tokens first; of
+/// equals the one with fewer GPUs a copy. Errors: invalid_argument for less than 1 GPU or more than 1,024.
+[[nodiscard]] core::Result<std::vector<ServingLayout>> plan_server(const ServedModel& model, const ServingJob& job,
+                                                                   const device::GpuProfile& gpu, std::int64_t gpus);
 
 /// One option changed.
 struct ServingChange {
@@ -38,7 +58,7 @@ struct ServingChange {
 };
 
 /// Changes after which the server starts, or after which its cache holds more tokens than now, in the order of what
-/// they cost: free ones, slower ones, less exact ones, further GPUs. Errors: those of estimate_vllm().
+/// they cost: free ones, slower ones, less exact ones, further GPUs. Errors: those of estimate_server().
 [[nodiscard]] core::Result<std::vector<ServingChange>> advise_server(const ServedModel& model, const ServingJob& job,
                                                                      const device::GpuProfile& gpu);
 

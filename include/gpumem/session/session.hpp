@@ -50,6 +50,7 @@ namespace gpumem::serve {
 struct ServedModel;
 struct ServingRequest;
 struct ServingEstimate;
+struct ServingLayout;
 struct ServingLimits;
 struct ServingChange;
 }  // namespace gpumem::serve
@@ -212,16 +213,22 @@ class Session {
   // --- Servers: gpumem/serve/serving_job.hpp and serving_questions.hpp ---------------------------------------------
   // Errors: those of gpu(), of serve::read_served_model() and of the function that is named.
 
-  /// serve::estimate_vllm().
+  /// serve::estimate_server().
   [[nodiscard]] core::Result<serve::ServingEstimate> serve(const serve::ServingRequest& request);
   /// serve::find_serving_limits().
   [[nodiscard]] core::Result<serve::ServingLimits> serving_limits(const serve::ServingRequest& request);
   /// serve::advise_server().
   [[nodiscard]] core::Result<std::vector<serve::ServingChange>> serving_advice(const serve::ServingRequest& request);
+  /// serve::plan_server().
+  [[nodiscard]] core::Result<std::vector<serve::ServingLayout>> serving_plan(const serve::ServingRequest& request,
+                                                                             std::int64_t gpus);
 
  private:
   /// The model of a config.json, of a folder, or of a name in the local HuggingFace cache.
   [[nodiscard]] core::Result<std::shared_ptr<const serve::ServedModel>> served(const std::string& config);
+  /// Asks a function of the room serve about the model and the GPU that the request names.
+  template <typename Question>
+  [[nodiscard]] auto ask_about_server(const serve::ServingRequest& request, const Question& question);
 
   std::shared_ptr<analysis::Analyses> analyses_;  ///< of the models that it reads
   Kept<Model> models_;

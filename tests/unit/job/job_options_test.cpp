@@ -264,7 +264,7 @@ std::vector<std::string> literals_of(const std::filesystem::path& file) {
 bool has_arguments(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
   return name == "targets.hpp" || name == "targets_inl.hpp" || name == "frameworks_inl.hpp" ||
-         name == "vllm_command_inl.hpp";
+         name == "server_command_inl.hpp";
 }
 
 TEST(OptionTexts, TheLibraryNamesOptionsAndLeavesTheirSpellingToFrontEnds) {

@@ -4,8 +4,8 @@
 
 #include "expect.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/vllm.hpp"
-#include "gpumem/serve/vllm_command.hpp"
 
 namespace gpumem::serve {
 namespace {
@@ -96,11 +96,11 @@ TEST(ServingOptions, EachIsSetByItsNameAndByItsFlag) {
     ASSERT_TRUE(set_serving_option(by_name, option.name, value)) << option.name;
     std::vector<std::string> words = {"vllm", "serve", "m", "--" + std::string(option.name)};
     if (option.flag == nullptr) words.push_back(value);
-    const auto by_flag = read_vllm_command(words, {});
+    const auto by_flag = read_server_command(words, {});
     ASSERT_TRUE(succeeds(by_flag));
     const auto same = [&](auto member) { return member == nullptr || by_name.*member == (*by_flag).*member; };
     EXPECT_TRUE(same(option.count) && same(option.limit) && same(option.share) && same(option.word) &&
-                same(option.flag))
+                same(option.flag) && same(option.gib))
         << option.name;
   }
   ServingJob job;
@@ -109,6 +109,41 @@ TEST(ServingOptions, EachIsSetByItsNameAndByItsFlag) {
   EXPECT_NE(wrong.error().message.find("max_len"), std::string::npos);
   EXPECT_NE(wrong.error().message.find("max_model_len"), std::string::npos) << "known names are listed";
   EXPECT_FALSE(set_serving_option(job, "enforce_eager", "perhaps"));
+}
+
+TEST(PlanServer, TheLayoutWithMostTokensComesFirst) {
+  const auto gpu = *device::find_profile("l4");
+  const auto layouts = plan_server(llama(), too_small(), gpu, 8);
+  ASSERT_TRUE(succeeds(layouts));
+  ASSERT_GE(layouts->size(), 3U);
+  for (std::size_t at = 0; at < layouts->size(); ++at) {
+    const ServingLayout& layout = (*layouts)[at];
+    EXPECT_EQ(layout.tensor_parallel * layout.pipeline_parallel * layout.data_parallel, 8);
+    EXPECT_EQ(layout.kv_cache_tokens, layout.estimate.kv_cache_tokens * layout.data_parallel);
+    if (at > 0) EXPECT_GE((*layouts)[at - 1].kv_cache_tokens, layout.kv_cache_tokens);
+    EXPECT_LT(layout.data_parallel, 8) << "one GPU does not hold the model";
+  }
+  EXPECT_FALSE(plan_server(llama(), {}, gpu, 0));
+}
+
+TEST(EstimateServer, SglangLeavesWhatItReserves) {
+  ServingJob job;
+  job.engine = "sglang";
+  job.version = "0.5.6";
+  const auto gpu = *device::find_profile("h100-80gb");
+  const auto start = estimate_server(llama(), job, gpu);
+  ASSERT_TRUE(succeeds(start));
+  EXPECT_TRUE(start->starts) << start->reason;
+  // 512 + 8,192 x 1.5 + 256 x 2 + 128 MiB are more than 10 GiB: of the GPU's memory 83.6 % are weights and cache.
+  const double free = static_cast<double>(gpu.capacity().count() - start->outside_pytorch.count());
+  EXPECT_NEAR(static_cast<double>(start->weights.count() + start->kv_cache.count()), 0.836 * free, 0.002 * free);
+  EXPECT_EQ(start->kv_cache_tokens, start->kv_cache.count() / (32 * 2 * 8 * 128 * 2));
+  job.gpu_memory_utilization = 0.999;
+  EXPECT_FALSE(estimate_server(llama(), job, gpu)->starts) << "nothing is left for a chunk of tokens";
+  job.version = "0.4.1";
+  EXPECT_FALSE(estimate_server(llama(), job, gpu));
+  job.engine = "tgi";
+  EXPECT_FALSE(estimate_server(llama(), job, gpu));
 }
 
 }  // namespace

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
+#include <set>
 
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/architectures/config_fields.hpp"
+#include "gpumem/architectures/vision_language.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/json.hpp"
 #include "gpumem/ops/catalogue.hpp"
@@ -39,6 +42,11 @@ inline core::Status read_quantization(const core::JsonValue& quantization, Serve
     if (field.key() != "config_groups" || !field.is(Kind::object) || field.size() != 1) continue;
     if (const core::JsonValue* of = object_in(*field.items().begin(), "weights")) weights = of;
   }
+  if (method == "mxfp4") {
+    model.held = HeldWeights::mxfp4_experts;
+    return core::Done{};
+  }
+  model.held = HeldWeights::packed;
   for (const core::JsonValue& field : weights->items()) {
     if (!field.is(Kind::integer)) continue;
     if (field.key() == "num_bits" || field.key() == "bits" || field.key() == "w_bit") {
@@ -57,8 +65,8 @@ inline core::Status read_quantization(const core::JsonValue& quantization, Serve
   const bool known = method == "compressed-tensors" || method == "gptq" || method == "awq" || method == "fp8";
   if (known && (model.weight_bits == 4 || model.weight_bits == 8)) return core::Done{};
   return unknown(
-      "no rules for this quantisation; known: compressed-tensors with one group, gptq, awq and fp8, of 4 or 8 "
-      "bits",
+      "no rules for this quantisation; known: mxfp4 of gpt-oss, and compressed-tensors with one group, gptq, awq and "
+      "fp8, of 4 or 8 bits",
       "/quantization_config");
 }
 
@@ -69,6 +77,17 @@ inline bool is_router(std::string_view name) {
   return name == "gate" || name == "router" || name == "shared_expert_gate";
 }
 
+/// The sizes of the experts of a layer in one tensor; null: the layer is none.
+inline const std::vector<std::int64_t>* stacked_sizes(const model::ModelGraph& graph, const model::Layer& layer) {
+  if (graph.op(layer) != model::kParameterOp) return nullptr;
+  const model::AttributeValue* shape = graph.attributes(layer).find("shape");
+  const auto* sizes = shape == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(shape);
+  return sizes != nullptr && sizes->size() == 3 ? sizes : nullptr;
+}
+inline bool is_stacked(const model::ModelGraph& graph, const model::Layer& layer) {
+  return stacked_sizes(graph, layer) != nullptr;
+}
+
 /// Elements of a layer's weight without its bias; 0: it is no linear layer.
 inline std::int64_t linear_elements(const model::ModelGraph& graph, const model::Layer& layer) {
   if (layer.parameters == 0 || graph.op(layer) == "embedding") return 0;
@@ -76,16 +95,35 @@ inline std::int64_t linear_elements(const model::ModelGraph& graph, const model:
   const auto in = attributes.integer("in_features");
   const auto out = attributes.integer("out_features");
   if (in && out && *out > 0 && *in <= layer.parameters / *out) return *in * *out;
-  // The experts of a layer in one tensor.
-  const model::AttributeValue* shape = graph.op(layer) == model::kParameterOp ? attributes.find("shape") : nullptr;
-  const auto* sizes = shape == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(shape);
-  return sizes != nullptr && sizes->size() == 3 ? layer.parameters : 0;
+  return is_stacked(graph, layer) ? layer.parameters : 0;
+}
+
+/// Whether the layer is of the tower, or leads out of it: the text model is in a module of this name.
+inline bool is_of_tower(const model::ModelGraph& graph, const model::Layer& layer) {
+  return graph.name(layer) != "lm_head" && graph.path(layer).find("language_model") == std::string::npos;
+}
+
+/// The sides of a linear layer, for adapters.
+inline void count_sides(const model::ModelGraph& graph, const model::Layer& layer, ServedAdapters& adapters) {
+  const model::Attributes attributes = graph.attributes(layer);
+  const std::int64_t in = attributes.integer("in_features").value_or(0);
+  const std::int64_t out = attributes.integer("out_features").value_or(0);
+  const bool by_rows = layer.split == model::TensorSplit::rows;
+  const bool by_columns = layer.split == model::TensorSplit::columns;
+  adapters.split += (by_columns ? out : 0) + (by_rows ? in : 0);
+  adapters.whole += (by_columns ? 0 : out) + (by_rows ? 0 : in);
 }
 
 inline void count_layer(const model::ModelGraph& graph, const model::Layer& layer, ServedModel& model) {
   ServedWeights& weights = model.weights;
   const std::int64_t own = layer.parameters - layer.tied_parameters;
   if (own <= 0) return;
+  if (model.tower.hidden > 0 && is_of_tower(graph, layer)) {
+    const std::int64_t shared = linear_elements(graph, layer);
+    model.tower.split += shared;
+    model.tower.plain += own - shared;
+    return;
+  }
   const model::Attributes attributes = graph.attributes(layer);
   const std::int64_t rows =
       attributes.integer("num_embeddings").value_or(attributes.integer("out_features").value_or(0));
@@ -98,6 +136,9 @@ inline void count_layer(const model::ModelGraph& graph, const model::Layer& laye
   const std::int64_t linear = is_router(graph.name(layer)) ? 0 : linear_elements(graph, layer);
   (is_latent(graph.name(layer)) ? weights.replicated : weights.split) += linear;
   weights.plain += own - linear;
+  const bool of_experts = layer.expert > 0 || is_stacked(graph, layer);
+  if (of_experts) weights.experts += linear;
+  else if (linear > 0) count_sides(graph, layer, model.adapters);
   if (graph.name(layer) == "kv_b_proj") weights.latent_up += linear;
 }
 
@@ -153,6 +194,29 @@ inline void read_attention(architectures::ConfigFields& fields, ServedModel& mod
   model.rotary_dim = static_cast<std::int64_t>(static_cast<double>(model.head_dim) * share);
 }
 
+/// Source: vLLM's model_executor/layers/rotary_embedding/: linear_scaling_rope.py and dynamic_ntk_scaling_rope.py keep
+/// as many times the positions as the factor says, mrope.py four times; layers with a window have a table of their own
+/// where their base is another (models/gemma3.py).
+inline std::int64_t rotary_rows(architectures::ConfigFields& fields, std::int64_t positions, bool own_base) {
+  double times = 1.0;
+  for (const std::string_view name : {"rope_scaling", "rope_parameters"}) {
+    const core::JsonValue* scaling = fields.find(name);
+    if (scaling == nullptr || !scaling->is(Kind::object)) continue;
+    double factor = 1.0;
+    bool grows = false;
+    for (const core::JsonValue& field : scaling->items()) {
+      const bool names_type = field.key() == "rope_type" || field.key() == "type";
+      if (names_type && field.is(Kind::text)) grows = field.text() == "linear" || field.text() == "dynamic";
+      if (field.key() == "factor" && field.is(Kind::real)) factor = field.real();
+      if (field.key() == "factor" && field.is(Kind::integer)) factor = static_cast<double>(field.integer());
+      if (field.key() == "mrope_section") times = 4.0;
+    }
+    if (grows) times = std::clamp(factor, 1.0, 1024.0);
+  }
+  const auto rows = static_cast<std::int64_t>(static_cast<double>(positions) * times);
+  return rows + (own_base ? positions : 0);
+}
+
 inline void read_feed_forward(architectures::ConfigFields& fields, ServedModel& model) {
   model.experts = fields.size_or({"num_local_experts", "num_experts", "n_routed_experts"}, 0);
   model.experts_per_token = model.experts > 0 ? fields.size_or({"num_experts_per_tok", "moe_topk", "moe_top_k"}, 1) : 0;
@@ -168,6 +232,7 @@ inline void read_sizes(architectures::ConfigFields& fields, ServedModel& model) 
   model.max_positions =
       fields.size({"max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length"});
   read_attention(fields, model);
+  model.rotary_rows = rotary_rows(fields, model.max_positions, model.model_type.starts_with("gemma3"));
   read_feed_forward(fields, model);
   read_windows(fields, model);
 }
@@ -183,6 +248,11 @@ inline constexpr auto kUnserved =
                                   {"block_configs", "its layers differ from each other"},
                                   {"attention_chunk_size", "attention is in chunks"}});
 
+inline bool reads_images(const model::ModelGraph& graph) {
+  return std::any_of(graph.doubts().begin(), graph.doubts().end(),
+                     [](const model::Doubt& doubt) { return doubt.about == model::Doubt::About::images; });
+}
+
 inline core::Status check_served(const model::ModelGraph& graph, const architectures::ConfigFields& fields) {
   constexpr auto kEncoders = std::to_array<std::string_view>({"bart", "t5", "whisper", "megatron_t5"});
   const auto refused = [&](std::string_view why) {
@@ -193,12 +263,104 @@ inline core::Status check_served(const model::ModelGraph& graph, const architect
   if (!caches || std::find(kEncoders.begin(), kEncoders.end(), graph.architecture()) != kEncoders.end()) {
     return refused("only decoders with a KV cache are known");
   }
-  if (architectures::keeps_state(graph)) return refused("its layers hold states besides a KV cache");
-  const auto of_images = [](const model::Doubt& doubt) { return doubt.about == model::Doubt::About::images; };
-  if (std::ranges::any_of(graph.doubts(), of_images))
-    return refused("the profiling pass of an image tower is not known");
   for (const UnservedField& each : kUnserved) {
     if (fields.has(each.field)) return refused(each.says);
+  }
+  return core::Done{};
+}
+
+/// How many modules of the graph hold a layer that carries a state.
+inline std::int64_t recurrent_modules(const model::ModelGraph& graph) {
+  std::set<std::uint32_t> modules;
+  for (const model::Layer& layer : graph.layers()) {
+    const model::OpTraits* op = graph.op_traits(layer);
+    if (op != nullptr && op->family == model::OpFamily::recurrent) modules.insert(layer.scope);
+  }
+  return static_cast<std::int64_t>(modules.size());
+}
+
+/// Layers whose keys and values a cache holds: each hands on two tensors.
+inline std::int64_t attention_layers(const model::ModelGraph& graph) {
+  return std::count_if(graph.layers().begin(), graph.layers().end(),
+                       [&](const model::Layer& layer) { return graph.op(layer) == "cached"; }) /
+         2;
+}
+
+/// What a layer with a state keeps of each sequence. Source: vLLM's model_executor/layers/mamba/mamba_utils.py:
+/// MambaStateShapeCalculator.gated_delta_net_state_shape(), mamba2_state_shape() and
+/// mamba1_state_shape(), and MambaStateDtypeCalculator.
+inline core::Status read_states(const model::ModelGraph& graph, architectures::ConfigFields& fields,
+                                ServedModel& model) {
+  ServedStates& states = model.states;
+  states.layers = recurrent_modules(graph);
+  if (states.layers == 0) return core::Done{};
+  model.attention_layers = std::min(model.layers, attention_layers(graph));
+  const auto product = [](std::initializer_list<std::int64_t> sizes) {
+    core::Checked all(1);
+    for (const std::int64_t size : sizes) all = all * core::Checked(size);
+    return all.value().value_or(INT64_MAX);
+  };
+  const std::int64_t kept = fields.size_or({"linear_conv_kernel_dim", "mamba_d_conv", "conv_kernel"}, 4) - 1;
+  if (fields.has("linear_num_value_heads")) {
+    const std::int64_t values = fields.size({"linear_num_value_heads"});
+    const std::int64_t key_width = fields.size({"linear_key_head_dim"});
+    const std::int64_t value_width = fields.size({"linear_value_head_dim"});
+    const std::int64_t keys = product({2, fields.size({"linear_num_key_heads"}), key_width});
+    states.convolved = product({keys + product({values, value_width}), kept});
+    states.carried = product({values, value_width, key_width});
+    states.in_float32 = fields.text({"mamba_ssm_dtype"}, "") == "float32";
+    return core::Done{};
+  }
+  if (model.model_type == "jamba") {
+    const std::int64_t wide = product({fields.size_or({"mamba_expand"}, 2), model.hidden});
+    states.convolved = product({wide, kept});
+    states.carried = product({wide, fields.size_or({"mamba_d_state"}, 16)});
+    return core::Done{};
+  }
+  const std::int64_t heads = fields.size_or({"mamba_n_heads", "mamba_num_heads"}, 0);
+  if (heads == 0) return unknown("no rules for the state that its layers hold besides a KV cache", "/model_type");
+  const std::int64_t inner = product({heads, fields.size({"mamba_d_head", "mamba_head_dim"})});
+  const std::int64_t width = fields.size({"mamba_d_state", "ssm_state_size"});
+  const std::int64_t groups = fields.size_or({"mamba_n_groups", "n_groups"}, 1);
+  states.convolved = product({inner + product({2, groups, width}), kept});
+  states.carried = product({inner, width});
+  states.in_float32 = fields.text({"mamba_ssm_cache_dtype"}, "") == "float32";
+  return core::Done{};
+}
+
+/// What the profiling pass gives the tower: the image that takes most tokens. Source: vLLM's models/pixtral.py,
+/// PixtralHFEncoderInfo; models/gemma3_mm.py; models/llava.py: get_image_size_with_most_features(). Of Qwen's it is
+/// 16,384 tokens (models/qwen2_vl.py, IMAGE_MAX... of the processor's max_pixels).
+inline core::Status read_tower(architectures::ConfigFields& fields, std::string_view type, ServedModel& model) {
+  architectures::ConfigFields* vision = fields.part("vision_config");
+  if (vision == nullptr) return unknown("the sizes of its image tower are not in \"vision_config\"", "/vision_config");
+  ServedTower& tower = model.tower;
+  tower.hidden = vision->size_or({"hidden_size", "embed_dim"}, 1024);
+  tower.intermediate = vision->size_or({"intermediate_size"}, 4 * tower.hidden);
+  const std::int64_t patch = vision->size_or({"patch_size"}, 14);
+  if (type.starts_with("qwen")) {
+    constexpr std::int64_t kMostTokens = 16384;
+    const std::int64_t merge = vision->size_or({"spatial_merge_size"}, 2);
+    const std::int64_t frames = vision->size_or({"temporal_patch_size"}, 2);
+    tower.tokens = kMostTokens;
+    tower.patches = kMostTokens * std::min<std::int64_t>(merge, 64) * std::min<std::int64_t>(merge, 64);
+    tower.pixels = tower.patches * 3 * std::min<std::int64_t>(frames, 64) * std::min<std::int64_t>(patch * patch, 4096);
+    return core::Done{};
+  }
+  constexpr std::int64_t kWidest = 16384;
+  const std::int64_t side = std::min(vision->size({"image_size"}), kWidest);
+  const std::int64_t patches = std::max<std::int64_t>(1, side / patch);
+  tower.patches = patches * patches;
+  tower.pixels = 3 * side * side;
+  if (type == "gemma3") {
+    tower.tokens = fields.size_or({"mm_tokens_per_image"}, 256);
+  } else if (type == "mistral3") {
+    const std::int64_t merged = std::max<std::int64_t>(1, patches / fields.size_or({"spatial_merge_size"}, 2));
+    tower.tokens = merged * merged;
+  } else if (type == "llava") {
+    tower.tokens = tower.patches;
+  } else {
+    return unknown("the profiling pass of its image tower is not known", "/vision_config");
   }
   return core::Done{};
 }
@@ -206,7 +368,7 @@ inline core::Status check_served(const model::ModelGraph& graph, const architect
 inline void count_weights(const model::ModelGraph& graph, ServedModel& model) {
   for (const model::Layer& layer : graph.layers()) count_layer(graph, layer, model);
   if (model.latent_dim == 0) {
-    const core::Checked made = core::Checked(2 * model.layers) * core::Checked(model.hidden) *
+    const core::Checked made = core::Checked(2 * model.attention_layers) * core::Checked(model.hidden) *
                                core::Checked(model.kv_heads) * core::Checked(model.head_dim);
     model.weights.keys_values = std::min(made.value().value_or(INT64_MAX), model.weights.split);
   }
@@ -226,9 +388,23 @@ GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view confi
   architectures::ConfigFields fields(document->root());
   if (const core::Status served = served_model_detail::check_served(*graph, fields); !served) return served.error();
   ServedModel model;
-  model.model_type = fields.text({"model_type"}, "");
-  served_model_detail::read_sizes(fields, model);
+  const std::string outer(fields.text({"model_type"}, ""));
+  architectures::ConfigFields* text = &fields;
+  if (fields.has("text_config")) {
+    text = architectures::text_fields(fields, outer);
+    if (text == nullptr) return fields.status().error();
+  }
+  if (const core::Status served = served_model_detail::check_served(*graph, *text); !served) return served.error();
+  model.model_type = text->text({"model_type"}, "");
+  served_model_detail::read_sizes(*text, model);
+  model.attention_layers = model.layers;
+  core::Status parts = served_model_detail::read_states(*graph, *text, model);
+  if (parts && served_model_detail::reads_images(*graph)) {
+    parts = served_model_detail::read_tower(fields, outer, model);
+  }
   if (core::Status read = fields.status(); !read) return read.error();
+  if (core::Status read = text->status(); !read) return read.error();
+  if (!parts) return parts.error();
   served_model_detail::count_weights(*graph, model);
   if (const core::JsonValue* of = fields.find("quantization_config");
       of != nullptr && of->is(core::JsonValue::Kind::object)) {

@@ -4,9 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
+#include "gpumem/serve/sglang.hpp"
 #include "gpumem/serve/vllm.hpp"
-#include "gpumem/serve/vllm_command.hpp"
 
 namespace gpumem::serve {
 
@@ -22,7 +23,7 @@ bool starts_with(const ServedModel& model, const ServingJob& asked, const device
                  Value value) {
   ServingJob job = asked;
   job.*member = value;
-  const core::Result<ServingEstimate> estimate = estimate_vllm(model, job, gpu);
+  const core::Result<ServingEstimate> estimate = estimate_server(model, job, gpu);
   return estimate && estimate->starts;
 }
 
@@ -67,7 +68,7 @@ inline std::string smallest_gpu(const ServedModel& model, const ServingJob& job)
     if (!profile) continue;
     const auto size = [](const device::GpuProfile& of) { return std::pair(of.capacity().count(), of.name); };
     if (best && size(*best) <= size(*profile)) continue;
-    const core::Result<ServingEstimate> estimate = estimate_vllm(model, job, *profile);
+    const core::Result<ServingEstimate> estimate = estimate_server(model, job, *profile);
     if (estimate && estimate->starts) best = *std::move(profile);
   }
   return best ? best->name : std::string();
@@ -108,10 +109,19 @@ inline std::string value_of(const Change& change, const ServingJob& job, const S
 
 }  // namespace serving_questions_detail
 
+GPUMEM_INLINE core::Result<ServingEstimate> estimate_server(const ServedModel& model, const ServingJob& job,
+                                                            const device::GpuProfile& gpu) {
+  if (job.engine == "vllm") return estimate_vllm(model, job, gpu);
+  if (job.engine == "sglang") return estimate_sglang(model, job, gpu);
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "no rules for the engine \"" + core::shortened(job.engine, 40) + "\"; known: vllm, sglang",
+                     {}};
+}
+
 GPUMEM_INLINE core::Result<ServingLimits> find_serving_limits(const ServedModel& model, const ServingJob& job,
                                                               const device::GpuProfile& gpu) {
   namespace detail = serving_questions_detail;
-  const core::Result<ServingEstimate> now = estimate_vllm(model, job, gpu);
+  const core::Result<ServingEstimate> now = estimate_server(model, job, gpu);
   if (!now) return now.error();
   ServingLimits limits;
   limits.longest_context = detail::largest(model.max_positions, [&](std::int64_t tokens) {
@@ -129,7 +139,7 @@ GPUMEM_INLINE core::Result<ServingLimits> find_serving_limits(const ServedModel&
 GPUMEM_INLINE core::Result<std::vector<ServingChange>> advise_server(const ServedModel& model, const ServingJob& job,
                                                                      const device::GpuProfile& gpu) {
   namespace detail = serving_questions_detail;
-  const core::Result<ServingEstimate> now = estimate_vllm(model, job, gpu);
+  const core::Result<ServingEstimate> now = estimate_server(model, job, gpu);
   if (!now) return now.error();
   std::vector<ServingChange> changes;
   for (const detail::Change& change : detail::kChanges) {
@@ -137,13 +147,40 @@ GPUMEM_INLINE core::Result<std::vector<ServingChange>> advise_server(const Serve
     if (value.empty()) continue;
     ServingJob changed = job;
     if (const core::Status set = set_serving_option(changed, change.option, value); !set) return set.error();
-    core::Result<ServingEstimate> estimate = estimate_vllm(model, changed, gpu);
+    core::Result<ServingEstimate> estimate = estimate_server(model, changed, gpu);
     if (!estimate) continue;  // vLLM refuses it: the heads cannot be shared out
     const bool helps = now->starts ? estimate->kv_cache_tokens > now->kv_cache_tokens : true;
     if (estimate->starts && helps)
       changes.push_back({change.option, std::move(value), change.costs, *std::move(estimate)});
   }
   return changes;
+}
+
+GPUMEM_INLINE core::Result<std::vector<ServingLayout>> plan_server(const ServedModel& model, const ServingJob& job,
+                                                                   const device::GpuProfile& gpu, std::int64_t gpus) {
+  constexpr std::int64_t kMostGpus = 1024;
+  if (gpus < 1 || gpus > kMostGpus) {
+    return core::Error{core::ErrorCode::invalid_argument, "give a number of GPUs from 1 to 1,024", {}};
+  }
+  std::vector<ServingLayout> layouts;
+  for (std::int64_t tensor = 1; tensor <= gpus; ++tensor) {
+    for (std::int64_t stages = 1; tensor * stages <= gpus; ++stages) {
+      if (gpus % (tensor * stages) != 0) continue;
+      ServingJob shared = job;
+      shared.tensor_parallel = tensor;
+      shared.pipeline_parallel = stages;
+      shared.data_parallel = gpus / (tensor * stages);
+      core::Result<ServingEstimate> estimate = estimate_server(model, shared, gpu);
+      if (!estimate || !estimate->starts) continue;  // the heads cannot be shared out so, or it does not fit
+      const double copies = static_cast<double>(shared.data_parallel);
+      layouts.push_back({tensor, stages, shared.data_parallel, estimate->kv_cache_tokens * shared.data_parallel,
+                         estimate->concurrency * copies, *std::move(estimate)});
+    }
+  }
+  std::stable_sort(layouts.begin(), layouts.end(), [](const ServingLayout& one, const ServingLayout& other) {
+    return one.kv_cache_tokens > other.kv_cache_tokens;
+  });
+  return layouts;
 }
 
 }  // namespace gpumem::serve

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/serve/rank_weights.hpp"
 #include "gpumem/serve/vllm.hpp"
 
 namespace gpumem::serve {
@@ -50,10 +51,11 @@ inline constexpr std::array kVllmRules = {VllmRules{9, 16, "0.9 to 0.16", 36, fa
 
 /// All that later steps need, with the defaults filled in.
 struct VllmStart {
-  std::int64_t ranks = 1, element = 2, cache_element = 2, block = 16;
+  RankShare share;
+  std::int64_t element = 2, cache_element = 2, block = 16;
+  bool whole_experts = false;  ///< expert parallel
   std::int64_t tokens = 0, sequences = 0, length = 0;
   std::int64_t rank_kv_heads = 1;
-  std::int64_t weight_bits = 0, group_size = 0;
   double utilization = 0.0;
   VllmRules rules = kVllmRules.back();
 };
@@ -94,6 +96,12 @@ inline std::int64_t element_bytes(const ServingJob& job) {
   return 0;
 }
 
+/// Source: vLLM's fused_moe/oracle/mxfp4.py, the order of backends, of which the first that the GPU supports is taken.
+inline Mxfp4Kernels mxfp4_kernels(const device::GpuProfile& gpu) {
+  if (gpu.compute_capability == "9.0") return Mxfp4Kernels::triton_on_hopper;
+  return gpu.compute_capability.starts_with("10.") ? Mxfp4Kernels::flashinfer_on_blackwell : Mxfp4Kernels::marlin;
+}
+
 inline core::Status check_split(const ServedModel& model, std::int64_t ranks) {
   const auto whole = [&](std::int64_t size) { return size % ranks == 0; };
   const bool keys =
@@ -106,6 +114,31 @@ inline core::Status check_split(const ServedModel& model, std::int64_t ranks) {
   return core::Done{};
 }
 
+/// Bytes of one token in the cache of one layer. Every rank keeps the whole latent of a token (MLAAttentionSpec), or
+/// the keys and values of its heads.
+inline core::Checked token_bytes(const ServedModel& model, const VllmStart& start) {
+  const core::Checked elements = model.latent_dim > 0
+                                     ? core::Checked(model.latent_dim)
+                                     : core::Checked(2 * start.rank_kv_heads) * core::Checked(model.head_dim);
+  return elements * core::Checked(start.cache_element);
+}
+
+/// Tokens of a block. Where layers hold states, a block of attention is made as large as a state. Source: vLLM's
+/// model_executor/models/config.py, HybridAttentionMambaModelConfig.verify_and_update_config().
+inline std::int64_t block_tokens(const ServedModel& model, const VllmStart& start) {
+  const ServedStates& states = model.states;
+  if (states.layers == 0) return start.block;
+  const std::int64_t state =
+      ((core::Checked(states.convolved / start.share.ranks) * core::Checked(start.element)) +
+       (core::Checked(states.carried / start.share.ranks) * core::Checked(states.in_float32 ? 4 : start.element)))
+          .value()
+          .value_or(INT64_MAX);
+  constexpr std::int64_t kAligned = 16;
+  const std::int64_t step = std::max<std::int64_t>(1, kAligned * token_bytes(model, start).value().value_or(1));
+  const std::int64_t steps = state / step + (state % step == 0 ? 0 : 1);
+  return std::max(start.block, kAligned * std::min<std::int64_t>(steps, INT32_MAX / kAligned));
+}
+
 /// The options in numbers. Source of the defaults: vLLM's engine/arg_utils.py, get_batch_defaults().
 inline core::Result<VllmStart> vllm_start(const ServedModel& model, const ServingJob& job,
                                           const device::GpuProfile& gpu) {
@@ -115,9 +148,8 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
                    std::to_string(model.layers) + " layers");
   }
   if (job.data_parallel < 1) return refused("data_parallel_size must be at least 1");
-  if (job.data_parallel > 1 && model.experts > 0) {
-    return refused("no rules for data_parallel_size of models with experts, which then share them out");
-  }
+  if (job.max_loras < 1 || job.max_lora_rank < 1) return refused("max_loras and max_lora_rank must be at least 1");
+  if (!(job.cpu_offload_gb >= 0.0)) return refused("cpu_offload_gb must be at least 0");
   const double utilization = job.gpu_memory_utilization.value_or(0.9);
   if (!(utilization > 0.0) || utilization > 1.0) {
     return refused("gpu_memory_utilization must be above 0 and at most 1");
@@ -125,7 +157,11 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   if (const core::Status split = check_split(model, job.tensor_parallel); !split) return split.error();
   VllmStart start;
   start.utilization = utilization;
-  start.ranks = job.tensor_parallel;
+  start.share.ranks = job.tensor_parallel;
+  start.share.expert_shares = job.tensor_parallel * (model.experts > 0 ? job.data_parallel : 1);
+  start.whole_experts = job.enable_expert_parallel;
+  start.share.with_tower = !job.language_model_only;
+  start.share.mxfp4 = mxfp4_kernels(gpu);
   start.element = element_bytes(job);
   if (start.element == 0) return refused("dtype \"" + core::shortened(job.dtype, 40) + "\" is none of vLLM's");
   start.cache_element = start.element;
@@ -135,10 +171,12 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
                    "\"; known: auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2");
   }
   if (job.kv_cache_dtype == "bfloat16") start.cache_element = 2;
-  start.weight_bits = model.weight_bits;
-  start.group_size = model.group_size;
-  if (job.quantization == "fp8" && model.weight_bits == 0) start.weight_bits = 8;
-  if (!job.quantization.empty() && job.quantization != "fp8" && model.weight_bits == 0) {
+  start.share.element = start.element;
+  start.share.weight_bits = model.weight_bits;
+  start.share.group_size = model.group_size;
+  const bool plain = model.held == HeldWeights::as_they_are;
+  if (job.quantization == "fp8" && plain) start.share.weight_bits = 8;
+  if (!job.quantization.empty() && job.quantization != "fp8" && plain) {
     return refused("the config has no quantization_config; of others only quantization fp8 is known");
   }
   const bool large = gpu.memory_bytes.value >= std::int64_t{70} << 30 && gpu.name.find("a100") == std::string::npos;
@@ -154,49 +192,50 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
     return refused("max_num_seqs is " + std::to_string(start.sequences) + " and max_num_batched_tokens " +
                    std::to_string(start.tokens) + "; vLLM wants at least as many tokens as sequences");
   }
-  start.rank_kv_heads = std::max<std::int64_t>(1, model.kv_heads / start.ranks);
+  start.rank_kv_heads = std::max<std::int64_t>(1, model.kv_heads / start.share.ranks);
+  start.block = block_tokens(model, start);
   return start;
 }
 
-/// Linear weights of one rank, as elements. Source: vLLM's QKVParallelLinear (KV heads are replicated when there are
-/// fewer than ranks), MergedColumnParallelLinear, RowParallelLinear, FusedMoE.
-inline core::Checked linear_of_rank(const ServedModel& model, const VllmStart& start) {
-  const ServedWeights& weights = model.weights;
-  const std::int64_t keys_values =
-      start.ranks > model.kv_heads ? weights.keys_values / model.kv_heads : weights.keys_values / start.ranks;
-  return core::Checked((weights.split - weights.keys_values) / start.ranks) + core::Checked(keys_values) +
-         core::Checked(weights.replicated);
-}
-
-/// Weights of one rank. Source: vLLM's VocabParallelEmbedding (a multiple of 64 rows), RotaryEmbedding's cached cosines
-/// and sines, and the copies that MLACommonImpl.process_weights_after_loading() makes of what leads out of the latent
-/// space.
-inline core::Bytes vllm_weights(const ServedModel& model, const VllmStart& start) {
-  const core::Checked linear = linear_of_rank(model, start);
-  const std::int64_t rows = divided_up(divided_up(model.vocabulary, 64) * 64, start.ranks);
-  const core::Checked plain =
-      core::Checked(model.weights.plain) +
-      core::Checked(rows) * core::Checked(model.weights.table_columns) * core::Checked(model.weights.tables) +
-      core::Checked(model.max_positions) * core::Checked(model.rotary_dim) +
-      core::Checked(model.weights.latent_up / start.ranks);
-  core::Checked bytes = plain * core::Checked(start.element);
-  if (start.weight_bits == 0) return core::Bytes((bytes + linear * core::Checked(start.element)).value().value_or(0));
-  const std::int64_t elements = linear.value().value_or(0);
-  const std::int64_t per_scale = start.group_size > 0 ? start.group_size : model.hidden;
-  const std::int64_t scale = start.group_size > 0 ? start.element : 4;
-  bytes = bytes + core::Checked(elements / 8) * core::Checked(start.weight_bits) +
-          core::Checked(elements / per_scale) * core::Checked(scale);
-  return core::Bytes(bytes.value().value_or(0));
+/// What stays on the GPU of one rank's weights, with the slots of its adapters. Source: vLLM's
+/// model_executor/offloader/uva.py: parameters go to the host until there are as many bytes of them as asked for.
+inline core::Bytes vllm_weights(const ServedModel& model, const ServingJob& job, const VllmStart& start,
+                                ServingEstimate& answer) {
+  if (job.enable_lora) answer.adapters = adapter_slots(model, start.share, job.max_loras, job.max_lora_rank);
+  const std::int64_t loaded = rank_weights(model, start.share).count();
+  return core::Bytes(std::max<std::int64_t>(loaded - from_gib(job.cpu_offload_gb).count(), loaded > 0 ? 1 : 0) +
+                     answer.adapters.count());
 }
 
 /// Work areas of a layer of experts: one row for each token and each of its experts. Source: vLLM's fused_moe.py,
 /// TritonExperts.workspace_shapes().
+/// triton_kernels, which multiply mxfp4, hold none.
 inline core::Checked expert_work_areas(const ServedModel& model, const VllmStart& start) {
-  if (model.experts == 0) return core::Checked(0);
-  const std::int64_t width = model.intermediate / start.ranks;
+  if (model.experts == 0 || model.held == HeldWeights::mxfp4_experts) return core::Checked(0);
+  const std::int64_t width = start.whole_experts ? model.intermediate : model.intermediate / start.share.expert_shares;
   const std::int64_t columns = std::max(2 * width, model.hidden) + std::max(width, model.hidden);
   return core::Checked(start.tokens) * core::Checked(model.experts_per_token) * core::Checked(columns) *
          core::Checked(start.element);
+}
+
+/// What the profiling pass keeps of the images that it gave the tower: their pixels and the tower's outputs. As many
+/// images as fill the tokens of one step. Source: vLLM's gpu_model_runner.py, profile_run(): batched_dummy_mm_inputs
+/// and encoder_cache; multimodal/encoder_budget.py.
+struct ProfiledImages {
+  core::Checked held{0};
+  core::Checked pass{0};  ///< the peak of the tower's own pass
+};
+
+inline ProfiledImages profiled_images(const ServedModel& model, const VllmStart& start) {
+  const ServedTower& tower = model.tower;
+  if (!start.share.with_tower || tower.hidden == 0) return {};
+  const std::int64_t images = std::max<std::int64_t>(1, start.tokens / tower.tokens);
+  const core::Checked element(start.element);
+  const core::Checked pixels = core::Checked(images) * core::Checked(tower.pixels) * element;
+  const core::Checked outputs = core::Checked(images * tower.tokens) * core::Checked(model.hidden) * element;
+  // The residual, the layer's input and output, and both sides of the activation function: the tower is not compiled.
+  const core::Checked layer = core::Checked(3 * tower.hidden) + core::Checked(2 * tower.intermediate);
+  return {pixels + outputs, pixels + core::Checked(images) * core::Checked(tower.patches) * layer * element};
 }
 
 /// The sampler holds the model's output, the rows that are sampled, their logits, and what the version makes of each
@@ -217,18 +256,19 @@ inline core::Checked sampler_peak(const ServedModel& model, const VllmStart& sta
 inline core::Checked forward_peak(const ServedModel& model, const VllmStart& start) {
   const bool staged = !model.embeds || !model.samples;
   const core::Checked hidden = core::Checked(start.tokens) * core::Checked(model.hidden) * core::Checked(start.element);
-  const std::int64_t width = model.experts > 0 ? 0 : (model.gated ? 3 : 2) * (model.intermediate / start.ranks);
+  const std::int64_t width = model.experts > 0 ? 0 : (model.gated ? 3 : 2) * (model.intermediate / start.share.ranks);
   return hidden * core::Checked(staged ? 5 : 3) +
          core::Checked(start.tokens) * core::Checked(width) * core::Checked(start.element);
 }
 
-/// The peak of profile_run() above the weights: the larger of the forward pass and the sampler.
+/// The peak of profile_run() above the weights: the largest of the tower's pass, the forward pass and the sampler.
 inline core::Bytes vllm_activation(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
   const core::Checked areas = expert_work_areas(model, start);
-  const std::int64_t forward = (forward_peak(model, start) + areas).value().value_or(0);
-  core::Checked sampler = model.samples ? sampler_peak(model, start, gpu) : core::Checked(0);
+  const ProfiledImages images = profiled_images(model, start);
+  const std::int64_t forward = (forward_peak(model, start) + areas + images.held).value().value_or(0);
+  core::Checked sampler = model.samples ? sampler_peak(model, start, gpu) + images.held : core::Checked(0);
   if (start.rules.experts_keep_work_areas) sampler = sampler + areas;
-  const std::int64_t peak = std::max(sampler.value().value_or(0), forward);
+  const std::int64_t peak = std::max({sampler.value().value_or(0), forward, images.pass.value().value_or(0)});
   return core::Bytes(peak + (gpu.cublas_workspace_bytes ? gpu.cublas_workspace_bytes->value : kServeCublasBytes));
 }
 
@@ -246,10 +286,13 @@ inline ServedModel stage_of(const ServedModel& model, std::int64_t stages, std::
   };
   for (std::int64_t ServedWeights::*each :
        {&ServedWeights::split, &ServedWeights::replicated, &ServedWeights::keys_values, &ServedWeights::latent_up,
-        &ServedWeights::plain}) {
+        &ServedWeights::experts, &ServedWeights::plain}) {
     part.weights.*each = share(model.weights.*each);
   }
-  part.sliding_layers = share(model.sliding_layers);
+  for (std::int64_t ServedModel::*each : {&ServedModel::sliding_layers, &ServedModel::attention_layers}) {
+    part.*each = share(model.*each);
+  }
+  part.states.layers = share(model.states.layers);
   part.embeds = stage == 0;
   part.samples = stage == stages - 1;
   part.weights.tables = (part.embeds ? 1 : 0) + (part.samples ? 1 : 0);
@@ -259,39 +302,36 @@ inline ServedModel stage_of(const ServedModel& model, std::int64_t stages, std::
 /// Layers of one kind, in groups that share blocks. Source: v1/core/kv_cache_utils.py,
 /// _get_kv_cache_groups_uniform_page_size(), and KVCacheSpec.max_memory_usage_bytes() of each kind.
 struct KvGroups {
-  std::int64_t full = 0, sliding = 0;  ///< groups
-  std::int64_t size = 1;               ///< layers of each
-  [[nodiscard]] std::int64_t count() const { return full + sliding; }
+  std::int64_t full = 0, sliding = 0, states = 0;  ///< groups
+  std::int64_t size = 1;                           ///< layers of each
+  [[nodiscard]] std::int64_t count() const { return full + sliding + states; }
 };
 
 inline KvGroups kv_groups(const ServedModel& model) {
-  const std::int64_t sliding = model.sliding_layers;
-  const std::int64_t full = model.layers - sliding;
+  const std::array kinds = {model.attention_layers - model.sliding_layers, model.sliding_layers, model.states.layers};
+  std::int64_t least = INT64_MAX;
+  for (const std::int64_t layers : kinds) least = layers > 0 ? std::min(least, layers) : least;
+  const std::int64_t most = *std::max_element(kinds.begin(), kinds.end());
   KvGroups groups;
-  const std::int64_t least = std::min(full, sliding);
-  const std::int64_t most = std::max(full, sliding);
-  groups.size = least == 0 || 4 * most < 5 * least ? most : least;
-  groups.full = divided_up(full, groups.size);
-  groups.sliding = divided_up(sliding, groups.size);
+  groups.size = std::max<std::int64_t>(1, most < least + (least + 3) / 4 ? most : least);
+  groups.full = divided_up(kinds[0], groups.size);
+  groups.sliding = divided_up(kinds[1], groups.size);
+  groups.states = divided_up(kinds[2], groups.size);
   return groups;
 }
 
-/// Blocks of a request of so many tokens.
+/// Blocks of a request of so many tokens: of a state one, whatever its length.
 inline std::int64_t request_blocks(const ServedModel& model, const VllmStart& start, const KvGroups& groups,
                                    std::int64_t length) {
   const std::int64_t seen = std::min(model.sliding_window - 1 + start.tokens, length);
   const std::int64_t sliding = groups.sliding == 0 ? 0 : divided_up(seen, start.block) + 1;
-  return groups.full * divided_up(length, start.block) + groups.sliding * sliding;
+  return groups.full * divided_up(length, start.block) + groups.sliding * sliding + groups.states;
 }
 
 /// Blocks, tokens, concurrency and the longest request that the cache holds.
 inline void fill_cache(const ServedModel& model, const VllmStart& start, std::int64_t left, ServingEstimate& answer) {
   const KvGroups groups = kv_groups(model);
-  // Every rank keeps the whole latent of a token (MLAAttentionSpec), or the keys and values of its heads.
-  const core::Checked token = model.latent_dim > 0
-                                  ? core::Checked(model.latent_dim)
-                                  : core::Checked(2 * start.rank_kv_heads) * core::Checked(model.head_dim);
-  const core::Checked page = token * core::Checked(start.block * start.cache_element) * core::Checked(groups.size);
+  const core::Checked page = token_bytes(model, start) * core::Checked(start.block) * core::Checked(groups.size);
   const std::int64_t block_bytes = std::max<std::int64_t>(1, page.value().value_or(INT64_MAX));
   answer.kv_cache_blocks = answer.kv_cache.count() / block_bytes;
   answer.kv_cache_tokens = answer.kv_cache_blocks / groups.count() * start.block;
@@ -347,10 +387,19 @@ inline void say_assumed(const ServedModel& model, const ServingJob& job, const V
   if (!gpu.name.starts_with("h100-80gb")) {
     assumed.emplace_back("memory outside PyTorch and of CUDA graphs: as logged on H100-80GB");
   }
-  if (start.ranks > 4) assumed.emplace_back("memory outside PyTorch: as logged on four ranks");
+  if (start.share.ranks > 4) assumed.emplace_back("memory outside PyTorch: as logged on four ranks");
   for (const model::Doubt& doubt : model.doubts) assumed.emplace_back(doubt.text);
   if (model.experts > 0) assumed.emplace_back("activation of experts: derived for Triton's kernels");
-  if (start.weight_bits == 4) assumed.emplace_back("weights of 4 bits: packed in full, compared with no logged start");
+  if (model.experts > 0 && job.data_parallel > 1) {
+    assumed.emplace_back("activation of experts: each GPU multiplies its own tokens, not those of the other copies");
+  }
+  if (model.states.layers > 0) assumed.emplace_back("activation of layers with a state: as of feed-forward layers");
+  if (model.tower.hidden > 0) assumed.emplace_back("images of the profiling pass: the largest that the model takes");
+  if (job.enable_lora && model.experts > 0) assumed.emplace_back("LoRA: experts have no adapters");
+  if (job.kv_cache_memory_bytes)
+    assumed.emplace_back("kv_cache_memory_bytes: whether it fits beside the rest is not checked by vLLM");
+  if (start.share.weight_bits == 4)
+    assumed.emplace_back("weights of 4 bits: packed in full, compared with no logged start");
 }
 
 /// One rank: of a pipeline, one of this stage.
@@ -358,11 +407,11 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
                                                    const VllmStart& start, const device::GpuProfile& gpu) {
   ServingEstimate answer;
   const auto& logged = *std::find_if(kLogged.begin(), kLogged.end(), [&](const LoggedFigures& row) {
-    return row.most_ranks >= std::min(start.ranks, kLogged.back().most_ranks);
+    return row.most_ranks >= std::min(start.share.ranks, kLogged.back().most_ranks);
   });
   answer.requested =
       core::Bytes(static_cast<std::int64_t>(static_cast<double>(gpu.capacity().count()) * start.utilization));
-  answer.weights = vllm_weights(model, start);
+  answer.weights = vllm_weights(model, job, start, answer);
   answer.activation = vllm_activation(model, start, gpu);
   if (answer.weights.count() <= 0 || answer.activation.count() <= 0 || answer.weights.count() > INT64_MAX / 4 ||
       answer.activation.count() > INT64_MAX / 4) {
@@ -376,8 +425,8 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
     answer.cuda_graphs_lower = from_gib(kGraphsLower);
     answer.cuda_graphs_upper = from_gib(kGraphsUpper);
   }
-  const std::int64_t left =
-      answer.requested.count() - answer.weights.count() - answer.activation.count() - answer.outside_pytorch.count();
+  const std::int64_t left = job.kv_cache_memory_bytes.value_or(
+      answer.requested.count() - answer.weights.count() - answer.activation.count() - answer.outside_pytorch.count());
   answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, left));
   answer.max_model_len = start.length;
   answer.max_num_seqs = start.sequences;
@@ -392,9 +441,6 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
 
 GPUMEM_INLINE core::Result<ServingEstimate> estimate_vllm(const ServedModel& model, const ServingJob& job,
                                                           const device::GpuProfile& gpu) {
-  if (job.engine != "vllm") {
-    return vllm_detail::refused("no rules for the engine \"" + core::shortened(job.engine, 40) + "\"; known: vllm");
-  }
   std::vector<std::string> assumed;
   const core::Result<vllm_detail::VllmRules> rules = vllm_detail::rules_of(job.version, assumed);
   if (!rules) return rules.error();

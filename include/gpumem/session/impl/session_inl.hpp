@@ -11,7 +11,6 @@
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/serve/serving_questions.hpp"
-#include "gpumem/serve/vllm.hpp"
 #include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
@@ -272,29 +271,35 @@ GPUMEM_INLINE core::Result<std::shared_ptr<const serve::ServedModel>> Session::s
   });
 }
 
-GPUMEM_INLINE core::Result<serve::ServingEstimate> Session::serve(const serve::ServingRequest& request) {
+template <typename Question>
+auto Session::ask_about_server(const serve::ServingRequest& request, const Question& question) {
+  using Answer = decltype(question(serve::ServedModel(), request.job, device::GpuProfile()));
   const auto profile = gpu(request.gpu);
-  if (!profile) return profile.error();
+  if (!profile) return Answer(profile.error());
   const auto model = served(request.config);
-  if (!model) return model.error();
-  return serve::estimate_vllm(**model, request.job, **profile);
+  if (!model) return Answer(model.error());
+  return question(**model, request.job, **profile);
+}
+
+GPUMEM_INLINE core::Result<serve::ServingEstimate> Session::serve(const serve::ServingRequest& request) {
+  return ask_about_server(request, serve::estimate_server);
 }
 
 GPUMEM_INLINE core::Result<serve::ServingLimits> Session::serving_limits(const serve::ServingRequest& request) {
-  const auto profile = gpu(request.gpu);
-  if (!profile) return profile.error();
-  const auto model = served(request.config);
-  if (!model) return model.error();
-  return serve::find_serving_limits(**model, request.job, **profile);
+  return ask_about_server(request, serve::find_serving_limits);
 }
 
 GPUMEM_INLINE core::Result<std::vector<serve::ServingChange>> Session::serving_advice(
     const serve::ServingRequest& request) {
-  const auto profile = gpu(request.gpu);
-  if (!profile) return profile.error();
-  const auto model = served(request.config);
-  if (!model) return model.error();
-  return serve::advise_server(**model, request.job, **profile);
+  return ask_about_server(request, serve::advise_server);
+}
+
+GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_plan(
+    const serve::ServingRequest& request, std::int64_t gpus) {
+  return ask_about_server(
+      request, [gpus](const serve::ServedModel& model, const serve::ServingJob& job, const device::GpuProfile& gpu) {
+        return serve::plan_server(model, job, gpu, gpus);
+      });
 }
 
 GPUMEM_INLINE Session& process_session() {

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <algorithm>
+
+#include "gpumem/serve/rank_weights.hpp"
+
+namespace gpumem::serve {
+
+namespace rank_weights_detail {
+
+inline std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+inline std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return divided_up(value, to) * to; }
+inline std::int64_t bytes_of(const core::Checked& sum) { return sum.value().value_or(0); }
+
+/// Rows of a table of one rank. Source: vLLM's VocabParallelEmbedding: a multiple of 64 rows, shared out.
+inline std::int64_t table_rows(const ServedModel& model, std::int64_t ranks) {
+  return divided_up(rounded_up(model.vocabulary, 64), ranks);
+}
+
+/// Elements of linear layers that are in no expert.
+inline core::Checked linear_elements_of(const ServedModel& model, const RankShare& share) {
+  const ServedWeights& weights = model.weights;
+  const std::int64_t keys_values =
+      share.ranks > model.kv_heads ? weights.keys_values / model.kv_heads : weights.keys_values / share.ranks;
+  return core::Checked((weights.split - weights.keys_values - weights.experts) / share.ranks) +
+         core::Checked(keys_values) + core::Checked(weights.replicated);
+}
+
+/// One matrix of an expert in mxfp4, "rows" outputs of "columns" inputs: two weights a byte, and a byte of scale
+/// for 32.
+struct Mxfp4Matrix {
+  std::int64_t rows, columns;
+};
+
+/// triton_kernels' layouts for Hopper pad both sides of the packed weights to 64 (hopper_value.py, swizzle_data()), and
+/// the scales' rows to 256 (hopper_scale.py). vLLM drops the weights that it repacked, but the layer keeps the scales
+/// as they were loaded (convert_to_mxfp4_moe_kernel_format(): only w13_weight and w2_weight are deleted).
+inline core::Checked on_hopper(const Mxfp4Matrix& matrix) {
+  const std::int64_t scales = matrix.columns / 32;
+  const core::Checked packed =
+      core::Checked(rounded_up(matrix.rows, 64)) * core::Checked(rounded_up(matrix.columns / 2, 64));
+  return packed + core::Checked(matrix.rows) * core::Checked(scales) +
+         core::Checked(rounded_up(matrix.rows, 256)) * core::Checked(rounded_up(scales, 2));
+}
+inline core::Checked plainly_packed(const Mxfp4Matrix& matrix) {
+  return core::Checked(matrix.rows) * core::Checked(matrix.columns / 2 + matrix.columns / 32);
+}
+
+/// All experts of one rank, with their biases in float32. Source of the sizes: mxfp4_round_up_hidden_size_and_
+/// intermediate_size().
+inline core::Checked mxfp4_experts(const ServedModel& model, const RankShare& share) {
+  const core::Checked one = core::Checked(3 * model.hidden) * core::Checked(model.intermediate);
+  const std::int64_t expert_elements = bytes_of(one);
+  if (expert_elements <= 0) return core::Checked(0);
+  const std::int64_t experts = model.weights.experts / expert_elements;
+  const bool hopper = share.mxfp4 == Mxfp4Kernels::triton_on_hopper;
+  const bool blackwell = share.mxfp4 == Mxfp4Kernels::flashinfer_on_blackwell;
+  const std::int64_t inner = rounded_up(divided_up(model.intermediate, share.expert_shares), hopper      ? 64
+                                                                                             : blackwell ? 256
+                                                                                                         : 128);
+  const std::int64_t outer = hopper ? model.hidden : rounded_up(model.hidden, 256);
+  const Mxfp4Matrix up{2 * inner, outer};
+  const Mxfp4Matrix down{outer, inner};
+  const core::Checked matrices = hopper ? on_hopper(up) + on_hopper(down) : plainly_packed(up) + plainly_packed(down);
+  return core::Checked(experts) * (matrices + core::Checked(4 * (up.rows + down.rows)));
+}
+
+/// Linear layers as they are packed, with their scales: float32 where a channel has one, else the model's type.
+inline core::Checked packed_linear(const ServedModel& model, const RankShare& share, std::int64_t elements) {
+  const std::int64_t per_scale = share.group_size > 0 ? share.group_size : model.hidden;
+  const std::int64_t scale = share.group_size > 0 ? share.element : 4;
+  return core::Checked(elements / 8) * core::Checked(share.weight_bits) +
+         core::Checked(elements / per_scale) * core::Checked(scale);
+}
+
+}  // namespace rank_weights_detail
+
+/// The rotary embedding keeps its cosines and sines for all positions, and latent attention a second copy of what leads
+/// out of the latent space (MLACommonImpl.process_weights_after_loading()).
+GPUMEM_INLINE core::Bytes rank_weights(const ServedModel& model, const RankShare& share) {
+  namespace detail = rank_weights_detail;
+  const ServedWeights& weights = model.weights;
+  const core::Checked linear = detail::linear_elements_of(model, share);
+  const core::Checked experts = core::Checked(weights.experts / share.expert_shares);
+  core::Checked plain = core::Checked(weights.plain) +
+                        core::Checked(detail::table_rows(model, share.ranks)) * core::Checked(weights.table_columns) *
+                            core::Checked(weights.tables) +
+                        core::Checked(model.rotary_rows) * core::Checked(model.rotary_dim) +
+                        core::Checked(weights.latent_up / share.ranks);
+  if (share.with_tower) plain = plain + core::Checked(model.tower.plain + model.tower.split / share.ranks);
+  const core::Checked element(share.element);
+  if (model.held == HeldWeights::mxfp4_experts) {
+    return core::Bytes(detail::bytes_of((plain + linear) * element + detail::mxfp4_experts(model, share)));
+  }
+  if (share.weight_bits == 0) return core::Bytes(detail::bytes_of((plain + linear + experts) * element));
+  const std::int64_t elements = detail::bytes_of(linear + experts);
+  return core::Bytes(detail::bytes_of(plain * element + detail::packed_linear(model, share, elements)));
+}
+
+/// Source: vLLM's lora/layers/: create_lora_weights() of BaseLinearLayerWithLoRA, VocabParallelEmbeddingWithLoRA and
+/// LogitsProcessorWithLoRA.
+GPUMEM_INLINE core::Bytes adapter_slots(const ServedModel& model, const RankShare& share, std::int64_t slots,
+                                        std::int64_t lora_rank) {
+  namespace detail = rank_weights_detail;
+  const core::Checked sides = core::Checked(model.adapters.whole) + core::Checked(model.adapters.split / share.ranks);
+  const core::Checked tables = core::Checked(2) * core::Checked(model.vocabulary + model.hidden);
+  return core::Bytes(detail::bytes_of((sides + tables) * core::Checked(slots) * core::Checked(lora_rank) *
+                                      core::Checked(share.element)));
+}
+
+}  // namespace gpumem::serve

@@ -1,0 +1,351 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "gpumem/serve/server_command.hpp"
+
+namespace gpumem::serve {
+
+namespace server_command_detail {
+
+inline constexpr std::array kServingOptions = {
+    ServingOption{.name = "tensor_parallel_size",
+                  .help = "GPUs that share each layer",
+                  .short_flag = "-tp",
+                  .count = &ServingJob::tensor_parallel},
+    ServingOption{.name = "pipeline_parallel_size",
+                  .help = "GPUs that hold the layers one after another",
+                  .short_flag = "-pp",
+                  .count = &ServingJob::pipeline_parallel},
+    ServingOption{.name = "data_parallel_size",
+                  .help = "copies of the server",
+                  .short_flag = "-dp",
+                  .count = &ServingJob::data_parallel},
+    ServingOption{.name = "max_model_len",
+                  .help = "tokens of the longest request; default: the model's positions",
+                  .limit = &ServingJob::max_model_len},
+    ServingOption{.name = "max_num_seqs", .help = "sequences that run at once", .limit = &ServingJob::max_num_seqs},
+    ServingOption{
+        .name = "max_num_batched_tokens", .help = "tokens of one step", .limit = &ServingJob::max_num_batched_tokens},
+    ServingOption{.name = "block_size", .help = "tokens of a block of the KV cache", .limit = &ServingJob::block_size},
+    ServingOption{.name = "gpu_memory_utilization",
+                  .help = "share of the GPU's memory that the server takes",
+                  .share = &ServingJob::gpu_memory_utilization},
+    ServingOption{.name = "dtype",
+                  .help = "type of weights and activations: auto, bfloat16, float16, float32",
+                  .word = &ServingJob::dtype},
+    ServingOption{.name = "kv_cache_dtype",
+                  .help = "auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2",
+                  .word = &ServingJob::kv_cache_dtype},
+    ServingOption{.name = "quantization",
+                  .help = "fp8: weights are quantised while they are loaded",
+                  .short_flag = "-q",
+                  .word = &ServingJob::quantization},
+    ServingOption{.name = "enforce_eager", .help = "capture no CUDA graphs", .flag = &ServingJob::enforce_eager},
+    ServingOption{.name = "enable_expert_parallel",
+                  .help = "each GPU has whole experts",
+                  .flag = &ServingJob::enable_expert_parallel},
+    ServingOption{.name = "enable_lora", .help = "make room for LoRA adapters", .flag = &ServingJob::enable_lora},
+    ServingOption{.name = "max_loras", .help = "adapters on the GPU at once", .count = &ServingJob::max_loras},
+    ServingOption{
+        .name = "max_lora_rank", .help = "the largest rank of an adapter", .count = &ServingJob::max_lora_rank},
+    ServingOption{.name = "cpu_offload_gb",
+                  .help = "GiB of each GPU's weights that stay in the host's memory",
+                  .gib = &ServingJob::cpu_offload_gb},
+    ServingOption{.name = "kv_cache_memory_bytes",
+                  .help = "bytes of the KV cache, whatever gpu_memory_utilization leaves",
+                  .limit = &ServingJob::kv_cache_memory_bytes},
+    ServingOption{
+        .name = "language_model_only", .help = "load no image tower", .flag = &ServingJob::language_model_only},
+};
+
+/// Flags that change no memory of the GPU, with a value.
+inline constexpr auto kVllmValuesWithoutEffect = std::to_array<std::string_view>({"--allowed-headers",
+                                                                                  "--allowed-methods",
+                                                                                  "--allowed-origins",
+                                                                                  "--api-key",
+                                                                                  "--chat-template",
+                                                                                  "--chat-template-content-format",
+                                                                                  "--code-revision",
+                                                                                  "--config-format",
+                                                                                  "--distributed-executor-backend",
+                                                                                  "--download-dir",
+                                                                                  "--generation-config",
+                                                                                  "--hf-token",
+                                                                                  "--host",
+                                                                                  "--load-format",
+                                                                                  "--max-log-len",
+                                                                                  "--model",
+                                                                                  "--override-generation-config",
+                                                                                  "--port",
+                                                                                  "--reasoning-parser",
+                                                                                  "--response-role",
+                                                                                  "--revision",
+                                                                                  "--root-path",
+                                                                                  "--scheduling-policy",
+                                                                                  "--seed",
+                                                                                  "--served-model-name",
+                                                                                  "--ssl-certfile",
+                                                                                  "--ssl-keyfile",
+                                                                                  "--tokenizer",
+                                                                                  "--tokenizer-mode",
+                                                                                  "--tokenizer-revision",
+                                                                                  "--tool-call-parser",
+                                                                                  "--uvicorn-log-level"});
+/// And without one.
+inline constexpr auto kVllmFlagsWithoutEffect = std::to_array<std::string_view>(
+    {"--async-scheduling", "--disable-log-requests", "--disable-log-stats", "--disable-uvicorn-access-log",
+     "--enable-auto-tool-choice", "--enable-chunked-prefill", "--enable-log-requests", "--enable-prefix-caching",
+     "--enable-prompt-tokens-details", "--enable-reasoning", "--enable-server-load-tracking", "--no-async-scheduling",
+     "--no-enable-log-requests", "--no-enable-prefix-caching", "--trust-remote-code"});
+
+inline core::Error wrong_flag(std::string_view flag, std::string_view message) {
+  return {core::ErrorCode::invalid_argument, core::shortened(flag, 60) + ": " + std::string(message), {}};
+}
+
+inline constexpr double kMostGib = 1e6;
+inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+
+/// A whole number from 1 to `most`; vLLM also takes 8k (thousands) and 8K (1,024), and so on with m and g.
+inline std::optional<std::int64_t> whole_number(std::string_view text, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (failed != std::errc{} || value < 1) return std::nullopt;
+  constexpr std::array<std::pair<std::string_view, std::int64_t>, 7> kUnits = {
+      {{"", 1}, {"k", 1000}, {"K", 1024}, {"m", 1'000'000}, {"M", 1 << 20}, {"g", 1'000'000'000}, {"G", 1 << 30}}};
+  for (const auto& [unit, times] : kUnits) {
+    if (rest == unit && value <= most / times) return value * times;
+  }
+  return std::nullopt;
+}
+
+/// A finite number.
+inline std::optional<double> share_of(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const double share = std::strtod(copy.c_str(), &end);
+  if (copy.empty() || *end != '\0' || !std::isfinite(share)) return std::nullopt;
+  return share;
+}
+
+/// Writes a value as it is spelled. `shown` is how the caller spells the option.
+inline core::Status set_value(const ServingOption& option, std::string_view shown, std::string_view value,
+                              ServingJob& job) {
+  if (option.word != nullptr) {
+    job.*option.word = value;
+    return core::Done{};
+  }
+  if (option.flag != nullptr) {
+    if (value != "true" && value != "false") return wrong_flag(shown, "give true or false");
+    job.*option.flag = value == "true";
+    return core::Done{};
+  }
+  if (option.share != nullptr) {
+    job.*option.share = share_of(value);
+    if (!(job.*option.share)) return wrong_flag(shown, "give a share of the GPU's memory, such as 0.9");
+    return core::Done{};
+  }
+  if (option.gib != nullptr) {
+    const std::optional<double> gib = share_of(value);
+    if (!gib || *gib < 0.0 || *gib > kMostGib) return wrong_flag(shown, "give a number of GiB from 0 on");
+    job.*option.gib = *gib;
+    return core::Done{};
+  }
+  const bool bytes = option.limit == &ServingJob::kv_cache_memory_bytes;
+  const std::optional<std::int64_t> number = whole_number(value, bytes ? kMostBytes : INT32_MAX);
+  if (!number) return wrong_flag(shown, "give a whole number of at least 1");
+  if (option.count != nullptr) job.*option.count = *number;
+  if (option.limit != nullptr) job.*option.limit = *number;
+  return core::Done{};
+}
+
+/// The option that a flag of vLLM writes, "--max-model-len" or "-tp"; null: none.
+inline const ServingOption* option_of_flag(std::string_view flag) {
+  std::string name(flag.starts_with("--") ? flag.substr(2) : std::string_view());
+  std::replace(name.begin(), name.end(), '-', '_');
+  for (const ServingOption& option : kServingOptions) {
+    if (name == option.name || (!option.short_flag.empty() && flag == option.short_flag)) return &option;
+  }
+  return nullptr;
+}
+
+/// SGLang's flags, by vLLM's names. Source: SGLang 0.5, srt/server_args.py, ServerArgs.add_cli_args().
+struct SglangFlag {
+  std::string_view flag, option;
+};
+inline constexpr std::array<SglangFlag, 18> kSglangFlags = {{{"--tp", "tensor_parallel_size"},
+                                                             {"--tp-size", "tensor_parallel_size"},
+                                                             {"--tensor-parallel-size", "tensor_parallel_size"},
+                                                             {"--pp-size", "pipeline_parallel_size"},
+                                                             {"--pipeline-parallel-size", "pipeline_parallel_size"},
+                                                             {"--dp", "data_parallel_size"},
+                                                             {"--dp-size", "data_parallel_size"},
+                                                             {"--data-parallel-size", "data_parallel_size"},
+                                                             {"--context-length", "max_model_len"},
+                                                             {"--max-running-requests", "max_num_seqs"},
+                                                             {"--chunked-prefill-size", "max_num_batched_tokens"},
+                                                             {"--page-size", "block_size"},
+                                                             {"--mem-fraction-static", "gpu_memory_utilization"},
+                                                             {"--dtype", "dtype"},
+                                                             {"--kv-cache-dtype", "kv_cache_dtype"},
+                                                             {"--quantization", "quantization"},
+                                                             {"--disable-cuda-graph", "enforce_eager"},
+                                                             {"--enable-lora", "enable_lora"}}};
+inline const ServingOption* option_of_sglang_flag(std::string_view flag) {
+  const auto* const row = std::ranges::find_if(kSglangFlags, [&](const SglangFlag& each) { return each.flag == flag; });
+  if (row == kSglangFlags.end()) return nullptr;
+  return std::ranges::find_if(kServingOptions, [&](const ServingOption& each) { return each.name == row->option; });
+}
+inline constexpr auto kSglangValuesWithoutEffect = std::to_array<std::string_view>(
+    {"--api-key", "--chat-template", "--download-dir", "--host", "--load-format", "--log-level", "--model",
+     "--model-path", "--port", "--random-seed", "--reasoning-parser", "--revision", "--schedule-policy",
+     "--served-model-name", "--tokenizer-mode", "--tokenizer-path", "--tool-call-parser", "--watchdog-timeout"});
+inline constexpr auto kSglangFlagsWithoutEffect = std::to_array<std::string_view>(
+    {"--disable-radix-cache", "--enable-metrics", "--log-requests", "--skip-server-warmup", "--trust-remote-code"});
+
+/// The flags of one engine.
+struct Dialect {
+  std::string_view engine, title;
+  const ServingOption* (*option)(std::string_view flag);
+  std::span<const std::string_view> values_without_effect, flags_without_effect;
+};
+inline constexpr Dialect kVllm{"vllm", "vLLM", &option_of_flag, kVllmValuesWithoutEffect, kVllmFlagsWithoutEffect};
+inline constexpr Dialect kSglang{"sglang", "SGLang", &option_of_sglang_flag, kSglangValuesWithoutEffect,
+                                 kSglangFlagsWithoutEffect};
+
+/// How a command begins, and whose it is.
+struct CommandForm {
+  const Dialect* dialect;
+  std::array<std::string_view, 3> begins;  ///< "python" stands for every name of it; empty: no such word
+  [[nodiscard]] std::size_t words() const { return begins[2].empty() ? 2 : 3; }
+};
+inline constexpr std::array<CommandForm, 4> kForms = {{{&kVllm, {"vllm", "serve", ""}},
+                                                       {&kVllm, {"python", "-m", "vllm.entrypoints.openai.api_server"}},
+                                                       {&kSglang, {"sglang", "serve", ""}},
+                                                       {&kSglang, {"python", "-m", "sglang.launch_server"}}}};
+
+/// Null: the words begin like no command that is known.
+inline const CommandForm* form_of(std::span<const std::string> words) {
+  const auto same = [](std::string_view word, std::string_view wanted) {
+    const std::string_view name = word.substr(word.rfind('/') + 1);
+    return wanted == "python" ? name.starts_with("python") : name == wanted;
+  };
+  for (const CommandForm& form : kForms) {
+    if (words.size() < form.words()) continue;
+    bool all = true;
+    for (std::size_t at = 0; at < form.words(); ++at) all = all && same(words[at], form.begins[at]);
+    if (all) return &form;
+  }
+  return nullptr;
+}
+
+inline bool is_one_of(std::span<const std::string_view> flags, std::string_view flag) {
+  return std::ranges::find(flags, flag) != flags.end();
+}
+
+/// One flag with its value.
+inline core::Status take_value(const Dialect& dialect, const std::string& name, const std::string& value,
+                               ServingJob& job) {
+  if (const ServingOption* option = dialect.option(name)) return set_value(*option, name, value, job);
+  if (is_one_of(dialect.values_without_effect, name)) return core::Done{};
+  return wrong_flag(name, "gpumem has no rule for this flag of " + std::string(dialect.title) +
+                              "; leave it out if it changes no memory");
+}
+
+/// The model that a command names: its first word of no flag, or what --model or --model-path says; empty: none.
+inline std::string model_of(std::span<const std::string> words) {
+  const CommandForm* form = form_of(words);
+  if (form == nullptr) return {};
+  const std::size_t first = form->words();
+  if (words.size() > first && !words[first].starts_with('-')) return words[first];
+  for (std::size_t at = first; at < words.size(); ++at) {
+    for (const std::string_view flag : {"--model", "--model-path"}) {
+      if (words[at] == flag && at + 1 < words.size()) return words[at + 1];
+      if (words[at].starts_with(flag) && words[at].substr(flag.size(), 1) == "=")
+        return words[at].substr(flag.size() + 1);
+    }
+  }
+  return {};
+}
+
+}  // namespace server_command_detail
+
+GPUMEM_INLINE std::span<const ServingOption> serving_options() { return server_command_detail::kServingOptions; }
+
+GPUMEM_INLINE core::Status set_serving_option(ServingJob& job, std::string_view name, std::string_view value) {
+  std::string known;
+  for (const ServingOption& option : server_command_detail::kServingOptions) {
+    if (option.name == name) return server_command_detail::set_value(option, name, value, job);
+    known.append(known.empty() ? "" : ", ").append(option.name);
+  }
+  return server_command_detail::wrong_flag(name, "is no option of a server that gpumem knows; known are " + known);
+}
+
+GPUMEM_INLINE core::Result<ServingJob> read_server_command(std::span<const std::string> words, ServingJob job) {
+  namespace detail = server_command_detail;
+  const detail::CommandForm* form = detail::form_of(words);
+  if (form == nullptr) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "the command must begin with \"vllm serve\", \"sglang serve\", \"python -m sglang.launch_server\" "
+        "or \"python -m vllm.entrypoints.openai.api_server\"",
+        {}};
+  }
+  const detail::Dialect& dialect = *form->dialect;
+  job.engine = dialect.engine;
+  bool named = false;
+  for (std::size_t at = form->words(); at < words.size(); ++at) {
+    std::string name = words[at];
+    if (!name.starts_with('-')) {
+      if (named) return detail::wrong_flag(name, "a second model; a server takes one");
+      named = true;
+      continue;
+    }
+    std::optional<std::string> value;
+    if (const std::size_t equals = name.find('='); equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    if (name.starts_with("--")) std::replace(name.begin(), name.end(), '_', '-');
+    const ServingOption* known = dialect.option(name);
+    if (known != nullptr && known->flag != nullptr && !value) {
+      job.*known->flag = true;
+      continue;
+    }
+    if (detail::is_one_of(dialect.flags_without_effect, name)) continue;
+    if (!value && at + 1 == words.size()) return detail::wrong_flag(name, "its value is missing");
+    if (!value) value = words[++at];
+    if (const core::Status taken = detail::take_value(dialect, name, *value, job); !taken) return taken.error();
+  }
+  return job;
+}
+
+GPUMEM_INLINE core::Result<ServingRequest> serving_request_of(const ServingWords& words) {
+  ServingRequest request;
+  request.config = words.config;
+  request.gpu = words.gpu;
+  request.job.version = words.version;
+  if (!words.command.empty()) {
+    core::Result<ServingJob> asked = read_server_command(words.command, request.job);
+    if (!asked) return asked.error();
+    request.job = *std::move(asked);
+    if (request.config.empty()) request.config = server_command_detail::model_of(words.command);
+  }
+  for (const auto& [name, value] : words.options) {
+    if (const core::Status set = set_serving_option(request.job, name, value); !set) return set.error();
+  }
+  if (!request.config.empty()) return request;
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "give a config.json, a folder that has one, or a name in the local HuggingFace cache",
+                     {}};
+}
+
+}  // namespace gpumem::serve

@@ -1,0 +1,37 @@
+// Input: the sizes of a model, and how an engine shares and holds its weights.
+// Output: the weights of one rank, as they are once loaded.
+// Units: bytes; ranks; elements.
+// Source: vLLM 0.19: model_executor/layers/linear.py (QKVParallelLinear replicates KV heads where there are fewer than
+// ranks), vocab_parallel_embedding.py, rotary_embedding/base.py, fused_moe/oracle/mxfp4.py, lora/layers/;
+// triton_kernels, tensor_details/layout_details/. SGLang's layers are vLLM's.
+#pragma once
+
+#include <cstdint>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/serve/served_model.hpp"
+
+namespace gpumem::serve {
+
+/// The kernels that multiply experts in mxfp4, which hold their weights differently.
+enum class Mxfp4Kernels : std::uint8_t { marlin, triton_on_hopper, flashinfer_on_blackwell };
+
+struct RankShare {
+  std::int64_t ranks = 1;  ///< tensor parallel
+  std::int64_t expert_shares =
+      1;                         ///< into which the experts of all layers are divided: ranks, or all GPUs of the group
+  std::int64_t element = 2;      ///< bytes
+  std::int64_t weight_bits = 0;  ///< of packed linear layers; 0: none are
+  std::int64_t group_size = 0;   ///< weights that share a scale; 0: one output channel
+  Mxfp4Kernels mxfp4 = Mxfp4Kernels::marlin;
+  bool with_tower = true;
+};
+
+/// Nothing below zero; 0: the sizes do not fit 64 bits.
+[[nodiscard]] core::Bytes rank_weights(const ServedModel& model, const RankShare& share);
+
+/// What `slots` adapters of this rank take, which an engine makes room for at its start. Experts have none.
+[[nodiscard]] core::Bytes adapter_slots(const ServedModel& model, const RankShare& share, std::int64_t slots,
+                                        std::int64_t lora_rank);
+
+}  // namespace gpumem::serve

@@ -1,0 +1,55 @@
+// Input: the words of a command that starts a server, "vllm serve NAME --tensor-parallel-size 2", or its options one by
+// one.
+// Output: the ServingJob that they ask for, or the whole ServingRequest.
+// Source: vLLM 0.19, engine/arg_utils.py, EngineArgs.add_cli_args(); SGLang 0.5, srt/server_args.py.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/serve/serving_job.hpp"
+
+namespace gpumem::serve {
+
+/// An option of a server that changes its memory: one of the pointers says which member it is.
+struct ServingOption {
+  std::string_view name;             ///< vLLM's own: "max_model_len"; its flag is --max-model-len
+  std::string_view help;             ///< one line, for people
+  std::string_view short_flag = {};  ///< "-tp"
+  std::int64_t ServingJob::*count = nullptr;
+  std::optional<std::int64_t> ServingJob::*limit = nullptr;
+  std::optional<double> ServingJob::*share = nullptr;
+  double ServingJob::*gib = nullptr;
+  std::string ServingJob::*word = nullptr;
+  bool ServingJob::*flag = nullptr;
+};
+/// Every front end takes these.
+[[nodiscard]] std::span<const ServingOption> serving_options();
+
+/// Writes the value of the option of this name ("max_model_len", "8192"). Of a flag it is "true" or "false".
+/// Errors: invalid_argument, naming the option.
+[[nodiscard]] core::Status set_serving_option(ServingJob& job, std::string_view name, std::string_view value);
+
+/// The words of "vllm serve NAME --tensor-parallel-size 2 ..." or "python -m sglang.launch_server --tp 2 ..." over what
+/// `job` already says. Errors: invalid_argument, naming a flag that is unknown or that has no rules.
+[[nodiscard]] core::Result<ServingJob> read_server_command(std::span<const std::string> words, ServingJob job);
+
+/// What a front end is given about a server.
+struct ServingWords {
+  std::string config;  ///< empty: the model that the command names
+  std::string gpu;
+  std::string version;                              ///< of the engine; empty: the newest whose rules are known
+  std::span<const std::string> command = {};        ///< "vllm serve NAME ..."; empty: none
+  std::map<std::string, std::string> options = {};  ///< by vLLM's names; they hold over the command's
+};
+
+/// The question that the words ask. Every front end makes its requests here. Errors: those of read_server_command() and
+/// set_serving_option(); invalid_argument where neither config nor command names a model.
+[[nodiscard]] core::Result<ServingRequest> serving_request_of(const ServingWords& words);
+
+}  // namespace gpumem::serve

@@ -1,0 +1,99 @@
+#include "gpumem/serve/server_command.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gpumem::serve {
+namespace {
+
+TEST(ServerCommand, FlagsBecomeTheJob) {
+  const std::vector<std::string> words = {"vllm",
+                                          "serve",
+                                          "some/model",
+                                          "--tensor-parallel-size=2",
+                                          "--max_model_len",
+                                          "8K",
+                                          "-q",
+                                          "fp8",
+                                          "--enforce-eager",
+                                          "--port",
+                                          "80",
+                                          "-dp",
+                                          "2",
+                                          "-pp",
+                                          "4"};
+  const auto job = read_server_command(words, {});
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->tensor_parallel, 2);
+  EXPECT_EQ(job->max_model_len, 8192);
+  EXPECT_EQ(job->quantization, "fp8");
+  EXPECT_TRUE(job->enforce_eager);
+  EXPECT_EQ(job->data_parallel, 2);
+  EXPECT_EQ(job->pipeline_parallel, 4);
+}
+
+TEST(ServerCommand, WrongFlagsAreNamed) {
+  for (const std::string flag : {"--max-model-length", "--tensor-parallel-size", "--gpu-memory-utilization"}) {
+    const std::vector<std::string> words = {"vllm", "serve", "m", flag, "much"};
+    const auto job = read_server_command(words, {});
+    ASSERT_FALSE(job);
+    EXPECT_NE(job.error().message.find(flag), std::string::npos) << job.error().message;
+  }
+  EXPECT_FALSE(read_server_command(std::vector<std::string>{"vllm", "bench"}, {}));
+  EXPECT_FALSE(read_server_command(std::vector<std::string>{"vllm", "serve", "m", "--dtype"}, {}));
+}
+
+TEST(ServerCommand, SglangsFlagsAreReadByTheirOwnNames) {
+  const std::vector<std::string> words = {"/usr/bin/python3",
+                                          "-m",
+                                          "sglang.launch_server",
+                                          "--model-path",
+                                          "some/model",
+                                          "--tp",
+                                          "2",
+                                          "--mem-fraction-static",
+                                          "0.8",
+                                          "--context-length=4096",
+                                          "--chunked-prefill-size",
+                                          "2048",
+                                          "--disable-cuda-graph",
+                                          "--port",
+                                          "30000"};
+  const auto job = read_server_command(words, {});
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->engine, "sglang");
+  EXPECT_EQ(job->tensor_parallel, 2);
+  EXPECT_EQ(job->gpu_memory_utilization, 0.8);
+  EXPECT_EQ(job->max_model_len, 4096);
+  EXPECT_EQ(job->max_num_batched_tokens, 2048);
+  EXPECT_TRUE(job->enforce_eager);
+  const std::vector<std::string> wrong = {"sglang", "serve", "m", "--gpu-memory-utilization", "0.8"};
+  const auto refused = read_server_command(wrong, {});
+  ASSERT_FALSE(refused) << "that is vLLM's name";
+  EXPECT_NE(refused.error().message.find("SGLang"), std::string::npos) << refused.error().message;
+}
+
+TEST(ServerCommand, TheModelIsTheCommandsOwnWhereNoneIsGiven) {
+  const auto config_of = [](const std::vector<std::string>& command) {
+    const auto request = serving_request_of({.config = "", .gpu = "l4", .version = "", .command = command});
+    return request ? request->config : "error: " + request.error().message;
+  };
+  EXPECT_EQ(config_of({"vllm", "serve", "a/b", "-tp", "2"}), "a/b");
+  EXPECT_EQ(config_of({"vllm", "serve", "--model=a/b"}), "a/b");
+  EXPECT_EQ(config_of({"python", "-m", "vllm.entrypoints.openai.api_server", "--model", "a/b"}), "a/b");
+  EXPECT_EQ(config_of({"sglang", "serve", "--model-path", "a/b"}), "a/b");
+  EXPECT_TRUE(config_of({"vllm", "serve"}).starts_with("error: "));
+}
+
+TEST(ServerCommand, OptionsHoldOverTheCommand) {
+  const std::vector<std::string> command = {"vllm", "serve", "a/b", "--max-lora-rank", "64", "--cpu-offload-gb", "2.5"};
+  const auto request = serving_request_of(
+      {.config = "c.json", .gpu = "l4", .version = "0.19.0", .command = command, .options = {{"max_lora_rank", "8"}}});
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_EQ(request->config, "c.json");
+  EXPECT_EQ(request->job.max_lora_rank, 8);
+  EXPECT_EQ(request->job.cpu_offload_gb, 2.5);
+  EXPECT_EQ(request->job.version, "0.19.0");
+}
+
+}  // namespace
+}  // namespace gpumem::serve
