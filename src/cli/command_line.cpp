@@ -216,7 +216,11 @@ void add_gpus(CLI::App& command, GpusOptions& options) {
 }
 
 void add_evaluate(CLI::App& command, EvaluateOptions& options) {
-  command.add_option("runs", options.runs, "the table of measured runs (CSV)")->required();
+  CLI::Option* runs = command.add_option("runs", options.runs, "the table of measured runs (CSV)");
+  CLI::Option* log = command.add_option("--vllm-log", options.vllm_log, "instead: the log of one start of vLLM");
+  runs->excludes(log);
+  command.add_option("--config", options.config, "with --vllm-log: the model's config.json; default: by its name")
+      ->needs(log);
   command.add_option("--estimator", options.estimator, estimator_names())->capture_default_str();
   command.add_option("--model", options.model, job::help_text(*job::find_option("model")));
   command.add_option("--summaries", options.summaries, "folder with the summaries, for tables that only name models");
@@ -229,7 +233,10 @@ void add_evaluate(CLI::App& command, EvaluateOptions& options) {
   command.footer(
       "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib with one run a row, the\n"
       "summary's path relative to the table. Also read: GPUMemNet's and xMem's published tables, and\n"
-      "tables of language models: name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column per option.");
+      "tables of language models: name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column per option;\n"
+      "tables of starts of vLLM: name,model,engine,version,gpu,weights_gib,activation_gib,kv_cache_tokens,status, "
+      "with\n"
+      "the models' config.json as OWNER--NAME.json in configs/ beside the table, or in --summaries.");
 }
 
 void add_utilisation(CLI::App& command, UtilisationOptions& options) {
@@ -308,6 +315,11 @@ void add_man(CLI::App& command, ManOptions& options) {
 }
 
 int run_evaluate_asked(const EvaluateOptions& options) {
+  if (!options.vllm_log.empty()) return run_evaluate_vllm_log(options);
+  if (options.runs.empty()) {
+    return report_error({gpumem::ErrorCode::invalid_argument, "give a table of measured runs, or --vllm-log", {}});
+  }
+  if (const std::optional<int> served = run_evaluate_serving(options)) return *served;
   return options.utilisation ? run_evaluate_utilisation(options) : run_evaluate(options);
 }
 

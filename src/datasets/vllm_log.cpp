@@ -1,0 +1,165 @@
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "gpumem/serve/server_command.hpp"
+#include "gpumem_datasets/serving_starts.hpp"
+
+namespace gpumem::datasets {
+
+namespace {
+namespace vllm_log_detail {
+
+constexpr std::size_t kLongestWord = 400;
+
+/// What follows the first `mark` of the line; nothing: the line has none.
+std::optional<std::string_view> after(std::string_view line, std::string_view mark) {
+  const std::size_t at = line.find(mark);
+  return at == std::string_view::npos ? std::nullopt : std::optional(line.substr(at + mark.size()));
+}
+
+/// "8192" of "8192, 'gpu_..."; quotes around it are taken off.
+std::string_view value_before(std::string_view text, std::string_view ends) {
+  if (!text.empty() && (text.front() == '\'' || text.front() == '"')) {
+    const std::size_t end = text.find(text.front(), 1);
+    return end == std::string_view::npos ? std::string_view() : text.substr(1, end - 1);
+  }
+  return text.substr(0, std::min(text.find_first_of(ends), text.size()));
+}
+
+/// A number with commas in groups of three, as people read it.
+std::optional<std::int64_t> whole_of(std::string_view text) {
+  std::string digits;
+  for (const char each : text.substr(0, kLongestWord)) {
+    if (each != ',') digits.push_back(each);
+  }
+  std::int64_t value = 0;
+  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return failed == std::errc{} && end != digits.data() && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+/// "2.87GiB;" and "14.99 GiB memory". Nothing below zero.
+std::optional<double> gib_of(std::string_view text) {
+  const std::string copy(text.substr(0, 32));
+  char* end = nullptr;
+  const double value = std::strtod(copy.c_str(), &end);
+  return end != copy.c_str() && std::isfinite(value) && value >= 0.0 ? std::optional(value) : std::nullopt;
+}
+
+/// The line that names the model and the configuration of the engine:
+/// "Initializing a V1 LLM engine (v0.19.0) with config: model='NAME', ... tensor_parallel_size=2, ...".
+constexpr std::string_view kEngine = "LLM engine (v";
+
+/// How the engine's configuration calls an option.
+struct ConfigWord {
+  std::string_view mark, option;
+};
+constexpr std::array<ConfigWord, 5> kConfigWords = {{{" tensor_parallel_size=", "tensor_parallel_size"},
+                                                     {" pipeline_parallel_size=", "pipeline_parallel_size"},
+                                                     {" data_parallel_size=", "data_parallel_size"},
+                                                     {" max_seq_len=", "max_model_len"},
+                                                     {" kv_cache_dtype=", "kv_cache_dtype"}}};
+
+void read_engine(std::string_view line, ServingStart& start) {
+  const std::string_view version = *after(line, kEngine);
+  start.job.version = value_before(version, ")+ ");
+  if (const auto model = after(line, "model=")) start.model = value_before(*model, ", ");
+  for (const ConfigWord& word : kConfigWords) {
+    const auto value = after(line, word.mark);
+    // A value that gpumem does not know stands as it is: the estimate refuses it by its name.
+    if (value) static_cast<void>(serve::set_serving_option(start.job, word.option, value_before(*value, ", )")));
+  }
+  if (const auto type = after(line, " dtype=torch.")) start.job.dtype = value_before(*type, ", )");
+  if (after(line, " enforce_eager=True")) start.job.enforce_eager = true;
+  // Of a checkpoint that is quantised, the config says how.
+  if (after(line, " quantization=fp8")) start.job.quantization = "fp8";
+}
+
+/// "non-default args: {'max_num_seqs': 64, 'gpu_memory_utilization': 0.95}": what only the command says.
+constexpr std::array<std::string_view, 7> kArguments = {
+    "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "block_size", "cpu_offload_gb",
+    "max_loras",    "max_lora_rank"};
+
+void read_arguments(std::string_view line, serve::ServingJob& job) {
+  for (const std::string_view name : kArguments) {
+    if (const auto value = after(line, "'" + std::string(name) + "': ")) {
+      static_cast<void>(serve::set_serving_option(job, name, value_before(*value, ",}")));
+    }
+  }
+  if (after(line, "'enable_lora': True")) static_cast<void>(serve::set_serving_option(job, "enable_lora", "true"));
+}
+
+/// A line that gives a figure behind a mark.
+struct FigureLine {
+  std::string_view mark;
+  std::optional<double> LoggedStart::*figure;
+};
+constexpr std::array<FigureLine, 9> kFigureLines = {{
+    {"Model loading took ", &LoggedStart::weights_gib},
+    {"Loading model weights took ", &LoggedStart::weights_gib},
+    {"; weights memory: ", &LoggedStart::weights_gib},
+    {"torch peak memory increase: ", &LoggedStart::activation_gib},
+    {"non-torch forward increase memory: ", &LoggedStart::outside_pytorch_gib},
+    {"Available KV cache memory: ", &LoggedStart::kv_cache_gib},
+    {" secs, took ", &LoggedStart::cuda_graphs_gib},
+    {"total_memory=", &LoggedStart::gpu_gib},
+    {"total capacity of ", &LoggedStart::gpu_gib},
+}};
+
+/// What vLLM says when a start needs more memory than there is, and when it fails for another reason.
+struct Complaint {
+  std::string_view mark;
+  StartOutcome outcome;
+};
+constexpr std::array<Complaint, 6> kComplaints = {{
+    {"No available memory for the cache blocks", StartOutcome::refused},
+    {"To serve at least one request with the model", StartOutcome::refused},
+    {"is larger than the maximum number of tokens that can be stored in KV cache", StartOutcome::refused},
+    {"CUDA out of memory", StartOutcome::refused},
+    {"is greater than the derived max_model_len", StartOutcome::refused},
+    {"on startup is less than desired GPU memory utilization", StartOutcome::unrelated},
+}};
+
+void read_line(std::string_view line, ServingStart& start) {
+  if (after(line, kEngine)) return read_engine(line, start);
+  if (const auto arguments = after(line, "non-default args: ")) return read_arguments(*arguments, start.job);
+  for (const FigureLine& each : kFigureLines) {
+    // Of several ranks, and of several lines about one figure, the last one stands.
+    if (const auto text = after(line, each.mark)) {
+      if (const auto value = gib_of(*text)) start.logged.*each.figure = value;
+    }
+  }
+  if (const auto text = after(line, "GPU KV cache size: ")) start.logged.kv_cache_tokens = whole_of(*text);
+  if (const auto text = after(line, "max_num_batched_tokens="); text && after(line, "Chunked prefill is enabled")) {
+    static_cast<void>(serve::set_serving_option(start.job, "max_num_batched_tokens", value_before(*text, ". ")));
+  }
+  if (const auto text = after(line, "Defaulting max_num_seqs to ")) {
+    static_cast<void>(serve::set_serving_option(start.job, "max_num_seqs", value_before(*text, " ")));
+  }
+  for (const Complaint& each : kComplaints) {
+    if (!start.logged.why.empty() || !after(line, each.mark)) continue;
+    start.logged.outcome = each.outcome;
+    start.logged.why = line.substr(0, kLongestWord);
+  }
+}
+
+}  // namespace vllm_log_detail
+}  // namespace
+
+core::Result<ServingStart> read_vllm_log(std::string_view text) {
+  ServingStart start;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    vllm_log_detail::read_line(text.substr(at, end - at), start);
+    at = end + 1;
+  }
+  if (start.job.version.empty()) {
+    return core::Error{core::ErrorCode::unknown_format,
+                       "no line of vLLM's log says \"Initializing a V1 LLM engine (v...)\": give the log of a start",
+                       {}};
+  }
+  return start;
+}
+
+}  // namespace gpumem::datasets
