@@ -43,6 +43,21 @@ BENCHMARK(capi_replay_resnet50_again)->Unit(benchmark::kMicrosecond);
 BENCHMARK(capi_replay_resnet50_table)->Unit(benchmark::kMicrosecond)->UseRealTime()->Threads(1)->Threads(2)->Threads(8);
 BENCHMARK(capi_replay_resnet50_graph)->Unit(benchmark::kMicrosecond)->UseRealTime()->Threads(1)->Threads(2)->Threads(8);
 
+/// A server of a model that was asked about before.
+void capi_serve_llama(benchmark::State& state) {
+  const char* const words[] = {"vllm", "serve", "llama", "--max-model-len", "8192"};
+  for (auto _ : state) {
+    gpumem_serving_result start = GPUMEM_SERVING_RESULT_INIT;
+    char message[200];
+    if (gpumem_serve(GPUMEM_LLAMA_CONFIG, "h100-80gb", "0.19.0", words, 5, &start, message, sizeof message) !=
+        GPUMEM_OK) {
+      state.SkipWithError(message);
+    }
+    benchmark::DoNotOptimize(start);
+  }
+}
+BENCHMARK(capi_serve_llama)->Unit(benchmark::kMicrosecond);
+
 void capi_fit_resnet50(benchmark::State& state) {
   gpumem_summary* summary = summary_of(GPUMEM_RESNET50);
   gpumem_job job = GPUMEM_JOB_INIT;

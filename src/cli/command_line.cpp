@@ -216,9 +216,8 @@ void add_gpus(CLI::App& command, GpusOptions& options) {
 }
 
 void add_evaluate(CLI::App& command, EvaluateOptions& options) {
-  CLI::Option* runs = command.add_option("runs", options.runs, "the table of measured runs (CSV)");
   CLI::Option* log = command.add_option("--vllm-log", options.vllm_log, "instead: the log of one start of vLLM");
-  runs->excludes(log);
+  command.add_option("runs", options.runs, "the table of measured runs (CSV)")->excludes(log);
   command.add_option("--config", options.config, "with --vllm-log: the model's config.json; default: by its name")
       ->needs(log);
   command.add_option("--estimator", options.estimator, estimator_names())->capture_default_str();
@@ -232,11 +231,9 @@ void add_evaluate(CLI::App& command, EvaluateOptions& options) {
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib with one run a row, the\n"
-      "summary's path relative to the table. Also read: GPUMemNet's and xMem's published tables, and\n"
-      "tables of language models: name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column per option;\n"
-      "tables of starts of vLLM: name,model,engine,version,gpu,weights_gib,activation_gib,kv_cache_tokens,status, "
-      "with\n"
-      "the models' config.json as OWNER--NAME.json in configs/ beside the table, or in --summaries.");
+      "summary's path relative to the table. Also read: GPUMemNet's and xMem's published tables, tables of language\n"
+      "models (name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column per option), and of starts of\n"
+      "vLLM (name,model,engine,version,gpu,weights_gib,kv_cache_tokens,status; configs/OWNER--NAME.json beside it).");
 }
 
 void add_utilisation(CLI::App& command, UtilisationOptions& options) {
@@ -316,9 +313,6 @@ void add_man(CLI::App& command, ManOptions& options) {
 
 int run_evaluate_asked(const EvaluateOptions& options) {
   if (!options.vllm_log.empty()) return run_evaluate_vllm_log(options);
-  if (options.runs.empty()) {
-    return report_error({gpumem::ErrorCode::invalid_argument, "give a table of measured runs, or --vllm-log", {}});
-  }
   if (const std::optional<int> served = run_evaluate_serving(options)) return *served;
   return options.utilisation ? run_evaluate_utilisation(options) : run_evaluate(options);
 }
@@ -402,7 +396,7 @@ Command serve_command(const std::vector<std::string>& theirs) {
     options->command = theirs;
     return [options] { return run_serve(*options); };
   };
-  return {"serve", kAsk, "what an inference server of vLLM takes, and whether it starts", add};
+  return {"serve", kAsk, "what an inference server of vLLM or SGLang takes, and whether it starts", add};
 }
 
 /// The commands about trained models have commands of their own.

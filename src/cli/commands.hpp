@@ -96,6 +96,8 @@ struct ServeOptions {
   bool fit = false;                           ///< how far each option can go, instead of the memory
   bool advise = false;                        ///< what would help, instead of the memory
   std::int64_t plan = 0;                      ///< layouts of so many GPUs, instead of the memory; 0: none
+  std::string target;                         ///< of `request`: what to ask it for, instead of the memory
+  std::string margin = "upper";               ///< with a target
   bool json = false;
   std::vector<std::string> command;  ///< "vllm serve ..."
 };

@@ -327,6 +327,9 @@ int run_evaluate_vllm_log(const EvaluateOptions& options) {
 }
 
 std::optional<int> run_evaluate_serving(const EvaluateOptions& options) {
+  if (options.runs.empty()) {
+    return report_error({ErrorCode::invalid_argument, "give a table of measured runs, or --vllm-log", {}});
+  }
   const Result<std::string> text = core::read_file(options.runs);
   if (!text) return std::nullopt;  // the reader of other tables says why
   const Result<core::CsvTable> table = core::parse_csv(*text, options.runs);

@@ -72,9 +72,10 @@ constexpr ManualText kTexts[] = {
      .examples = {"gpumem mcp"},
      .see_also = {"batch", "estimate"}},
     {.command = "evaluate",
-     .description = "Compares estimates with measured runs, and prints how far off they are.",
-     .examples = {"gpumem evaluate runs.csv --estimator replay --out predictions.csv"},
-     .see_also = {"calibrate", "estimate"}},
+     .description = "Compares estimates with measured runs or starts of servers, and prints how far off they are.",
+     .examples = {"gpumem evaluate runs.csv --estimator replay --out predictions.csv",
+                  "gpumem evaluate --vllm-log start.log --gpu h100-80gb --config config.json"},
+     .see_also = {"calibrate", "estimate", "serve"}},
     {.command = "utilisation",
      .description = "Tells how busy one training job will keep a GPU, by the counters of DCGM and nvidia-smi.",
      .examples = {"gpumem utilisation resnet50.txt --batch 32 --gpu a100-40gb"},
@@ -86,9 +87,9 @@ constexpr ManualText kTexts[] = {
      .see_also = {"evaluate", "gpus"}},
     {.command = "serve",
      .description =
-         "Prints what each GPU of a vLLM server takes, how many tokens its KV cache holds, and whether it starts, or "
-         "why it does not. It follows what vLLM does at its start. --fit says how far each option can go, --advise "
-         "which changes let it start or hold more tokens.",
+         "Prints what each GPU of a server of vLLM or SGLang takes, how many tokens its KV cache holds, and whether it "
+         "starts, or why it does not. It follows what the engine does at its start. --fit says how far each option can "
+         "go, --advise which changes let it start or hold more tokens, --plan how to share out several GPUs.",
      .examples = {"gpumem serve config.json --gpu h100-80gb --engine-version 0.19.0 -- vllm serve NAME "
                   "--tensor-parallel-size 2"},
      .see_also = {"gpus"}},

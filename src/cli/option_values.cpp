@@ -69,6 +69,7 @@ constexpr ValuesRow kRows[] = {
     {"", "--model", Paths::folders, &model_names},
     {"", "--policy", Paths::none, &policy_words},
     {"request", "--for", Paths::none, &target_words},
+    {"serve", "--for", Paths::none, &target_words},
     {"plan", "--framework", Paths::none, &framework_words},
     {"simulate", "--sharing", Paths::none,
      [] {

@@ -40,6 +40,15 @@ int plan_server(const serve::ServingRequest& request, std::int64_t gpus, bool js
   return layouts->empty() ? 4 : 0;
 }
 
+int request_for_server(const serve::ServingRequest& request, const ServeOptions& options) {
+  const auto margin = place::parse_margin(options.margin);
+  if (!margin) return report_error(margin.error());
+  const auto asked = session::process_session().serving_request(request, options.target, *margin, {});
+  if (!asked) return report_error(asked.error());
+  std::printf("%s", request::to_text(*asked).c_str());
+  return 0;
+}
+
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
@@ -48,6 +57,7 @@ int run_serve(const ServeOptions& options) {
   if (!request) return report_error(request.error());
   if (options.fit) return fit_server(*request, options.json);
   if (options.advise) return advise_on_server(*request, options.json);
+  if (!options.target.empty()) return request_for_server(*request, options);
   if (options.plan != 0) return plan_server(*request, options.plan, options.json);
   const auto estimate = session::process_session().serve(*request);
   if (!estimate) return report_error(estimate.error());

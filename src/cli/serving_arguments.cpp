@@ -42,6 +42,13 @@ void add_serve(CLI::App& command, ServeOptions& options) {
   command.add_option("--plan", options.plan, "how to share out this many GPUs, the most tokens of KV cache first")
       ->excludes(fit)
       ->type_name("GPUS");
+  CLI::Option* target =
+      command.add_option("--for", options.target, "what to ask this scheduler for, as 'gpumem request' does")
+          ->excludes(fit)
+          ->type_name("TARGET");
+  command.add_option("--margin", options.margin, "with --for: upper, or bytes beyond what is expected")
+      ->needs(target)
+      ->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
   add_vllm_options(command, options);
   command.footer(

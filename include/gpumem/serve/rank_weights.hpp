@@ -23,6 +23,7 @@ struct RankShare {
   std::int64_t element = 2;      ///< bytes
   std::int64_t weight_bits = 0;  ///< of packed linear layers; 0: none are
   std::int64_t group_size = 0;   ///< weights that share a scale; 0: one output channel
+  std::int64_t scale_bytes = 0;  ///< of a scale; 0: 4 of a channel, an element of a group
   Mxfp4Kernels mxfp4 = Mxfp4Kernels::marlin;
   bool with_tower = true;
 };

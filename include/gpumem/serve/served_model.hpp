@@ -22,6 +22,7 @@ struct ServedWeights {
   std::int64_t keys_values = 0;    ///< the part of `split` that makes keys and values
   std::int64_t latent_up = 0;      ///< the part of `split` that leads out of a latent space
   std::int64_t experts = 0;        ///< the part of `split` that is in experts
+  std::int64_t kept = 0;           ///< the part of `split` that is not quantised though the rest is
   std::int64_t plain = 0;          ///< norms, biases, routers, positions: whole, and never quantised
   std::int64_t tables = 0;         ///< matrices with a row for each token: 2, or 1 if the head is tied
   std::int64_t table_columns = 0;  ///< of one such matrix
@@ -83,6 +84,7 @@ struct ServedModel {
   HeldWeights held = HeldWeights::as_they_are;
   std::int64_t weight_bits = 0;  ///< of packed ones
   std::int64_t group_size = 0;   ///< weights that share a scale; 0: one output channel
+  std::int64_t scale_bytes = 0;  ///< of a scale; 0: as the format has it
   std::vector<model::Doubt> doubts = {};
 };
 

@@ -21,6 +21,10 @@ namespace gpumem::serve {
 [[nodiscard]] core::Result<ServingEstimate> estimate_server(const ServedModel& model, const ServingJob& job,
                                                             const device::GpuProfile& gpu);
 
+/// The same on each of so many GPUs as schedulers take it: what nvidia-smi shows, as an estimate of a training job has
+/// it.
+[[nodiscard]] estimate::MemoryEstimate memory_of(const ServingEstimate& server, std::int64_t gpus);
+
 /// The furthest value of each option with which the server starts, where all else stays as it is; nothing: with none.
 struct ServingLimits {
   std::optional<std::int64_t> longest_context = {};  ///< max_model_len

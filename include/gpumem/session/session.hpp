@@ -219,6 +219,11 @@ class Session {
   [[nodiscard]] core::Result<serve::ServingLimits> serving_limits(const serve::ServingRequest& request);
   /// serve::advise_server().
   [[nodiscard]] core::Result<std::vector<serve::ServingChange>> serving_advice(const serve::ServingRequest& request);
+  /// request::make_request() for a server on all its GPUs. Errors: also missing_information for one that does not
+  /// start.
+  [[nodiscard]] core::Result<request::GpuRequest> serving_request(const serve::ServingRequest& request,
+                                                                  std::string_view target, const place::Margin& margin,
+                                                                  const request::Site& site);
   /// serve::plan_server().
   [[nodiscard]] core::Result<std::vector<serve::ServingLayout>> serving_plan(const serve::ServingRequest& request,
                                                                              std::int64_t gpus);

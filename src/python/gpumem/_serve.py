@@ -1,4 +1,4 @@
-"""serve(): what a server of vLLM takes, and whether it starts; `import gpumem` has it."""
+"""serve(): what a server of vLLM or SGLang takes, and whether it starts; `import gpumem` has it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ._arguments import file_name, integer, number_of, text_of
 class Server:
     """One GPU of a server once it has started. str(server) is what `gpumem serve` prints.
 
-    Bytes: weights_bytes as loaded, activation_bytes of the profiling pass, outside_pytorch_bytes,
-    kv_cache_bytes, and cuda_graph_bytes, which come on top of requested_bytes
+    Bytes: weights_bytes as loaded, with adapter_bytes for LoRA; activation_bytes of the profiling
+    pass, outside_pytorch_bytes, kv_cache_bytes, and cuda_graph_bytes, which come on top of requested_bytes
     (gpu_memory_utilization of the GPU). kv_cache_needed_bytes: of one request of max_model_len.
     kv_cache_tokens: how many the cache holds, in kv_cache_blocks. max_concurrency: requests of
     max_model_len at once. largest_max_model_len: what this cache holds; 0: nothing.
@@ -33,6 +33,7 @@ class Server:
     upper_bytes: int
     requested_bytes: int
     weights_bytes: int
+    adapter_bytes: int
     activation_bytes: int
     outside_pytorch_bytes: int
     cuda_graph_bytes: int
@@ -97,14 +98,21 @@ def serve(
     kv_cache_dtype: str | None = None,
     quantization: str | None = None,
     enforce_eager: bool = False,
+    enable_expert_parallel: bool = False,
+    enable_lora: bool = False,
+    max_loras: int | None = None,
+    max_lora_rank: int | None = None,
+    cpu_offload_gb: float | None = None,
+    kv_cache_memory_bytes: int | None = None,
+    language_model_only: bool = False,
     deadline_ms: int = 0,
 ) -> Server:
-    """What each GPU of a server of vLLM takes, and whether it starts.
+    """What each GPU of a server of vLLM or SGLang takes, and whether it starts.
 
     model: a config.json, the folder of a model, or a name that the local HuggingFace cache holds.
     engine_version: vLLM's, such as "0.19.0"; None: the newest whose rules are known.
-    command: the words of a command, ["vllm", "serve", NAME, "--max-model-len", "8192"]; options
-        that are given beside it win. Options are vLLM's own, with its defaults on that GPU.
+    command: the words of a command, ["vllm", "serve", NAME, "--max-model-len", "8192"] or
+        ["sglang", "serve", NAME, "--tp", "2"]; options that are given beside it win. Options are vLLM's own, with its defaults on that GPU.
 
     Raises UsageError for an option out of range or a flag without a rule, InputError for a config
     that cannot be read. A server that does not start is no error.
@@ -175,6 +183,6 @@ def _value_of(name: str, value: Any) -> str:
         return "true"
     if isinstance(value, str):
         return value
-    if name == "gpu_memory_utilization":
+    if name in ("gpu_memory_utilization", "cpu_offload_gb"):
         return repr(number_of(name, value))
     return str(integer(name, value, 1))

@@ -63,5 +63,27 @@ TEST(RankWeights, OneRankInFull) {
   EXPECT_EQ(rank_weights(dense(""), packed).count(), 2 * (norms + tables + 1000 * 16) + linear / 2 + linear / 32 * 2);
 }
 
+TEST(RankWeights, LayersThatAreLeftOutStayAsTheyAre) {
+  const auto packed = [](std::string_view quantization) {
+    const ServedModel model = dense(quantization);
+    RankShare share;
+    share.weight_bits = model.weight_bits;
+    share.group_size = model.group_size;
+    share.scale_bytes = model.scale_bytes;
+    return rank_weights(model, share).count();
+  };
+  const std::string groups = R"("config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 16,
+    "type": "float"}}})";
+  const std::string begins = R"(, "quantization_config": {"quant_method": "compressed-tensors", )" + groups;
+  const std::int64_t all = packed(begins + "}");
+  const std::int64_t attention = 2 * (64 * 64 + 2 * 32 * 64 + 64 * 64);
+  // NVFP4: half a byte a weight, and one of scale for 16.
+  EXPECT_EQ(packed(begins + R"(, "ignore": ["lm_head", "re:.*self_attn.*"]})") - all,
+            2 * attention - attention / 2 - attention / 16);
+  EXPECT_EQ(packed(begins + R"(, "ignore": ["model.layers.0.self_attn.q_proj"]})") - all,
+            2 * 4096 - 4096 / 2 - 4096 / 16);
+  EXPECT_FALSE(dense(begins + R"(, "ignore": ["re:.*(q|k)_proj"]})").doubts.empty());
+}
+
 }  // namespace
 }  // namespace gpumem::serve

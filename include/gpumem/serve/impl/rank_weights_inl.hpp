@@ -68,7 +68,8 @@ inline core::Checked mxfp4_experts(const ServedModel& model, const RankShare& sh
 /// Linear layers as they are packed, with their scales: float32 where a channel has one, else the model's type.
 inline core::Checked packed_linear(const ServedModel& model, const RankShare& share, std::int64_t elements) {
   const std::int64_t per_scale = share.group_size > 0 ? share.group_size : model.hidden;
-  const std::int64_t scale = share.group_size > 0 ? share.element : 4;
+  const std::int64_t usual = share.group_size > 0 ? share.element : 4;
+  const std::int64_t scale = share.scale_bytes > 0 ? share.scale_bytes : usual;
   return core::Checked(elements / 8) * core::Checked(share.weight_bits) +
          core::Checked(elements / per_scale) * core::Checked(scale);
 }
@@ -93,8 +94,10 @@ GPUMEM_INLINE core::Bytes rank_weights(const ServedModel& model, const RankShare
     return core::Bytes(detail::bytes_of((plain + linear) * element + detail::mxfp4_experts(model, share)));
   }
   if (share.weight_bits == 0) return core::Bytes(detail::bytes_of((plain + linear + experts) * element));
-  const std::int64_t elements = detail::bytes_of(linear + experts);
-  return core::Bytes(detail::bytes_of(plain * element + detail::packed_linear(model, share, elements)));
+  const std::int64_t kept = weights.kept / share.ranks;
+  const std::int64_t packed = std::max<std::int64_t>(0, detail::bytes_of(linear + experts) - kept);
+  return core::Bytes(
+      detail::bytes_of((plain + core::Checked(kept)) * element + detail::packed_linear(model, share, packed)));
 }
 
 /// Source: vLLM's lora/layers/: create_lora_weights() of BaseLinearLayerWithLoRA, VocabParallelEmbeddingWithLoRA and

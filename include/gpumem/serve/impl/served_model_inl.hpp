@@ -7,6 +7,10 @@
 #include <cmath>
 #include <initializer_list>
 #include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/architectures/config_fields.hpp"
@@ -33,12 +37,61 @@ inline const core::JsonValue* object_in(const core::JsonValue& config, std::stri
   return nullptr;
 }
 
+/// A part of the names of layers: "self_attn" of "re:.*self_attn.*" and of "*.self_attn*"; empty: the pattern says more
+/// than that.
+inline std::string plain_part(std::string_view pattern) {
+  if (pattern.starts_with("re:")) pattern.remove_prefix(3);
+  std::string part;
+  for (const char each : pattern) {
+    if (each != '\\' && each != '^' && each != '$') part.push_back(each);
+  }
+  for (const std::string_view any : {".*", "*", "."}) {
+    if (part.starts_with(any)) part.erase(0, any.size());
+    if (part.ends_with(any)) part.erase(part.size() - any.size());
+  }
+  return part.find_first_of("[](){}|?+*") == std::string::npos ? part : std::string();
+}
+
+/// Layers that stay as they are, by parts of their names. Source: the lists of compressed-tensors, AWQ and fp8, and
+/// ModelOpt.
+inline std::vector<std::string> kept_layers(const core::JsonValue& quantization, std::vector<model::Doubt>& doubts) {
+  constexpr std::size_t kMostPatterns = 4096;
+  std::vector<std::string> parts;
+  for (const core::JsonValue& field : quantization.items()) {
+    const bool listed =
+        field.key() == "ignore" || field.key() == "modules_to_not_convert" || field.key() == "exclude_modules";
+    if (!listed || !field.is(Kind::list)) continue;
+    for (const core::JsonValue& item : field.items()) {
+      if (!item.is(Kind::text) || parts.size() == kMostPatterns) continue;
+      std::string part = plain_part(item.text());
+      if (!part.empty()) {
+        parts.push_back(std::move(part));
+      } else {
+        doubts.push_back({model::Doubt::About::quantization,
+                          "layers that quantization_config leaves out by a "
+                          "pattern that is not read: " +
+                              core::shortened(item.text(), 40)});
+      }
+    }
+  }
+  return parts;
+}
+
+/// NVFP4: 16 weights share a scale of one byte.
+inline void read_nvfp4(ServedModel& model) {
+  model.weight_bits = 4;
+  model.group_size = 16;
+  model.scale_bytes = 1;
+}
+
 /// Bits of a linear layer's weights, and how many share a scale.
 inline core::Status read_quantization(const core::JsonValue& quantization, ServedModel& model) {
   const core::JsonValue* weights = &quantization;
   std::string_view method;
+  std::string_view algorithm;
   for (const core::JsonValue& field : quantization.items()) {
     if (field.key() == "quant_method" && field.is(Kind::text)) method = field.text();
+    if (field.key() == "quant_algo" && field.is(Kind::text)) algorithm = field.text();
     if (field.key() != "config_groups" || !field.is(Kind::object) || field.size() != 1) continue;
     if (const core::JsonValue* of = object_in(*field.items().begin(), "weights")) weights = of;
   }
@@ -47,7 +100,9 @@ inline core::Status read_quantization(const core::JsonValue& quantization, Serve
     return core::Done{};
   }
   model.held = HeldWeights::packed;
+  bool floats = false;
   for (const core::JsonValue& field : weights->items()) {
+    floats = floats || (field.key() == "type" && field.is(Kind::text) && field.text() == "float");
     if (!field.is(Kind::integer)) continue;
     if (field.key() == "num_bits" || field.key() == "bits" || field.key() == "w_bit") {
       model.weight_bits = field.integer();
@@ -56,17 +111,20 @@ inline core::Status read_quantization(const core::JsonValue& quantization, Serve
       model.group_size = field.integer();
     }
   }
-  if (method == "fp8") model.weight_bits = 8;
+  if (method == "fp8" || algorithm == "FP8") model.weight_bits = 8;
+  if (algorithm == "NVFP4" || (floats && model.weight_bits == 4 && model.group_size == 16)) read_nvfp4(model);
   if (method == "compressed-tensors" && model.weight_bits == 0) {
     model.weight_bits = 8;
     model.doubts.push_back({model::Doubt::About::quantization,
                             "quantization_config does not say of how many bits the weights are: 8 were taken"});
   }
-  const bool known = method == "compressed-tensors" || method == "gptq" || method == "awq" || method == "fp8";
+  constexpr auto kMethods =
+      std::to_array<std::string_view>({"compressed-tensors", "gptq", "awq", "fp8", "modelopt", "modelopt_fp4"});
+  const bool known = std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end();
   if (known && (model.weight_bits == 4 || model.weight_bits == 8)) return core::Done{};
   return unknown(
-      "no rules for this quantisation; known: mxfp4 of gpt-oss, and compressed-tensors with one group, gptq, awq and "
-      "fp8, of 4 or 8 bits",
+      "no rules for this quantisation; known: mxfp4 of gpt-oss, and compressed-tensors with one group, gptq, awq, "
+      "modelopt and fp8, of 4 or 8 bits",
       "/quantization_config");
 }
 
@@ -103,6 +161,11 @@ inline bool is_of_tower(const model::ModelGraph& graph, const model::Layer& laye
   return graph.name(layer) != "lm_head" && graph.path(layer).find("language_model") == std::string::npos;
 }
 
+inline bool is_named_by(std::span<const std::string> parts, std::string_view path) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return path.find(part) != std::string_view::npos; });
+}
+
 /// The sides of a linear layer, for adapters.
 inline void count_sides(const model::ModelGraph& graph, const model::Layer& layer, ServedAdapters& adapters) {
   const model::Attributes attributes = graph.attributes(layer);
@@ -114,7 +177,8 @@ inline void count_sides(const model::ModelGraph& graph, const model::Layer& laye
   adapters.whole += (by_columns ? 0 : out) + (by_rows ? 0 : in);
 }
 
-inline void count_layer(const model::ModelGraph& graph, const model::Layer& layer, ServedModel& model) {
+inline void count_layer(const model::ModelGraph& graph, const model::Layer& layer,
+                        std::span<const std::string> kept_layers, ServedModel& model) {
   ServedWeights& weights = model.weights;
   const std::int64_t own = layer.parameters - layer.tied_parameters;
   if (own <= 0) return;
@@ -139,6 +203,7 @@ inline void count_layer(const model::ModelGraph& graph, const model::Layer& laye
   const bool of_experts = layer.expert > 0 || is_stacked(graph, layer);
   if (of_experts) weights.experts += linear;
   else if (linear > 0) count_sides(graph, layer, model.adapters);
+  if (linear > 0 && !kept_layers.empty() && is_named_by(kept_layers, graph.path(layer))) weights.kept += linear;
   if (graph.name(layer) == "kv_b_proj") weights.latent_up += linear;
 }
 
@@ -282,7 +347,7 @@ inline std::int64_t recurrent_modules(const model::ModelGraph& graph) {
 /// Layers whose keys and values a cache holds: each hands on two tensors.
 inline std::int64_t attention_layers(const model::ModelGraph& graph) {
   return std::count_if(graph.layers().begin(), graph.layers().end(),
-                       [&](const model::Layer& layer) { return graph.op(layer) == "cached"; }) /
+                       [&](const model::Layer& layer) { return graph.attributes(layer).find("cache") != nullptr; }) /
          2;
 }
 
@@ -365,8 +430,9 @@ inline core::Status read_tower(architectures::ConfigFields& fields, std::string_
   return core::Done{};
 }
 
-inline void count_weights(const model::ModelGraph& graph, ServedModel& model) {
-  for (const model::Layer& layer : graph.layers()) count_layer(graph, layer, model);
+inline void count_weights(const model::ModelGraph& graph, std::span<const std::string> kept_layers,
+                          ServedModel& model) {
+  for (const model::Layer& layer : graph.layers()) count_layer(graph, layer, kept_layers, model);
   if (model.latent_dim == 0) {
     const core::Checked made = core::Checked(2 * model.attention_layers) * core::Checked(model.hidden) *
                                core::Checked(model.kv_heads) * core::Checked(model.head_dim);
@@ -405,12 +471,16 @@ GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view confi
   if (core::Status read = fields.status(); !read) return read.error();
   if (core::Status read = text->status(); !read) return read.error();
   if (!parts) return parts.error();
-  served_model_detail::count_weights(*graph, model);
-  if (const core::JsonValue* of = fields.find("quantization_config");
-      of != nullptr && of->is(core::JsonValue::Kind::object)) {
-    std::erase_if(model.doubts, [](const auto& doubt) { return doubt.about == model::Doubt::About::quantization; });
-    if (const core::Status read = served_model_detail::read_quantization(*of, model); !read) return read.error();
+  const core::JsonValue* quantized = fields.find("quantization_config");
+  if (quantized == nullptr || !quantized->is(core::JsonValue::Kind::object)) {
+    served_model_detail::count_weights(*graph, {}, model);
+    return model;
   }
+  std::vector<model::Doubt> doubts;
+  served_model_detail::count_weights(*graph, served_model_detail::kept_layers(*quantized, doubts), model);
+  std::erase_if(model.doubts, [](const auto& doubt) { return doubt.about == model::Doubt::About::quantization; });
+  model.doubts.insert(model.doubts.end(), doubts.begin(), doubts.end());
+  if (const core::Status read = served_model_detail::read_quantization(*quantized, model); !read) return read.error();
   return model;
 }
 

@@ -118,6 +118,24 @@ GPUMEM_INLINE core::Result<ServingEstimate> estimate_server(const ServedModel& m
                      {}};
 }
 
+GPUMEM_INLINE estimate::MemoryEstimate memory_of(const ServingEstimate& server, std::int64_t gpus) {
+  const auto with = [&](core::Bytes graphs) {
+    return core::Bytes(server.requested.count() + (server.starts ? graphs.count() : 0));
+  };
+  estimate::MemoryEstimate memory;
+  memory.expected = with(server.cuda_graphs);
+  memory.lower = with(server.cuda_graphs_lower);
+  memory.upper = with(server.cuda_graphs_upper);
+  memory.ranged = true;
+  memory.device = memory.expected;
+  memory.most_needed = memory.upper;
+  memory.gpus = gpus;
+  memory.verdict = server.verdict();
+  memory.fits = memory.verdict == estimate::Verdict::fits;
+  for (const std::string& line : server.assumed) memory.assumed.push_back({.about = "settings", .text = line});
+  return memory;
+}
+
 GPUMEM_INLINE core::Result<ServingLimits> find_serving_limits(const ServedModel& model, const ServingJob& job,
                                                               const device::GpuProfile& gpu) {
   namespace detail = serving_questions_detail;

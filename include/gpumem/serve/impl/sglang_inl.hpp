@@ -71,6 +71,7 @@ inline core::Result<SglangStart> sglang_start(const ServedModel& model, const Se
   start.share.expert_shares = job.tensor_parallel;
   start.share.weight_bits = model.weight_bits;
   start.share.group_size = model.group_size;
+  start.share.scale_bytes = model.scale_bytes;
   if (job.quantization == "fp8" && model.held == HeldWeights::as_they_are) start.share.weight_bits = 8;
   if (job.dtype == "float32" || job.dtype == "float") start.share.element = 4;
   start.cache_element = job.kv_cache_dtype.starts_with("fp8") ? 1 : start.share.element;

@@ -174,6 +174,7 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   start.share.element = start.element;
   start.share.weight_bits = model.weight_bits;
   start.share.group_size = model.group_size;
+  start.share.scale_bytes = model.scale_bytes;
   const bool plain = model.held == HeldWeights::as_they_are;
   if (job.quantization == "fp8" && plain) start.share.weight_bits = 8;
   if (!job.quantization.empty() && job.quantization != "fp8" && plain) {

@@ -294,6 +294,24 @@ GPUMEM_INLINE core::Result<std::vector<serve::ServingChange>> Session::serving_a
   return ask_about_server(request, serve::advise_server);
 }
 
+GPUMEM_INLINE core::Result<request::GpuRequest> Session::serving_request(const serve::ServingRequest& request,
+                                                                         std::string_view target,
+                                                                         const place::Margin& margin,
+                                                                         const request::Site& site) {
+  const auto profile = gpu(request.gpu);
+  if (!profile) return profile.error();
+  const core::Result<serve::ServingEstimate> server = serve(request);
+  if (!server) return server.error();
+  if (!server->starts) {
+    return core::Error{core::ErrorCode::missing_information, "the server does not start: " + server->reason, {}};
+  }
+  const serve::ServingJob& job = request.job;
+  const core::Checked gpus =
+      core::Checked(job.tensor_parallel) * core::Checked(job.pipeline_parallel) * core::Checked(job.data_parallel);
+  if (!gpus.value()) return core::Error{core::ErrorCode::overflow, "the number of GPUs does not fit 64 bits", {}};
+  return request::make_request(target, serve::memory_of(*server, *gpus.value()), **profile, margin, site);
+}
+
 GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_plan(
     const serve::ServingRequest& request, std::int64_t gpus) {
   return ask_about_server(
