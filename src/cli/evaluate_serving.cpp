@@ -217,7 +217,9 @@ std::string table_text(const std::string& file, const std::vector<ComparedStart>
   for (const ComparedStart& each : all) {
     if (each.verdict_right().value_or(true)) continue;
     text += "wrong verdict: " + name_of(*each.start) + ": " +
-            (each.estimate->starts ? "it did not start: " + each.start->logged.why : each.estimate->reason) + "\n";
+            (each.estimate->starts ? "it did not start: " + core::shortened(each.start->logged.why, 160)
+                                   : each.estimate->reason) +
+            "\n";
   }
   for (const ComparedStart& each : all) {
     if (each.refusal) text += "not answered: " + name_of(*each.start) + ": " + said(*each.refusal) + "\n";

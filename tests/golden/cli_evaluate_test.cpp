@@ -27,6 +27,12 @@ TEST(CliEvaluate, JudgesTheRunsThatAreAskedFor) {
   expect_golden_run("evaluate_filter", std::string(kEvaluateHorus) + " --filter vgg --gpu v100-16gb");
 }
 
+TEST(CliEvaluate, ReadsATableOfStartsOfServers) {
+  constexpr const char* kStarts = "evaluate tests/golden/cli/serving_runs_made_up.csv";
+  expect_golden_run("evaluate_serving_table", kStarts);
+  expect_golden_run("evaluate_serving_json", std::string(kStarts) + " --json --filter o");
+}
+
 TEST(CliEvaluate, WritesEachPrediction) {
   const fs::path out = testing::own_path("predictions.csv");
   const Outcome result = run(std::string(kEvaluateHorus) + " --out '" + out.string() + "'");
