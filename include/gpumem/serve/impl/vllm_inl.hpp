@@ -290,10 +290,11 @@ inline ServedModel stage_of(const ServedModel& model, std::int64_t stages, std::
         &ServedWeights::experts, &ServedWeights::plain}) {
     part.weights.*each = share(model.weights.*each);
   }
-  for (std::int64_t ServedModel::*each : {&ServedModel::sliding_layers, &ServedModel::attention_layers}) {
-    part.*each = share(model.*each);
-  }
-  part.states.layers = share(model.states.layers);
+  // A stage has at least its share of each kind of layer, rounded up: kinds follow each other in turn.
+  const auto layers_of = [&](std::int64_t all) { return divided_up(all * part.layers, model.layers); };
+  part.sliding_layers = layers_of(model.sliding_layers);
+  part.attention_layers = std::max(part.sliding_layers, layers_of(model.attention_layers));
+  part.states.layers = layers_of(model.states.layers);
   part.embeds = stage == 0;
   part.samples = stage == stages - 1;
   part.weights.tables = (part.embeds ? 1 : 0) + (part.samples ? 1 : 0);
