@@ -65,6 +65,7 @@ core::Status read_figures(const core::CsvCells& cells, LoggedStart& logged) {
   }
   const auto tokens = cells.whole("kv_cache_tokens");
   if (!tokens) return tokens.error();
+  if (tokens->value_or(0) < 0) return cells.malformed("kv_cache_tokens is below zero");
   logged.kv_cache_tokens = *tokens;
   return core::Done{};
 }
