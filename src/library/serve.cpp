@@ -3,7 +3,7 @@
 
 #include "gpumem/serve/impl/rank_weights_inl.hpp"
 #include "gpumem/serve/impl/served_model_inl.hpp"
+#include "gpumem/serve/impl/server_command_inl.hpp"
 #include "gpumem/serve/impl/serving_questions_inl.hpp"
 #include "gpumem/serve/impl/sglang_inl.hpp"
-#include "gpumem/serve/impl/server_command_inl.hpp"
 #include "gpumem/serve/impl/vllm_inl.hpp"
