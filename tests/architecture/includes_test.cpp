@@ -23,7 +23,8 @@ const std::map<std::string, Names> kShared = {
       "plain_graph_json", "graph_json_values", "recording_fields", "recording_checks", "model_folder"}},
     {"architectures",
      {"architecture", "config_fields", "forward", "decoder", "latent_attention", "mixture", "megatron_arguments",
-      "mamba_mixers", "module_tree", "tree_fields", "vision_language", "image_rules", "image_towers"}},
+      "mamba_mixers", "module_tree", "tree_fields", "vision_language", "image_rules", "image_towers", "image_tokens",
+      "printed_module"}},
     {"ops", {"op", "window", "tape", "broadcast", "matrix", "quantized", "axis", "language_loss"}},
     {"connect",
      {"block_rules", "chain", "complete", "connect", "containers", "cut_blocks", "declared_layers", "graph_copy",
@@ -230,7 +231,9 @@ TEST(Lists, HoldEveryOneOfAKind) {
       {"request/targets", "struct (\\w+) \\{\n *static constexpr std::string_view kName",
        "request/impl/targets_inl.hpp", "::make", 10},
       {"search/", "\\]\\] Framework (\\w+)\\(\\);", "search/impl/frameworks_inl.hpp", "()", 4},
-      {"connect/", "constexpr std::array<BlockRule, \\d+> (\\w+) ", "connect/impl/block_rules_inl.hpp", ",", 25},
+      {"connect/", "constexpr std::array<BlockRule, \\d+> (\\w+) ", "connect/impl/block_rules_inl.hpp", ",", 15},
+      {"architectures/timm_", "constexpr std::array<ModuleForward, \\d+> (\\w+) ",
+       "architectures/impl/architectures_inl.hpp", "", 4},
   };
   for (const Kind& kind : kinds) {
     const std::string list = text_of(kRoot / "include/gpumem" / kind.list);

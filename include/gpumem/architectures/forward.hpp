@@ -18,11 +18,14 @@
 #include <vector>
 
 #include "gpumem/architectures/module_tree.hpp"
+#include "gpumem/core/shape.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/images.hpp"
 #include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::architectures {
+
+class ModuleCalls;  // printed_module.hpp
 
 /// What a layer or operation leaves, or a graph input.
 using Tensor = model::LayerIndex;
@@ -70,6 +73,20 @@ class Forward {
   /// forward() writes ("model" of a LlamaModel); else empty.
   Forward(model::GraphBuilder& builder, const model::Vocabulary& vocabulary, const ModuleTree& tree,
           std::string_view body);
+  /// Operations between the modules of a tree that `modules` wires, which has all layers.
+  Forward(model::GraphBuilder& builder, const model::Vocabulary& vocabulary, ModuleCalls& modules)
+      : builder_(builder), vocabulary_(vocabulary), calls_(&modules) {}
+
+  /// Of a tensor, with the batch's axis; only where modules are wired, since a config's tensors have tokens.
+  [[nodiscard]] const core::Shape& shape(Tensor tensor) const;
+  [[nodiscard]] std::size_t rank(Tensor tensor) const { return shape(tensor).rank(); }
+  /// Of an axis; 0 if it has no fixed size.
+  [[nodiscard]] std::int64_t size(Tensor tensor, std::size_t axis) const;
+  /// Whether channels lie after the pixels.
+  [[nodiscard]] bool channels_last(Tensor tensor) const;
+  [[nodiscard]] std::int64_t channels(Tensor tensor) const {
+    return size(tensor, channels_last(tensor) && rank(tensor) > 0 ? rank(tensor) - 1 : 1);
+  }
 
   /// Calls from now on are in this module, until leave().
   void enter(std::string_view name, std::string_view class_name);
@@ -210,6 +227,7 @@ class Forward {
   model::GraphBuilder& builder_;
   const model::Vocabulary& vocabulary_;
   const ModuleTree* tree_ = nullptr;
+  ModuleCalls* calls_ = nullptr;
   std::string body_;
   std::vector<std::string> modules_;  ///< that are open; kept only with a tree
   std::vector<bool> called_;          ///< by layer of the tree's graph

@@ -14,6 +14,12 @@
 
 namespace gpumem::architectures {
 
+/// A layer of a tree, or one of its containers.
+struct Part {
+  std::uint32_t index = 0;
+  bool container = false;
+};
+
 /// Views the graph, which must outlive it.
 class ModuleTree {
  public:

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpumem/architectures/module_tree.hpp"
 #include "gpumem/model/model_graph.hpp"
 
 namespace gpumem::connect {
@@ -37,10 +38,7 @@ struct Guesses {
 using Tensor = model::LayerIndex;
 
 /// A layer of the graph, or one of the containers.
-struct Part {
-  std::uint32_t index = 0;
-  bool container = false;
-};
+using architectures::Part;
 
 struct Container {
   std::string_view name;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpumem/architectures/printed_module.hpp"
 #include "gpumem/connect/containers.hpp"
 #include "gpumem/connect/opaque.hpp"
 #include "gpumem/core/result.hpp"
@@ -53,19 +54,20 @@ using WireContainer = Tensor (*)(Wiring&, const Container&, Tensor input);
 using WireRules = WireContainer (*)(std::string_view class_name);
 
 /// Remembers the first error and does nothing after it, so that rules need not look.
-class Wiring {
+class Wiring final : public architectures::ModuleCalls {
  public:
   Wiring(const model::TrainingJob& job, const ops::Catalogue& ops, const Containers& containers, WireRules rules,
          model::GraphInput input);
 
   /// Calls a layer, or a container by its rule.
-  Tensor call(Part part, Tensor input);
+  Tensor call(Part part, Tensor input) override;
   /// Calls parts one after the other.
   Tensor chain(std::span<const Part> parts, Tensor input);
   /// Calls the children of these names that the container has, one after the other.
   Tensor chain_named(const Container& container, std::span<const std::string_view> names, Tensor input);
   /// An operation that no row shows; its shape follows from its inputs.
-  Tensor operation(std::string_view op, std::span<const Tensor> inputs, std::vector<model::Attribute> attributes = {});
+  Tensor operation(std::string_view op, std::span<const Tensor> inputs,
+                   std::vector<model::Attribute> attributes = {}) override;
   /// Two tensors made one: a join. `in_place`: left += right.
   Tensor add(Tensor left, Tensor right, bool in_place);
   Tensor multiply(Tensor left, Tensor right);
@@ -77,7 +79,7 @@ class Wiring {
   Tensor as_sequence(Tensor images, std::int64_t tokens, std::int64_t width);
 
   /// What is inferred and may be wrong: a warning that names the line; an error where guesses are not wanted.
-  void guess(Part where, std::string message);
+  void guess(Part where, std::string message) override;
   /// The guess at what the current layer reads contradicts the tree: images change their axes, or what enlarged them is
   /// for nothing.
   void contradict();
@@ -95,24 +97,29 @@ class Wiring {
 
   /// Whether the rows are in the order of their calls, one a call (tables); a tree has one a module.
   [[nodiscard]] bool called() const { return graph_.shapes_printed(); }
-  [[nodiscard]] const core::Shape& shape(Tensor tensor) const;
+  [[nodiscard]] const core::Shape& shape(Tensor tensor) const override;
   /// Whether the tensor's channels lie after its pixels, as linear layers and layer norms leave them.
-  [[nodiscard]] bool channels_last(Tensor tensor) const { return shape(tensor).rank() != 4 || made(tensor).last; }
+  [[nodiscard]] bool channels_last(Tensor tensor) const override {
+    return shape(tensor).rank() != 4 || made(tensor).last;
+  }
   /// The size of its channels' axis; 0 if it has none of fixed size.
   [[nodiscard]] std::int64_t channels(Tensor tensor) const;
   /// Whether a container of this class is being called.
-  [[nodiscard]] bool stands_in(std::string_view class_name) const;
+  [[nodiscard]] bool stands_in(std::string_view class_name) const override;
   /// The containers that are being called, the innermost last.
   [[nodiscard]] std::span<Frame> frames() { return frames_; }
   /// The size of a tensor on the axis that a layer looks at.
   [[nodiscard]] std::optional<std::int64_t> width_of(Tensor tensor, const Wanted& wanted) const;
   [[nodiscard]] const Container& container(Part part) const { return containers_[part.index]; }
+  [[nodiscard]] std::span<const Part> parts(Part part) const override {
+    return part.container ? std::span<const Part>(containers_[part.index].parts) : std::span<const Part>();
+  }
   [[nodiscard]] std::optional<Part> child(const Container& container, std::string_view name) const;
-  [[nodiscard]] std::string_view name(Part part) const;
+  [[nodiscard]] std::string_view name(Part part) const override;
   /// The op of a layer; empty for a container or an unknown layer.
   [[nodiscard]] std::string_view op(Part part) const;
   /// The last of the sizes that a normalisation prints; nothing for another part.
-  [[nodiscard]] std::optional<std::int64_t> printed_width(Part part) const;
+  [[nodiscard]] std::optional<std::int64_t> printed_width(Part part) const override;
   /// An integer that a layer prints.
   [[nodiscard]] std::optional<std::int64_t> integer(Part part, std::string_view attribute) const {
     return part.container ? std::nullopt : graph_.attributes(graph_.layers()[part.index]).integer(attribute);
@@ -123,11 +130,11 @@ class Wiring {
   }
   /// The same of the first layer that prints one of two attributes.
   [[nodiscard]] std::optional<std::int64_t> first_width(Part part, std::string_view attribute,
-                                                        std::string_view other) const;
+                                                        std::string_view other) const override;
   /// The op of the first layer in a container.
-  [[nodiscard]] std::string_view first_op(Part part) const { return op(first_layer(part)); }
+  [[nodiscard]] std::string_view first_op(Part part) const override { return op(first_layer(part)); }
   /// The printed class of a layer or container.
-  [[nodiscard]] std::string_view class_name(Part part) const {
+  [[nodiscard]] std::string_view class_name(Part part) const override {
     return part.container ? containers_[part.index].class_name : graph_.class_name(graph_.layers()[part.index]);
   }
   /// Whether the part's first layer can read this tensor.
@@ -164,6 +171,8 @@ class Wiring {
     bool last = false;                  ///< its channels lie after its pixels
   };
 
+  /// By the forward() of its class, else by a rule for it, else part by part.
+  Tensor call_container(Part part, const Container& container, Tensor input);
   Tensor call_layer(std::uint32_t index, Tensor input);
   Tensor call_printed(const model::Layer& layer, const ops::Op& op, Tensor input);
   Tensor call_declared(const model::Layer& layer, const ops::Op& op, Tensor input);
@@ -212,6 +221,7 @@ class Wiring {
   bool strict_ = false;                ///< errors in place of guesses
   std::vector<const ops::Op*> rules_;  ///< by the graph's op index
   model::GraphBuilder builder_;
+  architectures::Forward forward_;  ///< of classes that an architecture knows
   Made input_;
   std::vector<Made> made_;  ///< one a layer of the wired graph
   std::int64_t joins_ = 0;

@@ -58,6 +58,7 @@
 #include "gpumem/architectures/starcoder2.hpp"
 #include "gpumem/architectures/swin.hpp"
 #include "gpumem/architectures/t5.hpp"
+#include "gpumem/architectures/timm_vit.hpp"
 #include "gpumem/architectures/vit.hpp"
 #include "gpumem/architectures/whisper.hpp"
 #include "gpumem/architectures/xlnet.hpp"
@@ -322,7 +323,20 @@ GPUMEM_INLINE core::Status check_images(const model::Images& images, bool reads)
       core::ErrorCode::invalid_argument, "the model reads no images; leave `" + std::string(said) + "` out", {}};
 }
 
+/// Of image models, whose classes any net may use.
+inline constexpr std::array<std::span<const ModuleForward>, 4> kModuleForwards = {
+    {kTimmAttention, kTimmBlocks, kTimmMlps, kTimmVit}};
+
 }  // namespace architectures_detail
+
+GPUMEM_INLINE const ModuleForward* module_forward(std::string_view class_name) {
+  for (const std::span<const ModuleForward> family : architectures_detail::kModuleForwards) {
+    for (const ModuleForward& row : family) {
+      if (std::ranges::find(row.classes, class_name) != row.classes.end()) return &row;
+    }
+  }
+  return nullptr;
+}
 
 GPUMEM_INLINE const Architecture* architecture_of(std::string_view model_type) {
   return architectures_detail::find(model_type);

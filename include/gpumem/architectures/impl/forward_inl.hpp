@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "gpumem/architectures/printed_module.hpp"
+
 namespace gpumem::architectures {
 
 namespace forward_detail {
@@ -47,6 +49,15 @@ GPUMEM_INLINE Forward::Forward(model::GraphBuilder& builder, const model::Vocabu
       tree_(&tree),
       body_(body),
       called_(tree.graph().layers().size(), false) {}
+
+GPUMEM_INLINE const core::Shape& Forward::shape(Tensor tensor) const { return calls_->shape(tensor); }
+
+GPUMEM_INLINE std::int64_t Forward::size(Tensor tensor, std::size_t axis) const {
+  const core::Shape& of = calls_->shape(tensor);
+  return axis < of.rank() && of[axis].kind == core::Dim::Kind::fixed ? of[axis].size : 0;
+}
+
+GPUMEM_INLINE bool Forward::channels_last(Tensor tensor) const { return calls_->channels_last(tensor); }
 
 GPUMEM_INLINE void Forward::open(std::string_view name, std::string_view class_name) {
   if (tree_ != nullptr) modules_.emplace_back(name);
@@ -190,6 +201,7 @@ GPUMEM_INLINE void Forward::check_all_called() {
 GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view class_name, std::string_view op,
                                         std::span<const Tensor> inputs, std::span<const model::Attribute> attributes,
                                         const Kind& kind) {
+  if (calls_ != nullptr) return calls_->operation(op, inputs, {attributes.begin(), attributes.end()});
   const model::OpTraits* traits = vocabulary_.find_op(op);
   if (traits == nullptr) fail("the vocabulary has no op " + core::quoted(op));
   std::int64_t tied = kind.tied;

@@ -78,7 +78,8 @@ GPUMEM_INLINE Wiring::Wiring(const model::TrainingJob& job, const ops::Catalogue
       containers_(containers),
       container_rule_(rules),
       strict_(job.strict),
-      builder_(graph_.format(), graph_.file()) {
+      builder_(graph_.format(), graph_.file()),
+      forward_(builder_, ops::vocabulary(), *this) {
   for (const std::string& name : graph_.ops()) rules_.push_back(wiring_detail::find(ops, name));
   input_.shape = input.shape;
   input_.memory = model::kFirstGraphInput;
@@ -126,16 +127,24 @@ GPUMEM_INLINE Tensor Wiring::call(Part part, Tensor input) {
     return output;
   }
   const Container& container = containers_[part.index];
-  const WireContainer rule = container_rule_(container.class_name);
-  if (rule == nullptr) count_unknown(part);
   builder_.open_scope({}, container.class_name);  // without its name: layers are named by their whole paths
   frames_.push_back({input, {}, {}});
-  Tensor output = rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
+  Tensor output = call_container(part, container, input);
   output = join_left_over(*this, frames_.back(), output);
   frames_.pop_back();
   if (!frames_.empty()) frames_.back().results.push_back(output);
   builder_.close_scope();
   return output;
+}
+
+/// A table's rows are in the order of their calls: no code has to tell it.
+GPUMEM_INLINE Tensor Wiring::call_container(Part part, const Container& container, Tensor input) {
+  const auto* known = called() ? nullptr : architectures::module_forward(container.class_name);
+  if (known != nullptr) return known->call(forward_, architectures::Module(*this, part), input);
+  const WireContainer rule = container_rule_(container.class_name);
+  if (rule != nullptr) return rule(*this, container, input);
+  count_unknown(part);
+  return chain(container.parts, input);
 }
 
 GPUMEM_INLINE std::int64_t Wiring::channels(Tensor tensor) const {

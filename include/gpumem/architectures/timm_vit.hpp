@@ -1,0 +1,346 @@
+// timm's image transformers that keep one size of tokens: ViT, DeiT, BEiT, EVA, ConViT, CaiT, XCiT, MLP-Mixer; and
+// their modules, of which other models of timm are made: attention, blocks, gated MLPs. Learned tokens, positions and
+// scales are parameters of a model itself, which no line of a tree shows. Source: timm 1.0.9,
+// timm.models.vision_transformer, deit, beit, eva, convit, cait, xcit, mlp_mixer, pit, volo, twins, pvt_v2, crossvit,
+// levit, timm.layers.mlp.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/architectures/image_tokens.hpp"
+
+namespace gpumem::architectures {
+
+// Attention: queries, keys and values from one projection (qkv) or several (q, kv; q, k, v), norms of queries and keys,
+// the fused kernel or scores written out, and a projection.
+
+namespace timm_attention_detail {
+
+inline constexpr ImageAttention kPlain = {};
+inline constexpr ImageAttention kNarrow = {.head_width = 32};
+inline constexpr ImageAttention kTalking = {.fused = false, .head_width = 48, .talks = true};
+inline constexpr ImageAttention kSmall = {.fused = false, .head_width = 16};
+
+/// A packed projection [N, T, W]: three parts of one size, or smaller queries and keys where what the projection after
+/// it reads (the values) is not a third (levit, efficientformer: scores written out).
+inline Tensor attend_packed(Forward& f, const Module& block, const ImageAttention& kind, Tensor packed) {
+  const std::int64_t width = f.size(packed, 2);
+  const auto behind = block.find("proj");
+  const auto reads = behind ? behind->width("in_features", "in_channels") : std::nullopt;
+  const std::int64_t values = reads.value_or(width / 3);
+  if (3 * values == width || values >= width || (width - values) % 2 != 0) {
+    const std::vector<Tensor> qkv = parts_of(f, packed, 3, 2);
+    return attend_in_heads(f, block, kind, {qkv[0], qkv[1], qkv[2]});
+  }
+  const std::int64_t keys = (width - values) / 2;
+  const Tensor query = f.slice(packed, 2, 0, keys);
+  const Tensor key = f.slice(packed, 2, keys, keys);
+  return attend_in_heads(f, block, kSmall, {query, key, f.slice(packed, 2, 2 * keys, values)});
+}
+
+/// What keys and values are made of: the tokens, or those of a smaller image (pvt_v2, twins).
+inline Tensor reduced(Forward& f, const Module& block, Tensor tokens) {
+  const std::int64_t side = side_of(f.size(tokens, 1));
+  if (!block.has("sr") || side == 0) return tokens;
+  const Tensor small = block({"pool", "sr"}, images_of(f, tokens, side, side));
+  return block({"norm", "act"}, tokens_of(f, small));
+}
+
+/// Queries, keys and values of tokens [N, T, C].
+inline Tensor attend_tokens(Forward& f, const Module& block, const ImageAttention& kind, Tensor tokens) {
+  if (block.has("qkv")) return attend_packed(f, block, kind, block("qkv", tokens));
+  if (block.has("kv") && block.has("q")) {
+    const Tensor query = block("q", tokens);
+    const std::vector<Tensor> kv = parts_of(f, block("kv", reduced(f, block, tokens)), 2, 2);
+    return attend_in_heads(f, block, kind, {query, kv[0], kv[1]});
+  }
+  constexpr std::array<std::array<std::string_view, 3>, 3> kNames = {
+      {{"q_proj", "k_proj", "v_proj"}, {"q", "k", "v"}, {"wq", "wk", "wv"}}};
+  for (const auto& [q, k, v] : kNames) {
+    if (!block.has(q) && !block.has(k) && !block.has(v)) continue;
+    const Tensor query = block(q, tokens);
+    const Tensor key = block(k, tokens);
+    return attend_in_heads(f, block, kind, {query, key, block(v, tokens)});
+  }
+  return block.in_order(tokens);
+}
+
+/// Images whose projection is a convolution (maxxvit.Attention2d): their pixels are the tokens.
+inline Tensor attend_images(Forward& f, const Module& block, const ImageAttention& kind, Tensor images) {
+  const std::int64_t height = f.size(images, 2);
+  const std::int64_t width = f.size(images, 3);
+  const Tensor output = attend_packed(f, block, kind, tokens_of(f, block("qkv", images)));
+  return block({"proj", "proj_drop"}, images_of(f, output, height, width));
+}
+
+inline Tensor attention(Forward& f, const Module& block, const ImageAttention& kind, Tensor input) {
+  const auto qkv = block.find("qkv");
+  const std::size_t rank = f.rank(input);
+  const bool known = qkv || block.has("kv") || block.has("q_proj") || block.has("q") || block.has("wq");
+  if (!known || (rank != 3 && rank != 4)) return block.in_order(input);
+  if (qkv && qkv->first_op() == "conv2d" && rank == 4) return attend_images(f, block, kind, input);
+  const bool turn = rank == 4 && !f.channels_last(input);
+  const Tensor last = turn ? channels_behind(f, input) : input;
+  const std::int64_t height = f.size(last, 1);
+  const std::int64_t width = f.size(last, 2);
+  const Tensor output = projected(block, attend_tokens(f, block, kind, tokens_of(f, input)));
+  if (rank == 3) return output;
+  const Tensor images = reshaped(f, output, {height, width, -1});
+  return turn ? f.permute(images, {0, 3, 1, 2}) : images;
+}
+
+template <const ImageAttention& Of>
+Tensor call(Forward& f, const Module& block, Tensor input) {
+  return attention(f, block, Of, input);
+}
+
+/// One query, of the class token, on all tokens (cait.ClassAttn, volo.ClassAttention).
+inline Tensor call_class(Forward& f, const Module& block, Tensor input) {
+  if (f.rank(input) != 3) return block.in_order(input);
+  const Tensor query = block("q", f.slice(input, 1, 0, 1));
+  std::vector<Tensor> kv;
+  if (block.has("kv")) {
+    kv = parts_of(f, block("kv", input), 2, 2);
+  } else {
+    kv = {block("k", input)};
+    kv.push_back(block("v", input));
+  }
+  return projected(block, attend_in_heads(f, block, kPlain, {query, kv[0], kv[1]}));
+}
+
+/// xcit.XCA, davit.ChannelAttention: channels attend to each other, so that the scores are small; written out.
+inline Tensor call_channels(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("qkv") || f.rank(input) != 3) return block.in_order(input);
+  const std::vector<Tensor> qkv = parts_of(f, block("qkv", input), 3, 2);
+  const std::int64_t heads = heads_in(f.size(input, 2), 32);
+  const auto turned = [&](Tensor part) { return f.permute(heads_of(f, part, heads), {0, 1, 3, 2}); };
+  const auto normed = [&](Tensor part) { return f.call("lp_normalize", {part}, {{"dim", std::int64_t{3}}}); };
+  const Tensor query = normed(turned(qkv[0]));
+  const Tensor key = normed(turned(qkv[1]));
+  const Tensor output = attended(f, {query, key, turned(qkv[2])}, false);
+  return projected(block, merged(f, f.permute(output, {0, 1, 3, 2})));
+}
+
+inline constexpr std::array<std::string_view, 8> kPlainClasses = {
+    "Attention",      "EvaAttention",        "RelPosAttention",    "MaskUnitAttention",
+    "CrossAttention", "GlobalSubSampleAttn", "LocallyGroupedAttn", "MultiScaleAttention"};
+inline constexpr std::array<std::string_view, 2> kNarrowClasses = {"AttentionCl", "Attention2d"};
+inline constexpr std::array<std::string_view, 1> kTalkingClasses = {"TalkingHeadAttn"};
+inline constexpr std::array<std::string_view, 2> kClassClasses = {"ClassAttn", "ClassAttention"};
+inline constexpr std::array<std::string_view, 2> kChannelClasses = {"XCA", "ChannelAttention"};
+
+}  // namespace timm_attention_detail
+
+inline constexpr std::array<ModuleForward, 5> kTimmAttention = {
+    {{timm_attention_detail::kPlainClasses, timm_attention_detail::call<timm_attention_detail::kPlain>},
+     {timm_attention_detail::kNarrowClasses, timm_attention_detail::call<timm_attention_detail::kNarrow>},
+     {timm_attention_detail::kTalkingClasses, timm_attention_detail::call<timm_attention_detail::kTalking>},
+     {timm_attention_detail::kClassClasses, timm_attention_detail::call_class},
+     {timm_attention_detail::kChannelClasses, timm_attention_detail::call_channels}}};
+
+// Blocks that are sums of branches: x += drop_path(scale(mixer(norm(x)))), once a mixer. The order in which a tree
+// declares norms and mixers tells which comes first: norm1 before attn, or after it (Swin V2's res-post-norm).
+
+namespace timm_block_detail {
+
+/// Mixers of tokens see tokens in the place of channels, and xcit.LPI sees tokens as images.
+inline Tensor call_part(Forward& f, const Module& part, Tensor input) {
+  const std::string_view name = part.name();
+  if (f.rank(input) == 3 && (name == "mlp_tokens" || name == "linear_tokens")) {
+    return f.permute(part.call(f.permute(input, {0, 2, 1})), {0, 2, 1});
+  }
+  const std::int64_t side = name == "local_mp" && f.rank(input) == 3 ? side_of(f.size(input, 1)) : 0;
+  return side == 0 ? part.call(input) : tokens_of(f, part.call(images_of(f, input, side, side)));
+}
+
+inline bool scales_input(const Module& part) { return part.name().starts_with("res_scale"); }
+
+/// pit.Transformer: its pooling sees images, its blocks tokens with a class token in front.
+inline Tensor pit_stage(Forward& f, const Module& stage, Tensor input) {
+  if (f.rank(input) != 4) return stage.in_order(input);
+  const Tensor images = stage("pool.conv", input);
+  const std::int64_t height = f.size(images, 2);
+  const std::int64_t width = f.size(images, 3);
+  const Tensor tokens = stage({"norm", "blocks"}, with_class_token(f, tokens_of(f, images)));
+  return images_of(f, f.slice(tokens, 1, 1, f.size(tokens, 1) - 1), height, width);
+}
+
+inline Tensor call(Forward& f, const Module& block, Tensor input) {
+  if (block.has("blocks")) return pit_stage(f, block, input);
+  const Branches all = branches_of(block);
+  input = call_all(all.first, input);
+  // beit.Block scales each branch by a parameter of its own.
+  const bool scales = block.class_name() == "Block" && block.stands_in("Beit");
+  for (const std::vector<Module>& branch : all.branches) {
+    Tensor output = input;
+    for (const Module& part : branch) {
+      if (!scales_input(part)) output = call_part(f, part, output);
+    }
+    if (scales) output = f.multiply(output, f.parameter("gamma", {f.channels(output)}));
+    if (f.failed()) return input;
+    if (!(f.shape(output) == f.shape(input))) {
+      input = output;
+      continue;
+    }
+    for (const Module& part : branch) {
+      if (scales_input(part)) input = part.call(input);
+    }
+    input = f.add(input, output);
+  }
+  return call_all(all.last, input);
+}
+
+inline constexpr std::array<std::string_view, 20> kClasses = {
+    "Transformer",          "Block",         "ResPostBlock",       "EvaBlock",
+    "EvaBlockPostNorm",     "RelPosBlock",   "ResPostRelPosBlock", "LayerScaleBlock",
+    "PartitionAttentionCl", "XCABlock",      "SerialBlock",        "Outlooker",
+    "MetaFormerBlock",      "FocalNetBlock", "HieraBlock",         "TransformerLayer",
+    "MixerBlock",           "LevitBlock",    "SpatialGatingBlock", "LinearTransformerBlock"};
+
+}  // namespace timm_block_detail
+
+inline constexpr std::array<ModuleForward, 1> kTimmBlocks = {{{timm_block_detail::kClasses, timm_block_detail::call}}};
+
+// MLPs in which one half of what is computed scales the other: GLU, SwiGLU, GeGLU, gMLP.
+
+namespace timm_mlp_detail {
+
+/// GluMlp: fc1, its two halves, one through the activation times the other.
+inline Tensor call_halves(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("fc1") || !block.has("fc2")) return block.in_order(input);
+  const Tensor hidden = block("fc1", input);
+  const bool images = f.rank(hidden) == 4 && !f.channels_last(hidden);
+  const std::vector<Tensor> halves = parts_of(f, hidden, 2, images ? 1 : std::max<std::size_t>(f.rank(hidden), 1) - 1);
+  const Tensor gate = block("act", halves[1]);
+  return block({"drop1", "norm", "fc2", "drop2"}, f.multiply(halves[0], gate));
+}
+
+/// Two layers that read the input, the first through the activation, and a third after their product.
+inline Tensor call_pair(Forward& f, const Module& block, Tensor input) {
+  const bool named = block.has("fc1_g");
+  if (!named && !block.has("w0")) return block.in_order(input);
+  if (!named) input = block("norm", input);
+  const Tensor gate = block({named ? "fc1_g" : "w0", "act"}, input);
+  const Tensor scaled = block("drop1", f.multiply(gate, block(named ? "fc1_x" : "w1", input)));
+  return named ? block({"norm", "fc2", "drop2"}, scaled) : block("w2", scaled);
+}
+
+/// SpatialGatingUnit: one half, its tokens mixed, times the other.
+inline Tensor call_spatial(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("proj") || f.rank(input) != 3) return block.in_order(input);
+  const std::vector<Tensor> halves = parts_of(f, input, 2, 2);
+  const Tensor mixed = block("proj", f.permute(block("norm", halves[1]), {0, 2, 1}));
+  return f.multiply(halves[0], f.permute(mixed, {0, 2, 1}));
+}
+
+/// GatedMlp: the gate halves what fc1 leaves.
+inline Tensor call_gated(Forward& /*f*/, const Module& block, Tensor input) {
+  return block({"fc1", "act", "drop1", "gate", "norm", "fc2", "drop2"}, input);
+}
+
+inline constexpr std::array<std::string_view, 1> kSpatial = {"SpatialGatingUnit"};
+inline constexpr std::array<std::string_view, 1> kGated = {"GatedMlp"};
+inline constexpr std::array<std::string_view, 2> kHalves = {"GluMlp", "ConvGluMlp"};
+inline constexpr std::array<std::string_view, 2> kPair = {"SwiGLU", "GeGluMlp"};
+
+}  // namespace timm_mlp_detail
+
+inline constexpr std::array<ModuleForward, 4> kTimmMlps = {{{timm_mlp_detail::kSpatial, timm_mlp_detail::call_spatial},
+                                                            {timm_mlp_detail::kGated, timm_mlp_detail::call_gated},
+                                                            {timm_mlp_detail::kHalves, timm_mlp_detail::call_halves},
+                                                            {timm_mlp_detail::kPair, timm_mlp_detail::call_pair}}};
+
+// The models: patches become tokens, a learned token and positions join them, blocks, a norm, one token or the mean of
+// all, the classifier.
+
+namespace timm_vit_detail {
+
+inline bool is_head(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kHeads = {"fc_norm",   "head_drop",  "head",
+                                                      "head_dist", "pre_logits", "attn_pool"};
+  return std::find(kHeads.begin(), kHeads.end(), name) != kHeads.end();
+}
+
+/// `learns`: a class token, and positions.
+inline Tensor model(Forward& f, const Module& model, bool learns, Tensor input) {
+  bool headed = model.has("attn_pool");  // which makes one token of all
+  bool begun = false;
+  Tensor output = input;
+  for (const Module& part : model.parts()) {
+    const std::string_view name = part.name();
+    if (is_head(name) && !headed && f.rank(output) == 3) {
+      headed = true;
+      const bool mean = !learns || part.class_name() == "LayerNorm";  // fc_norm comes after the mean
+      output = mean ? mean_token(f, output) : f.select(output, 1, 0);
+    }
+    if (name == "head_dist") continue;  // a second classifier, of a second token
+    output = part.call(output);
+    if (begun || (name != "patch_embed" && name != "stem")) continue;
+    begun = true;
+    output = tokens_of(f, output);
+    if (learns && f.rank(output) == 3) output = with_positions(f, with_class_token(f, output));
+  }
+  return output;
+}
+
+template <bool Learns>
+Tensor call(Forward& f, const Module& whole, Tensor input) {
+  return model(f, whole, Learns, input);
+}
+
+/// PatchEmbed: a convolution over patches; what reads it wants tokens, except the models whose stages see images.
+inline Tensor call_patches(Forward& f, const Module& block, Tensor input) {
+  const auto proj = block.find("proj");
+  if (!proj || proj->is_container()) return block.in_order(input);
+  return block("norm", tokens_of(f, block({"backbone", "conv", "proj"}, input)));
+}
+
+/// xcit.PositionalEncodingFourier: sines of the positions, made without the batch, through a convolution.
+inline Tensor with_fourier_positions(Forward& f, const Module& encoding, Tensor tokens) {
+  const auto reads = encoding.width("in_channels", "in_features");
+  const std::int64_t side = side_of(f.size(tokens, 1));
+  if (!reads || side == 0) return with_positions(f, tokens);
+  const Tensor waves = f.constant("waves", {1, *reads, side, side}, "float32");
+  return f.add(tokens, tokens_of(f, encoding.call(waves)));
+}
+
+/// Cait, Xcit: a class token joins after the blocks, and two blocks read it with all others.
+inline Tensor call_cait(Forward& f, const Module& model, Tensor input) {
+  Tensor output = tokens_of(f, model("patch_embed", input));
+  if (f.rank(output) != 3) return model.in_order(input);
+  const auto encoding = model.find("pos_embed");
+  output = encoding ? with_fourier_positions(f, *encoding, output) : with_positions(f, output);
+  output = with_class_token(f, model({"pos_drop", "blocks"}, output));
+  output = model({"blocks_token_only", "cls_attn_blocks", "norm"}, output);
+  return model({"head_drop", "head"}, f.select(output, 1, 0));
+}
+
+/// cait.LayerScaleBlockClassAttn, xcit.ClassAttentionBlock: what a class token learns of all tokens.
+inline Tensor call_class_block(Forward& f, const Module& block, Tensor input) {
+  if (f.rank(input) != 3) return block.in_order(input);
+  const Tensor token = f.slice(input, 1, 0, 1);
+  Tensor output = f.add(token, block({"norm1", "attn", "drop_path"}, input));
+  output = f.add(output, block({"norm2", "mlp"}, output));
+  return f.concatenate({output, f.slice(input, 1, 1, f.size(input, 1) - 1)}, 1);
+}
+
+inline constexpr std::array<std::string_view, 6> kLearning = {
+    "VisionTransformer", "VisionTransformerDistilled", "Eva", "Beit", "VisionTransformerHybrid", "ConVit"};
+inline constexpr std::array<std::string_view, 2> kRelative = {"MlpMixer", "VisionTransformerRelPos"};
+inline constexpr std::array<std::string_view, 2> kPatches = {"PatchEmbed", "HybridEmbed"};
+inline constexpr std::array<std::string_view, 2> kCait = {"Cait", "Xcit"};
+inline constexpr std::array<std::string_view, 2> kClassBlocks = {"LayerScaleBlockClassAttn", "ClassAttentionBlock"};
+
+}  // namespace timm_vit_detail
+
+inline constexpr std::array<ModuleForward, 5> kTimmVit = {
+    {{timm_vit_detail::kLearning, timm_vit_detail::call<true>},
+     {timm_vit_detail::kRelative, timm_vit_detail::call<false>},
+     {timm_vit_detail::kPatches, timm_vit_detail::call_patches},
+     {timm_vit_detail::kCait, timm_vit_detail::call_cait},
+     {timm_vit_detail::kClassBlocks, timm_vit_detail::call_class_block}}};
+
+}  // namespace gpumem::architectures
