@@ -12,7 +12,6 @@
 #include "gpumem/connect/pyramid.hpp"
 #include "gpumem/connect/residual.hpp"
 #include "gpumem/connect/segmentation.hpp"
-#include "gpumem/connect/token_models.hpp"
 #include "gpumem/connect/transformer.hpp"
 #include "gpumem/connect/vision_transformers.hpp"
 
@@ -21,21 +20,14 @@ namespace gpumem::connect {
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 28> kFamilies = {{
-    kAggregationBlocks,    kConvnextBlocks,
-    kDenseBlocks,          kDetectionBlocks,
-    kFireBlocks,           kGateBlocks,
-    kGcvitBlocks,          kGhostBlocks,
-    kHieraBlocks,          kHighResolutionBlocks,
-    kInceptionBlocks,      kInceptionV4Blocks,
-    kLevitBlocks,          kMaxvitBlocks,
-    kMetaformerBlocks,     kMixedConvolutionBlocks,
-    kNestedBlocks,         kNormActBlocks,
-    kNormalizerFreeBlocks, kPlainBlocks,
-    kPyramidBlocks,        kRepBlocks,
-    kResidualBlocks,       kSegmentationBlocks,
-    kSplitAttentionBlocks, kSwinBlocks,
-    kTransformerBlocks,    kVisformerBlocks,
+inline constexpr std::array<std::span<const BlockRule>, 26> kFamilies = {{
+    kAggregationBlocks, kConvnextBlocks,       kDenseBlocks,        kDetectionBlocks,
+    kFireBlocks,        kGateBlocks,           kGcvitBlocks,        kGhostBlocks,
+    kHieraBlocks,       kHighResolutionBlocks, kInceptionBlocks,    kInceptionV4Blocks,
+    kLevitBlocks,       kMaxvitBlocks,         kMetaformerBlocks,   kMixedConvolutionBlocks,
+    kNormActBlocks,     kNormalizerFreeBlocks, kPlainBlocks,        kPyramidBlocks,
+    kRepBlocks,         kResidualBlocks,       kSegmentationBlocks, kSplitAttentionBlocks,
+    kTransformerBlocks, kVisformerBlocks,
 }};
 
 }  // namespace block_rules_detail

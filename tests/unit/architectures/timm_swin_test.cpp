@@ -1,9 +1,9 @@
 #include <string>
 
 #include "block_trees.hpp"
-#include "gpumem/connect/token_models.hpp"
+#include "gpumem/architectures/timm_swin.hpp"
 
-namespace gpumem::connect {
+namespace gpumem::architectures {
 namespace {
 
 std::string layer(const std::string& width, const std::string& packed) {
@@ -90,4 +90,4 @@ TEST(Swin, WindowsAreAttendedToByTheFusedKernel) {
 }
 
 }  // namespace
-}  // namespace gpumem::connect
+}  // namespace gpumem::architectures

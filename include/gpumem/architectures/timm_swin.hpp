@@ -1,0 +1,181 @@
+// timm's image transformers that attend within windows: Swin, SwinV2, SwinV2-CR (images with the channels after the
+// pixels, every second block shifted), Nest (blocks of one size at every level).
+// Source: timm 1.0.9, timm.models.swin_transformer, swin_transformer_v2, swin_transformer_v2_cr, nest.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/architectures/image_tokens.hpp"
+
+namespace gpumem::architectures {
+
+// A tree prints no window: it is taken as the usual one that divides the image. Swin V1 calls the fused kernel, with a
+// mask where a block is shifted; V2 writes the scores of normalised queries and keys out.
+
+namespace timm_swin_detail {
+
+inline constexpr std::int64_t kHeadWidth = 32;
+
+inline std::int64_t window_in(std::int64_t size) {
+  for (const std::int64_t window : {7, 12, 8, 16, 6, 4}) {
+    if (size % window == 0) return window;
+  }
+  return size;
+}
+
+/// A network makes the bias of the scores (V2), which no fused kernel takes.
+inline bool writes_scores(const Module& attention) { return attention.has("cpb_mlp") || attention.has("meta_mlp"); }
+
+/// The additive mask of a shifted block: a whole score for every window, sample and head.
+inline Tensor mask_of(Forward& f, std::int64_t windows, std::int64_t heads, std::int64_t tokens) {
+  const std::vector<core::Dim> every = {core::Dim::batch(windows), core::Dim::fixed(-1), core::Dim::fixed(-1),
+                                        core::Dim::fixed(-1)};
+  const Tensor bias = f.parameter("relative_position_bias", {1, heads, tokens, tokens});
+  return f.contiguous(f.call("expand", {bias}, {{"shape", every}}));
+}
+
+/// Windows [N W, s s, C] through the attention.
+inline Tensor attend(Forward& f, const Module& attention, Tensor windows, std::int64_t count, bool shifted) {
+  const bool fused = !writes_scores(attention);
+  const std::vector<Tensor> parts = parts_of(f, attention("qkv", windows), 3, 2);
+  const std::int64_t width = f.size(windows, 2);
+  const std::int64_t heads = width % kHeadWidth == 0 ? std::max<std::int64_t>(width / kHeadWidth, 1) : 1;
+  const auto headed = [&](Tensor part, bool normed) {
+    const Tensor each = heads_of(f, part, heads);
+    return normed ? f.call("lp_normalize", {each}, {{"dim", std::int64_t{3}}}) : each;
+  };
+  const Tensor query = headed(parts[0], !fused);
+  const Tensor key = headed(parts[1], !fused);
+  const Tensor value = headed(parts[2], false);
+  if (!fused || !shifted) {
+    return attention({"proj", "proj_drop"}, merged(f, attended(f, {query, key, value}, fused)));
+  }
+  const Tensor mask = mask_of(f, count, heads, f.size(windows, 1));
+  const Tensor output = f.call("scaled_dot_product_attention", {query, key, value, mask}, {{"dropout_p", 0.0}});
+  return attention({"proj", "proj_drop"}, merged(f, output));
+}
+
+inline Tensor attend_in_windows(Forward& f, const Module& attention, Tensor input, bool shifted) {
+  const std::int64_t height = f.size(input, 1);
+  const std::int64_t width = f.size(input, 2);
+  const std::int64_t side = window_in(height);
+  if (f.rank(input) != 4 || side == 0 || width % side != 0) return attention.in_order(input);
+  const bool rolls = shifted && height > side;
+  if (rolls) input = f.call("roll", {input});
+  if (writes_scores(attention)) {  // the window decides how large they are
+    attention.guess("is called on windows of a size that is not printed: taken as " + std::to_string(side));
+  }
+  const Tensor windows = cut_windows(f, input, side);
+  const Tensor output = attend(f, attention, windows, (height / side) * (width / side), rolls);
+  const Tensor images = join_windows(f, output, height, width, side);
+  return rolls ? f.call("roll", {images}) : images;
+}
+
+/// norm1(attn(x)) or attn(norm1(x)), and the same with the MLP, each added.
+inline Tensor call_block(Forward& f, const Module& block, Tensor input) {
+  if (f.rank(input) != 4) return block.in_order(input);
+  const bool odd = !block.name().empty() && (block.name().back() - '0') % 2 == 1;
+  const Branches all = branches_of(block);
+  for (const std::vector<Module>& branch : all.branches) {
+    Tensor output = input;
+    for (const Module& part : branch) {
+      const bool attention = part.is_container() && part.name() == "attn";
+      output = attention ? attend_in_windows(f, part, output, odd) : part.call(output);
+    }
+    if (f.failed()) return input;
+    input = added(f, input, output);
+  }
+  return call_all(all.last, input);
+}
+
+/// PatchMerging: four pixels side by side, [N, h, w, C] -> [N, h/2, w/2, 4 C].
+inline Tensor call_merging(Forward& f, const Module& block, Tensor input) {
+  if (f.rank(input) != 4 || !f.channels_last(input)) return block.in_order(input);
+  const std::int64_t height = f.size(input, 1) / 2;
+  const std::int64_t width = f.size(input, 2) / 2;
+  const std::int64_t channels = f.size(input, 3);
+  const Tensor parted = reshaped(f, input, {height, 2, width, 2, channels});
+  return block.in_order(reshaped(f, f.permute(parted, {0, 1, 3, 4, 2, 5}), {height, width, 4 * channels}));
+}
+
+/// The model: patches with the channels last.
+inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
+  if (!model.has("patch_embed.proj")) return model.in_order(input);
+  Tensor output = model("patch_embed.norm", channels_behind(f, model("patch_embed.proj", input)));
+  for (const Module& part : model.parts()) {
+    if (part.name() != "patch_embed") output = part.call(output);
+  }
+  return output;
+}
+
+inline constexpr std::array<std::string_view, 3> kBlocks = {"SwinTransformerBlock", "SwinTransformerV2Block",
+                                                            "SwinTransformerV2CrBlock"};
+inline constexpr std::array<std::string_view, 1> kMerging = {"PatchMerging"};
+inline constexpr std::array<std::string_view, 3> kModels = {"SwinTransformer", "SwinTransformerV2",
+                                                            "SwinTransformerV2Cr"};
+
+}  // namespace timm_swin_detail
+
+inline constexpr std::array<ModuleForward, 3> kTimmSwin = {
+    {{timm_swin_detail::kBlocks, timm_swin_detail::call_block},
+     {timm_swin_detail::kMerging, timm_swin_detail::call_merging},
+     {timm_swin_detail::kModels, timm_swin_detail::call_model}}};
+
+// Nest: images are cut into blocks of one size at every level, whose pixels attend only to each other; between levels
+// the image is halved. Attention has five axes, which no fused kernel takes, so that its scores are materialised.
+// Positions are parameters of a level, which no line shows.
+
+namespace timm_nest_detail {
+
+inline Tensor call_layer(Forward& f, const Module& layer, Tensor input) {
+  constexpr ImageAttention kWhole = {.fused = false, .head_width = 32};
+  const auto attention = layer.find("attn");
+  if (!attention || !attention->is_container()) return layer.in_order(input);
+  const std::vector<Tensor> qkv = parts_of(f, layer({"norm1", "attn.qkv"}, input), 3, 2);
+  const Tensor output = projected(*attention, attend_in_heads(f, *attention, kWhole, {qkv[0], qkv[1], qkv[2]}));
+  const Tensor sum = f.add(input, layer("drop_path", output));
+  return f.add(sum, layer({"norm2", "mlp", "drop_path"}, sum));
+}
+
+/// A level on images [N, C, h, w], cut into blocks of `side` x `side` pixels.
+inline Tensor call_level(Forward& f, const Module& level, std::int64_t side, Tensor input) {
+  const std::vector<Module> layers = level.parts("transformer_encoder");
+  const Tensor images = channels_behind(f, level("pool", input));
+  const std::int64_t height = f.size(images, 1);
+  const std::int64_t width = f.size(images, 2);
+  const bool cut = f.rank(images) == 4 && side > 0 && height % side == 0 && width % side == 0 && !layers.empty();
+  if (!cut) return level.in_order(input);
+  Tensor tokens = cut_windows(f, images, side);
+  tokens = f.add(tokens, f.parameter("pos_embed", {1, side * side, f.size(images, 3)}));
+  for (const Module& layer : layers) tokens = call_layer(f, layer, tokens);
+  return f.permute(join_windows(f, tokens, height, width, side), {0, 3, 1, 2});
+}
+
+/// ConvPool: a convolution, a norm of its channels, every second pixel.
+inline Tensor call_pool(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("conv")) return block.in_order(input);
+  return block("pool", channels_in_front(f, block("norm", channels_behind(f, block("conv", input)))));
+}
+
+inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
+  constexpr std::size_t kMostLevels = 8;
+  const std::vector<Module> levels = model.parts("levels");
+  Tensor images = model("patch_embed.proj", input);
+  if (f.rank(images) != 4 || levels.empty() || levels.size() > kMostLevels) return model.in_order(input);
+  const std::int64_t side = f.size(images, 2) >> (levels.size() - 1);
+  for (const Module& level : levels) images = call_level(f, level, side, images);
+  images = model("norm", channels_behind(f, images));
+  return model({"head_drop", "head"}, f.call("mean", {images}, {{"dim", Sizes{1, 2}}}));
+}
+
+inline constexpr std::array<std::string_view, 1> kModels = {"Nest"};
+inline constexpr std::array<std::string_view, 1> kPools = {"ConvPool"};
+
+}  // namespace timm_nest_detail
+
+inline constexpr std::array<ModuleForward, 2> kTimmNest = {{{timm_nest_detail::kModels, timm_nest_detail::call_model},
+                                                            {timm_nest_detail::kPools, timm_nest_detail::call_pool}}};
+
+}  // namespace gpumem::architectures
