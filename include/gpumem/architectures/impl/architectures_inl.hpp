@@ -58,6 +58,7 @@
 #include "gpumem/architectures/starcoder2.hpp"
 #include "gpumem/architectures/swin.hpp"
 #include "gpumem/architectures/t5.hpp"
+#include "gpumem/architectures/timm_stages.hpp"
 #include "gpumem/architectures/timm_swin.hpp"
 #include "gpumem/architectures/timm_vit.hpp"
 #include "gpumem/architectures/vit.hpp"
@@ -325,8 +326,8 @@ GPUMEM_INLINE core::Status check_images(const model::Images& images, bool reads)
 }
 
 /// Of image models, whose classes any net may use.
-inline constexpr std::array<std::span<const ModuleForward>, 6> kModuleForwards = {
-    {kTimmAttention, kTimmBlocks, kTimmMlps, kTimmNest, kTimmSwin, kTimmVit}};
+inline constexpr std::array<std::span<const ModuleForward>, 7> kModuleForwards = {
+    {kTimmAttention, kTimmBlocks, kTimmHiera, kTimmMlps, kTimmNest, kTimmSwin, kTimmVit}};
 
 }  // namespace architectures_detail
 

@@ -20,14 +20,12 @@ namespace gpumem::connect {
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 26> kFamilies = {{
-    kAggregationBlocks, kConvnextBlocks,       kDenseBlocks,        kDetectionBlocks,
-    kFireBlocks,        kGateBlocks,           kGcvitBlocks,        kGhostBlocks,
-    kHieraBlocks,       kHighResolutionBlocks, kInceptionBlocks,    kInceptionV4Blocks,
-    kLevitBlocks,       kMaxvitBlocks,         kMetaformerBlocks,   kMixedConvolutionBlocks,
-    kNormActBlocks,     kNormalizerFreeBlocks, kPlainBlocks,        kPyramidBlocks,
-    kRepBlocks,         kResidualBlocks,       kSegmentationBlocks, kSplitAttentionBlocks,
-    kTransformerBlocks, kVisformerBlocks,
+inline constexpr std::array<std::span<const BlockRule>, 25> kFamilies = {{
+    kAggregationBlocks, kConvnextBlocks,       kDenseBlocks,          kDetectionBlocks,      kFireBlocks,
+    kGateBlocks,        kGcvitBlocks,          kGhostBlocks,          kHighResolutionBlocks, kInceptionBlocks,
+    kInceptionV4Blocks, kLevitBlocks,          kMaxvitBlocks,         kMetaformerBlocks,     kMixedConvolutionBlocks,
+    kNormActBlocks,     kNormalizerFreeBlocks, kPlainBlocks,          kPyramidBlocks,        kRepBlocks,
+    kResidualBlocks,    kSegmentationBlocks,   kSplitAttentionBlocks, kTransformerBlocks,    kVisformerBlocks,
 }};
 
 }  // namespace block_rules_detail
