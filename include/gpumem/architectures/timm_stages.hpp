@@ -1,5 +1,7 @@
-// timm's image transformers in stages of fewer and wider tokens: Hiera.
-// Source: timm 1.0.9, timm.models.hiera.
+// timm's image transformers in stages of fewer and wider tokens: Hiera, LeViT, GCViT, ConvNeXt, MaxViT and CoAtNet,
+// MetaFormers, Visformer, PVT V2, Twins.
+// Source: timm 1.0.9, timm.models.hiera, levit, gcvit, convnext, inception_next, edgenext, maxxvit, metaformer,
+// visformer, pvt_v2, twins.
 #pragma once
 
 #include <algorithm>
@@ -106,5 +108,341 @@ inline constexpr std::array<std::string_view, 1> kModels = {"Hiera"};
 
 inline constexpr std::array<ModuleForward, 1> kTimmHiera = {
     {{timm_hiera_detail::kModels, timm_hiera_detail::call_model}}};
+
+// LeViT: linear layers whose batch norm sees every token as a sample, attention with a narrow query that may read every
+// second pixel, and a mean of all tokens.
+
+namespace timm_levit_detail {
+
+/// LinearNorm: bn(linear(x).flatten(0, 1)).reshape_as(x)
+inline Tensor call_linear_norm(Forward& f, const Module& block, Tensor input) {
+  const Tensor output = block("linear", input);
+  if (f.rank(output) != 3) return block("bn", output);
+  return f.unflatten(block("bn", f.flatten(output, 0, 1)), 0, {-1, f.size(output, 1)});
+}
+
+/// AttentionDownsample: queries of every second pixel of a square, keys and values of all.
+inline Tensor call_attention(Forward& f, const Module& block, Tensor input) {
+  constexpr ImageAttention kSmall = {.fused = false, .head_width = 16};
+  if (!block.has("kv") || !block.has("q") || f.rank(input) != 3) return block.in_order(input);
+  const std::int64_t half = (side_of(f.size(input, 1)) + 1) / 2;
+  const Tensor packed = block("kv", input);
+  const Tensor query = block("q", half == 0 ? input : f.slice(input, 1, 0, half * half));
+  const std::int64_t width = f.size(packed, 2);
+  const std::int64_t keys = f.size(query, 2);
+  if (keys >= width) return block.in_order(input);
+  const Tensor key = f.slice(packed, 2, 0, keys);
+  return block("proj", attend_in_heads(f, block, kSmall, {query, key, f.slice(packed, 2, keys, width - keys)}));
+}
+
+/// The attention that makes the image smaller, and a sum with what the MLP makes of it.
+inline Tensor call_downsample(Forward& f, const Module& block, Tensor input) {
+  const Tensor small = block("attn_downsample", input);
+  return added(f, small, block({"mlp", "drop_path"}, small));
+}
+
+inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
+  const auto stages = model.find("stages");
+  if (!stages) return model.in_order(input);
+  const bool tokens = stages->first_op() == "linear";
+  const Tensor images = model("stem", input);
+  const Tensor output = stages->call(tokens ? tokens_of(f, images) : images);
+  return model("head", f.call("mean", {output}, {{"dim", tokens ? Sizes{1} : Sizes{2, 3}}}));
+}
+
+inline constexpr std::array<std::string_view, 2> kLinearNorm = {"LinearNorm", "LinearBN"};
+inline constexpr std::array<std::string_view, 1> kAttention = {"AttentionDownsample"};
+inline constexpr std::array<std::string_view, 1> kDownsample = {"LevitDownsample"};
+inline constexpr std::array<std::string_view, 2> kModels = {"Levit", "LevitDistilled"};
+
+}  // namespace timm_levit_detail
+
+inline constexpr std::array<ModuleForward, 4> kTimmLevit = {
+    {{timm_levit_detail::kLinearNorm, timm_levit_detail::call_linear_norm},
+     {timm_levit_detail::kAttention, timm_levit_detail::call_attention},
+     {timm_levit_detail::kDownsample, timm_levit_detail::call_downsample},
+     {timm_levit_detail::kModels, timm_levit_detail::call_model}}};
+
+// Global context transformers: a stage makes one small image of its input, whose side is that of its windows; every
+// second block's queries are this image, repeated for each window, the others' their own. Scores are written out, with
+// a learned bias.
+
+namespace timm_gcvit_detail {
+
+inline constexpr std::int64_t kHeadWidth = 32;
+
+/// What the blocks of a stage share.
+struct Stage {
+  Tensor global = 0;         ///< [N, s s, C]
+  std::int64_t side = 1;     ///< of a window
+  std::int64_t windows = 1;  ///< of an image
+};
+
+inline Tensor attend(Forward& f, const Module& attention, const Stage& stage, Tensor windows) {
+  const Tensor packed = attention("qkv", windows);
+  const std::int64_t width = f.size(windows, 2);
+  const bool global = f.size(packed, 2) == 2 * width;
+  std::vector<Tensor> qkv = parts_of(f, packed, global ? 2 : 3, 2);
+  if (global) {  // the stage's image for each window: [N W, s s, C]
+    const std::vector<core::Dim> every = {core::Dim::batch(stage.windows), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+    qkv.insert(qkv.begin(), f.call("repeat", {stage.global}, {{"shape", every}}));
+  }
+  const std::int64_t heads = width % kHeadWidth == 0 ? std::max<std::int64_t>(width / kHeadWidth, 1) : 1;
+  for (Tensor& each : qkv) each = heads_of(f, each, heads);
+  const Tensor scaled = f.scale(qkv[0]);
+  const Tensor scores = f.call("matmul", {scaled, f.contiguous(f.permute(qkv[1], {0, 1, 3, 2}))});
+  const std::int64_t tokens = stage.side * stage.side;
+  const Tensor biased = f.add(scores, f.parameter("relative_position_bias", {1, heads, tokens, tokens}));
+  const Tensor weights = attention("attn_drop", f.call("softmax", {biased}, {{"dim", std::int64_t{3}}}));
+  return attention({"proj", "proj_drop"}, merged(f, f.call("matmul", {weights, qkv[2]})));
+}
+
+/// A block on images [N, h, w, C].
+inline Tensor call_block(Forward& f, const Module& block, const Stage& stage, Tensor input) {
+  const auto attention = block.find("attn");
+  if (!attention || !attention->is_container()) return block.in_order(input);
+  const Tensor windows = cut_windows(f, block("norm1", input), stage.side);
+  const Tensor output = attend(f, *attention, stage, windows);
+  const Tensor images = join_windows(f, output, f.size(input, 1), f.size(input, 2), stage.side);
+  const Tensor sum = f.add(input, block({"ls1", "drop_path1"}, images));
+  return f.add(sum, block({"norm2", "mlp", "ls2", "drop_path2"}, sum));
+}
+
+inline Tensor call_stage(Forward& f, const Module& module, Tensor input) {
+  if (!module.has("global_block") || !module.has("blocks")) return module.in_order(input);
+  const Tensor images = module("downsample", input);
+  const Tensor small = module("global_block", images);
+  if (f.rank(images) != 4 || f.rank(small) != 4) return small;
+  Stage stage = {.side = std::max<std::int64_t>(f.size(small, 2), 1)};
+  stage.global = module("global_norm", tokens_of(f, small));
+  Tensor output = channels_behind(f, images);
+  const std::int64_t height = f.size(output, 1);
+  const std::int64_t width = f.size(output, 2);
+  if (height % stage.side != 0 || width % stage.side != 0) return module.in_order(input);
+  stage.windows = (height / stage.side) * (width / stage.side);
+  for (const Module& block : module.parts("blocks")) output = call_block(f, block, stage, output);
+  return channels_in_front(f, module("norm", output));
+}
+
+inline constexpr std::array<std::string_view, 1> kStages = {"GlobalContextVitStage"};
+
+}  // namespace timm_gcvit_detail
+
+inline constexpr std::array<ModuleForward, 1> kTimmGcvit = {
+    {{timm_gcvit_detail::kStages, timm_gcvit_detail::call_stage}}};
+
+// ConvNeXt and what is made of its block: x = mlp(norm(conv_dw(x))) with the channels after the pixels where the norm
+// is a plain one; then a layer scale, which no line shows, and the shortcut.
+
+namespace timm_convnext_detail {
+
+inline Tensor call_block(Forward& f, const Module& block, Tensor input) {
+  const auto norm = block.find("norm");
+  const auto mlp = block.find("mlp");
+  if (!mlp) return block.in_order(input);
+  Tensor output = block({"pre_norm", "down", "conv_dw", "token_mixer"}, input);
+  const bool last = norm && norm->class_name() == "LayerNorm";
+  output = block({"norm", "mlp"}, last ? channels_behind(f, output) : output);
+  if (last) output = channels_in_front(f, output);
+  const bool scales = !block.has("ls") && mlp->class_name() != "GlobalResponseNormMlp";
+  if (scales) output = f.multiply(output, f.parameter("gamma", {f.channels(output), 1, 1}));
+  output = block({"ls", "drop_path"}, output);
+  const Tensor shortcut = block("shortcut", input);
+  return f.shape(output) == f.shape(shortcut) ? f.add(output, shortcut) : output;
+}
+
+inline constexpr std::array<std::string_view, 3> kBlocks = {"ConvNeXtBlock", "MetaNeXtBlock", "ConvBlock"};
+
+}  // namespace timm_convnext_detail
+
+inline constexpr std::array<ModuleForward, 1> kTimmConvnext = {
+    {{timm_convnext_detail::kBlocks, timm_convnext_detail::call_block}}};
+
+// CoAtNet's and MaxViT's blocks: a convolution, then attention with the channels after the pixels; a
+// TransformerBlock2d has two shortcuts, of which the first may pool.
+
+namespace timm_maxvit_detail {
+
+/// MaxxVitBlock, ParallelMaxxVitBlock.
+inline Tensor call_block(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("attn_block") && !block.has("attn_grid") && !block.has("attn")) return block.in_order(input);
+  const Tensor images = channels_behind(f, block("conv", input));
+  return channels_in_front(f, block({"attn_block", "attn_grid", "attn"}, images));
+}
+
+/// x = shortcut(x) + ls1(attn(norm1(x))), x + ls2(mlp(norm2(x))).
+inline Tensor call_transformer(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("attn")) return block.in_order(input);
+  const Tensor shortcut = block("shortcut", input);
+  const Tensor output = added(f, shortcut, block({"norm1", "attn", "ls1", "drop_path1"}, input));
+  return added(f, output, block({"norm2", "mlp", "ls2", "drop_path2"}, output));
+}
+
+inline constexpr std::array<std::string_view, 2> kBlocks = {"MaxxVitBlock", "ParallelMaxxVitBlock"};
+inline constexpr std::array<std::string_view, 1> kTransformers = {"TransformerBlock2d"};
+
+}  // namespace timm_maxvit_detail
+
+inline constexpr std::array<ModuleForward, 2> kTimmMaxvit = {
+    {{timm_maxvit_detail::kBlocks, timm_maxvit_detail::call_block},
+     {timm_maxvit_detail::kTransformers, timm_maxvit_detail::call_transformer}}};
+
+// MetaFormers (PoolFormer, ConvFormer, CAFormer): stages of images, and stages of tokens where the mixer is attention;
+// their activation has a scale and a bias of its own.
+
+namespace timm_metaformer_detail {
+
+/// StarReLU: scale * relu(x) ** 2 + bias.
+inline Tensor call_star(Forward& f, const Module& block, Tensor input) {
+  const Tensor square = f.call("square", {block.in_order(input)});
+  const Tensor scaled = f.multiply(square, f.parameter("scale", {1}));
+  return f.add(scaled, f.parameter("bias", {1}));
+}
+
+/// SquaredReLU: relu(x) ** 2.
+inline Tensor call_squared(Forward& f, const Module& block, Tensor input) {
+  return f.call("square", {block.in_order(input)});
+}
+
+/// Pooling: what the pooling changes, pool(x) - x.
+inline Tensor call_pooling(Forward& f, const Module& block, Tensor input) {
+  const Tensor output = block.in_order(input);
+  return f.shape(output) == f.shape(input) ? f.call("sub", {output, input}) : output;
+}
+
+inline bool holds_attention(const Module& module) {
+  const std::vector<Module> parts = module.parts();
+  return module.class_name() == "Attention" || std::any_of(parts.begin(), parts.end(), holds_attention);
+}
+
+/// MetaFormerStage: its blocks see tokens where one of them is attention.
+inline Tensor call_stage(Forward& f, const Module& stage, Tensor input) {
+  const auto blocks = stage.find("blocks");
+  if (!blocks || !blocks->is_container()) return stage.in_order(input);
+  const Tensor images = stage("downsample", input);
+  if (!holds_attention(*blocks)) return blocks->call(images);
+  const std::int64_t height = f.size(images, 2);
+  const std::int64_t width = f.size(images, 3);
+  return images_of(f, blocks->call(tokens_of(f, images)), height, width);
+}
+
+inline constexpr std::array<std::string_view, 1> kStar = {"StarReLU"};
+inline constexpr std::array<std::string_view, 1> kSquared = {"SquaredReLU"};
+inline constexpr std::array<std::string_view, 1> kPooling = {"Pooling"};
+inline constexpr std::array<std::string_view, 1> kStages = {"MetaFormerStage"};
+
+}  // namespace timm_metaformer_detail
+
+inline constexpr std::array<ModuleForward, 4> kTimmMetaformer = {
+    {{timm_metaformer_detail::kStar, timm_metaformer_detail::call_star},
+     {timm_metaformer_detail::kSquared, timm_metaformer_detail::call_squared},
+     {timm_metaformer_detail::kPooling, timm_metaformer_detail::call_pooling},
+     {timm_metaformer_detail::kStages, timm_metaformer_detail::call_stage}}};
+
+// Visformer: patches stay images through every stage, each with positions that no line shows.
+
+namespace timm_visformer_detail {
+
+inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
+  constexpr std::array<std::array<std::string_view, 3>, 3> kStages = {
+      {{"patch_embed1.proj", "patch_embed1.norm", "stage1"},
+       {"patch_embed2.proj", "patch_embed2.norm", "stage2"},
+       {"patch_embed3.proj", "patch_embed3.norm", "stage3"}}};
+  if (!model.has("stage1")) return model.in_order(input);
+  Tensor output = model("stem", input);
+  for (const auto& [proj, norm, stage] : kStages) {
+    if (model.has(proj)) {
+      const Tensor images = model({proj, norm}, output);
+      const Sizes positions = {1, f.size(images, 1), f.size(images, 2), f.size(images, 3)};
+      output = model("pos_drop", f.add(images, f.parameter("pos_embed", positions)));
+    }
+    output = model(stage, output);
+  }
+  return model({"norm", "global_pool", "head_drop", "head"}, output);
+}
+
+inline constexpr std::array<std::string_view, 1> kModels = {"Visformer"};
+
+}  // namespace timm_visformer_detail
+
+inline constexpr std::array<ModuleForward, 1> kTimmVisformer = {
+    {{timm_visformer_detail::kModels, timm_visformer_detail::call_model}}};
+
+// PVT V2 and Twins: tokens within a stage, images between stages.
+
+namespace timm_pyramid_detail {
+
+/// PyramidVisionTransformerStage: downsample, tokens through the blocks and a norm, images again.
+inline Tensor call_stage(Forward& f, const Module& stage, Tensor input) {
+  if (!stage.has("blocks")) return stage.in_order(input);
+  const Tensor images = stage("downsample", input);
+  if (f.rank(images) != 4) return stage({"blocks", "norm"}, images);
+  const std::size_t first = f.channels_last(images) ? 1 : 2;
+  const std::int64_t height = f.size(images, first);
+  const std::int64_t width = f.size(images, first + 1);
+  return images_of(f, stage({"blocks", "norm"}, tokens_of(f, images)), height, width);
+}
+
+/// OverlapPatchEmbed: a convolution, the channels after the pixels, a norm.
+inline Tensor call_patches(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("proj")) return block.in_order(input);
+  return block("norm", channels_behind(f, block("proj", input)));
+}
+
+/// PyramidVisionTransformerV2: patches, then stages; the head sees the mean of all pixels.
+inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
+  if (!model.has("stages")) return model.in_order(input);
+  const Tensor output = model({"patch_embed", "stages"}, input);
+  if (f.rank(output) != 4) return model.in_order(input);
+  return model({"head_drop", "head"}, f.call("mean", {output}, {{"dim", Sizes{2, 3}}}));
+}
+
+/// MlpWithDepthwiseConv: the convolution sees the tokens as images.
+inline Tensor call_mlp(Forward& f, const Module& block, Tensor input) {
+  const std::int64_t side = f.rank(input) == 3 ? side_of(f.size(input, 1)) : 0;
+  if (side == 0) return block.in_order(input);
+  const Tensor images = block({"relu", "dwconv"}, images_of(f, block("fc1", input), side, side));
+  return block({"act", "fc2", "drop"}, tokens_of(f, images));
+}
+
+/// Twins: each patch embedding with its stage, and positions by a convolution after the first block.
+inline Tensor call_twins(Forward& f, const Module& model, Tensor input) {
+  const std::vector<Module> patches = model.parts("patch_embeds");
+  const std::vector<Module> stages = model.parts("blocks");
+  const std::vector<Module> positions = model.parts("pos_block");
+  if (patches.empty() || stages.size() != patches.size()) return model.in_order(input);
+  Tensor output = input;
+  for (std::size_t stage = 0; stage < stages.size() && !f.failed(); ++stage) {
+    output = tokens_of(f, patches[stage].call(output));
+    const std::int64_t side = side_of(f.size(output, 1));
+    bool first = true;
+    for (const Module& block : stages[stage].parts()) {
+      output = block.call(output);
+      const bool placed = first && stage < positions.size() && side > 0;
+      if (placed) output = tokens_of(f, positions[stage].call(images_of(f, output, side, side)));
+      first = false;
+    }
+    const bool more = stage + 1 < stages.size();
+    if (more && side > 0) output = images_of(f, output, side, side);
+  }
+  output = model("norm", output);
+  if (f.rank(output) != 3) return output;
+  return model({"head_drop", "head"}, mean_token(f, output));
+}
+
+inline constexpr std::array<std::string_view, 1> kStages = {"PyramidVisionTransformerStage"};
+inline constexpr std::array<std::string_view, 1> kPatches = {"OverlapPatchEmbed"};
+inline constexpr std::array<std::string_view, 1> kModels = {"PyramidVisionTransformerV2"};
+inline constexpr std::array<std::string_view, 1> kMlps = {"MlpWithDepthwiseConv"};
+inline constexpr std::array<std::string_view, 1> kTwins = {"Twins"};
+
+}  // namespace timm_pyramid_detail
+
+inline constexpr std::array<ModuleForward, 5> kTimmPyramids = {
+    {{timm_pyramid_detail::kStages, timm_pyramid_detail::call_stage},
+     {timm_pyramid_detail::kPatches, timm_pyramid_detail::call_patches},
+     {timm_pyramid_detail::kModels, timm_pyramid_detail::call_model},
+     {timm_pyramid_detail::kMlps, timm_pyramid_detail::call_mlp},
+     {timm_pyramid_detail::kTwins, timm_pyramid_detail::call_twins}}};
 
 }  // namespace gpumem::architectures

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gpumem/connect/block_rules.hpp"
-#include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {
 
@@ -108,7 +107,7 @@ inline Tensor wire_module(Wiring& wiring, const Container& block, Tensor input) 
   const core::Shape& shape = wiring.shape(both);
   gate = wiring.operation(
       "upsample", {&gate, 1},
-      {{"size", std::vector<std::int64_t>{tokens_detail::fixed(shape, 2), tokens_detail::fixed(shape, 3)}}});
+      {{"size", std::vector<std::int64_t>{blocks_detail::fixed(shape, 2), blocks_detail::fixed(shape, 3)}}});
   return wiring.multiply(both, gate);
 }
 
@@ -246,13 +245,13 @@ inline Tensor wire_context(Wiring& wiring, const Container& block, Tensor input)
   const Calls calls(wiring, block);
   const core::Shape shape = wiring.shape(input);
   if (wiring.called() || shape.rank() != 4 || !calls.has("conv_attn")) return wiring.chain(block.parts, input);
-  const std::int64_t channels = tokens_detail::fixed(shape, 1);
-  const std::int64_t pixels = tokens_detail::fixed(shape, 2) * tokens_detail::fixed(shape, 3);
-  Tensor weights = tokens_detail::reshaped(wiring, calls("conv_attn", input), {pixels, 1});
+  const std::int64_t channels = blocks_detail::fixed(shape, 1);
+  const std::int64_t pixels = blocks_detail::fixed(shape, 2) * blocks_detail::fixed(shape, 3);
+  Tensor weights = blocks_detail::reshaped(wiring, calls("conv_attn", input), {pixels, 1});
   weights = wiring.operation("softmax", {&weights, 1}, {{"dim", std::int64_t{1}}});
-  const Tensor flat = tokens_detail::reshaped(wiring, input, {channels, pixels});
+  const Tensor flat = blocks_detail::reshaped(wiring, input, {channels, pixels});
   Tensor context = wiring.operation("matmul", std::array<Tensor, 2>{flat, weights});
-  context = tokens_detail::reshaped(wiring, context, {channels, 1, 1});
+  context = blocks_detail::reshaped(wiring, context, {channels, 1, 1});
   if (wiring.failed()) return input;
   Tensor output = input;
   if (calls.has("mlp_scale")) output = wiring.multiply(output, calls("gate", calls("mlp_scale", context)));

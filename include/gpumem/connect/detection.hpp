@@ -13,15 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "gpumem/architectures/image_tokens.hpp"
 #include "gpumem/connect/block_rules.hpp"
 #include "gpumem/connect/opaque.hpp"
-#include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {
 
 namespace detection_detail {
 
-using tokens_detail::fixed;
+using blocks_detail::fixed;
 
 /// Regions of an image that the heads see: planned, fewest and most.
 struct Regions {
@@ -162,7 +162,7 @@ inline Tensor wire_boxes(Wiring& wiring, const Container& heads, const std::vect
   if (!head) return levels.front();
   const std::int64_t channels = std::max<std::int64_t>(wiring.channels(levels.front()), 1);
   const std::int64_t pixels = wiring.first_width(*head, "in_features", "in_features").value_or(0) / channels;
-  const std::int64_t side = std::max<std::int64_t>(tokens_detail::side_of(pixels), 1);
+  const std::int64_t side = std::max<std::int64_t>(architectures::side_of(pixels), 1);
   Tensor first = regions_of(wiring, levels, kBoxes.planned, side);
   Tensor output = first;
   const Container& container = wiring.container(*head);

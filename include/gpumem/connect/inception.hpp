@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gpumem/connect/block_rules.hpp"
-#include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gpumem/connect/block_rules.hpp"
-#include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {
 
@@ -278,7 +277,7 @@ inline constexpr std::array<BlockRule, 5> kResidualBlocks = {
 
 namespace split_attention_detail {
 
-using tokens_detail::Sizes;
+using blocks_detail::Sizes;
 
 inline Tensor summed(Wiring& wiring, Tensor tensor, std::int64_t dim) {
   return wiring.operation("sum", {&tensor, 1}, {{"dim", dim}});
@@ -298,7 +297,7 @@ inline Tensor wire_split(Wiring& wiring, const Container& block, Tensor input) {
   const Tensor all = wiring.chain_named(block, kFirst, input);
   if (!reads || wiring.failed()) return all;
   const core::Shape shape = wiring.shape(all);
-  const std::int64_t width = tokens_detail::fixed(shape, 1);
+  const std::int64_t width = blocks_detail::fixed(shape, 1);
   const std::int64_t groups = *reads > 0 && width % *reads == 0 ? width / *reads : 1;
   const Tensor parted = groups > 1 ? wiring.operation("unflatten", {&all, 1},
                                                       {{"dim", std::int64_t{1}}, {"sizes", Sizes{groups, *reads}}})
@@ -307,7 +306,7 @@ inline Tensor wire_split(Wiring& wiring, const Container& block, Tensor input) {
   Tensor weights = wiring.chain_named(block, kGate, mean);
   if (wiring.failed()) return input;
   if (groups == 1) return wiring.multiply(all, wiring.operation("sigmoid", {&weights, 1}));
-  weights = tokens_detail::reshaped(wiring, weights, {groups, *reads, 1, 1});
+  weights = blocks_detail::reshaped(wiring, weights, {groups, *reads, 1, 1});
   weights = wiring.operation("softmax", {&weights, 1}, {{"dim", std::int64_t{1}}});
   return summed(wiring, wiring.multiply(parted, weights), 1);
 }
@@ -339,7 +338,7 @@ inline Tensor wire_selective(Wiring& wiring, const Container& block, Tensor inpu
   const Container& gate = wiring.container(*attn);
   Tensor weights = wiring.chain(gate.parts, mean);
   if (wiring.failed()) return input;
-  weights = tokens_detail::reshaped(wiring, weights, {count, -1, 1, 1});
+  weights = blocks_detail::reshaped(wiring, weights, {count, -1, 1, 1});
   weights = wiring.operation("softmax", {&weights, 1}, {{"dim", std::int64_t{1}}});
   return summed(wiring, wiring.multiply(stacked, weights), 1);
 }
@@ -358,7 +357,7 @@ inline Tensor wire_hierarchy(Wiring& wiring, const Container& block, Tensor inpu
   const std::vector<Part>& behind = wiring.container(*norms).parts;
   const bool first = calls.has("pool");
   const std::vector<Tensor> splits =
-      tokens_detail::parts_of(wiring, output, static_cast<std::int64_t>(all.size()) + 1, 1);
+      blocks_detail::parts_of(wiring, output, static_cast<std::int64_t>(all.size()) + 1, 1);
   std::vector<Tensor> outputs;
   for (std::size_t at = 0; at < all.size() && at < behind.size() && !wiring.failed(); ++at) {
     const bool adds = at > 0 && !first;
@@ -434,40 +433,11 @@ inline std::optional<std::size_t> begin(const OpenRows& rows) {
   return std::nullopt;
 }
 
-/// timm's: x = mlp(norm(conv_dw(x))) with the channels after the pixels where the norm is a plain one; then layer
-/// scale, which a tree does not show, and the shortcut. Source: timm 1.0.9, timm.models.convnext.ConvNeXtBlock,
-/// maxxvit, inception_next.MetaNeXtBlock, edgenext.ConvBlock.
-inline Tensor wire_timm(Wiring& wiring, const Container& block, Tensor input) {
-  constexpr std::array<std::string_view, 4> kBefore = {"pre_norm", "down", "conv_dw", "token_mixer"};
-  const Calls calls(wiring, block);
-  if (wiring.called() || !calls.has("mlp")) return wiring.chain(block.parts, input);
-  const auto norm = wiring.child(block, "norm");
-  const auto mlp = wiring.child(block, "mlp");
-  Tensor output = wiring.chain_named(block, kBefore, input);
-  if (wiring.failed()) return input;
-  const bool last = norm && wiring.class_name(*norm) == "LayerNorm";
-  if (last) output = tokens_detail::channels_behind(wiring, output);
-  output = calls("mlp", calls("norm", output));
-  if (last) output = tokens_detail::channels_in_front(wiring, output);
-  if (wiring.failed()) return input;
-  const bool scales = !calls.has("ls") && wiring.class_name(*mlp) != "GlobalResponseNormMlp";
-  if (scales) {
-    const std::vector<std::int64_t> channels = {wiring.channels(output), 1, 1};
-    output = wiring.multiply(output, wiring.operation(model::kParameterOp, {}, {{"shape", channels}}));
-  }
-  output = calls("drop_path", calls("ls", output));
-  const Tensor shortcut = calls("shortcut", input);
-  const bool same = !wiring.failed() && wiring.shape(output) == wiring.shape(shortcut);
-  return same ? wiring.add(output, shortcut, false) : output;
-}
-
 inline constexpr std::array<std::string_view, 1> kBlock = {"CNBlock"};
-inline constexpr std::array<std::string_view, 3> kTimm = {"ConvNeXtBlock", "MetaNeXtBlock", "ConvBlock"};
 
 }  // namespace convnext_detail
 
-inline constexpr std::array<BlockRule, 2> kConvnextBlocks = {
-    {{convnext_detail::kBlock, convnext_detail::wire, convnext_detail::begin},
-     {convnext_detail::kTimm, convnext_detail::wire_timm, nullptr}}};
+inline constexpr std::array<BlockRule, 1> kConvnextBlocks = {
+    {{convnext_detail::kBlock, convnext_detail::wire, convnext_detail::begin}}};
 
 }  // namespace gpumem::connect

@@ -15,13 +15,12 @@
 #include <vector>
 
 #include "gpumem/connect/block_rules.hpp"
-#include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {
 
 namespace segmentation_detail {
 
-using tokens_detail::fixed;
+using blocks_detail::fixed;
 
 inline std::span<const Part> parts_of(const Wiring& wiring, const Container& of, std::string_view name) {
   const auto part = wiring.child(of, name);

@@ -6,6 +6,8 @@
 namespace gpumem::architectures {
 namespace {
 
+using testing::ops_of;
+
 /// A hiera_block from one width to another, and what it holds.
 std::string hiera_block(std::int64_t from, std::int64_t to) {
   const std::string in = std::to_string(from);
@@ -50,6 +52,114 @@ TEST(Hiera, ItsPositionsAreCounted) {
   const std::int64_t blocks =
       held_by(96, 96) + held_by(96, 192) + held_by(192, 192) + held_by(192, 384) + held_by(384, 384);
   EXPECT_EQ(testing::parameters_of(model(), {3, 64, 64}), 3 * 49 * 96 + 96 + 256 * 96 + blocks);
+}
+
+TEST(Levit, TheBatchNormOfALinearLayerSeesEveryTokenAsASample) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): LinearNorm(
+    (linear): Linear(in_features=8, out_features=16, bias=False)
+    (bn): BatchNorm1d(16, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {4, 8}), "linear flatten batch_norm unflatten");
+}
+
+std::string gcvit_block(const std::string& index, const std::string& packed) {
+  return "      (" + index + R"(): GlobalContextVitBlock(
+        (norm1): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+        (attn): WindowAttentionGlobal(
+          (rel_pos): RelPosBias()
+          (qkv): Linear(in_features=32, out_features=)" +
+         packed + R"(, bias=True)
+          (proj): Linear(in_features=32, out_features=32, bias=True)
+        )
+        (norm2): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+        (mlp): Mlp(
+          (fc1): Linear(in_features=32, out_features=32, bias=True)
+        )
+      )
+)";
+}
+
+const std::string kGcvitTree = R"(Net(
+  (conv): Conv2d(3, 32, kernel_size=(1, 1), stride=(1, 1))
+  (stage): GlobalContextVitStage(
+    (downsample): Identity()
+    (global_block): FeatureBlock(
+      (blocks): Sequential(
+        (pool1): MaxPool2d(kernel_size=3, stride=2, padding=1, dilation=1, ceil_mode=False)
+      )
+    )
+    (global_norm): Identity()
+    (blocks): ModuleList(
+)" + gcvit_block("0", "96") + gcvit_block("1", "64") +
+                               R"(    )
+    (norm): Identity()
+  )
+)
+)";
+
+TEST(Gcvit, TheStagesImageGivesTheWindowsTheirSizeAndEverySecondBlockItsQueries) {
+  EXPECT_EQ(testing::outputs_of(kGcvitTree, {3, 14, 14}, "softmax"), "[4N, 1, 49, 49] [4N, 1, 49, 49]");
+  EXPECT_EQ(testing::outputs_of(kGcvitTree, {3, 14, 14}, "repeat"), "[4N, 49, 32]");
+}
+
+TEST(Gcvit, AStageLeavesImages) {
+  const auto wired = testing::wired_tree(kGcvitTree, {3, 14, 14});
+  ASSERT_TRUE(testing::succeeds(wired));
+  EXPECT_EQ(wired->guesses().edges, 0);
+  EXPECT_EQ(core::to_string(wired->outputs(wired->graph().layers().size() - 1)[0]), "[N, 32, 14, 14]");
+}
+
+TEST(Maxvit, AttentionSeesTheChannelsBehindThePixels) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): MaxxVitBlock(
+    (conv): Conv2d(3, 4, kernel_size=(1, 1), stride=(1, 1))
+    (attn_block): LayerNorm((4,), eps=1e-05, elementwise_affine=True)
+    (attn_grid): LayerNorm((4,), eps=1e-05, elementwise_affine=True)
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "conv2d permute layer_norm layer_norm permute");
+}
+
+TEST(Metaformer, AStarReluHasAScaleAndABias) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): StarReLU(
+    (relu): ReLU()
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "relu square parameter mul parameter add");
+  EXPECT_EQ(testing::parameters_of(kTree, {3, 4, 4}), 2);
+}
+
+constexpr std::string_view kVisformerTree = R"(Visformer(
+  (stem): Sequential(
+    (0): Conv2d(3, 8, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), bias=False)
+  )
+  (patch_embed1): PatchEmbed(
+    (proj): Conv2d(8, 16, kernel_size=(4, 4), stride=(4, 4))
+    (norm): BatchNorm2d(16, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+  )
+  (pos_drop): Dropout(p=0.0, inplace=False)
+  (stage1): Sequential(
+    (0): Block(
+      (norm2): BatchNorm2d(16, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+      (mlp): SpatialMlp(
+        (conv1): Conv2d(16, 32, kernel_size=(1, 1), stride=(1, 1), bias=False)
+        (conv3): Conv2d(32, 16, kernel_size=(1, 1), stride=(1, 1), bias=False)
+      )
+    )
+  )
+  (norm): BatchNorm2d(16, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+  (head): Linear(in_features=16, out_features=4, bias=True)
+)
+)";
+
+TEST(Visformer, PatchesStayImagesWithPositions) {
+  EXPECT_EQ(testing::outputs_of(kVisformerTree, {3, 64, 64}, "add"), "[N, 16, 8, 8] [N, 16, 8, 8]");
+  EXPECT_EQ(testing::outputs_of(kVisformerTree, {3, 64, 64}, "parameter"), "[1, 16, 8, 8]");
+  // stem 216, patches 2,064 and 32, positions 1,024, block 32 + 1,024, norm 32, head 68
+  EXPECT_EQ(testing::parameters_of(kVisformerTree, {3, 64, 64}), 216 + 2'064 + 32 + 1'024 + 1'056 + 32 + 68);
 }
 
 }  // namespace

@@ -326,8 +326,9 @@ GPUMEM_INLINE core::Status check_images(const model::Images& images, bool reads)
 }
 
 /// Of image models, whose classes any net may use.
-inline constexpr std::array<std::span<const ModuleForward>, 7> kModuleForwards = {
-    {kTimmAttention, kTimmBlocks, kTimmHiera, kTimmMlps, kTimmNest, kTimmSwin, kTimmVit}};
+inline constexpr std::array<std::span<const ModuleForward>, 14> kModuleForwards = {
+    {kTimmAttention, kTimmBlocks, kTimmConvnext, kTimmGcvit, kTimmHiera, kTimmLevit, kTimmMaxvit, kTimmMetaformer,
+     kTimmMlps, kTimmNest, kTimmPyramids, kTimmSwin, kTimmVisformer, kTimmVit}};
 
 }  // namespace architectures_detail
 

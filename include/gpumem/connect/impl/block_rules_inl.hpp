@@ -13,19 +13,33 @@
 #include "gpumem/connect/residual.hpp"
 #include "gpumem/connect/segmentation.hpp"
 #include "gpumem/connect/transformer.hpp"
-#include "gpumem/connect/vision_transformers.hpp"
 
 namespace gpumem::connect {
 
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 25> kFamilies = {{
-    kAggregationBlocks, kConvnextBlocks,       kDenseBlocks,          kDetectionBlocks,      kFireBlocks,
-    kGateBlocks,        kGcvitBlocks,          kGhostBlocks,          kHighResolutionBlocks, kInceptionBlocks,
-    kInceptionV4Blocks, kLevitBlocks,          kMaxvitBlocks,         kMetaformerBlocks,     kMixedConvolutionBlocks,
-    kNormActBlocks,     kNormalizerFreeBlocks, kPlainBlocks,          kPyramidBlocks,        kRepBlocks,
-    kResidualBlocks,    kSegmentationBlocks,   kSplitAttentionBlocks, kTransformerBlocks,    kVisformerBlocks,
+inline constexpr std::array<std::span<const BlockRule>, 20> kFamilies = {{
+    kAggregationBlocks,
+    kConvnextBlocks,
+    kDenseBlocks,
+    kDetectionBlocks,
+    kFireBlocks,
+    kGateBlocks,
+    kGhostBlocks,
+    kHighResolutionBlocks,
+    kInceptionBlocks,
+    kInceptionV4Blocks,
+    kMixedConvolutionBlocks,
+    kNormActBlocks,
+    kNormalizerFreeBlocks,
+    kPlainBlocks,
+    kRepBlocks,
+    kResidualBlocks,
+    kSegmentationBlocks,
+    kSplitAttentionBlocks,
+    kTransformerBlocks,
+    kXceptionBlocks,
 }};
 
 }  // namespace block_rules_detail
