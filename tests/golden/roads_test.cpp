@@ -65,8 +65,6 @@ constexpr Known kKnown[] = {
     {"t5", "", 0.06, 0.072, 0.1},
     {"xlnet", "", 0.205, 0.155, 0.0},
     {"xlnet_lm", "", 0.15, 0.146, 0.0},
-    // transformers checkpoints Swin's stages, not its blocks.
-    {"swin", "", 0.026, 0.06, 0.4},
     // Graphs of norms that are written out, under checkpointing.
     {"deepseek", "graph", 0.016, 0.016, 0.108},
     {"gemma", "graph", 0.016, 0.024, 0.112},

@@ -52,6 +52,8 @@ struct Architecture {
   bool holds_text_model = false;
   /// Containers whose own bias is their output layer's, and is printed twice.
   std::span<const std::string_view> tied_bias = {};
+  /// What is checkpointed and sharded as one, where it is not the class with the most siblings (_no_split_modules).
+  std::string_view block = {};
 };
 
 /// The architecture of a model type; null: none is known (architectures.hpp has the list).

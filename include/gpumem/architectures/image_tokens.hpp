@@ -80,6 +80,15 @@ inline Tensor cut_windows(Forward& f, Tensor images, std::int64_t side) {
   return reshaped(f, f.flatten(turned, 0, 2), {side * side, width});
 }
 
+/// The learned bias of attention within windows of `side` pixels, a row of a table for each distance: [1, H, s s, s s].
+inline Tensor window_bias(Forward& f, Tensor table, std::int64_t side) {
+  const std::int64_t area = side * side;
+  const Tensor index = f.constant("relative_position_index", {area * area}, "int64");
+  const Tensor chosen = f.unflatten(f.call("index", {table, index}, {{"dim", std::int64_t{0}}}), 0, {area, area});
+  const Tensor bias = f.contiguous(f.permute(chosen, {2, 0, 1}));
+  return f.call("unsqueeze", {bias}, {{"dim", std::int64_t{0}}});
+}
+
 /// And back: [N h/s w/s, s s, C] -> [N, h, w, C].
 inline Tensor join_windows(Forward& f, Tensor windows, std::int64_t height, std::int64_t width, std::int64_t side) {
   const std::int64_t channels = f.size(windows, 2);

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/image_tokens.hpp"
 
 namespace gpumem::architectures {
 
@@ -144,7 +146,6 @@ inline Tensor image_of(Forward& f, const Stage& stage, Tensor windows) {
 inline Tensor attention(Forward& f, const Model& model, const Stage& stage, Tensor input, std::optional<Tensor> mask) {
   const InModule outer(f, "attention", "SwinAttention");
   const std::int64_t width = stage.width;
-  const std::int64_t each = stage.window * stage.window;
   Tensor mixed = 0;
   {
     const InModule inside(f, "self", "SwinSelfAttention");
@@ -156,10 +157,7 @@ inline Tensor attention(Forward& f, const Model& model, const Stage& stage, Tens
     const Tensor scores = f.scale(f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})}));
     const std::int64_t distances = (2 * stage.window - 1) * (2 * stage.window - 1);
     const Tensor table = f.parameter("relative_position_bias_table", {distances, stage.heads});
-    const Tensor index = f.constant("relative_position_index", {each * each}, "int64");
-    const Tensor chosen = f.unflatten(f.call("index", {table, index}, {{"dim", std::int64_t{0}}}), 0, {each, each});
-    const Tensor bias = f.contiguous(f.permute(chosen, {2, 0, 1}));
-    Tensor biased = f.add(scores, f.call("unsqueeze", {bias}, {{"dim", std::int64_t{0}}}));
+    Tensor biased = f.add(scores, window_bias(f, table, stage.window));
     if (mask) {
       const std::int64_t windows = (stage.side / stage.window) * (stage.side / stage.window);
       const Tensor parted = f.unflatten(biased, 0, {-1, windows});
@@ -179,13 +177,16 @@ inline Tensor block(Forward& f, const Model& model, const Stage& stage, Tensor i
   const Tensor normed = f.layer_norm("layernorm_before", input, width);
   // maybe_pad copies though there is nothing to pad.
   const Tensor image = f.call("clone", {f.unflatten(normed, 1, {stage.side, stage.side})});
-  const Tensor windows = windows_of(f, stage, rolled(image));
+  const Tensor moved = rolled(image);
+  const Tensor windows = windows_of(f, stage, moved);
   // Of tokens that the shift brought together, [1, windows, window window, window window].
   std::optional<Tensor> mask;
   const std::int64_t across = stage.side / stage.window;
   if (shifted) mask = f.call("relative_zeros", {windows}, {{"heads", across * across}});
   const Tensor mixed = attention(f, model, stage, windows, mask);
-  Tensor back = f.flatten(rolled(image_of(f, stage, mixed)), 1, 2);
+  const Tensor joined = image_of(f, stage, mixed);
+  const Tensor returned = rolled(joined);
+  Tensor back = f.flatten(returned, 1, 2);
   if (path_dropout > 0.0) back = f.call("stochastic_depth", {f.scale(back)}, {{"p", path_dropout}});
   const Tensor attended = f.add(input, back);
   const Tensor again = f.layer_norm("layernorm_after", attended, width);
@@ -197,7 +198,10 @@ inline Tensor block(Forward& f, const Model& model, const Stage& stage, Tensor i
   }
   const InModule output(f, "output", "SwinOutput");
   const Tensor made = f.add(attended, f.dropout("dropout", f.linear("dense", wide, inner, width), model.dropout));
-  return mask ? f.leave_function(made, {*mask}) : made;
+  // shortcut, shifted_hidden_states, hidden_states_windows, attention_output and what these become are named to the
+  // end.
+  return mask ? f.leave_function(made, {input, moved, windows, mixed, joined, returned, *mask})
+              : f.leave_function(made, {input, moved, windows, mixed, joined});
 }
 
 /// Four patches become one of twice the width.
@@ -224,17 +228,27 @@ inline Tensor encoder(Forward& f, const Model& model, Tensor hidden) {
   std::int64_t all = 0;
   for (const Stage& stage : model.stages) all += stage.blocks;
   std::int64_t before = 0;
+  // A stage returns what it merged, too, and the loop holds both until the next stage has returned (layer_outputs).
+  std::optional<Tensor> unmerged;
   for (std::size_t at = 0; at < model.stages.size() && !f.failed(); ++at) {
     const Stage& stage = model.stages[at];
-    const InModule one(f, std::to_string(at), "SwinStage");
-    hidden = stack(f, "blocks", "SwinLayer", stage.blocks, hidden, [&](Tensor x, std::int64_t index) {
-      const double share =
-          static_cast<double>(before + index) / static_cast<double>(std::max<std::int64_t>(all - 1, 1));
-      const bool shifted = index % 2 == 1 && stage.side > stage.window && stage.window > 1;
-      return block(f, model, stage, x, shifted, share * model.path_dropout);
-    });
-    before += stage.blocks;
-    if (at + 1 < model.stages.size()) hidden = merged(f, stage, hidden);
+    const Tensor read = hidden;  // which the loop names, too
+    const Tensor named = std::exchange(unmerged, std::nullopt).value_or(read);
+    {
+      const InModule one(f, std::to_string(at), "SwinStage");
+      hidden = stack(f, "blocks", "SwinLayer", stage.blocks, hidden, [&](Tensor x, std::int64_t index) {
+        const double share =
+            static_cast<double>(before + index) / static_cast<double>(std::max<std::int64_t>(all - 1, 1));
+        const bool shifted = index % 2 == 1 && stage.side > stage.window && stage.window > 1;
+        return block(f, model, stage, x, shifted, share * model.path_dropout);
+      });
+      before += stage.blocks;
+      if (at + 1 < model.stages.size()) {
+        unmerged = hidden;
+        hidden = merged(f, stage, hidden);
+      }
+    }
+    hidden = f.leave_function(hidden, {read, named});
   }
   return hidden;
 }
@@ -289,7 +303,8 @@ inline void read_tree(TreeFields& t) {
                                                  .usual_head = Head::sequence_classification,
                                                  .write = swin_detail::write,
                                                  .classes = swin_detail::kClasses,
-                                                 .read_tree = swin_detail::read_tree};
+                                                 .read_tree = swin_detail::read_tree,
+                                                 .block = "SwinStage"};
   return kArchitecture;
 }
 

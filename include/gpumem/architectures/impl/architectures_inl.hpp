@@ -398,6 +398,13 @@ GPUMEM_INLINE bool keeps_state(const model::ModelGraph& graph) {
   });
 }
 
+GPUMEM_INLINE std::string_view block_class(std::string_view architecture) {
+  for (const Architecture* each : architectures()) {
+    if (each->name == architecture) return each->block;
+  }
+  return {};
+}
+
 GPUMEM_INLINE bool ties_heads(std::string_view class_name) {
   return architectures_detail::tying_class(class_name) != nullptr;
 }

@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "gpumem/architectures/architectures.hpp"
+
 namespace gpumem::connect {
 
 namespace repeated_blocks_detail {
@@ -199,10 +201,11 @@ GPUMEM_INLINE std::vector<Range> blocks_in(const model::ModelGraph& graph, bool 
   for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
     if (graph.layers()[layer].expert > 0) containers.all[containers.of[layer]].kind.clear();
   }
-  std::string kind = most_repeated(containers);
+  const std::string_view named = containers.by_name ? "" : architectures::block_class(graph.architecture());
+  std::string kind = named.empty() ? most_repeated(containers) : std::string(named);
   if (kind.empty()) return {};
   std::set<std::string, std::less<>> kinds;
-  if (all_stacks && !containers.by_name) kinds = attending_kinds(containers);
+  if (all_stacks && named.empty() && !containers.by_name) kinds = attending_kinds(containers);
   kinds.insert(std::move(kind));
   std::vector<Range> blocks = runs_of(containers, kinds);
   if (containers.by_name) take_operations(graph, blocks);

@@ -7,6 +7,7 @@ from typing import Any, Optional
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .encoders import Stack, ViTLayer
 from .layers import Cache, Config, Outputs
@@ -320,6 +321,23 @@ class SwinPatchMerging(nn.Module):
         return self.reduction(self.norm(input_feature))
 
 
+class SwinStage(nn.Module):
+    """Blocks and what halves the image after them; hands out what it read, too. Checkpointed as one."""
+
+    def __init__(self, blocks: list[SwinLayer], downsample: Optional[SwinPatchMerging]) -> None:
+        super().__init__()
+        self.blocks, self.downsample = nn.ModuleList(blocks), downsample
+
+    def forward(self, hidden_states: Tensor) -> tuple[Tensor, Tensor]:
+        for block in self.blocks:
+            layer_outputs = (block(hidden_states),)
+            hidden_states = layer_outputs[0]
+        hidden_states_before_downsampling = hidden_states
+        if self.downsample is not None:
+            hidden_states = self.downsample(hidden_states_before_downsampling)
+        return hidden_states, hidden_states_before_downsampling
+
+
 class SwinForImageClassification(Stack):
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -329,26 +347,31 @@ class SwinForImageClassification(Stack):
         count = sum(config["depths"])
         rates = [config["drop_path_rate"] * at / (count - 1) for at in range(count)]
         self.stages = nn.ModuleList()
-        self.downsamples = nn.ModuleList()
         for depth, heads in zip(config["depths"], config["num_heads"]):
             size = min(window, side)
             blocks = [
                 SwinLayer(width, heads, size, side, size // 2 if at % 2 and side > size else 0, rates.pop(0))
                 for at in range(depth)
             ]
-            self.stages.append(nn.ModuleList(blocks))
-            if len(self.stages) < len(config["depths"]):
-                self.downsamples.append(SwinPatchMerging(width, side))
+            last = len(self.stages) + 1 == len(config["depths"])
+            self.stages.append(SwinStage(blocks, None if last else SwinPatchMerging(width, side)))
+            if not last:
                 width, side = 2 * width, side // 2
         self.layernorm, self.classifier = nn.LayerNorm(width), nn.Linear(width, config["num_labels"])
 
+    def encoder(self, hidden_states: Tensor) -> Tensor:
+        for stage in self.stages:
+            if self.checkpointing:
+                layer_outputs = checkpoint(stage.__call__, hidden_states, use_reentrant=False)
+            else:
+                layer_outputs = stage(hidden_states)
+            hidden_states = layer_outputs[0]
+        return hidden_states
+
     def forward(self, pixel_values: Tensor, labels: Tensor) -> Outputs:
         hidden_states = self.norm(self.projection(pixel_values).flatten(2).transpose(1, 2))
-        for index, stage in enumerate(self.stages):
-            hidden_states = self.run_blocks(stage, hidden_states)
-            if index < len(self.downsamples):
-                hidden_states = self.downsamples[index](hidden_states)
-        sequence_output = self.layernorm(hidden_states)
+        encoder_outputs = self.encoder(hidden_states)
+        sequence_output = self.layernorm(encoder_outputs)
         pooled_output = F.adaptive_avg_pool1d(sequence_output.transpose(1, 2), 1)
         pooled_output = torch.flatten(pooled_output, 1)
         logits = self.classifier(pooled_output)
