@@ -88,6 +88,10 @@ class Forward {
     return size(tensor, channels_last(tensor) && rank(tensor) > 0 ? rank(tensor) - 1 : 1);
   }
 
+  /// Whether attention layers from now on turn queries and keys by rotary positions, which the model makes.
+  void turns(bool turns) { turns_ = turns; }
+  [[nodiscard]] bool turns() const { return turns_; }
+
   /// Calls from now on are in this module, until leave().
   void enter(std::string_view name, std::string_view class_name);
   void leave();
@@ -241,6 +245,7 @@ class Forward {
   bool reads_images_ = false;
   bool repeats_ = false;
   bool freezes_ = false;
+  bool turns_ = false;
   std::uint32_t expert_ = 0;
 };
 

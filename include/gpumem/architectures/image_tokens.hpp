@@ -141,6 +141,22 @@ inline Tensor talking_heads(Forward& f, const Module& block, const Heads& of) {
   return f.call("matmul", {block("attn_drop", mixed("proj_w", weights)), of.value});
 }
 
+/// Queries or keys [N, heads, T, d], all but the first token turned (EvaAttention: apply_rot_embed_cat).
+inline Tensor turned_heads(Forward& f, Tensor heads) {
+  const std::int64_t tokens = f.size(heads, 2) - 1;
+  const std::int64_t width = f.size(heads, 3);
+  const Tensor rest = f.slice(heads, 2, 1, std::max<std::int64_t>(tokens, 1));
+  const auto half = [&](std::int64_t start) {
+    return f.call("slice", {rest}, {{"dim", std::int64_t{3}}, {"start", start}, {"step", std::int64_t{2}}});
+  };
+  const auto last = [&](Tensor tensor) { return f.call("unsqueeze", {tensor}, {{"dim", std::int64_t{4}}}); };
+  const Tensor straight = f.multiply(rest, f.constant("cos", {tokens, width}, "float32"));
+  const Tensor odd = last(f.call("neg", {half(1)}));
+  const Tensor crossed = f.flatten(f.concatenate({odd, last(half(0))}, 4), 3, 4);
+  const Tensor turned = f.add(straight, f.multiply(crossed, f.constant("sin", {tokens, width}, "float32")));
+  return f.concatenate({f.slice(heads, 2, 0, 1), turned}, 2);
+}
+
 /// Queries, keys and values as tokens, through the heads of a block that may norm them.
 inline Tensor attend_in_heads(Forward& f, const Module& block, const ImageAttention& kind, const Heads& flat) {
   const auto norm = block.find("q_norm");
@@ -150,6 +166,7 @@ inline Tensor attend_in_heads(Forward& f, const Module& block, const ImageAttent
   Heads of;
   of.query = block("q_norm", heads_of(f, flat.query, heads));
   of.key = block("k_norm", heads_of(f, flat.key, heads));
+  if (f.turns()) of = {turned_heads(f, of.query), turned_heads(f, of.key), 0};
   of.value = heads_of(f, flat.value, f.size(flat.value, 2) % heads == 0 ? heads : 1);
   const bool talks = kind.talks && block.has("proj_l") && block.has("proj_w");
   return merged(f, talks ? talking_heads(f, block, of) : attended(f, of, kind.fused));

@@ -124,15 +124,19 @@ inline Tensor call_linear_norm(Forward& f, const Module& block, Tensor input) {
 /// AttentionDownsample: queries of every second pixel of a square, keys and values of all.
 inline Tensor call_attention(Forward& f, const Module& block, Tensor input) {
   constexpr ImageAttention kSmall = {.fused = false, .head_width = 16};
-  if (!block.has("kv") || !block.has("q") || f.rank(input) != 3) return block.in_order(input);
-  const std::int64_t half = (side_of(f.size(input, 1)) + 1) / 2;
-  const Tensor packed = block("kv", input);
-  const Tensor query = block("q", half == 0 ? input : f.slice(input, 1, 0, half * half));
+  if (!block.has("kv") || !block.has("q")) return block.in_order(input);
+  const bool images = f.rank(input) == 4;  // of which `q` takes every second pixel itself
+  const std::int64_t side = images ? f.size(input, 2) : side_of(f.size(input, 1));
+  const std::int64_t half = (side + 1) / 2;
+  const Tensor packed = tokens_of(f, block("kv", input));
+  const Tensor thinned = images || half == 0 ? input : f.slice(input, 1, 0, half * half);
+  const Tensor query = tokens_of(f, block("q", thinned));
   const std::int64_t width = f.size(packed, 2);
   const std::int64_t keys = f.size(query, 2);
   if (keys >= width) return block.in_order(input);
   const Tensor key = f.slice(packed, 2, 0, keys);
-  return block("proj", attend_in_heads(f, block, kSmall, {query, key, f.slice(packed, 2, keys, width - keys)}));
+  const Tensor output = attend_in_heads(f, block, kSmall, {query, key, f.slice(packed, 2, keys, width - keys)});
+  return block("proj", images ? images_of(f, output, half, half) : output);
 }
 
 /// The attention that makes the image smaller, and a sum with what the MLP makes of it.

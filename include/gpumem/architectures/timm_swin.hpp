@@ -3,7 +3,9 @@
 // Source: timm 1.0.9, timm.models.swin_transformer, swin_transformer_v2, swin_transformer_v2_cr, nest.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,66 +13,94 @@
 
 namespace gpumem::architectures {
 
-// A tree prints no window: it is taken as the usual one that divides the image. Swin V1 calls the fused kernel, with a
-// mask where a block is shifted; V2 writes the scores of normalised queries and keys out.
+// A tree prints no window. That of published models is a 32nd of the image, in V2 mostly a 16th; no stage has one that
+// is larger than its image. Scores are written out (use_fused_attn(experimental=True) says no by default), with a
+// learned bias.
 
 namespace timm_swin_detail {
 
 inline constexpr std::int64_t kHeadWidth = 32;
 
-inline std::int64_t window_in(std::int64_t size) {
+/// V2's bias is what a network makes of distances, and its queries and keys are normed.
+inline bool is_second(const Module& attention) { return attention.has("cpb_mlp") || attention.has("meta_mlp"); }
+
+inline std::int64_t window_in(Forward& f, const Module& attention, std::int64_t height) {
+  const std::int64_t image = f.rank(model::kFirstGraphInput) == 4 ? f.size(model::kFirstGraphInput, 2) : 0;
+  const std::int64_t part = attention.has("cpb_mlp") ? 16 : 32;
+  if (image > 0 && image % part == 0) return std::min(image / part, height);
   for (const std::int64_t window : {7, 12, 8, 16, 6, 4}) {
-    if (size % window == 0) return window;
+    if (height % window == 0) return window;
   }
-  return size;
+  return height;
 }
 
-/// A network makes the bias of the scores (V2), which no fused kernel takes.
-inline bool writes_scores(const Module& attention) { return attention.has("cpb_mlp") || attention.has("meta_mlp"); }
+/// How a block attends.
+struct Windows {
+  std::int64_t side = 1;
+  std::int64_t count = 1;  ///< of an image
+  bool shifted = false;
+};
 
-/// The additive mask of a shifted block: a whole score for every window, sample and head.
-inline Tensor mask_of(Forward& f, std::int64_t windows, std::int64_t heads, std::int64_t tokens) {
-  const std::vector<core::Dim> every = {core::Dim::batch(windows), core::Dim::fixed(-1), core::Dim::fixed(-1),
-                                        core::Dim::fixed(-1)};
-  const Tensor bias = f.parameter("relative_position_bias", {1, heads, tokens, tokens});
-  return f.contiguous(f.call("expand", {bias}, {{"shape", every}}));
+inline Tensor bias_of(Forward& f, const Module& attention, const Windows& windows, std::int64_t heads) {
+  const std::int64_t area = windows.side * windows.side;
+  const std::int64_t across = 2 * windows.side - 1;
+  if (attention.has("meta_mlp")) {
+    const Tensor made = attention("meta_mlp", f.constant("relative_coordinates_log", {area * area, 2}, "float32"));
+    const Tensor bias = f.unflatten(f.permute(made, {1, 0}), 1, {area, area});
+    return f.call("unsqueeze", {bias}, {{"dim", std::int64_t{0}}});
+  }
+  if (!attention.has("cpb_mlp")) {
+    const Tensor table = f.parameter("relative_position_bias_table", {across * across, heads});
+    return window_bias(f, table, windows.side);
+  }
+  const Tensor made = attention("cpb_mlp", f.constant("relative_coords_table", {1, across, across, 2}, "float32"));
+  return f.scale(f.call("sigmoid", {window_bias(f, f.flatten(made, 0, 2), windows.side)}));
 }
 
 /// Windows [N W, s s, C] through the attention.
-inline Tensor attend(Forward& f, const Module& attention, Tensor windows, std::int64_t count, bool shifted) {
-  const bool fused = !writes_scores(attention);
-  const std::vector<Tensor> parts = parts_of(f, attention("qkv", windows), 3, 2);
-  const std::int64_t width = f.size(windows, 2);
+inline Tensor attend(Forward& f, const Module& attention, const Windows& windows, Tensor input) {
+  const std::vector<Tensor> parts = parts_of(f, attention("qkv", input), 3, 2);
+  const std::int64_t width = f.size(input, 2);
   const std::int64_t heads = width % kHeadWidth == 0 ? std::max<std::int64_t>(width / kHeadWidth, 1) : 1;
-  const auto headed = [&](Tensor part, bool normed) {
+  const bool second = is_second(attention);
+  const auto headed = [&](Tensor part) {
     const Tensor each = heads_of(f, part, heads);
-    return normed ? f.call("lp_normalize", {each}, {{"dim", std::int64_t{3}}}) : each;
+    return second ? f.call("lp_normalize", {each}, {{"dim", std::int64_t{3}}}) : each;
   };
-  const Tensor query = headed(parts[0], !fused);
-  const Tensor key = headed(parts[1], !fused);
-  const Tensor value = headed(parts[2], false);
-  if (!fused || !shifted) {
-    return attention({"proj", "proj_drop"}, merged(f, attended(f, {query, key, value}, fused)));
+  const Tensor query = headed(parts[0]);
+  const Tensor key = f.permute(headed(parts[1]), {0, 1, 3, 2});
+  Tensor scores = f.call("matmul", {second ? query : f.scale(query), key});
+  if (second) scores = f.multiply(scores, f.parameter("logit_scale", {heads, 1, 1}));
+  scores = f.add(scores, bias_of(f, attention, windows, heads));
+  if (windows.shifted) {  // windows that the shift put together out of parts have a mask
+    const std::int64_t area = windows.side * windows.side;
+    const Tensor mask = f.constant("attn_mask", {1, windows.count, 1, area, area}, "float32");
+    scores = f.flatten(f.add(f.unflatten(scores, 0, {-1, windows.count}), mask), 0, 1);
   }
-  const Tensor mask = mask_of(f, count, heads, f.size(windows, 1));
-  const Tensor output = f.call("scaled_dot_product_attention", {query, key, value, mask}, {{"dropout_p", 0.0}});
+  const bool named = attention.has("softmax");
+  const Tensor weights = named ? attention("softmax", scores) : f.call("softmax", {scores}, {{"dim", std::int64_t{3}}});
+  const Tensor output = f.call("matmul", {attention("attn_drop", weights), heads_of(f, parts[2], heads)});
   return attention({"proj", "proj_drop"}, merged(f, output));
 }
 
 inline Tensor attend_in_windows(Forward& f, const Module& attention, Tensor input, bool shifted) {
   const std::int64_t height = f.size(input, 1);
   const std::int64_t width = f.size(input, 2);
-  const std::int64_t side = window_in(height);
-  if (f.rank(input) != 4 || side == 0 || width % side != 0) return attention.in_order(input);
-  const bool rolls = shifted && height > side;
-  if (rolls) input = f.call("roll", {input});
-  if (writes_scores(attention)) {  // the window decides how large they are
+  const std::int64_t side = f.rank(input) == 4 ? std::max<std::int64_t>(window_in(f, attention, height), 1) : 0;
+  if (side == 0) return attention.in_order(input);
+  if (attention.has("cpb_mlp")) {  // windows of the same images have two sizes in published models
     attention.guess("is called on windows of a size that is not printed: taken as " + std::to_string(side));
   }
-  const Tensor windows = cut_windows(f, input, side);
-  const Tensor output = attend(f, attention, windows, (height / side) * (width / side), rolls);
-  const Tensor images = join_windows(f, output, height, width, side);
-  return rolls ? f.call("roll", {images}) : images;
+  Windows windows = {.side = side, .shifted = shifted && height > side};
+  if (windows.shifted) input = f.call("roll", {input});
+  const std::int64_t below = (side - height % side) % side;
+  const std::int64_t right = (side - width % side) % side;
+  input = f.call("pad", {input}, {{"padding", Sizes{0, 0, 0, right, 0, below}}});  // copies in any case
+  windows.count = ((height + below) / side) * ((width + right) / side);
+  const Tensor output = attend(f, attention, windows, cut_windows(f, input, side));
+  Tensor images = join_windows(f, output, height + below, width + right, side);
+  if (below + right > 0) images = f.contiguous(f.slice(f.slice(images, 1, 0, height), 2, 0, width));
+  return windows.shifted ? f.call("roll", {images}) : images;
 }
 
 /// norm1(attn(x)) or attn(norm1(x)), and the same with the MLP, each added.

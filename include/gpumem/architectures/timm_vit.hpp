@@ -92,9 +92,12 @@ inline Tensor attention(Forward& f, const Module& block, const ImageAttention& k
   return turn ? f.permute(images, {0, 3, 1, 2}) : images;
 }
 
+/// Of Visformer scores are written out (use_fused_attn(experimental=True) says no by default).
 template <const ImageAttention& Of>
 Tensor call(Forward& f, const Module& block, Tensor input) {
-  return attention(f, block, Of, input);
+  ImageAttention kind = Of;
+  kind.fused = kind.fused && !block.stands_in("Visformer");
+  return attention(f, block, kind, input);
 }
 
 /// One query, of the class token, on all tokens (cait.ClassAttn, volo.ClassAttention).
@@ -109,6 +112,17 @@ inline Tensor call_class(Forward& f, const Module& block, Tensor input) {
     kv.push_back(block("v", input));
   }
   return projected(block, attend_in_heads(f, block, kPlain, {query, kv[0], kv[1]}));
+}
+
+/// AttentionPoolLatent: a learned query on all tokens, and an MLP of what it found; one token is left.
+inline Tensor call_latent(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("q") || !block.has("kv") || f.rank(input) != 3) return block.in_order(input);
+  const std::vector<core::Dim> every = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  const Tensor latent = f.call("expand", {f.parameter("latent", {1, 1, f.size(input, 2)})}, {{"shape", every}});
+  const Tensor query = block("q", latent);
+  const std::vector<Tensor> kv = parts_of(f, block("kv", input), 2, 2);
+  const Tensor found = block({"proj", "proj_drop"}, attend_in_heads(f, block, kPlain, {query, kv[0], kv[1]}));
+  return f.select(f.add(found, block({"norm", "mlp"}, found)), 1, 0);
 }
 
 /// xcit.XCA, davit.ChannelAttention: channels attend to each other, so that the scores are small; written out.
@@ -130,15 +144,17 @@ inline constexpr std::array<std::string_view, 8> kPlainClasses = {
 inline constexpr std::array<std::string_view, 2> kNarrowClasses = {"AttentionCl", "Attention2d"};
 inline constexpr std::array<std::string_view, 1> kTalkingClasses = {"TalkingHeadAttn"};
 inline constexpr std::array<std::string_view, 2> kClassClasses = {"ClassAttn", "ClassAttention"};
+inline constexpr std::array<std::string_view, 1> kLatentClasses = {"AttentionPoolLatent"};
 inline constexpr std::array<std::string_view, 2> kChannelClasses = {"XCA", "ChannelAttention"};
 
 }  // namespace timm_attention_detail
 
-inline constexpr std::array<ModuleForward, 5> kTimmAttention = {
+inline constexpr std::array<ModuleForward, 6> kTimmAttention = {
     {{timm_attention_detail::kPlainClasses, timm_attention_detail::call<timm_attention_detail::kPlain>},
      {timm_attention_detail::kNarrowClasses, timm_attention_detail::call<timm_attention_detail::kNarrow>},
      {timm_attention_detail::kTalkingClasses, timm_attention_detail::call<timm_attention_detail::kTalking>},
      {timm_attention_detail::kClassClasses, timm_attention_detail::call_class},
+     {timm_attention_detail::kLatentClasses, timm_attention_detail::call_latent},
      {timm_attention_detail::kChannelClasses, timm_attention_detail::call_channels}}};
 
 // Blocks that are sums of branches: x += drop_path(scale(mixer(norm(x)))), once a mixer. The order in which a tree
@@ -168,12 +184,18 @@ inline Tensor pit_stage(Forward& f, const Module& stage, Tensor input) {
   return images_of(f, f.slice(tokens, 1, 1, f.size(tokens, 1) - 1), height, width);
 }
 
+/// Classes that scale each branch by a parameter of their own, which no line shows: gamma_1 * attn(norm1(x)).
+inline bool scales_branches(const Module& block) {
+  constexpr std::array<std::string_view, 2> kScaling = {"XCABlock", "LayerScaleBlock"};
+  const bool scaling = std::find(kScaling.begin(), kScaling.end(), block.class_name()) != kScaling.end();
+  return scaling || (block.class_name() == "Block" && block.stands_in("Beit"));
+}
+
 inline Tensor call(Forward& f, const Module& block, Tensor input) {
   if (block.has("blocks")) return pit_stage(f, block, input);
   const Branches all = branches_of(block);
   input = call_all(all.first, input);
-  // beit.Block scales each branch by a parameter of its own.
-  const bool scales = block.class_name() == "Block" && block.stands_in("Beit");
+  const bool scales = scales_branches(block);
   for (const std::vector<Module>& branch : all.branches) {
     Tensor output = input;
     for (const Module& part : branch) {
@@ -193,12 +215,27 @@ inline Tensor call(Forward& f, const Module& block, Tensor input) {
   return call_all(all.last, input);
 }
 
-inline constexpr std::array<std::string_view, 20> kClasses = {
-    "Transformer",          "Block",         "ResPostBlock",       "EvaBlock",
-    "EvaBlockPostNorm",     "RelPosBlock",   "ResPostRelPosBlock", "LayerScaleBlock",
-    "PartitionAttentionCl", "XCABlock",      "SerialBlock",        "Outlooker",
-    "MetaFormerBlock",      "FocalNetBlock", "HieraBlock",         "TransformerLayer",
-    "MixerBlock",           "LevitBlock",    "SpatialGatingBlock", "LinearTransformerBlock"};
+inline constexpr std::array<std::string_view, 20> kClasses = {"Transformer",
+                                                              "Block",
+                                                              "ResPostBlock",
+                                                              "EvaBlock",
+                                                              "EvaBlockPostNorm",
+                                                              "RelPosBlock",
+                                                              "ResPostRelPosBlock",
+                                                              "LayerScaleBlock",
+                                                              "PartitionAttentionCl",
+                                                              "XCABlock",
+                                                              "SerialBlock",
+                                                              "Outlooker",
+                                                              "MetaFormerBlock",
+                                                              "FocalNetBlock",
+                                                              "HieraBlock",
+                                                              "TransformerLayer",
+                                                              "MixerBlock",
+                                                              "LevitBlock",
+                                                              "SpatialGatingBlock",
+
+                                                              "LinearTransformerBlock"};
 
 }  // namespace timm_block_detail
 
@@ -266,7 +303,9 @@ inline bool is_head(std::string_view name) {
 
 /// `learns`: a class token, and positions.
 inline Tensor model(Forward& f, const Module& model, bool learns, Tensor input) {
-  bool headed = model.has("attn_pool");  // which makes one token of all
+  const bool pooled = model.has("attn_pool");  // which makes one token of all, and needs none that is learned
+  bool headed = pooled;
+  f.turns(model.has("rope"));
   bool begun = false;
   Tensor output = input;
   for (const Module& part : model.parts()) {
@@ -281,8 +320,10 @@ inline Tensor model(Forward& f, const Module& model, bool learns, Tensor input) 
     if (begun || (name != "patch_embed" && name != "stem")) continue;
     begun = true;
     output = tokens_of(f, output);
-    if (learns && f.rank(output) == 3) output = with_positions(f, with_class_token(f, output));
+    if (!learns || f.rank(output) != 3) continue;
+    output = with_positions(f, pooled ? output : with_class_token(f, output));
   }
+  f.turns(false);
   return output;
 }
 

@@ -64,6 +64,21 @@ TEST(Levit, TheBatchNormOfALinearLayerSeesEveryTokenAsASample) {
   EXPECT_EQ(ops_of(kTree, {4, 8}), "linear flatten batch_norm unflatten");
 }
 
+TEST(Levit, QueriesOfEverySecondPixelReadImagesToo) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): AttentionDownsample(
+    (kv): Conv2d(16, 48, kernel_size=(1, 1), stride=(1, 1))
+    (q): Sequential(
+      (down): AvgPool2d(kernel_size=1, stride=2, padding=0)
+      (ln): Conv2d(16, 16, kernel_size=(1, 1), stride=(1, 1))
+    )
+    (proj): Conv2d(32, 8, kernel_size=(1, 1), stride=(1, 1))
+  )
+))";
+  EXPECT_EQ(testing::outputs_of(kTree, {16, 7, 7}, "scaled_dot_product_attention"), "[N, 1, 16, 32]");
+  EXPECT_EQ(testing::outputs_of(kTree, {16, 7, 7}, "conv2d"), "[N, 48, 7, 7] [N, 16, 4, 4] [N, 8, 4, 4]");
+}
+
 std::string gcvit_block(const std::string& index, const std::string& packed) {
   return "      (" + index + R"(): GlobalContextVitBlock(
         (norm1): LayerNorm((32,), eps=1e-05, elementwise_affine=True)

@@ -65,28 +65,53 @@ TEST(Nested, NothingIsGuessed) {
   EXPECT_EQ(core::to_string(wired->outputs(wired->graph().layers().size() - 1)[0]), "[N, 10]");
 }
 
-TEST(Swin, WindowsAreAttendedToByTheFusedKernel) {
-  constexpr std::string_view kTree = R"(Net(
-  (norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
-  (0): SwinTransformerBlock(
+std::string swin_block(const std::string& index, const std::string& attention) {
+  return "  (" + index + R"(): SwinTransformerBlock(
     (norm1): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
     (attn): WindowAttention(
-      (qkv): Linear(in_features=32, out_features=96, bias=True)
+)" + attention +
+         R"(      (qkv): Linear(in_features=32, out_features=96, bias=True)
       (proj): Linear(in_features=32, out_features=32, bias=True)
+      (softmax): Softmax(dim=-1)
     )
     (norm2): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
     (mlp): Linear(in_features=32, out_features=32, bias=True)
   )
-))";
-  const auto wired = testing::wired_tree(kTree, {14, 14, 32});
+)";
+}
+
+std::string swin(const std::string& attention) {
+  return "Net(\n  (norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)\n" + swin_block("0", attention) +
+         swin_block("1", attention) + ")\n";
+}
+
+TEST(Swin, ScoresWithinWindowsAreWrittenOut) {
+  // Four windows of 7 x 7, in the shifted block with a mask that knows them apart.
+  EXPECT_EQ(testing::outputs_of(swin(""), {14, 14, 32}, "softmax"), "[4N, 1, 49, 49] [4N, 1, 49, 49]");
+  EXPECT_EQ(testing::outputs_of(swin(""), {14, 14, 32}, "roll"), "[N, 14, 14, 32] [N, 14, 14, 32]");
+  EXPECT_EQ(testing::outputs_of(swin(""), {14, 14, 32}, "scaled_dot_product_attention"), "");
+  const std::int64_t layers = 32 * 96 + 96 + 32 * 32 + 32 + 2 * 64 + 32 * 32 + 32;
+  EXPECT_EQ(testing::parameters_of(swin(""), {14, 14, 32}), 64 + 2 * (layers + 13 * 13)) << "a bias of each distance";
+}
+
+TEST(Swin, AnImageThatWindowsDoNotDivideIsPadded) {
+  EXPECT_EQ(testing::outputs_of(swin(""), {14, 10, 32}, "pad"), "[N, 14, 14, 32] [N, 14, 14, 32]");
+  EXPECT_EQ(testing::outputs_of(swin(""), {14, 10, 32}, "softmax"), "[4N, 1, 49, 49] [4N, 1, 49, 49]");
+  EXPECT_EQ(testing::outputs_of(swin(""), {14, 10, 32}, "add").substr(0, 14), "[4N, 1, 49, 49");
+}
+
+TEST(Swin, ANetworkMakesTheBiasOfTheSecondVersionWhoseWindowsAreGuessed) {
+  const std::string network = R"(      (cpb_mlp): Mlp(
+        (fc1): Linear(in_features=2, out_features=8, bias=True)
+        (act): ReLU()
+        (fc2): Linear(in_features=8, out_features=1, bias=False)
+      )
+)";
+  const auto wired = testing::wired_tree(swin(network), {14, 14, 32});
   ASSERT_TRUE(testing::succeeds(wired));
-  bool attended = false;
-  for (std::size_t index = 0; index < wired->graph().layers().size(); ++index) {
-    if (wired->graph().op(wired->graph().layers()[index]) != "scaled_dot_product_attention") continue;
-    EXPECT_EQ(core::to_string(wired->outputs(index)[0]), "[4N, 1, 49, 32]") << "four windows of 7 x 7";
-    attended = true;
-  }
-  EXPECT_TRUE(attended);
+  EXPECT_EQ(wired->guesses().edges, 2);
+  EXPECT_EQ(testing::outputs_of(swin(network), {14, 14, 32}, "sigmoid"), "[1, 1, 49, 49] [1, 1, 49, 49]");
+  EXPECT_EQ(testing::outputs_of(swin(network), {14, 14, 32}, "softmax"), "[4N, 1, 49, 49] [4N, 1, 49, 49]");
 }
 
 }  // namespace

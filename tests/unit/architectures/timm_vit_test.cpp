@@ -207,5 +207,65 @@ TEST(AttentionBlock, KeysMayComeOfASmallerImage) {
   }
 }
 
+std::string eva(const std::string& rotary) {
+  return R"(Eva(
+  (patch_embed): PatchEmbed(
+    (proj): Conv2d(3, 64, kernel_size=(4, 4), stride=(4, 4))
+    (norm): Identity()
+  )
+)" + rotary +
+         R"(  (blocks): ModuleList(
+    (0): EvaBlock(
+      (norm1): LayerNorm((64,), eps=1e-06, elementwise_affine=True)
+      (attn): EvaAttention(
+        (qkv): Linear(in_features=64, out_features=192, bias=False)
+        (proj): Linear(in_features=64, out_features=64, bias=True)
+      )
+      (norm2): LayerNorm((64,), eps=1e-06, elementwise_affine=True)
+      (mlp): Linear(in_features=64, out_features=64, bias=True)
+    )
+  )
+  (head): Linear(in_features=64, out_features=10, bias=True)
+)
+)";
+}
+
+TEST(Eva, RotaryPositionsTurnQueriesAndKeysButTheFirstToken) {
+  EXPECT_EQ(testing::outputs_of(eva(""), {3, 8, 8}, "neg"), "");
+  EXPECT_EQ(testing::outputs_of(eva("  (rope): RotaryEmbeddingCat()\n"), {3, 8, 8}, "neg"),
+            "[N, 1, 4, 32] [N, 1, 4, 32]");
+  EXPECT_EQ(testing::outputs_of(eva("  (rope): RotaryEmbeddingCat()\n"), {3, 8, 8}, "scaled_dot_product_attention"),
+            "[N, 1, 5, 64]");
+}
+
+TEST(Siglip, ALearnedQueryPoolsAllTokens) {
+  constexpr std::string_view kTree = R"(Net(
+  (norm): LayerNorm((64,), eps=1e-06, elementwise_affine=True)
+  (attn_pool): AttentionPoolLatent(
+    (q): Linear(in_features=64, out_features=64, bias=True)
+    (kv): Linear(in_features=64, out_features=128, bias=True)
+    (proj): Linear(in_features=64, out_features=64, bias=True)
+    (norm): LayerNorm((64,), eps=1e-06, elementwise_affine=True)
+    (mlp): Linear(in_features=64, out_features=64, bias=True)
+  )
+))";
+  EXPECT_EQ(testing::outputs_of(kTree, {16, 64}, "scaled_dot_product_attention"), "[N, 1, 1, 64]");
+  EXPECT_EQ(testing::outputs_of(kTree, {16, 64}, "select"), "[N, 64]");
+}
+
+TEST(Xcit, EachBranchIsScaledByAParameter) {
+  constexpr std::string_view kTree = R"(Net(
+  (norm): LayerNorm((8,), eps=1e-06, elementwise_affine=True)
+  (0): XCABlock(
+    (norm1): LayerNorm((8,), eps=1e-06, elementwise_affine=True)
+    (attn): Linear(in_features=8, out_features=8, bias=True)
+    (norm2): LayerNorm((8,), eps=1e-06, elementwise_affine=True)
+    (mlp): Linear(in_features=8, out_features=8, bias=True)
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {4, 8}),
+            "layer_norm layer_norm linear parameter mul add layer_norm linear parameter mul add");
+}
+
 }  // namespace
 }  // namespace gpumem::architectures
