@@ -1,6 +1,7 @@
-// timm's image transformers that attend within windows: Swin, SwinV2, SwinV2-CR (images with the channels after the
-// pixels, every second block shifted), Nest (blocks of one size at every level).
-// Source: timm 1.0.9, timm.models.swin_transformer, swin_transformer_v2, swin_transformer_v2_cr, nest.
+// timm's and torchvision's image transformers that attend within windows: Swin, SwinV2, SwinV2-CR (images with the
+// channels after the pixels, every second block shifted), Nest (blocks of one size at every level).
+// Source: torchvision 0.21, torchvision.models.swin_transformer; timm 1.0.9, timm.models.swin_transformer,
+// swin_transformer_v2, swin_transformer_v2_cr, nest.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +14,9 @@
 
 namespace gpumem::architectures {
 
-// A tree prints no window. That of published models is a 32nd of the image, in V2 mostly a 16th; no stage has one that
-// is larger than its image. Scores are written out (use_fused_attn(experimental=True) says no by default), with a
-// learned bias.
+// A tree prints no window. That of published models is a 32nd of the image, in timm's V2 mostly a 16th; no stage has
+// one that is larger than its image. Scores are written out, with a learned bias (timm:
+// use_fused_attn(experimental=True) says no by default).
 
 namespace timm_swin_detail {
 
@@ -24,9 +25,14 @@ inline constexpr std::int64_t kHeadWidth = 32;
 /// V2's bias is what a network makes of distances, and its queries and keys are normed.
 inline bool is_second(const Module& attention) { return attention.has("cpb_mlp") || attention.has("meta_mlp"); }
 
+/// Published models of timm's V2 have two sizes of windows for the same images.
+inline bool has_two_windows(const Module& attention) {
+  return attention.has("cpb_mlp") && attention.class_name() == "WindowAttention";
+}
+
 inline std::int64_t window_in(Forward& f, const Module& attention, std::int64_t height) {
   const std::int64_t image = f.rank(model::kFirstGraphInput) == 4 ? f.size(model::kFirstGraphInput, 2) : 0;
-  const std::int64_t part = attention.has("cpb_mlp") ? 16 : 32;
+  const std::int64_t part = has_two_windows(attention) ? 16 : 32;
   if (image > 0 && image % part == 0) return std::min(image / part, height);
   for (const std::int64_t window : {7, 12, 8, 16, 6, 4}) {
     if (height % window == 0) return window;
@@ -88,7 +94,7 @@ inline Tensor attend_in_windows(Forward& f, const Module& attention, Tensor inpu
   const std::int64_t width = f.size(input, 2);
   const std::int64_t side = f.rank(input) == 4 ? std::max<std::int64_t>(window_in(f, attention, height), 1) : 0;
   if (side == 0) return attention.in_order(input);
-  if (attention.has("cpb_mlp")) {  // windows of the same images have two sizes in published models
+  if (has_two_windows(attention)) {
     attention.guess("is called on windows of a size that is not printed: taken as " + std::to_string(side));
   }
   Windows windows = {.side = side, .shifted = shifted && height > side};
@@ -103,10 +109,23 @@ inline Tensor attend_in_windows(Forward& f, const Module& attention, Tensor inpu
   return windows.shifted ? f.call("roll", {images}) : images;
 }
 
+/// torchvision's block: norms before what they belong to, in V2 behind it; one module drops paths of both branches.
+inline Tensor call_torchvision_block(Forward& f, const Module& block, Tensor input, bool shifted) {
+  const auto attention = block.find("attn");
+  if (!attention || !attention->is_container()) return block.in_order(input);
+  const bool behind = block.class_name() == "SwinTransformerBlockV2";
+  Tensor output = attend_in_windows(f, *attention, behind ? input : block("norm1", input), shifted);
+  output = block("stochastic_depth", behind ? block("norm1", output) : output);
+  const Tensor sum = f.add(input, output);
+  output = behind ? block({"mlp", "norm2"}, sum) : block({"norm2", "mlp"}, sum);
+  return f.add(sum, block("stochastic_depth", output));
+}
+
 /// norm1(attn(x)) or attn(norm1(x)), and the same with the MLP, each added.
 inline Tensor call_block(Forward& f, const Module& block, Tensor input) {
   if (f.rank(input) != 4) return block.in_order(input);
   const bool odd = !block.name().empty() && (block.name().back() - '0') % 2 == 1;
+  if (block.has("stochastic_depth")) return call_torchvision_block(f, block, input, odd);
   const Branches all = branches_of(block);
   for (const std::vector<Module>& branch : all.branches) {
     Tensor output = input;
@@ -127,11 +146,23 @@ inline Tensor call_merging(Forward& f, const Module& block, Tensor input) {
   const std::int64_t width = f.size(input, 2) / 2;
   const std::int64_t channels = f.size(input, 3);
   const Tensor parted = reshaped(f, input, {height, 2, width, 2, channels});
-  return block.in_order(reshaped(f, f.permute(parted, {0, 1, 3, 4, 2, 5}), {height, width, 4 * channels}));
+  const Tensor four = reshaped(f, f.permute(parted, {0, 1, 3, 4, 2, 5}), {height, width, 4 * channels});
+  const auto norm = block.find("norm");
+  const bool first = norm && norm->normed_width() == 4 * channels;  // in V2 it comes after the reduction
+  return first ? block({"norm", "reduction"}, four) : block({"reduction", "norm"}, four);
 }
 
-/// The model: patches with the channels last.
+/// torchvision's model: stages and what merges patches in turns, one list.
+inline Tensor call_torchvision(Forward& f, const Module& model, Tensor input) {
+  Tensor output = model("features.0.2", channels_behind(f, model("features.0.0", input)));
+  const std::vector<Module> features = model.parts("features");
+  for (std::size_t at = 1; at < features.size(); ++at) output = features[at].call(output);
+  return model({"avgpool", "flatten", "head"}, channels_in_front(f, model("norm", output)));
+}
+
+/// timm's model: patches with the channels last.
 inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
+  if (model.has("features.0.0")) return call_torchvision(f, model, input);
   if (!model.has("patch_embed.proj")) return model.in_order(input);
   Tensor output = model("patch_embed.norm", channels_behind(f, model("patch_embed.proj", input)));
   for (const Module& part : model.parts()) {
@@ -140,9 +171,9 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return output;
 }
 
-inline constexpr std::array<std::string_view, 3> kBlocks = {"SwinTransformerBlock", "SwinTransformerV2Block",
-                                                            "SwinTransformerV2CrBlock"};
-inline constexpr std::array<std::string_view, 1> kMerging = {"PatchMerging"};
+inline constexpr std::array<std::string_view, 4> kBlocks = {"SwinTransformerBlock", "SwinTransformerV2Block",
+                                                            "SwinTransformerV2CrBlock", "SwinTransformerBlockV2"};
+inline constexpr std::array<std::string_view, 2> kMerging = {"PatchMerging", "PatchMergingV2"};
 inline constexpr std::array<std::string_view, 3> kModels = {"SwinTransformer", "SwinTransformerV2",
                                                             "SwinTransformerV2Cr"};
 

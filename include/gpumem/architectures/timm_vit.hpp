@@ -327,9 +327,17 @@ inline Tensor model(Forward& f, const Module& model, bool learns, Tensor input) 
   return output;
 }
 
+/// torchvision.models.VisionTransformer, whose class has the same name; its blocks are EncoderBlock (connect/).
+inline Tensor call_torchvision(Forward& f, const Module& model, Tensor input) {
+  Tensor tokens = with_class_token(f, tokens_of(f, model("conv_proj", input)));
+  tokens = model({"encoder.dropout", "encoder.layers", "encoder.ln"}, with_positions(f, tokens));
+  return model("heads", f.select(tokens, 1, 0));
+}
+
 template <bool Learns>
 Tensor call(Forward& f, const Module& whole, Tensor input) {
-  return model(f, whole, Learns, input);
+  const bool torchvision = whole.has("conv_proj") && whole.has("encoder.layers");
+  return torchvision ? call_torchvision(f, whole, input) : model(f, whole, Learns, input);
 }
 
 /// PatchEmbed: a convolution over patches; what reads it wants tokens, except the models whose stages see images.

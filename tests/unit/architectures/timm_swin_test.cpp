@@ -114,5 +114,48 @@ TEST(Swin, ANetworkMakesTheBiasOfTheSecondVersionWhoseWindowsAreGuessed) {
   EXPECT_EQ(testing::outputs_of(swin(network), {14, 14, 32}, "softmax"), "[4N, 1, 49, 49] [4N, 1, 49, 49]");
 }
 
+constexpr std::string_view kTorchvision = R"(SwinTransformer(
+  (features): Sequential(
+    (0): Sequential(
+      (0): Conv2d(3, 32, kernel_size=(4, 4), stride=(4, 4))
+      (1): Permute()
+      (2): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+    )
+    (1): Sequential(
+      (0): SwinTransformerBlock(
+        (norm1): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+        (attn): ShiftedWindowAttention(
+          (qkv): Linear(in_features=32, out_features=96, bias=True)
+          (proj): Linear(in_features=32, out_features=32, bias=True)
+        )
+        (stochastic_depth): StochasticDepth(p=0.1, mode=row)
+        (norm2): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+        (mlp): MLP(
+          (0): Linear(in_features=32, out_features=32, bias=True)
+        )
+      )
+    )
+    (2): PatchMerging(
+      (reduction): Linear(in_features=128, out_features=64, bias=False)
+      (norm): LayerNorm((128,), eps=1e-05, elementwise_affine=True)
+    )
+  )
+  (norm): LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+  (permute): Permute()
+  (avgpool): AdaptiveAvgPool2d(output_size=1)
+  (flatten): Flatten(start_dim=1, end_dim=-1)
+  (head): Linear(in_features=64, out_features=10, bias=True)
+))";
+
+TEST(TorchvisionSwin, NothingIsGuessed) {
+  const auto wired = testing::wired_tree(kTorchvision, {3, 224, 224});
+  ASSERT_TRUE(testing::succeeds(wired));
+  EXPECT_EQ(wired->guesses().edges, 0);
+  EXPECT_EQ(testing::outputs_of(kTorchvision, {3, 224, 224}, "softmax"), "[64N, 1, 49, 49]");
+  EXPECT_EQ(testing::outputs_of(kTorchvision, {3, 224, 224}, "stochastic_depth"), "[N, 56, 56, 32] [N, 56, 56, 32]")
+      << "one module, called twice";
+  EXPECT_EQ(testing::outputs_of(kTorchvision, {3, 224, 224}, "adaptive_avg_pool2d"), "[N, 64, 1, 1]");
+}
+
 }  // namespace
 }  // namespace gpumem::architectures

@@ -267,5 +267,40 @@ TEST(Xcit, EachBranchIsScaledByAParameter) {
             "layer_norm layer_norm linear parameter mul add layer_norm linear parameter mul add");
 }
 
+TEST(TorchvisionVit, ItsTokenAndPositionsAreCountedToo) {
+  constexpr std::string_view kTree = R"(VisionTransformer(
+  (conv_proj): Conv2d(3, 8, kernel_size=(4, 4), stride=(4, 4))
+  (encoder): Encoder(
+    (dropout): Dropout(p=0.0, inplace=False)
+    (layers): Sequential(
+      (encoder_layer_0): EncoderBlock(
+        (ln_1): LayerNorm((8,), eps=1e-06, elementwise_affine=True)
+        (self_attention): MultiheadAttention(
+          (out_proj): NonDynamicallyQuantizableLinear(in_features=8, out_features=8, bias=True)
+        )
+        (dropout): Dropout(p=0.0, inplace=False)
+        (ln_2): LayerNorm((8,), eps=1e-06, elementwise_affine=True)
+        (mlp): MLPBlock(
+          (0): Linear(in_features=8, out_features=16, bias=True)
+          (1): GELU(approximate='none')
+          (2): Dropout(p=0.0, inplace=False)
+          (3): Linear(in_features=16, out_features=8, bias=True)
+          (4): Dropout(p=0.0, inplace=False)
+        )
+      )
+    )
+    (ln): LayerNorm((8,), eps=1e-06, elementwise_affine=True)
+  )
+  (heads): Sequential(
+    (head): Linear(in_features=8, out_features=4, bias=True)
+  )
+))";
+  const auto wired = testing::wired_tree(kTree, {3, 8, 8});
+  ASSERT_TRUE(testing::succeeds(wired));
+  EXPECT_EQ(wired->guesses().edges, 0);
+  EXPECT_EQ(testing::outputs_of(kTree, {3, 8, 8}, "parameter"), "[1, 1, 8] [1, 5, 8]");
+  EXPECT_EQ(core::to_string(wired->outputs(wired->graph().layers().size() - 1)[0]), "[N, 4]");
+}
+
 }  // namespace
 }  // namespace gpumem::architectures
