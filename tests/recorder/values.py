@@ -89,6 +89,32 @@ def nms(_model: nn.Module, y: Tensor) -> None:
     assert features.grad is not None and weight.grad is not None
 
 
+def bounded(_model: nn.Module, y: Tensor) -> None:
+    """Values that are not known, of which there are only so many."""
+    levels = torch.cat([torch.full((40000,), level, device="cuda") for level in range(5)])
+    picked = levels[torch.empty(1000, device="cuda").topk(700).indices]
+    assert picked.unique().tolist() == [0, 1, 2, 3, 4]
+    taken = [torch.where(picked == level)[0].shape[0] for level in picked.unique()]
+    assert taken == [140] * 5, taken
+    assert torch.empty(900, 7, device="cuda").argmax(1).unique().shape[0] == 7
+    sampled = torch.zeros(2000, dtype=torch.uint8, device="cuda")
+    sampled[torch.empty(2000, device="cuda").topk(128).indices] = 1
+    also = torch.zeros_like(sampled)
+    also[torch.empty(2000, device="cuda").topk(384).indices] = 1
+    assert torch.where(sampled | also)[0].shape[0] == 512 and y[:0].sum() is not None
+    sampled[torch.empty(2000, device="cuda") > 0] = 1
+    assert torch.where(sampled)[0].shape[0] == 2000
+
+
+def evaluated(model: nn.Module, y: Tensor) -> None:
+    """Also with inference tensors, whose operators PyTorch does not take apart."""
+    with torch.inference_mode():
+        logits = model(y.detach()).softmax(1)
+        best = logits.topk(1, 1).indices.t()
+        assert best.eq(torch.zeros_like(best)).flatten().sum(dtype=torch.float32).mul_(2).item() >= 0
+    assert torch.is_grad_enabled() and f"{y.sum():.2f}" == "1.00"
+
+
 def parts(_model: nn.Module, y: Tensor) -> None:
     levels = torch.empty(1000).cuda().long()
     taken = [torch.nonzero(levels == level).shape[0] for level in range(4)]
@@ -151,6 +177,8 @@ BODIES: dict[str, Body] = {
     "conditions": conditions,
     "sizes": sizes,
     "nms and regions": nms,
+    "values that are bounded": bounded,
+    "inference mode": evaluated,
     "parts of a set": parts,
     "pickle and save": pickled,
     "gradient scaler": scaler,
@@ -249,6 +277,27 @@ for step in range(9):
 """
 
 
+def without_optimizer() -> None:
+    """pytorch/examples' language model: p.data.add_(p.grad). And a data set as rows of a batch each, which is as large at any."""
+    text = """
+import torch, sys
+size = int(sys.argv[2])
+data = torch.zeros(60_000 // size, size).cuda()
+model = torch.nn.Linear(8, 8).cuda()
+for step in range(90000):
+    model.zero_grad()
+    (model(torch.empty(size, 8).cuda()).sum() + data[step].sum()).backward()
+    for p in model.parameters(): p.data.add_(p.grad, alpha=-0.1)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        script, output = pathlib.Path(folder, "train.py"), pathlib.Path(folder, "run.json")
+        script.write_text(text)
+        command = [sys.executable, "-m", "gpumem.record", "-o", str(output), "--batch-arg", "batch", str(script), "--batch", "7"]
+        done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"})
+        assert done.returncode == 0, done.stderr
+        assert "recorded at 7, 14, 10" in done.stdout and "no optimizer of torch.optim" in done.stderr, done.stdout
+
+
 def command_line() -> None:
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder, "train.py")
@@ -284,6 +333,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "SyncBatchNorm": with_synchronised_norms,
     "a derailed program": derailed,
     "settings": settings,
+    "without an optimizer": without_optimizer,
     "command line": command_line,
 }
 

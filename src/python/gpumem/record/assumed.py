@@ -82,10 +82,10 @@ class Said:
         self._values.update({what: _checked(what, value) for what, value in values.items()})
         return _Saying(self, before)
 
-    def about(self, kind: str, where: str) -> Value | None:
-        """What was said about a line, or else about a kind."""
-        of_line = self._values.get(where)
-        return self._values.get(kind) if of_line is None else of_line
+    def about(self, kind: str, *lines: str) -> Value | None:
+        """What was said about one of these lines, or else about a kind."""
+        of_lines = [self._values[line] for line in lines if line in self._values]
+        return of_lines[0] if of_lines else self._values.get(kind)
 
     @property
     def objects(self) -> int | None:

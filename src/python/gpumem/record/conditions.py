@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 
 from .operators import base_name
+from .possible_values import Values, possible_values
 
 Predicate = Callable[[float], bool]
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -30,10 +31,11 @@ _NOT = frozenset(("logical_not", "bitwise_not", "logical_not_", "bitwise_not_"))
 
 
 class Parts:
-    """The masks over one tensor, and how many elements each was given. size: of the tensor. line: of the first mask."""
+    """The masks over one tensor, and how many elements each was given. size: of the tensor. line: of the first mask. values:
+    that its elements can have."""
 
-    def __init__(self, size: int, line: str) -> None:
-        self.size, self.line = size, line
+    def __init__(self, size: int, line: str, values: Values) -> None:
+        self.size, self.line, self.values = size, line, values
         self.known: int | None = None  # How many masks there were the last time, 0: this is the first.
         self.taken: list[tuple["Mask", int]] = []
 
@@ -73,7 +75,7 @@ def _set(tensor: Any, condition: Condition) -> None:
 def _parts_of(tensor: Any, line: str) -> Parts:
     known = getattr(tensor, "_gpumem_parts", None)
     if known is None or known[0] != tensor._version:
-        known = (tensor._version, Parts(tensor.numel(), line))
+        known = (tensor._version, Parts(tensor.numel(), line, possible_values(tensor)))
         tensor._gpumem_parts = known
     parts: Parts = known[1]
     return parts

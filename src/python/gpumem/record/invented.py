@@ -30,7 +30,9 @@ from .conditions import Condition, Mask, are_disjoint, condition_of, follow, sca
 from .errors import RecordError, record_error
 from .known_values import KnownValues
 from .operators import base_name, is_view
-from .places import users_line
+from .places import library_line, users_line
+from .possible_values import MOST as MOST_VALUES
+from .possible_values import follow_marks, follow_values, marked_at_most, possible_values
 from .pretended_cuda import Replacements
 from .shape_rules import rule_of
 
@@ -48,7 +50,7 @@ _UNSUPPORTED = tuple(
 #: Their results have sizes, or are values, that depend on values.
 _ASKS = frozenset(
     "_local_scalar_dense nonzero masked_select equal allclose _unique _unique2 unique_consecutive unique_dim "
-    "unique_dim_consecutive repeat_interleave bincount nms item is_nonzero nonzero_numpy".split()
+    "unique_dim_consecutive repeat_interleave bincount nms".split()
 )
 
 
@@ -64,6 +66,11 @@ def _no_shapes(func: Any) -> RecordError:
         else "record with a newer PyTorch, or with other operators in its place",
         users_line(),
     )
+
+
+def _formatted(tensor: Any, how: str) -> str:
+    """As torch.Tensor does it: a single element as a number."""
+    return format(tensor.item() if tensor.dim() == 0 else str(tensor), how)
 
 
 class Invented:
@@ -82,6 +89,7 @@ class Invented:
             for kind in (torch.Tensor, FakeTensor):
                 if kind is torch.Tensor or name in vars(kind):
                     replaced.set(kind, name, reader)
+        replaced.set(FakeTensor, "__format__", _formatted)
         replaced.set(torch, "compile", self._uncompiled)
         allclose = torch.allclose
         for owner in (torch, torch.Tensor):
@@ -92,9 +100,9 @@ class Invented:
             if isinstance(tensor, FakeTensor):
                 known = self._known.of(tensor)
                 if known is None:
-                    value = said.about("item", users_line())
+                    value = self._said("item")
                     value = 1 if value is None else value
-                    self._warn("value", f"{name}() has no values: each is taken as {value}", users_line())
+                    self._tell("value", f"{name}() has no values: each is taken as {value}")
                     with _disable_current_modes():
                         tensor = torch.full(tuple(tensor.shape), value, dtype=tensor.dtype)
                 else:
@@ -119,23 +127,30 @@ class Invented:
 
     # ---------------------------------------------------------------------------------------- answers
 
+    def _said(self, kind: str) -> Any:
+        """What a user says of this line, of the library's line that runs, or of the kind."""
+        return said.about(kind, users_line(), library_line())
+
+    def _tell(self, kind: str, text: str) -> None:
+        """With the user's line, and the library's that asks."""
+        library = library_line()
+        self._warn(kind, f"{text} ({library})" if library else text, users_line())
+
     def _truth(self, kind: str, what: str, otherwise: bool) -> bool:
-        where = users_line()
-        value = said.about(kind, where)
+        value = self._said(kind)
         truth = otherwise if value is None else bool(value)
-        self._warn("value", f"{what} is taken as {truth}" + ("" if value is None else ", as was said"), where)
+        self._tell("value", f"{what} is taken as {truth}" + ("" if value is None else ", as was said"))
         return truth
 
     def _size(self, kind: str, what: str, most: int, otherwise: int, how: str) -> int:
         """A number of elements, `most` at most."""
-        where = users_line()
-        value = said.about(kind, where)
+        value = self._said(kind)
         if value is not None:
             how = "as was said"
             otherwise = math.ceil(most * value) if isinstance(value, float) else int(value)
         elif said.objects is not None and kind in ("nonzero", "mask", "unique") and otherwise > said.objects:
             otherwise, how = said.objects, "as many objects as was said"
-        self._warn("size", f"the size of {what} depends on values: {how}", where)
+        self._tell("size", f"the size of {what} depends on values: {how}")
         return min(most, otherwise)
 
     def scalar(self, tensor: torch.Tensor) -> Any:
@@ -145,14 +160,13 @@ class Invented:
             return self._condition(condition)
         count = getattr(tensor, "_gpumem_count_of", None)
         if condition is not None and count is not None:
-            counted = self._count(condition, count, "mask", "a mask")
+            counted = self._count(tensor, count, "mask", "a mask")
             return float(counted) if dtype.is_floating_point else counted
-        where = users_line()
-        value = said.about("item", where)
+        value = self._said("item")
         how = "is taken" if value is None else "is taken, as was said"
         taken: Any = 1 if value is None else value
         taken = float(taken) if dtype.is_floating_point else complex(taken) if dtype.is_complex else int(taken)
-        self._warn("value", f"the value of a tensor is needed: {taken} {how}", where)
+        self._tell("value", f"the value of a tensor is needed: {taken} {how}")
         return taken
 
     def _condition(self, condition: Condition | None) -> bool:
@@ -166,8 +180,11 @@ class Invented:
 
     # ------------------------------------------------------------------------------- how many elements
 
-    def _count(self, condition: Condition | None, most: int, kind: str, what: str) -> int:
+    def _count(self, mask: Any, most: int, kind: str, what: str) -> int:
         """Of the elements that a mask picks: the same one each time that it is asked."""
+        condition, marked = condition_of(mask), marked_at_most(mask)
+        if marked is not None and marked < most:
+            return self._size(kind, what, most, marked, "so many places were marked at most")
         if condition is None:
             return self._size(kind, what, most, most, "as many as there can be are taken")
         if condition.counted is None or condition.counted < 0:
@@ -189,6 +206,9 @@ class Invented:
         if parts.known is None:
             parts.known = self._parts_at.get(parts.line, 0)
         self._parts_at[parts.line] = max(self._parts_at.get(parts.line, 1), 1 + len(apart))
+        if parts.values:
+            held = sum(mask.holds(each) for each in parts.values)
+            return -(-most * held // len(parts.values)), f"{held} of the {len(parts.values)} values that there can be"
         number, place = parts.known, len(apart)
         if number > 1 and place < number:
             share = most * (place + 1) // number - most * place // number
@@ -217,10 +237,10 @@ class Invented:
         if name in ("equal", "allclose"):
             return True, self._truth("equal", f"{name}()", True)
         if name == "nonzero":
-            rows = self._count(condition_of(first), most, "nonzero", "nonzero()")
+            rows = self._count(first, most, "nonzero", "nonzero()")
             return True, torch.empty((rows, first.ndim), dtype=torch.int64, device=device)
         if name == "masked_select":
-            rows = self._count(condition_of(args[1]), most, "mask", "masked_select()")
+            rows = self._count(args[1], most, "mask", "masked_select()")
             return True, torch.empty((rows,), dtype=first.dtype, device=device)
         if name == "nms":
             boxes = first.shape[0]
@@ -238,23 +258,29 @@ class Invented:
     def _repeated(self, args: Any, kwargs: Any, repeats: torch.Tensor) -> tuple[bool, Any]:
         size = kwargs.get("output_size")
         if size is None:
-            value = said.about("repeat_interleave", users_line())
+            value = self._said("repeat_interleave")
             each = 1 if value is None else value
             size = math.ceil(repeats.numel() * each)
             how = f"{each} of each are taken"
-            self._warn("size", f"the size of repeat_interleave() depends on values: {how}", users_line())
+            self._tell("size", f"the size of repeat_interleave() depends on values: {how}")
         return True, torch.empty((size,), dtype=torch.int64, device=repeats.device)
 
     def _unique(self, name: str, args: Any, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         whole = name in ("unique_dim", "unique_dim_consecutive")
         axis = int(args[1]) if whole else 0
-        most = tensor.shape[axis] if whole else tensor.numel()
-        found = self._size("unique", "unique()", most, most, "all are taken as different")
+        elements = most = tensor.shape[axis] if whole else tensor.numel()
+        how, possible = "all are taken as different", None if whole else possible_values(tensor)
+        if possible is not None and len(possible) < elements:
+            most, how = len(possible), f"there are {len(possible)} different values at most"
+        found = self._size("unique", "unique()", elements, most, how)
         shape = [found] if not whole else [*tensor.shape]
         if whole:
             shape[axis] = found
         values = torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
-        inverse = torch.empty((most,) if whole else tensor.shape, dtype=torch.int64, device=tensor.device)
+        if possible is not None and len(possible) == found:
+            with _disable_current_modes():
+                self._known.keep(values, torch.tensor(sorted(possible), dtype=tensor.dtype))
+        inverse = torch.empty((elements,) if whole else tensor.shape, dtype=torch.int64, device=tensor.device)
         counts = torch.empty((found,), dtype=torch.int64, device=tensor.device)
         return (values, inverse) if name == "_unique" else (values, inverse, counts)
 
@@ -283,7 +309,7 @@ class Invented:
                 for fake, each in zip(made, found):
                     self._known.keep(fake, each)
             return made
-        count = self._count(condition_of(mask), mask.numel(), "mask", "what a mask picks")
+        count = self._count(mask, mask.numel(), "mask", "what a mask picks")
         return [torch.empty(count, dtype=torch.int64, device=mask.device) for _ in range(mask.ndim)]
 
     def called(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -307,10 +333,20 @@ class Invented:
                 raise
             raise _no_shapes(func) from error
 
-    def follow(self, func: Any, args: Any, out: Any) -> None:
-        """Notes what is known of conditions."""
+    def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        """Notes what is known of values and of conditions."""
+        follow_values(func, args, kwargs, out, self._numbers)
+        follow_marks(func, args, out, self._numbers)
         if isinstance(out, torch.Tensor) and (out.dtype == torch.bool or out.numel() == 1 or is_view(func)):
-            follow(func, args, out, self._constant, users_line)
+            follow(func, args, out, self._constant, lambda: library_line() or users_line())
+
+    def _numbers(self, tensor: Any) -> list[Any] | None:
+        value = self._known.of(tensor)
+        if value is None or value.numel() > MOST_VALUES:
+            return None
+        with _disable_current_modes():
+            numbers: list[Any] = value.flatten().tolist()
+        return numbers
 
     def _constant(self, tensor: Any) -> Any:
         if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1:

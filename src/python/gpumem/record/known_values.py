@@ -131,9 +131,10 @@ class KnownValues:
         twin = self._twins.get(tensor)
         if twin is None:
             return None
-        flat = twin if twin.dtype == tensor.dtype else twin.view(torch.uint8).view(tensor.dtype)
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
-        return flat.as_strided(shape, strides, tensor.storage_offset())
+        with _disable_current_modes():
+            flat = twin if twin.dtype == tensor.dtype else twin.view(torch.uint8).view(tensor.dtype)
+            return flat.as_strided(shape, strides, tensor.storage_offset())
 
     def forget(self, tensor: torch.Tensor) -> None:
         if isinstance(tensor, FakeTensor) and _has_storage(tensor):

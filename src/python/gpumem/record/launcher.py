@@ -125,8 +125,13 @@ def _run_script(script: str, arguments: list[str], options: argparse.Namespace) 
             if leaving.code not in (None, 0):
                 told = invented_lines(recorder.run)
                 remedy = f"see what it printed; {told}" if told else "see what it printed"
-                raise record_error(f"the script ends with exit code {leaving.code}", remedy) from leaving
+                raise record_error(_how_it_left(leaving.code), remedy) from leaving
     return recorder.run
+
+
+def _how_it_left(code: object) -> str:
+    """sys.exit() takes a number or what it prints."""
+    return f"the script ends with exit code {code}" if isinstance(code, int) else f"the script ends: {code}"
 
 
 def _error_text(error: BaseException) -> str:
@@ -190,7 +195,14 @@ def _record(options: argparse.Namespace) -> None:
             print(f"run {place + 1} of {len(points)}, at {at}", file=sys.stderr, flush=True)
         runs.append(_in_process_of_its_own(options.script, _filled(slots, point), options, quiet=place > 0))
     title = " ".join([os.path.basename(options.script), *options.arguments])
-    text = writer.recording_text(runs, points, title)
+    try:
+        text = writer.recording_text(runs, points, title)
+    except RecordError as error:
+        if len(runs) == 1:
+            raise
+        runs, points = runs[:1], points[:1]
+        text = writer.recording_text(runs, points, title)
+        print(f"recorded at {points[0][0]} alone: {error}", file=sys.stderr)
     writer.write_recording(options.output, text)
     _say_what_was_recorded(options.output, runs, points)
 

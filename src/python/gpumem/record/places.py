@@ -49,6 +49,15 @@ def users_line() -> str:
     return _best(_running())
 
 
+def library_line() -> str:
+    """The innermost line that is not PyTorch's; empty where it is the user's line."""
+    for file, line in _running():
+        rank = _rank(file)
+        if rank < 2:
+            return "" if rank == 0 else f"{pathlib.PurePath(file).name}:{line}"
+    return ""
+
+
 def line_of(error: BaseException) -> str:
     """The line from which the error came."""
     frames = reversed(traceback.extract_tb(error.__traceback__))

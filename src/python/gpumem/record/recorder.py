@@ -93,6 +93,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def end(self) -> None:
         self.modules.stop()
         self.steps.stop()
+        if self.steps.without_optimizer:
+            self.warn("rule", "the program has no optimizer of torch.optim: a step is a forward and its backward", "")
         self._describe_model()
         self.run.settings = self.settings.seen()
         self.run.events = list(self.run.events)  # What dies from now on is not of the run.
@@ -176,7 +178,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             inputs = tensors_in((args, kwargs))
         out = self._operator(func, args, kwargs, inputs)
         self.known.made(worked_out, out)
-        self.invented.follow(func, args, out)
+        self.invented.follow(func, args, kwargs, out)
         return out
 
     def _fake(self, value: Any) -> Any:
@@ -341,6 +343,21 @@ def recording(capability: tuple[int, int] = (8, 0), most_steps: int | None = Non
         _one_at_a_time.release()
 
 
+class _InferenceMode:
+    """torch.inference_mode() as torch.no_grad(), which allocates the same: operators on inference tensors would come here
+    before they are taken apart. Leaving it out means that gradients are on (c10/core/InferenceMode.h)."""
+
+    def __init__(self, mode: bool) -> None:
+        self._mode, self._before = mode, torch.is_grad_enabled()
+
+    def __enter__(self) -> None:
+        self._before = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(not self._mode)
+
+    def __exit__(self, *_error: object) -> None:
+        torch._C._set_grad_enabled(self._before)
+
+
 @contextmanager
 def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[Recorder]:
     fakes = FakeTensorMode(allow_non_fake_inputs=True)
@@ -353,6 +370,7 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         install_pickles(replaced)
         install_stand_ins(replaced)
         recorder.settings.install(replaced)
+        replaced.set(torch._C, "_InferenceMode", _InferenceMode)
         resize = torch.UntypedStorage.resize_
 
         def resize_(storage: Any, size: int) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 from .errors import record_error
 from .pretended_cuda import Replacements
+from .steps import Stop
 
 
 class _Emptied(ast.NodeTransformer):
@@ -58,7 +59,7 @@ def emptied(source: str | bytes, path: str, names: Sequence[str], found: set[str
 
 @contextlib.contextmanager
 def skipping(names: Sequence[str]) -> Iterator[None]:
-    """Raises RecordError at the end, if a name was no function's. A run that was stopped before may not have met it."""
+    """Raises RecordError at the end of the recorded steps, if a name was no function's."""
     if not names:
         yield
         return
@@ -80,7 +81,15 @@ def skipping(names: Sequence[str]) -> Iterator[None]:
     with Replacements() as replaced:
         replaced.set(loader, "get_code", code_of)
         replaced.set(runpy, "compile", compile_script)
-        yield
+        try:
+            yield
+        except Stop:
+            _check_found(names, found)
+            raise
+    _check_found(names, found)
+
+
+def _check_found(names: Sequence[str], found: set[str]) -> None:
     missing = [name for name in names if name not in found]
     if missing:
         raise record_error(f"the script has no function {missing[0]}, which --skip names", "give its name as in the source")

@@ -22,6 +22,8 @@ class Steps:
 
     on_mark: takes a mark and its step. before, after: are called around every step of an optimizer. made: the optimizers
     that there are. most: after this many steps of every optimizer the next forward raises Stop; None: never.
+
+    A program without an optimizer of PyTorch's updates its parameters itself: its step ends where a forward follows a backward.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Steps:
     ) -> None:
         self.now, self.step = Mark.CONSTRUCTION, 0
         self.optimizers: list[torch.optim.Optimizer] = []
+        self.without_optimizer = 0  # Steps of a program that has none.
         self._counts: collections.Counter[int] = collections.Counter()
         self._on_mark, self._before, self._after = on_mark, before, after
         self._made, self._most = made, most
@@ -60,6 +63,8 @@ class Steps:
         self.mark(Mark.BETWEEN, self.step + 1)
 
     def forward_begins(self) -> None:
+        if self.now == Mark.BACKWARD and not self._all():
+            self.without_optimizer += 1
         if self._most is not None and self._done() >= self._most:
             raise Stop
         if self.now == Mark.CONSTRUCTION:
@@ -73,9 +78,13 @@ class Steps:
 
     def _done(self) -> int:
         """Steps that every optimizer has made; one that is two steps late is not waited for."""
-        counts = [self._counts[key] for key in {id(each) for each in (*self.optimizers, *self._made)}]
+        counts = [self._counts[key] for key in self._all()]
         most = max(counts, default=0)
-        return min((count for count in counts if count > most - 2), default=0)
+        return min((count for count in counts if count > most - 2), default=self.without_optimizer)
+
+    def _all(self) -> set[int]:
+        """The optimizers that there are."""
+        return {id(each) for each in (*self.optimizers, *self._made)}
 
     def _optimizer_begins(self, optimizer: torch.optim.Optimizer, *_arguments: Any) -> None:
         if all(optimizer is not each for each in self.optimizers):

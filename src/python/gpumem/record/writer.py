@@ -46,7 +46,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
 from .errors import RecordError, record_error
-from .expressions import Expressions, Point, dense_order, order_of_strides, runs_needed, value_of
+from .expressions import Expression, Expressions, Point, dense_order, order_of_strides, runs_needed, value_of
 from .run import (
     Allocate,
     Begin,
@@ -77,6 +77,8 @@ _NO_KERNEL = frozenset(
 
 #: Elements of a tensor whose size need not follow the batch: boxes and labels of the images that were drawn.
 _SMALL = 1 << 10
+#: What a bound may add to a size that is no expression, as a share of the run's peak; with at most so many bytes an element.
+_SLACK, _WIDEST = 1000, 8
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -110,6 +112,20 @@ def in_order(events: Sequence[Event]) -> list[Event]:
     return ordered + sorted(together)
 
 
+def _live_peak(run: Run) -> int:
+    """Bytes that are alive at a time, at most."""
+    live: dict[int, int] = {}
+    now = peak = 0
+    for event in run.events:
+        if isinstance(event, Allocate):
+            live[event.number] = event.item * math.prod(event.shape)
+            now += live[event.number]
+            peak = max(peak, now)
+        elif isinstance(event, Free):
+            now -= live.pop(event.number, 0)
+    return peak
+
+
 class _Writer:
     def __init__(self, runs: Sequence[Run], points: Sequence[Point]) -> None:
         self.runs, self.points = runs, points
@@ -122,6 +138,7 @@ class _Writer:
         self.calls: _Table[tuple[Any, ...]] = _Table()
         self.forms: dict[tuple[TensorForm, ...], int] = {}
         self.shape_warnings: dict[str, int] = {}
+        self.peaks: list[int] = []  # Of the runs, once they are asked for.
 
     def sizes_of_runs(self) -> str:
         kind = AXES[: len(self.points[0])]
@@ -133,18 +150,29 @@ class _Writer:
         """Numbers of the dimensions."""
         if any(len(shape) != len(shapes[0]) for shape in shapes):
             raise _same_path(self.sizes_of_runs(), f"{what} has {len(shapes[0])} axes in one and others in another")
-        numbers = []
-        for axis, values in enumerate(zip(*shapes)):
-            found = self.expressions.of(values) or self.about(values, shapes, what)
-            if found is None:
-                raise record_error(
-                    f"axis {axis} of {what} is {', '.join(map(str, values))} in runs at {self.sizes_of_runs()}: "
-                    "no whole-number expression in these gives it",
-                    "record at sizes that divide well (multiples of 8, for example), or at the one size that you need "
-                    "(gpumem.record.step(..., scale=False), or without --batch-arg)",
-                )
-            numbers.append(self.dims.number(found))
-        return tuple(numbers)
+        axes = list(zip(*shapes))
+        exact = [self.expressions.of(values) for values in axes]
+        elements = [math.prod(shape) for shape in shapes]
+        found = exact if None not in exact else self.flat(self.expressions.of(elements), shapes)
+        if found is None:
+            found = [each or self.about(values, shapes, what) for each, values in zip(exact, axes)]
+        if None in found:
+            found = self.flat(self.about(elements, [(each,) for each in elements], what), shapes)
+        if found is None:
+            axis = exact.index(None)
+            raise record_error(
+                f"axis {axis} of {what} is {', '.join(map(str, axes[axis]))} in runs at {self.sizes_of_runs()}: "
+                "no whole-number expression in these gives it",
+                "record at sizes that divide well (multiples of 8, for example), or at the one size that you need "
+                "(gpumem.record.step(..., scale=False), or without --batch-arg)",
+            )
+        return tuple(self.dims.number(each) for each in found if each is not None)
+
+    @staticmethod
+    def flat(elements: Expression | None, shapes: Sequence[tuple[int, ...]]) -> list[Expression | None] | None:
+        """One axis has all elements, where their number has an expression and the axes have none: a data set as so many rows
+        of a batch each, images in a grid."""
+        return None if elements is None else [elements, *((1,) for _ in shapes[0][1:])]
 
     def about(self, values: Sequence[int], shapes: Sequence[tuple[int, ...]], what: str) -> tuple[int, ...] | None:
         """Of a small tensor whose size the data decide, or a large one whose size is rounded: an upper bound."""
@@ -153,11 +181,23 @@ class _Writer:
             return None
         small = max(math.prod(shape) for shape in shapes) <= _SMALL
         bounds = [value_of(found, point) for point in self.points]
-        if not small and any(bound > value + value // 50 for bound, value in zip(bounds, values)):
+        if not small and not self.is_slight(values, bounds, shapes):
             return None
         text = f"{what}: its size is no expression, an upper bound is taken"
         self.shape_warnings[text] = self.shape_warnings.get(text, 0) + 1
         return found
+
+    def is_slight(self, values: Sequence[int], bounds: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> bool:
+        """The bounds add a fiftieth to the sizes at most, or next to nothing to what the runs take."""
+        if all(bound <= value + value // 50 for bound, value in zip(bounds, values)):
+            return True
+        if not self.peaks:
+            self.peaks = [_live_peak(run) for run in self.runs]
+        more = [
+            math.prod(shape) // max(value, 1) * (bound - value) * _WIDEST
+            for value, bound, shape in zip(values, bounds, shapes)
+        ]
+        return all(each <= peak // _SLACK for each, peak in zip(more, self.peaks))
 
     def layout(self, forms: Sequence[TensorForm], what: str) -> list[Any]:
         orders = [dense_order(form.shape, form.strides) for form in forms]

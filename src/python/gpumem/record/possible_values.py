@@ -1,0 +1,152 @@
+"""Which values the elements of a tensor can have, where the values themselves are not known: labels of levels that were picked
+by unknown indices are still levels, and argmax() over 80 classes gives at most 80 different numbers.
+
+And how many elements are other than zero, at most: of zeros in which places were marked, as many as there were places.
+
+Input: operators as they run. Output: a set of whole numbers, or a number of elements; None where nothing bounds it. It is noted
+on the tensor with its version, so what is written into later has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+import torch
+
+from .operators import base_name, is_view
+
+Values = Optional[frozenset[int]]
+Numbers = Callable[[Any], Optional[list[Any]]]
+#: Different values; what has more is as good as unknown.
+MOST = 4096
+_INTEGERS = frozenset((torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8))
+_OF_A_NUMBER = {"full": 1, "full_like": 1, "new_full": 2}  # And the place of the number.
+_ALIKE = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
+_PICKS = frozenset(
+    "index index_select gather masked_select take clone _to_copy repeat flip roll contiguous repeat_interleave".split()
+)
+_JOINS = frozenset(("cat", "stack"))
+#: The result is a place on an axis, or the second one is. With the place of the argument that names the axis.
+_PLACES = {"argmax": 1, "argmin": 1, "argsort": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}
+
+
+def possible_values(tensor: Any) -> Values:
+    noted = getattr(tensor, "_gpumem_values", None)
+    return noted[1] if noted is not None and noted[0] == tensor._version else None
+
+
+def _note(tensor: Any, values: Values) -> None:
+    if values is not None and len(values) <= MOST and isinstance(tensor, torch.Tensor) and tensor.dtype in _INTEGERS:
+        tensor._gpumem_values = (tensor._version, values)
+
+
+def _of_argument(tensor: Any, known: Numbers) -> Values:
+    """Of a tensor whose values are known, these."""
+    found = possible_values(tensor)
+    if found is not None or not isinstance(tensor, torch.Tensor) or tensor.dtype not in _INTEGERS:
+        return found
+    numbers = known(tensor)
+    return None if numbers is None else frozenset(numbers)
+
+
+def _of_all(tensors: Any, known: Numbers) -> Values:
+    every = [_of_argument(each, known) for each in tensors]
+    return None if not every or None in every else frozenset().union(*[each for each in every if each is not None])
+
+
+def _places(name: str, args: Any, kwargs: Any) -> Values:
+    """All places on the axis; argmax() without one is a place in the whole tensor."""
+    source, at = args[0], _PLACES[name]
+    axis = args[at] if len(args) > at else kwargs.get("dim", None if name in ("argmax", "argmin") else -1)
+    size = source.numel() if axis is None else source.shape[axis] if source.ndim else 1
+    return frozenset(range(size)) if size <= MOST else None
+
+
+def _of_number(number: Any) -> Values:
+    return frozenset((int(number),)) if isinstance(number, (int, float)) else None
+
+
+def follow_values(func: Any, args: Any, kwargs: Any, out: Any, known: Numbers) -> None:
+    """Notes what is known of an operator's results. known: the numbers in a small tensor, None where they are not known."""
+    name = base_name(func)
+    results = out if isinstance(out, (list, tuple)) else (out,)
+    if not any(isinstance(each, torch.Tensor) and each.dtype in _INTEGERS for each in results):
+        return
+    if name in _PLACES:
+        found = _places(name, args, kwargs)
+        results = results[-1:]
+    elif name in _OF_A_NUMBER:
+        place = _OF_A_NUMBER[name]
+        found = _of_number(args[place] if len(args) > place else kwargs.get("fill_value"))
+    elif name in _ALIKE:
+        found = frozenset((_ALIKE[name],))
+    elif name in _JOINS:
+        found = _of_all(args[0], known)
+    elif name in _PICKS or is_view(func):
+        found = _of_argument(args[0], known)
+    else:
+        return
+    for each in results:
+        _note(each, found)
+
+
+# ------------------------------------------------------------------------------------------- marks
+
+_ZEROS = frozenset(("zeros", "zeros_like", "new_zeros"))
+_EITHER = frozenset("logical_or bitwise_or logical_or_ bitwise_or_ __or__ __ior__ add add_".split())
+_BOTH = frozenset("logical_and bitwise_and logical_and_ bitwise_and_ __and__ __iand__ mul mul_".split())
+_COPIES = frozenset("_to_copy clone view squeeze unsqueeze _unsafe_view alias detach".split())
+
+
+def marked_at_most(tensor: Any) -> int | None:
+    """Elements that are other than zero."""
+    noted = getattr(tensor, "_gpumem_marked", None)
+    return noted[1] if noted is not None and noted[0] == tensor._version else None
+
+
+def _places_written(indices: Any, tensor: Any) -> int | None:
+    """Elements of the tensor that the indices name; masks name nobody knows how many."""
+    given = [each for each in indices if each is not None]
+    if not given or any(each.dtype == torch.bool for each in given) or any(each is None for each in indices):
+        return None
+    places = max(each.numel() for each in given)
+    for size in tensor.shape[len(given) :]:
+        places *= size
+    return places
+
+
+def _after_writing(args: Any, zero: bool) -> int | None:
+    before = marked_at_most(args[0])
+    if before is None or zero:
+        return before
+    places = _places_written(args[1], args[0])
+    return None if places is None else min(before + places, args[0].numel())
+
+
+def follow_marks(func: Any, args: Any, out: Any, known: Numbers) -> None:
+    """Notes how many elements of the result are other than zero, at most."""
+    name = base_name(func)
+    found = None
+    if not isinstance(out, torch.Tensor):
+        return
+    if name in _ZEROS:
+        found = 0
+    elif not args or not isinstance(args[0], torch.Tensor):
+        return
+    elif name in ("index_put_", "index_put"):
+        numbers = known(args[2])
+        found = _after_writing(args, zero=numbers is not None and not any(numbers))
+    elif name in _EITHER or name in _BOTH:
+        bounds = [marked_at_most(each) for each in args[:2]]
+        if name in _EITHER:
+            found = None if None in bounds else min(sum(each or 0 for each in bounds), out.numel())
+        else:
+            found = min((each for each in bounds if each is not None), default=None)
+    elif name in _COPIES or (name in ("ne", "gt") and len(args) > 1 and isinstance(args[1], (int, float)) and args[1] == 0):
+        found = marked_at_most(args[0])
+    elif name in ("eq", "ge", "gt") and len(args) > 1 and isinstance(args[1], (int, float)) and args[1] > 0:
+        found = marked_at_most(args[0])
+    if found is not None:
+        in_place = out is args[0] if args else False  # Its version is counted up after this.
+        out._gpumem_marked = (out._version + int(in_place), found)
