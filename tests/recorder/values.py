@@ -64,6 +64,8 @@ def conditions(_model: nn.Module, y: Tensor) -> None:
     assert (y > 0).any() and torch.all(y.square() >= 0) and not (y > 3).any().logical_not()
     assert not torch.isnan(y).any() and torch.isfinite(y).all() and not torch.isinf(y.sum())
     assert not ~torch.isfinite(y).all()
+    unknown = torch.empty(9, dtype=torch.bool).cuda()
+    assert unknown.any() and torch.all(unknown)
     assert torch.allclose(y, y * 2) and torch.equal(y, y * 2)
     assert (y > 1).sum() > 0 and (y > 1).sum().item() == y.numel()
 
@@ -96,12 +98,15 @@ def bounded(_model: nn.Module, y: Tensor) -> None:
     assert picked.unique().tolist() == [0, 1, 2, 3, 4]
     taken = [torch.where(picked == level)[0].shape[0] for level in picked.unique()]
     assert taken == [140] * 5, taken
+    regions = [torch.cat([y.new_full((50, 1), image), torch.empty(50, 4, device="cuda")], dim=-1) for image in range(3)]
+    assert torch.cat(regions)[:, 0].long().unique(sorted=True).tolist() == [0, 1, 2]
     assert torch.empty(900, 7, device="cuda").argmax(1).unique().shape[0] == 7
     sampled = torch.zeros(2000, dtype=torch.uint8, device="cuda")
     sampled[torch.empty(2000, device="cuda").topk(128).indices] = 1
     also = torch.zeros_like(sampled)
     also[torch.empty(2000, device="cuda").topk(384).indices] = 1
-    assert torch.where(sampled | also)[0].shape[0] == 512 and y[:0].sum() is not None
+    assert torch.where(sampled | also)[0].shape[0] == 512
+    assert torch.where(torch.cat([sampled, also]))[0].shape[0] == 512
     sampled[torch.empty(2000, device="cuda") > 0] = 1
     assert torch.where(sampled)[0].shape[0] == 2000
 

@@ -148,12 +148,12 @@ def follow(func: Any, args: Any, out: Any, value: Callable[[Any], Any], line: Ca
         condition = Condition(False)
     elif name in _AND or name in _OR or (name in ("mul", "add") and len(tensors) == 2):
         condition = _joined(found, name in _AND or name == "mul")
+    elif name in ("any", "all"):
+        condition = _reduced(name, (found and found[0]) or Condition(None))
     elif not found or found[0] is None:
         return
     elif name in _NOT:
         condition = _opposite(found[0])
-    elif name in ("any", "all"):
-        condition = _reduced(name, found[0])
     elif len(tensors) == 1 and out.numel() == tensors[0].numel():
         condition = found[0]
     elif len(tensors) == 1:  # A part of it, of which the count says nothing.

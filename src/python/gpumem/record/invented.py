@@ -32,7 +32,7 @@ from .known_values import KnownValues
 from .operators import base_name, is_view
 from .places import library_line, users_line
 from .possible_values import MOST as MOST_VALUES
-from .possible_values import follow_marks, follow_values, marked_at_most, possible_values
+from .possible_values import follow_columns, follow_marks, follow_values, marked_at_most, possible_values
 from .pretended_cuda import Replacements
 from .shape_rules import rule_of
 
@@ -336,6 +336,7 @@ class Invented:
     def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Notes what is known of values and of conditions."""
         follow_values(func, args, kwargs, out, self._numbers)
+        follow_columns(func, args, kwargs, out)
         follow_marks(func, args, out, self._numbers)
         if isinstance(out, torch.Tensor) and (out.dtype == torch.bool or out.numel() == 1 or is_view(func)):
             follow(func, args, out, self._constant, lambda: library_line() or users_line())

@@ -23,7 +23,7 @@ from .operators import base_name, is_factory, largest_size
 from .storages import tensors_in
 
 #: Of a tensor whose values are kept.
-MOST = 1 << 16
+MOST = 1 << 20
 #: Their time grows faster than their tensors; no index or size is worked out by them.
 _HEAVY = frozenset(
     "mm addmm bmm baddbmm addbmm mv addmv convolution convolution_backward native_batch_norm cudnn_batch_norm "

@@ -9,6 +9,7 @@ on the tensor with its version, so what is written into later has none.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -20,7 +21,7 @@ Values = Optional[frozenset[int]]
 Numbers = Callable[[Any], Optional[list[Any]]]
 #: Different values; what has more is as good as unknown.
 MOST = 4096
-_INTEGERS = frozenset((torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8))
+_NUMBERS = frozenset((torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.float32, torch.float16))
 _OF_A_NUMBER = {"full": 1, "full_like": 1, "new_full": 2}  # And the place of the number.
 _ALIKE = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
 _PICKS = frozenset(
@@ -37,17 +38,17 @@ def possible_values(tensor: Any) -> Values:
 
 
 def _note(tensor: Any, values: Values) -> None:
-    if values is not None and len(values) <= MOST and isinstance(tensor, torch.Tensor) and tensor.dtype in _INTEGERS:
+    if values is not None and len(values) <= MOST and isinstance(tensor, torch.Tensor) and tensor.dtype in _NUMBERS:
         tensor._gpumem_values = (tensor._version, values)
 
 
 def _of_argument(tensor: Any, known: Numbers) -> Values:
     """Of a tensor whose values are known, these."""
     found = possible_values(tensor)
-    if found is not None or not isinstance(tensor, torch.Tensor) or tensor.dtype not in _INTEGERS:
+    if found is not None or not isinstance(tensor, torch.Tensor) or tensor.dtype not in _NUMBERS:
         return found
     numbers = known(tensor)
-    return None if numbers is None else frozenset(numbers)
+    return None if numbers is None or any(each != int(each) for each in numbers) else frozenset(map(int, numbers))
 
 
 def _of_all(tensors: Any, known: Numbers) -> Values:
@@ -64,14 +65,15 @@ def _places(name: str, args: Any, kwargs: Any) -> Values:
 
 
 def _of_number(number: Any) -> Values:
-    return frozenset((int(number),)) if isinstance(number, (int, float)) else None
+    whole = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
+    return frozenset((int(number),)) if whole else None
 
 
 def follow_values(func: Any, args: Any, kwargs: Any, out: Any, known: Numbers) -> None:
     """Notes what is known of an operator's results. known: the numbers in a small tensor, None where they are not known."""
     name = base_name(func)
     results = out if isinstance(out, (list, tuple)) else (out,)
-    if not any(isinstance(each, torch.Tensor) and each.dtype in _INTEGERS for each in results):
+    if not any(isinstance(each, torch.Tensor) and each.dtype in _NUMBERS for each in results):
         return
     if name in _PLACES:
         found = _places(name, args, kwargs)
@@ -89,6 +91,55 @@ def follow_values(func: Any, args: Any, kwargs: Any, out: Any, known: Numbers) -
         return
     for each in results:
         _note(each, found)
+
+
+# ----------------------------------------------------------------------------------------- columns
+
+_SAME_COLUMNS = frozenset(("_to_copy", "clone", "detach", "alias"))
+_Columns = dict[int, frozenset[int]]
+
+
+def _columns(tensor: torch.Tensor) -> _Columns:
+    """What is known of the columns of a table: numbers of images beside the corners of boxes."""
+    if tensor.ndim != 2:
+        return {}
+    noted = getattr(tensor, "_gpumem_columns", None)
+    if noted is not None and noted[0] == tensor._version:
+        columns: _Columns = noted[1]
+        return columns
+    values = possible_values(tensor)
+    return {} if values is None else dict.fromkeys(range(min(tensor.shape[1], 8)), values)
+
+
+def _joined_columns(tables: Any, axis: int) -> _Columns:
+    every = [_columns(each) for each in tables]
+    joined: _Columns = {}
+    if axis in (0, -2):
+        for column in set(every[0]).intersection(*every[1:]):
+            joined[column] = frozenset().union(*[each[column] for each in every])
+        return joined
+    before = 0
+    for table, columns in zip(tables, every):
+        joined.update({before + column: values for column, values in columns.items()})
+        before += table.shape[-1]
+    return joined
+
+
+def follow_columns(func: Any, args: Any, kwargs: Any, out: Any) -> None:
+    """Notes what is known of the columns of an operator's result; of one column alone, that it has these values."""
+    name = base_name(func)
+    if name == "select" and args[0].ndim == 2 and args[1] == 1:
+        _note(out, _columns(args[0]).get(args[2]))
+        return
+    columns: _Columns = {}
+    if name == "cat" and out.ndim == 2:
+        columns = _joined_columns(args[0], args[1] if len(args) > 1 else kwargs.get("dim", 0))
+    elif name in _SAME_COLUMNS or (name == "slice" and (len(args) < 2 or args[1] == 0)):
+        columns = _columns(args[0])
+    elif name == "index" and len(args[1]) == 1:  # Rows of it.
+        columns = _columns(args[0])
+    if columns and isinstance(out, torch.Tensor) and out.ndim == 2:
+        out._gpumem_columns = (out._version, columns)
 
 
 # ------------------------------------------------------------------------------------------- marks
@@ -116,6 +167,11 @@ def _places_written(indices: Any, tensor: Any) -> int | None:
     return places
 
 
+def _sum_of_all(bounds: list[int | None], most: int = sys.maxsize) -> int | None:
+    known = [each for each in bounds if each is not None]
+    return min(sum(known), most) if len(known) == len(bounds) else None
+
+
 def _after_writing(args: Any, zero: bool) -> int | None:
     before = marked_at_most(args[0])
     if before is None or zero:
@@ -132,15 +188,17 @@ def follow_marks(func: Any, args: Any, out: Any, known: Numbers) -> None:
         return
     if name in _ZEROS:
         found = 0
-    elif not args or not isinstance(args[0], torch.Tensor):
+    elif not args or not (isinstance(args[0], torch.Tensor) or name == "cat"):
         return
     elif name in ("index_put_", "index_put"):
         numbers = known(args[2])
         found = _after_writing(args, zero=numbers is not None and not any(numbers))
+    elif name == "cat":
+        found = _sum_of_all([marked_at_most(each) for each in args[0]])
     elif name in _EITHER or name in _BOTH:
         bounds = [marked_at_most(each) for each in args[:2]]
         if name in _EITHER:
-            found = None if None in bounds else min(sum(each or 0 for each in bounds), out.numel())
+            found = _sum_of_all(bounds, out.numel())
         else:
             found = min((each for each in bounds if each is not None), default=None)
     elif name in _COPIES or (name in ("ne", "gt") and len(args) > 1 and isinstance(args[1], (int, float)) and args[1] == 0):
