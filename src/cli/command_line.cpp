@@ -50,9 +50,10 @@ std::string utilisation_estimator_names() {
 }
 
 /// Whether the file begins as a recording does, which has a batch size of its own. Others are not opened: opening
-/// already may block.
+/// already may block. A file that is missing may be anything: that it is missing is told, and not what else is.
 bool may_be_recording(const std::string& path) {
   std::error_code fault;
+  if (path != "-" && !std::filesystem::exists(path, fault)) return true;
   if (!std::filesystem::is_regular_file(path, fault)) return false;
   std::ifstream file(path, std::ios::binary);
   std::array<char, 128> front{};

@@ -211,6 +211,13 @@ std::string smaller_sizes(const Fit& fit, const GpuProfile& gpu) {
          " is the largest without cache flushes: " + core::to_string(fit.without_flushes.estimate->expected) + "\n";
 }
 
+/// A recording of one size has no batch size of its own, unless it says which one it was.
+std::string batch_words(const ModelGraph& graph, const TrainingJob& job) {
+  const auto* recording = graph.recording();
+  if (recording != nullptr && !recording->follows_batch() && !recording->recorded(0)) return "one size, as recorded";
+  return "batch " + core::with_separators(job.batch_size);
+}
+
 }  // namespace
 
 std::string padded(std::string_view text, std::size_t width, bool right) {
@@ -315,7 +322,7 @@ std::string headline(const EstimatedJob& estimated_job, bool with_batch) {
                      core::with_separators(graph.parameters()) + " parameters";
   if (graph.printed_batch_size()) text += ", printed at batch " + core::with_separators(*graph.printed_batch_size());
   text += "\n";
-  if (with_batch) text += "batch " + core::with_separators(job.batch_size) + ", ";
+  if (with_batch) text += batch_words(graph, job) + ", ";
   if (job.sequence_length) text += "sequence " + core::with_separators(*job.sequence_length) + ", ";
   text += std::string(model::name_of(model::kPrecisions, job.precision)) + ", " +
           std::string(model::name_of(model::kOptimizers, job.optimizer)) + unusual(estimated_job) + ", on " +

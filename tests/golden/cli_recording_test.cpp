@@ -25,6 +25,19 @@ TEST(CliRecording, HasABatchOfItsOwn) {
   EXPECT_EQ(nlohmann::json::parse(plain.out)["job"]["batch_size"], 4);
 }
 
+TEST(CliRecording, OfOneSizeSaysSo) {
+  const Outcome detector = run(of("detector", "--gpu v100-32gb"));
+  ASSERT_EQ(detector.exit, 0) << detector.err;
+  EXPECT_NE(detector.out.find("\nbatch 2, "), std::string::npos) << detector.out;
+  EXPECT_NE(run(of("detector", "--batch 4")).exit, 0);
+}
+
+TEST(CliRecording, ThatIsMissingIsToldOf) {
+  const Outcome missing = run("estimate tests/golden/recordings/no_such.json.gz");
+  EXPECT_EQ(missing.exit, 3);
+  EXPECT_NE(missing.err.find("No such file"), std::string::npos) << missing.err;
+}
+
 TEST(CliRecording, MayBeTrainedByAnotherOptimizer) {
   const auto optimizer = [](const Outcome& outcome) {
     return nlohmann::json::parse(outcome.out)["estimates"][0]["breakdown"]["optimizer"].get<std::int64_t>();

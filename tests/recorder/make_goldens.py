@@ -1,4 +1,5 @@
-"""Writes tests/golden/recordings: the recordings that the tests read. It needs PyTorch 2.6: others record other calls.
+"""Writes tests/golden/recordings: the recordings that the tests read. It needs PyTorch 2.6 and torchvision: others record other
+calls.
 
     python3 tests/recorder/make_goldens.py FOLDER
 """
@@ -12,6 +13,7 @@ import warnings
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "src" / "python")]
 sys.dont_write_bytecode = True
 
+import detector  # noqa: E402
 import gpumem  # noqa: E402
 import masks  # noqa: E402
 import programs  # noqa: E402
@@ -35,6 +37,8 @@ def main() -> None:
     for name, (program, sizes) in GOLDENS.items():
         gpumem.record.step(program, *sizes, path=folder / f"{name}.json.gz", title=name)
         print(name, (folder / f"{name}.json.gz").stat().st_size)
+    with gpumem.record.pretend_world(2):
+        gpumem.record.step(detector.detector, 2, path=folder / "detector.json.gz", scale=False, title="detector")
 
 
 if __name__ == "__main__":
