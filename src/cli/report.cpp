@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/model/step_recording.hpp"
 
 namespace gpumem::cli {
 

@@ -25,7 +25,7 @@ TEST(CliRecording, HasABatchOfItsOwn) {
   EXPECT_EQ(nlohmann::json::parse(plain.out)["job"]["batch_size"], 4);
 }
 
-TEST(CliRecording, OfOneSizeSaysSo) {
+TEST(CliRecording, OfOneSizeKeepsItsBatch) {
   const Outcome detector = run(of("detector", "--gpu v100-32gb"));
   ASSERT_EQ(detector.exit, 0) << detector.err;
   EXPECT_NE(detector.out.find("\nbatch 2, "), std::string::npos) << detector.out;
