@@ -161,7 +161,7 @@ def _places_written(indices: Any, tensor: Any) -> int | None:
     given = [each for each in indices if each is not None]
     if not given or any(each.dtype == torch.bool for each in given) or any(each is None for each in indices):
         return None
-    places = max(each.numel() for each in given)
+    places: int = max(each.numel() for each in given)
     for size in tensor.shape[len(given) :]:
         places *= size
     return places
