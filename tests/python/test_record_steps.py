@@ -90,6 +90,15 @@ class StepsOfTraining(unittest.TestCase):
         with self.assertRaises(Stop):
             steps.forward_begins()
 
+    def test_a_program_without_an_optimizer_stops_as_well(self):
+        steps = self.steps([], most=2)
+        for _ in range(2):
+            steps.forward_begins()
+            steps.backward_begins()
+        with self.assertRaises(Stop):
+            steps.forward_begins()
+        self.assertEqual([each for each in self.marks if each[0] == "FORWARD"], [("FORWARD", 1), ("FORWARD", 2)])
+
     def test_no_except_of_the_script_catches_the_stop(self):
         self.assertFalse(issubclass(Stop, Exception))
 

@@ -256,6 +256,20 @@ def derailed() -> None:
         raise AssertionError("it records")
 
 
+def sparse() -> None:
+    """mmdetection's FreeAnchor: the size of a sparse tensor is read from its indices. It is an error that names the line."""
+
+    def body(_model: nn.Module, y: Tensor) -> None:
+        torch.sparse_coo_tensor(torch.empty(2, 3, device="cuda").long(), y[0, :3].detach())
+
+    try:
+        record.step(program(body), batch_size=4)
+    except gpumem.RecordError as error:
+        assert "values.py:" in str(error) and "memory" in str(error), error
+    else:
+        raise AssertionError("it records")
+
+
 def settings() -> None:
     def body(_model: nn.Module, _y: Tensor) -> None:
         torch.backends.cudnn.benchmark = True
@@ -337,6 +351,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "find_unused_parameters": with_unused,
     "SyncBatchNorm": with_synchronised_norms,
     "a derailed program": derailed,
+    "sparse tensors": sparse,
     "settings": settings,
     "without an optimizer": without_optimizer,
     "command line": command_line,

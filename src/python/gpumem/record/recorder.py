@@ -417,7 +417,7 @@ def say_invented(error: BaseException, run: Run) -> None:
 
 def _explained(error: RuntimeError) -> Exception:
     """An error that comes of there being no values, with the user's line and the way round it; others as they are."""
-    if "data pointer" not in str(error) and "data_ptr" not in str(error):
+    if not any(each in str(error) for each in ("data pointer", "data_ptr", "data is not allocated")):
         return error
     return record_error(
         "a function outside of PyTorch's dispatcher reads a tensor's memory, which a recording does not have",
