@@ -89,7 +89,7 @@ class Detector(unittest.TestCase):
         self.assertIn("aten::batch_norm_gather_stats_with_counts", self.document["strings"])
 
     def test_the_estimate_names_what_was_invented(self) -> None:
-        estimate = gpumem.estimate(RECORDINGS / "detector.json.gz", gpu="a100-40gb")
+        estimate = gpumem.estimate(RECORDINGS / "detector.json.gz", batch_size=2, gpu="a100-40gb")
         self.assertTrue(any("detector.py" in str(each) for each in estimate.assumed), estimate.assumed)
         self.assertLess(estimate.lower_bytes, estimate.expected_bytes)
 

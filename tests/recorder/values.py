@@ -125,6 +125,9 @@ def parts(_model: nn.Module, y: Tensor) -> None:
     taken = [torch.nonzero(levels == level).shape[0] for level in range(4)]
     assert min(taken) > 0 and sum(taken) <= 1000, taken
     parts.seen.append(taken)
+    masks = [levels == level for level in range(4)]
+    picked = sum(each.nonzero().shape[0] for each in masks)
+    assert torch.empty(4000, 2).cuda()[torch.cat(masks)].shape[0] == picked < 4000
     labels = torch.empty(600).cuda().long()
     foreground, background = (labels >= 0) & (labels < 80), labels == 80
     assert foreground.nonzero().shape[0] + background.nonzero().shape[0] <= 601

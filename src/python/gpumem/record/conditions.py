@@ -122,6 +122,16 @@ def _opposite(condition: Condition) -> Condition:
     return Condition(expected, opposite, condition.zero)
 
 
+def _one_after_the_other(conditions: list[Condition | None]) -> Condition | None:
+    """Masks in a row pick as many as each of them was given, once that is known."""
+    counts = [each.counted for each in conditions if each is not None and each.counted is not None and each.counted >= 0]
+    if len(counts) < len(conditions):
+        return None
+    joined = Condition(None)
+    joined.counted = sum(counts)
+    return joined
+
+
 def _reduced(name: str, condition: Condition) -> Condition:
     """any() and all(): of what holds for some elements, True."""
     if condition.expected is None:
@@ -146,6 +156,8 @@ def follow(func: Any, args: Any, out: Any, value: Callable[[Any], Any], line: Ca
         condition: Condition | None = _comparison(name, args, value, line())
     elif name in ("isnan", "isinf"):
         condition = Condition(False)
+    elif name == "cat":
+        condition = _one_after_the_other([condition_of(each) for each in args[0]])
     elif name in _AND or name in _OR or (name in ("mul", "add") and len(tensors) == 2):
         condition = _joined(found, name in _AND or name == "mul")
     elif name in ("any", "all"):
