@@ -101,10 +101,11 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
     const Tensor key = heads("key");
     const Tensor value = heads("value");
     const Heads heads_of = {query, key, value};
-    attended = kernel ? attend(f, heads_of, {.dropout = s.attention_dropout, .copies = false})
+    attended = kernel ? f.leave_function(attend(f, heads_of, {.dropout = s.attention_dropout, .copies = false}),
+                                         {query, key, value})
                       : written_out(f, model, heads_of);
   }
-  return joined(f, model, attended, s.width, input, "SelfOutput");
+  return f.leave_function(joined(f, model, attended, s.width, input, "SelfOutput"), {attended});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input) {
@@ -115,7 +116,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
     const InModule inside(f, "intermediate", model.named("Intermediate"));
     wide = f.activation("intermediate_act_fn", f.linear("dense", attended, s.width, s.inner), s.activation);
   }
-  return joined(f, model, wide, s.inner, attended, "Output");
+  return f.leave_function(joined(f, model, wide, s.inner, attended, "Output"), {input, attended, wide});
 }
 
 inline Tensor pooled(Forward& f, const Model& model, Tensor hidden) {
@@ -162,7 +163,8 @@ inline void classifier(Forward& f, const Model& model, Tensor hidden) {
 inline Tensor body(Forward& f, const Model& model, Head head) {
   const std::int64_t width = model.sizes.width;
   const InModule inside(f, model.module(), model.named("Model"));
-  Tensor hidden = embeddings(f, model);
+  const Tensor embedded = embeddings(f, model);
+  Tensor hidden = embedded;
   if (model.embedding_width != width) hidden = f.linear("embeddings_project", hidden, model.embedding_width, width);
   {
     const InModule encoder(f, "encoder", model.named("Encoder"));
@@ -172,9 +174,9 @@ inline Tensor body(Forward& f, const Model& model, Head head) {
   const bool alone = head == Head::none || head == Head::encoder;
   const bool pools =
       alone ? model.prefix != "Electra" : head == Head::sequence_classification && model.prefix == "Bert";
-  if (!pools) return hidden;
+  if (!pools) return f.leave_function(hidden, {embedded});
   if (alone) f.hand_out(hidden);
-  return pooled(f, model, hidden);
+  return f.leave_function(pooled(f, model, hidden), {embedded, hidden});
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {

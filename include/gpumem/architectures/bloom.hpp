@@ -20,7 +20,7 @@ struct Model {
 
 inline Model read(ConfigFields& config) {
   Model model;
-  model.sizes = decoder_sizes(config, {.activation = "gelu_pytorch_tanh", .tied = true, .inner_factor = 4});
+  model.sizes = decoder_sizes(config, {.activation = "bloom_gelu", .tied = true, .inner_factor = 4});
   model.dropout = config.number({"hidden_dropout"}, 0.0);
   config.ignore({"apply_residual_connection_post_layernorm", "slow_but_exact", "offset_alibi", "seq_length",
                  "skip_bias_add", "skip_bias_add_qkv", "unk_token_id", "masked_softmax_fusion", "bias_dropout_fusion",
@@ -40,15 +40,16 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor mas
   const Tensor rows = f.contiguous(query);
   const Tensor columns = f.contiguous(key);
   const Tensor values = f.contiguous(value);
-  f.cache(columns);
-  f.cache(values);
+  f.cache(key);  // a view of all that the projection leaves
+  f.cache(value);
   const Tensor scores = f.call("matmul", {rows, f.permute(columns, {0, 1, 3, 2})});
   const Tensor masked = f.add(scores, mask);
   const Tensor weights = f.as_type_of(f.call("softmax", {f.to(masked, "float32")}), query);
   const Tensor dropped = f.dropout("attention_dropout", weights, s.attention_dropout);
   const Tensor attended = merge_heads(f, f.call("matmul", {dropped, values}));
   const Tensor output = f.dropout("dropout", f.linear("dense", attended, s.width, s.width), model.dropout);
-  return f.leave_function(f.add(residual, output), {scores, masked});
+  return f.leave_function(f.add(residual, output),
+                          {packed, rows, columns, values, scores, masked, dropped, attended});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, Tensor mask) {
@@ -76,7 +77,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}});
     hidden =
         stack(f, "h", "BloomBlock", s.layers, hidden, [&](Tensor x, std::int64_t) { return block(f, model, x, mask); });
-    hidden = f.layer_norm("ln_f", hidden, s.width);
+    hidden = f.leave_function(f.layer_norm("ln_f", hidden, s.width), {mask});
   }
   decoder_head(f, config, s, head, hidden, {.upcasts = false});
 }

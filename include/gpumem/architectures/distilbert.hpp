@@ -57,7 +57,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
     const Tensor key = heads("k_lin");
     const Tensor value = heads("v_lin");
     attended = attend(f, {query, key, value}, {.dropout = model.attention_dropout, .copies = false});
-    attended = f.linear("out_lin", attended, width, width);
+    attended = f.leave_function(f.linear("out_lin", attended, width, width), {query, key, value});
   }
   const Tensor normed = f.layer_norm("sa_layer_norm", f.add(attended, input), width);
   Tensor fed = 0;
@@ -66,7 +66,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
     fed = f.activation("activation", f.linear("lin1", normed, width, model.inner), model.activation);
     fed = f.dropout("dropout", f.linear("lin2", fed, model.inner, width), model.dropout);
   }
-  return f.layer_norm("output_layer_norm", f.add(fed, normed), width);
+  return f.leave_function(f.layer_norm("output_layer_norm", f.add(fed, normed), width), {input, normed, fed});
 }
 
 inline Tensor embeddings(Forward& f, const Model& model) {
@@ -110,10 +110,11 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   Tensor hidden = 0;
   {
     const InModule inside(f, "distilbert", "DistilBertModel");
-    hidden = embeddings(f, model);
+    const Tensor embedded = embeddings(f, model);
     const InModule transformer(f, "transformer", "Transformer");
-    hidden = stack(f, "layer", "TransformerBlock", model.layers, hidden,
+    hidden = stack(f, "layer", "TransformerBlock", model.layers, embedded,
                    [&](Tensor x, std::int64_t) { return block(f, model, x); });
+    hidden = f.leave_function(hidden, {embedded});
   }
   add_head(f, model, head, hidden);
 }

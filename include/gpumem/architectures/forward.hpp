@@ -193,8 +193,8 @@ class Forward {
   std::vector<Tensor> split(Tensor tensor, std::int64_t dim, const Sizes& sizes);
   /// The model returns the tensor in addition to what the loss reads.
   void hand_out(Tensor tensor);
-  /// A key or value that the model returns in its cache, unless blocks are checkpointed.
-  void cache(Tensor tensor);
+  /// A key or value that the model returns in its cache; unless `checkpointed`, not where blocks are checkpointed.
+  void cache(Tensor tensor, bool checkpointed = false);
   /// `result` leaves a function whose names for these other tensors end only now.
   Tensor leave_function(Tensor result, std::initializer_list<Tensor> names);
 

@@ -64,11 +64,16 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
     query = norm(f, model, "q_norm", query, s.head_width);
     key = norm(f, model, "k_norm", key, s.head_width);
   }
-  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
+  const auto [turned_query, turned_key] = turn_heads(f, query, key, rotary, s.head_width, Turning::halves);
+  const Heads turned = {turned_query, turned_key, value};
+  // Gemma 2 and 3 make their cache, a HybridCache, in evaluation only.
+  if (!model.normed_behind) {
+    f.cache(turned.key);
+    f.cache(turned.value);
+  }
   const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
-  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
+  const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
+  return f.leave_function(output, {turned.query, turned.key, turned.value, input});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {

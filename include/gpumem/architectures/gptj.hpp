@@ -42,7 +42,7 @@ inline Tensor turned(Forward& f, const Model& model, Tensor flat, const Rotary& 
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
   const InModule inside(f, "attn", "GPTJAttention");
   const DecoderSizes& s = model.sizes;
-  f.constant("bias", {1, 1, model.positions, model.positions}, "bool");
+  f.constant("embed_positions", {model.positions, model.rotary_width}, "float32");
   const auto projected = [&](std::string_view name) {
     return f.linear(name, input, s.width, s.width, {.bias = false});
   };
@@ -98,7 +98,7 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{4096, 16}});
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   const std::int64_t width = t.body("wte", "h");
-  t.set("n_positions", 2048);  // of the mask that is a buffer
+  t.set("n_positions", 2048);  // of the table of positions, which is no module
   t.size("n_inner", "h.0.mlp.fc_in", "out_features");
   t.dropout("attn_pdrop", "h.0.attn.attn_dropout");
   t.labels();

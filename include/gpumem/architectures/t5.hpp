@@ -94,7 +94,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor sou
   const Tensor weights = f.as_type_of(f.call("softmax", {f.to(biased, "float32")}), scores);
   const Tensor attended = f.call("matmul", {f.dropout("dropout", weights, model.dropout), value});
   const Tensor output = f.linear("o", merge_heads(f, attended), width, model.width, {.bias = false});
-  return f.leave_function(output, {biased, *bias});
+  return f.leave_function(output, {query, key, value, biased});
 }
 
 inline Tensor dense(Forward& f, const Model& model, Tensor input) {
@@ -135,7 +135,11 @@ inline Tensor run(Forward& f, const Model& model, Tensor embedded, Stack& shared
   hidden = stack(f, "block", "T5Block", shared.decoder ? model.decoder_layers : model.layers, hidden,
                  [&](Tensor x, std::int64_t) { return block(f, model, x, shared); });
   hidden = f.rms_norm("final_layer_norm", hidden, model.width, "T5LayerNorm");
-  return f.dropout("dropout", hidden, model.dropout);
+  hidden = f.leave_function(f.dropout("dropout", hidden, model.dropout), {embedded, shared.mask});
+  for (const std::optional<Tensor>& bias : {shared.self_bias, shared.cross_bias}) {
+    if (bias) hidden = f.leave_function(hidden, {*bias});
+  }
+  return hidden;
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {

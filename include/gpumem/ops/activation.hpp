@@ -72,6 +72,16 @@ inline core::Result<TensorId> record_gelu(const OpCall& call, Tape& tape) {
     const TensorId tanh = elementwise(tape, product(tape, elementwise(tape, x), elementwise(tape, inner)), 0, true);
     return product(tape, half, elementwise(tape, tanh));
   }
+  if (call.class_name == "BloomGelu") {  // GeLUFunction: FastGELU's form in one function, written out both ways
+    const TensorSize one = tape.tensor(x).size;
+    const std::array<TensorSize, 4> terms = {one, one, one, one};
+    return tape.record({.inputs = {&x, 1},
+                        .output = call.size,
+                        .layout = tape.tensor(x).layout,
+                        .saved_inputs = 1,
+                        .scratch = std::span(terms).first(3),
+                        .backward_scratch = terms});
+  }
   return record<Saved::input>(call, tape);
 }
 
@@ -121,7 +131,8 @@ inline constexpr std::array<std::string_view, 1> kPrelu = {"PReLU"};
 inline constexpr std::array<std::string_view, 1> kElu = {"ELU"};
 inline constexpr std::array<std::string_view, 1> kCelu = {"CELU"};
 inline constexpr std::array<std::string_view, 1> kSelu = {"SELU"};
-inline constexpr std::array<std::string_view, 10> kGelu = {"GELU",
+inline constexpr std::array<std::string_view, 11> kGelu = {"GELU",
+                                                           "BloomGelu",
                                                            "GELUActivation",
                                                            "NewGELUActivation",
                                                            "FastGELUActivation",

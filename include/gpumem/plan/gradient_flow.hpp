@@ -51,7 +51,11 @@ class GradientFlow {
   [[nodiscard]] Flow input_gradient(const ops::Function& function, ops::TensorId input, const Flow& output);
   void make_parameter_gradients(const ops::Function& function);
   [[nodiscard]] Slot next_made_in_forward(const ops::Function& function);
+  void end_call(const ops::Function& function, const Flow& output);
+  [[nodiscard]] bool is_widened(const ops::Function& function, ops::TensorId input) const;
   void hand_on(const ops::Function& function);
+  [[nodiscard]] bool follows_its_cast(std::size_t index) const;
+  void cast_gradients();
   void accumulate(ops::TensorId input, const Flow& flow);
   void meet(ops::TensorId parameter, Slot fresh);
   void deliver(ops::TensorId parameter);
@@ -75,6 +79,7 @@ class GradientFlow {
   std::vector<std::int32_t> awaited_;  ///< of these, how many are to come
   std::vector<Flow> flows_;            ///< what a function has made: of its inputs
   std::vector<std::pair<ops::TensorId, Slot>> parameter_flows_;  ///< and of its parameters
+  std::vector<std::pair<ops::TensorId, Slot>> lower_;            ///< of parameters, which are still to be cast
   std::vector<Part> parts_;
   std::uint32_t taken_ = 0;  ///< of the gradients that the function at hand has made in forward
 };

@@ -39,6 +39,8 @@ PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
 BATCH, TOKENS = 8, 384
 #: Not in that release, or with routing that needs values.
 UNKNOWN = ("smollm3", "olmo3", "granitemoe", "t5_gated")
+#: They compute with every mask that they are given, also with one of ones.
+ALWAYS_MASKED = ("xlnet",)
 #: Two blocks: what more of them hold is alike.
 LAYERS = {"num_hidden_layers": 2, "n_layer": 2, "n_layers": 2, "num_layers": 2}
 #: What a tree does not print has the published value here: the width of a head, and whether the head is tied.
@@ -120,12 +122,16 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, device: str) -> dict[st
     labels = ids()
     if config.get("architectures", [""])[0].endswith("ForSequenceClassification"):
         labels = torch.zeros(BATCH, dtype=torch.int64, device=device)
-    return {"input_ids": ids(), "attention_mask": ids(), "labels": labels}
+    tokens = {"input_ids": ids(), "attention_mask": ids()}
+    if config["model_type"] in ALWAYS_MASKED:  # their tokenizers give both
+        tokens["token_type_ids"] = ids()
+    return {**tokens, "labels": labels}
 
 
 def arguments_of(config: dict[str, Any], batch: dict[str, Tensor], padding: bool) -> dict[str, Any]:
     """transformers drops a mask of ones where it can read it; a recording has no values, so it is not passed."""
-    given: dict[str, Any] = {name: each for name, each in batch.items() if padding or name != "attention_mask"}
+    masked = padding or config["model_type"] in ALWAYS_MASKED
+    given: dict[str, Any] = {name: each for name, each in batch.items() if masked or name != "attention_mask"}
     return {**given, "return_loss": True} if config["model_type"] == "clip" else given
 
 

@@ -220,7 +220,10 @@ GPUMEM_INLINE Tensor projected_heads(Forward& f, const DecoderSizes& sizes, cons
 
 GPUMEM_INLINE std::array<Tensor, 2> turn_heads(Forward& forward, Tensor query, Tensor key, const Rotary& rotary,
                                                std::int64_t width, Turning turning) {
-  if (turning == Turning::halves) return {rotate(forward, query, rotary, width), rotate(forward, key, rotary, width)};
+  if (turning == Turning::halves) {
+    const Tensor turned = rotate(forward, query, rotary, width);
+    return {turned, forward.leave_function(rotate(forward, key, rotary, width), {query, key})};
+  }
   const bool wide = turning == Turning::wide_pairs;
   const Rotary tables = decoder_detail::paired_tables(forward, rotary, wide);
   if (!wide) return {rotate(forward, query, tables, width), rotate(forward, key, tables, width)};
@@ -248,11 +251,11 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
   forward.cache(value);
   const Tensor attended = attend(forward, {turned[0], turned[1], value},
                                  {.groups = sizes.heads / sizes.kv_heads, .dropout = sizes.attention_dropout});
-  const Tensor output = forward.linear(
+  Tensor output = forward.linear(
       "o_proj", attended, sizes.heads * each, sizes.width,
       {.bias = options.output_bias, .split = options.norm_place == HeadNorm::all ? Split::whole : Split::rows});
-  if (!(options.output_dropout > 0.0)) return output;
-  return forward.call("dropout", {output}, {{"p", options.output_dropout}});
+  if (options.output_dropout > 0.0) output = forward.call("dropout", {output}, {{"p", options.output_dropout}});
+  return forward.leave_function(output, {turned[0], turned[1], value, input});
 }
 
 GPUMEM_INLINE std::int64_t rotary_width(ConfigFields& config, const DecoderSizes& sizes,
@@ -284,8 +287,9 @@ GPUMEM_INLINE Tensor gated_feed_forward(Forward& forward, const DecoderSizes& si
   const Tensor gate = forward.linear("gate_proj", input, sizes.width, sizes.inner, wide);
   const Tensor open = forward.activation("act_fn", gate, sizes.activation);
   const Tensor up = forward.linear("up_proj", input, sizes.width, sizes.inner, wide);
-  return forward.linear("down_proj", forward.multiply(open, up), sizes.inner, sizes.width,
-                        {.bias = bias, .split = Split::rows});
+  const Linear rows = {.bias = bias, .split = Split::rows};
+  const Tensor down = forward.linear("down_proj", forward.multiply(open, up), sizes.inner, sizes.width, rows);
+  return forward.leave_function(down, {input});
 }
 
 GPUMEM_INLINE Tensor packed_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
@@ -294,7 +298,8 @@ GPUMEM_INLINE Tensor packed_feed_forward(Forward& forward, const DecoderSizes& s
   const Tensor packed = forward.linear("gate_up_proj", input, sizes.width, 2 * sizes.inner, {.bias = false});
   const std::vector<Tensor> parts = forward.split(packed, 2, {sizes.inner, sizes.inner});
   const Tensor gated = forward.multiply(parts[1], forward.activation("activation_fn", parts[0], sizes.activation));
-  return forward.linear("down_proj", gated, sizes.inner, sizes.width, {.bias = false});
+  const Tensor down = forward.linear("down_proj", gated, sizes.inner, sizes.width, {.bias = false});
+  return forward.leave_function(down, {input, packed});
 }
 
 GPUMEM_INLINE void decoder_head(Forward& forward, ConfigFields& config, const DecoderSizes& sizes, Head head,

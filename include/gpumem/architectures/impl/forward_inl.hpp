@@ -23,7 +23,7 @@ struct Activation {
   std::string_view op;
   std::string_view class_name;
 };
-inline constexpr std::array<Activation, 16> kActivations = {{{"silu", "silu", "SiLU"},
+inline constexpr std::array<Activation, 17> kActivations = {{{"silu", "silu", "SiLU"},
                                                              {"swish", "silu", "SiLU"},
                                                              {"gelu", "gelu", "GELUActivation"},
                                                              {"gelu_new", "gelu", "NewGELUActivation"},
@@ -38,7 +38,8 @@ inline constexpr std::array<Activation, 16> kActivations = {{{"silu", "silu", "S
                                                              {"tanh", "tanh", "Tanh"},
                                                              {"sigmoid", "sigmoid", "Sigmoid"},
                                                              {"mish", "mish", "MishActivation"},
-                                                             {"leaky_relu", "leaky_relu", "LeakyReLU"}}};
+                                                             {"leaky_relu", "leaky_relu", "LeakyReLU"},
+                                                             {"bloom_gelu", "gelu", "BloomGelu"}}};
 
 }  // namespace forward_detail
 
@@ -417,8 +418,8 @@ GPUMEM_INLINE void Forward::hand_out(Tensor tensor) {
   add_layer("returned", {}, "identity", {&tensor, 1}, {}, {.returned = true});
 }
 
-GPUMEM_INLINE void Forward::cache(Tensor tensor) {
-  const std::array<model::Attribute, 1> attributes = {{{"cache", true}}};
+GPUMEM_INLINE void Forward::cache(Tensor tensor, bool checkpointed) {
+  const std::array<model::Attribute, 2> attributes = {{{"cache", true}, {"checkpointed", checkpointed}}};
   add_layer("cached", {}, "cached", {&tensor, 1}, attributes, {.returned = true});
 }
 

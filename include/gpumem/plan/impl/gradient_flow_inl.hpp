@@ -95,8 +95,38 @@ GPUMEM_INLINE void GradientFlow::run(std::size_t index) {
     for (const Slot copy : fetched) log_.drop(copy);
     if (joined) drop_parts(function.output);
   }
-  if (blocks_.has_saved(index)) calls_.drop_kept(function, blocks_.covers(index));
+  // What a second run saved goes as soon as it is unpacked (checkpoint.py: unpack_hook), the rest when the function is
+  // through.
+  const bool saves = blocks_.has_saved(index);
+  if (saves && blocks_.covers(index)) calls_.drop_kept(function, true);
+  if (reached) end_call(function, output);
+  if (saves && !blocks_.covers(index)) calls_.drop_kept(function, false);
   if (reached) hand_on(function);
+  if (!follows_its_cast(index)) cast_gradients();
+}
+
+/// Whether the function before this one, whose backward comes next, is autocast's copy of what this one reads. Copies
+/// of arguments are made from the last to the first, and backward goes the other way: the input's is the first.
+GPUMEM_INLINE bool GradientFlow::follows_its_cast(std::size_t index) const {
+  if (lower_.empty() || index == 0) return false;
+  const ops::Tape& tape = state_.tape();
+  const ops::Function& function = tape.functions()[index];
+  const ops::Function& before = tape.functions()[index - 1];
+  const auto inputs = tape.list(function.inputs);
+  return function.casts_parameters && before.layer == function.layer && before.kind == ops::Output::fresh &&
+         before.inputs.count == 1 && !inputs.empty() && inputs[0] == before.output &&
+         tape.tensor(before.output).size.dtype != tape.tensor(tape.list(before.inputs)[0]).size.dtype;
+}
+
+/// Gradients in lower precision become those of the parameters: the backward of autocast's copies, which are
+/// functions of their own (ToCopyBackward0).
+GPUMEM_INLINE void GradientFlow::cast_gradients() {
+  for (const auto& [parameter, lower] : lower_) {
+    const Slot whole = state_.allocate(parameter, Category::gradient);
+    log_.drop(lower);
+    meet(parameter, whole);
+  }
+  lower_.clear();
 }
 
 GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, const Flow& output) {
@@ -104,27 +134,61 @@ GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, c
   if (function.contiguous_gradient && !output.dense) {
     copy = log_.allocate(state_.bytes(function.output), Category::activation_gradient, function.layer);
   }
+  taken_ = 0;
+  flows_.clear();
+  parameter_flows_.clear();
+  // A product without a bias is aten::mm, which makes the gradient of its second operand, the weight, first; one with
+  // a bias is aten::addmm, which makes the input's first (MmBackward0, AddmmBackward0: by the operands' names).
+  const bool weight_first = function.library == ops::Library::gemm && function.parameters.count == 1 &&
+                            function.gradient != ops::Gradient::made_in_forward;
+  if (weight_first) make_parameter_gradients(function);
   make_input_gradients(function, output);
   const auto scratch = state_.tape().list(function.backward_scratch);
   state_.add(scratch, Category::temporary);
-  make_parameter_gradients(function);
+  if (!weight_first) make_parameter_gradients(function);
   state_.let_go(scratch);
   log_.drop(copy);
+}
+
+/// The engine casts gradients to the types of their tensors (engine.cpp: validate_outputs); then the gradient that the
+/// function has read goes.
+GPUMEM_INLINE void GradientFlow::end_call(const ops::Function& function, const Flow& output) {
+  const auto inputs = state_.tape().list(function.inputs);
+  std::vector<Slot> wide;
+  for (std::size_t at = 0; at < flows_.size(); ++at) {
+    if (flows_[at].slot == kNoSlot || !is_widened(function, inputs[at])) continue;
+    wide.push_back(flows_[at].slot);
+    flows_[at].slot = state_.allocate(inputs[at], Category::activation_gradient);
+  }
   const bool leaf = function.keeps_until_graph_ends && function.gradient == ops::Gradient::none;
   if (leaf) return calls_.keep_of_graph(own_gradient(function.output, output));
   log_.drop(output.slot);
+  for (const Slot slot : wide) log_.drop(slot);
+}
+
+/// Whether the gradient of this input is made in the wider type of the output: of a product of two types
+/// (mul_tensor_backward).
+GPUMEM_INLINE bool GradientFlow::is_widened(const ops::Function& function, ops::TensorId input) const {
+  if (function.gradient != ops::Gradient::fresh || function.library != ops::Library::none) return false;
+  if (function.inputs.count != 2 || function.saved.count == 0) return false;
+  const ops::TensorSize& made = state_.tape().tensor(function.output).size;
+  const ops::TensorSize& read = state_.tape().tensor(input).size;
+  return made.dtype == core::DType::float32 && core::element_size(read.dtype) == 2 &&
+         2 * state_.bytes(input) == state_.bytes(function.output);
 }
 
 GPUMEM_INLINE void GradientFlow::make_input_gradients(const ops::Function& function, const Flow& output) {
-  taken_ = 0;
   constexpr std::size_t kMasked = 32;  // inputs that the mask of those without a gradient speaks of
   const auto inputs = state_.tape().list(function.inputs);
-  flows_.clear();
+  flows_.resize(inputs.size());
+  // aten::bmm makes the gradient of its second operand first (BmmBackward0).
+  const bool last_first = function.library == ops::Library::gemm && function.parameters.count == 0;
   bool called = false;
-  for (std::size_t at = 0; at < inputs.size(); ++at) {
+  for (std::size_t turn = 0; turn < inputs.size(); ++turn) {
+    const std::size_t at = last_first ? inputs.size() - 1 - turn : turn;
     const bool masked = at < kMasked && (function.no_gradient >> at & 1U) != 0;
     const bool flows = !masked && state_.requires_grad(inputs[at]);
-    flows_.push_back(flows ? input_gradient(function, inputs[at], output) : Flow{});
+    flows_[at] = flows ? input_gradient(function, inputs[at], output) : Flow{};
     // A weight that the model computes is a convolution's second input.
     const bool weight = at == 1 && function.library == ops::Library::convolution;
     if (flows && weight) state_.call(function, Direction::weight_gradient, true);
@@ -151,6 +215,9 @@ GPUMEM_INLINE GradientFlow::Flow GradientFlow::input_gradient(const ops::Functio
     case ops::Gradient::fresh:
     case ops::Gradient::joined: break;
   }
+  if (is_widened(function, input)) {
+    return {log_.allocate(state_.bytes(function.output), Category::activation_gradient, function.layer), true};
+  }
   const Category category = state_.is_parameter(input) ? Category::gradient : Category::activation_gradient;
   return {log_.allocate(state_.bytes(input), category, function.layer), true};
 }
@@ -162,29 +229,25 @@ GPUMEM_INLINE Slot GradientFlow::next_made_in_forward(const ops::Function& funct
   return made;
 }
 
-/// Under autocast each is made in lower precision first.
+/// Under autocast they are made in lower precision, and cast when the function is through.
 GPUMEM_INLINE void GradientFlow::make_parameter_gradients(const ops::Function& function) {
-  parameter_flows_.clear();
   bool called = false;
-  const auto call_once = [&] {
-    if (!called) state_.call(function, Direction::weight_gradient, true);
-    called = true;
-  };
   for (const ops::TensorId parameter : state_.tape().list(function.parameters)) {
     if (!state_.requires_grad(parameter)) continue;
-    const bool made = function.gradient == ops::Gradient::made_in_forward;
-    Slot lower = made ? next_made_in_forward(function) : kNoSlot;
-    if (made && !function.casts_parameters) {
-      parameter_flows_.emplace_back(parameter, lower);
+    if (function.gradient == ops::Gradient::made_in_forward) {
+      const Slot made = next_made_in_forward(function);
+      if (function.casts_parameters) lower_.emplace_back(parameter, made);
+      else parameter_flows_.emplace_back(parameter, made);
       continue;
     }
-    if (function.casts_parameters && !made) {
-      lower = log_.allocate(state_.bytes(parameter) / 2, Category::activation_gradient, function.layer);
-      call_once();
+    if (function.casts_parameters) {
+      const std::int64_t bytes = state_.bytes(parameter) / 2;
+      lower_.emplace_back(parameter, log_.allocate(bytes, Category::activation_gradient, function.layer));
+    } else {
+      parameter_flows_.emplace_back(parameter, state_.allocate(parameter, Category::gradient));
     }
-    parameter_flows_.emplace_back(parameter, state_.allocate(parameter, Category::gradient));
-    call_once();
-    log_.drop(lower);
+    if (!called) state_.call(function, Direction::weight_gradient, true);
+    called = true;
   }
 }
 

@@ -36,17 +36,19 @@ GPUMEM_INLINE void rename_cast_logits(const ForwardPass& pass, std::vector<ops::
 }
 
 /// What the training loop's variables hold: all that the model returns, except its cache of keys and values where
-/// blocks are checkpointed: transformers makes none then (use_cache=False), and other programs' models never do.
+/// blocks are checkpointed: most models of transformers make none then (use_cache=False), and other programs' never do.
 GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass) {
   const bool older = job.transformers == model::Transformers::v4_45;
-  const bool caches = !job.activation_checkpointing && model::row_of(job.loop).caches;
-  if (caches && !older) return pass.held;
+  const bool has_caches = model::row_of(job.loop).caches;
+  if (has_caches && !job.activation_checkpointing && !older) return pass.held;
   const model::ModelGraph& graph = pass.wired.graph();
   std::vector<ops::TensorId> held;
   for (const ops::TensorId id : pass.held) {
     const std::uint32_t layer = pass.tape.tensor(id).layer;
-    const bool cached = id != pass.loss && graph.attributes(graph.layers()[layer]).flag("cache", false);
-    if (!cached || caches) held.push_back(id);
+    const model::Attributes attributes = graph.attributes(graph.layers()[layer]);
+    const bool cached = id != pass.loss && attributes.flag("cache", false);
+    const bool made = has_caches && (!job.activation_checkpointing || attributes.flag("checkpointed", false));
+    if (!cached || made) held.push_back(id);
   }
   if (older) rename_cast_logits(pass, held);
   return held;
