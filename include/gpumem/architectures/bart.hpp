@@ -54,7 +54,9 @@ inline Tensor attention(Forward& f, const Model& model, const Side& side, std::s
                                    .class_name = "BartSdpaAttention",
                                    .width = model.width,
                                    .heads = side.heads,
-                                   .dropout = model.attention_dropout};
+                                   .dropout = model.attention_dropout,
+                                   .copies = false,
+                                   .copies_when = {When::until_4_48, When::since_4_49_masked}};
   return stream_attention(f, options, input, source);
 }
 

@@ -74,8 +74,9 @@ inline Tensor joined(Forward& f, const Model& model, Tensor input, std::int64_t 
                      std::string_view class_name) {
   const InModule inside(f, "output", model.named(class_name));
   const Tensor projected = f.linear("dense", input, in, model.sizes.width);
-  const Tensor sum = f.add(f.dropout("dropout", projected, model.dropout), residual);
-  return f.layer_norm("LayerNorm", sum, model.sizes.width);
+  const Tensor dropped = f.dropout("dropout", projected, model.dropout);
+  const Tensor normed = f.layer_norm("LayerNorm", f.add(dropped, residual), model.sizes.width);
+  return f.leave_function(normed, {dropped});
 }
 
 /// ELECTRA's attention is written out. Its mask, of the parameters' type, is added whether batches hold padding or not.
@@ -163,12 +164,12 @@ inline void classifier(Forward& f, const Model& model, Tensor hidden) {
 inline Tensor body(Forward& f, const Model& model, Head head) {
   const std::int64_t width = model.sizes.width;
   const InModule inside(f, model.module(), model.named("Model"));
-  const Tensor embedded = embeddings(f, model);
-  Tensor hidden = embedded;
-  if (model.embedding_width != width) hidden = f.linear("embeddings_project", hidden, model.embedding_width, width);
+  Tensor embedded = embeddings(f, model);
+  if (model.embedding_width != width) embedded = f.linear("embeddings_project", embedded, model.embedding_width, width);
+  Tensor hidden = 0;
   {
     const InModule encoder(f, "encoder", model.named("Encoder"));
-    hidden = stack(f, "layer", model.named("Layer"), model.sizes.layers, hidden,
+    hidden = stack(f, "layer", model.named("Layer"), model.sizes.layers, embedded,
                    [&](Tensor x, std::int64_t) { return block(f, model, x); });
   }
   const bool alone = head == Head::none || head == Head::encoder;

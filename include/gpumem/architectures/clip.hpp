@@ -75,6 +75,7 @@ inline Tensor encoder(Forward& f, const Tower& tower, Tensor hidden, std::option
                                      .heads = s.heads,
                                      .dropout = s.attention_dropout,
                                      .copies = false,
+                                     .copies_when = {When::since_4_49},
                                      .mask = mask};
   return stack(f, "layers", "CLIPEncoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t) {
     const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
@@ -95,7 +96,11 @@ inline Tensor text_tower(Forward& f, const Tower& tower, Tensor ids) {
     const Tensor numbers = f.positions(ids, tower.positions);
     hidden = f.add(words, f.embedding("position_embedding", numbers, tower.positions, width));
   }
-  hidden = encoder(f, tower, hidden, f.call("causal_mask", {ids}));
+  // One mask for all samples, expanded: autocast's copy of it has them all.
+  const std::vector<core::Dim> all = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1),
+                                      core::Dim::fixed(-1)};
+  const Tensor mask = f.call("expand", {f.call("causal_mask", {ids})}, {{"shape", all}});
+  hidden = encoder(f, tower, hidden, mask);
   hidden = f.layer_norm("final_layer_norm", hidden, width);
   f.hand_out(hidden);
   return f.select(hidden, 1, -1);

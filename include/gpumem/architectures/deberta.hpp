@@ -164,15 +164,16 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Plac
   const Tensor masked = f.call("masked_fill", {scores, mask}, {{"mask_given", true}});
   const Tensor weights = f.dropout("dropout", f.call("softmax", {masked}), s.attention_dropout);
   const Tensor mixed = f.call("matmul", {weights, value});
-  const Tensor merged = merge_heads(f, mixed);
-  return more ? f.leave_function(merged, {*more, masked}) : f.leave_function(merged, {masked});
+  const Tensor merged = f.leave_function(merge_heads(f, mixed), {masked, weights, mixed, query, key, value, input});
+  return more ? f.leave_function(merged, {*more}) : merged;
 }
 
 inline Tensor joined(Forward& f, const Model& model, Tensor input, std::int64_t in, Tensor residual,
                      std::string_view class_name) {
   const InModule inside(f, "output", class_name);
   const Tensor projected = f.dropout("dropout", f.linear("dense", input, in, model.sizes.width), model.dropout);
-  return f.layer_norm("LayerNorm", f.add(projected, residual), model.sizes.width);
+  const Tensor normed = f.layer_norm("LayerNorm", f.add(projected, residual), model.sizes.width);
+  return f.leave_function(normed, {projected});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Places& places) {
@@ -187,7 +188,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Places& 
     const InModule inside(f, "intermediate", "DebertaV2Intermediate");
     wide = f.activation("intermediate_act_fn", f.linear("dense", attended, s.width, s.inner), s.activation);
   }
-  return joined(f, model, wide, s.inner, attended, "DebertaV2Output");
+  return f.leave_function(joined(f, model, wide, s.inner, attended, "DebertaV2Output"), {input, attended, wide});
 }
 
 /// ConvLayer of the xlarge models: parallel to the first layer, on the embeddings.
@@ -214,13 +215,15 @@ inline Tensor encoder(Forward& f, const Model& model, Tensor embedded, Tensor id
     places.distances = f.parameter("rel_embeddings.weight", {2 * model.span, width});
     if (model.normed_distances) places.distances = f.layer_norm("LayerNorm", places.distances, width);
   }
-  const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
-  const Tensor hidden =
+  // The product of the tokens' mask with itself, in its type.
+  const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("int64")}});
+  Tensor hidden =
       stack(f, "layer", "DebertaV2Layer", model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
         const Tensor made = block(f, model, x, places);
         return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
       });
-  return f.leave_function(hidden, {mask, places.apart});
+  if (model.relative) hidden = f.leave_function(hidden, {places.distances});
+  return f.leave_function(hidden, {mask, places.apart, embedded});
 }
 
 inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {

@@ -105,6 +105,8 @@ struct StreamAttention {
   double dropout = 0.0;
   bool key_bias = true;
   bool copies = true;   ///< heads are copied before the kernel; else it reads views
+  /// Where `copies` is false: the jobs in which they are copied all the same.
+  std::array<std::optional<When>, 2> copies_when = {};
   bool caches = false;  ///< keys and values are returned
   std::optional<Tensor> mask = {};
 };
@@ -221,6 +223,7 @@ struct LanguageHead {
   double softcap = 0.0;                 ///< logits are kept below it by a tanh
   bool scales = false;                  ///< logits are multiplied or divided by a number
   bool upcasts = true;                  ///< the loss is computed of float32 logits
+  bool floats = false;                  ///< forward() casts the logits to float32, and returns these
   bool outlives_loss = false;           ///< the logits are held until backward has run
   std::optional<Tensor> narrowed = {};  ///< what the head reads in place of the hidden states, which keep their name
 };

@@ -7,6 +7,7 @@
 // dropout and the line are the printed ones, and the parameters must be as many as are printed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -21,6 +22,7 @@
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/images.hpp"
+#include "gpumem/model/named.hpp"
 #include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::architectures {
@@ -63,6 +65,16 @@ struct TextPart {
   Positions positions = Positions::shared;
   bool masks = false;  ///< attention gets a mask, by which an image's tokens see each other
 };
+
+/// In which jobs a call is made that leaves what it reads as it is, or only copies it: the code of a class differs by
+/// transformers' release, and some calls depend on the job.
+enum class When : std::uint8_t { until_4_48, since_4_49, since_4_49_masked, checkpointed };
+/// The attribute of such a call, and its values.
+inline constexpr std::string_view kWhen = "when";
+inline constexpr std::array<model::Named<When>, 4> kWhens = {{{When::until_4_48, "until 4.48"},
+                                                              {When::since_4_49, "since 4.49"},
+                                                              {When::since_4_49_masked, "since 4.49, with a mask"},
+                                                              {When::checkpointed, "checkpointed"}}};
 
 class Forward {
  public:
@@ -169,6 +181,11 @@ class Forward {
   /// In the type of another tensor (Tensor.type_as).
   Tensor as_type_of(Tensor tensor, Tensor other) { return call("cast", {tensor, other}); }
   Tensor contiguous(Tensor tensor) { return call("contiguous", {tensor}); }
+  /// The same calls, made in some jobs only (connect/graph_copy.hpp leaves them out of others).
+  Tensor contiguous(Tensor tensor, When when) { return call("contiguous", {tensor}, {condition(when)}); }
+  Tensor as_type_of(Tensor tensor, Tensor other, When when) { return call("cast", {tensor, other}, {condition(when)}); }
+  /// Tensor.requires_grad_().
+  Tensor require_grad(Tensor tensor, When when) { return call("requires_grad", {tensor}, {condition(when)}); }
   Tensor permute(Tensor tensor, Sizes dims);
   /// Axes start to end made one.
   Tensor flatten(Tensor tensor, std::int64_t start, std::int64_t end);
@@ -206,6 +223,9 @@ class Forward {
   [[nodiscard]] bool failed() const { return builder_.failed(); }
 
  private:
+  [[nodiscard]] static model::Attribute condition(When when) {
+    return {std::string(kWhen), std::string(model::name_of(kWhens, when))};
+  }
   /// What a layer is in addition to its op.
   struct Kind {
     std::int64_t tied = 0;

@@ -53,12 +53,14 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor turned_query = turned(f, model, query, rotary);
   f.cache(turned_key);
   f.cache(value);
-  const Tensor across = f.permute(f.to(turned_key, "float32"), {0, 1, 3, 2});
-  const Tensor raw = f.call("matmul", {f.to(turned_query, "float32"), across});
+  const Tensor wide_key = f.to(turned_key, "float32");
+  const Tensor wide_query = f.to(turned_query, "float32");
+  const Tensor raw = f.call("matmul", {wide_query, f.permute(wide_key, {0, 1, 3, 2})});
   const Tensor scores = f.scale(f.call("where", {raw}, {{"mask_stands", true}}));
   const Tensor weights = f.as_type_of(f.call("softmax", {scores}), value);
   const Tensor dropped = f.dropout("attn_dropout", weights, s.attention_dropout);
-  const Tensor attended = merge_heads(f, f.call("matmul", {dropped, value}));
+  const Tensor mixed = f.leave_function(f.call("matmul", {dropped, value}), {wide_query, wide_key});
+  const Tensor attended = merge_heads(f, mixed);
   const Tensor output = f.linear("out_proj", attended, s.width, s.width, {.bias = false});
   return f.dropout("resid_dropout", output, model.dropout);
 }
@@ -88,7 +90,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
     hidden = f.layer_norm("ln_f", hidden, s.width);
   }
-  decoder_head(f, config, s, head, hidden, {.bias = true});
+  decoder_head(f, config, s, head, hidden, {.bias = true, .floats = true});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTJ", "gptj", "transformer"}});

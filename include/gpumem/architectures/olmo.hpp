@@ -48,9 +48,19 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
+/// OLMo 2's RMS norm multiplies with its weight after the cast to the input's type; from 4.49 on before it.
+inline Tensor second_norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
+  if (model.exaone) return f.rms_norm(name, input, width, model.named("RMSNorm"));
+  const InModule inside(f, name, model.named("RMSNorm"));
+  const Tensor normed = f.layer("norm", {}, "rms_norm", {f.to(input, "float32")},
+                                {{"normalized_shape", width}, {"elementwise_affine", false}});
+  const Tensor lowered = f.as_type_of(normed, input, When::until_4_48);
+  return f.as_type_of(f.multiply(f.parameter("weight", {width}), lowered), input, When::since_4_49);
+}
+
 /// layer_norm without weights, of float32; OLMo 2 has RMS norms.
 inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
-  if (model.second) return f.rms_norm(name, input, width, model.named("RMSNorm"));
+  if (model.second) return second_norm(f, model, name, input, width);
   const Tensor normed = f.layer(name, "OlmoLayerNorm", "layer_norm", {f.to(input, "float32")},
                                 {{"normalized_shape", width}, {"elementwise_affine", false}});
   return f.as_type_of(normed, input);
@@ -72,14 +82,19 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor key = heads("k_proj", s.kv_heads, "k_norm");
   const Tensor value = heads("v_proj", s.kv_heads, "");
   const bool turns = model.sliding.empty() || model.sliding[static_cast<std::size_t>(index)];
-  const Heads turned = turns
-                           ? Heads{rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value}
-                           : Heads{query, key, value};
+  Heads turned = {query, key, value};
+  if (turns) {
+    const auto [turned_query, turned_key] = turn_heads(f, query, key, rotary, s.head_width, Turning::halves);
+    const When apart = When::since_4_49;  // from then on the tables are float32, and what they turn is cast back
+    turned.query = model.exaone ? turned_query : f.as_type_of(turned_query, query, apart);
+    turned.key = model.exaone ? turned_key : f.as_type_of(turned_key, key, apart);
+  }
   f.cache(turned.key);
   f.cache(turned.value);
   const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
-  return f.linear("o_proj", attended, s.heads * s.head_width, s.width,
-                  {.bias = model.bias, .split = model.exaone ? Split::rows : Split::whole});
+  const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width,
+                                 {.bias = model.bias, .split = model.exaone ? Split::rows : Split::whole});
+  return f.leave_function(output, {turned.query, turned.key, turned.value, input});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {

@@ -51,15 +51,19 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   const auto projected = [&](std::string_view name) {
     return f.linear(name, input, s.width, s.width, {.bias = model.bias});
   };
-  // _shape() copies each once, and what it copies is what the cache and the kernel get.
-  const auto heads = [&](Tensor flat) { return f.contiguous(split_heads(f, flat, s.head_width)); };
+  // Up to 4.48 _shape() copies each once, and what it copies is what the cache and the kernel get. Later the cache holds
+  // views, and sdpa_attention_forward copies.
+  const auto heads = [&](Tensor flat) { return f.contiguous(split_heads(f, flat, s.head_width), When::until_4_48); };
+  const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::since_4_49); };
   const Tensor query = heads(f.scale(projected("q_proj")));
   const Tensor key = heads(projected("k_proj"));
   const Tensor value = heads(projected("v_proj"));
   f.cache(key);
   f.cache(value);
-  const Tensor attended = attend(f, {query, key, value}, {.dropout = s.attention_dropout, .copies = false});
-  return f.linear("out_proj", attended, s.width, s.width, {.bias = model.bias});
+  const Heads read = {copied(query), copied(key), copied(value)};
+  const Tensor attended = attend(f, read, {.dropout = s.attention_dropout, .copies = false});
+  const Tensor output = f.linear("out_proj", attended, s.width, s.width, {.bias = model.bias});
+  return f.leave_function(output, {query, key, value, input});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input) {

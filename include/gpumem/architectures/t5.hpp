@@ -87,8 +87,10 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor sou
   }
   const Tensor scores = f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})});
   std::optional<Tensor>& bias = cross ? stack.cross_bias : stack.self_bias;
-  if (!bias && cross)
-    bias = f.call("add", {f.call("relative_zeros", {stack.ids}, {{"heads", model.heads}}), stack.cross_mask});
+  if (!bias && cross) {
+    const Tensor zeros = f.call("relative_zeros", {stack.ids}, {{"heads", model.heads}});
+    bias = f.call("add", {f.require_grad(zeros, When::checkpointed), stack.cross_mask});
+  }
   if (!bias) bias = f.add(position_bias(f, model, stack), stack.mask);
   const Tensor biased = f.call("add", {scores, *bias}, {{"inplace", true}});
   const Tensor weights = f.as_type_of(f.call("softmax", {f.to(biased, "float32")}), scores);

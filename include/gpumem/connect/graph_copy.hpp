@@ -11,8 +11,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "gpumem/architectures/forward.hpp"
 #include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/graph_builder.hpp"
@@ -102,6 +104,7 @@ class GraphCopy {
 //     streams that attend to each other, before the first block, and leaves it out where all tokens count. Source:
 //     transformers 4.48, models/llama/modeling_llama.py: _update_causal_mask; modeling_attn_mask_utils.py:
 //     _prepare_4d_attention_mask_for_sdpa.
+//   calls that a class makes in some releases of transformers, or in some jobs, only (architectures/forward.hpp: When).
 //   transformers 4.49 and later: the loss reads the logits as they are and shifts the labels, where before it copied
 //     all logits but the last. Models that computed the loss of logits in their own type (GPT-2, GPT-NeoX, BLOOM, ...)
 //     cast them to float32 now. Source: loss/loss_utils.py: ForCausalLMLoss, 4.48 and 4.52.
@@ -182,6 +185,23 @@ inline Masks make_masks(GraphCopy& copy, const WiredGraph& wired, const std::vec
   return masks;
 }
 
+/// Whether the job makes this call.
+inline bool is_made(const WiredGraph& wired, const model::Layer& layer, const model::TrainingJob& job) {
+  using architectures::When;
+  const model::AttributeValue* value = wired.graph().attributes(layer).find(architectures::kWhen);
+  const std::string* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  const auto when = text == nullptr ? std::nullopt : model::value_of(architectures::kWhens, *text);
+  if (!when) return true;
+  const bool newer = job.transformers == model::Transformers::v4_51;
+  switch (*when) {
+    case When::until_4_48: return !newer;
+    case When::since_4_49: return newer;
+    case When::since_4_49_masked: return newer && job.padding;
+    case When::checkpointed: return job.activation_checkpointing;
+  }
+  return true;
+}
+
 /// Whether the job's transformers leaves this call of a causal loss out.
 inline bool is_shift(const WiredGraph& wired, const model::Layer& layer) {
   return wired.graph().attributes(layer).flag("shifts", false);
@@ -196,21 +216,23 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
 
 }  // namespace job_changes_detail
 
-/// The graph's causal loss, where it has one, as transformers 4.49 and later compute it. Errors: those of
-/// GraphCopy::finish().
-[[nodiscard]] inline core::Result<WiredGraph> with_shifted_labels(const WiredGraph& wired,
-                                                                  const model::TrainingJob& job,
-                                                                  const ops::Catalogue& ops) {
+/// The graph with the calls that this job's release of transformers makes. Errors: those of GraphCopy::finish().
+[[nodiscard]] inline core::Result<WiredGraph> with_calls_of_job(const WiredGraph& wired, const model::TrainingJob& job,
+                                                                const ops::Catalogue& ops) {
   namespace detail = job_changes_detail;
   const auto layers = wired.graph().layers();
-  const auto shifts = [&](const model::Layer& layer) { return detail::is_shift(wired, layer); };
-  if (!std::ranges::any_of(layers, shifts)) {
-    return wired;
-  }
+  const bool newer = job.transformers == model::Transformers::v4_51;
+  const auto shifts = [&](const model::Layer& layer) { return newer && detail::is_shift(wired, layer); };
+  const auto changes = [&](const model::Layer& layer) {
+    return shifts(layer) || !detail::is_made(wired, layer, job);
+  };
+  if (!std::ranges::any_of(layers, changes)) return wired;
   GraphCopy copy(wired, ops);
   for (std::uint32_t index = 0; index < layers.size(); ++index) {
-    if (!detail::is_shift(wired, layers[index])) {
+    if (!changes(layers[index])) {
       copy.copy(wired.weights(index), layers[index].frozen);
+    } else if (!shifts(layers[index])) {
+      copy.omit(copy.now(wired.inputs(index)[0]));
     } else if (detail::shifts_own_type(wired, index)) {
       const model::LayerIndex logits = wired.inputs(index)[0];
       (void)copy.put({.name = "float",

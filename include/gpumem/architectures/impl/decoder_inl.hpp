@@ -23,12 +23,12 @@ GPUMEM_INLINE void causal_loss(Forward& forward, Tensor logits, Tensor hidden, b
 GPUMEM_INLINE Tensor capped(Forward& forward, Tensor logits, const LanguageHead& options) {
   if (options.scales) logits = forward.scale(logits);
   if (options.softcap > 0.0) logits = forward.scale(forward.call("tanh", {forward.scale(logits)}));
-  return logits;
+  return options.floats ? forward.to(logits, "float32") : logits;
 }
 
 GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden,
                                  const LanguageHead& options) {
-  const bool changed = options.scales || options.softcap > 0.0;
+  const bool changed = options.scales || options.softcap > 0.0 || options.floats;
   const Tensor logits = forward.linear(
       options.name, options.narrowed.value_or(hidden), sizes.width, sizes.vocabulary,
       {.bias = options.bias, .tied = sizes.tied, .returned = !changed, .outlives_loss = options.outlives_loss});
@@ -157,8 +157,12 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
   const InModule inside(forward, options.name, options.class_name);
   const std::int64_t width = options.width;
   const auto parted = [&](Tensor tensor) {
-    const Tensor heads = split_heads(forward, tensor, width / options.heads);
-    return options.copies ? forward.contiguous(heads) : heads;
+    Tensor heads = split_heads(forward, tensor, width / options.heads);
+    if (options.copies) return forward.contiguous(heads);
+    for (const std::optional<When>& when : options.copies_when) {
+      if (when) heads = forward.contiguous(heads, *when);
+    }
+    return heads;
   };
   const Tensor projected = forward.linear("q_proj", input, width, width);
   const Tensor key = parted(forward.linear("k_proj", source, width, width, {.bias = options.key_bias}));
@@ -175,7 +179,7 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
   } else {
     attended = attend(forward, {query, key, value}, {.dropout = options.dropout, .copies = false});
   }
-  return forward.linear("out_proj", attended, width, width);
+  return forward.leave_function(forward.linear("out_proj", attended, width, width), {query, key, value, input});
 }
 
 namespace decoder_detail {
@@ -277,7 +281,7 @@ GPUMEM_INLINE Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, T
   const Tensor wide = forward.linear(options.widen, input, sizes.width, sizes.inner, linear(Split::columns));
   const Tensor active = forward.activation(options.activation, wide, sizes.activation);
   const Tensor narrow = forward.linear(options.narrow, active, sizes.inner, sizes.width, linear(Split::rows));
-  return forward.dropout("dropout", narrow, options.dropout);
+  return forward.leave_function(forward.dropout("dropout", narrow, options.dropout), {input});
 }
 
 GPUMEM_INLINE Tensor gated_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,

@@ -94,11 +94,9 @@ GPUMEM_INLINE core::Result<WiredGraph> connect(const model::TrainingJob& job, co
   if (!shapes) return shapes.error();
   parts.shapes = *std::move(shapes);
   WiredGraph wired(std::move(parts));
-  if (job.transformers == model::Transformers::v4_51) {
-    core::Result<WiredGraph> shifted = with_shifted_labels(wired, job, ops);
-    if (!shifted) return shifted.error();
-    wired = *std::move(shifted);
-  }
+  core::Result<WiredGraph> called = with_calls_of_job(wired, job, ops);
+  if (!called) return called.error();
+  wired = *std::move(called);
   const bool masks = job.padding && job.attention != model::AttentionBackend::flash;
   return masks ? with_padding(wired, ops) : wired;
 }
