@@ -61,7 +61,8 @@ inline Tensor attention(Forward& f, const Model& model, const Side& side, std::s
 }
 
 inline Tensor joined(Forward& f, const Model& model, Tensor residual, Tensor part, std::string_view norm) {
-  return f.layer_norm(norm, f.add(residual, f.dropout("dropout", part, model.dropout)), model.width);
+  const Tensor sum = f.add(residual, f.dropout("dropout", part, model.dropout));
+  return f.leave_function(f.layer_norm(norm, sum, model.width), {residual});
 }
 
 inline Tensor feed_forward_part(Forward& f, const Model& model, const Side& side, Tensor input) {
@@ -116,7 +117,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Tensor scores = f.linear("lm_head", decoded, model.width, model.vocabulary, {.bias = false, .tied = true});
   const Tensor logits = f.add(scores, f.constant("final_logits_bias", {1, model.vocabulary}, "parameters"));
   f.hand_out(logits);
-  token_loss(f, logits);
+  token_loss(f, logits, decoded);
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bart", "bart", "model", kAlwaysTied}});

@@ -76,7 +76,8 @@ inline Tensor encoder(Forward& f, const Tower& tower, Tensor hidden, std::option
                                      .dropout = s.attention_dropout,
                                      .copies = false,
                                      .copies_when = {When::since_4_49},
-                                     .mask = mask};
+                                     .mask = mask,
+                                     .adds_masks = true};
   return stack(f, "layers", "CLIPEncoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t) {
     const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
     const Tensor attended = f.add(x, stream_attention(f, attention, normed, normed));

@@ -114,6 +114,7 @@ struct Places {
   Tensor ids = 0;        ///< for the number of tokens
   Tensor distances = 0;  ///< the table, [2 span, width]
   Tensor apart = 0;      ///< how far tokens are from each other, [S, S]
+  Tensor mask = 0;       ///< [N, 1, S, S]
 };
 
 /// What is at each distance, of products with all distances.
@@ -160,7 +161,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Plac
   if (model.relative) more = place_scores(f, model, query, key, places);
   if (more) scores = f.add(scores, *more);
   // Each layer turns the mask round, [N, 1, S, S].
-  const Tensor mask = f.call("causal_mask", {places.ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+  const Tensor turned = f.call("causal_mask", {places.ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+  const Tensor mask = f.leave_function(turned, {places.mask});
   const Tensor masked = f.call("masked_fill", {scores, mask}, {{"mask_given", true}});
   const Tensor weights = f.dropout("dropout", f.call("softmax", {masked}), s.attention_dropout);
   const Tensor mixed = f.call("matmul", {weights, value});
@@ -216,14 +218,14 @@ inline Tensor encoder(Forward& f, const Model& model, Tensor embedded, Tensor id
     if (model.normed_distances) places.distances = f.layer_norm("LayerNorm", places.distances, width);
   }
   // The product of the tokens' mask with itself, in its type.
-  const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("int64")}});
+  places.mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("int64")}});
   Tensor hidden =
       stack(f, "layer", "DebertaV2Layer", model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
         const Tensor made = block(f, model, x, places);
         return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
       });
   if (model.relative) hidden = f.leave_function(hidden, {places.distances});
-  return f.leave_function(hidden, {mask, places.apart, embedded});
+  return f.leave_function(hidden, {places.mask, places.apart, embedded});
 }
 
 inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {

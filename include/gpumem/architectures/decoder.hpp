@@ -74,6 +74,7 @@ struct Attention {
   std::int64_t groups = 1;  ///< queries a key
   double dropout = 0.0;
   bool copies = true;  ///< as sdpa_attention_forward does; attention classes of their own call the kernel on views
+  std::optional<Tensor> mask = {};
 };
 /// sdpa_attention_forward without a mask: keys and values repeated, copies in order, the kernel, its output as [N, S,
 /// heads d].
@@ -109,6 +110,7 @@ struct StreamAttention {
   std::array<std::optional<When>, 2> copies_when = {};
   bool caches = false;  ///< keys and values are returned
   std::optional<Tensor> mask = {};
+  bool adds_masks = false;  ///< each call adds the mask of padding to that one
 };
 Tensor stream_attention(Forward& forward, const StreamAttention& options, Tensor input, Tensor source);
 
@@ -240,7 +242,8 @@ Tensor row_mask(Forward& forward, Tensor attention_mask);
 [[nodiscard]] std::int64_t labels_of(ConfigFields& config);
 
 /// Cross entropy of logits [N, S, V] with a label a token, as forward() computes it where no token is left out.
-void token_loss(Forward& forward, Tensor logits);
+/// `hidden`: what forward() still holds then, the body's output.
+void token_loss(Forward& forward, Tensor logits, std::optional<Tensor> hidden = {});
 /// The same as Megatron computes it of float32 logits, in their memory. Returns the loss.
 Tensor vocabulary_parallel_loss(Forward& forward, Tensor logits);
 

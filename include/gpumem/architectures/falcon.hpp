@@ -102,9 +102,11 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Posi
                {{"dropout_p", s.attention_dropout}});
     attended = merge_heads(f, mixed);
   } else {
-    attended = attend(f, heads, {.copies = false});
+    const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::masked); };
+    attended = attend(f, {copied(heads.query), copied(heads.key), copied(heads.value)}, {.copies = false});
   }
-  return f.linear("dense", attended, s.heads * s.head_width, s.width, linear);
+  const Tensor output = f.linear("dense", attended, s.heads * s.head_width, s.width, linear);
+  return f.leave_function(output, {packed, heads.query, heads.key, heads.value, input});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Positions& positions) {

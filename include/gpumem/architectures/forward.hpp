@@ -68,12 +68,13 @@ struct TextPart {
 
 /// In which jobs a call is made that leaves what it reads as it is, or only copies it: the code of a class differs by
 /// transformers' release, and some calls depend on the job.
-enum class When : std::uint8_t { until_4_48, since_4_49, since_4_49_masked, checkpointed };
+enum class When : std::uint8_t { until_4_48, since_4_49, since_4_49_masked, masked, checkpointed };
 /// The attribute of such a call, and its values.
 inline constexpr std::string_view kWhen = "when";
-inline constexpr std::array<model::Named<When>, 4> kWhens = {{{When::until_4_48, "until 4.48"},
+inline constexpr std::array<model::Named<When>, 5> kWhens = {{{When::until_4_48, "until 4.48"},
                                                               {When::since_4_49, "since 4.49"},
                                                               {When::since_4_49_masked, "since 4.49, with a mask"},
+                                                              {When::masked, "with a mask"},
                                                               {When::checkpointed, "checkpointed"}}};
 
 class Forward {
@@ -184,6 +185,8 @@ class Forward {
   /// The same calls, made in some jobs only (connect/graph_copy.hpp leaves them out of others).
   Tensor contiguous(Tensor tensor, When when) { return call("contiguous", {tensor}, {condition(when)}); }
   Tensor as_type_of(Tensor tensor, Tensor other, When when) { return call("cast", {tensor, other}, {condition(when)}); }
+  /// The tensor plus something of its size that is no tensor of the graph.
+  Tensor add(Tensor tensor, When when) { return call("add", {tensor}, {condition(when)}); }
   /// Tensor.requires_grad_().
   Tensor require_grad(Tensor tensor, When when) { return call("requires_grad", {tensor}, {condition(when)}); }
   Tensor permute(Tensor tensor, Sizes dims);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
@@ -21,6 +23,7 @@ struct Model {
   bool normed_heads = false;   ///< Gemma 3
   bool bias = false;
   double softcap = 0.0;
+  std::int64_t pattern = 2;  ///< every so many layers, one reads all tokens
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
@@ -37,6 +40,7 @@ inline Model read(ConfigFields& config) {
   model.bias = config.flag("attention_bias", false);
   const bool second = model.normed_behind && !model.normed_heads;
   model.softcap = config.number({"final_logit_softcapping"}, second ? 30.0 : 0.0);
+  if (model.normed_heads) model.pattern = config.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
   config.ignore({"query_pre_attn_scalar", "sliding_window_pattern", "cache_implementation", "_sliding_window_pattern"});
   return model;
 }
@@ -50,7 +54,18 @@ inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor
   return f.as_type_of(f.multiply(normed, weight), input);
 }
 
-inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+/// Gemma 2 and 3 make a mask in every job: one for all samples, expanded.
+inline Tensor full_mask(Forward& f, Tensor ids) {
+  const std::vector<core::Dim> all = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1),
+                                      core::Dim::fixed(-1)};
+  return f.call("expand", {f.call("causal_mask", {ids})}, {{"shape", all}});
+}
+
+/// A layer that reads a window of tokens makes its own of it: torch.where(sliding_window_mask, min, mask).
+inline Tensor windowed(Forward& f, Tensor mask) { return f.call("where", {mask}, {{"mask_stands", true}}); }
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary,
+                        std::optional<Tensor> mask) {
   const InModule inside(f, "self_attn", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
   const auto heads = [&](std::string_view name, std::int64_t count) {
@@ -71,18 +86,18 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
     f.cache(turned.key);
     f.cache(turned.value);
   }
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .mask = mask});
   const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
   return f.leave_function(output, {turned.query, turned.key, turned.value, input});
 }
 
-inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::optional<Tensor> mask) {
   const std::int64_t width = model.sizes.width;
   const auto behind = [&](std::string_view name, Tensor part) {
     return model.normed_behind ? norm(f, model, name, part, width) : part;
   };
   const Tensor normed = norm(f, model, "input_layernorm", input, width);
-  const Tensor mixed = behind("post_attention_layernorm", attention(f, model, normed, rotary));
+  const Tensor mixed = behind("post_attention_layernorm", attention(f, model, normed, rotary, mask));
   const Tensor attended = f.add(input, mixed);
   const std::string_view before = model.normed_behind ? "pre_feedforward_layernorm" : "post_attention_layernorm";
   const Tensor again = norm(f, model, before, attended, width);
@@ -105,8 +120,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor ids = token_ids(f);
     hidden = f.scale(f.embedding("embed_tokens", ids, s.vocabulary, s.width));
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    const auto mask = model.normed_behind && f.text_part() == nullptr ? std::optional(full_mask(f, ids)) : std::nullopt;
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+                   [&](Tensor x, std::int64_t index) {
+                     const bool window = mask && (index + 1) % model.pattern != 0;
+                     return block(f, model, x, rotary, window ? windowed(f, *mask) : mask);
+                   });
     hidden = norm(f, model, "norm", hidden, s.width);
   }
   decoder_head(f, config, s, head, hidden, {.softcap = model.softcap});

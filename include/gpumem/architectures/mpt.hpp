@@ -42,7 +42,12 @@ inline Model read(ConfigFields& config) {
 
 /// Scores, weights and their float32 copies are written out. The biases of ALiBi are float32, and so are the scores
 /// after them.
-inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor biases, Tensor mask) {
+struct Attended {
+  Tensor output = 0;
+  Tensor packed = 0;   ///< of which keys and values are views; the block gets both, for a cache
+  Tensor weights = 0;  ///< which the block gets, too
+};
+inline Attended attention(Forward& f, const Model& model, Tensor input, Tensor biases, Tensor mask) {
   const InModule inside(f, "attn", "MptAttention");
   const DecoderSizes& s = model.sizes;
   Tensor packed = f.linear("Wqkv", input, s.width, 3 * s.width, {.bias = false});
@@ -62,7 +67,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor bia
   const Tensor dropped = f.dropout("attn_dropout", weights, s.attention_dropout);
   const Tensor attended = merge_heads(f, f.call("matmul", {dropped, value}));
   const Tensor output = f.linear("out_proj", attended, s.width, s.width, {.bias = false});
-  return f.leave_function(output, {masked});
+  return {f.leave_function(output, {masked, input}), packed, dropped};
 }
 
 inline Tensor feed_forward_part(Forward& f, const Model& model, Tensor input, Tensor residual) {
@@ -75,9 +80,12 @@ inline Tensor feed_forward_part(Forward& f, const Model& model, Tensor input, Te
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, Tensor biases, Tensor mask) {
   const std::int64_t width = model.sizes.width;
-  const Tensor mixed = attention(f, model, f.layer_norm("norm_1", input, width, false), biases, mask);
-  const Tensor attended = f.add(f.dropout("resid_attn_dropout", mixed, model.sizes.attention_dropout), input);
-  return feed_forward_part(f, model, f.layer_norm("norm_2", attended, width, false), attended);
+  const Tensor normed = f.layer_norm("norm_1", input, width, false);
+  const Attended mixed = attention(f, model, normed, biases, mask);
+  const Tensor attended = f.add(f.dropout("resid_attn_dropout", mixed.output, model.sizes.attention_dropout), input);
+  const Tensor again = f.leave_function(f.layer_norm("norm_2", attended, width, false), {normed});
+  const Tensor fed = feed_forward_part(f, model, again, attended);
+  return f.leave_function(fed, {mixed.output, mixed.packed, mixed.weights, again});
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
@@ -95,7 +103,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
     hidden = stack(f, "blocks", "MptBlock", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, biases, mask); });
-    hidden = f.layer_norm("norm_f", hidden, s.width, false);
+    hidden = f.leave_function(f.layer_norm("norm_f", hidden, s.width, false), {mask, biases});
   }
   decoder_head(f, config, s, head, hidden, {.upcasts = false});
 }

@@ -175,7 +175,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   // Where the output layer is the embedding, its input is scaled.
   const Tensor read = model.tied ? f.scale(decoded) : decoded;
   const Linear head_of = {.bias = false, .tied = model.tied, .returned = true};
-  token_loss(f, f.linear("lm_head", read, model.width, model.vocabulary, head_of));
+  token_loss(f, f.linear("lm_head", read, model.width, model.vocabulary, head_of), decoded);
 }
 
 inline constexpr auto kClasses =

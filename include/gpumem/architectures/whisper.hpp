@@ -131,8 +131,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     decoded = decoder(f, model, encoded);
   }
   if (head == Head::none) return;
-  token_loss(
-      f, f.linear("proj_out", decoded, model.width, model.vocabulary, {.bias = false, .tied = true, .returned = true}));
+  const Linear tied = {.bias = false, .tied = true, .returned = true};
+  token_loss(f, f.linear("proj_out", decoded, model.width, model.vocabulary, tied), decoded);
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Whisper", "whisper", "model", kAlwaysTied}});

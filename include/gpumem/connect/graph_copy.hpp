@@ -197,6 +197,7 @@ inline bool is_made(const WiredGraph& wired, const model::Layer& layer, const mo
     case When::until_4_48: return !newer;
     case When::since_4_49: return newer;
     case When::since_4_49_masked: return newer && job.padding;
+    case When::masked: return job.padding;
     case When::checkpointed: return job.activation_checkpointing;
   }
   return true;

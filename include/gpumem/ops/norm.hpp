@@ -197,7 +197,8 @@ inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
   const TensorId mean = tape.record({.inputs = {&square, 1}, .output = *rows});
   const TensorId shifted = elementwise(tape, mean);
   const TensorId inverse = elementwise(tape, shifted, 0, true);
-  const TensorId scaled = product(tape, full, inverse);
+  const bool own_type = call.class_name == "T5LayerNorm";  // which multiplies what it reads, not its float32 copy
+  const TensorId scaled = product(tape, own_type ? call.tensors[0] : full, inverse);
   const TensorId back = tape.cast(scaled, type);
   if (tape.layer_parameters().empty()) return back;
   const TensorSize whole = tape.tensor(back).size;

@@ -114,7 +114,7 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
   if (options.copies) {
     from = {forward.contiguous(from.query), forward.contiguous(from.key), forward.contiguous(from.value)};
   }
-  if (const auto mask = forward.text_mask()) {
+  if (const auto mask = options.mask ? options.mask : forward.text_mask()) {
     // PyTorch makes numbers of a mask of booleans in each call (convert_boolean_attn_mask).
     const Tensor added = forward.as_type_of(*mask, from.query);
     return merge_heads(forward, forward.call("scaled_dot_product_attention", {from.query, from.key, from.value, added},
@@ -174,7 +174,8 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
   }
   Tensor attended = 0;
   if (options.mask) {
-    attended = merge_heads(forward, forward.call("scaled_dot_product_attention", {query, key, value, *options.mask},
+    const Tensor mask = options.adds_masks ? forward.add(*options.mask, When::masked) : *options.mask;
+    attended = merge_heads(forward, forward.call("scaled_dot_product_attention", {query, key, value, mask},
                                                  {{"dropout_p", options.dropout}}));
   } else {
     attended = attend(forward, {query, key, value}, {.dropout = options.dropout, .copies = false});
@@ -329,10 +330,11 @@ GPUMEM_INLINE Tensor row_mask(Forward& forward, Tensor attention_mask) {
   return forward.call("masked_fill", {forward.call("unsqueeze", {row}, {{"dim", std::int64_t{1}}})});
 }
 
-GPUMEM_INLINE void token_loss(Forward& forward, Tensor logits) {
+GPUMEM_INLINE void token_loss(Forward& forward, Tensor logits, std::optional<Tensor> hidden) {
   const Tensor labels = forward.token_input("labels");
   const Tensor rows = forward.flatten(logits, 0, 1);
-  (void)forward.call("cross_entropy", {rows, labels}, {{"keeps_type", true}});
+  const Tensor loss = forward.call("cross_entropy", {rows, labels}, {{"keeps_type", true}});
+  if (hidden) forward.leave_function(loss, {*hidden});
 }
 
 GPUMEM_INLINE Tensor vocabulary_parallel_loss(Forward& forward, Tensor logits) {

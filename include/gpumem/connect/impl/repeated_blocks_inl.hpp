@@ -136,6 +136,43 @@ GPUMEM_INLINE bool is_operation(const model::ModelGraph& graph, const model::Lay
   return graph.class_name(layer) == graph.op(layer) && graph.name(layer).find('.') == std::string_view::npos;
 }
 
+/// By layer: the last one that reads it.
+GPUMEM_INLINE std::vector<std::uint32_t> last_readers(const model::ModelGraph& graph) {
+  const auto layers = graph.layers();
+  std::vector<std::uint32_t> last(layers.size(), 0);
+  for (std::uint32_t index = 0; index < layers.size(); ++index) {
+    for (const model::LayerIndex input : graph.inputs(layers[index])) {
+      if (input >= 0) last[static_cast<std::size_t>(input)] = index;
+    }
+  }
+  return last;
+}
+
+/// Where the block ends among these operations: as soon as one tensor of it is all that is read later. What comes then
+/// is written out at the next block's beginning (a norm). `between`.end: nowhere among them.
+GPUMEM_INLINE std::uint32_t cut_of(const std::vector<std::uint32_t>& last, std::uint32_t from, const Range& between) {
+  for (std::uint32_t cut = between.first; cut < between.end; ++cut) {
+    int crossing = 0;
+    for (std::uint32_t layer = from; layer < cut && crossing < 2; ++layer) {
+      if (last[layer] >= cut) ++crossing;
+    }
+    if (crossing == 1) return cut;
+  }
+  return between.end;
+}
+
+/// The first block begins with as many operations as the second one, if they are the same.
+GPUMEM_INLINE void begin_first(const model::ModelGraph& graph, std::vector<Range>& blocks, std::uint32_t count) {
+  const auto layers = graph.layers();
+  if (blocks.size() < 2 || blocks[0].first < count) return;
+  const std::uint32_t first = blocks[0].first - count;
+  for (std::uint32_t at = 0; at < count; ++at) {
+    const model::Layer& layer = layers[first + at];
+    if (!is_operation(graph, layer) || layer.op != layers[blocks[1].first + at].op) return;
+  }
+  blocks[0].first = first;
+}
+
 /// Blocks told by names end where the next one begins, and the last one as the one before it.
 GPUMEM_INLINE void take_operations(const model::ModelGraph& graph, std::vector<Range>& blocks) {
   const auto layers = graph.layers();
@@ -144,7 +181,9 @@ GPUMEM_INLINE void take_operations(const model::ModelGraph& graph, std::vector<R
     while (end < layers.size() && is_operation(graph, layers[end])) ++end;
     return end - from;
   };
+  const std::vector<std::uint32_t> last = last_readers(graph);
   std::vector<std::uint32_t> tail;  // the ops after the block before
+  std::uint32_t head = 0;           // the operations that the second block begins with
   for (std::size_t at = 0; at < blocks.size(); ++at) {
     const std::uint32_t end = blocks[at].end;
     std::uint32_t more = operations_behind(end);
@@ -154,11 +193,17 @@ GPUMEM_INLINE void take_operations(const model::ModelGraph& graph, std::vector<R
       while (same < std::min<std::size_t>(more, tail.size()) && layers[end + same].op == tail[same]) ++same;
       more = same == tail.size() ? same : 0;
     } else {
+      const std::uint32_t from = at == 0 ? blocks[at].first : blocks[at].first - 1;
+      const std::uint32_t cut = cut_of(last, from, {end, end + more});
+      if (at == 0) head = end + more - cut;
+      blocks[at + 1].first = cut;
+      more = cut - end;
       tail.clear();
       for (std::uint32_t behind = 0; behind < more; ++behind) tail.push_back(layers[end + behind].op);
     }
     blocks[at].end += more;
   }
+  begin_first(graph, blocks, head);
 }
 
 /// The kinds with siblings in a list that hold attention.

@@ -220,6 +220,7 @@ GPUMEM_INLINE TensorId Tape::cast(TensorId id, core::DType dtype) {
   // aten::_to_copy: keeps nothing; its gradient is cast back.
   const TensorId to = add(from.size.as(dtype));
   tensors_.back().requires_grad = from.requires_grad;
+  tensors_.back().layout = {from.layout.order, false};  // its axes keep their order (preserve_format)
   Function function;
   function.layer = layer_;
   function.output = to;
