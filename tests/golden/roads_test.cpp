@@ -7,6 +7,7 @@
 
 #include "golden.hpp"
 #include "gpumem/all.hpp"
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/file.hpp"
 #include "graphs.hpp"
 
@@ -18,11 +19,12 @@ using nlohmann::json;
 
 /// Between a config.json and the printed tree of one model.
 constexpr double kBetweenRoads = 0.005;
-/// Of the allocator's peak, as a recording has it: of two blocks, one tensor more or less at the peak shows.
-constexpr double kOfARecording = 0.016;
+/// Between the peaks of live tensors: how much of them the road and the recording hold at once.
+constexpr double kOfTensors = 0.005;
+/// What the allocator adds to that: of two blocks, one tensor more or less shows where a block is not split.
+constexpr double kOfBlocks = 0.022;
 
-/// Where a road is off by more, and by how much at most. The graphs say what of a block's first calls backward runs
-/// again only by the modules beside them, so under checkpointing norms that are written out stay; that is `again`.
+/// Where the tensors of a road are off by more, and by how much at most. Rows of one road come before those of all.
 struct Known {
   std::string_view name;
   std::string_view road;  ///< empty: every one
@@ -31,51 +33,38 @@ struct Known {
   double again;  ///< with checkpointing
 };
 constexpr Known kKnown[] = {
-    // Under autocast the cast copies of weights and of the head's logits end in another order.
-    {"bert", "", 0.016, 0.042, 0.04},
-    {"bert_masked_lm", "", 0.016, 0.016, 0.024},
-    {"distilbert", "", 0.016, 0.043, 0.044},
-    {"electra", "", 0.016, 0.046, 0.066},
-    {"clip", "", 0.055, 0.028, 0.016},
-    {"deberta", "", 0.052, 0.056, 0.06},
-    {"vit", "", 0.028, 0.016, 0.018},
-    {"deit", "", 0.028, 0.016, 0.018},
-    {"gpt2", "graph", 0.086, 0.066, 0.0},
-    {"gpt2", "", 0.016, 0.016, 0.042},
-    {"phi", "", 0.016, 0.016, 0.042},
-    {"gpt_bigcode", "", 0.016, 0.016, 0.076},
-    {"stablelm", "graph", 0.033, 0.033, 0.016},
-    {"stablelm_parallel", "", 0.024, 0.083, 0.016},
-    // transformers 4.52 changed the class since 4.48, whose code the architecture follows: norms and rotary positions
-    // in float32 (OLMo), a cache apart from copied keys (OPT), masks and softcaps (Gemma 2 and 3, MPT, BLOOM, T5).
-    {"olmo", "graph", 0.044, 0.022, 0.096},
-    {"olmo", "", 0.024, 0.055, 0.016},
-    {"olmo2", "", 0.07, 0.042, 0.05},
-    {"opt", "", 0.072, 0.042, 0.016},
-    {"opt_norms_behind", "", 0.072, 0.042, 0.016},
-    {"gemma2", "", 0.056, 0.08, 0.026},
-    {"gemma3", "", 0.04, 0.07, 0.028},
-    {"bart", "", 0.056, 0.036, 0.03},
-    {"whisper", "", 0.03, 0.016, 0.026},
-    {"gptj", "", 0.025, 0.036, 0.032},
-    {"falcon_grouped", "", 0.068, 0.016, 0.016},
-    {"falcon_alibi", "", 0.016, 0.175, 0.15},
-    {"mpt", "", 0.114, 0.083, 0.021},
-    {"bloom", "", 0.137, 0.073, 0.228},
-    {"t5", "", 0.06, 0.072, 0.1},
-    {"xlnet", "", 0.205, 0.155, 0.0},
-    {"xlnet_lm", "", 0.15, 0.146, 0.0},
-    // Graphs of norms that are written out, under checkpointing.
-    {"deepseek", "graph", 0.016, 0.016, 0.108},
-    {"gemma", "graph", 0.016, 0.024, 0.112},
-    {"granite", "graph", 0.016, 0.022, 0.142},
-    {"llama", "graph", 0.016, 0.016, 0.128},
-    {"mistral", "graph", 0.016, 0.018, 0.122},
-    {"phi3", "graph", 0.016, 0.016, 0.12},
-    {"qwen2", "graph", 0.016, 0.016, 0.128},
-    {"qwen3", "graph", 0.016, 0.023, 0.107},
-    {"starcoder2", "graph", 0.016, 0.024, 0.016},
-    {"gpt_neox", "graph", 0.016, 0.019, 0.016},
+    // Graphs do not show the names of a program, which end with their functions, nor which cache is held.
+    {"deepseek", "graph", 0.005, 0.007, 0.011},
+    {"gemma", "graph", 0.005, 0.01, 0.005},
+    {"gpt2", "graph", 0.092, 0.072, 0.005},
+    {"gpt_bigcode", "graph", 0.005, 0.009, 0.091},
+    {"gpt_neox", "graph", 0.005, 0.021, 0.005},
+    {"granite", "graph", 0.005, 0.018, 0.005},
+    {"mistral", "graph", 0.005, 0.015, 0.005},
+    {"olmo", "graph", 0.005, 0.023, 0.005},
+    {"olmo2", "graph", 0.005, 0.008, 0.005},
+    {"phi", "graph", 0.005, 0.015, 0.005},
+    {"phi3", "graph", 0.005, 0.019, 0.005},
+    {"qwen2", "graph", 0.005, 0.011, 0.005},
+    {"qwen3", "graph", 0.005, 0.027, 0.04},
+    {"stablelm", "graph", 0.031, 0.041, 0.006},
+    {"stablelm_parallel", "graph", 0.005, 0.08, 0.005},
+    {"starcoder2", "graph", 0.005, 0.028, 0.005},
+    // ViT and DeiT call the kernel on copies since 4.49.
+    {"deit", "", 0.037, 0.013, 0.026},
+    {"vit", "", 0.037, 0.013, 0.026},
+    // FalconLinear adds its float32 bias to what autocast has lowered.
+    {"falcon_alibi", "", 0.005, 0.189, 0.176},
+    // Small tensors: biases of XLNet's attention under autocast, DeBERTa's index tables, the gradient of a leaf in T5.
+    {"bart", "", 0.013, 0.005, 0.005},
+    {"deberta", "", 0.005, 0.007, 0.008},
+    {"gpt_bigcode", "", 0.005, 0.005, 0.008},
+    {"gpt_neo", "", 0.005, 0.01, 0.005},
+    {"stablelm", "", 0.005, 0.005, 0.006},
+    {"t5", "", 0.005, 0.005, 0.009},
+    {"whisper", "", 0.007, 0.005, 0.005},
+    {"xlnet", "", 0.005, 0.009, 0.005},
+    {"xlnet_lm", "", 0.005, 0.009, 0.005},
 };
 
 double tolerance_of(std::string_view name, std::string_view road, const json& run) {
@@ -84,7 +73,7 @@ double tolerance_of(std::string_view name, std::string_view road, const json& ru
     if (run["activation_checkpointing"].get<bool>()) return known.again;
     return run["precision"] == "amp-bf16" ? known.autocast : known.plain;
   }
-  return kOfARecording;
+  return kOfTensors;
 }
 
 json golden_of(const fs::path& file) {
@@ -104,7 +93,7 @@ std::vector<fs::path> goldens() {
 }
 
 /// A recording has its sizes and its checkpointing itself.
-Result<MemoryEstimate> answer_of(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
+TrainingJob job_of(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
   TrainingJob job(graph, golden["batch_size"].get<std::int64_t>());
   job.optimizer = Optimizer::adamw;
   job.precision = *model::value_of(model::kPrecisions, run["precision"].get<std::string>());
@@ -114,9 +103,7 @@ Result<MemoryEstimate> answer_of(const model::ModelGraph& graph, const json& gol
     job.activation_checkpointing = run["activation_checkpointing"].get<bool>();
     job.padding = run["padding"].get<bool>();
   }
-  const auto replay = make_estimator("replay");
-  if (!replay) return replay.error();
-  return (*replay)->estimate(job, *find_profile("a100-80gb"));
+  return job;
 }
 
 std::string assumed_of(const MemoryEstimate& estimate, std::string_view about) {
@@ -141,29 +128,53 @@ std::map<std::string, Result<model::ModelGraph>> roads_of(const std::string& nam
   return roads;
 }
 
+/// What an answer says of the allocator's peak, and the most that tensors hold at once.
+struct Peaks {
+  MemoryEstimate estimate;
+  double allocated = 0.0;
+  double tensors = 0.0;
+};
+
+Result<Peaks> peaks_of(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
+  const TrainingJob job = job_of(graph, golden, run, recorded);
+  const auto replay = make_estimator("replay");
+  if (!replay) return replay.error();
+  const auto estimate = (*replay)->estimate(job, *find_profile("a100-80gb"));
+  if (!estimate) return estimate.error();
+  analysis::Analysis analysis(job);
+  const auto steps = analysis.steps();
+  if (!steps) return steps.error();
+  return Peaks{*estimate, static_cast<double>(estimate->allocated->count()), static_cast<double>((*steps)->peak_bytes)};
+}
+
 /// How many answers were compared with recordings, and how many were within half a per cent, by road.
 struct Counts {
   std::map<std::string, std::size_t> compared;
-  std::map<std::string, std::size_t> close;
+  std::map<std::string, std::size_t> tensors;    ///< of live tensors
+  std::map<std::string, std::size_t> allocated;  ///< of the allocator
 };
 
 void compare(const std::string& name, const json& golden, const json& run, Counts& counts) {
   const auto recording = parse_summary(run["recording"].get<std::string>());
   ASSERT_TRUE(testing::succeeds(recording)) << name;
-  const auto recorded = answer_of(*recording, golden, run, true);
+  const auto recorded = peaks_of(*recording, golden, run, true);
   ASSERT_TRUE(testing::succeeds(recorded)) << name;
-  const auto expected = static_cast<double>(recorded->allocated->count());
   std::map<std::string, MemoryEstimate> answers;
   for (const auto& [road, graph] : roads_of(name, golden, run)) {
     ASSERT_TRUE(testing::succeeds(graph)) << name << ' ' << road;
-    const auto answer = answer_of(*graph, golden, run, false);
+    const auto answer = peaks_of(*graph, golden, run, false);
     ASSERT_TRUE(testing::succeeds(answer)) << name << ' ' << road;
-    const double error = static_cast<double>(answer->allocated->count()) / expected - 1.0;
-    EXPECT_LE(std::abs(error), tolerance_of(name, road, run))
-        << name << ' ' << road << ' ' << run["precision"] << run["activation_checkpointing"] << run["padding"] << error;
+    const double tensors = answer->tensors / recorded->tensors - 1.0;
+    const double allocated = answer->allocated / recorded->allocated - 1.0;
+    const double tolerance = tolerance_of(name, road, run);
+    const std::string way = name + ' ' + road + ' ' + run["precision"].get<std::string>() +
+                            (run["activation_checkpointing"] ? " checkpointed" : "") + (run["padding"] ? " padded" : "");
+    EXPECT_LE(std::abs(tensors), tolerance) << way << ' ' << tensors;
+    EXPECT_LE(std::abs(allocated), tolerance + kOfBlocks) << way << ' ' << allocated;
     ++counts.compared[road];
-    if (std::abs(error) <= kBetweenRoads) ++counts.close[road];
-    answers.emplace(road, *answer);
+    if (std::abs(tensors) <= kOfTensors) ++counts.tensors[road];
+    if (std::abs(allocated) <= kBetweenRoads) ++counts.allocated[road];
+    answers.emplace(road, answer->estimate);
   }
   const MemoryEstimate& config = answers.at("config");
   const MemoryEstimate& tree = answers.at("tree");
@@ -182,9 +193,11 @@ TEST(Roads, LeadToOneFigure) {
     for (const json& run : golden["runs"]) compare(file.stem().stem().string(), golden, run, counts);
   }
   EXPECT_GE(counts.compared["config"], 300U);
-  EXPECT_GE(counts.close["config"], counts.compared["config"] * 2 / 5) << "within half a per cent";
+  EXPECT_GE(counts.tensors["config"], counts.compared["config"] * 9 / 10) << "within half a per cent";
+  EXPECT_GE(counts.allocated["config"], counts.compared["config"] * 3 / 5) << "within half a per cent";
   EXPECT_GE(counts.compared["graph"], 96U);
-  EXPECT_GE(counts.close["graph"], counts.compared["graph"] * 3 / 10) << "within half a per cent";
+  EXPECT_GE(counts.tensors["graph"], counts.compared["graph"] / 2) << "within half a per cent";
+  EXPECT_GE(counts.allocated["graph"], counts.compared["graph"] / 2) << "within half a per cent";
 }
 
 }  // namespace

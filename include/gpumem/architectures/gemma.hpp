@@ -54,11 +54,11 @@ inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor
   return f.as_type_of(f.multiply(normed, weight), input);
 }
 
-/// Gemma 2 and 3 make a mask in every job: one for all samples, expanded.
+/// Gemma 2 and 3 make a mask in every job: one for all samples, expanded, and copied where samples differ.
 inline Tensor full_mask(Forward& f, Tensor ids) {
   const std::vector<core::Dim> all = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1),
                                       core::Dim::fixed(-1)};
-  return f.call("expand", {f.call("causal_mask", {ids})}, {{"shape", all}});
+  return f.add(f.call("expand", {f.call("causal_mask", {ids})}, {{"shape", all}}), When::masked);
 }
 
 /// A layer that reads a window of tokens makes its own of it: torch.where(sliding_window_mask, min, mask).

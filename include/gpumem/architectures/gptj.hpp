@@ -84,8 +84,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor ids = token_ids(f);
     hidden = f.dropout("drop", f.embedding("wte", ids, s.vocabulary, s.width), model.embedding_dropout);
     Rotary rotary = rotary_tables(f, ids, model.rotary_width);
-    rotary.cosines = f.permute(rotary.cosines, {0, 2, 1, 3});
-    rotary.sines = f.permute(rotary.sines, {0, 2, 1, 3});
+    // The tables are float32 whatever the model's type, and so is what they turn.
+    rotary.cosines = f.to(f.permute(rotary.cosines, {0, 2, 1, 3}), "float32");
+    rotary.sines = f.to(f.permute(rotary.sines, {0, 2, 1, 3}), "float32");
     hidden = stack(f, "h", "GPTJBlock", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
     hidden = f.layer_norm("ln_f", hidden, s.width);

@@ -62,7 +62,7 @@ inline Attended attention(Forward& f, const Model& model, Tensor input, Tensor b
   }
   const Tensor scores = f.scale(f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})}));
   const Tensor biased = f.add(scores, biases);
-  const Tensor masked = f.call("masked_fill", {biased, mask}, {{"mask_stands", true}});
+  const Tensor masked = f.call("masked_fill", {biased, mask}, {{"mask_given", true}});
   const Tensor weights = f.as_type_of(f.call("softmax", {f.to(masked, "float32")}), value);
   const Tensor dropped = f.dropout("attn_dropout", weights, s.attention_dropout);
   const Tensor attended = merge_heads(f, f.call("matmul", {dropped, value}));

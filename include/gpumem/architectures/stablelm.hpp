@@ -59,9 +59,13 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
   f.cache(turned.key);
   f.cache(turned.value);
-  const Tensor attended =
-      attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .copies = false});
-  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
+  const std::int64_t groups = s.heads / s.kv_heads;
+  const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::masked); };
+  const Heads read = {copied(turned.query), copied(repeat_heads(f, turned.key, groups)),
+                      copied(repeat_heads(f, turned.value, groups))};
+  const Tensor attended = attend(f, read, {.dropout = s.attention_dropout, .copies = false});
+  const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
+  return f.leave_function(output, {turned.query, turned.key, turned.value, input});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {

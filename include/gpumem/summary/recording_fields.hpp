@@ -4,15 +4,27 @@
 // Units: those of StepRecording.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/named.hpp"
 #include "gpumem/model/step_recording.hpp"
 
 namespace gpumem::summary {
+
+/// The phases in the order of the numbers that a file has for them (Phase in src/python/gpumem/record/run.py).
+inline constexpr auto kRecordedPhases = std::to_array<model::Named<model::RecordedCall::Phase>>(
+    {{model::RecordedCall::Phase::construction, "construction"},
+     {model::RecordedCall::Phase::forward, "forward"},
+     {model::RecordedCall::Phase::backward, "backward"},
+     {model::RecordedCall::Phase::recomputation, "recomputation"},
+     {model::RecordedCall::Phase::optimizer, "optimizer"},
+     {model::RecordedCall::Phase::communication, "communication"},
+     {model::RecordedCall::Phase::other, "other"}});
 
 /// A recording whose indices may still point nowhere.
 struct RecordingFields {

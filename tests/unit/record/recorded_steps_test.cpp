@@ -4,6 +4,7 @@
 #include "golden.hpp"
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/record/recorded_steps.hpp"
+#include "gpumem/summary/recording_fields.hpp"
 #include "plans.hpp"
 #include "recordings.hpp"
 
@@ -43,20 +44,26 @@ TEST(RecordedSteps, EveryUseIsTheCategoryOfItsName) {
 }
 
 /// The numbers in a file are those of the recorder's own list.
-TEST(RecordedSteps, TheRecorderNumbersUsesAsTheReaderDoes) {
+template <typename Rows>
+void expect_numbers_of(std::string_view python_class, const Rows& rows) {
   const std::string recorder = testing::text_of(GPUMEM_SOURCE_DIR "/src/python/gpumem/record/run.py");
-  std::size_t at = recorder.find("class Category(enum.IntEnum):");
+  std::size_t at = recorder.find("class " + std::string(python_class) + "(enum.IntEnum):");
   ASSERT_NE(at, std::string::npos);
-  for (std::size_t number = 0; number < model::kRecordedUses.size(); ++number) {
-    std::string name(model::kRecordedUses[number].name);
+  for (std::size_t number = 0; number < rows.size(); ++number) {
+    std::string name(rows[number].name);
     for (char& letter : name) letter = letter == ' ' ? '_' : static_cast<char>(letter - 'a' + 'A');
     const std::string row = "\n    " + name + " = " + std::to_string(number) + "\n";
     const std::size_t found = recorder.find(row, at);
     ASSERT_NE(found, std::string::npos) << row;
     at = found;
   }
-  const std::string further = " = " + std::to_string(model::kRecordedUses.size()) + "\n";
+  const std::string further = " = " + std::to_string(rows.size()) + "\n";
   EXPECT_GT(recorder.find(further, at), recorder.find("\nclass ", at));
+}
+
+TEST(RecordedSteps, TheRecorderNumbersUsesAndPhasesAsTheReaderDoes) {
+  expect_numbers_of("Category", model::kRecordedUses);
+  expect_numbers_of("Phase", summary::kRecordedPhases);
 }
 
 TEST(RecordedSteps, RefusesWhatOnlyAnotherRecordingCanTell) {

@@ -148,13 +148,15 @@ GPUMEM_INLINE std::vector<std::uint32_t> last_readers(const model::ModelGraph& g
   return last;
 }
 
-/// Where the block ends among these operations: as soon as one tensor of it is all that is read later. What comes then
-/// is written out at the next block's beginning (a norm). `between`.end: nowhere among them.
-GPUMEM_INLINE std::uint32_t cut_of(const std::vector<std::uint32_t>& last, std::uint32_t from, const Range& between) {
+/// Where the block ends among these operations: as soon as one tensor is all that is read later, of the block and of
+/// what the operations read last from before it. What comes then is written out at the next block's beginning (a norm).
+/// `before`: the layers before the block to look at. `between`.end: nowhere among them.
+GPUMEM_INLINE std::uint32_t cut_of(const std::vector<std::uint32_t>& last, const Range& before, const Range& between) {
   for (std::uint32_t cut = between.first; cut < between.end; ++cut) {
     int crossing = 0;
-    for (std::uint32_t layer = from; layer < cut && crossing < 2; ++layer) {
-      if (last[layer] >= cut) ++crossing;
+    for (std::uint32_t layer = before.first; layer < cut && crossing < 2; ++layer) {
+      const bool of_block = layer >= before.end;
+      if (last[layer] >= cut && (of_block || last[layer] < between.end)) ++crossing;
     }
     if (crossing == 1) return cut;
   }
@@ -193,8 +195,8 @@ GPUMEM_INLINE void take_operations(const model::ModelGraph& graph, std::vector<R
       while (same < std::min<std::size_t>(more, tail.size()) && layers[end + same].op == tail[same]) ++same;
       more = same == tail.size() ? same : 0;
     } else {
-      const std::uint32_t from = at == 0 ? blocks[at].first : blocks[at].first - 1;
-      const std::uint32_t cut = cut_of(last, from, {end, end + more});
+      const Range before = {at == 0 ? 0 : blocks[at - 1].first, blocks[at].first};
+      const std::uint32_t cut = cut_of(last, before, {end, end + more});
       if (at == 0) head = end + more - cut;
       blocks[at + 1].first = cut;
       more = cut - end;

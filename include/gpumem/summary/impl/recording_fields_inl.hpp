@@ -284,14 +284,14 @@ class Reader {
     constexpr const char* kForm = "[op, module, phase, thread, inputs, outputs, extra]";
     return each_row(field, 7, kForm, [&](JsonValue::Items::Iterator at) -> Status {
       std::array<std::int64_t, 4> plain{};
-      constexpr std::array<std::int64_t, 4> kMost = {UINT32_MAX, UINT32_MAX, 6, 1};
+      constexpr std::array<std::int64_t, 4> kMost = {UINT32_MAX, UINT32_MAX, kRecordedPhases.size() - 1, 1};
       for (std::size_t index = 0; index < plain.size(); ++index, ++at) {
         if (const Status read = number(*at, plain[index], 0, kMost[index]); !read) return read.error();
       }
       model::RecordedCall call;
       call.op = static_cast<std::uint32_t>(plain[0]);
       fields_.call_modules.push_back(static_cast<std::uint32_t>(plain[1]));
-      call.phase = static_cast<model::RecordedCall::Phase>(plain[2]);
+      call.phase = kRecordedPhases[static_cast<std::size_t>(plain[2])].value;
       call.backward_thread = plain[3] == 1;
       for (model::Slice* to : {&call.inputs, &call.outputs, &call.extra}) {
         const auto listed = slice(*at);

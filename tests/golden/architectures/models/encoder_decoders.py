@@ -45,6 +45,7 @@ class T5Attention(nn.Module):
             if self.relative_attention_bias is None:
                 shape = (1, self.heads, tokens, tokens)
                 position_bias = torch.zeros(shape, device=scores.device, dtype=scores.dtype)
+                position_bias.requires_grad = cache is None  # blocks are checkpointed
             else:
                 position_bias = self.compute_bias(tokens, scores.device)
             position_bias = position_bias + mask

@@ -209,7 +209,9 @@ class DistilBertForSequenceClassification(Stack):
         return embeddings
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor) -> Outputs:
-        hidden_state = self.run_blocks(self.layers, self.embeddings(input_ids))
+        embeddings = self.embeddings(input_ids)
+        hidden_state = self.run_blocks(self.layers, embeddings)
+        del embeddings  # its name ends with the body's function
         pooled_output = hidden_state[:, 0]
         pooled_output = self.pre_classifier(pooled_output)
         pooled_output = F.relu(pooled_output)

@@ -37,7 +37,7 @@ class Attention(nn.Module):
         self.q_norm = GemmaRMSNorm(self.head_dim) if normed else nn.Identity()
         self.k_norm = GemmaRMSNorm(self.head_dim) if normed else nn.Identity()
 
-    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor, mask: Optional[Tensor]) -> Tensor:
         input_shape = hidden_states.shape[:-1]
         hidden_shape = (*input_shape, -1, self.head_dim)
         query_states = self.q_proj(hidden_states).view(hidden_shape).transpose(1, 2)
@@ -48,7 +48,7 @@ class Attention(nn.Module):
         query_states, key_states = apply_rotary(query_states, key_states, cos, sin)
         if cache is not None:
             cache.append((key_states, value_states))
-        attn_output = sdpa_attention(query_states, key_states, value_states, self.groups, 0.0)
+        attn_output = sdpa_attention(query_states, key_states, value_states, self.groups, 0.0, mask)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.o_proj(attn_output)
         return attn_output
@@ -61,10 +61,10 @@ class Block(nn.Module):
         self.self_attn, self.mlp = Attention(config), GatedMLP(config)
         self.input_layernorm, self.post_attention_layernorm = GemmaRMSNorm(width), GemmaRMSNorm(width)
 
-    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor, mask: Optional[Tensor]) -> Tensor:
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
-        hidden_states = self.self_attn(hidden_states, cache, cos, sin)
+        hidden_states = self.self_attn(hidden_states, cache, cos, sin, mask)
         hidden_states = residual + hidden_states
         residual = hidden_states
         hidden_states = self.post_attention_layernorm(hidden_states)
@@ -74,15 +74,19 @@ class Block(nn.Module):
 
 
 class BlockOfFourNorms(Block):
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, slides: bool) -> None:
         super().__init__(config)
+        self.slides = slides
         width = config["hidden_size"]
         self.pre_feedforward_layernorm, self.post_feedforward_layernorm = GemmaRMSNorm(width), GemmaRMSNorm(width)
 
-    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor, mask: Optional[Tensor]) -> Tensor:
+        if self.slides and mask is not None:
+            sliding_window_mask = torch.tril(torch.ones_like(mask, dtype=torch.bool), diagonal=-4096)
+            mask = torch.where(sliding_window_mask, torch.finfo(mask.dtype).min, mask)
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
-        hidden_states = self.self_attn(hidden_states, cache, cos, sin)
+        hidden_states = self.self_attn(hidden_states, cache, cos, sin, mask)
         hidden_states = self.post_attention_layernorm(hidden_states)
         hidden_states = residual + hidden_states
         residual = hidden_states
@@ -97,20 +101,29 @@ class GemmaModel(Body):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.width = config["hidden_size"]
-        block = Block if config["model_type"] == "gemma" else BlockOfFourNorms
+        self.masks = config["model_type"] != "gemma"
+        pattern = 6 if config["model_type"] == "gemma3_text" else 2
         self.embed_tokens = nn.Embedding(config["vocab_size"], self.width)
-        self.layers = nn.ModuleList(block(config) for _ in range(config["num_hidden_layers"]))
+        self.layers = nn.ModuleList(
+            BlockOfFourNorms(config, (index + 1) % pattern != 0) if self.masks else Block(config)
+            for index in range(config["num_hidden_layers"])
+        )
         self.norm = GemmaRMSNorm(self.width)
         self.rotary_emb = RotaryEmbedding(config["head_dim"])
 
     def forward(self, input_ids: Tensor) -> tuple[Tensor, Optional[Cache]]:
         inputs_embeds = self.embed_tokens(input_ids)
-        cache: Optional[Cache] = None if self.checkpointing else []
+        cache: Optional[Cache] = None if self.checkpointing or self.masks else []  # a HybridCache is for evaluation
         position_ids = torch.arange(input_ids.shape[1], device=input_ids.device).unsqueeze(0)
         hidden_states = inputs_embeds
         cos, sin = self.rotary_emb(hidden_states, position_ids)
         hidden_states = hidden_states * self.width**0.5
-        hidden_states = self.run_blocks(hidden_states, cache, cos, sin)
+        mask = None
+        if self.masks:
+            tokens = input_ids.shape[1]
+            square = torch.zeros(1, 1, tokens, tokens, dtype=inputs_embeds.dtype, device=input_ids.device)
+            mask = square.expand(input_ids.shape[0], 1, -1, -1)
+        hidden_states = self.run_blocks(hidden_states, cache, cos, sin, mask)
         hidden_states = self.norm(hidden_states)
         return hidden_states, cache
 

@@ -188,7 +188,7 @@ class MptModel(Body):
 
     def forward(self, input_ids: Tensor) -> tuple[Tensor, Optional[Cache]]:
         batch, tokens = input_ids.shape
-        cache: Optional[Cache] = None if self.checkpointing else []
+        cache: Optional[Cache] = None  # MptConfig.use_cache is off
         hidden_states = self.wte(input_ids)
         biases = torch.zeros(self.heads, 1, tokens, device=input_ids.device)
         mask = torch.zeros(batch, 1, tokens, tokens, dtype=torch.bool, device=input_ids.device)

@@ -119,6 +119,7 @@ class DisentangledSelfAttention(nn.Module):
         rel_att = self.bias(query_layer, key_layer, relative_pos, rel_embeddings)
         attention_scores = attention_scores + rel_att
         attention_scores = attention_scores.view(-1, self.heads, tokens, tokens)
+        attention_mask = attention_mask.bool()
         attention_scores = attention_scores.masked_fill(~attention_mask, torch.finfo(query_layer.dtype).min)
         attention_probs = F.softmax(attention_scores, dim=-1)
         attention_probs = self.dropout(attention_probs)
@@ -164,7 +165,7 @@ class DebertaForSequenceClassification(Stack):
     def encoder(self, hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
         tokens = attention_mask.shape[1]
         extended = attention_mask.unsqueeze(1).unsqueeze(2)
-        mask = (extended * extended.squeeze(-2).unsqueeze(-1)).bool()
+        mask = extended * extended.squeeze(-2).unsqueeze(-1)
         ids = torch.arange(tokens, device=mask.device)
         relative_pos = (ids[:, None] - ids[None, :]).unsqueeze(0)
         rel_embeddings = self.rel_norm(self.rel_embeddings.weight)

@@ -85,13 +85,15 @@ def repeat_kv(hidden_states: Tensor, n_rep: int) -> Tensor:
     return hidden_states.reshape(batch, heads * n_rep, tokens, width)
 
 
-def sdpa_attention(query: Tensor, key: Tensor, value: Tensor, groups: int, dropout: float) -> Tensor:
+def sdpa_attention(
+    query: Tensor, key: Tensor, value: Tensor, groups: int, dropout: float, mask: Optional[Tensor] = None
+) -> Tensor:
     key = repeat_kv(key, groups)
     value = repeat_kv(value, groups)
     query = query.contiguous()
     key = key.contiguous()
     value = value.contiguous()
-    attn_output = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+    attn_output = F.scaled_dot_product_attention(query, key, value, mask, dropout, is_causal=mask is None)
     attn_output = attn_output.transpose(1, 2).contiguous()
     return attn_output
 
@@ -132,14 +134,24 @@ def causal_lm_loss(logits: Tensor, labels: Tensor, vocabulary: int) -> Tensor:
     return loss
 
 
+def with_present(layer: nn.Module, hidden_states: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+    present: Cache = []
+    hidden_states = layer(hidden_states, present, *arguments)
+    return (hidden_states, *present)
+
+
 class Body(nn.Module):
     """Embeddings, blocks, norm; subclasses say how they are made. checkpointing: as gradient_checkpointing_enable()."""
 
     checkpointing = False
+    caches_always = False  # also where blocks are checkpointed, which return their keys and values then
 
     def run_blocks(self, hidden_states: Tensor, cache: Optional[Cache], *arguments: Any) -> Tensor:
         for layer in self.layers:
-            if self.checkpointing:
+            if self.checkpointing and cache is not None:
+                hidden_states, *present = checkpoint(with_present, layer, hidden_states, *arguments, use_reentrant=False)
+                cache.extend(present)
+            elif self.checkpointing:
                 hidden_states = checkpoint(layer.__call__, hidden_states, None, *arguments, use_reentrant=False)
             else:
                 hidden_states = layer(hidden_states, cache, *arguments)

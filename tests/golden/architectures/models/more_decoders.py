@@ -199,6 +199,7 @@ class GPTModel(Body):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
+        self.caches_always = config["model_type"] == "gpt_bigcode"
         width, layers = config["hidden_size"], range(config["num_hidden_layers"])
         neo = config["model_type"] == "gpt_neo"
         positions = config["max_position_embeddings" if neo else "n_positions"]
@@ -213,7 +214,7 @@ class GPTModel(Body):
             self.register_buffer("bias", bias, persistent=False)
 
     def forward(self, input_ids: Tensor) -> tuple[Tensor, Optional[Cache]]:
-        cache: Optional[Cache] = None if self.checkpointing else []
+        cache: Optional[Cache] = None if self.checkpointing and not self.caches_always else []
         position_ids = torch.arange(input_ids.shape[1], device=input_ids.device).unsqueeze(0)
         inputs_embeds = self.wte(input_ids)
         position_embeds = self.wpe(position_ids)
@@ -252,8 +253,7 @@ class GPTJAttention(nn.Module):
         width, positions = config["hidden_size"], config["n_positions"]
         self.heads, self.rotary_dim = config["num_attention_heads"], config["rotary_dim"]
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
-        bias = torch.tril(torch.ones((positions, positions), dtype=torch.bool)).view(1, 1, positions, positions)
-        self.register_buffer("bias", bias, persistent=False)
+        self.embed_positions = torch.zeros(positions, self.rotary_dim, device="cuda")
         self.attn_dropout, self.resid_dropout = nn.Dropout(config["attn_pdrop"]), nn.Dropout(config["resid_pdrop"])
 
     def turned(self, tensor: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -261,22 +261,19 @@ class GPTJAttention(nn.Module):
         rot = (rot * cos) + (rotate_every_two(rot) * sin)
         return torch.cat([rot, rest], dim=-1)
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query_length, key_length = query.size(-2), key.size(-2)
-        causal_mask = self.bias[:, :, key_length - query_length : key_length, :key_length]
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         query = query.to(torch.float32)
         key = key.to(torch.float32)
         attn_weights = torch.matmul(query, key.transpose(-1, -2))
-        mask_value = torch.full([], -1e30, dtype=attn_weights.dtype, device=attn_weights.device)
-        attn_weights = torch.where(causal_mask, attn_weights, mask_value)
         attn_weights = attn_weights / 8.0
+        attn_weights = attn_weights + mask
         attn_weights = F.softmax(attn_weights, dim=-1)
         attn_weights = attn_weights.to(value.dtype)
         attn_weights = self.attn_dropout(attn_weights)
         attn_output = torch.matmul(attn_weights, value)
         return attn_output
 
-    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
         shape = (*hidden_states.shape[:2], self.heads, -1)
         query = self.q_proj(hidden_states)
         key = self.k_proj(hidden_states)
@@ -286,7 +283,7 @@ class GPTJAttention(nn.Module):
         query = self.turned(query, cos, sin).permute(0, 2, 1, 3)
         if cache is not None:
             cache.append((key, value))
-        attn_output = self.attend(query, key, value)
+        attn_output = self.attend(query, key, value, mask)
         attn_output = attn_output.permute(0, 2, 1, 3).contiguous().view(hidden_states.shape)
         return self.resid_dropout(self.out_proj(attn_output))
 
@@ -297,10 +294,10 @@ class GPTJBlock(nn.Module):
         self.ln_1, self.attn = nn.LayerNorm(config["hidden_size"]), GPTJAttention(config)
         self.mlp = PlainMLP(config, config["resid_pdrop"])
 
-    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
         residual = hidden_states
         hidden_states = self.ln_1(hidden_states)
-        attn_output = self.attn(hidden_states, cache, cos, sin)
+        attn_output = self.attn(hidden_states, cache, cos, sin, mask)
         feed_forward_hidden_states = self.mlp(hidden_states)
         hidden_states = attn_output + feed_forward_hidden_states + residual
         return hidden_states
@@ -319,7 +316,10 @@ class GPTJModel(Body):
         inputs_embeds = self.wte(input_ids)
         hidden_states = self.drop(inputs_embeds)
         cos, sin = self.rotary_emb(hidden_states, position_ids)
-        hidden_states = self.run_blocks(hidden_states, cache, cos.unsqueeze(2), sin.unsqueeze(2))
+        cos, sin = cos.unsqueeze(2).float(), sin.unsqueeze(2).float()
+        tokens = input_ids.shape[1]
+        mask = torch.zeros(1, 1, tokens, tokens, dtype=hidden_states.dtype, device=input_ids.device)
+        hidden_states = self.run_blocks(hidden_states, cache, cos, sin, mask)
         hidden_states = self.ln_f(hidden_states)
         return hidden_states, cache
 
@@ -327,6 +327,9 @@ class GPTJModel(Body):
 class GPTJForCausalLM(CausalLM):
     def __init__(self, config: Config) -> None:
         super().__init__(config, GPTJModel(config), config["hidden_size"], bias=True)
+
+    def changed(self, logits: Tensor) -> Tensor:
+        return logits.to(torch.float32)
 
 
 BUILDERS = {"gptj": GPTJForCausalLM, "opt": OPTForCausalLM, "gpt_bigcode": GPTForCausalLM, "gpt_neo": GPTForCausalLM}

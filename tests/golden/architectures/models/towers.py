@@ -79,6 +79,7 @@ class CLIPText(Stack):
         position_ids = torch.arange(tokens, device=input_ids.device).unsqueeze(0)
         hidden_states = inputs_embeds + self.position_embedding(position_ids)
         mask = torch.zeros(1, 1, tokens, tokens, dtype=hidden_states.dtype, device=input_ids.device)
+        mask = mask.expand(input_ids.shape[0], 1, -1, -1)
         last_hidden_state = self.final_layer_norm(self.run_blocks(self.layers, hidden_states, mask))
         return last_hidden_state, last_hidden_state[:, -1]
 
