@@ -50,7 +50,7 @@ constexpr Known kKnown[] = {
     {"stablelm", "graph", 0.031, 0.041, 0.006},
     {"stablelm_parallel", "graph", 0.005, 0.08, 0.005},
     {"starcoder2", "graph", 0.005, 0.028, 0.005},
-    // ViT and DeiT call the kernel on copies since 4.49.
+    // ViT and DeiT call the kernel on copies since 4.52.
     {"deit", "", 0.037, 0.013, 0.026},
     {"vit", "", 0.037, 0.013, 0.026},
     // FalconLinear adds its float32 bias to what autocast has lowered.
@@ -99,7 +99,7 @@ TrainingJob job_of(const model::ModelGraph& graph, const json& golden, const jso
   job.precision = *model::value_of(model::kPrecisions, run["precision"].get<std::string>());
   if (!recorded) {
     if (golden.contains("sequence_length")) job.sequence_length = golden["sequence_length"].get<std::int64_t>();
-    job.transformers = model::Transformers::v4_51;
+    job.transformers = model::Transformers::v4_52;
     job.activation_checkpointing = run["activation_checkpointing"].get<bool>();
     job.padding = run["padding"].get<bool>();
   }

@@ -68,12 +68,12 @@ struct TextPart {
 
 /// In which jobs a call is made that leaves what it reads as it is, or only copies it: the code of a class differs by
 /// transformers' release, and some calls depend on the job.
-enum class When : std::uint8_t { until_4_48, since_4_49, since_4_49_masked, masked, checkpointed };
+enum class When : std::uint8_t { until_4_51, since_4_52, since_4_52_masked, masked, checkpointed };
 /// The attribute of such a call, and its values.
 inline constexpr std::string_view kWhen = "when";
-inline constexpr std::array<model::Named<When>, 5> kWhens = {{{When::until_4_48, "until 4.48"},
-                                                              {When::since_4_49, "since 4.49"},
-                                                              {When::since_4_49_masked, "since 4.49, with a mask"},
+inline constexpr std::array<model::Named<When>, 5> kWhens = {{{When::until_4_51, "until 4.51"},
+                                                              {When::since_4_52, "since 4.52"},
+                                                              {When::since_4_52_masked, "since 4.52, with a mask"},
                                                               {When::masked, "with a mask"},
                                                               {When::checkpointed, "checkpointed"}}};
 

@@ -48,14 +48,14 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
-/// OLMo 2's RMS norm multiplies with its weight after the cast to the input's type; from 4.49 on before it.
+/// OLMo 2's RMS norm multiplies with its weight after the cast to the input's type; in 4.52 before it.
 inline Tensor second_norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
   if (model.exaone) return f.rms_norm(name, input, width, model.named("RMSNorm"));
   const InModule inside(f, name, model.named("RMSNorm"));
   const Tensor normed = f.layer("norm", {}, "rms_norm", {f.to(input, "float32")},
                                 {{"normalized_shape", width}, {"elementwise_affine", false}});
-  const Tensor lowered = f.as_type_of(normed, input, When::until_4_48);
-  return f.as_type_of(f.multiply(f.parameter("weight", {width}), lowered), input, When::since_4_49);
+  const Tensor lowered = f.as_type_of(normed, input, When::until_4_51);
+  return f.as_type_of(f.multiply(f.parameter("weight", {width}), lowered), input, When::since_4_52);
 }
 
 /// layer_norm without weights, of float32; OLMo 2 has RMS norms.
@@ -85,7 +85,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   Heads turned = {query, key, value};
   if (turns) {
     const auto [turned_query, turned_key] = turn_heads(f, query, key, rotary, s.head_width, Turning::halves);
-    const When apart = When::since_4_49;  // from then on the tables are float32, and what they turn is cast back
+    const When apart = When::since_4_52;  // from then on the tables are float32, and what they turn is cast back
     turned.query = model.exaone ? turned_query : f.as_type_of(turned_query, query, apart);
     turned.key = model.exaone ? turned_key : f.as_type_of(turned_key, key, apart);
   }

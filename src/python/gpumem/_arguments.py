@@ -36,7 +36,7 @@ OPTIONS_HELP = """
     loop: the program that trains; decides which tensors are held between forward and the next step:
         script, hf-trainer, lightning, torchtune, litgpt, megatron.
     transformers: HuggingFace models: the release that computes the loss, 4.45 and before, or later:
-        4.45, 4.48, 4.51.
+        4.45, 4.48, 4.51, 4.52.
     batch_lengths: whether all batches have the same length, or all are shorter than the first one:
         alike, longest-first.
     zero_grad: where optimizer.zero_grad() is called; default: where the loop does: step-start,

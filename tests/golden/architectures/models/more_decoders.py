@@ -253,7 +253,7 @@ class GPTJAttention(nn.Module):
         width, positions = config["hidden_size"], config["n_positions"]
         self.heads, self.rotary_dim = config["num_attention_heads"], config["rotary_dim"]
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
-        self.embed_positions = torch.zeros(positions, self.rotary_dim, device="cuda")
+        self.positions, self.embed_positions = positions, None  # a table, which is on the GPU from the first step on
         self.attn_dropout, self.resid_dropout = nn.Dropout(config["attn_pdrop"]), nn.Dropout(config["resid_pdrop"])
 
     def turned(self, tensor: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -274,6 +274,8 @@ class GPTJAttention(nn.Module):
         return attn_output
 
     def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
+        if self.embed_positions is None:
+            self.embed_positions = torch.zeros(self.positions, self.rotary_dim, device=hidden_states.device)
         shape = (*hidden_states.shape[:2], self.heads, -1)
         query = self.q_proj(hidden_states)
         key = self.k_proj(hidden_states)
