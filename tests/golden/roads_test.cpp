@@ -168,7 +168,8 @@ void compare(const std::string& name, const json& golden, const json& run, Count
     const double allocated = answer->allocated / recorded->allocated - 1.0;
     const double tolerance = tolerance_of(name, road, run);
     const std::string way = name + ' ' + road + ' ' + run["precision"].get<std::string>() +
-                            (run["activation_checkpointing"] ? " checkpointed" : "") + (run["padding"] ? " padded" : "");
+                            (run["activation_checkpointing"] ? " checkpointed" : "") +
+                            (run["padding"] ? " padded" : "");
     EXPECT_LE(std::abs(tensors), tolerance) << way << ' ' << tensors;
     EXPECT_LE(std::abs(allocated), tolerance + kOfBlocks) << way << ' ' << allocated;
     ++counts.compared[road];

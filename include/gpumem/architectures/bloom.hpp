@@ -48,8 +48,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor mas
   const Tensor dropped = f.dropout("attention_dropout", weights, s.attention_dropout);
   const Tensor attended = merge_heads(f, f.call("matmul", {dropped, values}));
   const Tensor output = f.dropout("dropout", f.linear("dense", attended, s.width, s.width), model.dropout);
-  return f.leave_function(f.add(residual, output),
-                          {packed, rows, columns, values, scores, masked, dropped, attended});
+  return f.leave_function(f.add(residual, output), {packed, rows, columns, values, scores, masked, dropped, attended});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, Tensor mask) {

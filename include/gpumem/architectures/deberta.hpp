@@ -219,11 +219,10 @@ inline Tensor encoder(Forward& f, const Model& model, Tensor embedded, Tensor id
   }
   // The product of the tokens' mask with itself, in its type.
   places.mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("int64")}});
-  Tensor hidden =
-      stack(f, "layer", "DebertaV2Layer", model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
-        const Tensor made = block(f, model, x, places);
-        return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
-      });
+  Tensor hidden = stack(f, "layer", "DebertaV2Layer", model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
+    const Tensor made = block(f, model, x, places);
+    return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
+  });
   if (model.relative) hidden = f.leave_function(hidden, {places.distances});
   return f.leave_function(hidden, {places.mask, places.apart, embedded});
 }

@@ -59,8 +59,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
     attended = attend(f, {query, key, value}, {.dropout = model.attention_dropout, .copies = false});
     attended = f.leave_function(f.linear("out_lin", attended, width, width), {query, key, value});
   }
-  const Tensor normed =
-      f.leave_function(f.layer_norm("sa_layer_norm", f.add(attended, input), width), {attended});
+  const Tensor normed = f.leave_function(f.layer_norm("sa_layer_norm", f.add(attended, input), width), {attended});
   Tensor fed = 0;
   {
     const InModule inside(f, "ffn", "FFN");

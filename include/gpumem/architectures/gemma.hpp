@@ -86,7 +86,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
     f.cache(turned.key);
     f.cache(turned.value);
   }
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .mask = mask});
+  const Tensor attended =
+      attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .mask = mask});
   const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
   return f.leave_function(output, {turned.query, turned.key, turned.value, input});
 }
@@ -121,11 +122,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     hidden = f.scale(f.embedding("embed_tokens", ids, s.vocabulary, s.width));
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     const auto mask = model.normed_behind && f.text_part() == nullptr ? std::optional(full_mask(f, ids)) : std::nullopt;
-    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) {
-                     const bool window = mask && (index + 1) % model.pattern != 0;
-                     return block(f, model, x, rotary, window ? windowed(f, *mask) : mask);
-                   });
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
+      const bool window = mask && (index + 1) % model.pattern != 0;
+      return block(f, model, x, rotary, window ? windowed(f, *mask) : mask);
+    });
     hidden = norm(f, model, "norm", hidden, s.width);
   }
   decoder_head(f, config, s, head, hidden, {.softcap = model.softcap});

@@ -51,8 +51,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   const auto projected = [&](std::string_view name) {
     return f.linear(name, input, s.width, s.width, {.bias = model.bias});
   };
-  // Up to 4.51 _shape() copies each once, and what it copies is what the cache and the kernel get. Later the cache holds
-  // views, and sdpa_attention_forward copies.
+  // Up to 4.51 _shape() copies each once, and what it copies is what the cache and the kernel get. Later the cache
+  // holds views, and sdpa_attention_forward copies.
   const auto heads = [&](Tensor flat) { return f.contiguous(split_heads(f, flat, s.head_width), When::until_4_51); };
   const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::since_4_52); };
   const Tensor query = heads(f.scale(projected("q_proj")));

@@ -224,9 +224,7 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
   const auto layers = wired.graph().layers();
   const bool newer = job.transformers == model::Transformers::v4_51 || job.transformers == model::Transformers::v4_52;
   const auto shifts = [&](const model::Layer& layer) { return newer && detail::is_shift(wired, layer); };
-  const auto changes = [&](const model::Layer& layer) {
-    return shifts(layer) || !detail::is_made(wired, layer, job);
-  };
+  const auto changes = [&](const model::Layer& layer) { return shifts(layer) || !detail::is_made(wired, layer, job); };
   if (!std::ranges::any_of(layers, changes)) return wired;
   GraphCopy copy(wired, ops);
   for (std::uint32_t index = 0; index < layers.size(); ++index) {
