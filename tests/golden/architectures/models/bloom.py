@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +10,22 @@ from torch import Tensor, nn
 
 from .decoders import PlainMLP
 from .layers import Body, Cache, CausalLM, Config, Outputs
+
+
+class Gelu(torch.autograd.Function):
+    """Tanh's approximation, written out in one function of autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * 0.5 * (1.0 + torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x)))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        tanh = torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x))
+        slope = 0.5 * x * ((1 - tanh * tanh) * (0.79788456 + 0.1070322243 * x * x)) + 0.5 * (1 + tanh)
+        return slope * gradient
 
 
 class BloomAttention(nn.Module):
@@ -27,11 +43,11 @@ class BloomAttention(nn.Module):
         query_layer = fused_qkv[..., 0, :].transpose(1, 2)
         key_layer = fused_qkv[..., 1, :].transpose(1, 2)
         value_layer = fused_qkv[..., 2, :].transpose(1, 2)
+        if cache is not None:
+            cache.append((key_layer, value_layer))
         query_layer = query_layer.reshape(batch * self.heads, -1, self.head_dim)
         key_layer = key_layer.reshape(batch * self.heads, -1, self.head_dim).transpose(-1, -2)
         value_layer = value_layer.reshape(batch * self.heads, -1, self.head_dim)
-        if cache is not None:
-            cache.append((key_layer, value_layer))
         attention_scores = alibi.baddbmm(batch1=query_layer, batch2=key_layer, beta=1.0, alpha=0.125)
         attn_weights = attention_scores.view(batch, self.heads, tokens, -1)
         attn_weights = attn_weights + mask
@@ -52,7 +68,8 @@ class BloomBlock(nn.Module):
         width = config["hidden_size"]
         self.input_layernorm, self.post_attention_layernorm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.self_attention = BloomAttention(config)
-        self.mlp = PlainMLP({**config, "intermediate_size": 4 * width, "hidden_act": "gelu_pytorch_tanh"}, config["hidden_dropout"])
+        self.mlp = PlainMLP({**config, "intermediate_size": 4 * width, "hidden_act": "gelu"}, config["hidden_dropout"])
+        self.mlp.act = Gelu.apply
 
     def forward(self, hidden_states: Tensor, cache: Optional[Cache], alibi: Tensor, mask: Tensor) -> Tensor:
         layernorm_output = self.input_layernorm(hidden_states)
