@@ -93,9 +93,10 @@ const std::vector<Change> kChanges = {
      true, false},
     {[](TrainingJob& job) { job.loop = model::Loop::hf_trainer; }, true, false},
     {[](TrainingJob& job) {
-      job.activation_checkpointing = true;
-      job.checkpoints = {model::Checkpoints::every, 2};
-    }},
+       job.activation_checkpointing = true;
+       job.checkpoints = {model::Checkpoints::every, 2};
+     },
+     false, false},
     {[](TrainingJob& job) { job.attention = model::AttentionBackend::eager; }, false, false},
     {[](TrainingJob& job) { job.offload = model::Offload::activations; }},
     {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }, false, false},
@@ -109,7 +110,7 @@ const std::vector<Change> kChanges = {
     {[](TrainingJob& job) { job.cudnn_benchmark = true; }},
     {[](TrainingJob& job) { job.compile = true; }},
     {[](TrainingJob& job) { job.gradient_accumulation = 3; }},
-    {[](TrainingJob& job) { job.activation_checkpointing = true; }},
+    {[](TrainingJob& job) { job.activation_checkpointing = true; }, false, false},
     {[](TrainingJob& job) { job.zero_grad = model::ZeroGrad::in_place; }},
     {[](TrainingJob& job) { job.zero_grad = model::ZeroGrad::step_end; }},
     {[](TrainingJob& job) { job.software = "lazy-loading"; }},
