@@ -40,7 +40,7 @@ inline constexpr std::int64_t kAlwaysTied = INT64_MAX;
 
 struct Architecture {
   std::string_view name;
-  std::span<const std::string_view> model_types;  ///< as config.json has them
+  std::span<const std::string_view> model_types;  ///< as config.json has them; of diffusers' models `_class_name`
   /// What the model is where "architectures" does not say.
   Head usual_head = Head::causal_lm;
   /// Reads the fields and makes the calls of forward(). Faults are remembered by both.
@@ -54,6 +54,8 @@ struct Architecture {
   std::span<const std::string_view> tied_bias = {};
   /// What is checkpointed and sharded as one, where it is not the class with the most siblings (_no_split_modules).
   std::string_view block = {};
+  /// The classes that gradient checkpointing wraps one by one, where they are several; empty: the repeated blocks.
+  std::span<const std::string_view> blocks = {};
 };
 
 /// The architecture of a model type; null: none is known (architectures.hpp has the list).

@@ -41,6 +41,9 @@ using Architectures = std::vector<const Architecture*>;
                                                           const model::Vocabulary& vocabulary,
                                                           const model::Images& images);
 
+/// Architecture::blocks of the architecture of this name (ModelGraph::architecture()).
+[[nodiscard]] std::span<const std::string_view> block_classes(std::string_view architecture);
+
 /// A model class that gpumem knows, found in a printed tree.
 struct KnownTree {
   const Architecture* architecture = nullptr;

@@ -38,6 +38,10 @@ class ConfigFields {
   std::int64_t count_or(std::string_view name, std::int64_t otherwise);
   /// A size that may be a list of one a layer, all the same; layers that differ are a fault.
   std::int64_t size_of_layers(std::string_view name, std::int64_t otherwise);
+  /// A list of sizes, or one size as a list of its own; `otherwise` if it is not there or null.
+  std::vector<std::int64_t> sizes_or(std::string_view name, std::vector<std::int64_t> otherwise);
+  /// A list of texts; `otherwise` if it is not there or null.
+  std::vector<std::string> texts_or(std::string_view name, std::vector<std::string> otherwise);
   /// Which layers have this entry in a list of one a layer, where the others have `other`; empty: the field is no list,
   /// or an empty one. A shorter list, and any other entry, is a fault.
   template <typename Value>

@@ -3,10 +3,11 @@
 // of.
 // Units: indices.
 //
-// A block is a container that has siblings of its own class (GPT2Block, Bottleneck) and holds at least two layers with
-// weights. Of several such classes it is the one that the model's architecture names, else the one with the most
-// siblings under one parent, wherever that class occurs. In a graph without containers, dotted names tell:
-// "layer1.0.conv1" is in "layer1.0", and names that differ only in digits are of one class.
+// The architecture that wrote the graph may say which classes are blocks (architectures/architecture.hpp). Else a block
+// is a container that has siblings of its own class (GPT2Block, Bottleneck) and holds at least two layers with weights.
+// Of several such classes it is the one with the most siblings under one parent, wherever that class occurs. In a graph
+// without containers, dotted names tell: "layer1.0.conv1" is in "layer1.0", and names that differ only in digits are of
+// one class.
 #pragma once
 
 #include <cstdint>

@@ -34,21 +34,31 @@ enum class Checkpoints : std::uint8_t {
   selective_op,         ///< all of a block but every other matrix product and the attention (torchtitan's "op")
   selective_attention,  ///< only the attention (Megatron's --recompute-granularity selective)
   selective_modules,    ///< every module of these names, such as mlp+self_attn
+  joined,               ///< each N blocks that follow each other as one (SimpleTuner's interval)
+  joined_every_other,   ///< N blocks as one, the next N not at all (SimpleTuner's segments with a stride)
 };
 struct CheckpointPolicy {
   Checkpoints kind = Checkpoints::full;
-  std::int64_t count = 0;    ///< of `first` and `every`
+  std::int64_t count = 0;    ///< of those with N
   std::string modules = {};  ///< of `selective_modules`: names, joined by '+'
 
   friend bool operator==(const CheckpointPolicy&, const CheckpointPolicy&) = default;
 };
-inline constexpr std::array<Named<Checkpoints>, 6> kCheckpoints = {
+inline constexpr std::array<Named<Checkpoints>, 8> kCheckpoints = {
     {{Checkpoints::full, "full"},
      {Checkpoints::first, "full:N"},
      {Checkpoints::every, "every:N"},
      {Checkpoints::selective_op, "selective-op"},
      {Checkpoints::selective_attention, "selective-attention"},
-     {Checkpoints::selective_modules, "selective:NAMES"}}};
+     {Checkpoints::selective_modules, "selective:NAMES"},
+     {Checkpoints::joined, "joined:N"},
+     {Checkpoints::joined_every_other, "joined-every-other:N"}}};
+
+/// Whether the policy needs a number of blocks.
+[[nodiscard]] constexpr bool counts_blocks(Checkpoints kind) {
+  return kind == Checkpoints::first || kind == Checkpoints::every || kind == Checkpoints::joined ||
+         kind == Checkpoints::joined_every_other;
+}
 
 /// How the cross entropy of a language model's head is computed.
 enum class LossForms : std::uint8_t {

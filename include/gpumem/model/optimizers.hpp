@@ -40,6 +40,8 @@ enum class Optimizer : std::uint8_t {
   paged_adamw_8bit,
   adamw_4bit,
   adamw_fp8,
+  adamw_bf16,
+  optimi_lion,
 };
 
 struct OptimizerRow {
@@ -264,6 +266,23 @@ inline constexpr std::array kOptimizerRows = {
                  .state_shape = OptimizerRow::StateShape::blockwise,
                  .kernels = 1,
                  .kernel_tensors = 4},
+    // Its states are bfloat16 as the parameters must be: two averages, and what rounding left out. A sum with
+    // stochastic rounding takes two tensors of four bytes an element, next to a root or a copy of the parameter.
+    OptimizerRow{.value = Optimizer::adamw_bf16,
+                 .name = "adamw-bf16",
+                 .source = "SimpleTuner 2026-08, training/optimizers/adamw_bfloat16 (AdamWBF16), stochastic rounding",
+                 .states = 3,
+                 .single_temporaries = 5,
+                 .kernels = 20,
+                 .kernel_tensors = 50},
+    OptimizerRow{.value = Optimizer::optimi_lion,
+                 .name = "optimi-lion",
+                 .source = "optimi 0.2, lion.py with kahan_sum, which keeps a compensation of each parameter",
+                 .states = 2,
+                 .foreach_temporaries = 1,
+                 .single_temporaries = 1,
+                 .kernels = 8,
+                 .kernel_tensors = 20},
 };
 
 [[nodiscard]] constexpr const OptimizerRow& row_of(Optimizer optimizer) {

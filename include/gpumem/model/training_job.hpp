@@ -80,6 +80,11 @@ struct TrainingJob {
   std::vector<std::int64_t> image = {};     ///< width and height of each image of a sample; empty: the model's usual
   std::optional<std::int64_t> images = {};  ///< a sample, for models that read text and images
   std::optional<std::int64_t> frames = {};  ///< of each video, in place of images
+  std::string parts =
+      {};  ///< of a diffusers folder that lie on the GPU besides the denoiser: "vae+text_encoder", "all"
+  /// Of other tensors that lie on the GPU from the start, such as another model or a cache of embeddings, in MiB.
+  std::int64_t resident = 0;
+  bool ema = false;  ///< a copy of the trained weights, an average over the steps, lies on the GPU too
   Optimizer optimizer = Optimizer::adam;
   Precision precision = Precision::fp32;
   Loss loss = Loss::cross_entropy;
@@ -138,7 +143,8 @@ struct TrainingJob {
 
 /// What the job says about images. `job` is valid.
 [[nodiscard]] inline Images images_of(const TrainingJob& job) {
-  Images images = {.size = {}, .count = job.images, .frames = job.frames};
+  Images images = {
+      .size = {}, .count = job.images, .frames = job.frames, .text_tokens = job.sequence_length, .parts = job.parts};
   if (job.image.size() == 2) images.size = PictureSize{job.image[0], job.image[1]};
   return images;
 }

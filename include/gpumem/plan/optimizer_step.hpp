@@ -37,7 +37,8 @@ class OptimizerStep {
   /// Before all else: what it updates, in the order of the model.
   void update_all(std::vector<TrainedParameter> parameters) { parameters_ = std::move(parameters); }
 
-  /// torch.optim.Adagrad(model.parameters()) makes its state; most do so in their first step.
+  /// torch.optim.Adagrad(model.parameters()) makes its state; most do so in their first step. An average of the
+  /// parameters is made here as well.
   void create();
   /// optimizer.step(), with the state that it makes if it has none yet.
   void run();
@@ -60,6 +61,7 @@ class OptimizerStep {
   bool fused_ = false;
   bool decays_ = false;  ///< into a copy of the gradients
   bool has_state_ = false;
+  bool averages_ = false;  ///< keeps a copy of the parameters (diffusers, training_utils.py: EMAModel)
   Masters masters_;
 };
 

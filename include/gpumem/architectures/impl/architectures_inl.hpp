@@ -16,6 +16,7 @@
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
+#include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/distilbert.hpp"
 #include "gpumem/architectures/falcon.hpp"
 #include "gpumem/architectures/gemma.hpp"
@@ -61,6 +62,7 @@
 #include "gpumem/architectures/timm_stages.hpp"
 #include "gpumem/architectures/timm_swin.hpp"
 #include "gpumem/architectures/timm_vit.hpp"
+#include "gpumem/architectures/unet.hpp"
 #include "gpumem/architectures/vit.hpp"
 #include "gpumem/architectures/whisper.hpp"
 #include "gpumem/architectures/xlnet.hpp"
@@ -161,6 +163,8 @@ struct Choice {
 };
 
 GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
+  // The parts of diffusers' pipelines name their class in place of a model type.
+  if (!config.has("model_type")) config.take_type(config.text({"_class_name"}, ""));
   const std::string_view type = config.text({"model_type"}, "");
   if (const std::string_view named = type_of_class(config, type); !named.empty()) config.take_type(named);
   const std::string_view of_megatron = config.has("encoder_num_layers") ? "megatron_t5" : "megatron_gpt";
@@ -345,6 +349,13 @@ GPUMEM_INLINE const Architecture* architecture_of(std::string_view model_type) {
   return architectures_detail::find(model_type);
 }
 
+GPUMEM_INLINE std::span<const std::string_view> block_classes(std::string_view architecture) {
+  for (const Architecture* known : architectures()) {
+    if (known->name == architecture) return known->blocks;
+  }
+  return {};
+}
+
 GPUMEM_INLINE std::optional<KnownTree> known_tree(const model::ModelGraph& graph) {
   const bool tree = graph.format() == "module_tree" || graph.format() == "graph_json";
   if (!tree || !graph.edges_inferred() || graph.shapes_printed()) return std::nullopt;
@@ -432,7 +443,7 @@ GPUMEM_INLINE const Architectures& architectures() {
       &lfm2(),     &llama(),       &llama4(),     &llava(),      &mamba(),       &megatron(), &megatron_t5(),
       &mimo_v2(),  &mixtral(),     &modernbert(), &moonvit(),    &mpt(),         &nemotron(), &nemotron_h(),
       &olmo(),     &opt(),         &phi(),        &phi3(),       &qwen3_next(),  &qwen_vl(),  &rwkv(),
-      &stablelm(), &starcoder2(),  &swin(),       &t5(),         &vit(),         &whisper(),  &xlnet()};
+      &stablelm(), &starcoder2(),  &swin(),       &t5(),         &unet(),       &vit(),         &whisper(),  &xlnet()};
   return kAll;
 }
 

@@ -308,6 +308,38 @@ GPUMEM_INLINE std::int64_t ConfigFields::size_of_layers(std::string_view name, s
   return all.value_or(otherwise);
 }
 
+GPUMEM_INLINE std::vector<std::int64_t> ConfigFields::sizes_or(std::string_view name,
+                                                               std::vector<std::int64_t> otherwise) {
+  const core::JsonValue* value = find(name);
+  if (value == nullptr) return otherwise;
+  if (!value->is(config_fields_detail::Kind::list)) return {size_or({name}, 1)};
+  std::vector<std::int64_t> sizes;
+  for (const core::JsonValue& entry : value->items()) {
+    const bool whole = entry.is(config_fields_detail::Kind::integer);
+    if (!whole || entry.integer() < 1 || entry.integer() > kLargestSize) {
+      fail("must be a list of whole numbers from 1 to " + std::to_string(kLargestSize), name);
+      return otherwise;
+    }
+    sizes.push_back(entry.integer());
+  }
+  return sizes;
+}
+
+GPUMEM_INLINE std::vector<std::string> ConfigFields::texts_or(std::string_view name,
+                                                              std::vector<std::string> otherwise) {
+  const core::JsonValue* value = find(name);
+  if (value == nullptr) return otherwise;
+  std::vector<std::string> texts;
+  if (value->is(config_fields_detail::Kind::list)) {
+    for (const core::JsonValue& entry : value->items()) {
+      if (entry.is(config_fields_detail::Kind::text)) texts.emplace_back(entry.text());
+    }
+  }
+  if (!texts.empty() && texts.size() == value->size()) return texts;
+  fail("must be a list of texts", name);
+  return otherwise;
+}
+
 GPUMEM_INLINE bool ConfigFields::flag(std::string_view name, bool otherwise) {
   const core::JsonValue* value = find(name);
   if (value == nullptr) return otherwise;

@@ -55,7 +55,9 @@ GPUMEM_INLINE core::Result<Connected> of_architecture(const model::TrainingJob& 
 }
 
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
-  if (const model::Images images = images_of(job); images.said()) {
+  const model::Images images = images_of(job);
+  const bool prompt = images.text_tokens.has_value() && !job.graph->config().empty();
+  if (images.said() || !images.parts.empty() || prompt) {
     core::Result<model::ModelGraph> made = architectures::with_images(*job.graph, ops::vocabulary_of(ops), images);
     if (!made) return made.error();
     return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};

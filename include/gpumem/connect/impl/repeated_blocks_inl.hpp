@@ -242,7 +242,21 @@ GPUMEM_INLINE std::vector<Range> runs_of(const Containers& containers,
   return blocks;
 }
 
+/// The outermost containers of these classes, each a block of its own.
+GPUMEM_INLINE std::vector<Range> of_classes(const model::ModelGraph& graph, std::span<const std::string_view> classes) {
+  constexpr std::string_view kBlock = "block";
+  Containers containers = by_scope(graph);
+  for (Container& container : containers.all) {
+    const bool block = std::find(classes.begin(), classes.end(), container.kind) != classes.end();
+    container.kind = block ? kBlock : std::string_view();
+  }
+  return runs_of(containers, {std::string(kBlock)});
+}
+
 GPUMEM_INLINE std::vector<Range> blocks_in(const model::ModelGraph& graph, bool all_stacks) {
+  if (const auto classes = architectures::block_classes(graph.architecture()); !classes.empty()) {
+    return of_classes(graph, classes);
+  }
   Containers containers = graph.scopes() > 1 ? by_scope(graph) : by_name(graph);
   count_products(graph, containers);
   for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {

@@ -42,14 +42,14 @@ inline constexpr JobOption kOptions[] = {
      .flag = "seq",
      .aliases = {"seq", "seq_len"},
      .value = "N",
-     .help = "tokens per sample, for models that read token ids",
+     .help = "tokens per sample, for models that read token ids; of an image model's prompt",
      .after_recording = true,
      .place = plain<&TrainingJob::sequence_length>(kWhole)},
     {.name = "image",
      .group = OptionGroup::batch,
      .flag = "image",
      .value = "WxH",
-     .help = "the size of a sample's images in pixels, such as 1024x768, for models that read text and images",
+     .help = "the size of a sample's images in pixels, such as 1024x768, for models that read or make images",
      .remark = "images of %",
      .place = sizes<&TrainingJob::image>()},
     {.name = "images",
@@ -63,9 +63,29 @@ inline constexpr JobOption kOptions[] = {
      .group = OptionGroup::batch,
      .flag = "frames",
      .value = "N",
-     .help = "samples bring videos of N frames in place of images",
+     .help = "samples are videos of N frames, or bring them in place of images",
      .remark = "videos of % frames",
      .place = plain<&TrainingJob::frames>(kWhole)},
+    {.name = "parts",
+     .group = OptionGroup::training,
+     .flag = "parts",
+     .value = "NAMES",
+     .help = "parts of a diffusers folder on the GPU besides the denoiser: vae+text_encoder, or all; default: none",
+     .remark = "with % on the GPU",
+     .place = plain<&TrainingJob::parts>(kText)},
+    {.name = "resident",
+     .group = OptionGroup::training,
+     .flag = "resident",
+     .value = "MIB",
+     .help = "MiB of other tensors that lie on the GPU from the start: another model, a cache of embeddings",
+     .remark = "% MiB of other tensors",
+     .place = plain<&TrainingJob::resident>(kWhole)},
+    {.name = "ema",
+     .group = OptionGroup::training,
+     .flag = "ema",
+     .help = "a running average of the trained weights is kept on the GPU",
+     .remark = "an average of the weights",
+     .place = plain<&TrainingJob::ema>(kFlag)},
     {.name = "optimizer",
      .group = OptionGroup::training,
      .flag = "optimizer",
@@ -426,24 +446,8 @@ inline constexpr JobOption kOptions[] = {
      .place = plain<&TrainingJob::strict>(kFlag)},
 };
 
-GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text) {
-  if (option.place.choices != nullptr) {
-    return {core::ErrorCode::invalid_argument,
-            "there is no " + std::string(option.name) + " " + core::quoted(text) +
-                core::did_you_mean(text, option.place.choices()) + "; " + expectation(option),
-            {}};
-  }
-  return {core::ErrorCode::invalid_argument,
-          "the " + std::string(option.name) + " " + core::quoted(text) + " is not of the form " +
-              (option.name == "image" ? "1024x768" : "3x224x224"),
-          {}};
-}
-
-/// `option` is a row of the list.
-GPUMEM_INLINE std::uint64_t bit_of(const JobOption& option) {
-  static_assert(std::size(kOptions) <= 64);
-  return std::uint64_t{1} << (&option - std::begin(kOptions));
-}
+/// As many as GivenOptions has bits.
+static_assert(std::size(kOptions) <= 64);
 
 }  // namespace job_options_detail
 
@@ -465,40 +469,6 @@ GPUMEM_INLINE const JobOption* find_flag(std::string_view flag) {
   const auto named = [&](const JobOption& option) { return option.flag == flag || option.is_named(name); };
   const auto found = std::ranges::find_if(job_options(), named);
   return found == job_options().end() ? nullptr : &*found;
-}
-
-GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& request, const OptionValue& value) {
-  if (!is_of_kind(option.place.type, value)) {
-    return core::Error{
-        core::ErrorCode::invalid_argument,
-        "the " + std::string(option.name) + " " + expectation(option) + ", not " + core::quoted(to_text(value)),
-        {}};
-  }
-  if (option.place.set(request, value)) {
-    request.given.bits |= job_options_detail::bit_of(option);
-    return core::Done{};
-  }
-  return job_options_detail::refused(option, to_text(value));
-}
-
-GPUMEM_INLINE core::Status set_option_text(const JobOption& option, JobRequest& request, std::string_view word) {
-  if (const auto value = value_of_word(option.place.type, word)) return set_option(option, request, *value);
-  const std::string wanted = expectation(option) + ", not ";
-  return core::Error{core::ErrorCode::malformed_input, wanted + core::quoted(word), {}};
-}
-
-GPUMEM_INLINE bool is_given(const JobOption& option, const JobRequest& request) {
-  return (request.given.bits & job_options_detail::bit_of(option)) != 0;
-}
-
-GPUMEM_INLINE void forget_defaults(JobRequest& request) {
-  for (const JobOption& option : job_options()) {
-    if (is_default(option, request)) request.given.bits &= ~job_options_detail::bit_of(option);
-  }
-}
-
-GPUMEM_INLINE bool is_default(const JobOption& option, const JobRequest& request) {
-  return option.place.get(request) == option.place.get(JobRequest());
 }
 
 }  // namespace gpumem::job

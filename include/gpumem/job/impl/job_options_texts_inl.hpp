@@ -286,4 +286,60 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
   return training;
 }
 
+namespace option_values_detail {
+
+GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text) {
+  if (option.place.choices != nullptr) {
+    return {core::ErrorCode::invalid_argument,
+            "there is no " + std::string(option.name) + " " + core::quoted(text) +
+                core::did_you_mean(text, option.place.choices()) + "; " + expectation(option),
+            {}};
+  }
+  return {core::ErrorCode::invalid_argument,
+          "the " + std::string(option.name) + " " + core::quoted(text) + " is not of the form " +
+              (option.name == "image" ? "1024x768" : "3x224x224"),
+          {}};
+}
+
+/// `option` is a row of the list.
+GPUMEM_INLINE std::uint64_t bit_of(const JobOption& option) {
+  return std::uint64_t{1} << (&option - job_options().data());
+}
+
+}  // namespace option_values_detail
+
+GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& request, const OptionValue& value) {
+  if (!is_of_kind(option.place.type, value)) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "the " + std::string(option.name) + " " + expectation(option) + ", not " + core::quoted(to_text(value)),
+        {}};
+  }
+  if (option.place.set(request, value)) {
+    request.given.bits |= option_values_detail::bit_of(option);
+    return core::Done{};
+  }
+  return option_values_detail::refused(option, to_text(value));
+}
+
+GPUMEM_INLINE core::Status set_option_text(const JobOption& option, JobRequest& request, std::string_view word) {
+  if (const auto value = value_of_word(option.place.type, word)) return set_option(option, request, *value);
+  const std::string wanted = expectation(option) + ", not ";
+  return core::Error{core::ErrorCode::malformed_input, wanted + core::quoted(word), {}};
+}
+
+GPUMEM_INLINE bool is_given(const JobOption& option, const JobRequest& request) {
+  return (request.given.bits & option_values_detail::bit_of(option)) != 0;
+}
+
+GPUMEM_INLINE void forget_defaults(JobRequest& request) {
+  for (const JobOption& option : job_options()) {
+    if (is_default(option, request)) request.given.bits &= ~option_values_detail::bit_of(option);
+  }
+}
+
+GPUMEM_INLINE bool is_default(const JobOption& option, const JobRequest& request) {
+  return option.place.get(request) == option.place.get(JobRequest());
+}
+
 }  // namespace gpumem::job

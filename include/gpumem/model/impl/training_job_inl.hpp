@@ -117,8 +117,8 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   if (job.fused && !row_of(job.optimizer).has_fused) return refuse(training_job_detail::no_fused_form(job.optimizer));
   if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
   if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
-  const bool counts_blocks = job.checkpoints.kind == Checkpoints::first || job.checkpoints.kind == Checkpoints::every;
-  if (counts_blocks && job.checkpoints.count < 1) return not_positive("the number of blocks", job.checkpoints.count);
+  if (counts_blocks(job.checkpoints.kind) && job.checkpoints.count < 1)
+    return not_positive("the number of blocks", job.checkpoints.count);
   if (job.loss_form.kind == LossForms::chunked && job.loss_form.count < 1) {
     return not_positive("the number of positions of a chunk", job.loss_form.count);
   }
@@ -132,6 +132,10 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
     return not_positive("the number of samples an epoch", *job.samples_per_epoch);
   }
   if (std::string fault = training_job_detail::adapter_fault(job); !fault.empty()) return refuse(std::move(fault));
+  constexpr std::int64_t kMostResident = std::int64_t{1} << 30;
+  if (job.resident < 0 || job.resident > kMostResident) {
+    return refuse("other tensors on the GPU take " + std::to_string(job.resident) + " MiB; it must be from 0 to 2^30");
+  }
   if (std::string fault = training_job_detail::images_fault(job); !fault.empty()) return refuse(std::move(fault));
   for (const std::int64_t dim : job.input_shape) {
     if (dim < 1) return not_positive("an input dimension", dim);

@@ -35,6 +35,21 @@ GPUMEM_INLINE std::vector<Range> chosen(const std::vector<Range>& blocks, const 
   return some;
 }
 
+/// Each N blocks that follow each other as one part; of these every one, or every other.
+GPUMEM_INLINE std::vector<Range> joined(const std::vector<Range>& blocks, const model::CheckpointPolicy& policy) {
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(policy.count, 1));
+  const bool every_other = policy.kind == model::Checkpoints::joined_every_other;
+  std::vector<Range> parts;
+  std::size_t at_in_run = 0;  // of blocks that follow each other
+  for (std::size_t at = 0; at < blocks.size(); ++at) {
+    at_in_run = at > 0 && blocks[at - 1].end == blocks[at].first ? at_in_run + 1 : 0;
+    if (every_other && at_in_run / most % 2 == 1) continue;
+    if (at_in_run % most == 0) parts.push_back(blocks[at]);
+    else parts.back().end = blocks[at].end;
+  }
+  return parts;
+}
+
 GPUMEM_INLINE core::Error nothing_repeats(const model::ModelGraph& graph) {
   return {core::ErrorCode::missing_information,
           "activation checkpointing wraps a model's repeated blocks, and this summary shows none: it "
@@ -120,8 +135,10 @@ GPUMEM_INLINE core::Result<std::vector<Range>> parts_of(const model::ModelGraph&
   }
   std::vector<Range> blocks = blocks_of_all_stacks(graph);
   if (blocks.empty()) return nothing_repeats(graph);
-  const bool some = policy.kind == model::Checkpoints::first || policy.kind == model::Checkpoints::every;
-  return some ? chosen(blocks, policy) : blocks;
+  if (policy.kind == model::Checkpoints::first || policy.kind == model::Checkpoints::every) {
+    return chosen(blocks, policy);
+  }
+  return model::counts_blocks(policy.kind) ? joined(blocks, policy) : blocks;
 }
 
 }  // namespace checkpoints_detail

@@ -9,7 +9,7 @@ namespace gpumem::plan {
 
 GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, const model::TrainingJob& job,
                                            const BackendTraits& backend, const Masters& masters)
-    : log_(log), pace_(pace), row_(model::row_of(job.optimizer)), masters_(masters) {
+    : log_(log), pace_(pace), row_(model::row_of(job.optimizer)), averages_(job.ema), masters_(masters) {
   const bool multi_tensor = backend.multi_tensor_optimizers;
   fused_ = job.fused && multi_tensor && row_.has_fused;
   decays_ = job.weight_decay && row_.decay_copies && !fused_;
@@ -18,6 +18,11 @@ GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, cons
 }
 
 GPUMEM_INLINE void OptimizerStep::create() {
+  if (averages_) {
+    for (const TrainedParameter& parameter : parameters_) {
+      log_.allocate(parameter.bytes, Category::parameter, parameter.layer);
+    }
+  }
   if (masters_.on_host) return;
   if (masters_.made) {
     for (const TrainedParameter& parameter : parameters_) {

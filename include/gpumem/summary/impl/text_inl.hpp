@@ -195,7 +195,7 @@ GPUMEM_INLINE bool is_config(std::string_view json) {
   const auto names = [&](std::string_view field) { return json.find(field) != std::string_view::npos; };
   const bool layers = names("\"num_layers\"") || names("\"encoder_num_layers\"");
   const bool megatron = layers && names("\"hidden_size\"") && names("\"num_attention_heads\"");
-  return megatron || names("\"model_type\"");
+  return megatron || names("\"model_type\"") || names("\"_class_name\"");
 }
 
 }  // namespace gpumem::summary

@@ -1,0 +1,68 @@
+// Input: the config.json of the denoiser of an image or video model (a part of a diffusers folder), and what the job
+// says about its samples.
+// Output: what all denoisers share: what a sample is once its autoencoder has made latents of it, the inputs of
+// forward(), the loss of a training step, and the frozen parts that lie on the GPU besides the denoiser.
+// Units: pixels, frames, pixels of latents, tokens.
+// Source: diffusers 0.38, examples/text_to_image/train_text_to_image.py,
+// examples/dreambooth/train_dreambooth_lora_flux.py: latents and prompt embeddings are made beforehand;
+// model_pred.float() and target.float() meet in the loss.
+//
+// How a denoiser is written: read the fields; ask denoiser_sample() what a sample is; take latent_input(), text_input()
+// and the small vectors (sample_input()); make the calls of forward(); end with denoiser_loss(). The row of the
+// architecture lists its classes (`_class_name`) under `model_types`, and under `blocks` the classes that
+// enable_gradient_checkpointing() wraps one by one.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/model/images.hpp"
+
+namespace gpumem::architectures {
+
+/// What the autoencoder of a family makes of pixels, and what its samples usually are where the job does not say.
+struct LatentRule {
+  std::int64_t side = 8;   ///< pixels of a side a pixel of latents
+  std::int64_t frame = 0;  ///< frames a frame of latents, after the first one; 0: the model makes images
+  std::int64_t patch = 1;  ///< pixels of latents that the model joins, of each side: sizes are cut to whole ones
+  std::int64_t usual_side = 1024;
+  std::int64_t usual_frames = 1;
+  std::int64_t usual_text = 77;  ///< tokens of a prompt
+};
+
+/// A sample as the denoiser sees it.
+struct DenoiserSample {
+  std::int64_t height = 1;  ///< of latents
+  std::int64_t width = 1;
+  std::int64_t frames = 1;  ///< of latents
+  std::int64_t text = 1;    ///< tokens of the prompt
+};
+
+/// What the job's `image`, `frames` and `seq_length` make of a sample. What was chosen is remarked on.
+[[nodiscard]] DenoiserSample denoiser_sample(Forward& forward, const LatentRule& rule);
+
+/// Noisy latents as the autoencoder gives them: [N, channels, height, width]; with `video` [N, channels, frames,
+/// height, width].
+[[nodiscard]] Tensor latent_input(Forward& forward, const DenoiserSample& sample, std::int64_t channels,
+                                  bool video = false);
+/// The same as a sequence of tokens, [N, tokens, width], for models whose pipeline cuts the patches.
+[[nodiscard]] Tensor token_latents(Forward& forward, std::int64_t tokens, std::int64_t width);
+/// The text encoder's embeddings of the prompt, [N, text, width].
+[[nodiscard]] Tensor text_input(Forward& forward, const DenoiserSample& sample, std::int64_t width);
+/// The sinusoids of a timestep (or of a guidance scale), [N, width]: float32 numbers in the model's type.
+[[nodiscard]] Tensor timestep_input(Forward& forward, std::string_view name, std::int64_t width);
+/// TimestepEmbedding (models/embeddings.py): linear_1, silu, linear_2, in a module of this name.
+Tensor timestep_embedding(Forward& forward, std::string_view name, Tensor sinusoids, std::int64_t in, std::int64_t out);
+
+/// The mean squared error of what the model predicts and a target of the same size, [N, sizes...], both in float32.
+void denoiser_loss(Forward& forward, Tensor prediction, const Sizes& sizes);
+
+/// Attention as diffusers calls it: query, key and value are [N, tokens, width]; heads are views.
+Tensor denoiser_attention(Forward& forward, Tensor query, Tensor key, Tensor value, std::int64_t head_width);
+
+/// The parts of a diffusers folder that the job's `parts` keeps on the GPU, as frozen parameters. Of a lone config.json
+/// there are none. Called for every denoiser (architectures.hpp: read_config()).
+void write_frozen_parts(ConfigFields& config, Forward& forward);
+
+}  // namespace gpumem::architectures
