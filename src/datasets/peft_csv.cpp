@@ -120,21 +120,8 @@ core::Status take_adapter(const core::CsvCells& cells, const std::filesystem::pa
     request.training.lora_dtype = model::AdapterType::fp32;
     return core::Done{};
   }
-  const auto settings = settings_of((folder / cells.text("adapter_file")).lexically_normal().string());
-  if (!settings) return settings.error();
-  const std::optional<adapt::PeftConfig> config = adapt::peft_config(*settings);
-  if (!config) return cells.malformed("its adapter's file has no peft_type");
-  std::string missing;
-  for (const std::string& text : config->not_modelled) missing += (missing.empty() ? "" : ", ") + text;
-  for (const std::string& key : config->unknown) missing += (missing.empty() ? "" : ", ") + key;
-  if (!missing.empty()) {
-    run.refusal = "not modelled: " + missing;
-    return cells.malformed(run.refusal);
-  }
-  for (const adapt::PeftOption& option : config->options) {
-    core::Status taken = set(request, option.option, option.value);
-    if (!taken) return cells.malformed(option.key + " " + taken.error().message);
-  }
+  const std::string file = (folder / cells.text("adapter_file")).lexically_normal().string();
+  if (core::Status taken = take_adapter_file(file, cells, request, run); !taken) return taken;
   if (cells.text("optimizer") == "lora-fa") return set(request, "peft", "lora-fa");
   return core::Done{};
 }
@@ -201,6 +188,26 @@ core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& 
 
 }  // namespace peft_csv_detail
 }  // namespace
+
+core::Status take_adapter_file(const std::string& file, const core::CsvCells& cells, job::JobRequest& request,
+                               MeasuredRun& run) {
+  const auto settings = peft_csv_detail::settings_of(file);
+  if (!settings) return settings.error();
+  const std::optional<adapt::PeftConfig> config = adapt::peft_config(*settings);
+  if (!config) return cells.malformed("its adapter's file has no peft_type");
+  std::string missing;
+  for (const std::string& text : config->not_modelled) missing += (missing.empty() ? "" : ", ") + text;
+  for (const std::string& key : config->unknown) missing += (missing.empty() ? "" : ", ") + key;
+  if (!missing.empty()) {
+    run.refusal = "not modelled: " + missing;
+    return cells.malformed(run.refusal);
+  }
+  for (const adapt::PeftOption& option : config->options) {
+    core::Status taken = peft_csv_detail::set(request, option.option, option.value);
+    if (!taken) return cells.malformed(option.key + " " + taken.error().message);
+  }
+  return core::Done{};
+}
 
 const RunsFormat& peft_csv() {
   static constexpr RunsFormat kFormat = {

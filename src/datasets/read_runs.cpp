@@ -4,6 +4,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem_datasets/framework_csv.hpp"
 #include "gpumem_datasets/gpumemnet_csv.hpp"
+#include "gpumem_datasets/image_csv.hpp"
 #include "gpumem_datasets/language_model_csv.hpp"
 #include "gpumem_datasets/peft_csv.hpp"
 #include "gpumem_datasets/runs_csv.hpp"
@@ -12,8 +13,9 @@
 namespace gpumem::datasets {
 
 std::span<const RunsFormat* const> runs_formats() {
-  static const std::array<const RunsFormat*, 6> kAll = {
-      &runs_csv(), &language_model_csv(), &peft_csv(), &framework_csv(), &gpumemnet_csv(), &xmem_csv(),
+  static const std::array<const RunsFormat*, 7> kAll = {
+      &runs_csv(),  &language_model_csv(), &peft_csv(), &framework_csv(),
+      &image_csv(), &gpumemnet_csv(),      &xmem_csv(),
   };
   return kAll;
 }

@@ -22,7 +22,7 @@ struct UsualTargets {
   std::string_view targets;
 };
 
-inline constexpr std::array<UsualTargets, 12> kUsual = {{
+inline constexpr std::array<UsualTargets, 13> kUsual = {{
     {"dense", "q_proj+v_proj+fc1+fc2"},  // phi: its output projection is called dense
     {"", "q_proj+v_proj"},               // llama, mistral, mixtral, qwen2, gemma, gptj, gpt_neo, opt, bart, stablelm
     {"", "qkv_proj"},                    // phi3, codegen
@@ -35,6 +35,7 @@ inline constexpr std::array<UsualTargets, 12> kUsual = {{
     {"", "q+v"},                         // t5
     {"", "in_proj"},                     // deberta
     {"", "qkv"},                         // timm's and GLM's fused projections
+    {"", "to_k+to_q+to_v+to_out.0"},     // diffusers' examples of LoRA
 }};
 
 GPUMEM_INLINE std::vector<std::string_view> parted(std::string_view targets) {
@@ -54,7 +55,7 @@ GPUMEM_INLINE bool is_named(std::string_view path, std::string_view target) {
 }
 
 GPUMEM_INLINE bool has(const std::vector<BaseLinear>& linears, std::string_view name) {
-  return std::ranges::any_of(linears, [&](const BaseLinear& linear) { return linear.leaf() == name; });
+  return std::ranges::any_of(linears, [&](const BaseLinear& linear) { return is_named(linear.path, name); });
 }
 
 GPUMEM_INLINE std::string_view usual_targets(const std::vector<BaseLinear>& linears) {

@@ -1,0 +1,318 @@
+#include "gpumem_datasets/image_csv.hpp"
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "gpumem_datasets/peft_csv.hpp"
+#include "gpumem_datasets/summary_shelf.hpp"
+
+namespace gpumem::datasets {
+
+namespace {
+namespace image_csv_detail {
+
+constexpr std::array<std::string_view, 12> kColumns = {"name",          "model",     "method", "batch",
+                                                       "height",        "width",     "frames", "frozen_dtype",
+                                                       "checkpointing", "optimizer", "figure", "measured_mib"};
+constexpr double kMib = 1024.0 * 1024.0;
+
+/// The denoiser's config of a published model: a file of configs/, or the fields themselves.
+struct KnownModel {
+  std::string_view name;
+  std::string_view file;
+  std::string_view config = {};
+};
+constexpr KnownModel kModels[] = {
+    {"Lykon/dreamshaper-8", "SD1.5-unet.json"},
+    {"stabilityai/stable-diffusion-xl-base-1.0", "SDXL-unet.json"},
+    {"terminusresearch/kwai-kolors-1.0", "",
+     R"({"_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", "addition_time_embed_dim": 256,
+         "attention_head_dim": [5, 10, 20], "block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048,
+         "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
+         "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"], "encoder_hid_dim": 4096,
+         "encoder_hid_dim_type": "text_proj", "projection_class_embeddings_input_dim": 5632,
+         "transformer_layers_per_block": [1, 2, 10], "use_linear_projection": true})"},
+    {"black-forest-labs/FLUX.2-klein-base-4B", "FLUX.2-klein-4B-transformer.json"},
+    {"THUDM/CogVideoX-2b", "CogVideoX-2b-transformer.json"},
+    {"THUDM/CogVideoX-2B", "CogVideoX-2b-transformer.json"},
+    {"THUDM/CogVideoX-5b", "CogVideoX-5b-transformer.json"},
+    {"THUDM/CogVideoX-5B", "CogVideoX-5b-transformer.json"},
+    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan2.1-T2V-1.3B-Diff-transformer.json"},
+    {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan2.1-T2V-14B-Diff-transformer.json"},
+    {"lodestones/Chroma1-Base", "Chroma1-transformer.json"},
+    {"terminusresearch/auraflow-v0.3", "AuraFlow-v0.3-transformer.json"},
+    {"terminusresearch/sana-1.6b-1024px", "Sana-transformer.json"},
+    {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "SanaVideo-transformer.json"},
+    {"HiDream-ai/HiDream-I1-Full", "HiDream-I1-transformer-defaults.json"},
+    {"HiDream-ai/HiDream-I1-Dev", "HiDream-I1-transformer-defaults.json"},
+    {"baidu/ERNIE-Image", "ERNIE-Image-transformer.json"},
+    {"ideogram-ai/ideogram-4-fp8", "Ideogram-4-transformer.json"},
+    {"krea/Krea-2", "Krea-2-transformer.json"},
+};
+
+/// Words of a cell, and the option that they set.
+struct Wording {
+  std::string_view column;
+  std::string_view cell;
+  std::string_view option;
+  std::string_view value;
+};
+constexpr Wording kWordings[] = {
+    {"checkpointing", "none", "checkpointing", "none"},
+    {"checkpointing", "full", "checkpointing", "full"},
+    {"checkpointing", "full (diffusers enable_gradient_checkpointing)", "checkpointing", "full"},
+    {"checkpointing", "two blocks a checkpoint", "checkpointing", "joined:2"},
+    {"checkpointing", "two blocks of every four", "checkpointing", "joined-every-other:2"},
+    {"optimizer", "adamw_bf16", "optimizer", "adamw-bf16"},
+    {"optimizer", "optimi-lion", "optimizer", "optimi-lion"},
+    {"optimizer", "adamw (torch, foreach)", "optimizer", "adamw"},
+    {"optimizer", "adamw (torch)", "optimizer", "adamw"},
+    {"optimizer", "adamw8bit (bitsandbytes)", "optimizer", "adamw-8bit"},
+    {"frozen_dtype", "", "base_dtype", "precision"},
+    {"frozen_dtype", "bf16", "base_dtype", "bf16"},
+    {"frozen_dtype", "bf16 (upcast from fp8)", "base_dtype", "bf16"},
+    {"offload", "", "", ""},
+    {"offload", "embeddings and latents precomputed", "", ""},
+    {"offload", "vae and text encoder on the CPU, embeddings and latents precomputed on the GPU", "", ""},
+    {"compile", "", "", ""},
+    {"compile", "no", "", ""},
+};
+
+core::Status set(job::JobRequest& request, std::string_view name, std::string_view word) {
+  const job::JobOption* const option = job::find_option(name);
+  if (option == nullptr) return core::Done{};
+  return job::set_option_text(*option, request, word);
+}
+
+/// A cell of a column of kWordings. Errors: words that are not in the list, which nothing here models.
+core::Status take_words(const core::CsvCells& cells, std::string_view column, job::JobRequest& request,
+                        MeasuredRun& run) {
+  const std::string_view cell = cells.text(column);
+  for (const Wording& row : kWordings) {
+    if (row.column != column || row.cell != cell) continue;
+    return row.option.empty() ? core::Status(core::Done{}) : set(request, row.option, row.value);
+  }
+  run.refusal = "not modelled: " + std::string(column) + " " + std::string(cell.empty() ? "not stated" : cell);
+  return cells.malformed(run.refusal);
+}
+
+core::Status take_sample(const core::CsvCells& cells, job::JobRequest& request, MeasuredRun& run) {
+  const auto whole = [&](std::string_view column, std::int64_t& into) -> core::Status {
+    const auto read = cells.whole(column);
+    if (!read) return read.error();
+    into = read->value_or(0);
+    return core::Done{};
+  };
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t frames = 0;
+  std::int64_t text = 0;
+  core::Status read = whole("batch", request.training.batch_size);
+  if (read) read = whole("height", height);
+  if (read) read = whole("width", width);
+  if (read) read = whole("frames", frames);
+  if (read) read = whole("text_tokens", text);
+  if (!read) return read;
+  if (height < 1 || width < 1 || request.training.batch_size < 1) {
+    run.refusal = "the size of its samples is missing";
+    return cells.malformed(run.refusal);
+  }
+  request.training.image = {width, height};
+  if (frames > 1) request.training.frames = frames;
+  if (text > 0) request.training.sequence_length = text;
+  return core::Done{};
+}
+
+/// Bytes of a list such as "transformer; dinov2-base fp32 (86580480 parameters); prompt cache 14x512x7680 bf16": of
+/// each entry the elements, times the size of the type that it names.
+double listed_bytes(std::string_view list) {
+  double bytes = 0.0;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(';'), list.size());
+    const std::string_view entry = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    double elements = 0.0;
+    for (std::size_t at = 0; at < entry.size();) {
+      double product = 1.0;
+      std::size_t factors = 0;
+      std::size_t from = at;
+      while (from < entry.size() && entry[from] >= '0' && entry[from] <= '9') {
+        std::int64_t value = 0;
+        const auto [stop, fault] = std::from_chars(entry.data() + from, entry.data() + entry.size(), value);
+        if (fault != std::errc()) break;
+        product *= static_cast<double>(value);
+        ++factors;
+        from = static_cast<std::size_t>(stop - entry.data());
+        if (from < entry.size() && entry[from] == 'x') ++from;
+      }
+      const bool counted = factors > 1 || entry.substr(from).starts_with(" parameters");
+      if (factors > 0 && counted) elements = product;
+      at = std::max(from, at + 1);
+      // "dinov2", "bf16": digits inside of a word are no sizes.
+      while (factors == 0 && at < entry.size() && entry[at - 1] != ' ' && entry[at - 1] != '(') ++at;
+    }
+    const auto names = [&](std::string_view type) { return entry.find(type) != std::string_view::npos; };
+    bytes += elements * (names("int64") ? 8.0 : names("fp32") ? 4.0 : 2.0);
+  }
+  return bytes;
+}
+
+/// Which program trained: its loop, its types, and what else lies on the GPU.
+core::Status take_program(const core::CsvCells& cells, job::JobRequest& request) {
+  model::TrainingJob& job = request.training;
+  const std::string_view compute = cells.text("compute_dtype");
+  const std::string_view trained = cells.text("trainable_dtype");
+  const bool plain = compute == "no autocast";
+  job.lora_dtype = trained.starts_with("fp32") ? model::AdapterType::fp32 : model::AdapterType::bf16;
+  job.precision = plain ? model::Precision::bf16 : model::Precision::amp_bf16;
+  // accelerate's prepare() wraps forward in autocast and hands out float32; gradients are dropped after the step.
+  job.loop = plain ? model::Loop::script : model::Loop::hf_trainer;
+  job.zero_grad = plain ? model::ZeroGrad::before_forward : model::ZeroGrad::step_end;
+  job.resident = static_cast<std::int64_t>(listed_bytes(cells.text("parts_on_gpu")) / kMib);
+  return core::Done{};
+}
+
+std::string joined_targets(std::string_view cell) {
+  std::string targets;
+  cell = cell.substr(0, cell.find(" ("));
+  std::string word;
+  for (const char letter : std::string(cell) + " ") {
+    if (letter != ' ' && letter != ',' && letter != '[' && letter != ']' && letter != '"') {
+      word += letter;
+    } else if (!word.empty()) {
+      targets += (targets.empty() ? "" : "+") + word;
+      word.clear();
+    }
+  }
+  return targets;
+}
+
+core::Status take_method(const core::CsvCells& cells, const std::filesystem::path& folder, job::JobRequest& request,
+                         MeasuredRun& run) {
+  constexpr std::string_view kAdapter = "adapter: ";
+  const std::string_view method = cells.text("method");
+  const std::string_view notes = cells.text("notes");
+  if (method == "full") {
+    request.training.base_dtype = model::BaseType::precision;
+    request.training.lora_dtype = model::AdapterType::fp32;
+    return core::Done{};
+  }
+  if (const std::size_t at = notes.find(kAdapter); at != std::string_view::npos) {
+    const std::string file = (folder / notes.substr(at + kAdapter.size())).lexically_normal().string();
+    return take_adapter_file(file, cells, request, run);
+  }
+  if (method != "LORA" || cells.text("rank").empty()) {
+    run.refusal = method == "LORA" ? "the rank of its adapters is missing"
+                                   : "settings of the method " + std::string(method) + " are missing";
+    return cells.malformed(run.refusal);
+  }
+  core::Status read = set(request, "lora", cells.text("rank"));
+  const std::string targets = joined_targets(cells.text("targets"));
+  if (read && !targets.empty()) read = set(request, "lora_targets", targets);
+  return read;
+}
+
+core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
+                        const job::JobRequest& request, MeasuredRun& run) {
+  run.refusal = "a model that is not read";
+  for (const KnownModel& known : kModels) {
+    if (known.name != cells.text("model")) continue;
+    auto graph = known.file.empty() ? shelf.parse(std::string(known.name), known.config)
+                                    : shelf.take((folder / "configs" / known.file).lexically_normal().string());
+    if (!graph) return graph.error();
+    auto job = job::job_from(request, *std::move(graph));
+    if (!job) return cells.malformed(job.error().message);
+    run.refusal.clear();
+    run.job = *std::move(job);
+    return core::Done{};
+  }
+  return cells.malformed("the config.json of " + std::string(cells.text("model")) + " is missing");
+}
+
+core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
+  const auto measured = cells.number("measured_mib");
+  if (!measured) return measured.error();
+  run.measured_mib = *measured;
+  run.out_of_memory = cells.text("status") == "OOM";
+  const std::string_view figure = cells.text("figure");
+  if (figure.starts_with("device")) run.figure = Figure::device;
+  else if (figure == "reserved") run.figure = Figure::reserved;
+  else if (figure == "allocated (inferred)") run.figure = Figure::allocated;
+  else {
+    run.refusal = "a figure that is no peak: " + std::string(figure);
+    return cells.malformed(run.refusal);
+  }
+  if (const auto gpus = cells.whole("gpus"); gpus && *gpus) run.gpus = **gpus;
+  if (run.gpus > 1) {
+    run.refusal = "how several GPUs share the work is missing";
+    return cells.malformed(run.refusal);
+  }
+  return core::Done{};
+}
+
+std::string gpu_of(std::string_view cell) {
+  constexpr std::pair<std::string_view, std::string_view> kGpus[] = {
+      {"H100 80GB", "h100-80gb"}, {"L40S", "l40s-48gb"}, {"L40S 48GB", "l40s-48gb"}, {"A100 80GB", "a100-80gb"}};
+  for (const auto& [name, profile] : kGpus) {
+    if (cell == name) return std::string(profile);
+  }
+  return std::string(cell);
+}
+
+MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf) {
+  MeasuredRun run;
+  run.line = cells.line();
+  run.name = cells.text("name");
+  run.gpu = gpu_of(cells.text("gpu"));
+  run.source = cells.text("source").substr(0, cells.text("source").find('@'));
+  run.training = cells.text("method");
+  job::JobRequest request;
+  core::Status read = take_measurement(cells, run);
+  if (read) read = take_sample(cells, request, run);
+  for (const std::string_view column : {"checkpointing", "optimizer", "frozen_dtype", "offload", "compile"}) {
+    if (read) read = take_words(cells, column, request, run);
+  }
+  if (read) read = take_program(cells, request);
+  if (read) read = take_method(cells, folder, request, run);
+  if (read) read = take_model(cells, folder, shelf, request, run);
+  if (!read) run.error = std::move(read).error();
+  if (run.error && run.refusal.empty()) run.refusal = "a row that is malformed";
+  return run;
+}
+
+bool sniff(const core::CsvTable& table) { return table.has("parts_on_gpu") && table.has("latent_tokens"); }
+
+core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
+  for (const std::string_view column : kColumns) {
+    if (table.has(column)) continue;
+    return core::Error{core::ErrorCode::malformed_input, "has no column " + core::quoted(column),
+                       core::Place{table.file, 1, {}}};
+  }
+  SummaryShelf shelf(options);
+  const std::filesystem::path folder = std::filesystem::path(table.file).parent_path();
+  MeasuredRuns all;
+  all.format = image_csv().name;
+  for (const core::CsvRow& row : table.rows) {
+    const core::CsvCells cells(table, row);
+    if (cells.text("status") == "upper bound") ++all.dropped;
+    else all.runs.push_back(run_of(cells, folder, shelf));
+  }
+  return all;
+}
+
+}  // namespace image_csv_detail
+}  // namespace
+
+const RunsFormat& image_csv() {
+  static constexpr RunsFormat kFormat = {
+      "image", "runs of image and video models, with their configs (name,model,...,latent_tokens,...,parts_on_gpu,...)",
+      &image_csv_detail::sniff, &image_csv_detail::read};
+  return kFormat;
+}
+
+}  // namespace gpumem::datasets
