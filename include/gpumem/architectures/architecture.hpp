@@ -56,6 +56,9 @@ struct Architecture {
   std::string_view block = {};
   /// The classes that gradient checkpointing wraps one by one, where they are several; empty: the repeated blocks.
   std::span<const std::string_view> blocks = {};
+  /// Of an autoencoder: makes latents of the images that a sample brings, as a frozen part of another model's step. Its
+  /// decoder is held and not called.
+  void (*encode)(ConfigFields&, const model::PictureSize&, Forward&) = nullptr;
 };
 
 /// The architecture of a model type; null: none is known (architectures.hpp has the list).

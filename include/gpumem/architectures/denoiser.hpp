@@ -28,7 +28,7 @@ struct LatentRule {
   std::int64_t patch = 1;  ///< pixels of latents that the model joins, of each side: sizes are cut to whole ones
   std::int64_t usual_side = 1024;
   std::int64_t usual_frames = 1;
-  std::int64_t usual_text = 77;  ///< tokens of a prompt
+  std::int64_t usual_text = 77;  ///< tokens of a prompt; 0: the model reads none
 };
 
 /// A sample as the denoiser sees it.
@@ -39,7 +39,9 @@ struct DenoiserSample {
   std::int64_t text = 1;    ///< tokens of the prompt
 };
 
-/// What the job's `image`, `frames` and `seq_length` make of a sample. What was chosen is remarked on.
+/// What the job's `image`, `frames` and `seq_length` make of a sample. What was chosen is remarked on. Writes the parts
+/// of the pipeline that the job's `parts` keeps on the GPU: their parameters, which are frozen, and of an autoencoder
+/// that is known how it makes the latents.
 [[nodiscard]] DenoiserSample denoiser_sample(Forward& forward, const LatentRule& rule);
 
 /// Noisy latents as the autoencoder gives them: [N, channels, height, width]; with `video` [N, channels, frames,
@@ -60,9 +62,5 @@ void denoiser_loss(Forward& forward, Tensor prediction, const Sizes& sizes);
 
 /// Attention as diffusers calls it: query, key and value are [N, tokens, width]; heads are views.
 Tensor denoiser_attention(Forward& forward, Tensor query, Tensor key, Tensor value, std::int64_t head_width);
-
-/// The parts of a diffusers folder that the job's `parts` keeps on the GPU, as frozen parameters. Of a lone config.json
-/// there are none. Called for every denoiser (architectures.hpp: read_config()).
-void write_frozen_parts(ConfigFields& config, Forward& forward);
 
 }  // namespace gpumem::architectures

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "gpumem/architectures/module_tree.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/images.hpp"
@@ -122,6 +123,9 @@ class Forward {
   [[nodiscard]] const model::Images& images();
   void images(const model::Images& images) { images_ = images; }
   [[nodiscard]] bool reads_images() const { return reads_images_; }
+  /// The configs of the other parts of the model's pipeline, by their names; null: it comes alone.
+  [[nodiscard]] const core::JsonValue* pipeline_parts() const { return pipeline_parts_; }
+  void pipeline_parts(const core::JsonValue* parts) { pipeline_parts_ = parts; }
   /// Something that was chosen, for the user.
   void remark(std::string text) { builder_.remark(std::move(text)); }
   [[nodiscard]] const model::Vocabulary& vocabulary() const { return vocabulary_; }
@@ -266,6 +270,7 @@ class Forward {
   std::optional<Tensor> text_mask_;
   model::Images images_;
   bool reads_images_ = false;
+  const core::JsonValue* pipeline_parts_ = nullptr;
   bool repeats_ = false;
   bool freezes_ = false;
   bool turns_ = false;

@@ -10,6 +10,7 @@
 
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/image_blocks.hpp"
 
 namespace gpumem::architectures {
 
@@ -17,7 +18,7 @@ namespace unet_detail {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"UNet2DConditionModel"};
 /// The first residual block of the middle is called plainly: at the lowest resolution, what it keeps is small.
-inline constexpr std::array<std::string_view, 2> kBlocks = {"BasicTransformerBlock", "ResnetBlock2D"};
+inline constexpr std::array<std::string_view, 2> kBlocks = {"BasicTransformerBlock", kResnetBlock};
 
 /// One resolution.
 struct Level {
@@ -145,20 +146,6 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
-inline Tensor conv(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
-                   std::int64_t kernel, std::int64_t stride = 1) {
-  return f.layer(name, "Conv2d", "conv2d", {input},
-                 {{"in_channels", in},
-                  {"out_channels", out},
-                  {"kernel_size", Sizes(2, kernel)},
-                  {"stride", Sizes(2, stride)},
-                  {"padding", Sizes(2, kernel / 2)}});
-}
-
-inline Tensor group_norm(Forward& f, std::string_view name, Tensor input, std::int64_t channels, std::int64_t groups) {
-  return f.layer(name, "GroupNorm", "group_norm", {input}, {{"num_groups", groups}, {"num_channels", channels}});
-}
-
 /// What all blocks read.
 struct Conditions {
   const Model& model;
@@ -168,16 +155,13 @@ struct Conditions {
 
 inline Tensor resnet(Forward& f, const Conditions& c, std::int64_t index, Tensor input, std::int64_t in,
                      std::int64_t out) {
-  const InModule inside(f, std::to_string(index), kBlocks[1]);
-  const Tensor normed = group_norm(f, "norm1", input, in, c.model.groups);
-  Tensor hidden = conv(f, "conv1", f.activation("nonlinearity", normed, c.model.activation), in, out, 3);
-  const Tensor time = f.activation("nonlinearity", c.time, c.model.activation);
-  const Tensor projected = f.linear("time_emb_proj", time, c.model.embedded(), out);
-  hidden = f.add(hidden, f.unflatten(projected, 1, {out, 1, 1}));
-  hidden = f.activation("nonlinearity", group_norm(f, "norm2", hidden, out, c.model.groups), c.model.activation);
-  hidden = conv(f, "conv2", f.dropout("dropout", hidden, c.model.dropout), out, out, 3);
-  const Tensor residual = in == out ? input : conv(f, "conv_shortcut", input, in, out, 1);
-  return f.call("div", {f.add(residual, hidden)});
+  return resnet_block(f,
+                      {.groups = c.model.groups,
+                       .activation = c.model.activation,
+                       .dropout = c.model.dropout,
+                       .time_width = c.model.embedded(),
+                       .time = c.time},
+                      index, input, in, out);
 }
 
 /// `source`: what keys and values are made of, [N, S, in].
@@ -230,13 +214,13 @@ inline Tensor transformer(Forward& f, const Conditions& c, std::int64_t index, T
   const auto image = [&](Tensor tokens) {
     return f.contiguous(f.permute(f.unflatten(tokens, 1, {area.height, area.width}), {0, 3, 1, 2}));
   };
-  const Tensor normed = group_norm(f, "norm", input, width, c.model.groups);
-  Tensor hidden =
-      linear ? f.linear("proj_in", rows(normed), width, width) : rows(conv(f, "proj_in", normed, width, width, 1));
+  const Tensor normed = image_norm(f, "norm", input, width, c.model.groups);
+  Tensor hidden = linear ? f.linear("proj_in", rows(normed), width, width)
+                         : rows(image_conv(f, "proj_in", normed, width, width, 1));
   hidden = stack(f, "transformer_blocks", kBlocks[0], level.depth, hidden,
                  [&](Tensor x, std::int64_t) { return transformer_block(f, c, x, level); });
-  hidden =
-      linear ? image(f.linear("proj_out", hidden, width, width)) : conv(f, "proj_out", image(hidden), width, width, 1);
+  hidden = linear ? image(f.linear("proj_out", hidden, width, width))
+                  : image_conv(f, "proj_out", image(hidden), width, width, 1);
   return f.add(hidden, input);
 }
 
@@ -286,7 +270,7 @@ inline Tensor down_path(Forward& f, const Conditions& c, Tensor hidden, std::vec
     if (index + 1 == c.model.down.size()) break;
     const InModule list(f, "downsamplers", "ModuleList");
     const InModule sampler(f, "0", "Downsample2D");
-    hidden = conv(f, "conv", hidden, width, width, 3, 2);
+    hidden = image_conv(f, "conv", hidden, width, width, 3, 2);
     skips.push_back({hidden, width});
     areas.push_back({(areas.back().height + 1) / 2, (areas.back().width + 1) / 2});
   }
@@ -329,10 +313,7 @@ inline Tensor up_path(Forward& f, const Conditions& c, Tensor hidden, std::vecto
         });
     if (index + 1 == c.model.up.size()) break;
     areas.pop_back();
-    const InModule list(f, "upsamplers", "ModuleList");
-    const InModule sampler(f, "0", "Upsample2D");
-    hidden = f.call("upsample", {hidden}, {{"size", Sizes{areas.back().height, areas.back().width}}});
-    hidden = conv(f, "conv", hidden, width, width, 3);
+    hidden = upsample_block(f, hidden, width, areas.back().height, areas.back().width);
   }
   return hidden;
 }
@@ -358,14 +339,14 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   Conditions c{model, embed_time(f, model), text_input(f, sample, model.text)};
   if (model.text_projected > 0) c.text = f.linear("encoder_hid_proj", c.text, model.text, model.text_projected);
   const std::int64_t width = model.down.front().width;
-  Tensor hidden = conv(f, "conv_in", latents, model.channels, width, model.kernel_in);
+  Tensor hidden = image_conv(f, "conv_in", latents, model.channels, width, model.kernel_in);
   std::vector<Skip> skips = {{hidden, width}};
   std::vector<Area> areas = {{sample.height, sample.width}};
   hidden = down_path(f, c, hidden, skips, areas);
   if (model.has_middle) hidden = middle(f, c, hidden, areas.back());
   hidden = up_path(f, c, hidden, skips, areas);
-  hidden = f.activation("conv_act", group_norm(f, "conv_norm_out", hidden, width, model.groups), "silu");
-  hidden = conv(f, "conv_out", hidden, width, model.out_channels, model.kernel_out);
+  hidden = f.activation("conv_act", image_norm(f, "conv_norm_out", hidden, width, model.groups), "silu");
+  hidden = image_conv(f, "conv_out", hidden, width, model.out_channels, model.kernel_out);
   denoiser_loss(f, hidden, {model.out_channels, sample.height, sample.width});
 }
 

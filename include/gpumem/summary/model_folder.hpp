@@ -1,7 +1,7 @@
 // Input: the folder of a HuggingFace model: config.json, and the headers of its *.safetensors with their index, if
-// there are any.
-// Output: the graph of the config, checked against what the files store. No weights are read.
-// Units: elements.
+// there are any; or a diffusers folder: model_index.json and a folder for each part, of which the transformer or unet
+// is the model. Output: the graph of the config, checked against what the files store. No weights are read. Units:
+// elements.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace gpumem::summary {
 
-/// Whether the path is a folder with a config.json.
+/// Whether the path is a folder with a config.json or a model_index.json.
 [[nodiscard]] bool is_model_folder(const std::string& path);
 
 /// Whether the text may be the name of a model: "OWNER/NAME".

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "gpumem/architectures/albert.hpp"
+#include "gpumem/architectures/autoencoder_kl.hpp"
 #include "gpumem/architectures/bamba.hpp"
 #include "gpumem/architectures/bart.hpp"
 #include "gpumem/architectures/bert.hpp"
@@ -436,14 +437,15 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),   &bamba(),       &bart(),       &bert(),       &bloom(),       &clip(),     &cohere(),
-      &deberta(),  &deci(),        &deepseek(),   &distilbert(), &falcon(),      &gemma(),    &gemma_vision(),
-      &gemma4(),   &gemma4_text(), &glm(),        &gpt2(),       &gpt_bigcode(), &gpt_neo(),  &gpt_neox(),
-      &gpt_oss(),  &gptj(),        &granitemoe(), &idefics3(),   &internvl(),    &jamba(),    &kimi_linear(),
-      &lfm2(),     &llama(),       &llama4(),     &llava(),      &mamba(),       &megatron(), &megatron_t5(),
-      &mimo_v2(),  &mixtral(),     &modernbert(), &moonvit(),    &mpt(),         &nemotron(), &nemotron_h(),
-      &olmo(),     &opt(),         &phi(),        &phi3(),       &qwen3_next(),  &qwen_vl(),  &rwkv(),
-      &stablelm(), &starcoder2(),  &swin(),       &t5(),         &unet(),       &vit(),         &whisper(),  &xlnet()};
+      &albert(),      &autoencoder_kl(), &bamba(),        &bart(),       &bert(),       &bloom(),       &clip(),
+      &cohere(),      &deberta(),        &deci(),         &deepseek(),   &distilbert(), &falcon(),      &gemma(),
+      &gemma4(),      &gemma4_text(),    &gemma_vision(), &glm(),        &gpt2(),       &gpt_bigcode(), &gpt_neo(),
+      &gpt_neox(),    &gpt_oss(),        &gptj(),         &granitemoe(), &idefics3(),   &internvl(),    &jamba(),
+      &kimi_linear(), &lfm2(),           &llama(),        &llama4(),     &llava(),      &mamba(),       &megatron(),
+      &megatron_t5(), &mimo_v2(),        &mixtral(),      &modernbert(), &moonvit(),    &mpt(),         &nemotron(),
+      &nemotron_h(),  &olmo(),           &opt(),          &phi(),        &phi3(),       &qwen3_next(),  &qwen_vl(),
+      &rwkv(),        &stablelm(),       &starcoder2(),   &swin(),       &t5(),         &unet(),        &vit(),
+      &whisper(),     &xlnet()};
   return kAll;
 }
 
@@ -460,6 +462,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   builder.architecture(choice->architecture->name);
   Forward forward(builder, vocabulary);
   forward.images(images);
+  forward.pipeline_parts(config.find("_parts"));
   const Architecture& architecture = *choice->architecture;
   architecture.write(config, detail::named_head(config).value_or(architecture.usual_head), forward);
   if (const core::Status read = config.status(); !read) return core::Error(read.error()).in_file(file);
@@ -473,6 +476,23 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   core::Result<model::ModelGraph> graph = std::move(builder).build();
   if (graph) detail::check_name(config, *graph);
   return graph;
+}
+
+GPUMEM_INLINE core::Result<std::int64_t> parameters_of(const core::JsonValue& config,
+                                                       const model::Vocabulary& vocabulary) {
+  namespace detail = architectures_detail;
+  if (!config.is(detail::Kind::object)) return detail::malformed("must be one JSON object");
+  ConfigFields fields(config);
+  const core::Result<detail::Choice> choice = detail::choose(fields);
+  if (!choice) return choice.error();
+  model::GraphBuilder builder("config_json");
+  Forward forward(builder, vocabulary);
+  const Architecture& architecture = *choice->architecture;
+  architecture.write(fields, detail::named_head(fields).value_or(architecture.usual_head), forward);
+  if (const core::Status read = fields.status(); !read) return read.error();
+  const core::Result<model::ModelGraph> graph = std::move(builder).build();
+  if (!graph) return graph.error();
+  return graph->parameters();
 }
 
 GPUMEM_INLINE core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,

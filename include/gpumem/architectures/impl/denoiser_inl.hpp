@@ -23,6 +23,55 @@ GPUMEM_INLINE std::int64_t latent_frames(std::int64_t frames, const LatentRule& 
   return rule.frame == 0 ? 1 : (std::max<std::int64_t>(frames, 1) - 1) / rule.frame + 1;
 }
 
+/// Whether "vae+text_encoder" or "all" has the name.
+GPUMEM_INLINE bool names_part(std::string_view said, std::string_view name) {
+  if (said == "all") return true;
+  for (std::size_t begin = 0; begin <= said.size();) {
+    const std::size_t end = std::min(said.find('+', begin), said.size());
+    if (said.substr(begin, end - begin) == name) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// A part that is held and not called: none of its parameters gets a gradient.
+GPUMEM_INLINE void hold_part(Forward& forward, std::string_view name, const core::JsonValue& part) {
+  const core::Result<std::int64_t> count = parameters_of(part, forward.vocabulary());
+  if (!count) return forward.fail("has the part " + core::quoted(name) + ", which " + count.error().message);
+  if (*count > 0) (void)forward.parameter(std::string(name) + ".weight", {*count}, true);
+}
+
+GPUMEM_INLINE void write_part(Forward& forward, const core::JsonValue& part, const PictureSize& size) {
+  ConfigFields config(part);
+  const Architecture* known = architecture_of(config.text({"_class_name"}, ""));
+  if (known == nullptr || known->encode == nullptr) return hold_part(forward, part.key(), part);
+  const InModule inside(forward, part.key(), known->name);
+  forward.freeze(true);
+  known->encode(config, size, forward);
+  forward.freeze(false);
+  if (const core::Status read = config.status(); !read) forward.fail(read.error().message);
+}
+
+GPUMEM_INLINE void write_parts(Forward& forward, const PictureSize& size) {
+  const std::string& said = forward.images().parts;
+  const core::JsonValue* parts = forward.pipeline_parts();
+  if (said.empty() || said == "none") return;
+  if (parts == nullptr || !parts->is(core::JsonValue::Kind::object)) {
+    return forward.fail("is a part of a pipeline by itself; `parts` needs the folder with its model_index.json");
+  }
+  std::size_t found = 0;
+  for (const core::JsonValue& part : parts->items()) {
+    if (!names_part(said, part.key())) continue;
+    ++found;
+    write_part(forward, part, size);
+  }
+  const auto named = static_cast<std::size_t>(std::count(said.begin(), said.end(), '+')) + 1;
+  if (said == "all" || found == named) return;
+  std::string names;
+  for (const core::JsonValue& part : parts->items()) names += (names.empty() ? "" : ", ") + std::string(part.key());
+  forward.fail("has the parts " + names + "; `parts` names others: " + core::quoted(said));
+}
+
 }  // namespace denoiser_detail
 
 GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule& rule) {
@@ -37,10 +86,13 @@ GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule&
   if (said.count && *said.count != 1) forward.fail("makes one image or video a sample; leave `images` out");
   if (rule.frame == 0 && frames != 1) forward.fail("makes images, and no videos; leave `frames` out");
   const std::string what = rule.frame == 0 ? "an image of " : "a video of " + std::to_string(frames) + " frames of ";
+  const std::string prompt = rule.usual_text == 0
+                                 ? ""
+                                 : ", with " + core::with_separators(sample.text) + " tokens of text" +
+                                       (said.text_tokens ? "" : ", as `seq_length` does not say otherwise");
   forward.remark("each sample is " + what + std::to_string(size.width) + " x " + std::to_string(size.height) +
-                 " pixels" + (said.size ? "" : ", as `image` does not say otherwise") + ", with " +
-                 core::with_separators(sample.text) + " tokens of text" +
-                 (said.text_tokens ? "" : ", as `seq_length` does not say otherwise"));
+                 " pixels" + (said.size ? "" : ", as `image` does not say otherwise") + prompt);
+  denoiser_detail::write_parts(forward, {sample.width * rule.side, sample.height * rule.side});
   return sample;
 }
 
@@ -79,11 +131,6 @@ GPUMEM_INLINE Tensor denoiser_attention(Forward& f, Tensor query, Tensor key, Te
   const Tensor k = heads(key);
   const Tensor v = heads(value);
   return merge_heads(f, f.call("scaled_dot_product_attention", {q, k, v}));
-}
-
-GPUMEM_INLINE void write_frozen_parts(ConfigFields& config, Forward& forward) {
-  (void)config;
-  (void)forward;
 }
 
 }  // namespace gpumem::architectures

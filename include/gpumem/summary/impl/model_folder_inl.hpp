@@ -94,10 +94,14 @@ GPUMEM_INLINE std::int64_t total_size(const core::JsonValue& metadata) {
 GPUMEM_INLINE core::Result<std::map<std::string, std::vector<std::string>>> files_of(const fs::path& folder,
                                                                                      std::int64_t& total_bytes) {
   std::map<std::string, std::vector<std::string>> files;
-  const fs::path index = folder / "model.safetensors.index.json";
   std::error_code ignored;
+  // transformers' name, and diffusers'.
+  fs::path index = folder / "model.safetensors.index.json";
+  if (!fs::exists(index, ignored)) index = folder / "diffusion_pytorch_model.safetensors.index.json";
   if (!fs::exists(index, ignored)) {
-    if (fs::exists(folder / "model.safetensors", ignored)) files["model.safetensors"] = {};
+    for (const char* name : {"model.safetensors", "diffusion_pytorch_model.safetensors"}) {
+      if (files.empty() && fs::exists(folder / name, ignored)) files[name] = {};
+    }
     return files;
   }
   const core::Result<std::string> text = core::read_regular_file(index.string(), kLargestText);
@@ -281,6 +285,60 @@ GPUMEM_INLINE core::Result<Comparison> compare(const model::ModelGraph& graph, S
   return comparison;
 }
 
+inline constexpr const char* kPipeline = "model_index.json";
+
+/// A diffusers folder: the denoiser's config, and what it holds besides it.
+struct Pipeline {
+  std::string denoiser;  ///< its folder's name
+  std::string config;    ///< the denoiser's, with those of the other parts as its field "_parts"
+};
+
+/// The text of a part's config.json, which must be an object. Empty: the part has none, such as a tokenizer.
+GPUMEM_INLINE core::Result<std::string> part_config(const fs::path& folder) {
+  const fs::path file = folder / "config.json";
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return std::string();
+  core::Result<std::string> text = core::read_regular_file(file.string(), kLargestText);
+  if (!text) return text.error();
+  const core::Result<core::JsonDocument> json = core::JsonDocument::parse(*text, architectures::kConfigLimits);
+  if (!json) return core::Error(json.error()).in_file(file.string());
+  if (!json->root().is(core::JsonValue::Kind::object) || json->root().size() == 0) {
+    return core::malformed("must hold one JSON object with fields").in_file(file.string());
+  }
+  return text;
+}
+
+/// model_index.json: {"_class_name": "FluxPipeline", "transformer": ["diffusers", "FluxTransformer2DModel"], ...}.
+GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
+  const std::string index = (folder / kPipeline).string();
+  const core::Result<std::string> text = core::read_regular_file(index, kLargestText);
+  if (!text) return text.error();
+  const core::Result<core::JsonDocument> json = core::JsonDocument::parse(*text, architectures::kConfigLimits);
+  if (!json) return core::Error(json.error()).in_file(index);
+  Pipeline pipeline;
+  std::string parts;
+  for (const core::JsonValue& field : json->root().items()) {
+    const std::string name(field.key());
+    const bool plain = !name.empty() && name[0] != '_' && name.find_first_of("/\\\".") == std::string::npos;
+    if (!plain || !field.is(core::JsonValue::Kind::list) || field.size() != 2) continue;
+    core::Result<std::string> config = part_config(folder / name);
+    if (!config) return config.error();
+    if (config->empty()) continue;
+    if (name == "transformer" || name == "unet") {
+      pipeline.denoiser = name;
+      pipeline.config = *std::move(config);
+    } else {
+      parts += (parts.empty() ? "" : ", ") + ("\"" + name + "\": ") + *config;
+    }
+  }
+  if (pipeline.denoiser.empty()) {
+    return core::malformed("names neither a transformer nor a unet whose config.json is in the folder").in_file(index);
+  }
+  pipeline.config.resize(pipeline.config.rfind('}'));
+  pipeline.config += ", \"_parts\": {" + parts + "}}";
+  return pipeline;
+}
+
 }  // namespace model_folder_detail
 
 GPUMEM_INLINE bool is_hub_name(std::string_view name) {
@@ -311,15 +369,29 @@ GPUMEM_INLINE std::string path_of_model(const std::string& name) {
 
 GPUMEM_INLINE bool is_model_folder(const std::string& path) {
   std::error_code ignored;
-  return path != "-" && std::filesystem::exists(std::filesystem::path(path) / "config.json", ignored);
+  const std::filesystem::path folder(path);
+  return path != "-" && (std::filesystem::exists(folder / "config.json", ignored) ||
+                         std::filesystem::exists(folder / model_folder_detail::kPipeline, ignored));
 }
 
-GPUMEM_INLINE core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options) {
+GPUMEM_INLINE core::Result<model::ModelGraph> read_folder(const std::string& path, const ReadOptions& options) {
   namespace detail = model_folder_detail;
+  std::string folder = path;
+  std::string config;
+  std::error_code ignored;
+  if (detail::fs::exists(detail::fs::path(folder) / detail::kPipeline, ignored)) {
+    core::Result<detail::Pipeline> pipeline = detail::read_pipeline(folder);
+    if (!pipeline) return std::move(pipeline).error();
+    folder = (detail::fs::path(folder) / pipeline->denoiser).string();
+    config = std::move(pipeline->config);
+  }
   const std::string file = (detail::fs::path(folder) / "config.json").string();
-  const core::Result<std::string> text = core::read_regular_file(file, detail::kLargestText);
-  if (!text) return text.error();
-  core::Result<model::ModelGraph> graph = architectures::read_config(*text, *options.vocabulary, file);
+  if (config.empty()) {
+    core::Result<std::string> text = core::read_regular_file(file, detail::kLargestText);
+    if (!text) return text.error();
+    config = *std::move(text);
+  }
+  core::Result<model::ModelGraph> graph = architectures::read_config(config, *options.vocabulary, file);
   if (!graph) return graph;
   core::Result<detail::Stored> stored = detail::read_stored(folder);
   if (!stored) return std::move(stored.error());
