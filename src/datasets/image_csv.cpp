@@ -21,38 +21,47 @@ constexpr std::array<std::string_view, 12> kColumns = {"name",          "model",
                                                        "checkpointing", "optimizer", "figure", "measured_mib"};
 constexpr double kMib = 1024.0 * 1024.0;
 
+/// What SimpleTuner 2026-08 makes of an interval of gradient checkpointing (helpers/models/*/transformer.py).
+enum class Intervals : std::uint8_t {
+  joined,   ///< checkpoint_sequential_state(): each two blocks as one, or two of every four
+  halved,   ///< should_checkpoint_block(): half of the blocks one by one
+  ignored,  ///< diffusers' own UNets know none
+};
+
 /// The denoiser's config of a published model: a file of configs/, or the fields themselves.
 struct KnownModel {
   std::string_view name;
   std::string_view file;
   std::string_view config = {};
+  Intervals intervals = Intervals::halved;
 };
 constexpr KnownModel kModels[] = {
-    {"Lykon/dreamshaper-8", "SD1.5-unet.json"},
-    {"stabilityai/stable-diffusion-xl-base-1.0", "SDXL-unet.json"},
+    {"Lykon/dreamshaper-8", "SD1.5-unet.json", "", Intervals::ignored},
+    {"stabilityai/stable-diffusion-xl-base-1.0", "SDXL-unet.json", "", Intervals::ignored},
     {"terminusresearch/kwai-kolors-1.0", "",
      R"({"_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", "addition_time_embed_dim": 256,
          "attention_head_dim": [5, 10, 20], "block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048,
          "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
          "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"], "encoder_hid_dim": 4096,
          "encoder_hid_dim_type": "text_proj", "projection_class_embeddings_input_dim": 5632,
-         "transformer_layers_per_block": [1, 2, 10], "use_linear_projection": true})"},
+         "transformer_layers_per_block": [1, 2, 10], "use_linear_projection": true})",
+     Intervals::ignored},
     {"black-forest-labs/FLUX.2-klein-base-4B", "FLUX.2-klein-4B-transformer.json"},
     {"THUDM/CogVideoX-2b", "CogVideoX-2b-transformer.json"},
     {"THUDM/CogVideoX-2B", "CogVideoX-2b-transformer.json"},
     {"THUDM/CogVideoX-5b", "CogVideoX-5b-transformer.json"},
     {"THUDM/CogVideoX-5B", "CogVideoX-5b-transformer.json"},
-    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan2.1-T2V-1.3B-Diff-transformer.json"},
-    {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan2.1-T2V-14B-Diff-transformer.json"},
+    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan2.1-T2V-1.3B-Diff-transformer.json", "", Intervals::joined},
+    {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan2.1-T2V-14B-Diff-transformer.json", "", Intervals::joined},
     {"lodestones/Chroma1-Base", "Chroma1-transformer.json"},
     {"terminusresearch/auraflow-v0.3", "AuraFlow-v0.3-transformer.json"},
     {"terminusresearch/sana-1.6b-1024px", "Sana-transformer.json"},
-    {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "SanaVideo-transformer.json"},
+    {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "SanaVideo-transformer.json", "", Intervals::joined},
     {"HiDream-ai/HiDream-I1-Full", "HiDream-I1-transformer-defaults.json"},
     {"HiDream-ai/HiDream-I1-Dev", "HiDream-I1-transformer-defaults.json"},
     {"baidu/ERNIE-Image", "ERNIE-Image-transformer.json"},
     {"ideogram-ai/ideogram-4-fp8", "Ideogram-4-transformer.json"},
-    {"krea/Krea-2", "Krea-2-transformer.json"},
+    {"krea/Krea-2", "Krea-2-transformer.json", "", Intervals::joined},
 };
 
 /// Words of a cell, and the option that they set.
@@ -214,14 +223,24 @@ core::Status take_method(const core::CsvCells& cells, const std::filesystem::pat
   core::Status read = set(request, "lora", cells.text("rank"));
   const std::string targets = joined_targets(cells.text("targets"));
   if (read && !targets.empty()) read = set(request, "lora_targets", targets);
+  // The default of SimpleTuner's --lora_dropout.
+  if (read && cells.text("software").starts_with("SimpleTuner")) read = set(request, "lora_dropout", "0.1");
   return read;
 }
 
+void apply_intervals(Intervals intervals, model::TrainingJob& job) {
+  model::CheckpointPolicy& policy = job.checkpoints;
+  const bool set = policy.kind == model::Checkpoints::joined || policy.kind == model::Checkpoints::joined_every_other;
+  if (!set || intervals == Intervals::joined) return;
+  policy.kind = intervals == Intervals::ignored ? model::Checkpoints::full : model::Checkpoints::every;
+}
+
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
-                        const job::JobRequest& request, MeasuredRun& run) {
+                        job::JobRequest request, MeasuredRun& run) {
   run.refusal = "a model that is not read";
   for (const KnownModel& known : kModels) {
     if (known.name != cells.text("model")) continue;
+    apply_intervals(known.intervals, request.training);
     auto graph = known.file.empty() ? shelf.parse(std::string(known.name), known.config)
                                     : shelf.take((folder / "configs" / known.file).lexically_normal().string());
     if (!graph) return graph.error();

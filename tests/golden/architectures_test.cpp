@@ -63,7 +63,7 @@ std::vector<fs::path> goldens(const fs::path& folder) {
 
 double tolerance_of(const nlohmann::json& config, const nlohmann::json& run) {
   for (const Known& known : kKnown) {
-    if (config["model_type"] == known.model_type)
+    if (config.value("model_type", "") == known.model_type)
       return run["precision"] == "amp-bf16" ? known.autocast : known.otherwise;
   }
   return kTolerance;
@@ -72,6 +72,7 @@ double tolerance_of(const nlohmann::json& config, const nlohmann::json& run) {
 TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohmann::json& run) {
   TrainingJob job(graph, run["batch_size"].get<std::int64_t>());
   if (run.contains("sequence_length")) job.sequence_length = run["sequence_length"].get<std::int64_t>();
+  if (run.contains("image")) job.image = run["image"].get<std::vector<std::int64_t>>();
   job.precision = *model::value_of(model::kPrecisions, run["precision"].get<std::string>());
   job.activation_checkpointing = run["activation_checkpointing"].get<bool>();
   job.optimizer = Optimizer::adamw;

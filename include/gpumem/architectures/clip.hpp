@@ -1,5 +1,5 @@
 // CLIP: a tower for texts and one for images, projected to one width, and the contrastive loss of their products. Texts
-// are taken to be without padding.
+// are taken to be without padding. The text tower alone is what image models read prompts with (CLIPTextModel).
 // Source: transformers 4.48, models/clip/modeling_clip.py.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace gpumem::architectures {
 
 namespace clip_detail {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"clip"};
+inline constexpr std::array<std::string_view, 2> kModelTypes = {"clip", "clip_text_model"};
 
 struct Tower {
   DecoderSizes sizes;
@@ -150,7 +150,20 @@ inline void contrastive_loss(Forward& f, Tensor texts, Tensor images, Tensor num
   (void)f.scale(f.add(one, other));
 }
 
+/// CLIPTextModel, and CLIPTextModelWithProjection.
+inline void write_text_model(ConfigFields& config, Forward& f) {
+  const Tower text = read_tower(config, {.width = 512, .inner = 2048, .heads = 8});
+  const std::int64_t width = config.size_or({"projection_dim"}, 512);
+  const core::JsonValue* classes = config.find("architectures");
+  const bool lists = classes != nullptr && classes->is(core::JsonValue::Kind::list) && classes->size() > 0;
+  const bool projects = lists && (*classes->items().begin()).is("CLIPTextModelWithProjection");
+  if (!config.status()) return;
+  const Tensor pooled = text_tower(f, text, token_ids(f));
+  if (projects) f.linear("text_projection", pooled, text.sizes.width, width, {.bias = false});
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
+  if (config.text({"model_type"}, "") == "clip_text_model") return write_text_model(config, f);
   const Tower text = read_part(config, "text_config", {.width = 512, .inner = 2048, .heads = 8});
   const Tower image = read_part(config, "vision_config", {.width = 768, .inner = 3072, .heads = 12});
   const std::int64_t width = config.size_or({"projection_dim"}, 512);

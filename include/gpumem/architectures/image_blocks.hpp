@@ -48,7 +48,7 @@ inline Tensor resnet_block(Forward& f, const ResnetOptions& o, std::int64_t inde
   }
   hidden = f.activation("nonlinearity", image_norm(f, "norm2", hidden, out, o.groups), o.activation);
   hidden = image_conv(f, "conv2", f.dropout("dropout", hidden, o.dropout), out, out, 3);
-  const Tensor residual = in == out ? input : image_conv(f, "conv_shortcut", input, in, out, 1);
+  const Tensor residual = in == out ? input : image_conv(f, "conv_shortcut", f.contiguous(input), in, out, 1);
   return f.call("div", {f.add(residual, hidden)});
 }
 

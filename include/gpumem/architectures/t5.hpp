@@ -1,5 +1,6 @@
-// T5, T5 1.1, flan-T5, mT5 and UMT5's kind: encoder and decoder with relative positions, attention written out. The
-// decoder gets as many tokens as the encoder. Source: transformers 4.48, models/t5/modeling_t5.py.
+// T5, T5 1.1, flan-T5, mT5, and UMT5, whose every layer has a table of distances of its own: encoder and decoder with
+// relative positions, attention written out. The decoder gets as many tokens as the encoder. Source: transformers 4.48,
+// models/t5/modeling_t5.py.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@ namespace gpumem::architectures {
 
 namespace t5_detail {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"t5", "mt5"};
+inline constexpr std::array<std::string_view, 3> kModelTypes = {"t5", "mt5", "umt5"};
 
 struct Model {
   std::int64_t vocabulary = 1;
@@ -27,6 +28,7 @@ struct Model {
   std::string_view activation = "relu";
   bool gated = false;
   bool tied = true;
+  bool own_biases = false;  ///< each layer has a table of distances of its own
 
   [[nodiscard]] std::int64_t inner_width() const { return heads * head_width; }
 };
@@ -48,8 +50,10 @@ inline Model read(ConfigFields& config) {
   model.gated = kind.starts_with(kGated);
   if (model.gated) kind.remove_prefix(kGated.size());
   model.activation = model.gated && kind == "gelu" ? std::string_view("gelu_new") : kind;
-  config.ignore({"relative_attention_max_distance", "n_positions", "is_gated_act", "dense_act_fn", "output_past",
-                 "classifier_dropout", "num_hidden_layers", "num_attention_heads", "hidden_size", "tokenizer_class"});
+  model.own_biases = config.text({"model_type"}, "") == "umt5";
+  config.ignore({"scalable_attention", "relative_attention_max_distance", "n_positions", "is_gated_act", "dense_act_fn",
+                 "output_past", "classifier_dropout", "num_hidden_layers", "num_attention_heads", "hidden_size",
+                 "tokenizer_class"});
   if (model.inner_width() > ConfigFields::kLargestSize) config.fail("makes heads too wide", "d_kv");
   return model;
 }
@@ -87,6 +91,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor sou
   }
   const Tensor scores = f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})});
   std::optional<Tensor>& bias = cross ? stack.cross_bias : stack.self_bias;
+  if (model.own_biases && !cross) bias.reset();
   if (!bias && cross) {
     const Tensor zeros = f.call("relative_zeros", {stack.ids}, {{"heads", model.heads}});
     bias = f.call("add", {f.require_grad(zeros, When::checkpointed), stack.cross_mask});
@@ -178,8 +183,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   token_loss(f, f.linear("lm_head", read, model.width, model.vocabulary, head_of), decoded);
 }
 
-inline constexpr auto kClasses =
-    std::to_array<ModelClass>({{"T5", "t5", "", kAlwaysTied, 0, "T5DenseGatedActDense"}, {"MT5", "mt5"}});
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"T5", "t5", "", kAlwaysTied, 0, "T5DenseGatedActDense"}, {"MT5", "mt5"}, {"UMT5", "umt5"}});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {

@@ -156,12 +156,27 @@ inline core::Result<TensorId> record_plain(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size});
 }
 
+/// Images keep their channels innermost, where they lie so (suggest_memory_format of UpSampleNearest2d.cu,
+/// constant_pad_nd of PadNd.cpp).
+inline Layout image_layout(const OpCall& call, const Tape& tape) {
+  const Layout& layout = tape.tensor(call.tensors[0]).layout;
+  return layout.channels_last(call.shapes[0].rank()) ? layout : Layout{};
+}
+
+/// torch.nn.functional.interpolate and its modules.
+inline core::Result<TensorId> record_upsample(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size, .layout = image_layout(call, tape)});
+}
+
 /// torch.nn.functional.pad; reflection_pad2d_backward and replication_pad2d_backward read the input again.
 inline core::Result<TensorId> record_pad(const OpCall& call, Tape& tape) {
   const model::AttributeValue* mode = call.attributes.find("mode");
   const auto* named = mode == nullptr ? nullptr : std::get_if<std::string>(mode);
   const bool reads = named != nullptr && (*named == "reflect" || *named == "replicate");
-  return tape.record({.inputs = call.tensors.first(1), .output = call.size, .saved_inputs = reads ? 1U : 0U});
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .layout = image_layout(call, tape),
+                      .saved_inputs = reads ? 1U : 0U});
 }
 
 /// What a printed count includes, in addition to an elementwise kernel.
@@ -211,7 +226,7 @@ inline constexpr std::array<Op, 10> kResampleOps = {{
                 .torch_classes = resample_detail::kUpsample,
                 .keras_classes = resample_detail::kKerasUpsample},
      .output_shape = resample_detail::upsample_shape,
-     .record = resample_detail::record_plain},
+     .record = resample_detail::record_upsample},
     {.traits = {.name = "pixel_shuffle",
                 .family = OpFamily::other,
                 .torch_classes = resample_detail::kShuffle,

@@ -28,7 +28,9 @@ from configs import (  # noqa: E402
     ADAPTED,
     ADAPTED_EMBEDDINGS,
     CONFIGS,
+    IMAGE_SIDE,
     PEFT_RUNS,
+    TEXT_TOKENS,
     adapting_runs,
     embedding_runs,
     sizes_of,
@@ -47,7 +49,29 @@ PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
 }
 
 
+def type_of(config: dict[str, Any]) -> str:
+    return str(config.get("model_type") or config["_class_name"])
+
+
+def images_of(config: dict[str, Any], dtype: torch.dtype, batch: int) -> list[torch.Tensor]:
+    """Of a diffusers model: what it reads, and the target."""
+    side = IMAGE_SIDE
+
+    def numbers(*sizes: int) -> torch.Tensor:
+        return torch.zeros(batch, *sizes, dtype=dtype, device="cuda")
+
+    if type_of(config) == "AutoencoderKL":
+        return [numbers(3, side, side), numbers(3, side, side)]
+    latents = config["in_channels"], side // 8, side // 8
+    pooled = config.get("projection_class_embeddings_input_dim")
+    added = [numbers(pooled)] if pooled else []
+    text = numbers(TEXT_TOKENS, config["cross_attention_dim"])
+    return [numbers(*latents), numbers(config["block_out_channels"][0]), *added, text, numbers(*latents)]
+
+
 def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int = 0) -> list[torch.Tensor]:
+    if "_class_name" in config:
+        return images_of(config, dtype, batch)
     if "image_size" in config:
         side = config["image_size"]
         images = torch.zeros(batch, 3, side, side, dtype=dtype, device="cuda")
@@ -79,7 +103,7 @@ def program(
 ) -> Callable[[], None]:
     """The training loop of a plain script: outputs keep their name until the next step."""
     dtype, autocast = PRECISIONS[precision]
-    model = BUILDERS[config["model_type"]](config).to("cuda", dtype)
+    model = BUILDERS[type_of(config)](config).to("cuda", dtype)
     if adapting is not None:
         adapt_model(model, adapting, precision, checkpointing)
     for module in model.modules():
@@ -128,6 +152,7 @@ def measure(
         "precision": precision,
         "activation_checkpointing": checkpointing,
         **dict(zip(("batch_size", "sequence_length"), sizes)),
+        **({"image": [IMAGE_SIDE, IMAGE_SIDE]} if "_class_name" in config else {}),
         **(adapting or {}),
         "peak_bytes": live_peak(recorder.run),
     }
@@ -135,7 +160,7 @@ def measure(
 
 def count_parameters(config: dict[str, Any]) -> int:
     with torch.device("meta"):
-        return sum(each.numel() for each in BUILDERS[config["model_type"]](config).parameters())
+        return sum(each.numel() for each in BUILDERS[type_of(config)](config).parameters())
 
 
 def write(path: pathlib.Path, config: dict[str, Any], runs: list[dict[str, Any]]) -> None:

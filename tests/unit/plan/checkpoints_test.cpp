@@ -247,6 +247,12 @@ TEST(Checkpoints, ACountNamesTheBlocks) {
   EXPECT_EQ(parts(model::Checkpoints::every, 1), all);
   EXPECT_EQ(parts(model::Checkpoints::every, 2), std::vector<Range>({all[1]})) << "the second of two";
   EXPECT_EQ(parts(model::Checkpoints::every, 3), std::vector<Range>());
+  const std::vector<Range> both = {{all[0].first, all[1].end}};
+  EXPECT_EQ(parts(model::Checkpoints::joined, 1), all);
+  EXPECT_EQ(parts(model::Checkpoints::joined, 2), both);
+  EXPECT_EQ(parts(model::Checkpoints::joined, 3), both) << "as many as there are";
+  EXPECT_EQ(parts(model::Checkpoints::joined_every_other, 1), std::vector<Range>({all[0]}));
+  EXPECT_EQ(parts(model::Checkpoints::joined_every_other, 2), both);
 }
 
 TEST(Checkpoints, SelectiveKindsKeepWhatIsDearToCompute) {

@@ -52,10 +52,21 @@ GPUMEM_INLINE void write_part(Forward& forward, const core::JsonValue& part, con
   if (const core::Status read = config.status(); !read) forward.fail(read.error().message);
 }
 
+GPUMEM_INLINE std::string names_of(const core::JsonValue& parts) {
+  std::string names;
+  for (const core::JsonValue& part : parts.items()) names += (names.empty() ? "" : ", ") + std::string(part.key());
+  return names;
+}
+
 GPUMEM_INLINE void write_parts(Forward& forward, const PictureSize& size) {
   const std::string& said = forward.images().parts;
   const core::JsonValue* parts = forward.pipeline_parts();
-  if (said.empty() || said == "none") return;
+  if (said.empty() || said == "none") {
+    const bool others = parts != nullptr && parts->is(core::JsonValue::Kind::object) && parts->size() > 0;
+    const std::string names = others ? names_of(*parts) : std::string();
+    if (others) forward.remark("not on the GPU, as `parts` does not say otherwise: " + names);
+    return;
+  }
   if (parts == nullptr || !parts->is(core::JsonValue::Kind::object)) {
     return forward.fail("is a part of a pipeline by itself; `parts` needs the folder with its model_index.json");
   }
@@ -67,9 +78,7 @@ GPUMEM_INLINE void write_parts(Forward& forward, const PictureSize& size) {
   }
   const auto named = static_cast<std::size_t>(std::count(said.begin(), said.end(), '+')) + 1;
   if (said == "all" || found == named) return;
-  std::string names;
-  for (const core::JsonValue& part : parts->items()) names += (names.empty() ? "" : ", ") + std::string(part.key());
-  forward.fail("has the parts " + names + "; `parts` names others: " + core::quoted(said));
+  forward.fail("has the parts " + names_of(*parts) + "; `parts` names others: " + core::quoted(said));
 }
 
 }  // namespace denoiser_detail

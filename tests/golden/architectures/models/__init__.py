@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, encoder_decoders, encoders, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, llama, more_decoders, towers, xlnet
+from . import bloom, decoders, diffusion, encoder_decoders, encoders, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, llama, more_decoders, towers, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
@@ -26,4 +26,5 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **xlnet.BUILDERS,
     **towers.BUILDERS,
     **encoder_decoders.BUILDERS,
+    **diffusion.BUILDERS,
 }

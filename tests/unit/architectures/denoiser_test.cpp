@@ -1,0 +1,155 @@
+#include "gpumem/architectures/denoiser.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include "expect.hpp"
+#include "gpumem/all.hpp"
+#include "own_path.hpp"
+
+namespace gpumem::architectures {
+namespace {
+
+namespace fs = std::filesystem;
+using core::ErrorCode;
+using testing::fails;
+using testing::succeeds;
+
+/// A UNet of two levels, and as much of the fields as it needs.
+constexpr std::string_view kSmallUnet = R"({"_class_name": "UNet2DConditionModel", "block_out_channels": [32, 64],
+  "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"],
+  "layers_per_block": 1, "attention_head_dim": 4, "cross_attention_dim": 48, "sample_size": 64})";
+constexpr std::string_view kSmallAutoencoder = R"({"_class_name": "AutoencoderKL", "block_out_channels": [32, 64],
+  "down_block_types": ["DownEncoderBlock2D", "DownEncoderBlock2D"],
+  "up_block_types": ["UpDecoderBlock2D", "UpDecoderBlock2D"], "layers_per_block": 1})";
+constexpr std::string_view kLevels = R"("down_block_types": ["DownEncoderBlock2D", "DownEncoderBlock2D",
+  "DownEncoderBlock2D", "DownEncoderBlock2D"], "up_block_types": ["UpDecoderBlock2D", "UpDecoderBlock2D",
+  "UpDecoderBlock2D", "UpDecoderBlock2D"], "block_out_channels": [128, 256, 512, 512], "layers_per_block": 2)";
+
+core::Result<model::ModelGraph> read(std::string_view config, const model::Images& images = {}) {
+  return read_config(config, ops::vocabulary(), {}, images);
+}
+
+std::int64_t parameters(std::string_view config) {
+  const auto graph = read(config);
+  EXPECT_TRUE(succeeds(graph));
+  return graph ? graph->parameters() : 0;
+}
+
+TEST(Denoisers, HaveTheirPublishedParameters) {
+  // Stable Diffusion 1.5 and XL; what a config leaves out is as the class has it.
+  EXPECT_EQ(parameters(R"({"_class_name": "UNet2DConditionModel", "cross_attention_dim": 768})"), 859520964);
+  EXPECT_EQ(parameters(R"({"_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time",
+    "attention_head_dim": [5, 10, 20], "block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048,
+    "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
+    "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"], "use_linear_projection": true,
+    "projection_class_embeddings_input_dim": 2816, "transformer_layers_per_block": [1, 2, 10]})"),
+            2567463684);
+  // The autoencoders of Stable Diffusion and of FLUX.1.
+  const std::string rest = std::string(kLevels) + "}";
+  EXPECT_EQ(parameters(R"({"_class_name": "AutoencoderKL", "latent_channels": 4, )" + rest), 83653863);
+  EXPECT_EQ(parameters(R"({"_class_name": "AutoencoderKL", "latent_channels": 16, "use_quant_conv": false,
+    "use_post_quant_conv": false, )" +
+                       rest),
+            83819683);
+}
+
+TEST(Denoisers, ReadTheJobsSamples) {
+  const auto graph = read(kSmallUnet, {.size = model::PictureSize{640, 384}, .text_tokens = 20});
+  ASSERT_TRUE(succeeds(graph));
+  const auto inputs = graph->graph_inputs();
+  EXPECT_EQ(core::to_string(inputs[0].shape), "[N, 4, 48, 80]") << "eight pixels a side make one of latents";
+  bool prompt = false;
+  for (const model::GraphInput& input : inputs) prompt = prompt || core::to_string(input.shape) == "[N, 20, 48]";
+  EXPECT_TRUE(prompt);
+  EXPECT_EQ(graph->remarks()[0], "each sample is an image of 640 x 384 pixels, with 20 tokens of text");
+}
+
+TEST(Denoisers, RefuseWhatTheyDoNotMake) {
+  EXPECT_TRUE(fails(read(kSmallUnet, {.frames = 16}), ErrorCode::malformed_input));
+  EXPECT_TRUE(fails(read(kSmallUnet, {.count = 2}), ErrorCode::malformed_input));
+  const auto variant = read(R"({"_class_name": "UNet2DConditionModel", "class_embed_type": "timestep"})");
+  ASSERT_TRUE(fails(variant, ErrorCode::malformed_input));
+  EXPECT_EQ(variant.error().place.element, "/class_embed_type");
+  const auto unknown = read(R"({"_class_name": "SomeTransformer2DModel", "num_layers": 4})");
+  ASSERT_TRUE(fails(unknown, ErrorCode::missing_information));
+  EXPECT_NE(unknown.error().message.find("'SomeTransformer2DModel', which is not known"), std::string::npos);
+}
+
+TEST(Denoisers, AreCheckpointedBlockByBlock) {
+  const auto graph = read(kSmallUnet);
+  ASSERT_TRUE(succeeds(graph));
+  // Residual blocks: 1 + 1 on the way down, 2 in the middle, 2 + 2 on the way up; transformers: 1, 1, 2, of one block.
+  EXPECT_EQ(connect::repeated_blocks(*graph).size(), 8U + 4U);
+}
+
+double megabytes(const std::string& path, const std::string& parts, bool ema = false) {
+  job::JobRequest request;
+  request.summary = path;
+  request.training.batch_size = 1;
+  request.training.image = {512, 512};
+  request.training.lora = 4;
+  request.training.parts = parts;
+  request.training.ema = ema;
+  const auto estimate = session::process_session().estimate(request);
+  EXPECT_TRUE(succeeds(estimate));
+  return estimate ? static_cast<double>(estimate->breakdown.parameters.count()) / 1e6 : 0.0;
+}
+
+class PipelineFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write("model_index.json",
+          R"({"_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "UNet2DConditionModel"],
+      "vae": ["diffusers", "AutoencoderKL"], "text_encoder": ["transformers", "CLIPTextModel"],
+      "tokenizer": ["transformers", "CLIPTokenizer"], "safety_checker": [null, null]})");
+    write("unet/config.json", kSmallUnet);
+    write("vae/config.json", kSmallAutoencoder);
+    write("text_encoder/config.json", R"({"model_type": "t5", "architectures": ["T5EncoderModel"], "vocab_size": 100,
+      "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4})");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void write(const std::string& name, std::string_view text) const {
+    fs::create_directories((fs::path(folder_) / name).parent_path());
+    std::ofstream(fs::path(folder_) / name) << text;
+  }
+  std::string folder_ = testing::own_path("pipeline").string();
+};
+
+TEST_F(PipelineFolder, IsItsDenoiser) {
+  const auto graph = session::read_summary(folder_);
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->architecture(), "unet");
+  EXPECT_EQ(graph->parameters(), parameters(kSmallUnet));
+}
+
+TEST_F(PipelineFolder, HoldsThePartsThatAreNamed) {
+  const double alone = megabytes(folder_, "");
+  const double with_vae = megabytes(folder_, "vae");
+  const double with_all = megabytes(folder_, "all");
+  EXPECT_NEAR(with_vae - alone, 4e-6 * static_cast<double>(parameters(kSmallAutoencoder)), 0.05);
+  const double text = 100 * 32 + 4 * 32 * 32 + 32 * 4 + 2 * 64 * 32 + 3 * 32;
+  EXPECT_NEAR(with_all - with_vae, 4e-6 * text, 0.01);
+}
+
+TEST_F(PipelineFolder, SaysWhichPartsItHas) {
+  job::JobRequest request;
+  request.summary = folder_;
+  request.training.batch_size = 1;
+  request.training.parts = "vae+unknown";
+  const auto estimate = session::process_session().estimate(request);
+  ASSERT_FALSE(estimate);
+  EXPECT_NE(estimate.error().message.find("has the parts vae, text_encoder"), std::string::npos)
+      << estimate.error().message;
+  write("model_index.json", R"({"_class_name": "StableDiffusionPipeline", "vae": ["diffusers", "AutoencoderKL"]})");
+  EXPECT_TRUE(fails(session::read_summary(folder_), ErrorCode::malformed_input));
+}
+
+TEST_F(PipelineFolder, KeepsAnAverageOfWhatIsTrained) {
+  const double adapters = megabytes(folder_, "", true) - megabytes(folder_, "");
+  EXPECT_GT(adapters, 0.0);
+  EXPECT_LT(adapters, 1.0) << "of the adapters, not of the frozen base";
+}
+
+}  // namespace
+}  // namespace gpumem::architectures

@@ -1,0 +1,82 @@
+#include "gpumem_datasets/image_csv.hpp"
+
+#include <gtest/gtest.h>
+
+#include "expect.hpp"
+#include "gpumem/all.hpp"
+#include "run_tables.hpp"
+
+namespace gpumem::datasets {
+namespace {
+
+const std::string kHeader =
+    "name,model,method,rank,targets,batch,height,width,frames,latent_tokens,text_tokens,frozen_dtype,trainable_dtype,"
+    "compute_dtype,checkpointing,optimizer,compile,offload,parts_on_gpu,gpu,gpus,figure,measured_mib,status,software,"
+    "source,notes\n";
+
+/// A table with this row. All figures are made up.
+MeasuredRuns read(const std::string& row) {
+  const auto table = core::parse_csv(kHeader + row + "\n", "data/runs.csv");
+  EXPECT_TRUE(testing::succeeds(table));
+  EXPECT_TRUE(image_csv().sniff(*table));
+  RunsOptions options = testing::small_shelf();
+  options.read_summary = [](const std::string& path) -> core::Result<model::ModelGraph> {
+    if (!path.ends_with("configs/SD1.5-unet.json")) return core::Error{core::ErrorCode::unreadable_file, "no", {}};
+    return session::parse_summary(R"({"_class_name": "UNet2DConditionModel", "cross_attention_dim": 768})");
+  };
+  auto all = image_csv().read(*table, options);
+  EXPECT_TRUE(testing::succeeds(all));
+  return *std::move(all);
+}
+
+std::string row(const std::string& checkpointing, const std::string& parts, const std::string& status = "ok",
+                const std::string& model = "Lykon/dreamshaper-8") {
+  return "a," + model + ",LORA,16,to_k to_q (family default),2,512,768,1,,80,bf16,bf16 unless,bf16," + checkpointing +
+         ",adamw_bf16,no,embeddings and latents precomputed," + parts + ",H100 80GB,1,allocated (inferred),1000.5," +
+         status + ",SimpleTuner 2026-08,github who/tuner@1234,";
+}
+
+TEST(ImageCsv, ReadsARun) {
+  const MeasuredRuns all =
+      read(row("full", "denoiser; dinov2-base fp32 (1048576 parameters); prompt cache 2x512x1024 bf16"));
+  ASSERT_EQ(all.runs.size(), 1U);
+  const MeasuredRun& run = all.runs[0];
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.gpu, "h100-80gb");
+  EXPECT_EQ(run.figure, Figure::allocated);
+  EXPECT_EQ(run.measured_mib, 1000.5);
+  EXPECT_EQ(run.source, "github who/tuner");
+  const model::TrainingJob& job = run.job;
+  EXPECT_EQ(job.batch_size, 2);
+  EXPECT_EQ(job.image, (std::vector<std::int64_t>{768, 512})) << "width and height";
+  EXPECT_EQ(job.sequence_length, 80);
+  EXPECT_EQ(job.lora, 16);
+  EXPECT_EQ(job.lora_targets, "to_k+to_q");
+  EXPECT_EQ(job.lora_dtype, model::AdapterType::bf16);
+  EXPECT_EQ(job.precision, model::Precision::amp_bf16);
+  EXPECT_EQ(job.base_dtype, model::BaseType::bf16);
+  EXPECT_EQ(job.optimizer, model::Optimizer::adamw_bf16);
+  EXPECT_TRUE(job.activation_checkpointing);
+  EXPECT_EQ(job.resident, 4 + 2) << "a million figures of four bytes, and one of two";
+}
+
+TEST(ImageCsv, TakesAnIntervalAsTheModelDoes) {
+  const MeasuredRuns all = read(row("two blocks a checkpoint", "denoiser"));
+  EXPECT_EQ(all.runs.at(0).job.checkpoints.kind, model::Checkpoints::full) << "diffusers' UNet knows none";
+}
+
+TEST(ImageCsv, NamesWhatIsMissing) {
+  EXPECT_EQ(read(row("by moonlight", "")).runs.at(0).refusal, "not modelled: checkpointing by moonlight");
+  const MeasuredRuns unknown = read(row("full", "", "ok", "who/paints"));
+  ASSERT_TRUE(unknown.runs.at(0).error);
+  EXPECT_EQ(unknown.runs[0].refusal, "a model that is not read");
+  EXPECT_NE(unknown.runs[0].error->message.find("the config.json of who/paints is missing"), std::string::npos);
+  const MeasuredRuns bound = read(row("full", "", "upper bound"));
+  EXPECT_TRUE(bound.runs.empty());
+  EXPECT_EQ(bound.dropped, 1);
+  const MeasuredRuns failed = read(row("full", "", "OOM"));
+  EXPECT_TRUE(failed.runs.at(0).out_of_memory);
+}
+
+}  // namespace
+}  // namespace gpumem::datasets
