@@ -84,6 +84,7 @@ def estimate(
     # options of estimate(): begin
     input: str | Sequence[int] | None = None, seq_length: int | None = None,
     image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
+    parts: str | None = None, resident: int | None = None, ema: bool = False,
     optimizer: str = "adam", precision: str = "fp32", loss: str = "cross-entropy",
     samples: int | None = None, loop: str = "script", transformers: str = "4.48",
     batch_lengths: str = "alike", zero_grad: str = "before-forward", software: str | None = None,
@@ -127,6 +128,7 @@ def fit(
     # options of fit(): begin
     input: str | Sequence[int] | None = None, seq_length: int | None = None,
     image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
+    parts: str | None = None, resident: int | None = None, ema: bool = False,
     optimizer: str = "adam", precision: str = "fp32", loss: str = "cross-entropy",
     samples: int | None = None, loop: str = "script", transformers: str = "4.48",
     batch_lengths: str = "alike", zero_grad: str = "before-forward", software: str | None = None,
@@ -172,6 +174,7 @@ def estimate_module(
     batch_size: int | None = None,
     # options of estimate_module(): begin
     image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
+    parts: str | None = None, resident: int | None = None, ema: bool = False,
     optimizer: str = "adam", precision: str = "fp32", loss: str = "cross-entropy",
     samples: int | None = None, loop: str = "script", transformers: str = "4.48",
     batch_lengths: str = "alike", zero_grad: str = "before-forward", software: str | None = None,

@@ -20,14 +20,19 @@ OPTIONS_HELP = """
 
     batch_size: the batch size.
     input: one sample's shape, such as 3x224x224.
-    seq_length: tokens per sample, for models that read token ids.
-    image: the size of a sample's images in pixels, such as 1024x768, for models that read text and
+    seq_length: tokens per sample, for models that read token ids; of an image model's prompt.
+    image: the size of a sample's images in pixels, such as 1024x768, for models that read or make
         images.
     images: images (or videos) per sample; 0: text alone.
-    frames: samples bring videos of N frames in place of images.
+    frames: samples are videos of N frames, or bring them in place of images.
+    parts: parts of a diffusers folder on the GPU besides the denoiser: vae+text_encoder, or all;
+        default: none.
+    resident: MiB of other tensors that lie on the GPU from the start: another model, a cache of
+        embeddings.
+    ema: a running average of the trained weights is kept on the GPU.
     optimizer: the optimizer: sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, adafactor, lion,
         nadam, adamax, radam, adadelta, muon, adam-8bit, adamw-8bit, lion-8bit, paged-adamw,
-        paged-adamw-8bit, adamw-4bit, adamw-fp8.
+        paged-adamw-8bit, adamw-4bit, adamw-fp8, adamw-bf16, optimi-lion.
     precision: the element types: fp32, fp32-strict, amp-fp16, amp-bf16, bf16, bf16-mixed,
         fp16-mixed.
     loss: the loss function; for a language model, the form of its cross entropy: cross-entropy,
@@ -76,7 +81,8 @@ OPTIONS_HELP = """
         further down.
     validation: a validation pass without gradients after each epoch.
     checkpointing: activation checkpointing of every block, or as checkpointing=KIND: none, full,
-        full:N, every:N, selective-op, selective-attention, selective:NAMES.
+        full:N, every:N, selective-op, selective-attention, selective:NAMES, joined:N,
+        joined-every-other:N.
     attention: the kernels of scaled-dot-product attention: sdpa, flash, eager.
     offload: what is kept in the host's memory: none, activations, optimizer, parameters.
     freeze: layers or parameters that are not trained: patterns such as model.layers.0 or *.bias,

@@ -87,6 +87,7 @@ def plan(
     # options of plan(): begin
     input: str | Sequence[int] | None = None, seq_length: int | None = None,
     image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
+    parts: str | None = None, resident: int | None = None, ema: bool = False,
     loss: str = "cross-entropy", samples: int | None = None, loop: str = "script",
     transformers: str = "4.48", batch_lengths: str = "alike", zero_grad: str = "before-forward",
     software: str | None = None, alloc_conf: str | None = None,
