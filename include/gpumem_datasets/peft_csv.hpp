@@ -8,17 +8,9 @@
 // tokens (kTokens in the body says why).
 #pragma once
 
-#include <string>
-
-#include "gpumem/job/job_request.hpp"
 #include "gpumem_datasets/runs_format.hpp"
 
 namespace gpumem::datasets {
-
-/// The options of the adapter that an adapter_config.json describes, or a file that holds one as "resolved" or
-/// "experiment_file". What is not modelled is the run's refusal. Errors: malformed_input; those of reading the file.
-[[nodiscard]] core::Status take_adapter_file(const std::string& file, const core::CsvCells& cells,
-                                             job::JobRequest& request, MeasuredRun& run);
 
 [[nodiscard]] const RunsFormat& peft_csv();
 

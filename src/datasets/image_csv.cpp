@@ -8,7 +8,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem_datasets/peft_csv.hpp"
+#include "gpumem_datasets/adapter_file.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
 
 namespace gpumem::datasets {

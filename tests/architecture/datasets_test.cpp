@@ -15,9 +15,9 @@ using Names = std::set<std::string>;
 constexpr std::string_view kDatasets = "gpumem_datasets/";
 
 /// What several readers share, and what reads through them; every other file reads one table or one dialect.
-const Names kShared = {"measured_run",  "runs_format",   "summary_shelf", "gpumemnet_net",        "accuracy",
-                       "trace",         "simulation",    "pickle",        "lightning_checkpoint", "zip_archive",
-                       "little_endian", "serving_starts"};
+const Names kShared = {"measured_run", "runs_format",   "summary_shelf", "adapter_file", "gpumemnet_net",
+                       "accuracy",     "trace",         "simulation",    "pickle",       "lightning_checkpoint",
+                       "zip_archive",  "little_endian", "serving_starts"};
 /// What is no table of runs.
 const Names kOthers = {"rad_file", "gpumemnet_checkpoint", "simulator", "serving_table", "vllm_log"};
 const Names kLists = {"read_runs", "datasets"};

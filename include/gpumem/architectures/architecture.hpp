@@ -64,4 +64,8 @@ struct Architecture {
 /// The architecture of a model type; null: none is known (architectures.hpp has the list).
 [[nodiscard]] const Architecture* architecture_of(std::string_view model_type);
 
+/// The parameters of the model that a config describes. Errors: those of read_config() (architectures.hpp).
+[[nodiscard]] core::Result<std::int64_t> parameters_of(const core::JsonValue& config,
+                                                       const model::Vocabulary& vocabulary);
+
 }  // namespace gpumem::architectures

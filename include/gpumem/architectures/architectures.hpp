@@ -35,10 +35,6 @@ using Architectures = std::vector<const Architecture*>;
 [[nodiscard]] core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file = {}, const model::Images& images = {});
 
-/// The parameters of the model that a config describes. Errors: those of read_config().
-[[nodiscard]] core::Result<std::int64_t> parameters_of(const core::JsonValue& config,
-                                                       const model::Vocabulary& vocabulary);
-
 /// The same model as samples with these images run it. Errors: those of read_config(); invalid_argument where the graph
 /// was not made of a config that reads images.
 [[nodiscard]] core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,

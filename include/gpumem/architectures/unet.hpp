@@ -86,8 +86,9 @@ inline std::vector<Level> read_levels(ConfigFields& config, const std::vector<st
   const std::vector<std::int64_t> heads = config.sizes_or("attention_head_dim", {8});
   const std::vector<std::int64_t> text = config.sizes_or("cross_attention_dim", {1280});
   std::vector<Level> levels;
-  if (types.size() != widths.size() || types.empty()) {
-    config.fail("has another number of entries than the blocks", "block_out_channels");
+  constexpr std::size_t kMostLevels = 16;
+  if (types.size() != widths.size() || types.empty() || types.size() > kMostLevels) {
+    config.fail("must have from 1 to 16 entries, as many as there are blocks", "block_out_channels");
     return {Level{}};
   }
   for (std::size_t index = 0; index < types.size(); ++index) {
@@ -97,8 +98,11 @@ inline std::vector<Level> read_levels(ConfigFields& config, const std::vector<st
     levels.push_back({types[index] == attending, widths[index], at(layers, index), at(depths, index), at(heads, index),
                       at(text, index)});
     if (levels.back().width % levels.back().heads != 0) config.fail("does not divide a width", "attention_head_dim");
-    if (levels.back().layers > ConfigFields::kMostLayers || levels.back().depth > ConfigFields::kMostLayers) {
+    const Level& level = levels.back();
+    const bool sound = level.layers <= ConfigFields::kMostLayers && level.depth <= ConfigFields::kMostLayers;
+    if (!sound || level.layers * level.depth > ConfigFields::kMostLayers) {
       config.fail("is more than any model has", "layers_per_block");
+      return {Level{}};
     }
   }
   return levels;

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from diffusers_configs import DIFFUSERS
+
 SIZES = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 1000}
 GATED = {**SIZES, "intermediate_size": 704, "hidden_act": "silu"}
 WIDE_HEADS = {**GATED, "num_attention_heads": 4, "head_dim": 128, "hidden_act": "gelu_pytorch_tanh"}
@@ -46,21 +48,6 @@ VIT = {
     "hidden_act": "gelu",
     "image_size": 224,
     "patch_size": 16,
-}
-#: Pixels of a side, and tokens of a prompt, of diffusers' models.
-IMAGE_SIDE = 256
-TEXT_TOKENS = 77
-UNET = {
-    "_class_name": "UNet2DConditionModel",
-    "in_channels": 4,
-    "out_channels": 4,
-    "block_out_channels": [128, 256],
-    "layers_per_block": 2,
-    "attention_head_dim": 4,
-    "cross_attention_dim": 96,
-    "norm_num_groups": 32,
-    "transformer_layers_per_block": 1,
-    "use_linear_projection": False,
 }
 T5 = {
     "model_type": "t5",
@@ -432,25 +419,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "vocab_size": 1000,
         "dropout": 0.1,
     },
-    "unet": {**UNET, "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"]},
-    "unet_xl": {
-        **UNET,
-        "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D"],
-        "up_block_types": ["CrossAttnUpBlock2D", "UpBlock2D"],
-        "transformer_layers_per_block": 2,
-        "use_linear_projection": True,
-        "addition_embed_type": "text_time",
-        "projection_class_embeddings_input_dim": 320,
-    },
-    "autoencoder_kl": {
-        "_class_name": "AutoencoderKL",
-        "block_out_channels": [64, 128],
-        "down_block_types": ["DownEncoderBlock2D", "DownEncoderBlock2D"],
-        "up_block_types": ["UpDecoderBlock2D", "UpDecoderBlock2D"],
-        "layers_per_block": 1,
-        "latent_channels": 4,
-        "norm_num_groups": 32,
-    },
+    **DIFFUSERS,
 }
 
 

@@ -28,13 +28,12 @@ from configs import (  # noqa: E402
     ADAPTED,
     ADAPTED_EMBEDDINGS,
     CONFIGS,
-    IMAGE_SIDE,
     PEFT_RUNS,
-    TEXT_TOKENS,
     adapting_runs,
     embedding_runs,
     sizes_of,
 )
+from diffusers_configs import IMAGE_SIDE, TEXT_TOKENS  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
 from gpumem.record.run import Allocate, Free, Run  # noqa: E402
 from models import BUILDERS  # noqa: E402

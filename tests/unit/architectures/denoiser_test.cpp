@@ -142,13 +142,32 @@ TEST_F(PipelineFolder, SaysWhichPartsItHas) {
   EXPECT_NE(estimate.error().message.find("has the parts vae, text_encoder"), std::string::npos)
       << estimate.error().message;
   write("model_index.json", R"({"_class_name": "StableDiffusionPipeline", "vae": ["diffusers", "AutoencoderKL"]})");
-  EXPECT_TRUE(fails(session::read_summary(folder_), ErrorCode::malformed_input, 0, "names neither a transformer nor a unet"));
+  EXPECT_TRUE(
+      fails(session::read_summary(folder_), ErrorCode::malformed_input, 0, "names neither a transformer nor a unet"));
 }
 
 TEST_F(PipelineFolder, KeepsAnAverageOfWhatIsTrained) {
   const double adapters = megabytes(folder_, "", true) - megabytes(folder_, "");
   EXPECT_GT(adapters, 0.0);
   EXPECT_LT(adapters, 1.0) << "of the adapters, not of the frozen base";
+}
+
+TEST_F(PipelineFolder, IsAdvisedToDoWithoutItsParts) {
+  job::JobRequest request;
+  request.summary = folder_;
+  request.training.batch_size = 8;
+  request.training.image = {1024, 1024};
+  request.training.parts = "all";
+  request.gpu = "v100-16gb";
+  const auto advice = session::process_session().advise(request);
+  ASSERT_TRUE(succeeds(advice));
+  std::string all;
+  for (const estimate::ChangeEffect& row : advice->single) {
+    for (const estimate::Setting& set : row.settings) all += std::string(set.option) + "=" + set.value + " ";
+  }
+  EXPECT_NE(all.find("parts=none"), std::string::npos) << all;
+  EXPECT_NE(all.find("image=768x768"), std::string::npos) << all;
+  EXPECT_NE(all.find("lora=16"), std::string::npos) << all;
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
-#include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/distilbert.hpp"
 #include "gpumem/architectures/falcon.hpp"
 #include "gpumem/architectures/gemma.hpp"

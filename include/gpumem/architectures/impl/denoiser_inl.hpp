@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string>
 
-#include "gpumem/architectures/architectures.hpp"
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/core/bytes.hpp"
 

@@ -100,11 +100,37 @@ GPUMEM_INLINE Forms all_in_bfloat16(const TrainingJob& job, const device::GpuPro
   return {with(job, &TrainingJob::precision, Precision::bf16, "precision", "bf16")};
 }
 
+/// Latents and the prompts' embeddings are made before training, by parts of the pipeline that are not needed then.
+GPUMEM_INLINE Forms parts_away(const TrainingJob& job, const device::GpuProfile&) {
+  if (job.parts.empty() || job.parts == "none") return {};
+  return {with(job, &TrainingJob::parts, std::string("none"), "parts", "none")};
+}
+
+/// Whether the model makes images or videos: its config is asked again for each size of them.
+GPUMEM_INLINE bool makes_images(const TrainingJob& job) {
+  return !job.graph->reads_tokens() && !job.graph->config().empty();
+}
+
+/// Of three quarters of each side, and of half.
+GPUMEM_INLINE Forms smaller_images(const TrainingJob& job, const device::GpuProfile&) {
+  constexpr std::int64_t kStep = 64;
+  if (!makes_images(job) || job.image.size() != 2) return {};
+  Forms forms;
+  for (const std::int64_t quarters : {3, 2}) {
+    TrainingJob smaller = job;
+    for (std::int64_t& side : smaller.image) side = std::max(side * quarters / 4 / kStep, std::int64_t{1}) * kStep;
+    if (smaller.image == job.image) continue;
+    const std::string word = std::to_string(smaller.image[0]) + "x" + std::to_string(smaller.image[1]);
+    forms.push_back({std::move(smaller), {{"image", word}}});
+  }
+  return forms;
+}
+
 /// A usual rank.
 inline constexpr std::int64_t kRank = 16;
 
 GPUMEM_INLINE Forms adapters(const TrainingJob& job, const device::GpuProfile&) {
-  if (!job.graph->reads_tokens() || job.has_adapters()) return {};
+  if ((!job.graph->reads_tokens() && !makes_images(job)) || job.has_adapters()) return {};
   return {with(job, &TrainingJob::lora, kRank, "lora", std::to_string(kRank))};
 }
 
@@ -118,10 +144,11 @@ GPUMEM_INLINE Forms adapters_on_four_bits(const TrainingJob& job, const device::
   return {std::move(form)};
 }
 
-inline constexpr std::array<Change, 12> kChanges = {{
+inline constexpr std::array<Change, 14> kChanges = {{
     {"nothing: the same result in one kernel", fused, true},
     {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
+    {"time before training: latents and embeddings of prompts are made then", parts_away},
     {"time: the step waits for its batch", no_prefetch},
     {"time: an optimizer step of one tensor at a time", one_tensor_at_a_time, true},
     {"time: the GPU is less busy in smaller passes; batch norms, if any, see fewer samples", more_passes},
@@ -129,6 +156,7 @@ inline constexpr std::array<Change, 12> kChanges = {{
     {"time: every forward pass a second time, about a third more", checkpointing},
     {"a library, and precision: 8-bit optimizer states (bitsandbytes)", eight_bit_states, true},
     {"precision: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
+    {"what is learned: smaller images", smaller_images},
     {"what is learned: only adapters (LoRA, by PEFT); the model is frozen", adapters},
     {"what is learned, and precision: adapters on a 4-bit model (QLoRA, by bitsandbytes)", adapters_on_four_bits},
 }};

@@ -1,0 +1,18 @@
+// Input: a file that describes an adapter, next to a table of measured runs.
+// Output: the options of a job that it means.
+#pragma once
+
+#include <string>
+
+#include "gpumem/core/csv.hpp"
+#include "gpumem/job/job_request.hpp"
+#include "gpumem_datasets/measured_run.hpp"
+
+namespace gpumem::datasets {
+
+/// The options of the adapter that an adapter_config.json describes, or a file that holds one as "resolved" or
+/// "experiment_file". What is not modelled is the run's refusal. Errors: malformed_input; those of reading the file.
+[[nodiscard]] core::Status take_adapter_file(const std::string& file, const core::CsvCells& cells,
+                                             job::JobRequest& request, MeasuredRun& run);
+
+}  // namespace gpumem::datasets
