@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
@@ -137,37 +138,52 @@ core::Status take_sample(const core::CsvCells& cells, job::JobRequest& request, 
   return core::Done{};
 }
 
-/// Bytes of a list such as "transformer; dinov2-base fp32 (86580480 parameters); prompt cache 14x512x7680 bf16": of
-/// each entry the elements, times the size of the type that it names.
+/// "14x512x7680" is their product; nothing for any other word.
+std::optional<double> product_of(std::string_view word) {
+  double product = 1.0;
+  while (true) {
+    std::int64_t factor = 0;
+    const auto [stop, fault] = std::from_chars(word.data(), word.data() + word.size(), factor);
+    if (fault != std::errc()) return std::nullopt;
+    product *= static_cast<double>(factor);
+    word.remove_prefix(static_cast<std::size_t>(stop - word.data()));
+    if (word.empty()) return product;
+    if (word.front() != 'x') return std::nullopt;
+    word.remove_prefix(1);
+  }
+}
+
+/// The parts of a text between any of these letters.
+std::vector<std::string_view> parted(std::string_view text, std::string_view letters) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(letters, begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// Bytes of an entry such as "dinov2-base fp32 (86580480 parameters)" or "prompt cache 14x512x7680 bf16".
+double entry_bytes(std::string_view entry) {
+  double elements = 0.0;
+  double size = 2.0;
+  std::string_view before;
+  for (const std::string_view word : parted(entry, " ()")) {
+    const std::optional<double> product = product_of(word);
+    if (product && word.find('x') != std::string_view::npos) elements = *product;
+    if (word == "parameters") elements = product_of(before).value_or(0.0);
+    if (word == "int64") size = 8.0;
+    if (word == "fp32") size = 4.0;
+    before = word;
+  }
+  return elements * size;
+}
+
+/// What lies on the GPU besides the model: entries between semicolons.
 double listed_bytes(std::string_view list) {
   double bytes = 0.0;
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find(';'), list.size());
-    const std::string_view entry = list.substr(0, end);
-    list.remove_prefix(std::min(end + 1, list.size()));
-    double elements = 0.0;
-    for (std::size_t at = 0; at < entry.size();) {
-      double product = 1.0;
-      std::size_t factors = 0;
-      std::size_t from = at;
-      while (from < entry.size() && entry[from] >= '0' && entry[from] <= '9') {
-        std::int64_t value = 0;
-        const auto [stop, fault] = std::from_chars(entry.data() + from, entry.data() + entry.size(), value);
-        if (fault != std::errc()) break;
-        product *= static_cast<double>(value);
-        ++factors;
-        from = static_cast<std::size_t>(stop - entry.data());
-        if (from < entry.size() && entry[from] == 'x') ++from;
-      }
-      const bool counted = factors > 1 || entry.substr(from).starts_with(" parameters");
-      if (factors > 0 && counted) elements = product;
-      at = std::max(from, at + 1);
-      // "dinov2", "bf16": digits inside of a word are no sizes.
-      while (factors == 0 && at < entry.size() && entry[at - 1] != ' ' && entry[at - 1] != '(') ++at;
-    }
-    const auto names = [&](std::string_view type) { return entry.find(type) != std::string_view::npos; };
-    bytes += elements * (names("int64") ? 8.0 : names("fp32") ? 4.0 : 2.0);
-  }
+  for (const std::string_view entry : parted(list, ";")) bytes += entry_bytes(entry);
   return bytes;
 }
 
@@ -186,17 +202,11 @@ core::Status take_program(const core::CsvCells& cells, job::JobRequest& request)
   return core::Done{};
 }
 
+/// "to_k to_q (family default)" as gpumem names them: "to_k+to_q".
 std::string joined_targets(std::string_view cell) {
   std::string targets;
-  cell = cell.substr(0, cell.find(" ("));
-  std::string word;
-  for (const char letter : std::string(cell) + " ") {
-    if (letter != ' ' && letter != ',' && letter != '[' && letter != ']' && letter != '"') {
-      word += letter;
-    } else if (!word.empty()) {
-      targets += (targets.empty() ? "" : "+") + word;
-      word.clear();
-    }
+  for (const std::string_view word : parted(cell.substr(0, cell.find(" (")), " ,[]\"")) {
+    targets += (targets.empty() ? "" : "+") + std::string(word);
   }
   return targets;
 }

@@ -55,6 +55,16 @@ TEST(Denoisers, HaveTheirPublishedParameters) {
             83819683);
 }
 
+TEST(Autoencoders, OfVideosHaveTheirPublishedParameters) {
+  // What a config leaves out is as the class has it: Wan 2.1, Qwen-Image, CogVideoX, HunyuanVideo.
+  EXPECT_EQ(parameters(R"({"_class_name": "AutoencoderKLWan", "temperal_downsample": [false, true, true]})"),
+            126892531);
+  EXPECT_EQ(parameters(R"({"_class_name": "AutoencoderKLQwenImage", "temperal_downsample": [false, true, true]})"),
+            126892531);
+  EXPECT_EQ(parameters(R"({"_class_name": "AutoencoderKLCogVideoX"})"), 215583907);
+  EXPECT_EQ(parameters(R"({"_class_name": "AutoencoderKLHunyuanVideo"})"), 246478803);
+}
+
 TEST(Denoisers, ReadTheJobsSamples) {
   const auto graph = read(kSmallUnet, {.size = model::PictureSize{640, 384}, .text_tokens = 20});
   ASSERT_TRUE(succeeds(graph));

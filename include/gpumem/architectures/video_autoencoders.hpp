@@ -1,0 +1,279 @@
+// Autoencoders of videos as frozen parts of a pipeline: AutoencoderKLWan (Wan 2.1 and 2.2), AutoencoderKLQwenImage,
+// AutoencoderKLCogVideoX and AutoencoderKLHunyuanVideo. Only their parameters are known: they encode a video in parts
+// of a few frames, before training.
+// Source: diffusers 0.38, models/autoencoders/autoencoder_kl_wan.py, autoencoder_kl_qwenimage.py,
+// autoencoder_kl_cogvideox.py, autoencoder_kl_hunyuan_video.py.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "gpumem/architectures/denoiser.hpp"
+
+namespace gpumem::architectures {
+
+namespace video_autoencoders_detail {
+
+inline constexpr std::array<std::string_view, 5> kModelTypes = {"AutoencoderKLWan", "AutoencoderKLQwenImage",
+                                                                "AutoencoderKLCogVideoX", "AutoencoderKLHunyuanVideo",
+                                                                "AutoencoderKLCausal3D"};
+
+/// Writes modules by their parameters alone.
+struct Parts {
+  Forward& f;
+
+  void conv(std::string_view name, std::int64_t in, std::int64_t out, Sizes kernel) const {
+    Sizes shape = {out, in};
+    shape.insert(shape.end(), kernel.begin(), kernel.end());
+    (void)f.parameter(std::string(name) + ".weight", shape);
+    (void)f.parameter(std::string(name) + ".bias", {out});
+  }
+  void linear(std::string_view name, std::int64_t width) const { conv(name, width, width, {}); }
+  void norm(std::string_view name, std::int64_t width, bool bias) const {
+    (void)f.parameter(std::string(name) + ".weight", {bias ? 2 * width : width});
+  }
+};
+
+inline const Sizes kCube = {3, 3, 3};
+inline const Sizes kPoint = {1, 1, 1};
+inline const Sizes kSquare = {3, 3};
+inline const Sizes kTime = {3, 1, 1};
+inline const Sizes kPixel = {1, 1};
+
+/// "name0" and so on, each with `write(in, out)`: a stage's residual blocks.
+template <typename Write>
+void blocks(Forward& f, std::int64_t count, std::int64_t in, std::int64_t out, const Write& write) {
+  const InModule list(f, "resnets", "ModuleList");
+  for (std::int64_t index = 0; index < count && !f.failed(); ++index) {
+    const InModule inside(f, std::to_string(index), "ResnetBlock");
+    write(index == 0 ? in : out, out);
+  }
+}
+
+struct Wan {
+  std::vector<std::int64_t> widths;          ///< of the encoder's levels
+  std::vector<std::int64_t> decoder_widths;  ///< of the same levels
+  std::vector<bool> time;                    ///< which levels halve the frames behind them
+  std::int64_t layers = 2;
+  std::int64_t latents = 16;
+  std::int64_t in = 3;
+  std::int64_t out = 3;
+  bool residual = false;
+};
+
+/// Which levels halve the frames; by default all but the first.
+inline std::vector<bool> read_times(ConfigFields& config, std::size_t levels) {
+  std::vector<bool> times(levels, true);
+  if (levels > 0) times[0] = false;
+  const core::JsonValue* list = config.find("temperal_downsample");
+  if (list == nullptr) return times;
+  if (!list->is(core::JsonValue::Kind::list) || list->size() + 1 < levels) {
+    config.fail("must be a list of true and false for all levels but the last", "temperal_downsample");
+    return times;
+  }
+  std::size_t level = 0;
+  for (const core::JsonValue& entry : list->items()) {
+    if (level == levels) break;
+    times[level++] = entry.is(core::JsonValue::Kind::boolean) && entry.boolean();
+  }
+  return times;
+}
+
+inline Wan read_wan(ConfigFields& config) {
+  constexpr std::size_t kMostLevels = 8;
+  constexpr std::int64_t kMostTimes = 1 << 10;
+  Wan wan;
+  const std::int64_t base = config.size_or({"base_dim"}, 96);
+  const std::int64_t decoder = config.size_or({"decoder_base_dim"}, base);
+  const std::vector<std::int64_t> times = config.sizes_or("dim_mult", {1, 2, 4, 4});
+  if (times.empty() || times.size() > kMostLevels) config.fail("must have from 1 to 8 entries", "dim_mult");
+  for (const std::int64_t each : times) {
+    if (each > kMostTimes) config.fail("is more than any model has", "dim_mult");
+    wan.widths.push_back(base * std::min(each, kMostTimes));
+    wan.decoder_widths.push_back(decoder * std::min(each, kMostTimes));
+  }
+  wan.time = read_times(config, wan.widths.size());
+  wan.layers = config.has("num_res_blocks") ? config.layers({"num_res_blocks"}) : 2;
+  wan.latents = config.size_or({"z_dim"}, 16);
+  wan.in = config.size_or({"in_channels", "input_channels"}, 3);
+  wan.out = config.size_or({"out_channels"}, wan.in);
+  wan.residual = config.flag("is_residual", false);
+  const core::JsonValue* scales = config.find("attn_scales");
+  if (scales != nullptr && scales->size() > 0) config.fail("is a variant that is not known", "attn_scales");
+  config.ignore({"dropout", "latents_mean", "latents_std", "patch_size", "scale_factor_temporal",
+                 "scale_factor_spatial", "clip_output"});
+  return wan;
+}
+
+inline void wan_block(const Parts& p, std::int64_t in, std::int64_t out) {
+  p.norm("norm1", in, false);
+  p.conv("conv1", in, out, kCube);
+  p.norm("norm2", out, false);
+  p.conv("conv2", out, out, kCube);
+  if (in != out) p.conv("conv_shortcut", in, out, kPoint);
+}
+
+inline void wan_middle(const Parts& p, std::int64_t width) {
+  const InModule inside(p.f, "mid_block", "WanMidBlock");
+  blocks(p.f, 2, width, width, [&](std::int64_t in, std::int64_t out) { wan_block(p, in, out); });
+  p.norm("attentions.0.norm", width, false);
+  p.conv("attentions.0.to_qkv", width, 3 * width, kPixel);
+  p.conv("attentions.0.proj", width, width, kPixel);
+}
+
+inline void write_wan_encoder(const Parts& p, const Wan& wan) {
+  const InModule inside(p.f, "encoder", "WanEncoder3d");
+  p.conv("conv_in", wan.in, wan.widths.front(), kCube);
+  std::int64_t in = wan.widths.front();
+  for (std::size_t level = 0; level < wan.widths.size() && !p.f.failed(); ++level) {
+    const InModule block(p.f, "down_blocks." + std::to_string(level), "WanDownBlock");
+    const std::int64_t out = wan.widths[level];
+    blocks(p.f, wan.layers, in, out, [&](std::int64_t from, std::int64_t to) { wan_block(p, from, to); });
+    in = out;
+    if (level + 1 == wan.widths.size()) break;
+    p.conv("downsampler.resample.1", out, out, kSquare);
+    if (wan.time[level]) p.conv("downsampler.time_conv", out, out, kTime);
+  }
+  wan_middle(p, in);
+  p.norm("norm_out", in, false);
+  p.conv("conv_out", in, 2 * wan.latents, kCube);
+}
+
+inline void write_wan_decoder(const Parts& p, const Wan& wan) {
+  const InModule inside(p.f, "decoder", "WanDecoder3d");
+  const std::size_t levels = wan.decoder_widths.size();
+  std::int64_t in = wan.decoder_widths.back();
+  p.conv("conv_in", wan.latents, in, kCube);
+  wan_middle(p, in);
+  for (std::size_t level = 0; level < levels && !p.f.failed(); ++level) {
+    const InModule block(p.f, "up_blocks." + std::to_string(level), "WanUpBlock");
+    const std::int64_t out = wan.decoder_widths[levels - 1 - level];
+    blocks(p.f, wan.layers + 1, in, out, [&](std::int64_t from, std::int64_t to) { wan_block(p, from, to); });
+    in = out;
+    if (level + 1 == levels) break;
+    if (!wan.residual) in = out / 2;
+    p.conv("upsampler.resample.1", out, in, kSquare);
+    if (wan.time[levels - 2 - level]) p.conv("upsampler.time_conv", out, 2 * out, kTime);
+  }
+  p.norm("norm_out", in, false);
+  p.conv("conv_out", in, wan.out, kCube);
+}
+
+/// What the others share: levels of residual blocks with group norms.
+struct Levels {
+  std::vector<std::int64_t> widths;
+  std::int64_t layers = 2;
+  std::int64_t latents = 16;
+  std::int64_t in = 3;
+  std::int64_t out = 3;
+  bool spatial = false;  ///< CogVideoX: its decoder's norms read the latents; frames are resampled without weights
+  bool attends = false;
+};
+
+inline Levels read_levels(ConfigFields& config, bool cog) {
+  constexpr std::size_t kMostLevels = 8;
+  Levels levels;
+  levels.spatial = cog;
+  levels.widths = config.sizes_or("block_out_channels", cog ? std::vector<std::int64_t>{128, 256, 256, 512}
+                                                            : std::vector<std::int64_t>{128, 256, 512, 512});
+  if (levels.widths.empty() || levels.widths.size() > kMostLevels) {
+    config.fail("must have from 1 to 8 entries", "block_out_channels");
+    levels.widths = {1};
+  }
+  levels.layers = config.has("layers_per_block") ? config.layers({"layers_per_block"}) : (cog ? 3 : 2);
+  levels.latents = config.size_or({"latent_channels"}, 16);
+  levels.in = config.size_or({"in_channels"}, 3);
+  levels.out = config.size_or({"out_channels"}, 3);
+  levels.attends = !cog && config.flag("mid_block_add_attention", true);
+  for (const std::string_view field : {"use_quant_conv", "use_post_quant_conv"}) {
+    if (cog && config.flag(field, false)) config.fail("is a variant that is not known", field);
+  }
+  config.ignore({"act_fn", "norm_eps", "norm_num_groups", "temporal_compression_ratio", "time_compression_ratio",
+                 "spatial_compression_ratio", "sample_height", "sample_width", "sample_size", "sample_tsize",
+                 "scaling_factor", "shift_factor", "latents_mean", "latents_std", "force_upcast",
+                 "invert_scale_latents", "down_block_types", "up_block_types"});
+  return levels;
+}
+
+/// A norm, in CogVideoX's decoder with scale and shift from the latents.
+inline void level_norm(const Parts& p, const Levels& l, std::string_view name, std::int64_t width, bool decodes) {
+  p.norm(name, width, true);
+  if (!l.spatial || !decodes) return;
+  p.conv(std::string(name) + ".conv_y", l.latents, width, kPoint);
+  p.conv(std::string(name) + ".conv_b", l.latents, width, kPoint);
+}
+
+inline void level_blocks(const Parts& p, const Levels& l, std::int64_t count, std::int64_t in, std::int64_t out,
+                         bool decodes) {
+  blocks(p.f, count, in, out, [&](std::int64_t from, std::int64_t to) {
+    level_norm(p, l, "norm1", from, decodes);
+    p.conv("conv1", from, to, kCube);
+    level_norm(p, l, "norm2", to, decodes);
+    p.conv("conv2", to, to, kCube);
+    if (from != to) p.conv("conv_shortcut", from, to, kPoint);
+  });
+}
+
+inline void level_middle(const Parts& p, const Levels& l, bool decodes) {
+  const InModule inside(p.f, "mid_block", "MidBlock3D");
+  const std::int64_t width = l.widths.back();
+  level_blocks(p, l, 2, width, width, decodes);
+  if (!l.attends) return;
+  p.norm("attentions.0.group_norm", width, true);
+  for (const std::string_view name : {"to_q", "to_k", "to_v", "to_out.0"}) {
+    p.linear("attentions.0." + std::string(name), width);
+  }
+}
+
+/// The encoder or the decoder.
+inline void write_half(const Parts& p, const Levels& l, bool decodes) {
+  const InModule inside(p.f, decodes ? "decoder" : "encoder", decodes ? "Decoder3D" : "Encoder3D");
+  const std::size_t count = l.widths.size();
+  std::int64_t in = decodes ? l.widths.back() : l.widths.front();
+  p.conv("conv_in", decodes ? l.latents : l.in, in, kCube);
+  for (std::size_t level = 0; level < count && !p.f.failed(); ++level) {
+    const InModule block(p.f, "blocks." + std::to_string(level), "Block3D");
+    const std::int64_t out = l.widths[decodes ? count - 1 - level : level];
+    level_blocks(p, l, decodes ? l.layers + 1 : l.layers, in, out, decodes);
+    in = out;
+    if (level + 1 < count) p.conv("samplers.0.conv", out, out, l.spatial ? kSquare : kCube);
+  }
+  level_middle(p, l, decodes);
+  level_norm(p, l, "norm_out", in, decodes);
+  p.conv("conv_out", in, decodes ? l.out : 2 * l.latents, kCube);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const std::string_view type = config.text({"_class_name"}, "");
+  const Parts p{f};
+  if (type == "AutoencoderKLWan" || type == "AutoencoderKLQwenImage") {
+    const Wan wan = read_wan(config);
+    if (!config.status()) return;
+    write_wan_encoder(p, wan);
+    write_wan_decoder(p, wan);
+    p.conv("quant_conv", 2 * wan.latents, 2 * wan.latents, kPoint);
+    p.conv("post_quant_conv", wan.latents, wan.latents, kPoint);
+    return;
+  }
+  const bool cog = type == "AutoencoderKLCogVideoX";
+  const Levels levels = read_levels(config, cog);
+  if (!config.status()) return;
+  write_half(p, levels, false);
+  write_half(p, levels, true);
+  if (cog) return;
+  p.conv("quant_conv", 2 * levels.latents, 2 * levels.latents, kPoint);
+  p.conv("post_quant_conv", levels.latents, levels.latents, kPoint);
+}
+
+}  // namespace video_autoencoders_detail
+
+[[nodiscard]] inline const Architecture& video_autoencoders() {
+  static constexpr Architecture kArchitecture = {.name = "video_autoencoders",
+                                                 .model_types = video_autoencoders_detail::kModelTypes,
+                                                 .usual_head = Head::none,
+                                                 .write = video_autoencoders_detail::write};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
