@@ -83,10 +83,13 @@ constexpr Wording kWordings[] = {
     {"optimizer", "adamw (torch, foreach)", "optimizer", "adamw"},
     {"optimizer", "adamw (torch)", "optimizer", "adamw"},
     {"optimizer", "adamw8bit (bitsandbytes)", "optimizer", "adamw-8bit"},
+    {"optimizer", "adamw, state and gradients on the CPU (torchao CPUOffloadOptimizer)", "optimizer", "adamw"},
+    {"optimizer", "adamw, state and gradients on the CPU (torchao CPUOffloadOptimizer)", "offload", "optimizer"},
     {"frozen_dtype", "", "base_dtype", "precision"},
     {"frozen_dtype", "bf16", "base_dtype", "bf16"},
     {"frozen_dtype", "bf16 (upcast from fp8)", "base_dtype", "bf16"},
     {"offload", "", "", ""},
+    {"offload", "optimizer+gradients", "", ""},
     {"offload", "embeddings and latents precomputed", "", ""},
     {"offload", "vae and text encoder on the CPU, embeddings and latents precomputed on the GPU", "", ""},
     {"compile", "", "", ""},
@@ -103,12 +106,30 @@ core::Status set(job::JobRequest& request, std::string_view name, std::string_vi
 core::Status take_words(const core::CsvCells& cells, std::string_view column, job::JobRequest& request,
                         MeasuredRun& run) {
   const std::string_view cell = cells.text(column);
+  bool known = false;
   for (const Wording& row : kWordings) {
     if (row.column != column || row.cell != cell) continue;
-    return row.option.empty() ? core::Status(core::Done{}) : set(request, row.option, row.value);
+    known = true;
+    if (row.option.empty()) continue;
+    if (core::Status taken = set(request, row.option, row.value); !taken) return taken;
   }
+  if (known) return core::Done{};
   run.refusal = "not modelled: " + std::string(column) + " " + std::string(cell.empty() ? "not stated" : cell);
   return cells.malformed(run.refusal);
+}
+
+/// "area of 480x480 px, aspect kept": the size of a square of the area, where the table gives none. How many tokens it
+/// makes hardly depends on the aspect.
+std::optional<model::PictureSize> size_of_area(std::string_view notes) {
+  constexpr std::string_view kArea = "area of ";
+  const std::size_t at = notes.find(kArea);
+  if (at == std::string_view::npos) return std::nullopt;
+  notes.remove_prefix(at + kArea.size());
+  model::PictureSize size;
+  const auto [middle, fault] = std::from_chars(notes.data(), notes.data() + notes.size(), size.width);
+  if (fault != std::errc() || middle == notes.data() + notes.size() || *middle != 'x') return std::nullopt;
+  const auto [end, other] = std::from_chars(middle + 1, notes.data() + notes.size(), size.height);
+  return other == std::errc() ? std::optional(size) : std::nullopt;
 }
 
 core::Status take_sample(const core::CsvCells& cells, job::JobRequest& request, MeasuredRun& run) {
@@ -128,6 +149,11 @@ core::Status take_sample(const core::CsvCells& cells, job::JobRequest& request, 
   if (read) read = whole("frames", frames);
   if (read) read = whole("text_tokens", text);
   if (!read) return read;
+  if (height < 1 || width < 1) {
+    const std::optional<model::PictureSize> area = size_of_area(cells.text("notes"));
+    if (area) width = area->width;
+    if (area) height = area->height;
+  }
   if (height < 1 || width < 1 || request.training.batch_size < 1) {
     run.refusal = "the size of its samples is missing";
     return cells.malformed(run.refusal);
@@ -217,6 +243,10 @@ core::Status take_method(const core::CsvCells& cells, const std::filesystem::pat
   const std::string_view method = cells.text("method");
   const std::string_view notes = cells.text("notes");
   if (method == "full") {
+    if (request.training.offload != model::Offload::none) {
+      run.refusal = "not modelled: gradients that leave the GPU one by one";
+      return cells.malformed(run.refusal);
+    }
     request.training.base_dtype = model::BaseType::precision;
     request.training.lora_dtype = model::AdapterType::fp32;
     return core::Done{};

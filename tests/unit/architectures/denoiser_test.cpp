@@ -106,6 +106,18 @@ double megabytes(const std::string& path, const std::string& parts, bool ema = f
   return estimate ? static_cast<double>(estimate->breakdown.parameters.count()) / 1e6 : 0.0;
 }
 
+TEST(Denoisers, StandAloneWithoutAFolder) {
+  EXPECT_TRUE(fails(read(kSmallUnet, {.parts = "vae"}), ErrorCode::invalid_argument, 0, "leave `parts` out"));
+  EXPECT_TRUE(succeeds(read(kSmallUnet, {.parts = "none"})));
+  job::JobRequest request;
+  request.summary = GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt";
+  request.training.batch_size = 1;
+  request.training.parts = "vae";
+  EXPECT_TRUE(fails(session::process_session().estimate(request), ErrorCode::invalid_argument, 0, "leave `parts` out"));
+  request.training.parts = "none";
+  EXPECT_TRUE(succeeds(session::process_session().estimate(request)));
+}
+
 class PipelineFolder : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -60,6 +60,15 @@ TEST(ImageCsv, ReadsARun) {
   EXPECT_EQ(job.resident, 4 + 2) << "a million figures of four bytes, and one of two";
 }
 
+TEST(ImageCsv, TakesAnAreaForASize) {
+  std::string text = row("full", "denoiser");
+  text.replace(text.find("512,768"), 7, ",");
+  EXPECT_EQ(read(text).runs.at(0).refusal, "the size of its samples is missing");
+  const MeasuredRuns all = read(text + "data backend: area of 480x320 px and aspect kept");
+  ASSERT_FALSE(all.runs.at(0).error) << core::to_string(*all.runs[0].error);
+  EXPECT_EQ(all.runs[0].job.image, (std::vector<std::int64_t>{480, 320}));
+}
+
 TEST(ImageCsv, TakesAnIntervalAsTheModelDoes) {
   const MeasuredRuns all = read(row("two blocks a checkpoint", "denoiser"));
   EXPECT_EQ(all.runs.at(0).job.checkpoints.kind, model::Checkpoints::full) << "diffusers' UNet knows none";

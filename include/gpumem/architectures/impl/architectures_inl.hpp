@@ -322,8 +322,13 @@ GPUMEM_INLINE core::Status holds_only(const model::ModelGraph& graph, const Know
   return core::Done{};
 }
 
-/// `images` must not be said of a model that reads none.
-GPUMEM_INLINE core::Status check_images(const model::Images& images, bool reads) {
+/// `images` must not be said of a model that reads none, and parts not of one that stands alone.
+GPUMEM_INLINE core::Status check_images(const model::Images& images, bool reads, bool in_pipeline) {
+  if (!images.parts.empty() && images.parts != "none" && !in_pipeline) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "the model is not read from a diffusers folder with its model_index.json; leave `parts` out",
+                       {}};
+  }
   if (reads || !images.said()) return core::Done{};
   const std::string_view said = images.size ? "image" : images.count ? "images" : "frames";
   return core::Error{
@@ -490,7 +495,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   if (const core::Status whole = detail::check_parts(config, *choice); !whole) {
     return core::Error(whole.error()).in_file(file);
   }
-  const core::Status shown = detail::check_images(images, forward.reads_images());
+  const core::Status shown = detail::check_images(images, forward.reads_images(), forward.pipeline_parts() != nullptr);
   if (!shown) return core::Error(shown.error()).in_file(file);
   if (forward.reads_images()) builder.config(text);
   core::Result<model::ModelGraph> graph = std::move(builder).build();
@@ -519,8 +524,9 @@ GPUMEM_INLINE core::Result<model::ModelGraph> with_images(const model::ModelGrap
                                                           const model::Vocabulary& vocabulary,
                                                           const model::Images& images) {
   if (!graph.config().empty()) return read_config(graph.config(), vocabulary, graph.file(), images);
-  const core::Status sound = architectures_detail::check_images(images, false);
-  return core::Error(sound.error()).in_file(graph.file());
+  const core::Status sound = architectures_detail::check_images(images, false, false);
+  if (!sound) return core::Error(sound.error()).in_file(graph.file());
+  return graph;
 }
 
 }  // namespace gpumem::architectures

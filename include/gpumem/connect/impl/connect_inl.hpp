@@ -56,8 +56,10 @@ GPUMEM_INLINE core::Result<Connected> of_architecture(const model::TrainingJob& 
 
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const model::Images images = images_of(job);
-  const bool prompt = images.text_tokens.has_value() && !job.graph->config().empty();
-  if (images.said() || !images.parts.empty() || prompt) {
+  // Of models that read token ids, the number of tokens is a size of their inputs.
+  const bool prompt = images.text_tokens.has_value() && !job.graph->config().empty() && !job.graph->reads_tokens();
+  const bool parts = !images.parts.empty() && images.parts != "none";
+  if (images.said() || parts || prompt) {
     core::Result<model::ModelGraph> made = architectures::with_images(*job.graph, ops::vocabulary_of(ops), images);
     if (!made) return made.error();
     return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};
