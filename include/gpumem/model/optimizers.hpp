@@ -268,13 +268,14 @@ inline constexpr std::array kOptimizerRows = {
                  .kernel_tensors = 4},
     // Its states are bfloat16 as the parameters must be: two averages, and what rounding left out. A sum with
     // stochastic rounding takes two tensors of four bytes an element, next to a root or a copy of the parameter.
-    OptimizerRow{.value = Optimizer::adamw_bf16,
-                 .name = "adamw-bf16",
-                 .source = "SimpleTuner 2026-08, training/optimizers/adamw_bfloat16 (AdamWBF16), stochastic rounding",
-                 .states = 3,
-                 .single_temporaries = 5,
-                 .kernels = 20,
-                 .kernel_tensors = 50},
+    OptimizerRow{
+        .value = Optimizer::adamw_bf16,
+        .name = "adamw-bf16",
+        .source = "SimpleTuner 2026-08, optimizers/adamw_bfloat16/__init__.py (AdamWBF16), stochastic rounding",
+        .states = 3,
+        .single_temporaries = 5,
+        .kernels = 20,
+        .kernel_tensors = 50},
     OptimizerRow{.value = Optimizer::optimi_lion,
                  .name = "optimi-lion",
                  .source = "optimi 0.2, lion.py with kahan_sum, which keeps a compensation of each parameter",
