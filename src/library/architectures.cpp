@@ -5,5 +5,6 @@
 #include "gpumem/architectures/impl/config_fields_inl.hpp"
 #include "gpumem/architectures/impl/decoder_inl.hpp"
 #include "gpumem/architectures/impl/denoiser_inl.hpp"
+#include "gpumem/architectures/impl/dit_parts_inl.hpp"
 #include "gpumem/architectures/impl/forward_inl.hpp"
 #include "gpumem/architectures/impl/vision_language_inl.hpp"

@@ -19,6 +19,8 @@
 #include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/distilbert.hpp"
 #include "gpumem/architectures/falcon.hpp"
+#include "gpumem/architectures/flux.hpp"
+#include "gpumem/architectures/flux2.hpp"
 #include "gpumem/architectures/gemma.hpp"
 #include "gpumem/architectures/gemma4.hpp"
 #include "gpumem/architectures/gemma_vision.hpp"
@@ -138,7 +140,8 @@ GPUMEM_INLINE bool is_like_llama(const ConfigFields& config) {
 /// Whether the fields are the arguments of Megatron's launcher: they name no model type.
 GPUMEM_INLINE bool is_megatron(const ConfigFields& config) {
   const bool layers = config.has("num_layers") || config.has("encoder_num_layers");
-  return !config.has("model_type") && layers && config.has("hidden_size") && config.has("num_attention_heads");
+  return !config.has("model_type") && !config.has("_class_name") && layers && config.has("hidden_size") &&
+         config.has("num_attention_heads");
 }
 
 GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name);
@@ -415,7 +418,8 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &clip(),         &cohere(),
                                      &deberta(),      &deci(),
                                      &deepseek(),     &distilbert(),
-                                     &falcon(),       &gemma(),
+                                     &falcon(),       &flux(),
+                                     &flux2(),        &gemma(),
                                      &gemma4(),       &gemma4_text(),
                                      &gemma_vision(), &glm(),
                                      &gpt2(),         &gpt_bigcode(),

@@ -1,0 +1,233 @@
+// FLUX.1 (dev, schnell, Fill), Chroma, LongCat-Image: blocks with a stream of image tokens and one of text tokens, then
+// blocks over all tokens. Chroma's scales and shifts come from one network, the others' from a layer in each block.
+// Source: diffusers 0.38, models/transformers/transformer_flux.py, transformer_chroma.py, transformer_longcat_image.py;
+// examples/dreambooth/train_dreambooth_lora_flux.py (the pipeline packs patches of 2 x 2 before the model sees them).
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/dit_parts.hpp"
+
+namespace gpumem::architectures {
+
+namespace flux_detail {
+
+inline constexpr std::array<std::string_view, 3> kClasses = {"FluxTransformer2DModel", "ChromaTransformer2DModel",
+                                                             "LongCatImageTransformer2DModel"};
+inline constexpr std::array<std::string_view, 6> kBlocks = {
+    "FluxTransformerBlock",         "FluxSingleTransformerBlock",   "ChromaTransformerBlock",
+    "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock", "LongCatImageSingleTransformerBlock"};
+
+enum class Kind : std::uint8_t { flux, chroma, longcat };
+
+struct Model {
+  Kind kind = Kind::flux;
+  std::string_view prefix = "Flux";
+  DitSizes sizes;
+  std::int64_t blocks = 19;
+  std::int64_t singles = 38;
+  std::int64_t pooled = 768;
+  bool guided = false;
+  Sizes axes;                  ///< of rotary positions
+  std::int64_t channels = 64;  ///< of Chroma's network
+  std::int64_t hidden = 5120;
+  std::int64_t layers = 5;
+  StreamLengths lengths;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+  [[nodiscard]] std::int64_t turned() const { return axes[0] + axes[1] + axes[2]; }
+  [[nodiscard]] std::int64_t rows() const { return 3 * singles + 12 * blocks + 2; }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  const std::string_view name = config.text({"_class_name"}, kClasses[0]);
+  if (name == kClasses[1]) model.kind = Kind::chroma;
+  if (name == kClasses[2]) model.kind = Kind::longcat;
+  model.prefix = model.kind == Kind::flux ? "Flux" : model.kind == Kind::chroma ? "Chroma" : "LongCatImage";
+  const bool longcat = model.kind == Kind::longcat;
+  model.sizes = dit_sizes(config, {.channels = 64, .text_width = longcat ? 3584 : 4096});
+  model.blocks = dit_layers(config, "num_layers", 19);
+  model.singles = dit_layers(config, "num_single_layers", 38);
+  model.axes = dit_list(config, "axes_dims_rope", {16, 56, 56});
+  if (model.turned() != model.sizes.head_width) config.fail("must add up to attention_head_dim", "axes_dims_rope");
+  const std::int64_t patch = dit_width(config, "patch_size", 1);
+  if (patch > 64) config.fail("is larger than gpumem takes", "patch_size");
+  model.sizes.out_channels *= std::min<std::int64_t>(patch * patch, 4096);
+  if (model.kind == Kind::chroma) {
+    model.channels = dit_width(config, "approximator_num_channels", 64);
+    model.hidden = dit_width(config, "approximator_hidden_dim", 5120);
+    model.layers = dit_layers(config, "approximator_layers", 5);
+  } else {
+    model.pooled = dit_width(config, "pooled_projection_dim", 768);
+    model.guided = config.flag("guidance_embeds", false) && !longcat;
+  }
+  config.ignore({"guidance_embeds", "rope_theta", "pooled_projection_dim"});
+  return model;
+}
+
+/// CombinedTimestepTextProjEmbeddings, with the guidance's where the model is distilled; LongCat has the timestep's.
+inline Tensor conditions(Forward& f, const Model& model) {
+  constexpr std::int64_t kSinusoids = 256;
+  const std::int64_t width = model.sizes.width;
+  const bool flux = model.kind == Kind::flux;
+  const Tensor timestep = timestep_input(f, "timestep", kSinusoids);
+  const InModule inside(f, flux ? "time_text_embed" : "time_embed",
+                        !flux          ? "LongCatImageTimestepEmbeddings"
+                        : model.guided ? "CombinedTimestepGuidanceTextProjEmbeddings"
+                                       : "CombinedTimestepTextProjEmbeddings");
+  Tensor sum = timestep_embedding(f, "timestep_embedder", timestep, kSinusoids, width);
+  if (model.guided) {
+    const Tensor guidance = timestep_input(f, "guidance", kSinusoids);
+    sum = f.add(sum, timestep_embedding(f, "guidance_embedder", guidance, kSinusoids, width));
+  }
+  if (!flux) return sum;
+  const Tensor pooled = f.sample_input("pooled_projections", {model.pooled});
+  return f.add(sum, text_projection(f, "text_embedder", pooled, model.pooled, width, "silu"));
+}
+
+/// ChromaApproximator: a row for each scale and shift of the model.
+inline Tensor all_modulations(Forward& f, const Model& model) {
+  const Tensor rows = f.sample_input("timestep", {model.rows(), model.channels});
+  const InModule inside(f, "distilled_guidance_layer", "ChromaApproximator");
+  Tensor hidden = f.linear("in_proj", rows, model.channels, model.hidden);
+  for (std::int64_t index = 0; index < model.layers && !f.failed(); ++index) {
+    const std::string number = std::to_string(index);
+    const Tensor normed = torch_rms_norm(f, "norms." + number, hidden, model.hidden);
+    hidden = f.add(hidden, text_projection(f, "layers." + number, normed, model.hidden, model.hidden, "silu"));
+  }
+  return f.linear("out_proj", hidden, model.hidden, model.sizes.width);
+}
+
+/// `count` rows of them, each as [N, 1, width].
+inline std::vector<Tensor> rows_of(Forward& f, const Model& model, Tensor rows, std::int64_t count) {
+  return row_chunks(f, f.flatten(rows, 1, 2), count, model.sizes.width);
+}
+
+/// The six scales and shifts of a stream: AdaLayerNormZero's, or Chroma's rows of them.
+inline std::vector<Tensor> modulations(Forward& f, const Model& model, Tensor source, std::string_view name,
+                                       std::int64_t count) {
+  const bool chroma = model.kind == Kind::chroma;
+  const InModule inside(f, name, chroma ? "ChromaAdaLayerNormZeroPruned" : "AdaLayerNormZero");
+  if (chroma) return rows_of(f, model, source, count);
+  return modulation(f, "linear", source, model.sizes.width, model.sizes.width, count);
+}
+
+inline JointAttention attention_of(const Model& model, const std::string& class_name, const PairTables& tables) {
+  return {
+      .class_name = class_name, .width = model.sizes.width, .head_width = model.sizes.head_width, .tables = &tables};
+}
+
+inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Tensor image_rows, Tensor text_rows,
+                        const PairTables& tables) {
+  const std::int64_t width = model.sizes.width;
+  const std::vector<Tensor> image = modulations(f, model, image_rows, "norm1", 6);
+  const Tensor normed = modulated(f, bare_norm(f, "norm1.norm", in.image, width), image[1], image[0]);
+  const std::vector<Tensor> text = modulations(f, model, text_rows, "norm1_context", 6);
+  const Tensor normed_text = modulated(f, bare_norm(f, "norm1_context.norm", in.text, width), text[1], text[0]);
+  const std::string class_name = model.kind == Kind::longcat ? "LongCatImageAttention" : "FluxAttention";
+  const TwoStreams mixed =
+      joint_attention(f, attention_of(model, class_name, tables), {normed, normed_text}, model.lengths);
+  const auto fed = [&](Tensor residual, Tensor branch, const std::vector<Tensor>& rows, std::string_view norm,
+                       std::string_view layers) {
+    const Tensor attended = gated_sum(f, residual, rows[2], branch);
+    const Tensor again = modulated(f, bare_norm(f, norm, attended, width), rows[4], rows[3]);
+    const Tensor made = dit_feed_forward(f, layers, again, width, 4 * width, DitActivation::gelu_tanh);
+    return gated_sum(f, attended, rows[5], made);
+  };
+  const Tensor image_left = fed(in.image, mixed.image, image, "norm2", "ff");
+  return {image_left, fed(in.text, mixed.text, text, "norm2_context", "ff_context")};
+}
+
+/// Attention and feed-forward layer side by side, over all tokens.
+inline Tensor single_block(Forward& f, const Model& model, Tensor hidden, Tensor rows, const PairTables& tables) {
+  const std::int64_t width = model.sizes.width;
+  const std::vector<Tensor> parts = modulations(f, model, rows, "norm", 3);
+  const Tensor normed = modulated(f, bare_norm(f, "norm.norm", hidden, width), parts[1], parts[0]);
+  const Tensor wide = f.linear("proj_mlp", normed, width, 4 * width);
+  const Tensor active = f.layer("act_mlp", "GELU", "gelu", {wide}, {});
+  const std::string class_name = model.kind == Kind::longcat ? "LongCatImageAttention" : "FluxAttention";
+  const Tensor mixed = single_attention(f, attention_of(model, class_name, tables), normed, false);
+  const Tensor made = f.linear("proj_out", f.concatenate({mixed, active}, 2), 5 * width, width);
+  return gated_sum(f, hidden, parts[2], made);
+}
+
+/// FLUX.1 parts and joins the streams in each block; Chroma keeps them joined.
+inline Tensor single_blocks(Forward& f, const Model& model, TwoStreams streams, Tensor rows, const PairTables& tables) {
+  const StreamLengths& lengths = model.lengths;
+  const bool chroma = model.kind == Kind::chroma;
+  Tensor joined = chroma ? f.concatenate({streams.text, streams.image}, 1) : 0;
+  const InModule list(f, "single_transformer_blocks", "ModuleList");
+  for (std::int64_t index = 0; index < model.singles && !f.failed(); ++index) {
+    const Tensor own = chroma ? f.slice(rows, 1, 3 * index, 3) : rows;
+    const InModule inside(f, std::to_string(index), model.named("SingleTransformerBlock"));
+    if (!chroma) joined = f.concatenate({streams.text, streams.image}, 1);
+    joined = single_block(f, model, joined, own, tables);
+    if (chroma) continue;
+    streams.text = f.slice(joined, 1, 0, lengths.text);
+    streams.image = f.slice(joined, 1, lengths.text, Forward::kRest);
+  }
+  return chroma ? f.slice(joined, 1, lengths.text, Forward::kRest) : streams.image;
+}
+
+inline TwoStreams double_blocks(Forward& f, const Model& model, TwoStreams streams, Tensor rows,
+                                const PairTables& tables) {
+  const InModule list(f, "transformer_blocks", "ModuleList");
+  for (std::int64_t index = 0; index < model.blocks && !f.failed(); ++index) {
+    Tensor image = rows;
+    Tensor text = rows;
+    if (model.kind == Kind::chroma) {
+      const std::int64_t first = 3 * model.singles + 6 * index;
+      const Tensor own = f.concatenate({f.slice(rows, 1, first, 6), f.slice(rows, 1, first + 6 * model.blocks, 6)}, 1);
+      image = f.slice(own, 1, 0, 6);
+      text = f.slice(own, 1, 6, 6);
+    }
+    const InModule inside(f, std::to_string(index), model.named("TransformerBlock"));
+    streams = block(f, model, streams, image, text, tables);
+  }
+  return streams;
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = 2, .usual_text = 512});
+  model.lengths = {sample.height * sample.width / 4, sample.text};
+  const std::int64_t width = model.sizes.width;
+  const Tensor latents = token_latents(f, model.lengths.image, model.sizes.channels);
+  const Tensor prompt = text_input(f, sample, model.sizes.text_width);
+  const Tensor image = f.linear("x_embedder", latents, model.sizes.channels, width);
+  const bool chroma = model.kind == Kind::chroma;
+  const Tensor rows = chroma ? all_modulations(f, model) : conditions(f, model);
+  const Tensor text = f.linear("context_embedder", prompt, model.sizes.text_width, width);
+  const PairTables tables = pair_tables(f, {text, image}, model.turned());
+  const TwoStreams streams = double_blocks(f, model, {image, text}, rows, tables);
+  const Tensor hidden = single_blocks(f, model, streams, rows, tables);
+  Tensor normed = 0;
+  if (chroma) {
+    const std::vector<Tensor> last = rows_of(f, model, f.slice(rows, 1, model.rows() - 2, 2), 2);
+    normed = modulated(f, bare_norm(f, "norm_out.norm", hidden, width), last[1], last[0]);
+  } else {
+    normed = continuous_norm(f, "norm_out", hidden, rows, width, width);
+  }
+  const Tensor output = f.linear("proj_out", normed, width, model.sizes.out_channels);
+  denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
+}
+
+}  // namespace flux_detail
+
+[[nodiscard]] inline const Architecture& flux() {
+  static constexpr Architecture kArchitecture = {.name = "flux",
+                                                 .model_types = flux_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = flux_detail::write,
+                                                 .blocks = flux_detail::kBlocks};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures

@@ -1,0 +1,180 @@
+// FLUX.2 (dev, klein): blocks with a stream of image tokens and one of text tokens, then blocks over all tokens whose
+// attention and feed-forward layer share their projections. All blocks share three layers of scales and shifts.
+// Source: diffusers 0.38, models/transformers/transformer_flux2.py; PEFT, method_comparison/image-gen.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/dit_parts.hpp"
+
+namespace gpumem::architectures {
+
+namespace flux2_detail {
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"Flux2Transformer2DModel"};
+inline constexpr std::array<std::string_view, 2> kBlocks = {"Flux2TransformerBlock", "Flux2SingleTransformerBlock"};
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t blocks = 8;
+  std::int64_t singles = 48;
+  std::int64_t sinusoids = 256;
+  std::int64_t inner = 1;
+  std::int64_t turned = 128;
+  bool guided = true;
+  StreamLengths lengths;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.heads = 48, .channels = 128, .text_width = 15360});
+  model.blocks = dit_layers(config, "num_layers", 8);
+  model.singles = dit_layers(config, "num_single_layers", 48);
+  model.sinusoids = dit_width(config, "timestep_guidance_channels", 256);
+  model.inner = dit_inner(config, "mlp_ratio", model.sizes.width, 3.0);
+  const Sizes axes = dit_list(config, "axes_dims_rope", {32, 32, 32, 32});
+  model.turned = axes[0] + axes[1] + axes[2] + axes[3];
+  if (model.turned != model.sizes.head_width) config.fail("must add up to attention_head_dim", "axes_dims_rope");
+  model.guided = config.flag("guidance_embeds", true);
+  const std::int64_t patch = dit_width(config, "patch_size", 1);
+  if (patch > 64) config.fail("is larger than gpumem takes", "patch_size");
+  model.sizes.out_channels *= std::min<std::int64_t>(patch * patch, 4096);
+  config.ignore({"rope_theta", "eps"});
+  return model;
+}
+
+inline Tensor conditions(Forward& f, const Model& model) {
+  const InModule inside(f, "time_guidance_embed", "Flux2TimestepGuidanceEmbeddings");
+  const auto embedded = [&](std::string_view input, std::string_view name) {
+    const Tensor sinusoids = timestep_input(f, input, model.sinusoids);
+    return timestep_layers(f, name, sinusoids, model.sinusoids, model.sizes.width, {.bias = false});
+  };
+  const Tensor timestep = embedded("timestep", "timestep_embedder");
+  return model.guided ? f.add(timestep, embedded("guidance", "guidance_embedder")) : timestep;
+}
+
+/// Flux2Modulation: [N, count width], which each block cuts.
+inline Tensor shared_modulation(Forward& f, const Model& model, std::string_view name, Tensor rows,
+                                std::int64_t count) {
+  const InModule inside(f, name, "Flux2Modulation");
+  const Tensor open = f.activation("act_fn", rows, "silu");
+  return f.linear("linear", open, model.sizes.width, count * model.sizes.width, {.bias = false});
+}
+
+inline std::vector<Tensor> cut(Forward& f, const Model& model, Tensor shared, std::int64_t count) {
+  return chunks(f, unsqueezed(f, shared, 1), 2, count, model.sizes.width);
+}
+
+/// Flux2SwiGLU: silu of the first half times the second one.
+inline Tensor gated(Forward& f, const Model& model, Tensor wide) {
+  const Tensor open = f.activation("gate_fn", f.slice(wide, 2, 0, model.inner), "silu");
+  return f.multiply(open, f.slice(wide, 2, model.inner, Forward::kRest));
+}
+
+inline Tensor feed_forward(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  const InModule inside(f, name, "Flux2FeedForward");
+  const Tensor wide = f.linear("linear_in", input, model.sizes.width, 2 * model.inner, {.bias = false});
+  return f.linear("linear_out", gated(f, model, wide), model.inner, model.sizes.width, {.bias = false});
+}
+
+inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Tensor image_rows, Tensor text_rows,
+                        const PairTables& tables) {
+  const std::int64_t width = model.sizes.width;
+  const std::vector<Tensor> image = cut(f, model, image_rows, 6);
+  const std::vector<Tensor> text = cut(f, model, text_rows, 6);
+  const Tensor normed = modulated(f, bare_norm(f, "norm1", in.image, width), image[1], image[0]);
+  const Tensor normed_text = modulated(f, bare_norm(f, "norm1_context", in.text, width), text[1], text[0]);
+  const TwoStreams mixed = joint_attention(f,
+                                           {.class_name = "Flux2Attention",
+                                            .width = width,
+                                            .head_width = model.sizes.head_width,
+                                            .bias = false,
+                                            .tables = &tables},
+                                           {normed, normed_text}, model.lengths);
+  const auto fed = [&](Tensor residual, Tensor branch, const std::vector<Tensor>& rows, std::string_view norm,
+                       std::string_view layers) {
+    const Tensor attended = gated_sum(f, residual, rows[2], branch);
+    const Tensor again = modulated(f, bare_norm(f, norm, attended, width), rows[4], rows[3]);
+    return gated_sum(f, attended, rows[5], feed_forward(f, model, layers, again));
+  };
+  const Tensor image_left = fed(in.image, mixed.image, image, "norm2", "ff");
+  return {image_left, fed(in.text, mixed.text, text, "norm2_context", "ff_context")};
+}
+
+/// Flux2ParallelSelfAttention: one projection to queries, keys, values and the feed-forward layer's two halves.
+inline Tensor parallel_attention(Forward& f, const Model& model, Tensor input, const PairTables& tables) {
+  const InModule inside(f, "attn", "Flux2ParallelSelfAttention");
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t each = model.sizes.head_width;
+  const Tensor all = f.linear("to_qkv_mlp_proj", input, width, 3 * width + 2 * model.inner, {.bias = false});
+  const std::vector<Tensor> parts = f.split(all, 2, {3 * width, 2 * model.inner});
+  const std::vector<Tensor> heads = chunks(f, parts[0], 2, 3, width);
+  const Tensor query = torch_rms_norm(f, "norm_q", as_heads(f, heads[0], each), each);
+  const Tensor key = torch_rms_norm(f, "norm_k", as_heads(f, heads[1], each), each);
+  const Tensor turned = turn_pairs(f, query, tables);
+  const Tensor mixed = attend_heads(f, turned, turn_pairs(f, key, tables), as_heads(f, heads[2], each));
+  const Tensor joined = f.concatenate({mixed, gated(f, model, parts[1])}, 2);
+  return f.linear("to_out", joined, width + model.inner, width, {.bias = false});
+}
+
+inline Tensor single_block(Forward& f, const Model& model, Tensor hidden, Tensor rows, const PairTables& tables) {
+  const std::vector<Tensor> parts = cut(f, model, rows, 3);
+  const Tensor normed = modulated(f, bare_norm(f, "norm", hidden, model.sizes.width), parts[1], parts[0]);
+  return gated_sum(f, hidden, parts[2], parallel_attention(f, model, normed, tables));
+}
+
+inline Tensor blocks(Forward& f, const Model& model, TwoStreams streams, const std::array<Tensor, 3>& rows,
+                     const PairTables& tables) {
+  {
+    const InModule list(f, "transformer_blocks", "ModuleList");
+    for (std::int64_t index = 0; index < model.blocks && !f.failed(); ++index) {
+      const InModule inside(f, std::to_string(index), kBlocks[0]);
+      streams = block(f, model, streams, rows[0], rows[1], tables);
+    }
+  }
+  Tensor joined = f.concatenate({streams.text, streams.image}, 1);
+  const InModule list(f, "single_transformer_blocks", "ModuleList");
+  for (std::int64_t index = 0; index < model.singles && !f.failed(); ++index) {
+    const InModule inside(f, std::to_string(index), kBlocks[1]);
+    joined = single_block(f, model, joined, rows[2], tables);
+  }
+  return f.slice(joined, 1, model.lengths.text, Forward::kRest);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 16, .usual_text = 512});
+  model.lengths = {sample.height * sample.width, sample.text};
+  const std::int64_t width = model.sizes.width;
+  const Tensor latents = token_latents(f, model.lengths.image, model.sizes.channels);
+  const Tensor prompt = text_input(f, sample, model.sizes.text_width);
+  const Tensor rows = conditions(f, model);
+  const Tensor image_rows = shared_modulation(f, model, "double_stream_modulation_img", rows, 6);
+  const Tensor text_rows = shared_modulation(f, model, "double_stream_modulation_txt", rows, 6);
+  const Tensor single_rows = shared_modulation(f, model, "single_stream_modulation", rows, 3);
+  const Tensor image = f.linear("x_embedder", latents, model.sizes.channels, width, {.bias = false});
+  const Tensor text = f.linear("context_embedder", prompt, model.sizes.text_width, width, {.bias = false});
+  const PairTables tables = pair_tables(f, {text, image}, model.turned);
+  const Tensor hidden = blocks(f, model, {image, text}, {image_rows, text_rows, single_rows}, tables);
+  const Tensor normed = continuous_norm(f, "norm_out", hidden, rows, width, width, false);
+  const Tensor output = f.linear("proj_out", normed, width, model.sizes.out_channels, {.bias = false});
+  denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
+}
+
+}  // namespace flux2_detail
+
+[[nodiscard]] inline const Architecture& flux2() {
+  static constexpr Architecture kArchitecture = {.name = "flux2",
+                                                 .model_types = flux2_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = flux2_detail::write,
+                                                 .blocks = flux2_detail::kBlocks};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
