@@ -13,6 +13,7 @@
 #include "gpumem/architectures/bert.hpp"
 #include "gpumem/architectures/bloom.hpp"
 #include "gpumem/architectures/clip.hpp"
+#include "gpumem/architectures/cogvideox.hpp"
 #include "gpumem/architectures/cohere.hpp"
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
@@ -67,6 +68,7 @@
 #include "gpumem/architectures/unet.hpp"
 #include "gpumem/architectures/video_autoencoders.hpp"
 #include "gpumem/architectures/vit.hpp"
+#include "gpumem/architectures/wan.hpp"
 #include "gpumem/architectures/whisper.hpp"
 #include "gpumem/architectures/xlnet.hpp"
 #include "gpumem/core/json.hpp"
@@ -412,36 +414,68 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 }
 
 GPUMEM_INLINE const Architectures& architectures() {
-  static const Architectures kAll = {&albert(),       &autoencoder_kl(),
-                                     &bamba(),        &bart(),
-                                     &bert(),         &bloom(),
-                                     &clip(),         &cohere(),
-                                     &deberta(),      &deci(),
-                                     &deepseek(),     &distilbert(),
-                                     &falcon(),       &flux(),
-                                     &flux2(),        &gemma(),
-                                     &gemma4(),       &gemma4_text(),
-                                     &gemma_vision(), &glm(),
-                                     &gpt2(),         &gpt_bigcode(),
-                                     &gpt_neo(),      &gpt_neox(),
-                                     &gpt_oss(),      &gptj(),
-                                     &granitemoe(),   &idefics3(),
-                                     &internvl(),     &jamba(),
-                                     &kimi_linear(),  &lfm2(),
-                                     &llama(),        &llama4(),
-                                     &llava(),        &mamba(),
-                                     &megatron(),     &megatron_t5(),
-                                     &mimo_v2(),      &mixtral(),
-                                     &modernbert(),   &moonvit(),
-                                     &mpt(),          &nemotron(),
-                                     &nemotron_h(),   &olmo(),
-                                     &opt(),          &phi(),
-                                     &phi3(),         &qwen3_next(),
-                                     &qwen_vl(),      &rwkv(),
-                                     &stablelm(),     &starcoder2(),
-                                     &swin(),         &t5(),
-                                     &unet(),         &video_autoencoders(),
-                                     &vit(),          &whisper(),
+  static const Architectures kAll = {&albert(),
+                                     &autoencoder_kl(),
+                                     &bamba(),
+                                     &bart(),
+                                     &bert(),
+                                     &bloom(),
+                                     &clip(),
+                                     &cogvideox(),
+                                     &cohere(),
+                                     &deberta(),
+                                     &deci(),
+                                     &deepseek(),
+                                     &distilbert(),
+                                     &falcon(),
+                                     &flux(),
+                                     &flux2(),
+                                     &gemma(),
+                                     &gemma4(),
+                                     &gemma4_text(),
+                                     &gemma_vision(),
+                                     &glm(),
+                                     &gpt2(),
+                                     &gpt_bigcode(),
+                                     &gpt_neo(),
+                                     &gpt_neox(),
+                                     &gpt_oss(),
+                                     &gptj(),
+                                     &granitemoe(),
+                                     &idefics3(),
+                                     &internvl(),
+                                     &jamba(),
+                                     &kimi_linear(),
+                                     &lfm2(),
+                                     &llama(),
+                                     &llama4(),
+                                     &llava(),
+                                     &mamba(),
+                                     &megatron(),
+                                     &megatron_t5(),
+                                     &mimo_v2(),
+                                     &mixtral(),
+                                     &modernbert(),
+                                     &moonvit(),
+                                     &mpt(),
+                                     &nemotron(),
+                                     &nemotron_h(),
+                                     &olmo(),
+                                     &opt(),
+                                     &phi(),
+                                     &phi3(),
+                                     &qwen3_next(),
+                                     &qwen_vl(),
+                                     &rwkv(),
+                                     &stablelm(),
+                                     &starcoder2(),
+                                     &swin(),
+                                     &t5(),
+                                     &unet(),
+                                     &video_autoencoders(),
+                                     &vit(),
+                                     &wan(),
+                                     &whisper(),
                                      &xlnet()};
   return kAll;
 }

@@ -1,0 +1,229 @@
+// CogVideoX: text and video as one sequence in attention and feed-forward layers, with scales and shifts of their own.
+// Source: diffusers 0.38, models/transformers/cogvideox_transformer_3d.py, models/embeddings.py (CogVideoXPatchEmbed),
+// models/attention_processor.py (CogVideoXAttnProcessor2_0).
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/dit_parts.hpp"
+
+namespace gpumem::architectures {
+
+namespace cogvideox_detail {
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"CogVideoXTransformer3DModel"};
+inline constexpr std::array<std::string_view, 1> kBlocks = {"CogVideoXBlock"};
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t layers = 30;
+  std::int64_t time = 512;  ///< width of the timestep's embedding
+  std::int64_t offset = 0;  ///< of a second one; 0: there is none
+  std::int64_t patch = 2;
+  std::int64_t frames = 0;  ///< of a patch (CogVideoX 1.5); 0: patches are cut of each frame
+  bool bias = true;
+  bool patch_bias = true;
+  bool affine = true;
+  bool turns = false;  ///< rotary positions, in place of a table
+  DitActivation activation = DitActivation::gelu_tanh;
+  StreamLengths lengths;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.heads = 30, .head_width = 64, .text_field = "text_embed_dim"});
+  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 30;
+  model.time = dit_width(config, "time_embed_dim", 512);
+  model.offset = config.count_or("ofs_embed_dim", 0);
+  model.patch = dit_width(config, "patch_size", 2);
+  model.frames = config.count_or("patch_size_t", 0);
+  if (model.patch > 16 || model.frames > 16) config.fail("is larger than gpumem takes", "patch_size");
+  if (model.offset > 1 << 20) config.fail("is wider than gpumem takes", "ofs_embed_dim");
+  model.bias = config.flag("attention_bias", true);
+  model.patch_bias = config.flag("patch_bias", true);
+  model.affine = config.flag("norm_elementwise_affine", true);
+  model.turns = config.flag("use_rotary_positional_embeddings", false);
+  const std::string_view activation = config.text({"activation_fn"}, "gelu-approximate");
+  if (activation == "gelu") model.activation = DitActivation::gelu;
+  else if (activation == "geglu") model.activation = DitActivation::geglu;
+  else if (activation != "gelu-approximate") config.fail("is not known", "activation_fn");
+  if (config.number({"dropout"}, 0.0) > 0.0) config.fail("is 0 in every published model", "dropout");
+  config.ignore({"sample_width", "sample_height", "sample_frames", "temporal_compression_ratio", "max_text_seq_length",
+                 "use_learned_positional_embeddings", "flip_sin_to_cos", "freq_shift", "norm_eps", "sample_size"});
+  return model;
+}
+
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
+  return f.layer(name, "LayerNorm", "layer_norm", {input},
+                 {{"normalized_shape", width}, {"elementwise_affine", model.affine}});
+}
+
+struct Scaled {
+  TwoStreams streams;
+  Tensor image_gate = 0;
+  Tensor text_gate = 0;
+};
+
+/// CogVideoXLayerNormZero: one norm for both streams.
+inline Scaled scaled(Forward& f, const Model& model, std::string_view name, const TwoStreams& in, Tensor time) {
+  const InModule inside(f, name, "CogVideoXLayerNormZero");
+  const std::int64_t width = model.sizes.width;
+  const Tensor open = f.activation("silu", time, "silu");
+  const std::vector<Tensor> rows = chunks(f, f.linear("linear", open, model.time, 6 * width), 1, 6, width);
+  const auto made = [&](Tensor hidden, Tensor shift, Tensor scale) {
+    const Tensor normed = norm(f, model, "norm", hidden, width);
+    const Tensor grown = f.multiply(normed, unsqueezed(f, f.call("add", {scale}), 1));
+    return f.add(grown, unsqueezed(f, shift, 1));
+  };
+  Scaled out;
+  out.streams.image = made(in.image, rows[0], rows[1]);
+  f.repeat_parameters(true);
+  out.streams.text = made(in.text, rows[3], rows[4]);
+  f.repeat_parameters(false);
+  out.image_gate = unsqueezed(f, rows[2], 1);
+  out.text_gate = unsqueezed(f, rows[5], 1);
+  return out;
+}
+
+/// apply_rotary_emb of the video's part of heads [N, heads, S, d], written over it.
+inline Tensor turned(Forward& f, const Model& model, Tensor heads, const PairTables& tables) {
+  const Tensor text = f.slice(heads, 2, 0, model.lengths.text);
+  const Tensor video = f.slice(heads, 2, model.lengths.text, Forward::kRest);
+  return f.concatenate({text, turn_pairs(f, video, tables)}, 2);
+}
+
+inline TwoStreams attention(Forward& f, const Model& model, const TwoStreams& in, const PairTables* tables) {
+  const InModule inside(f, "attn1", "Attention");
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t each = model.sizes.head_width;
+  const Tensor all = f.concatenate({in.text, in.image}, 1);
+  const auto heads = [&](std::string_view name) {
+    const Tensor made = f.linear(name, all, width, width, {.bias = model.bias});
+    return f.permute(as_heads(f, made, each), {0, 2, 1, 3});
+  };
+  const Tensor first = heads("to_q");
+  const Tensor second = heads("to_k");
+  const Tensor value = heads("to_v");
+  Tensor query = f.layer_norm("norm_q", first, each);
+  Tensor key = f.layer_norm("norm_k", second, each);
+  if (tables != nullptr) {
+    query = turned(f, model, query, *tables);
+    key = turned(f, model, key, *tables);
+  }
+  const Tensor mixed = f.call("scaled_dot_product_attention", {query, key, value});
+  const Tensor rows = f.flatten(f.permute(mixed, {0, 2, 1, 3}), 2, 3);
+  Tensor left = 0;
+  {
+    const InModule out(f, "to_out", "ModuleList");
+    left = f.linear("0", rows, width, width);
+  }
+  const std::vector<Tensor> parts = f.split(left, 1, {model.lengths.text, model.lengths.image});
+  return {parts[1], parts[0]};
+}
+
+inline TwoStreams block(Forward& f, const Model& model, TwoStreams streams, Tensor time, const PairTables* tables) {
+  const Scaled first = scaled(f, model, "norm1", streams, time);
+  const TwoStreams mixed = attention(f, model, first.streams, tables);
+  streams.image = gated_sum(f, streams.image, first.image_gate, mixed.image);
+  streams.text = gated_sum(f, streams.text, first.text_gate, mixed.text);
+  const Scaled second = scaled(f, model, "norm2", streams, time);
+  const Tensor all = f.concatenate({second.streams.text, second.streams.image}, 1);
+  const Tensor fed = dit_feed_forward(f, "ff", all, model.sizes.width, 4 * model.sizes.width, model.activation);
+  const Tensor video = f.slice(fed, 1, model.lengths.text, Forward::kRest);
+  const Tensor text = f.slice(fed, 1, 0, model.lengths.text);
+  streams.image = gated_sum(f, streams.image, second.image_gate, video);
+  streams.text = gated_sum(f, streams.text, second.text_gate, text);
+  return streams;
+}
+
+inline Tensor time_of(Forward& f, const Model& model) {
+  const Tensor sinusoids = timestep_input(f, "timestep", model.sizes.width);
+  const Tensor time = timestep_layers(f, "time_embedding", sinusoids, model.sizes.width, model.time, {});
+  if (model.offset == 0) return time;
+  const Tensor offset = timestep_input(f, "ofs", model.offset);
+  return f.add(time, timestep_layers(f, "ofs_embedding", offset, model.offset, model.offset, {}));
+}
+
+/// The frames' patches as a sequence of tokens.
+inline Tensor patches(Forward& f, const Model& model, const DenoiserSample& sample) {
+  const std::int64_t width = model.sizes.width;
+  if (model.frames > 0) {
+    const std::int64_t area = model.sizes.channels * model.patch * model.patch * model.frames;
+    return f.linear("proj", token_latents(f, model.lengths.image, area), area, width);
+  }
+  const Tensor latents = f.sample_input("latents", {sample.frames, model.sizes.channels, sample.height, sample.width});
+  const Tensor cut = f.layer("proj", "Conv2d", "conv2d", {f.flatten(latents, 0, 1)},
+                             {{"in_channels", model.sizes.channels},
+                              {"out_channels", width},
+                              {"kernel_size", Sizes(2, model.patch)},
+                              {"stride", Sizes(2, model.patch)},
+                              {"bias", model.patch_bias}});
+  const Tensor frames = f.unflatten(f.flatten(cut, 2, 3), 0, {-1, sample.frames});
+  return f.flatten(f.permute(frames, {0, 1, 3, 2}), 1, 2);
+}
+
+/// CogVideoXPatchEmbed: the prompt's tokens and the video's, with positions from a table where they are not rotary.
+inline TwoStreams embedded(Forward& f, const Model& model, const DenoiserSample& sample) {
+  const Tensor prompt = text_input(f, sample, model.sizes.text_width);
+  const InModule inside(f, "patch_embed", "CogVideoXPatchEmbed");
+  const Tensor text = f.linear("text_proj", prompt, model.sizes.text_width, model.sizes.width);
+  Tensor all = f.concatenate({text, patches(f, model, sample)}, 1);
+  if (!model.turns) {
+    const std::int64_t tokens = model.lengths.text + model.lengths.image;
+    const Tensor places = f.constant("pos_embedding", {1, tokens, model.sizes.width}, "float32");
+    all = f.add(all, f.as_type_of(places, all));
+  }
+  return {f.slice(all, 1, model.lengths.text, Forward::kRest), f.slice(all, 1, 0, model.lengths.text)};
+}
+
+inline Tensor last(Forward& f, const Model& model, Tensor hidden, Tensor time) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = norm(f, model, "norm_final", hidden, width);
+  const InModule inside(f, "norm_out", "AdaLayerNorm");
+  const std::vector<Tensor> rows = modulation(f, "linear", time, model.time, width, 2);
+  return modulated(f, norm(f, model, "norm", normed, width), rows[1], rows[0]);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(
+      f, {.side = 8, .frame = 4, .patch = model.patch, .usual_side = 480, .usual_frames = 49, .usual_text = 226});
+  const std::int64_t depth = std::max<std::int64_t>(model.frames, 1);
+  const std::int64_t frames = (sample.frames + depth - 1) / depth;
+  model.lengths = {frames * (sample.height / model.patch) * (sample.width / model.patch), sample.text};
+  const Tensor time = time_of(f, model);
+  TwoStreams streams = embedded(f, model, sample);
+  PairTables tables;
+  if (model.turns) {
+    tables = pair_tables(f, {streams.image}, model.sizes.head_width);
+    tables = {f.permute(tables.cosines, {0, 2, 1, 3}), f.permute(tables.sines, {0, 2, 1, 3})};
+  }
+  {
+    const InModule list(f, "transformer_blocks", "ModuleList");
+    for (std::int64_t index = 0; index < model.layers && !f.failed(); ++index) {
+      const InModule inside(f, std::to_string(index), kBlocks[0]);
+      streams = block(f, model, streams, time, model.turns ? &tables : nullptr);
+    }
+  }
+  const std::int64_t out = model.sizes.out_channels * model.patch * model.patch * depth;
+  const Tensor output = f.linear("proj_out", last(f, model, streams.image, time), model.sizes.width, out);
+  denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
+}
+
+}  // namespace cogvideox_detail
+
+[[nodiscard]] inline const Architecture& cogvideox() {
+  static constexpr Architecture kArchitecture = {.name = "cogvideox",
+                                                 .model_types = cogvideox_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = cogvideox_detail::write,
+                                                 .blocks = cogvideox_detail::kBlocks};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
