@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "gpumem/architectures/albert.hpp"
+#include "gpumem/architectures/auraflow.hpp"
 #include "gpumem/architectures/autoencoder_kl.hpp"
 #include "gpumem/architectures/bamba.hpp"
 #include "gpumem/architectures/bart.hpp"
@@ -19,6 +20,7 @@
 #include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/distilbert.hpp"
+#include "gpumem/architectures/ernie_image.hpp"
 #include "gpumem/architectures/falcon.hpp"
 #include "gpumem/architectures/flux.hpp"
 #include "gpumem/architectures/flux2.hpp"
@@ -33,9 +35,12 @@
 #include "gpumem/architectures/gpt_oss.hpp"
 #include "gpumem/architectures/gptj.hpp"
 #include "gpumem/architectures/granitemoe.hpp"
+#include "gpumem/architectures/hidream.hpp"
 #include "gpumem/architectures/idefics3.hpp"
+#include "gpumem/architectures/ideogram4.hpp"
 #include "gpumem/architectures/internvl.hpp"
 #include "gpumem/architectures/jamba.hpp"
+#include "gpumem/architectures/kandinsky5.hpp"
 #include "gpumem/architectures/kimi_linear.hpp"
 #include "gpumem/architectures/lfm2.hpp"
 #include "gpumem/architectures/llama.hpp"
@@ -55,9 +60,11 @@
 #include "gpumem/architectures/opt.hpp"
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi3.hpp"
+#include "gpumem/architectures/pixart.hpp"
 #include "gpumem/architectures/qwen3_next.hpp"
 #include "gpumem/architectures/qwen_vl.hpp"
 #include "gpumem/architectures/rwkv.hpp"
+#include "gpumem/architectures/sana.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/starcoder2.hpp"
 #include "gpumem/architectures/swin.hpp"
@@ -415,6 +422,7 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {&albert(),
+                                     &auraflow(),
                                      &autoencoder_kl(),
                                      &bamba(),
                                      &bart(),
@@ -427,6 +435,7 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &deci(),
                                      &deepseek(),
                                      &distilbert(),
+                                     &ernie_image(),
                                      &falcon(),
                                      &flux(),
                                      &flux2(),
@@ -442,9 +451,12 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &gpt_oss(),
                                      &gptj(),
                                      &granitemoe(),
+                                     &hidream(),
                                      &idefics3(),
+                                     &ideogram4(),
                                      &internvl(),
                                      &jamba(),
+                                     &kandinsky5(),
                                      &kimi_linear(),
                                      &lfm2(),
                                      &llama(),
@@ -464,9 +476,11 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &opt(),
                                      &phi(),
                                      &phi3(),
+                                     &pixart(),
                                      &qwen3_next(),
                                      &qwen_vl(),
                                      &rwkv(),
+                                     &sana(),
                                      &stablelm(),
                                      &starcoder2(),
                                      &swin(),

@@ -1,0 +1,265 @@
+// HiDream-I1: blocks with a stream of image tokens and one of text tokens, then blocks over all tokens; the image's
+// feed-forward layer is a mixture of experts. Each block reads another layer of Llama 3 besides.
+// Source: diffusers 0.38, models/transformers/transformer_hidream_image.py. Experts are taken to get as many tokens
+// each. What its class leaves open (patch_size, caption_channels, llama_layers) is as in the published models.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/dit_parts.hpp"
+
+namespace gpumem::architectures {
+
+namespace hidream_detail {
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"HiDreamImageTransformer2DModel"};
+inline constexpr std::array<std::string_view, 1> kBlocks = {"HiDreamBlock"};
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t blocks = 16;
+  std::int64_t singles = 32;
+  std::int64_t patch = 2;
+  std::int64_t pooled = 2048;
+  std::int64_t experts = 4;
+  std::int64_t used = 2;
+  Sizes captions = {4096, 4096};  ///< widths of T5's and of Llama's features
+  std::int64_t image = 1;         ///< tokens
+  std::int64_t text = 1;          ///< of each text encoder
+
+  /// HiDreamImageFeedForwardSwiGLU: two thirds, made a multiple of 256.
+  [[nodiscard]] static std::int64_t inner(std::int64_t hidden) { return (2 * hidden / 3 + 255) / 256 * 256; }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.heads = 20, .channels = 64, .text_width = 4096, .text_field = "text_width"});
+  model.blocks = dit_layers(config, "num_layers", 16);
+  model.singles = dit_layers(config, "num_single_layers", 32);
+  model.patch = dit_width(config, "patch_size", 2);
+  model.pooled = dit_width(config, "text_emb_dim", 2048);
+  model.experts = config.count_or("num_routed_experts", 4);
+  model.used = config.count_or("num_activated_experts", 2);
+  model.captions = dit_list(config, "caption_channels", {4096, 4096});
+  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
+  if (model.experts > 256 || model.used > model.experts || (model.experts > 0 && model.used == 0)) {
+    config.fail("must be from 1 to the routed experts, of which gpumem takes 256", "num_activated_experts");
+  }
+  config.ignore({"axes_dims_rope", "max_resolution", "llama_layers", "force_inference_output"});
+  return model;
+}
+
+/// Two products of a 2 x 2 matrix for each pair, in float32. `matrices`: [1, S, 1, 2 width].
+inline Tensor turned(Forward& f, Tensor heads, Tensor matrices, std::int64_t width) {
+  const Tensor pairs = f.unflatten(f.to(heads, "float32"), 3, {width / 2, 1, 2});
+  const Tensor all = f.unflatten(matrices, 3, {width / 2, 2, 2});
+  const auto product = [&](std::int64_t column) {
+    return f.multiply(f.select(pairs, 5, column), f.select(all, 5, column));
+  };
+  const Tensor first = product(0);
+  return f.as_type_of(f.flatten(f.add(first, product(1)), 3, 4), heads);
+}
+
+inline std::array<Tensor, 3> projected(Forward& f, const Model& model, Tensor input, const std::string& suffix) {
+  const std::int64_t width = model.sizes.width;
+  const auto flat = [&](const std::string& name) { return f.linear(name + suffix, input, width, width); };
+  const Tensor query = torch_rms_norm(f, "q_rms_norm" + suffix, flat("to_q"), width);
+  const Tensor key = torch_rms_norm(f, "k_rms_norm" + suffix, flat("to_k"), width);
+  std::array<Tensor, 3> heads = {query, key, flat("to_v")};
+  for (Tensor& tensor : heads) tensor = as_heads(f, tensor, model.sizes.head_width);
+  return heads;
+}
+
+inline Tensor attend(Forward& f, const Model& model, std::array<Tensor, 3> heads, Tensor matrices) {
+  heads[0] = turned(f, heads[0], matrices, model.sizes.head_width);
+  heads[1] = turned(f, heads[1], matrices, model.sizes.head_width);
+  return attend_heads(f, heads[0], heads[1], heads[2]);
+}
+
+inline TwoStreams joint(Forward& f, const Model& model, const TwoStreams& in, Tensor matrices) {
+  const InModule inside(f, "attn1", "HiDreamAttention");
+  const std::int64_t width = model.sizes.width;
+  std::array<Tensor, 3> heads = projected(f, model, in.image, "");
+  const std::array<Tensor, 3> text = projected(f, model, in.text, "_t");
+  for (std::size_t at = 0; at < heads.size(); ++at) heads[at] = f.concatenate({heads[at], text[at]}, 1);
+  const Tensor mixed = attend(f, model, heads, matrices);
+  const std::vector<Tensor> parts = f.split(mixed, 1, {model.image, 3 * model.text});
+  const Tensor image = f.linear("to_out", parts[0], width, width);
+  return {image, f.linear("to_out_t", parts[1], width, width)};
+}
+
+/// MOEFeedForwardSwiGLU: each token copied for each of its experts, rows gathered by expert and put back.
+inline Tensor mixture(Forward& f, const Model& model, Tensor input, std::int64_t tokens) {
+  const std::int64_t width = model.sizes.width;
+  if (model.experts == 0) {
+    return three_layers(f, "ff_i", "HiDreamImageFeedForwardSwiGLU", input, width, Model::inner(4 * width));
+  }
+  const InModule inside(f, "ff_i", "MOEFeedForwardSwiGLU");
+  const Tensor logits = f.linear("gate", input, width, model.experts, {.bias = false, .class_name = "MoEGate"});
+  const Tensor weights = f.slice(f.call("softmax", {logits}), 2, 0, model.used);
+  const std::vector<Tensor> copies(static_cast<std::size_t>(model.used), input);
+  const Tensor repeated = f.concatenate(copies, 1);
+  std::vector<Tensor> made;
+  std::int64_t from = 0;
+  const InModule list(f, "experts", "ModuleList");
+  for (std::int64_t expert = 0; expert < model.experts; ++expert) {
+    const std::int64_t to = model.used * tokens * (expert + 1) / model.experts;
+    const Tensor rows = f.call("clone", {f.slice(repeated, 1, from, std::max<std::int64_t>(to - from, 1))});
+    f.part_of_expert(static_cast<std::uint32_t>(expert + 1));
+    made.push_back(
+        three_layers(f, std::to_string(expert), "HiDreamImageFeedForwardSwiGLU", rows, width, Model::inner(4 * width)));
+    f.part_of_expert(0);
+    from = to;
+  }
+  const Tensor outputs = f.unflatten(f.concatenate(made, 1), 1, {tokens, model.used});
+  const Tensor weighted = f.multiply(outputs, unsqueezed(f, weights, 3));
+  return f.call("sum", {weighted}, {{"dim", std::int64_t{2}}});
+}
+
+inline Tensor fed_image(Forward& f, const Model& model, Tensor input, std::int64_t tokens) {
+  const Tensor made = mixture(f, model, input, tokens);
+  if (model.experts == 0) return made;
+  const std::int64_t width = model.sizes.width;
+  return f.add(made, three_layers(f, "ff_i.shared_experts", "HiDreamImageFeedForwardSwiGLU", input, width,
+                                  Model::inner(2 * width)));
+}
+
+inline std::vector<Tensor> rows_of(Forward& f, const Model& model, Tensor time, std::int64_t count) {
+  const InModule inside(f, "adaLN_modulation", "Sequential");
+  const Tensor open = f.activation("0", time, "silu");
+  const Tensor made = f.linear("1", open, model.sizes.width, count * model.sizes.width);
+  return row_chunks(f, made, count, model.sizes.width);
+}
+
+inline Tensor scaled(Forward& f, const Model& model, std::string_view name, Tensor hidden, Tensor shift, Tensor scale) {
+  return modulated(f, bare_norm(f, name, hidden, model.sizes.width), scale, shift);
+}
+
+inline TwoStreams double_block(Forward& f, const Model& model, const TwoStreams& in, Tensor time, Tensor matrices) {
+  const InModule inside(f, "block", "HiDreamImageTransformerBlock");
+  const std::int64_t width = model.sizes.width;
+  const std::vector<Tensor> r = rows_of(f, model, time, 12);
+  const Tensor normed = scaled(f, model, "norm1_i", in.image, r[0], r[1]);
+  const Tensor normed_text = scaled(f, model, "norm1_t", in.text, r[6], r[7]);
+  const TwoStreams mixed = joint(f, model, {normed, normed_text}, matrices);
+  const Tensor image = gated_sum(f, in.image, r[2], mixed.image);
+  const Tensor text = gated_sum(f, in.text, r[8], mixed.text);
+  const Tensor again = scaled(f, model, "norm3_i", image, r[3], r[4]);
+  const Tensor again_text = scaled(f, model, "norm3_t", text, r[9], r[10]);
+  const Tensor made = f.multiply(r[5], fed_image(f, model, again, model.image));
+  const Tensor made_text = f.multiply(
+      r[11], three_layers(f, "ff_t", "HiDreamImageFeedForwardSwiGLU", again_text, width, Model::inner(4 * width)));
+  return {f.add(made, image), f.add(made_text, text)};
+}
+
+inline Tensor single_block(Forward& f, const Model& model, Tensor hidden, Tensor time, Tensor matrices) {
+  const InModule inside(f, "block", "HiDreamImageSingleTransformerBlock");
+  const std::int64_t width = model.sizes.width;
+  const std::vector<Tensor> r = rows_of(f, model, time, 6);
+  const Tensor normed = scaled(f, model, "norm1_i", hidden, r[0], r[1]);
+  Tensor mixed = 0;
+  {
+    const InModule attention(f, "attn1", "HiDreamAttention");
+    mixed = f.linear("to_out", attend(f, model, projected(f, model, normed, ""), matrices), width, width);
+  }
+  const Tensor attended = gated_sum(f, hidden, r[2], mixed);
+  const Tensor again = scaled(f, model, "norm3_i", attended, r[3], r[4]);
+  return f.add(f.multiply(r[5], fed_image(f, model, again, model.image + 3 * model.text)), attended);
+}
+
+inline Tensor time_of(Forward& f, const Model& model) {
+  constexpr std::int64_t kSinusoids = 256;
+  const std::int64_t width = model.sizes.width;
+  const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
+  const Tensor time = timestep_layers(f, "t_embedder.timestep_embedder", sinusoids, kSinusoids, width, {});
+  const Tensor pooled = f.sample_input("pooled_embeds", {model.pooled});
+  return f.add(time, timestep_layers(f, "p_embedder.pooled_embedder", pooled, model.pooled, width, {}));
+}
+
+/// The prompt as each block reads it, and at the end as T5 gives it.
+inline std::vector<Tensor> captions_of(Forward& f, const Model& model) {
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t blocks = model.blocks + model.singles;
+  const Tensor llama = f.sample_input("encoder_hidden_states_llama3", {blocks, model.text, model.captions[1]});
+  const Tensor t5 = f.sample_input("encoder_hidden_states_t5", {model.text, model.captions[0]});
+  std::vector<Tensor> made;
+  const InModule list(f, "caption_projection", "ModuleList");
+  for (std::int64_t index = 0; index < blocks; ++index) {
+    made.push_back(f.linear(std::to_string(index) + ".linear", f.select(llama, 1, index), model.captions[1], width,
+                            {.bias = false}));
+  }
+  made.push_back(f.linear(std::to_string(blocks) + ".linear", t5, model.captions[0], width, {.bias = false}));
+  return made;
+}
+
+inline Tensor blocks_of(Forward& f, const Model& model, Tensor image, Tensor time) {
+  const std::vector<Tensor> captions = captions_of(f, model);
+  Tensor kept = f.concatenate({captions.back(), captions[captions.size() - 2]}, 1);
+  const Tensor first = f.concatenate({kept, captions[0]}, 1);
+  const auto table = [&](Tensor tokens) {
+    return f.call("rotary_table", {tokens}, {{"width", 2 * model.sizes.head_width}, {"dtype", std::string("float32")}});
+  };
+  const Tensor matrices = f.permute(f.concatenate({table(image), table(first)}, 2), {0, 2, 1, 3});
+  {
+    const InModule list(f, "double_stream_blocks", "ModuleList");
+    for (std::int64_t index = 0; index < model.blocks && !f.failed(); ++index) {
+      const Tensor text = f.concatenate({kept, captions[static_cast<std::size_t>(index)]}, 1);
+      TwoStreams left;
+      {
+        const InModule inside(f, std::to_string(index), kBlocks[0]);
+        left = double_block(f, model, {image, text}, time, matrices);
+      }
+      image = left.image;
+      kept = f.slice(left.text, 1, 0, 2 * model.text);
+    }
+  }
+  Tensor hidden = f.concatenate({image, kept}, 1);
+  const InModule list(f, "single_stream_blocks", "ModuleList");
+  for (std::int64_t index = 0; index < model.singles && !f.failed(); ++index) {
+    const auto at = static_cast<std::size_t>(model.blocks + index);
+    hidden = f.concatenate({hidden, captions[at]}, 1);
+    {
+      const InModule inside(f, std::to_string(index), kBlocks[0]);
+      hidden = single_block(f, model, hidden, time, matrices);
+    }
+    hidden = f.slice(hidden, 1, 0, model.image + 2 * model.text);
+  }
+  return f.slice(hidden, 1, 0, model.image);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  Model model = read(config);
+  if (!config.status()) return;
+  if (model.blocks + model.singles == 0) return f.fail("has no blocks");
+  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_text = 128});
+  model.image = sample.height * sample.width / (model.patch * model.patch);
+  model.text = sample.text;
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t area = model.patch * model.patch * model.sizes.channels;
+  const Tensor latents = f.call("clone", {token_latents(f, model.image, area)});
+  const Tensor image = f.linear("x_embedder.proj", latents, area, width);
+  const Tensor time = time_of(f, model);
+  const Tensor hidden = blocks_of(f, model, image, time);
+  const InModule inside(f, "final_layer", "HiDreamImageOutEmbed");
+  const std::vector<Tensor> last = rows_of(f, model, time, 2);
+  const Tensor normed = scaled(f, model, "norm_final", hidden, last[0], last[1]);
+  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
+  denoiser_loss(f, f.call("clone", {f.linear("linear", normed, width, out)}), {model.image, out});
+}
+
+}  // namespace hidream_detail
+
+[[nodiscard]] inline const Architecture& hidream() {
+  static constexpr Architecture kArchitecture = {.name = "hidream",
+                                                 .model_types = hidream_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = hidream_detail::write,
+                                                 .blocks = hidream_detail::kBlocks};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures

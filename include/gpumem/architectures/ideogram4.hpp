@@ -1,0 +1,135 @@
+// Ideogram 4: one packed sequence of text and image tokens, each with features of both kinds; a mask of which tokens
+// see each other, as large as the square of the sequence. Source: diffusers 0.40,
+// models/transformers/transformer_ideogram4.py.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/dit_parts.hpp"
+
+namespace gpumem::architectures {
+
+namespace ideogram4_detail {
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"Ideogram4Transformer2DModel"};
+inline constexpr std::array<std::string_view, 1> kBlocks = {"Ideogram4TransformerBlock"};
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t layers = 34;
+  std::int64_t inner = 12288;
+  std::int64_t conditions = 512;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(
+      config, {.heads = 18, .head_width = 256, .channels = 128, .text_width = 53248, .text_field = "llm_features_dim"});
+  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 34;
+  model.inner = dit_width(config, "intermediate_size", 12288);
+  model.conditions = dit_width(config, "adaln_dim", 512);
+  if (model.sizes.head_width % 2 != 0) config.fail("must be even", "attention_head_dim");
+  config.ignore({"rope_theta", "mrope_section", "norm_eps"});
+  return model;
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const PairTables& tables, Tensor mask) {
+  const InModule inside(f, "attention", "Ideogram4Attention");
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t each = model.sizes.head_width;
+  const auto heads = [&](std::string_view name) {
+    return as_heads(f, f.linear(name, input, width, width, {.bias = false}), each);
+  };
+  Tensor query = heads("to_q");
+  Tensor key = heads("to_k");
+  const Tensor value = heads("to_v");
+  query = own_rms_norm(f, "norm_q", query, each);
+  key = own_rms_norm(f, "norm_k", key, each);
+  query = turn_halves(f, query, tables, each);
+  key = turn_halves(f, key, tables, each);
+  // PyTorch makes numbers of a mask of booleans in each call.
+  const Tensor mixed = attend_heads(f, query, key, value, f.as_type_of(mask, query));
+  const InModule out(f, "to_out", "ModuleList");
+  return f.linear("0", mixed, width, width, {.bias = false});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor conditions, const PairTables& tables,
+                    Tensor mask) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor made = f.linear("adaln_modulation", conditions, model.conditions, 4 * width);
+  std::vector<Tensor> rows = chunks(f, made, 2, 4, width);
+  for (const std::size_t gate : {1, 3}) rows[gate] = f.call("tanh", {rows[gate]});
+  for (const std::size_t scale : {0, 2}) rows[scale] = f.call("add", {rows[scale]});
+  const Tensor normed = f.multiply(own_rms_norm(f, "attention_norm1", hidden, width), rows[0]);
+  const Tensor mixed = own_rms_norm(f, "attention_norm2", attention(f, model, normed, tables, mask), width);
+  const Tensor attended = gated_sum(f, hidden, rows[1], mixed);
+  const Tensor again = f.multiply(own_rms_norm(f, "ffn_norm1", attended, width), rows[2]);
+  const Tensor fed = three_layers(f, "feed_forward", "Ideogram4MLP", again, width, model.inner);
+  return gated_sum(f, attended, rows[3], own_rms_norm(f, "ffn_norm2", fed, width));
+}
+
+inline Tensor conditions_of(Forward& f, const Model& model) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor sinusoids = timestep_input(f, "timestep", width);
+  Tensor time = 0;
+  {
+    const InModule inside(f, "t_embedding", "Ideogram4EmbedScalar");
+    time = f.linear("mlp_out", f.call("silu", {f.linear("mlp_in", sinusoids, width, width)}), width, width);
+  }
+  return f.call("silu", {f.linear("adaln_proj", unsqueezed(f, time, 1), width, model.conditions)});
+}
+
+/// Features of both kinds for every token, those of the other kind zero.
+inline Tensor tokens_of(Forward& f, const Model& model, std::int64_t tokens) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor latents = token_latents(f, tokens, model.sizes.channels);
+  const Tensor features = f.sample_input("encoder_hidden_states", {tokens, model.sizes.text_width});
+  const Tensor text = f.scale(features);
+  const Tensor image = f.scale(f.linear("input_proj", f.scale(latents), model.sizes.channels, width));
+  const Tensor normed = own_rms_norm(f, "llm_cond_norm", text, model.sizes.text_width);
+  const Tensor told = f.scale(f.linear("llm_cond_proj", normed, model.sizes.text_width, width));
+  const Tensor sum = f.add(image, told);
+  const Tensor kinds = f.sample_input("indicator", {tokens});
+  return f.add(sum, f.embedding("embed_image_indicator", kinds, 2, width));
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const std::int64_t width = model.sizes.width;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 16, .usual_text = 256});
+  const std::int64_t tokens = sample.height * sample.width + sample.text;
+  const Tensor conditions = conditions_of(f, model);
+  Tensor hidden = tokens_of(f, model, tokens);
+  const auto table = [&]() {
+    const Tensor made = f.call("rotary_table", {hidden}, {{"width", model.sizes.head_width}, {"padded", true}});
+    return f.permute(made, {0, 2, 1, 3});
+  };
+  const Tensor cosines = table();
+  const PairTables tables = {cosines, table()};
+  const Tensor mask = f.call("causal_mask", {hidden}, {{"padded", true}, {"dtype", std::string("bool")}});
+  hidden = stack(f, "layers", kBlocks[0], model.layers, hidden,
+                 [&](Tensor x, std::int64_t) { return block(f, model, x, conditions, tables, mask); });
+  const InModule inside(f, "final_layer", "Ideogram4FinalLayer");
+  const Tensor made = f.linear("adaln_modulation", f.call("silu", {conditions}), model.conditions, width);
+  const Tensor scale = f.call("add", {made});
+  const Tensor normed = f.multiply(bare_norm(f, "norm_final", hidden, width), scale);
+  denoiser_loss(f, f.linear("linear", normed, width, model.sizes.channels), {tokens, model.sizes.channels});
+}
+
+}  // namespace ideogram4_detail
+
+[[nodiscard]] inline const Architecture& ideogram4() {
+  static constexpr Architecture kArchitecture = {.name = "ideogram4",
+                                                 .model_types = ideogram4_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = ideogram4_detail::write,
+                                                 .blocks = ideogram4_detail::kBlocks};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
