@@ -42,10 +42,12 @@
 #include "gpumem/architectures/jamba.hpp"
 #include "gpumem/architectures/kandinsky5.hpp"
 #include "gpumem/architectures/kimi_linear.hpp"
+#include "gpumem/architectures/krea2.hpp"
 #include "gpumem/architectures/lfm2.hpp"
 #include "gpumem/architectures/llama.hpp"
 #include "gpumem/architectures/llama4.hpp"
 #include "gpumem/architectures/llava.hpp"
+#include "gpumem/architectures/lumina2.hpp"
 #include "gpumem/architectures/mamba.hpp"
 #include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/megatron_t5.hpp"
@@ -57,14 +59,17 @@
 #include "gpumem/architectures/nemotron.hpp"
 #include "gpumem/architectures/nemotron_h.hpp"
 #include "gpumem/architectures/olmo.hpp"
+#include "gpumem/architectures/omnigen.hpp"
 #include "gpumem/architectures/opt.hpp"
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi3.hpp"
 #include "gpumem/architectures/pixart.hpp"
 #include "gpumem/architectures/qwen3_next.hpp"
+#include "gpumem/architectures/qwen_image.hpp"
 #include "gpumem/architectures/qwen_vl.hpp"
 #include "gpumem/architectures/rwkv.hpp"
 #include "gpumem/architectures/sana.hpp"
+#include "gpumem/architectures/sd3.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/starcoder2.hpp"
 #include "gpumem/architectures/swin.hpp"
@@ -78,6 +83,7 @@
 #include "gpumem/architectures/wan.hpp"
 #include "gpumem/architectures/whisper.hpp"
 #include "gpumem/architectures/xlnet.hpp"
+#include "gpumem/architectures/z_image.hpp"
 #include "gpumem/core/json.hpp"
 
 namespace gpumem::architectures {
@@ -458,10 +464,12 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &jamba(),
                                      &kandinsky5(),
                                      &kimi_linear(),
+                                     &krea2(),
                                      &lfm2(),
                                      &llama(),
                                      &llama4(),
                                      &llava(),
+                                     &lumina2(),
                                      &mamba(),
                                      &megatron(),
                                      &megatron_t5(),
@@ -473,14 +481,17 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &nemotron(),
                                      &nemotron_h(),
                                      &olmo(),
+                                     &omnigen(),
                                      &opt(),
                                      &phi(),
                                      &phi3(),
                                      &pixart(),
                                      &qwen3_next(),
+                                     &qwen_image(),
                                      &qwen_vl(),
                                      &rwkv(),
                                      &sana(),
+                                     &sd3(),
                                      &stablelm(),
                                      &starcoder2(),
                                      &swin(),
@@ -490,7 +501,33 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &vit(),
                                      &wan(),
                                      &whisper(),
-                                     &xlnet()};
+                                     &xlnet(),
+                                     &z_image()};
+  static const Architectures kAll = {&albert(),     &auraflow(),     &autoencoder_kl(),
+                                     &bamba(),      &bart(),         &bert(),
+                                     &bloom(),      &clip(),         &cogvideox(),
+                                     &cohere(),     &deberta(),      &deci(),
+                                     &deepseek(),   &distilbert(),   &ernie_image(),
+                                     &falcon(),     &flux(),         &flux2(),
+                                     &gemma(),      &gemma_vision(), &glm(),
+                                     &gpt2(),       &gpt_bigcode(),  &gpt_neo(),
+                                     &gpt_neox(),   &gpt_oss(),      &gptj(),
+                                     &granitemoe(), &hidream(),      &idefics3(),
+                                     &ideogram4(),  &internvl(),     &jamba(),
+                                     &kandinsky5(), &kimi_linear(),  &krea2(),
+                                     &lfm2(),       &llama(),        &llama4(),
+                                     &llava(),      &lumina2(),      &mamba(),
+                                     &megatron(),   &megatron_t5(),  &mimo_v2(),
+                                     &mixtral(),    &modernbert(),   &moonvit(),
+                                     &mpt(),        &nemotron(),     &nemotron_h(),
+                                     &olmo(),       &omnigen(),      &opt(),
+                                     &phi(),        &phi3(),         &pixart(),
+                                     &qwen3_next(), &qwen_image(),   &qwen_vl(),
+                                     &rwkv(),       &sana(),         &sd3(),
+                                     &stablelm(),   &starcoder2(),   &swin(),
+                                     &t5(),         &unet(),         &video_autoencoders(),
+                                     &vit(),        &wan(),          &whisper(),
+                                     &xlnet(),      &z_image()};
   return kAll;
 }
 

@@ -1,0 +1,169 @@
+// Lumina-Image 2: blocks over the prompt's tokens, blocks over the image's, then blocks over both in one sequence;
+// heads share keys. Each branch has a norm before and one behind it. Source: diffusers 0.38,
+// models/transformers/transformer_lumina2.py, models/attention.py (LuminaFeedForward).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/dit_parts.hpp"
+
+namespace gpumem::architectures {
+
+namespace lumina2_detail {
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"Lumina2Transformer2DModel"};
+inline constexpr std::array<std::string_view, 1> kBlocks = {"Lumina2TransformerBlock"};
+
+struct Model {
+  std::int64_t width = 2304;
+  std::int64_t heads = 24;
+  std::int64_t key_heads = 8;
+  std::int64_t layers = 26;
+  std::int64_t refiners = 2;
+  std::int64_t inner = 9216;
+  std::int64_t channels = 16;
+  std::int64_t out = 16;
+  std::int64_t captions = 1024;
+  std::int64_t patch = 2;
+
+  [[nodiscard]] std::int64_t head_width() const { return width / heads; }
+  [[nodiscard]] std::int64_t conditions() const { return std::min<std::int64_t>(width, 1024); }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.width = dit_width(config, "hidden_size", 2304);
+  model.heads = dit_width(config, "num_attention_heads", 24);
+  model.key_heads = dit_width(config, "num_kv_heads", 8);
+  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 26;
+  model.refiners = dit_layers(config, "num_refiner_layers", 2);
+  model.channels = dit_width(config, "in_channels", 16);
+  model.out = dit_width(config, "out_channels", model.channels);
+  model.captions = dit_width(config, "cap_feat_dim", 1024);
+  model.patch = dit_width(config, "patch_size", 2);
+  const std::int64_t multiple = dit_width(config, "multiple_of", 256);
+  const std::int64_t inner = dit_inner(config, "ffn_dim_multiplier", 4 * model.width, 1.0);
+  model.inner = (inner + multiple - 1) / multiple * multiple;
+  if (model.width % (2 * model.heads) != 0) config.fail("does not divide hidden_size", "num_attention_heads");
+  if (model.heads % model.key_heads != 0) config.fail("does not divide num_attention_heads", "num_kv_heads");
+  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
+  config.ignore({"sample_size", "norm_eps", "scaling_factor", "axes_dim_rope", "axes_lens"});
+  return model;
+}
+
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  return own_rms_norm(f, name, input, model.width);
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const PairTables& tables, Tensor mask) {
+  const InModule inside(f, "attn", "Attention");
+  const std::int64_t each = model.head_width();
+  const std::int64_t times = model.heads / model.key_heads;
+  const auto heads = [&](std::string_view name, std::int64_t count) {
+    return as_heads(f, f.linear(name, input, model.width, count * each, {.bias = false}), each);
+  };
+  Tensor query = heads("to_q", model.heads);
+  Tensor key = heads("to_k", model.key_heads);
+  const Tensor value = heads("to_v", model.key_heads);
+  query = turn_complex(f, own_rms_norm(f, "norm_q", query, each), tables);
+  key = turn_complex(f, own_rms_norm(f, "norm_k", key, each), tables);
+  const auto repeated = [&](Tensor tensor) {
+    const Tensor view = f.call("expand", {unsqueezed(f, tensor, 3)}, {{"shape", Sizes{-1, -1, -1, times, -1}}});
+    return f.flatten(f.call("clone", {view}), 2, 3);
+  };
+  const Tensor keys = repeated(key);
+  const Tensor mixed = attend_heads(f, query, keys, repeated(value), f.as_type_of(mask, query));
+  const InModule out(f, "to_out", "ModuleList");
+  return f.linear("0", mixed, model.width, model.width, {.bias = false});
+}
+
+/// LuminaFeedForward, whose silu is computed in float32.
+inline Tensor feed_forward(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "feed_forward", "LuminaFeedForward");
+  const Tensor gate = f.linear("linear_1", input, model.width, model.inner, {.bias = false});
+  const Tensor open = f.as_type_of(f.call("silu", {f.to(gate, "float32")}), gate);
+  const Tensor up = f.linear("linear_3", input, model.width, model.inner, {.bias = false});
+  return f.linear("linear_2", f.multiply(open, up), model.inner, model.width, {.bias = false});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor hidden, const PairTables& tables, Tensor mask,
+                    std::optional<Tensor> time) {
+  std::vector<Tensor> rows;
+  Tensor normed = 0;
+  if (time) {
+    const InModule inside(f, "norm1", "LuminaRMSNormZero");
+    rows = modulation(f, "linear", *time, model.conditions(), model.width, 4);
+    normed = f.multiply(norm(f, model, "norm", hidden), f.call("add", {rows[0]}));
+  } else {
+    normed = norm(f, model, "norm1", hidden);
+  }
+  const auto joined = [&](Tensor residual, Tensor branch, std::size_t row) {
+    return f.add(residual, time ? f.multiply(f.call("tanh", {rows[row]}), branch) : branch);
+  };
+  const Tensor mixed = norm(f, model, "norm2", attention(f, model, normed, tables, mask));
+  const Tensor attended = joined(hidden, mixed, 1);
+  Tensor again = norm(f, model, "ffn_norm1", attended);
+  if (time) again = f.multiply(again, f.call("add", {rows[2]}));
+  return joined(attended, norm(f, model, "ffn_norm2", feed_forward(f, model, again)), 3);
+}
+
+inline Tensor last(Forward& f, const Model& model, Tensor hidden, Tensor time, std::int64_t out) {
+  const InModule inside(f, "norm_out", "LuminaLayerNormContinuous");
+  const Tensor made = f.linear("linear_1", f.activation("silu", time, "silu"), model.conditions(), model.width);
+  const Tensor scale = unsqueezed(f, f.call("add", {made}), 1);
+  return f.linear("linear_2", f.multiply(bare_norm(f, "norm", hidden, model.width), scale), model.width, out);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  constexpr std::int64_t kSinusoids = 256;
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_text = 256});
+  const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
+  const std::int64_t area = model.patch * model.patch * model.channels;
+  Tensor time = 0;
+  Tensor text = text_input(f, sample, model.captions);
+  {
+    const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
+    const InModule inside(f, "time_caption_embed", "Lumina2CombinedTimestepCaptionEmbedding");
+    time = timestep_embedding(f, "timestep_embedder", sinusoids, kSinusoids, model.conditions());
+    const Tensor normed = own_rms_norm(f, "caption_embedder.0", text, model.captions);
+    text = f.linear("caption_embedder.1", normed, model.captions, model.width);
+  }
+  const Tensor latents = f.call("clone", {token_latents(f, tokens, area)});
+  Tensor image = f.linear("x_embedder", latents, area, model.width);
+  const PairTables text_tables = pair_tables(f, {text}, model.head_width());
+  const PairTables image_tables = pair_tables(f, {image}, model.head_width());
+  const Tensor text_mask = seen_tokens(f, text);
+  text = stack(f, "context_refiner", kBlocks[0], model.refiners, text,
+               [&](Tensor x, std::int64_t) { return block(f, model, x, text_tables, text_mask, {}); });
+  const Tensor image_mask = seen_tokens(f, image);
+  image = stack(f, "noise_refiner", kBlocks[0], model.refiners, image,
+                [&](Tensor x, std::int64_t) { return block(f, model, x, image_tables, image_mask, time); });
+  Tensor hidden = f.concatenate({text, image}, 1);
+  const PairTables tables = pair_tables(f, {hidden}, model.head_width());
+  const Tensor mask = seen_tokens(f, hidden);
+  hidden = stack(f, "layers", kBlocks[0], model.layers, hidden,
+                 [&](Tensor x, std::int64_t) { return block(f, model, x, tables, mask, time); });
+  const std::int64_t out = model.patch * model.patch * model.out;
+  const Tensor output = f.slice(last(f, model, hidden, time, out), 1, sample.text, Forward::kRest);
+  denoiser_loss(f, f.call("clone", {output}), {tokens, out});
+}
+
+}  // namespace lumina2_detail
+
+[[nodiscard]] inline const Architecture& lumina2() {
+  static constexpr Architecture kArchitecture = {.name = "lumina2",
+                                                 .model_types = lumina2_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = lumina2_detail::write,
+                                                 .blocks = lumina2_detail::kBlocks};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
