@@ -16,6 +16,7 @@
 #include "gpumem/architectures/clip.hpp"
 #include "gpumem/architectures/cogvideox.hpp"
 #include "gpumem/architectures/cohere.hpp"
+#include "gpumem/architectures/cosmos.hpp"
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
@@ -47,12 +48,14 @@
 #include "gpumem/architectures/llama.hpp"
 #include "gpumem/architectures/llama4.hpp"
 #include "gpumem/architectures/llava.hpp"
+#include "gpumem/architectures/ltx.hpp"
 #include "gpumem/architectures/lumina2.hpp"
 #include "gpumem/architectures/mamba.hpp"
 #include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/megatron_t5.hpp"
 #include "gpumem/architectures/mimo_v2.hpp"
 #include "gpumem/architectures/mixtral.hpp"
+#include "gpumem/architectures/mochi.hpp"
 #include "gpumem/architectures/modernbert.hpp"
 #include "gpumem/architectures/moonvit.hpp"
 #include "gpumem/architectures/mpt.hpp"
@@ -437,6 +440,7 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &clip(),
                                      &cogvideox(),
                                      &cohere(),
+                                     &cosmos(),
                                      &deberta(),
                                      &deci(),
                                      &deepseek(),
@@ -469,12 +473,14 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &llama(),
                                      &llama4(),
                                      &llava(),
+                                     &ltx(),
                                      &lumina2(),
                                      &mamba(),
                                      &megatron(),
                                      &megatron_t5(),
                                      &mimo_v2(),
                                      &mixtral(),
+                                     &mochi(),
                                      &modernbert(),
                                      &moonvit(),
                                      &mpt(),
@@ -528,6 +534,26 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &t5(),         &unet(),         &video_autoencoders(),
                                      &vit(),        &wan(),          &whisper(),
                                      &xlnet(),      &z_image()};
+  static const Architectures kAll = {&albert(),       &auraflow(),    &autoencoder_kl(), &bamba(),
+                                     &bart(),         &bert(),        &bloom(),          &clip(),
+                                     &cogvideox(),    &cohere(),      &cosmos(),         &deberta(),
+                                     &deci(),         &deepseek(),    &distilbert(),     &ernie_image(),
+                                     &falcon(),       &flux(),        &flux2(),          &gemma(),
+                                     &gemma_vision(), &glm(),         &gpt2(),           &gpt_bigcode(),
+                                     &gpt_neo(),      &gpt_neox(),    &gpt_oss(),        &gptj(),
+                                     &granitemoe(),   &hidream(),     &idefics3(),       &ideogram4(),
+                                     &internvl(),     &jamba(),       &kandinsky5(),     &kimi_linear(),
+                                     &krea2(),        &lfm2(),        &llama(),          &llama4(),
+                                     &llava(),        &ltx(),         &lumina2(),        &mamba(),
+                                     &megatron(),     &megatron_t5(), &mimo_v2(),        &mixtral(),
+                                     &mochi(),        &modernbert(),  &moonvit(),        &mpt(),
+                                     &nemotron(),     &nemotron_h(),  &olmo(),           &omnigen(),
+                                     &opt(),          &phi(),         &phi3(),           &pixart(),
+                                     &qwen3_next(),   &qwen_image(),  &qwen_vl(),        &rwkv(),
+                                     &sana(),         &sd3(),         &stablelm(),       &starcoder2(),
+                                     &swin(),         &t5(),          &unet(),           &video_autoencoders(),
+                                     &vit(),          &wan(),         &whisper(),        &xlnet(),
+                                     &z_image()};
   return kAll;
 }
 
