@@ -1,0 +1,193 @@
+"""The tensors that each class of diffusers' transformers is called with, as its training scripts make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Golden = dict[str, Any]
+
+
+def made(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.zeros(*shape, dtype=dtype, device="cuda")
+
+
+def patches(golden: Golden, side: int) -> int:
+    width, height = golden["image"]
+    return (width // side) * (height // side)
+
+
+def prompt(golden: Golden, batch: int, dtype: torch.dtype, field: str = "joint_attention_dim") -> torch.Tensor:
+    return made(batch, golden["sequence_length"], golden["config"][field], dtype=dtype)
+
+
+def flux(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    tokens, text = patches(golden, 16), golden["sequence_length"]
+    name = golden["config"]["_class_name"]
+    axes = 4 if name.startswith("Flux2") else 3
+    inputs = {
+        "hidden_states": made(batch, tokens, 128 if axes == 4 else 64, dtype=dtype),
+        "encoder_hidden_states": prompt(golden, batch, dtype),
+        "timestep": made(batch, dtype=dtype),
+        "img_ids": made(tokens, axes, dtype=dtype),
+        "txt_ids": made(text, axes, dtype=dtype),
+    }
+    if golden["config"].get("guidance_embeds"):
+        inputs["guidance"] = made(batch, dtype=dtype)
+    if name.startswith("FluxT"):
+        inputs["pooled_projections"] = made(batch, golden["config"]["pooled_projection_dim"], dtype=dtype)
+    return inputs
+
+
+def latents(golden: Golden, batch: int, dtype: torch.dtype, side: int = 8, channels: int = 16) -> torch.Tensor:
+    width, height = golden["image"]
+    return made(batch, channels, height // side, width // side, dtype=dtype)
+
+
+def video(golden: Golden, batch: int, dtype: torch.dtype, side: int = 8, channels: int = 16) -> torch.Tensor:
+    width, height = golden["image"]
+    frames = (golden["frames"] - 1) // 4 + 1
+    return made(batch, channels, frames, height // side, width // side, dtype=dtype)
+
+
+def wan(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "hidden_states": video(golden, batch, dtype),
+        "timestep": made(batch, dtype=torch.int64),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "text_dim"),
+    }
+
+
+def cogvideox(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    frames = video(golden, batch, dtype)
+    inputs = {
+        "hidden_states": frames.permute(0, 2, 1, 3, 4).contiguous(),
+        "timestep": made(batch, dtype=torch.int64),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "text_embed_dim"),
+    }
+    if golden["config"].get("use_rotary_positional_embeddings"):
+        tokens = frames.shape[2] * frames.shape[3] * frames.shape[4] // 4
+        table = (tokens, golden["config"]["attention_head_dim"])
+        inputs["image_rotary_emb"] = (made(*table, dtype=torch.float32), made(*table, dtype=torch.float32))
+    return inputs
+
+
+def ernie_image(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "hidden_states": latents(golden, batch, dtype, 16, 128),
+        "timestep": made(batch, dtype=dtype),
+        "text_bth": prompt(golden, batch, dtype, "text_in_dim"),
+        "text_lens": made(batch, dtype=torch.int64),
+    }
+
+
+def auraflow(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "hidden_states": latents(golden, batch, dtype, 8, 4),
+        "timestep": made(batch, dtype=dtype),
+        "encoder_hidden_states": prompt(golden, batch, dtype),
+    }
+
+
+def sd3(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "hidden_states": latents(golden, batch, dtype),
+        "timestep": made(batch, dtype=dtype),
+        "encoder_hidden_states": prompt(golden, batch, dtype),
+        "pooled_projections": made(batch, golden["config"]["pooled_projection_dim"], dtype=dtype),
+    }
+
+
+def qwen_image(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    width, height = golden["image"]
+    return {
+        "hidden_states": made(batch, patches(golden, 16), 64, dtype=dtype),
+        "timestep": made(batch, dtype=dtype),
+        "encoder_hidden_states": prompt(golden, batch, dtype),
+        "img_shapes": [[(1, height // 16, width // 16)]] * batch,
+    }
+
+
+def masked(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "timestep": made(batch, dtype=torch.int64),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "caption_channels"),
+        "encoder_attention_mask": made(batch, golden["sequence_length"], dtype=dtype),
+    }
+
+
+def pixart(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    conditions = {"resolution": None, "aspect_ratio": None}
+    inputs = masked(golden, batch, dtype)
+    return {**inputs, "hidden_states": latents(golden, batch, dtype, 8, 4), "added_cond_kwargs": conditions}
+
+
+def sana(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {**masked(golden, batch, dtype), "hidden_states": latents(golden, batch, dtype, 32, 32)}
+
+
+def kandinsky5(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    frames = video(golden, batch, dtype).permute(0, 2, 3, 4, 1).contiguous()
+    grid = [frames.shape[1], frames.shape[2] // 2, frames.shape[3] // 2]
+    return {
+        "hidden_states": frames,
+        "encoder_hidden_states": prompt(golden, batch, dtype, "in_text_dim"),
+        "timestep": made(batch, dtype=dtype),
+        "pooled_projections": made(batch, golden["config"]["in_text_dim2"], dtype=dtype),
+        "visual_rope_pos": [torch.arange(size, device="cuda") for size in grid],
+        "text_rope_pos": torch.arange(golden["sequence_length"], device="cuda"),
+    }
+
+
+def ltx(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    width, height = golden["image"]
+    frames = (golden["frames"] - 1) // 8 + 1
+    grid = {"num_frames": frames, "height": height // 32, "width": width // 32}
+    tokens = frames * (height // 32) * (width // 32)
+    return {**masked(golden, batch, dtype), **grid, "hidden_states": made(batch, tokens, 128, dtype=dtype)}
+
+
+def krea2(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    config, tokens, text = golden["config"], patches(golden, 16), golden["sequence_length"]
+    features = (text, config["num_text_layers"], config["text_hidden_dim"])
+    return {
+        "hidden_states": made(batch, tokens, 64, dtype=dtype),
+        "encoder_hidden_states": made(batch, *features, dtype=dtype),
+        "timestep": made(batch, dtype=dtype),
+        "position_ids": made(text + tokens, 3, dtype=torch.int64),
+        "encoder_attention_mask": made(batch, text, dtype=torch.bool),
+    }
+
+
+def ideogram4(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    tokens = patches(golden, 16) + golden["sequence_length"]
+    return {
+        "hidden_states": made(batch, tokens, 128, dtype=dtype),
+        "timestep": made(batch, dtype=dtype),
+        "encoder_hidden_states": made(batch, tokens, golden["config"]["llm_features_dim"], dtype=dtype),
+        "position_ids": made(batch, tokens, 3, dtype=torch.int64),
+        "segment_ids": made(batch, tokens, dtype=torch.int64),
+        "indicator": made(batch, tokens, dtype=torch.int64),
+    }
+
+
+INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
+    "FluxTransformer2DModel": flux,
+    "ChromaTransformer2DModel": flux,
+    "LongCatImageTransformer2DModel": flux,
+    "Flux2Transformer2DModel": flux,
+    "WanTransformer3DModel": wan,
+    "CogVideoXTransformer3DModel": cogvideox,
+    "ErnieImageTransformer2DModel": ernie_image,
+    "AuraFlowTransformer2DModel": auraflow,
+    "SD3Transformer2DModel": sd3,
+    "QwenImageTransformer2DModel": qwen_image,
+    "PixArtTransformer2DModel": pixart,
+    "SanaTransformer2DModel": sana,
+    "Kandinsky5Transformer3DModel": kandinsky5,
+    "LTXVideoTransformer3DModel": ltx,
+    "Krea2Transformer2DModel": krea2,
+    "Ideogram4Transformer2DModel": ideogram4,
+}

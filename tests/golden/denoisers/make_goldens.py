@@ -1,0 +1,118 @@
+"""Writes the goldens next to this file: what diffusers' transformers hold in training steps, at small sizes.
+
+    python3 tests/golden/denoisers/make_goldens.py [NAME...]
+
+It needs PyTorch 2.6, diffusers 0.38 or later, and no GPU. Each golden is one model: its config, what a sample is, and for
+each way to train it the most bytes that live tensors hold in two steps with AdamW, as gpumem.record sees them.
+
+torch.nn.RMSNorm is replaced by what PyTorch 2.9 and later run on a GPU: one kernel that keeps its input and a figure a
+row (aten::_fused_rms_norm in derivatives.yaml).
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[2] / "src" / "python"), str(HERE.parent / "architectures"), str(HERE)]
+sys.dont_write_bytecode = True
+
+import diffusers  # noqa: E402
+import torch  # noqa: E402
+from models_small import CONFIGS  # noqa: E402
+from gpumem.record.recorder import recording  # noqa: E402
+from inputs import INPUTS  # noqa: E402
+from live import live_peak  # noqa: E402
+from models.adapters import adapt  # noqa: E402
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+class FusedRmsNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        figures = x.new_empty(*x.shape[:-1], 1, dtype=torch.float32)
+        ctx.save_for_backward(x, weight, figures)
+        return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        x, weight, _ = ctx.saved_tensors
+        of_input = torch.empty_like(x, memory_format=torch.contiguous_format) if ctx.needs_input_grad[0] else None
+        return of_input, torch.empty_like(weight) if ctx.needs_input_grad[1] else None
+
+
+def fuse_norms() -> None:
+    torch.nn.RMSNorm.forward = lambda self, x: FusedRmsNorm.apply(x.contiguous(), self.weight)
+
+
+def build(config: dict[str, Any]) -> torch.nn.Module:
+    fields = {name: value for name, value in config.items() if not name.startswith("_")}
+    return getattr(diffusers, config["_class_name"])(**fields)
+
+
+def program(golden: dict[str, Any], precision: str, checkpointing: bool, batch: int, lora: str) -> Callable[[], None]:
+    """The training loop of diffusers' examples: the prediction keeps its name until the next step."""
+    dtype = PRECISIONS[precision]
+    model = build(golden["config"]).to("cuda", dtype)
+    if lora:
+        run = {"lora_targets": lora, "lora_dtype": "fp32", "lora": 8, "lora_dropout": 0.0, "quantize": "none"}
+        adapt(model, run, dtype, dtype)
+    if checkpointing:
+        model.enable_gradient_checkpointing()
+    model.train()
+    optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-4)
+    prediction = None
+
+    def step() -> None:
+        nonlocal prediction
+        inputs = INPUTS[golden["config"]["_class_name"]](golden, batch, dtype)
+        optimizer.zero_grad()
+        prediction = model(**inputs, return_dict=False)[0]
+        target = torch.zeros_like(prediction)
+        loss = torch.nn.functional.mse_loss(prediction.float(), target.float())
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def measure(golden: dict[str, Any], precision: str, checkpointing: bool, batch: int, lora: str) -> dict[str, Any]:
+    with recording() as recorder:
+        step = program(golden, precision, checkpointing, batch, lora)
+        for _ in range(2):
+            recorder.steps.next_step()
+            step()
+    return {
+        "precision": precision,
+        "activation_checkpointing": checkpointing,
+        "batch_size": batch,
+        "lora_targets": lora,
+        "peak_bytes": live_peak(recorder.run),
+    }
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    fuse_norms()
+    for name in sys.argv[1:] or CONFIGS:
+        golden = dict(CONFIGS[name])
+        with torch.device("meta"):
+            golden["parameters"] = sum(each.numel() for each in build(golden["config"]).parameters())
+        golden["runs"] = [
+            measure(golden, precision, checkpointing, 2, lora)
+            for precision in PRECISIONS
+            for checkpointing in (False, True)
+            for lora in ("", golden["lora_targets"])
+        ]
+        (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
+        print(name, golden["parameters"], [run["peak_bytes"] >> 20 for run in golden["runs"]], flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Small configs of diffusers' transformers, by the golden's name, and what a sample is: pixels, frames, text tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+QKV = "to_q+to_k+to_v"
+
+
+def small(
+    config: dict[str, Any], pixels: tuple[int, int] = (512, 384), frames: int = 0, text: int = 96, lora: str = QKV
+) -> dict[str, Any]:
+    """`pixels`: width and height."""
+    return {"config": config, "image": pixels, "frames": frames, "sequence_length": text, "lora_targets": lora}
+
+
+HEADS = {"num_attention_heads": 8, "attention_head_dim": 32}
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "flux": small(
+        {
+            "_class_name": "FluxTransformer2DModel",
+            **HEADS,
+            "num_layers": 3,
+            "num_single_layers": 4,
+            "joint_attention_dim": 512,
+            "pooled_projection_dim": 96,
+            "guidance_embeds": True,
+            "axes_dims_rope": [8, 12, 12],
+        }
+    ),
+    "chroma": small(
+        {
+            "_class_name": "ChromaTransformer2DModel",
+            **HEADS,
+            "num_layers": 3,
+            "num_single_layers": 4,
+            "joint_attention_dim": 512,
+            "axes_dims_rope": [8, 12, 12],
+            "approximator_hidden_dim": 256,
+            "approximator_layers": 2,
+        }
+    ),
+    "longcat_image": small(
+        {
+            "_class_name": "LongCatImageTransformer2DModel",
+            **HEADS,
+            "num_layers": 3,
+            "num_single_layers": 4,
+            "joint_attention_dim": 512,
+            "axes_dims_rope": [8, 12, 12],
+        }
+    ),
+    "flux2": small(
+        {
+            "_class_name": "Flux2Transformer2DModel",
+            **HEADS,
+            "num_layers": 3,
+            "num_single_layers": 5,
+            "joint_attention_dim": 512,
+            "axes_dims_rope": [8, 8, 8, 8],
+            "guidance_embeds": False,
+        },
+        (1024, 768),
+        lora=QKV + "+to_qkv_mlp_proj+linear_in",
+    ),
+    "wan": small(
+        {
+            "_class_name": "WanTransformer3DModel",
+            **HEADS,
+            "num_layers": 4,
+            "ffn_dim": 704,
+            "text_dim": 512,
+            "in_channels": 16,
+            "out_channels": 16,
+        },
+        (320, 192),
+        17,
+    ),
+    "cogvideox": small(
+        {
+            "_class_name": "CogVideoXTransformer3DModel",
+            **HEADS,
+            "num_layers": 4,
+            "text_embed_dim": 512,
+            "sample_width": 40,
+            "sample_height": 24,
+            "sample_frames": 17,
+            "max_text_seq_length": 96,
+        },
+        (320, 192),
+        17,
+    ),
+    "cogvideox_rotary": small(
+        {
+            "_class_name": "CogVideoXTransformer3DModel",
+            **HEADS,
+            "num_layers": 4,
+            "text_embed_dim": 512,
+            "use_rotary_positional_embeddings": True,
+        },
+        (320, 192),
+        17,
+    ),
+    "ernie_image": small(
+        {
+            "_class_name": "ErnieImageTransformer2DModel",
+            "hidden_size": 256,
+            "num_attention_heads": 8,
+            "num_layers": 4,
+            "ffn_hidden_size": 704,
+            "text_in_dim": 512,
+            "rope_axes_dim": [8, 12, 12],
+        },
+        (640, 512),
+    ),
+    "auraflow": small(
+        {
+            "_class_name": "AuraFlowTransformer2DModel",
+            "num_attention_heads": 4,
+            "attention_head_dim": 64,
+            "caption_projection_dim": 256,
+            "joint_attention_dim": 512,
+            "num_mmdit_layers": 2,
+            "num_single_dit_layers": 4,
+        },
+    ),
+    "sd3": small(
+        {
+            "_class_name": "SD3Transformer2DModel",
+            **HEADS,
+            "num_layers": 4,
+            "joint_attention_dim": 512,
+            "caption_projection_dim": 256,
+            "pooled_projection_dim": 96,
+            "pos_embed_max_size": 64,
+            "sample_size": 64,
+        },
+    ),
+    "qwen_image": small(
+        {"_class_name": "QwenImageTransformer2DModel", **HEADS, "num_layers": 4, "joint_attention_dim": 512,
+         "axes_dims_rope": [8, 12, 12]},
+    ),
+    "pixart": small(
+        {
+            "_class_name": "PixArtTransformer2DModel",
+            **HEADS,
+            "num_layers": 4,
+            "cross_attention_dim": 256,
+            "caption_channels": 512,
+            "sample_size": 64,
+            "use_additional_conditions": False,
+        },
+    ),
+    "sana": small(
+        {
+            "_class_name": "SanaTransformer2DModel",
+            **HEADS,
+            "num_layers": 4,
+            "num_cross_attention_heads": 4,
+            "cross_attention_head_dim": 64,
+            "cross_attention_dim": 256,
+            "caption_channels": 512,
+        },
+        (1024, 768),
+    ),
+    "kandinsky5": small(
+        {
+            "_class_name": "Kandinsky5Transformer3DModel",
+            "in_visual_dim": 16,
+            "out_visual_dim": 16,
+            "in_text_dim": 512,
+            "in_text_dim2": 96,
+            "time_dim": 128,
+            "model_dim": 256,
+            "ff_dim": 704,
+            "num_text_blocks": 2,
+            "num_visual_blocks": 4,
+            "axes_dims": [8, 12, 12],
+        },
+        (320, 192),
+        17,
+        lora="to_query+to_key+to_value",
+    ),
+    "ltx": small(
+        {
+            "_class_name": "LTXVideoTransformer3DModel",
+            **HEADS,
+            "num_layers": 4,
+            "cross_attention_dim": 256,
+            "caption_channels": 512,
+        },
+        (512, 384),
+        25,
+    ),
+    "krea2": small(
+        {
+            "_class_name": "Krea2Transformer2DModel",
+            **HEADS,
+            "num_layers": 4,
+            "num_key_value_heads": 2,
+            "intermediate_size": 704,
+            "text_hidden_dim": 128,
+            "num_text_layers": 3,
+            "text_num_attention_heads": 4,
+            "text_num_key_value_heads": 4,
+            "text_intermediate_size": 256,
+            "axes_dims_rope": [8, 12, 12],
+        },
+    ),
+    "ideogram4": small(
+        {
+            "_class_name": "Ideogram4Transformer2DModel",
+            **HEADS,
+            "num_layers": 4,
+            "intermediate_size": 704,
+            "adaln_dim": 64,
+            "llm_features_dim": 512,
+            "mrope_section": [4, 6, 6],
+        },
+        (768, 512),
+    ),
+}

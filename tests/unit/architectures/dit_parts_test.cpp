@@ -1,0 +1,117 @@
+// Denoising transformers: their parameters are as many as diffusers' classes hold, the blocks that gradient
+// checkpointing wraps are found, and sizes that cannot be are refused.
+#include "gpumem/architectures/dit_parts.hpp"
+
+#include <string>
+#include <string_view>
+
+#include "expect.hpp"
+#include "gpumem/architectures/architectures.hpp"
+#include "gpumem/connect/repeated_blocks.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::architectures {
+namespace {
+
+using testing::succeeds;
+
+core::Result<model::ModelGraph> read(std::string_view config) { return read_config(config, ops::vocabulary()); }
+
+std::string of_class(std::string_view name, std::string_view fields = {}) {
+  return R"({"_class_name": ")" + std::string(name) + "\"" + (fields.empty() ? "" : ", ") + std::string(fields) + "}";
+}
+
+void expect_refused(const std::string& config) {
+  const auto graph = read(config);
+  ASSERT_FALSE(graph) << config;
+  EXPECT_EQ(graph.error().code, core::ErrorCode::malformed_input) << config;
+}
+
+/// A model as its config has it, the parameters that diffusers 0.40's class of it has, and its blocks.
+struct Known {
+  std::string_view name;
+  std::string_view class_name;
+  std::string_view fields;
+  std::int64_t parameters;
+  std::size_t blocks;
+};
+constexpr Known kKnown[] = {
+    {"FLUX.1-dev", "FluxTransformer2DModel", R"("guidance_embeds": true)", 11'901'408'320, 57},
+    {"Chroma1", "ChromaTransformer2DModel", "", 8'899'983'424, 57},
+    {"LongCat-Image", "LongCatImageTransformer2DModel", "", 11'877'803'072, 57},
+    {"FLUX.2-dev", "Flux2Transformer2DModel", "", 32'223'281'152, 56},
+    {"FLUX.2-klein-4B", "Flux2Transformer2DModel",
+     R"("num_layers": 5, "num_single_layers": 20, "num_attention_heads": 24, "joint_attention_dim": 7680,
+        "guidance_embeds": false)",
+     3'875'544'576, 25},
+    {"FLUX.2-klein-9B", "Flux2Transformer2DModel",
+     R"("num_layers": 8, "num_single_layers": 24, "num_attention_heads": 32, "joint_attention_dim": 12288,
+        "guidance_embeds": false)",
+     9'078'581'248, 32},
+    {"CogVideoX-2b", "CogVideoXTransformer3DModel", "", 1'693'783'872, 30},
+    {"CogVideoX-5b", "CogVideoXTransformer3DModel",
+     R"("num_attention_heads": 48, "num_layers": 42, "use_rotary_positional_embeddings": true)", 5'570'283'072, 42},
+    {"CogVideoX1.5-5B", "CogVideoXTransformer3DModel",
+     R"("num_attention_heads": 48, "num_layers": 42, "use_rotary_positional_embeddings": true, "patch_size_t": 2,
+        "patch_bias": false)",
+     5'570'676'352, 42},
+    {"Wan2.1-T2V-1.3B", "WanTransformer3DModel", R"("num_attention_heads": 12, "num_layers": 30, "ffn_dim": 8960)",
+     1'418'996'800, 30},
+    {"Wan2.1-T2V-14B", "WanTransformer3DModel", "", 14'288'491'584, 40},
+    {"Wan2.1-I2V-14B", "WanTransformer3DModel",
+     R"("in_channels": 36, "out_channels": 16, "image_dim": 1280, "added_kv_proj_dim": 5120)", 16'394'878'784, 40},
+    {"Wan2.2-TI2V-5B", "WanTransformer3DModel",
+     R"("num_attention_heads": 24, "num_layers": 30, "ffn_dim": 14336, "in_channels": 48, "out_channels": 48)",
+     4'999'787'712, 30},
+    {"ERNIE-Image", "ErnieImageTransformer2DModel", "", 2'821'119'104, 24},
+    {"AuraFlow-v0.3", "AuraFlowTransformer2DModel", R"("pos_embed_max_size": 9216)", 6'858'605'568, 36},
+    {"SD3-medium", "SD3Transformer2DModel",
+     R"("num_layers": 24, "num_attention_heads": 24, "caption_projection_dim": 1536, "pos_embed_max_size": 192)",
+     2'028'328'000, 24},
+    {"SD3.5-medium", "SD3Transformer2DModel",
+     R"("num_layers": 24, "num_attention_heads": 24, "caption_projection_dim": 1536, "pos_embed_max_size": 384,
+        "qk_norm": "rms_norm", "dual_attention_layers": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])",
+     2'243'171'520, 24},
+    {"Qwen-Image", "QwenImageTransformer2DModel", "", 20'430'401'088, 60},
+    {"PixArt", "PixArtTransformer2DModel", "", 605'301'152, 28},
+    {"Sana", "SanaTransformer2DModel", "", 1'604'462'752, 20},
+    {"Sana-Video", "SanaVideoTransformer3DModel", "", 1'905'841'344, 20},
+    {"Kandinsky 5", "Kandinsky5Transformer3DModel", "", 2'147'285'776, 34},
+    {"Z-Image", "ZImageTransformer2DModel", "", 6'154'908'736, 34},
+    {"Ideogram 4", "Ideogram4Transformer2DModel", "", 9'279'288'448, 34},
+    {"HiDream-I1", "HiDreamImageTransformer2DModel", "", 17'106'716'416, 48},
+    {"LTX-Video 2B", "LTXVideoTransformer3DModel", "", 1'923'385'472, 28},
+    {"Lumina-Image 2", "Lumina2Transformer2DModel", "", 2'606'818'752, 30},
+    {"Krea 2", "Krea2Transformer2DModel", "", 12'820'073'036, 28},
+    {"Mochi", "MochiTransformer3DModel", "", 10'027'677'744, 48},
+    {"Cosmos", "CosmosTransformer3DModel", "", 7'236'192'256, 28},
+    {"OmniGen", "OmniGenTransformer2DModel", "", 3'762'072'592, 32},
+};
+
+TEST(DitParts, HoldWhatDiffusersClassesHold) {
+  for (const Known& known : kKnown) {
+    const auto graph = read(of_class(known.class_name, known.fields));
+    ASSERT_TRUE(succeeds(graph)) << known.name;
+    EXPECT_EQ(graph->parameters(), known.parameters) << known.name;
+    EXPECT_EQ(graph->unknown_layers(), 0) << known.name;
+    EXPECT_TRUE(graph->doubts().empty()) << known.name;
+    EXPECT_EQ(connect::repeated_blocks(*graph).size(), known.blocks) << known.name;
+  }
+}
+
+TEST(DitParts, RefuseSizesThatCannotBe) {
+  for (const Known& known : kKnown) {
+    expect_refused(of_class(known.class_name, R"("in_channels": 2000000000, "in_visual_dim": 2000000000)"));
+    expect_refused(of_class(known.class_name, R"("num_attention_heads": 2000000000, "n_heads": 2000000000,
+      "axes_dims": [1000000, 1000000, 1000000])"));
+  }
+}
+
+TEST(DitParts, RefuseListsOfOtherLengths) {
+  expect_refused(of_class("WanTransformer3DModel", R"("patch_size": [1, 2])"));
+  expect_refused(of_class("FluxTransformer2DModel", R"("axes_dims_rope": [16, 56])"));
+  expect_refused(of_class("Flux2Transformer2DModel", R"("axes_dims_rope": [16, 56, 56, 128])"));
+}
+
+}  // namespace
+}  // namespace gpumem::architectures
