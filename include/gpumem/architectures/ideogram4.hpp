@@ -37,7 +37,7 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
-inline Tensor attention(Forward& f, const Model& model, Tensor input, const PairTables& tables, Tensor mask) {
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const PairTables& tables) {
   const InModule inside(f, "attention", "Ideogram4Attention");
   const std::int64_t width = model.sizes.width;
   const std::int64_t each = model.sizes.head_width;
@@ -52,20 +52,20 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Pair
   query = turn_halves(f, query, tables, each);
   key = turn_halves(f, key, tables, each);
   // PyTorch makes numbers of a mask of booleans in each call.
-  const Tensor mixed = attend_heads(f, query, key, value, f.as_type_of(mask, query));
+  const Tensor mask = f.call("causal_mask", {input}, {{"padded", true}});
+  const Tensor mixed = attend_heads(f, query, key, value, mask);
   const InModule out(f, "to_out", "ModuleList");
   return f.linear("0", mixed, width, width, {.bias = false});
 }
 
-inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor conditions, const PairTables& tables,
-                    Tensor mask) {
+inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor conditions, const PairTables& tables) {
   const std::int64_t width = model.sizes.width;
   const Tensor made = f.linear("adaln_modulation", conditions, model.conditions, 4 * width);
   std::vector<Tensor> rows = chunks(f, made, 2, 4, width);
   for (const std::size_t gate : {1, 3}) rows[gate] = f.call("tanh", {rows[gate]});
   for (const std::size_t scale : {0, 2}) rows[scale] = f.call("add", {rows[scale]});
   const Tensor normed = f.multiply(own_rms_norm(f, "attention_norm1", hidden, width), rows[0]);
-  const Tensor mixed = own_rms_norm(f, "attention_norm2", attention(f, model, normed, tables, mask), width);
+  const Tensor mixed = own_rms_norm(f, "attention_norm2", attention(f, model, normed, tables), width);
   const Tensor attended = gated_sum(f, hidden, rows[1], mixed);
   const Tensor again = f.multiply(own_rms_norm(f, "ffn_norm1", attended, width), rows[2]);
   const Tensor fed = three_layers(f, "feed_forward", "Ideogram4MLP", again, width, model.inner);
@@ -111,9 +111,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   };
   const Tensor cosines = table();
   const PairTables tables = {cosines, table()};
-  const Tensor mask = f.call("causal_mask", {hidden}, {{"padded", true}, {"dtype", std::string("bool")}});
+  f.call("causal_mask", {hidden}, {{"padded", true}, {"dtype", std::string("bool")}});
   hidden = stack(f, "layers", kBlocks[0], model.layers, hidden,
-                 [&](Tensor x, std::int64_t) { return block(f, model, x, conditions, tables, mask); });
+                 [&](Tensor x, std::int64_t) { return block(f, model, x, conditions, tables); });
   const InModule inside(f, "final_layer", "Ideogram4FinalLayer");
   const Tensor made = f.linear("adaln_modulation", f.call("silu", {conditions}), model.conditions, width);
   const Tensor scale = f.call("add", {made});

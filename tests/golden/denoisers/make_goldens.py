@@ -5,7 +5,7 @@
 It needs PyTorch 2.6, diffusers 0.38 or later, and no GPU. Each golden is one model: its config, what a sample is, and for
 each way to train it the most bytes that live tensors hold in two steps with AdamW, as gpumem.record sees them.
 
-torch.nn.RMSNorm is replaced by what PyTorch 2.9 and later run on a GPU: one kernel that keeps its input and a figure a
+torch.nn.functional.rms_norm is replaced by what PyTorch 2.9 and later run on a GPU: one kernel that keeps its input and a figure a
 row (aten::_fused_rms_norm in derivatives.yaml).
 """
 
@@ -48,7 +48,10 @@ class FusedRmsNorm(torch.autograd.Function):
 
 
 def fuse_norms() -> None:
-    torch.nn.RMSNorm.forward = lambda self, x: FusedRmsNorm.apply(x.contiguous(), self.weight)
+    def rms_norm(x: torch.Tensor, shape: Any, weight: torch.Tensor | None = None, eps: float | None = None) -> torch.Tensor:
+        return FusedRmsNorm.apply(x.contiguous(), weight)
+
+    torch.nn.functional.rms_norm = rms_norm
 
 
 def build(config: dict[str, Any]) -> torch.nn.Module:
