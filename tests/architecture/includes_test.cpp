@@ -24,7 +24,7 @@ const std::map<std::string, Names> kShared = {
     {"architectures",
      {"architecture", "config_fields", "forward", "decoder", "latent_attention", "mixture", "megatron_arguments",
       "mamba_mixers", "module_tree", "tree_fields", "vision_language", "image_rules", "image_towers", "image_tokens",
-      "printed_module", "denoiser", "image_blocks"}},
+      "printed_module", "denoiser", "image_blocks", "dit_parts"}},
     {"ops", {"op", "window", "tape", "broadcast", "matrix", "quantized", "axis", "language_loss"}},
     {"connect",
      {"block_rules", "chain", "complete", "connect", "containers", "cut_blocks", "declared_layers", "graph_copy",

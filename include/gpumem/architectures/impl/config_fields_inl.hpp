@@ -416,4 +416,34 @@ GPUMEM_INLINE std::vector<std::string> ConfigFields::unread_parts(bool known_typ
   return names;
 }
 
+GPUMEM_INLINE std::optional<double> size_in_name(std::string_view name) {
+  constexpr double kMillion = 1e6;
+  constexpr double kBillion = 1e9;
+  const auto digit = [&](std::size_t at) { return at < name.size() && name[at] >= '0' && name[at] <= '9'; };
+  const auto part_of_word = [&](std::size_t at) {
+    const char byte = at < name.size() ? name[at] : ' ';
+    return digit(at) || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '.' || byte == '_';
+  };
+  std::optional<double> most;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (!digit(at) || (at > 0 && part_of_word(at - 1))) continue;
+    double value = 0.0;
+    std::size_t end = at;
+    for (; digit(end) && end < at + 4; ++end) value = value * 10.0 + (name[end] - '0');
+    if (end < name.size() && (name[end] == 'x' || name[end] == 'X') && digit(end + 1)) return std::nullopt;
+    if (end + 1 < name.size() && name[end] == '.' && digit(end + 1)) {
+      double place = 0.1;
+      for (++end; digit(end); ++end, place /= 10.0) value += place * (name[end] - '0');
+    }
+    const char unit = end < name.size() ? name[end] : ' ';
+    const bool billions = unit == 'b' || unit == 'B';
+    if (!billions && unit != 'm' && unit != 'M') continue;
+    if (billions && digit(end + 1) && !part_of_word(end + 2)) value += 0.1 * (name[++end] - '0');
+    const char after = end + 1 < name.size() ? name[end + 1] : ' ';
+    if (part_of_word(end + 1) && after != '_' && after != '.') continue;
+    most = std::max(most.value_or(0.0), value * (billions ? kBillion : kMillion));
+  }
+  return most > 0.0 ? most : std::nullopt;
+}
+
 }  // namespace gpumem::architectures
