@@ -53,7 +53,8 @@ inline Model read(ConfigFields& config) {
   else if (activation != "gelu-approximate") config.fail("is not known", "activation_fn");
   if (config.number({"dropout"}, 0.0) > 0.0) config.fail("is 0 in every published model", "dropout");
   config.ignore({"sample_width", "sample_height", "sample_frames", "temporal_compression_ratio", "max_text_seq_length",
-                 "use_learned_positional_embeddings", "flip_sin_to_cos", "freq_shift", "norm_eps", "sample_size"});
+                 "use_learned_positional_embeddings", "flip_sin_to_cos", "freq_shift", "norm_eps", "sample_size",
+                 "spatial_interpolation_scale", "temporal_interpolation_scale", "timestep_activation_fn"});
   return model;
 }
 

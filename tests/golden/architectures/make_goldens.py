@@ -11,7 +11,6 @@ and the adapters are those of PEFT's other methods.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import pathlib
 import sys
@@ -35,7 +34,7 @@ from configs import (  # noqa: E402
 )
 from diffusers_configs import IMAGE_SIDE, TEXT_TOKENS  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
-from gpumem.record.run import Allocate, Free, Run  # noqa: E402
+from live import live_peak  # noqa: E402
 from models import BUILDERS  # noqa: E402
 from models.adapters import LoraEmbedding, adapt, require_input_gradients  # noqa: E402
 from models.peft_layers import adapt_by_peft  # noqa: E402
@@ -122,21 +121,6 @@ def program(
         optimizer.step()
 
     return step
-
-
-def live_peak(run: Run) -> int:
-    """The most bytes that are alive at a time, in the tensors' own bytes."""
-    live: dict[int, int] = {}
-    now = peak = 0
-    for event in run.events:
-        if isinstance(event, Allocate):
-            size = functools.reduce(int.__mul__, event.shape, event.item)
-            live[event.number] = size
-            now += size
-        elif isinstance(event, Free):
-            now -= live.pop(event.number)
-        peak = max(peak, now)
-    return peak
 
 
 def measure(
