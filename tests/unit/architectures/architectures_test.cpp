@@ -127,6 +127,9 @@ TEST(Architectures, EveryTypeIsAmongThePublishedModels) {
   for (const Published& model : testing::kPublishedVision) configs += model.config;
   configs += testing::kKimiVl;
   for (const Architecture* architecture : architectures()) {
+    // Classes of diffusers: dit_parts_test.cpp and denoiser_test.cpp have their parameters.
+    const char first = architecture->model_types.front().front();
+    if (first >= 'A' && first <= 'Z') continue;
     bool any = false;
     for (const std::string_view type : architecture->model_types) {
       any = any || configs.find("\"model_type\": \"" + std::string(type) + "\"") != std::string::npos;
