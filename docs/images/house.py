@@ -59,6 +59,7 @@ BOXES = [
     ("outside", "a request", ["words, JSON, C,", "Python, annotations"], 0, 1, 410, 62),
     ("room", "job", ["the list of options", "of a job"], 1, 1, 410, 62),
     ("use", "serve", ["an inference server:", "its start, by version"], 3, 1, 410, 62),
+    ("use", "posttrain", ["models in phases,", "one allocator"], 2, 1, 410, 62),
     ("use", "search", ["which layouts over many", "GPUs fit, fastest first"], 4, 1, 410, 62),
     ("use", "monitor", ["the GPUs of this", "machine, from NVML"], 5, 1, 410, 62),
     ("use", "place", ["which GPUs of a server", "a job gets"], 6, 1, 410, 62),
@@ -94,7 +95,7 @@ ARROWS = [
     [(middle(6), 340), (middle(6), 410)],
     [(middle(4), 380), (middle(4), 410)],
     [(right(0), USERS), (left(1), USERS)],
-    [(right(1), USERS), (middle(2), USERS), (middle(2), 224)],
+    [(right(1) - 14, 410), (right(1) - 14, 380), (middle(2), 380), (middle(2), 224)],
     [(right(5), USERS), (left(6), USERS)],
 ]
 LINES = [[(middle(7), 380), (middle(4), 380)], [(right(4), BELOW), (JOIN, BELOW), (JOIN, MAIN)]]
@@ -104,7 +105,7 @@ VALUES = [
     ("ModelGraph", (right(1) + left(2)) // 2, 150), ("WiredGraph", (right(2) + left(3)) // 2, 150),
     ("StepPlan", JOIN, 150), ("a recording", (middle(1) + middle(2)) // 2, 304),
     ("StepPlan", middle(5), 304), ("MemoryEstimate, UtilisationEstimate", middle(5), 374),
-    ("TrainingJob", (right(1) + middle(2)) // 2 + 4, 434), ("Server", JOIN, 404),
+    ("TrainingJob", (right(1) + middle(2)) // 2 - 2, 374), ("Server", JOIN, 404),
 ]
 
 

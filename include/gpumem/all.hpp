@@ -14,6 +14,8 @@
 #include "gpumem/place/policies.hpp"
 #include "gpumem/place/policy.hpp"
 #include "gpumem/place/server.hpp"
+#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_questions.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"

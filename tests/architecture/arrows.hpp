@@ -33,9 +33,10 @@ inline const std::map<std::string, Names> kArrows = {
      {"core", "model", "ops", "connect", "adapt", "parallel", "plan", "device", "analysis", "estimate", "utilisation"}},
     {"serve", {"core", "model", "ops", "device", "estimate", "architectures"}},
     {"job", {"core", "model"}},
+    {"posttrain", {"core", "model", "ops", "parallel", "plan", "device", "analysis", "estimate", "serve", "job"}},
     {"session",
      {"core", "model", "ops", "summary", "device", "analysis", "estimate", "utilisation", "place", "request", "search",
-      "serve", "job"}},
+      "serve", "posttrain", "job"}},
 };
 
 }  // namespace gpumem::architecture

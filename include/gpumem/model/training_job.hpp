@@ -34,6 +34,17 @@ enum class Precision : std::uint8_t {
 
 enum class Loss : std::uint8_t { cross_entropy, mse, bce_with_logits };
 
+/// What a program computes of a language model's output. A count is of positions: the head makes the logits of that
+/// many, the last ones of a sample; 0: of all.
+enum class Objective : std::uint8_t {
+  loss,                     ///< the model's own
+  log_probabilities,        ///< of the tokens that are there, which losses of preferences and of policies are made of
+  one_log_probabilities,    ///< the same where a batch is one sample
+  fused_log_probabilities,  ///< the same by one kernel, which leaves its gradient in the logits' place
+  read_log_probabilities,   ///< the same of a pass without gradients
+  scores,                   ///< one figure a token in place of the logits: reward and value models
+};
+
 /// The names used on the command line and in JSON, one row a value; kOptimizers is in optimizers.hpp.
 inline constexpr std::array<Named<Precision>, 7> kPrecisions = {{{Precision::fp32, "fp32"},
                                                                  {Precision::fp32_strict, "fp32-strict"},
@@ -88,10 +99,11 @@ struct TrainingJob {
   Optimizer optimizer = Optimizer::adam;
   Precision precision = Precision::fp32;
   Loss loss = Loss::cross_entropy;
-  LossForm loss_form = {};    ///< of a language model's cross entropy
-  bool foreach = true;        ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
-  bool fused = false;         ///< the optimizer's fused form
-  bool weight_decay = false;  ///< the optimizer decays the weights: some optimizers copy the gradients to do so
+  LossForm loss_form = {};            ///< of a language model's cross entropy
+  Counted<Objective> objective = {};  ///< posttrain/ sets it: no option of a job does
+  bool foreach = true;                ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
+  bool fused = false;                 ///< the optimizer's fused form
+  bool weight_decay = false;          ///< the optimizer decays the weights: some optimizers copy the gradients to do so
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
   Layout layout = {};                      ///< GPUs that train together, each on batches of `batch_size` of its own
   bool activation_checkpointing = false;

@@ -181,4 +181,68 @@ inline TensorId record_chunked_cross_entropy(Tape& tape, std::span<const TensorI
   return tape.record({.inputs = losses, .output = language_loss_detail::kScalar, .gradient = Gradient::passed});
 }
 
+/// The logits of the last positions of each sample, or of all if there are no more (`positions` 0: of all). Source:
+/// transformers 4.48, models/llama/modeling_llama.py, LlamaForCausalLM.forward (num_logits_to_keep; logits_to_keep).
+inline TensorId record_last_logits(Tape& tape, const LanguageHead& head, std::int64_t positions) {
+  core::Shape shape = head.shape;
+  if (positions <= 0 || positions >= head.shape[1].size) {
+    return language_loss_detail::logits_of(tape, head, head.hidden, shape);
+  }
+  shape.set(1, core::Dim::fixed(positions));
+  const TensorId part = tape.record({.inputs = {&head.hidden, 1},
+                                     .output = size_of(shape)->as(tape.tensor(head.hidden).size.dtype),
+                                     .kind = Output::view,
+                                     .layout = {Layout::kInOrder, true}});
+  return language_loss_detail::logits_of(tape, head, part, shape);
+}
+
+namespace language_loss_detail {
+
+/// One sample of a batch's tensor.
+inline TensorSize sample_of(const TensorSize& size) { return {size.elements, 0, size.dtype}; }
+
+}  // namespace language_loss_detail
+
+/// One figure a row of these logits.
+inline TensorSize rows_within(const Tape& tape, TensorId logits, std::int64_t vocabulary) {
+  TensorSize rows = tape.tensor(logits).size.as(core::DType::float32);
+  rows.elements = rows.elements.value().value_or(0) / std::max<std::int64_t>(vocabulary, 1);
+  return rows;
+}
+
+/// The log-probabilities of given tokens, sample by sample, and a loss of them. Of logits in lower precision
+/// log_softmax is kept; of float32 ones the logits themselves, since each sample's logsumexp and the gather read them
+/// again. Backward makes the gradients of the samples, and then one tensor of all of them. In logits' sizes, as
+/// PyTorch 2.6 was seen to hold them: in lower precision 2 in forward, and in backward 3 of one sample, else 2, for
+/// what is kept of a sample goes when its gradient is there; in float32 1 and 4. Source: TRL 0.16 to 1.9,
+/// trainer/utils.py, selective_log_softmax(); derivatives.yaml: _log_softmax, logsumexp, gather, unbind.
+inline TensorId record_log_probabilities(Tape& tape, TensorId logits, bool one_sample) {
+  const TensorSize whole = tape.tensor(logits).size;
+  const TensorSize sample = language_loss_detail::sample_of(whole);
+  const bool lower = whole.dtype != core::DType::float32;
+  const TensorId samples = tape.record(
+      {.inputs = {&logits, 1}, .output = whole, .kind = Output::view, .layout = tape.tensor(logits).layout});
+  const std::array<TensorSize, 1> kept = {whole};
+  const std::array<TensorSize, 1> passing = {sample};
+  const std::array<TensorSize, 2> gathered = {whole, whole};
+  return tape.record({.inputs = {&samples, 1},
+                      .output = language_loss_detail::kScalar,
+                      .saved_inputs = lower ? 0U : 1U,
+                      .extras = std::span(kept).first(lower ? 1 : 0),
+                      .scratch = std::span(passing).first(lower ? 0 : 1),
+                      .backward_scratch = lower ? std::span<const TensorSize>(passing).first(one_sample ? 1 : 0)
+                                                : std::span<const TensorSize>(gathered)});
+}
+
+/// The same where no backward follows: only one sample's log_softmax lives at a time.
+inline TensorId record_read_log_probabilities(Tape& tape, TensorId logits) {
+  const std::array<TensorSize, 1> passing = {language_loss_detail::sample_of(tape.tensor(logits).size)};
+  return tape.record({.inputs = {&logits, 1}, .output = language_loss_detail::kScalar, .scratch = passing});
+}
+
+/// A loss of one figure a token, as pairs of rewards and clipped values have it.
+inline TensorId record_scores(Tape& tape, TensorId scores) {
+  return tape.record({.inputs = {&scores, 1}, .output = language_loss_detail::kScalar, .saved_inputs = 1});
+}
+
 }  // namespace gpumem::ops

@@ -74,6 +74,11 @@ struct HeadAndLoss {
 /// linear layer to it through only views, casts and scaling.
 [[nodiscard]] core::Result<HeadAndLoss> find_head_and_loss(const connect::WiredGraph& wired);
 
+/// What the training loop's variables hold: all that the model returns, except its cache of keys and values where
+/// blocks are checkpointed: most models of transformers make none then (use_cache=False), and other programs' never do.
+/// Trainers of policies and preferences ask for none either.
+[[nodiscard]] std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass);
+
 // Input: a forward pass.
 // Output: where the lifetime of the program's variables for its tensors ends: after the last function that reads them.
 // Units: indices.

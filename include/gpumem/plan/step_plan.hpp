@@ -55,7 +55,12 @@ inline constexpr std::array<model::Named<Phase>, 7> kPhaseNames = {{{Phase::cons
 
 /// Memory has a slot from its allocation to its release; then the slot is used again.
 struct Event {
-  enum class Kind : std::uint8_t { allocate, release, call };
+  enum class Kind : std::uint8_t {
+    allocate,
+    release,
+    call,
+    empty_cache,  ///< torch.cuda.empty_cache()
+  };
 
   std::int64_t bytes = 0;   ///< of an allocation
   std::uint32_t slot = 0;   ///< of an allocation or release
@@ -104,5 +109,13 @@ struct StepPlan {
 /// Errors: overflow, naming the layer whose tensor does not fit; those of parallel::sharing_of(); deadline_exceeded.
 [[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const ForwardPass& pass,
                                                     StepPlan reused = {});
+
+/// A part of a run: a training step, or a forward pass without gradients.
+enum class RunPart : std::uint8_t { train, forward };
+
+/// The model's construction and these parts, one after another, each with a mark for every phase in it. Errors: those
+/// of make_step_plan().
+[[nodiscard]] core::Result<StepPlan> make_run_plan(const model::TrainingJob& job, const ForwardPass& pass,
+                                                   std::span<const RunPart> parts);
 
 }  // namespace gpumem::plan

@@ -55,6 +55,14 @@ struct ServingLimits;
 struct ServingChange;
 }  // namespace gpumem::serve
 
+namespace gpumem::posttrain {
+struct PostTrainingRequest;
+struct PostTrainingJob;
+struct PostTrainingEstimate;
+struct PostTrainingLimits;
+struct PostTrainingChange;
+}  // namespace gpumem::posttrain
+
 namespace gpumem::session {
 
 /// Reads a model summary in any format, with every op that gpumem knows; "-" is standard input, and a folder is that of
@@ -228,7 +236,23 @@ class Session {
   [[nodiscard]] core::Result<std::vector<serve::ServingLayout>> serving_plan(const serve::ServingRequest& request,
                                                                              std::int64_t gpus);
 
+  // --- Post-training: gpumem/posttrain/post_training_job.hpp and post_training_questions.hpp -----------------------
+  // Errors: those of ask(), of read() for each model, of serve::read_served_model() and of the function that is named.
+
+  /// posttrain::estimate_post_training().
+  [[nodiscard]] core::Result<posttrain::PostTrainingEstimate> post_training(
+      const posttrain::PostTrainingRequest& request);
+  /// posttrain::find_post_training_limits().
+  [[nodiscard]] core::Result<posttrain::PostTrainingLimits> post_training_limits(
+      const posttrain::PostTrainingRequest& request);
+  /// posttrain::advise_post_training().
+  [[nodiscard]] core::Result<std::vector<posttrain::PostTrainingChange>> post_training_advice(
+      const posttrain::PostTrainingRequest& request);
+
  private:
+  /// The request's job with its models read, asked on its GPU by `question`.
+  template <typename Question>
+  auto ask_post_training(const posttrain::PostTrainingRequest& request, const Question& question);
   /// The model of a config.json, of a folder, or of a name in the local HuggingFace cache.
   [[nodiscard]] core::Result<std::shared_ptr<const serve::ServedModel>> served(const std::string& config);
   /// Asks a function of the room serve about the model and the GPU that the request names.

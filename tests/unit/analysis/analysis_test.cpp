@@ -93,6 +93,10 @@ const std::vector<Change> kChanges = {
      true, false},
     {[](TrainingJob& job) { job.loop = model::Loop::hf_trainer; }, true, false},
     {[](TrainingJob& job) {
+       job.objective = {model::Objective::log_probabilities, 8};
+     },
+     true, false},
+    {[](TrainingJob& job) {
        job.activation_checkpointing = true;
        job.checkpoints = {model::Checkpoints::every, 2};
      },

@@ -63,6 +63,7 @@ class Runner {
         return true;
       }
       case plan::Event::Kind::call: return call(plan_.calls[event.call]);
+      case plan::Event::Kind::empty_cache: allocator_.empty_cache(); return true;
     }
     return true;
   }

@@ -104,7 +104,7 @@ GPUMEM_INLINE std::optional<Peak> peak_of(const plan::StepPlan& plan, std::int32
   for (std::size_t index = 0; index < plan.events.size(); ++index) {
     while (phase + 1 < plan.phases.size() && plan.phases[phase + 1].first_event <= index) ++phase;
     const plan::Event& event = plan.events[index];
-    if (event.kind == plan::Event::Kind::call) continue;
+    if (event.kind == plan::Event::Kind::call || event.kind == plan::Event::Kind::empty_cache) continue;
     Held& slot = held[event.slot];
     if (event.kind == plan::Event::Kind::release) {
       total -= slot.bytes;

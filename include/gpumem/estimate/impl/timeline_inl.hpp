@@ -58,6 +58,7 @@ class Watcher final : public AllocatorObserver {
         break;
       }
       case plan::Event::Kind::call: take_workspace(moment, point); break;
+      case plan::Event::Kind::empty_cache: break;
     }
     add(point);
     before_ = moment.allocated;

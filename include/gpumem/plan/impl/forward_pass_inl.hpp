@@ -124,7 +124,8 @@ class ForwardPassBuilder {
   std::optional<core::Error> find_language_loss() {
     const model::LossForms form = job_.loss_form.kind;
     const bool compiled = form == model::LossForms::compiled;
-    if (form != model::LossForms::chunked && form != model::LossForms::fused && !compiled) return std::nullopt;
+    const bool chunked = form == model::LossForms::chunked;
+    if (!chunked && form != model::LossForms::fused && !compiled && !has_objective()) return std::nullopt;
     core::Result<HeadAndLoss> found = find_head_and_loss(wired_);
     // A pipeline stage that hands on what it makes has neither head nor loss; a compiled loss may be the only one.
     if (!found && (compiled || sends_on())) return std::nullopt;
@@ -132,9 +133,17 @@ class ForwardPassBuilder {
     language_ = *std::move(found);
     if (compiled) language_.replaced[static_cast<std::size_t>(language_.head)] = false;
     // The model returns chunks of logits, and the loop computes their loss: the model's names have ended by then.
-    in_loop_ = form == model::LossForms::chunked && language_.end >= 0;
+    in_loop_ = (chunked || has_objective()) && language_.end >= 0;
     if (in_loop_) language_.replaced[static_cast<std::size_t>(language_.end)] = true;
     return std::nullopt;
+  }
+
+  /// Whether something else is computed than the loss. Fused and chunked forms of log-probabilities are those of the
+  /// loss.
+  [[nodiscard]] bool has_objective() const {
+    const model::Objective objective = job_.objective.kind;
+    if (objective == model::Objective::scores) return true;
+    return objective != model::Objective::loss && job_.loss_form == model::LossForm();
   }
 
   [[nodiscard]] bool sends_on() const {
@@ -161,8 +170,19 @@ class ForwardPassBuilder {
     head_.vocabulary = call.attributes.integer("out_features").value_or(0);
     call.weights = wired_.weights(index);
     head_.weights = call.weights;
+    if (job_.objective.kind == model::Objective::scores) return add_score_head();
     if (auto fault = add_head_parameters(call)) return fault;
     head_parameters_.assign(tape().layer_parameters().begin(), tape().layer_parameters().end());
+    head_.parameters = head_parameters_;
+    return std::nullopt;
+  }
+
+  /// A linear layer without bias to one figure, in place of the head (transformers 4.48, modeling_layers.py and
+  /// models/llama/modeling_llama.py: LlamaForSequenceClassification.score).
+  std::optional<core::Error> add_score_head() {
+    head_.vocabulary = 1;
+    head_.weights = {};
+    head_parameters_ = {tape().add_parameter(head_.width)};
     head_.parameters = head_parameters_;
     return std::nullopt;
   }
@@ -200,6 +220,7 @@ class ForwardPassBuilder {
       return ops::record_compiled_cross_entropy(tape(), call.tensors[0], *rows);
     }
     if (!replaced) return std::nullopt;
+    if (has_objective()) return record_objective();
     const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;
     if (!rows || !known) return unknown_size("what the head reads", head_.shape);
     head_.rows = *rows;
@@ -209,6 +230,26 @@ class ForwardPassBuilder {
     if (in_loop_) returned_ = tape().functions().size();
     for (const TensorId part : logits) hold(part);
     return ops::record_chunked_cross_entropy(tape(), logits, how);
+  }
+
+  /// What the program computes of the logits of the last positions, which the model returns.
+  core::Result<TensorId> record_objective() {
+    const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;
+    if (!known) return unknown_size("what the head reads", head_.shape);
+    TensorId logits = ops::record_last_logits(tape(), head_, job_.objective.count);
+    if (hands_out_float()) logits = tape().cast(logits, core::DType::float32);
+    if (in_loop_) returned_ = tape().functions().size();
+    hold(logits);
+    switch (job_.objective.kind) {
+      case model::Objective::read_log_probabilities: return ops::record_read_log_probabilities(tape(), logits);
+      case model::Objective::fused_log_probabilities:
+        return ops::record_fused_cross_entropy(tape(), logits, ops::rows_within(tape(), logits, head_.vocabulary));
+      case model::Objective::log_probabilities: return ops::record_log_probabilities(tape(), logits, false);
+      case model::Objective::one_log_probabilities: return ops::record_log_probabilities(tape(), logits, true);
+      case model::Objective::scores:
+      case model::Objective::loss: break;
+    }
+    return ops::record_scores(tape(), logits);
   }
 
   std::optional<core::Error> add_layer(std::size_t index) {

@@ -128,7 +128,37 @@ GPUMEM_INLINE std::vector<std::int32_t> last_uses(const ForwardPass& pass, std::
   return last;
 }
 
+/// transformers up to 4.45: the float32 copy of the logits takes their name, where the loss is computed of one.
+GPUMEM_INLINE void rename_cast_logits(const ForwardPass& pass, std::vector<ops::TensorId>& held) {
+  const ops::Tape& tape = pass.tape;
+  for (const ops::Function& function : tape.functions().first(pass.model_functions)) {
+    if (function.inputs.count != 1 || tape.tensor(function.output).size.dtype != core::DType::float32) continue;
+    const ops::TensorId from = tape.list(function.inputs)[0];
+    const bool casts = tape.tensor(from).size.dtype != core::DType::float32 && function.kind == ops::Output::fresh &&
+                       tape.tensor(from).size.elements.value() == tape.tensor(function.output).size.elements.value();
+    if (casts) std::replace(held.begin(), held.end(), from, function.output);
+  }
+}
+
 }  // namespace name_lifetimes_detail
+
+GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass) {
+  const bool older = job.transformers == model::Transformers::v4_45;
+  const bool asks = job.objective.kind == model::Objective::loss;
+  const bool has_caches = asks && model::row_of(job.loop).caches;
+  if (has_caches && !job.activation_checkpointing && !older) return pass.held;
+  const model::ModelGraph& graph = pass.wired.graph();
+  std::vector<ops::TensorId> held;
+  for (const ops::TensorId id : pass.held) {
+    const std::uint32_t layer = pass.tape.tensor(id).layer;
+    const model::Attributes attributes = graph.attributes(graph.layers()[layer]);
+    const bool cached = id != pass.loss && attributes.flag("cache", false);
+    const bool made = has_caches && (!job.activation_checkpointing || attributes.flag("checkpointed", false));
+    if (!cached || made) held.push_back(id);
+  }
+  if (older) name_lifetimes_detail::rename_cast_logits(pass, held);
+  return held;
+}
 
 GPUMEM_INLINE NameLifetimes::NameLifetimes(const ForwardPass& pass, std::span<const ops::TensorId> held) {
   const std::vector<std::int32_t> last = name_lifetimes_detail::last_uses(pass, held);

@@ -23,37 +23,6 @@ namespace gpumem::plan {
 
 namespace step_plan_detail {
 
-/// transformers up to 4.45: the float32 copy of the logits takes their name, where the loss is computed of one.
-GPUMEM_INLINE void rename_cast_logits(const ForwardPass& pass, std::vector<ops::TensorId>& held) {
-  const ops::Tape& tape = pass.tape;
-  for (const ops::Function& function : tape.functions().first(pass.model_functions)) {
-    if (function.inputs.count != 1 || tape.tensor(function.output).size.dtype != core::DType::float32) continue;
-    const ops::TensorId from = tape.list(function.inputs)[0];
-    const bool casts = tape.tensor(from).size.dtype != core::DType::float32 && function.kind == ops::Output::fresh &&
-                       tape.tensor(from).size.elements.value() == tape.tensor(function.output).size.elements.value();
-    if (casts) std::replace(held.begin(), held.end(), from, function.output);
-  }
-}
-
-/// What the training loop's variables hold: all that the model returns, except its cache of keys and values where
-/// blocks are checkpointed: most models of transformers make none then (use_cache=False), and other programs' never do.
-GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass) {
-  const bool older = job.transformers == model::Transformers::v4_45;
-  const bool has_caches = model::row_of(job.loop).caches;
-  if (has_caches && !job.activation_checkpointing && !older) return pass.held;
-  const model::ModelGraph& graph = pass.wired.graph();
-  std::vector<ops::TensorId> held;
-  for (const ops::TensorId id : pass.held) {
-    const std::uint32_t layer = pass.tape.tensor(id).layer;
-    const model::Attributes attributes = graph.attributes(graph.layers()[layer]);
-    const bool cached = id != pass.loss && attributes.flag("cache", false);
-    const bool made = has_caches && (!job.activation_checkpointing || attributes.flag("checkpointed", false));
-    if (!cached || made) held.push_back(id);
-  }
-  if (older) rename_cast_logits(pass, held);
-  return held;
-}
-
 /// What the optimizer updates in place of the parameters.
 GPUMEM_INLINE Masters masters_of(const model::TrainingJob& job, const parallel::Sharing& sharing) {
   return {sharing.masters, sharing.gradients_copied, sharing.on_host || job.offload == model::Offload::optimizer};
@@ -460,35 +429,62 @@ GPUMEM_INLINE const PhaseMark& StepPlan::phase_of(std::size_t event) const {
   return *(next - 1);  // the first phase begins with the first event
 }
 
-GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const ForwardPass& pass,
-                                                    StepPlan reused) {
-  constexpr std::int64_t kSummaryBatch = 2;  // torchsummary's
-  const auto bytes_at = [&](std::int64_t batch_size) { return TensorBytes::at(batch_size, pass); };
-  const core::Result<TensorBytes> full = bytes_at(job.batch_size);
+namespace step_plan_detail {
+
+/// Constructs the model and lets `write` write the rest, given the script and the sizes of a full batch.
+template <typename Write>
+core::Result<StepPlan> written(const model::TrainingJob& job, const ForwardPass& pass, StepPlan reused,
+                               const Write& write) {
+  const core::Result<TensorBytes> full = TensorBytes::at(job.batch_size, pass);
   if (!full) return full.error();
   const core::Result<std::vector<Range>> blocks = recomputed_parts(pass, job);
   if (!blocks) return blocks.error();
   const core::Result<parallel::Sharing> sharing = parallel::sharing_of(job);
   if (!sharing) return sharing.error();
-  step_plan_detail::TrainingScript script(job, pass, *sharing, *blocks, std::move(reused));
+  TrainingScript script(job, pass, *sharing, *blocks, std::move(reused));
   script.construct(*full);
-  if (job.summary_pass) {
-    const core::Result<TensorBytes> summary = bytes_at(kSummaryBatch);
-    if (!summary) return summary.error();
-    script.summary_pass(*summary);
-  }
-  const std::int64_t last_batch = job.samples_per_epoch ? *job.samples_per_epoch % job.batch_size : 0;
-  script.train_step(*full);
-  script.train_step(*full);
-  if (last_batch > 0) {
-    const core::Result<TensorBytes> last = bytes_at(last_batch);
-    if (!last) return last.error();
-    script.train_step(*last);
-  }
-  if (job.validation_pass) script.validation_pass(*full);
-  if (last_batch > 0 || job.validation_pass) script.train_step(*full);
+  if (const core::Status done = write(script, *full); !done) return done.error();
   if (core::deadline_passed()) return core::deadline_error();  // then the plan is not whole
   return script.take();
+}
+
+}  // namespace step_plan_detail
+
+GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const ForwardPass& pass,
+                                                    StepPlan reused) {
+  constexpr std::int64_t kSummaryBatch = 2;  // torchsummary's
+  using step_plan_detail::TrainingScript;
+  return step_plan_detail::written(
+      job, pass, std::move(reused), [&](TrainingScript& script, const TensorBytes& full) -> core::Status {
+        if (job.summary_pass) {
+          const core::Result<TensorBytes> summary = TensorBytes::at(kSummaryBatch, pass);
+          if (!summary) return summary.error();
+          script.summary_pass(*summary);
+        }
+        const std::int64_t last_batch = job.samples_per_epoch ? *job.samples_per_epoch % job.batch_size : 0;
+        script.train_step(full);
+        script.train_step(full);
+        if (last_batch > 0) {
+          const core::Result<TensorBytes> last = TensorBytes::at(last_batch, pass);
+          if (!last) return last.error();
+          script.train_step(*last);
+        }
+        if (job.validation_pass) script.validation_pass(full);
+        if (last_batch > 0 || job.validation_pass) script.train_step(full);
+        return core::Done{};
+      });
+}
+
+GPUMEM_INLINE core::Result<StepPlan> make_run_plan(const model::TrainingJob& job, const ForwardPass& pass,
+                                                   std::span<const RunPart> parts) {
+  using step_plan_detail::TrainingScript;
+  return step_plan_detail::written(job, pass, {}, [&](TrainingScript& script, const TensorBytes& full) -> core::Status {
+    for (const RunPart part : parts) {
+      if (part == RunPart::train) script.train_step(full);
+      else script.validation_pass(full);
+    }
+    return core::Done{};
+  });
 }
 
 }  // namespace gpumem::plan

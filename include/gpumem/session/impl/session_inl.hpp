@@ -8,6 +8,8 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/posttrain/launch.hpp"
+#include "gpumem/posttrain/post_training_questions.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/serve/serving_questions.hpp"
@@ -45,6 +47,17 @@ GPUMEM_INLINE std::uint64_t stamp_of(const std::string& path) {
     at.increment(failure);
   }
   return stamp;
+}
+
+/// A config.json as Megatron's arguments.
+GPUMEM_INLINE core::Result<std::shared_ptr<const model::ModelGraph>> megatron_model(const std::string& path) {
+  const core::Result<std::string> text = core::read_regular_file(path, kLargestConfig);
+  if (!text) return text.error();
+  const core::Result<std::string> arguments = posttrain::megatron_arguments_of(*text);
+  if (!arguments) return core::Error(arguments.error()).in_file(path);
+  core::Result<model::ModelGraph> graph = parse_summary(*arguments, false, path);
+  if (!graph) return graph.error();
+  return std::make_shared<const model::ModelGraph>(*std::move(graph));
 }
 
 GPUMEM_INLINE bool is_path(const std::string& name) {
@@ -318,6 +331,57 @@ GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_p
       request, [gpus](const serve::ServedModel& model, const serve::ServingJob& job, const device::GpuProfile& gpu) {
         return serve::plan_server(model, job, gpu, gpus);
       });
+}
+
+template <typename Question>
+auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, const Question& question) {
+  using Answer = std::invoke_result_t<Question, const posttrain::PostTrainingJob&, const device::GpuProfile&,
+                                      const device::AllocatorOptions&>;
+  const core::Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.training.alloc_conf);
+  if (!allocator) return Answer(allocator.error());
+  std::shared_ptr<const Model> policy;
+  if (request.options.program == posttrain::Program::megatron) {
+    auto converted = session_detail::megatron_model(request.training.summary);
+    if (!converted) return Answer(converted.error());
+    policy = model_of(*std::move(converted));
+  }
+  const core::Result<Asked> asked = ask(request.training, std::move(policy));
+  if (!asked) return Answer(asked.error());
+  posttrain::PostTrainingJob job{.policy = asked->job, .options = request.options};
+  const std::pair<const std::string*, std::shared_ptr<const model::ModelGraph>*> others[] = {
+      {&request.options.reference_model, &job.reference},
+      {&request.options.critic_model, &job.critic},
+      {&request.options.reward_model, &job.reward},
+      {&request.options.teacher_model, &job.teacher}};
+  for (const auto& [path, graph] : others) {
+    if (path->empty()) continue;
+    const auto known = read(*path, request.training.lenient);
+    if (!known) return Answer(known.error());
+    *graph = (*known)->graph();
+  }
+  const bool serves = posttrain::row_of(request.options.algorithm).generates &&
+                      request.options.rollout != posttrain::Rollout::elsewhere;
+  if (serves) {
+    const auto sizes = served(request.training.summary);
+    if (!sizes) return Answer(sizes.error());
+    job.served = *sizes;
+  }
+  return question(job, *asked->gpu, *allocator);
+}
+
+GPUMEM_INLINE core::Result<posttrain::PostTrainingEstimate> Session::post_training(
+    const posttrain::PostTrainingRequest& request) {
+  return ask_post_training(request, &posttrain::estimate_post_training);
+}
+
+GPUMEM_INLINE core::Result<posttrain::PostTrainingLimits> Session::post_training_limits(
+    const posttrain::PostTrainingRequest& request) {
+  return ask_post_training(request, &posttrain::find_post_training_limits);
+}
+
+GPUMEM_INLINE core::Result<std::vector<posttrain::PostTrainingChange>> Session::post_training_advice(
+    const posttrain::PostTrainingRequest& request) {
+  return ask_post_training(request, &posttrain::advise_post_training);
 }
 
 GPUMEM_INLINE Session& process_session() {

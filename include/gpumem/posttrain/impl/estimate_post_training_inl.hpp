@@ -1,0 +1,340 @@
+#pragma once
+
+#include "gpumem/posttrain/estimate_post_training.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gpumem/analysis/allocator_run.hpp"
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/device/workspace.hpp"
+#include "gpumem/estimate/estimator.hpp"
+#include "gpumem/estimate/evidence.hpp"
+#include "gpumem/parallel/layout.hpp"
+#include "gpumem/posttrain/phases.hpp"
+#include "gpumem/serve/vllm.hpp"
+
+namespace gpumem::posttrain {
+
+namespace estimate_post_training_detail {
+
+inline constexpr std::size_t kOwners = plan::PhaseWriter::kMostModels;
+using ByCategory = std::array<std::int64_t, plan::kCategories>;
+
+/// What is allocated, by the model that it belongs to, and by what it is for.
+struct Allocated {
+  std::array<ByCategory, kOwners> of{};
+  std::int64_t workspaces = 0;
+  std::int64_t total = 0;
+};
+
+/// The most of one phase.
+struct PhasePeak {
+  std::string name;
+  Allocated allocated;
+  std::int64_t reserved = 0;
+};
+
+/// Follows the run and keeps the peaks of each phase; of phases of one name the higher.
+class PhaseWatcher final : public analysis::AllocatorObserver {
+ public:
+  explicit PhaseWatcher(const plan::PhasedPlan& phased)
+      : phased_(phased), bytes_(phased.plan.slots, 0), kinds_(phased.plan.slots) {}
+
+  void after(const analysis::AllocatorMoment& moment) override {
+    while (next_ < phased_.phases.size() && phased_.phases[next_].first_event <= moment.event) begin_phase();
+    const plan::Event& event = phased_.plan.events[moment.event];
+    std::int64_t total = moment.for_a_moment;
+    for (const std::int64_t bytes : moment.allocated) total += bytes;
+    const std::int64_t change = total - moment.for_a_moment - now_.total;
+    switch (event.kind) {
+      case plan::Event::Kind::allocate:
+        bytes_[event.slot] = change;
+        kinds_[event.slot] = event.category;
+        of(event.slot) += change;
+        break;
+      case plan::Event::Kind::release: of(event.slot) -= std::exchange(bytes_[event.slot], 0); break;
+      case plan::Event::Kind::call: now_.workspaces += change; break;
+      case plan::Event::Kind::empty_cache: break;
+    }
+    now_.total += change;
+    reserved_ = moment.reserved;
+    note(moment.for_a_moment);
+  }
+
+  [[nodiscard]] std::vector<PhasePeak> peaks() && {
+    while (next_ < phased_.phases.size()) begin_phase();
+    return std::move(peaks_);
+  }
+
+ private:
+  std::int64_t& of(std::uint32_t slot) {
+    return now_.of[phased_.owner_of_slot[slot]][static_cast<std::size_t>(kinds_[slot])];
+  }
+
+  /// What is there when it begins is there in the phase.
+  void begin_phase() {
+    const std::string& name = phased_.phases[next_++].name;
+    const auto known = std::find_if(peaks_.begin(), peaks_.end(), [&](const PhasePeak& at) { return at.name == name; });
+    current_ = static_cast<std::size_t>(known - peaks_.begin());
+    if (known == peaks_.end()) peaks_.push_back({name, {}, 0});
+    note(0);
+  }
+
+  void note(std::int64_t for_a_moment) {
+    if (peaks_.empty()) return;
+    PhasePeak& peak = peaks_[current_];
+    peak.reserved = std::max(peak.reserved, reserved_);
+    if (now_.total + for_a_moment <= peak.allocated.total) return;
+    peak.allocated = now_;
+    peak.allocated.workspaces += for_a_moment;
+    peak.allocated.total += for_a_moment;
+  }
+
+  const plan::PhasedPlan& phased_;
+  std::vector<std::int64_t> bytes_;    ///< by slot
+  std::vector<plan::Category> kinds_;  ///< likewise
+  std::vector<PhasePeak> peaks_;
+  std::size_t next_ = 0;  ///< the phase that begins next
+  std::size_t current_ = 0;
+  Allocated now_;
+  std::int64_t reserved_ = 0;
+};
+
+/// What vLLM takes beside the training process' allocator. Asleep it has given back its weights and its cache: level 1
+/// copies the weights to the host, level 2 drops them. Source: vLLM 0.17 to 0.19, v1/worker/gpu_worker.py: sleep().
+struct RolloutMemory {
+  std::vector<NamedBytes> awake;
+  std::vector<NamedBytes> asleep;
+  std::int64_t lower = 0;  ///< of all, as far below as it may be
+  std::int64_t upper = 0;
+  std::string reason;  ///< why vLLM would not start
+  std::vector<std::string> assumed;
+};
+
+inline std::int64_t sum_of(const std::vector<NamedBytes>& parts) {
+  std::int64_t sum = 0;
+  for (const NamedBytes& part : parts) sum = core::bounded_sum({sum, part.bytes.count()});
+  return sum;
+}
+
+inline serve::ServingJob server_of(const PostTrainingJob& job, const Decided& decided) {
+  const PostTrainingOptions& options = job.options;
+  serve::ServingJob server;
+  server.version = options.engine_version;
+  server.tensor_parallel = options.rollout_tensor_parallel;
+  server.gpu_memory_utilization = options.gpu_memory_utilization.value_or(decided.program.utilization);
+  server.max_model_len = options.max_model_len ? options.max_model_len : decided.policy.sequence_length;
+  server.enforce_eager = options.enforce_eager;
+  return server;
+}
+
+inline core::Result<RolloutMemory> rollout_of(const PostTrainingJob& job, const Decided& decided,
+                                              const device::GpuProfile& gpu) {
+  RolloutMemory memory;
+  if (!decided.algorithm.generates || decided.rollout != Rollout::colocated) return memory;
+  const core::Result<serve::ServingEstimate> server = serve::estimate_vllm(*job.served, server_of(job, decided), gpu);
+  if (!server) return server.error();
+  if (!server->starts) memory.reason = "vLLM " + server->reason;
+  const std::vector<NamedBytes> stays = {{"rollout: outside PyTorch", server->outside_pytorch},
+                                         {"rollout: CUDA graphs", server->cuda_graphs}};
+  memory.awake = {{"rollout: weights", server->weights},
+                  {"rollout: activation", server->activation},
+                  {"rollout: KV cache", server->kv_cache}};
+  memory.awake.insert(memory.awake.end(), stays.begin(), stays.end());
+  memory.asleep = job.options.sleep_level > 0 ? stays : memory.awake;
+  memory.lower = server->cuda_graphs.count() - server->cuda_graphs_lower.count();
+  memory.upper = server->cuda_graphs_upper.count() - server->cuda_graphs.count();
+  memory.assumed = server->assumed;
+  return memory;
+}
+
+inline void add_part(std::vector<NamedBytes>& parts, std::string name, std::int64_t bytes) {
+  if (bytes <= 0) return;
+  const auto known = std::find_if(parts.begin(), parts.end(), [&](const NamedBytes& at) { return at.name == name; });
+  if (known == parts.end()) parts.push_back({std::move(name), core::Bytes(bytes)});
+  else known->bytes = core::Bytes(known->bytes.count() + bytes);
+}
+
+/// What people call it.
+inline std::string_view name_of(plan::Category category) {
+  switch (category) {
+    case plan::Category::parameter:
+    case plan::Category::buffer: return "parameters";
+    case plan::Category::gradient: return "gradients";
+    case plan::Category::optimizer: return "optimizer";
+    case plan::Category::gathered: return "gathered parameters";
+    case plan::Category::communication: return "communication";
+    case plan::Category::input:
+    case plan::Category::activation:
+    case plan::Category::activation_gradient:
+    case plan::Category::temporary: break;
+  }
+  return "activations";
+}
+
+class Estimate {
+ public:
+  Estimate(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu, PostTrainingPlan plan)
+      : job_(job), decided_(decided), gpu_(gpu), plan_(std::move(plan)) {}
+
+  core::Result<PostTrainingEstimate> make(device::AllocatorOptions options) {
+    core::Result<RolloutMemory> rollout = rollout_of(job_, decided_, gpu_);
+    if (!rollout) return rollout.error();
+    rollout_ = *std::move(rollout);
+    const core::Result<device::Context> context = plan_.policy->context(gpu_);
+    if (!context) return context.error();
+    beside_ = *context;
+    const parallel::Communicators communicators = parallel::communicators(decided_.policy.layout);
+    const auto add = [](core::Bytes& to, core::Bytes more) { to = core::Bytes(to.count() + more.count()); };
+    add(beside_.expected, communicators.expected);
+    add(beside_.lower, communicators.lower);
+    add(beside_.upper, communicators.upper);
+    options.capacity = core::Bytes(core::kMostBytes);
+    PhaseWatcher watcher(plan_.phased);
+    const analysis::AllocatorRun run = analysis::run_allocator(plan_.phased.plan, gpu_, options, &watcher);
+    if (core::deadline_passed()) return core::deadline_error();
+    if (run.out_of_memory) {
+      return core::Error{core::ErrorCode::overflow, "the job's memory is beyond any machine's", {}};
+    }
+    peaks_ = std::move(watcher).peaks();
+    fill_phases();
+    if (const core::Status filled = fill_memory(*context); !filled) return filled.error();
+    fill_parts();
+    return std::move(made_);
+  }
+
+ private:
+  [[nodiscard]] const std::vector<NamedBytes>& rollout_in(const PhasePeak& phase) const {
+    return phase.name == kRolloutPhase ? rollout_.awake : rollout_.asleep;
+  }
+
+  /// What is cached stays from phase to phase: of phases that take as much, the one with the most in live tensors
+  /// decides.
+  void fill_phases() {
+    std::pair<std::int64_t, std::int64_t> most = {-1, -1};
+    for (const PhasePeak& peak : peaks_) {
+      const std::int64_t rollout = peak.name == "load" ? 0 : sum_of(rollout_in(peak));
+      const std::int64_t device = core::bounded_sum({beside_.expected.count(), peak.reserved, rollout});
+      const std::int64_t live = core::bounded_sum({peak.allocated.total, rollout});
+      if (std::pair(device, live) > most) made_.peak_phase = made_.phases.size();
+      most = std::max(most, {device, live});
+      needed_ = std::max(needed_, live);
+      made_.phases.push_back({peak.name, core::Bytes(peak.allocated.total), core::Bytes(peak.reserved),
+                              core::Bytes(rollout), core::Bytes(device)});
+    }
+  }
+
+  core::Status fill_memory(const device::Context& context) {
+    const auto source = plan_.policy->source();
+    if (!source) return source.error();
+    const PhaseEstimate& peak = made_.phases[made_.peak_phase];
+    const estimate::Margin margin = estimate::margin_of(decided_.policy, *source, gpu_);
+    const auto share = [](std::int64_t bytes, double of) {
+      return static_cast<std::int64_t>(static_cast<double>(bytes) * of);
+    };
+    estimate::MemoryEstimate& memory = made_.memory;
+    memory.expected = peak.device;
+    const std::int64_t rollout = peak.rollout.count();
+    const std::int64_t below = rollout > 0 ? rollout_.lower : 0;
+    const std::int64_t above = rollout > 0 ? rollout_.upper : 0;
+    memory.lower = core::Bytes(core::bounded_sum(
+        {beside_.lower.count(), rollout - below, share(peak.reserved.count(), margin.lower * kLess)}));
+    memory.upper =
+        core::Bytes(core::bounded_sum({beside_.upper.count(), rollout, above,
+                                       share(peak.reserved.count(), margin.upper * kMore), margin.more.count()}));
+    memory.most_needed = core::Bytes(
+        core::bounded_sum({beside_.upper.count(), share(needed_, margin.upper * kMore), above, margin.more.count()}));
+    memory.ranged = true;
+    memory.assumed = decided_.assumed;
+    for (const std::string& line : rollout_.assumed) memory.assumed.push_back({"rollout", line});
+    if (!rollout_.reason.empty()) memory.assumed.push_back({"rollout", rollout_.reason});
+    for (estimate::Assumption& line : estimate::assumptions_of(decided_.policy, *source, gpu_, context)) {
+      memory.assumed.push_back(std::move(line));
+    }
+    std::int64_t allocated = 0;
+    std::int64_t reserved = 0;
+    for (const PhaseEstimate& phase : made_.phases) {
+      allocated = std::max(allocated, phase.allocated.count());
+      reserved = std::max(reserved, phase.reserved.count());
+    }
+    memory.allocated = core::Bytes(allocated);
+    memory.reserved = core::Bytes(reserved);
+    memory.coverage.edges = source->edges;
+    memory.coverage.layers_unknown = source->unknown_layers;
+    memory.provenance = {"replay", {}, gpu_.name};
+    const core::Result<std::int64_t> gpus = parallel::world_size(decided_.policy.layout);
+    if (!gpus) return gpus.error();
+    memory.gpus = *gpus;
+    judge();
+    return core::Done{};
+  }
+
+  /// A job whose live tensors fit runs: its allocator gives back what it has cached.
+  void judge() {
+    estimate::MemoryEstimate& memory = made_.memory;
+    const std::int64_t live = core::bounded_sum({beside_.expected.count(), needed_});
+    if (memory.expected > gpu_.capacity() && live <= gpu_.capacity().count()) {
+      memory.retries = 1;
+      memory.expected = gpu_.capacity();
+    }
+    memory.fits = memory.most_needed <= gpu_.capacity();
+    if (memory.fits) memory.upper = std::max(memory.expected, std::min(memory.upper, gpu_.capacity()));
+    memory.lower = std::min(memory.lower, memory.expected);
+    memory.device = memory.expected;
+    for (const model::Doubt& doubt : decided_.policy.graph->doubts()) memory.assumed.push_back({"model", doubt.text});
+    estimate::judge(memory, *decided_.policy.graph, gpu_.capacity());
+    if (!rollout_.reason.empty()) {
+      memory.fits = false;
+      memory.verdict = estimate::Verdict::does_not_fit;
+    }
+  }
+
+  /// What the allocator has cached is what is left.
+  void fill_parts() {
+    const PhasePeak& peak = peaks_[made_.peak_phase];
+    std::vector<NamedBytes>& parts = made_.parts;
+    add_part(parts, "context", beside_.expected.count());
+    for (std::size_t owner = 0; owner < plan_.roles.size(); ++owner) {
+      const std::string role(model::name_of(kRoles, plan_.roles[owner]));
+      for (std::size_t category = 0; category < plan::kCategories; ++category) {
+        add_part(parts, role + ": " + std::string(name_of(static_cast<plan::Category>(category))),
+                 peak.allocated.of[owner][category]);
+      }
+    }
+    add_part(parts, "workspaces", peak.allocated.workspaces);
+    if (peak.name != "load") {
+      for (const NamedBytes& part : rollout_in(peak)) add_part(parts, part.name, part.bytes.count());
+    }
+    add_part(parts, "cache of the allocator", made_.memory.expected.count() - sum_of(parts));
+  }
+
+  /// By judgement: nobody measured such jobs phase by phase, and lengths differ from batch to batch.
+  static constexpr double kLess = 0.85;
+  static constexpr double kMore = 1.1;
+
+  const PostTrainingJob& job_;
+  const Decided& decided_;
+  const device::GpuProfile& gpu_;
+  PostTrainingPlan plan_;
+  device::Context beside_;
+  RolloutMemory rollout_;
+  std::vector<PhasePeak> peaks_;
+  std::int64_t needed_ = 0;  ///< live tensors and the server's memory, where they are most
+  PostTrainingEstimate made_;
+};
+
+}  // namespace estimate_post_training_detail
+
+GPUMEM_INLINE core::Result<PostTrainingEstimate> estimate_post_training(const PostTrainingJob& job,
+                                                                        const device::GpuProfile& gpu,
+                                                                        const device::AllocatorOptions& options) {
+  const core::Result<Decided> decided = decide(job);
+  if (!decided) return decided.error();
+  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu);
+  if (!plan) return plan.error();
+  return estimate_post_training_detail::Estimate(job, *decided, gpu, *std::move(plan)).make(options);
+}
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,426 @@
+#pragma once
+
+#include "gpumem/posttrain/launch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "gpumem/posttrain/post_training_options.hpp"
+
+namespace gpumem::posttrain {
+
+namespace launch_detail {
+
+/// What a key means.
+enum class Means : std::uint8_t {
+  training,      ///< an option of how the policy is trained, with this value
+  post,          ///< an option of post-training, with this value
+  model,         ///< the policy's model
+  named,         ///< handled by name
+  nothing,       ///< it changes no memory
+  not_modelled,  ///< it changes memory, unless its value is the usual one
+};
+
+/// A key that ends in '*' stands for all that begin so.
+struct LaunchKey {
+  std::string_view key;
+  Means means = Means::nothing;
+  std::string_view option = {};  ///< the option's name, or the usual value
+};
+
+using enum Means;
+
+/// transformers' TrainingArguments, and what TRL and ms-swift add to them.
+inline constexpr LaunchKey kTrainerKeys[] = {
+    {"model", Means::model},
+    {"model_name_or_path", Means::model},
+    {"rlhf_type", named},
+    {"trainer", named},
+    {"per_device_train_batch_size", training, "batch_size"},
+    {"gradient_accumulation_steps", training, "accumulate"},
+    {"max_length", named},
+    {"max_prompt_length", post, "prompt_length"},
+    {"max_completion_length", post, "completion_length"},
+    {"response_length", post, "completion_length"},
+    {"packing", named},
+    {"padding_free", named},
+    {"train_type", named},
+    {"tuner_type", named},
+    {"use_peft", named},
+    {"lora_rank", named},
+    {"lora_r", named},
+    {"lora_dropout", training, "lora_dropout"},
+    {"target_modules", named},
+    {"lora_target_modules", named},
+    {"load_in_4bit", named},
+    {"quant_bits", named},
+    {"torch_dtype", named},
+    {"dtype", named},
+    {"bf16", named},
+    {"fp16", named},
+    {"deepspeed", named},
+    {"optim", named},
+    {"attn_impl", named},
+    {"attn_implementation", named},
+    {"gradient_checkpointing", named},
+    {"use_liger_kernel", named},
+    {"use_liger_loss", named},
+    {"beta", named},
+    {"ref_model", named},
+    {"precompute_ref_log_probs", named},
+    {"reward_model", post, "reward_model"},
+    {"reward_model_path", post, "reward_model"},
+    {"teacher_model", post, "teacher_model"},
+    {"teacher_model_name_or_path", post, "teacher_model"},
+    {"use_vllm", named},
+    {"vllm_mode", named},
+    {"vllm_gpu_memory_utilization", post, "gpu_memory_utilization"},
+    {"vllm_tensor_parallel_size", post, "rollout_tensor_parallel"},
+    {"vllm_max_model_len", post, "max_model_len"},
+    {"vllm_max_model_length", post, "max_model_len"},
+    {"vllm_enforce_eager", post, "enforce_eager"},
+    {"vllm_enable_sleep_mode", named},
+    {"sleep_level", post, "sleep_level"},
+    {"offload_model", named},
+    {"offload_optimizer", named},
+    {"local_rollout_forward_batch_size", post, "log_prob_batch"},
+    {"sequence_parallel_size", not_modelled, "1"},
+    {"freeze_vit", named},
+    {"freeze_aligner", named},
+    {"freeze_llm", named},
+    {"vit_gradient_checkpointing", not_modelled, "true"},
+    {"env:NPROC_PER_NODE", named},
+    {"env:PYTORCH_CUDA_ALLOC_CONF", training, "alloc_conf"},
+    {"env:MAX_PIXELS", named},
+    {"env:*"},
+};
+
+/// ms-swift's Megatron arguments, beside those of its trainer.
+inline constexpr LaunchKey kMegatronKeys[] = {
+    {"micro_batch_size", training, "batch_size"},
+    {"global_batch_size", named},
+    {"tensor_model_parallel_size", training, "tensor_parallel"},
+    {"pipeline_model_parallel_size", training, "pipeline_parallel"},
+    {"context_parallel_size", training, "context_parallel"},
+    {"expert_model_parallel_size", training, "expert_parallel"},
+    {"expert_tensor_parallel_size", named},
+    {"sequence_parallel", training, "sequence_parallel"},
+    {"recompute_granularity", named},
+    {"recompute_method", not_modelled, "uniform"},
+    {"recompute_num_layers", not_modelled, "1"},
+    {"optimizer_cpu_offload", named},
+    {"optimizer_offload_fraction", not_modelled, "1"},
+    {"use_precision_aware_optimizer", named},
+    {"cross_entropy_loss_fusion", named},
+    {"attention_backend", named},
+};
+
+/// verl's, as hydra overrides.
+inline constexpr LaunchKey kVerlKeys[] = {
+    {"algorithm.adv_estimator", named},
+    {"algorithm.use_kl_in_reward", named},
+    {"data.max_prompt_length", post, "prompt_length"},
+    {"data.max_response_length", post, "completion_length"},
+    {"data.train_batch_size", named},
+    {"actor_rollout_ref.model.path", Means::model},
+    {"actor_rollout_ref.model.lora_rank", named},
+    {"actor_rollout_ref.model.target_modules", named},
+    {"actor_rollout_ref.model.enable_gradient_checkpointing", named},
+    {"actor_rollout_ref.model.use_remove_padding", named},
+    {"actor_rollout_ref.model.use_liger", not_modelled, "false"},
+    {"actor_rollout_ref.model.use_fused_kernels", named},
+    {"actor_rollout_ref.actor.strategy", named},
+    {"actor_rollout_ref.actor.use_kl_loss", named},
+    {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", training, "batch_size"},
+    {"actor_rollout_ref.actor.ppo_mini_batch_size", named},
+    {"actor_rollout_ref.actor.use_dynamic_bsz", named},
+    {"actor_rollout_ref.actor.ppo_max_token_len_per_gpu", named},
+    {"actor_rollout_ref.actor.ulysses_sequence_parallel_size", not_modelled, "1"},
+    {"actor_rollout_ref.actor.fsdp_config.param_offload", named},
+    {"actor_rollout_ref.actor.fsdp_config.optimizer_offload", named},
+    {"actor_rollout_ref.ref.fsdp_config.param_offload", post, "reference_offload"},
+    {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu", post, "log_prob_batch"},
+    {"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu", post, "log_prob_batch"},
+    {"actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu", post, "log_prob_tokens"},
+    {"actor_rollout_ref.rollout.name", named},
+    {"actor_rollout_ref.rollout.n", named},
+    {"actor_rollout_ref.rollout.tensor_model_parallel_size", post, "rollout_tensor_parallel"},
+    {"actor_rollout_ref.rollout.gpu_memory_utilization", post, "gpu_memory_utilization"},
+    {"actor_rollout_ref.rollout.enforce_eager", post, "enforce_eager"},
+    {"actor_rollout_ref.rollout.free_cache_engine", named},
+    {"actor_rollout_ref.rollout.max_model_len", post, "max_model_len"},
+    {"critic.model.path", post, "critic_model"},
+    {"reward_model.model.path", post, "reward_model"},
+    {"trainer.n_gpus_per_node", named},
+    {"trainer.nnodes", named},
+    {"env:PYTORCH_CUDA_ALLOC_CONF", training, "alloc_conf"},
+    {"env:*"},
+};
+
+inline constexpr LaunchKey kOpenRlhfKeys[] = {
+    {"pretrain", Means::model},
+    {"reward_pretrain", post, "reward_model"},
+    {"critic_pretrain", post, "critic_model"},
+    {"ref_pretrain", post, "reference_model"},
+    {"advantage_estimator", named},
+    {"micro_train_batch_size", training, "batch_size"},
+    {"micro_rollout_batch_size", post, "log_prob_batch"},
+    {"prompt_max_len", post, "prompt_length"},
+    {"generate_max_len", post, "completion_length"},
+    {"max_len", named},
+    {"packing_samples", named},
+    {"zero_stage", named},
+    {"bf16", named},
+    {"flash_attn", named},
+    {"attn_implementation", named},
+    {"gradient_checkpointing", named},
+    {"adam_offload", named},
+    {"lora_rank", named},
+    {"target_modules", named},
+    {"load_in_4bit", named},
+    {"colocate_all_models", named},
+    {"vllm_num_engines", named},
+    {"vllm_tensor_parallel_size", post, "rollout_tensor_parallel"},
+    {"vllm_gpu_memory_utilization", post, "gpu_memory_utilization"},
+    {"vllm_enable_sleep", named},
+    {"deepspeed_enable_sleep", named},
+    {"enforce_eager", post, "enforce_eager"},
+    {"init_kl_coef", named},
+    {"actor_num_gpus_per_node", named},
+    {"actor_num_nodes", named},
+    {"ring_attn_size", not_modelled, "1"},
+    {"env:*"},
+};
+
+/// Keys that change no memory of a GPU.
+inline constexpr std::string_view kWithoutEffect[] = {"adam_beta*",
+                                                      "algorithm.*",
+                                                      "dataset*",
+                                                      "data.*",
+                                                      "cached_dataset*",
+                                                      "cached_val_dataset*",
+                                                      "columns",
+                                                      "custom_reward*",
+                                                      "actor_rollout_ref.actor.clip*",
+                                                      "actor_rollout_ref.actor.entropy_coeff",
+                                                      "actor_rollout_ref.actor.grad_clip",
+                                                      "actor_rollout_ref.actor.kl_loss*",
+                                                      "actor_rollout_ref.actor.loss_agg_mode",
+                                                      "actor_rollout_ref.actor.optim.*",
+                                                      "actor_rollout_ref.actor.ppo_epochs",
+                                                      "actor_rollout_ref.actor.shuffle",
+                                                      "actor_rollout_ref.hybrid_engine",
+                                                      "actor_rollout_ref.rollout.temperature",
+                                                      "actor_rollout_ref.rollout.top_*",
+                                                      "actor_rollout_ref.rollout.val_kwargs.*",
+                                                      "actor_rollout_ref.rollout.mode",
+                                                      "dataloader*",
+                                                      "ddp_timeout",
+                                                      "trainer.*",
+                                                      "eval*",
+                                                      "external_plugins",
+                                                      "finetune",
+                                                      "label_smoothing",
+                                                      "lambda",
+                                                      "learning_rate",
+                                                      "critic.optim.*",
+                                                      "actor_learning_rate",
+                                                      "critic_learning_rate",
+                                                      "epsilon*",
+                                                      "load_from_cache_file",
+                                                      "load_best_model*",
+                                                      "log*",
+                                                      "lora_alpha",
+                                                      "loss_type",
+                                                      "loss_weights",
+                                                      "lr*",
+                                                      "max_grad_norm",
+                                                      "max_steps",
+                                                      "max_epochs",
+                                                      "max_samples",
+                                                      "merge_lora",
+                                                      "min_lr",
+                                                      "moe_*",
+                                                      "no_load*",
+                                                      "no_save*",
+                                                      "num_generations",
+                                                      "num_iterations",
+                                                      "num_train_epochs",
+                                                      "num_episodes",
+                                                      "output_dir",
+                                                      "per_device_eval_batch_size",
+                                                      "prompt_data",
+                                                      "input_key",
+                                                      "apply_chat_template",
+                                                      "report_to",
+                                                      "reward_funcs",
+                                                      "reward_weights",
+                                                      "remote_rm_url",
+                                                      "rpo_alpha",
+                                                      "run_name",
+                                                      "save*",
+                                                      "seed",
+                                                      "split_dataset_ratio",
+                                                      "stop*",
+                                                      "system",
+                                                      "temperature",
+                                                      "top_k",
+                                                      "top_p",
+                                                      "use_hf",
+                                                      "use_wandb",
+                                                      "val_dataset*",
+                                                      "warmup*",
+                                                      "weight_decay",
+                                                      "desirable_weight",
+                                                      "undesirable_weight",
+                                                      "center_rewards_coefficient",
+                                                      "sft_alpha",
+                                                      "lmbda",
+                                                      "simpo_gamma",
+                                                      "cpo_alpha",
+                                                      "gamma",
+                                                      "whiten*",
+                                                      "remove_unused_columns",
+                                                      "truncation_strategy",
+                                                      "rollout_batch_size",
+                                                      "train_batch_size",
+                                                      "n_samples_per_prompt",
+                                                      "async_rollout",
+                                                      "normalize_reward",
+                                                      "ref_num*",
+                                                      "reward_num*",
+                                                      "critic_num*",
+                                                      "ckpt_path",
+                                                      "alpha",
+                                                      "peft_config*",
+                                                      "model_init_kwargs*",
+                                                      "hub_*",
+                                                      "push_to_hub",
+                                                      "disable_dropout",
+                                                      "deepspeed_config*",
+                                                      "push*",
+                                                      "lr_scheduler*",
+                                                      "dataset_num_proc",
+                                                      "move_model_batches",
+                                                      "vllm_sync_backend"};
+
+inline bool matches(std::string_view pattern, std::string_view key) {
+  if (!pattern.ends_with('*')) return pattern == key;
+  return key.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+inline std::vector<std::span<const LaunchKey>> keys_of(Program program) {
+  switch (program) {
+    case Program::trl:
+    case Program::ms_swift: return {kTrainerKeys};
+    case Program::megatron: return {kMegatronKeys, kTrainerKeys};
+    case Program::verl: return {kVerlKeys};
+    case Program::openrlhf: break;
+  }
+  return {kOpenRlhfKeys};
+}
+
+inline const LaunchKey* find_key(Program program, std::string_view key) {
+  for (const std::span<const LaunchKey> keys : keys_of(program)) {
+    for (const LaunchKey& row : keys) {
+      if (matches(row.key, key)) return &row;
+    }
+  }
+  return nullptr;
+}
+
+inline bool is_false(std::string_view word) {
+  return word.empty() || word == "false" || word == "False" || word == "none" || word == "null" || word == "None";
+}
+inline bool is_true(std::string_view word) { return word == "true" || word == "True" || word == "1"; }
+
+/// Without the quotes that a shell takes away.
+inline std::string unquoted(std::string_view word) {
+  while (word.size() >= 2 && word.front() == word.back() && (word.front() == '\'' || word.front() == '"')) {
+    word = word.substr(1, word.size() - 2);
+  }
+  return std::string(word);
+}
+
+/// Whether a name is an environment variable's: no small letters, and no dots.
+inline bool is_environment(std::string_view name) {
+  return std::none_of(name.begin(), name.end(), [](char byte) { return byte == '.' || (byte >= 'a' && byte <= 'z'); });
+}
+
+/// The algorithm that a word names, as in "trl dpo" or "scripts/dpo.py"; empty: none.
+inline std::string_view algorithm_in(std::string_view word) {
+  if (const std::size_t slash = word.rfind('/'); slash != std::string_view::npos) word.remove_prefix(slash + 1);
+  if (word.ends_with(".py")) word.remove_suffix(3);
+  if (word == "reward") return "rm";
+  return model::value_of(kAlgorithms, word) ? word : std::string_view();
+}
+
+/// A variable of the shell, which nobody knows here.
+inline bool is_variable(std::string_view word) { return word.find('$') != std::string_view::npos; }
+
+}  // namespace launch_detail
+
+GPUMEM_INLINE core::Result<std::vector<LaunchSetting>> launch_settings(std::span<const std::string> words) {
+  std::vector<LaunchSetting> settings;
+  bool begun = false;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    const std::size_t equals = word.find('=');
+    if (word.starts_with("--") && word.size() > 2) {
+      begun = true;
+      std::string key = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
+      std::replace(key.begin(), key.end(), '-', '_');
+      if (equals != std::string::npos) {
+        settings.push_back({std::move(key), launch_detail::unquoted(word.substr(equals + 1))});
+        continue;
+      }
+      std::string value = "true";
+      // A list has several words: "--dataset a b".
+      for (bool first = true; at + 1 < words.size() && !words[at + 1].starts_with("--"); first = false) {
+        if (first) value.clear();
+        else value += '+';
+        value += launch_detail::unquoted(words[++at]);
+      }
+      settings.push_back({std::move(key), std::move(value)});
+    } else if (equals != std::string::npos && equals > 0) {
+      std::string key = word.substr(0, equals);
+      const std::size_t plus = key.find_first_not_of('+');
+      key.erase(0, plus == std::string::npos ? 0 : plus);
+      if (launch_detail::is_environment(key)) key.insert(0, "env:");
+      else begun = true;
+      settings.push_back({std::move(key), launch_detail::unquoted(word.substr(equals + 1))});
+    } else if (const std::string_view algorithm = launch_detail::algorithm_in(word); !begun && !algorithm.empty()) {
+      settings.push_back({"trainer", std::string(algorithm)});
+    } else if (begun) {
+      return core::Error{core::ErrorCode::invalid_argument,
+                         "the word " + core::quoted(core::shortened(word, 60)) + " belongs to no setting",
+                         {}};
+    }
+  }
+  return settings;
+}
+
+GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> settings) {
+  const auto any = [&](std::string_view begin) {
+    return std::any_of(settings.begin(), settings.end(),
+                       [&](const LaunchSetting& at) { return launch_detail::matches(begin, at.key); });
+  };
+  if (any("actor_rollout_ref.*")) return Program::verl;
+  if (any("pretrain")) return Program::openrlhf;
+  if (any("rlhf_type")) return any("micro_batch_size") ? Program::megatron : Program::ms_swift;
+  if (any("per_device_train_batch_size") || any("model_name_or_path")) return Program::trl;
+  return std::nullopt;
+}
+
+GPUMEM_INLINE void set_buckets(model::Layout& layout, std::int64_t width) {
+  const std::int64_t square = core::bounded_product({width, width});
+  layout.zero_reduce_bucket = square;
+  layout.zero_prefetch_bucket = square / 10 * 9;
+  layout.zero_persistence_threshold = core::bounded_product({10, width});
+}
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "gpumem/core/json.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/posttrain/launch.hpp"
+
+namespace gpumem::posttrain {
+
+namespace launch_megatron_detail {
+
+/// What a family's layers have that its config.json does not say.
+struct Family {
+  std::string_view model_type;
+  bool query_bias = false;
+  bool normed_heads = false;
+};
+inline constexpr std::array kFamilies = {
+    Family{"llama"},
+    Family{"mistral"},
+    Family{.model_type = "qwen2", .query_bias = true},
+    Family{.model_type = "qwen3", .normed_heads = true},
+    Family{.model_type = "qwen3_moe", .normed_heads = true},
+};
+
+class Converter {
+ public:
+  explicit Converter(const core::JsonValue& root) : root_(root) {}
+
+  [[nodiscard]] const core::JsonValue* find(std::string_view key) const {
+    if (!root_.is(core::JsonValue::Kind::object)) return nullptr;
+    for (const core::JsonValue& field : root_.items()) {
+      if (field.key() == key && !field.is(core::JsonValue::Kind::null)) return &field;
+    }
+    return nullptr;
+  }
+  /// Copies a whole number under Megatron's name; false: there is none.
+  bool number(std::string_view from, std::string_view to) {
+    const core::JsonValue* const value = find(from);
+    if (value == nullptr || !value->is(core::JsonValue::Kind::integer)) return false;
+    put(to, std::to_string(value->integer()));
+    return true;
+  }
+  void put(std::string_view key, std::string_view value) {
+    text_.append(text_.empty() ? "{" : ", ").append("\"").append(key).append("\": ").append(value);
+  }
+  void flag(std::string_view key, bool value) { put(key, value ? "true" : "false"); }
+  [[nodiscard]] std::string take() && { return std::move(text_) + "}"; }
+
+ private:
+  const core::JsonValue& root_;
+  std::string text_;
+};
+
+inline bool is_on(const core::JsonValue* value) {
+  return value != nullptr && value->is(core::JsonValue::Kind::boolean) && value->boolean();
+}
+
+/// What every such model is made with: TransformerEngine, RMS norms, SwiGLU, rotary positions, no dropout.
+inline void put_usual(Converter& to, const Family& family) {
+  for (const std::string_view on : {"swiglu", "group_query_attention", "moe_grouped_gemm", "bf16"}) to.flag(on, true);
+  to.flag("add_bias_linear", false);
+  to.flag("add_qkv_bias", family.query_bias);
+  to.flag("qk_layernorm", family.normed_heads);
+  to.put("normalization", "\"RMSNorm\"");
+  to.put("position_embedding_type", "\"rope\"");
+  to.put("transformer_impl", "\"transformer_engine\"");
+  to.put("hidden_dropout", "0.0");
+  to.put("attention_dropout", "0.0");
+}
+
+}  // namespace launch_megatron_detail
+
+GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view config_json,
+                                                              std::int64_t expert_tensor_parallel) {
+  namespace detail = launch_megatron_detail;
+  const auto document = core::JsonDocument::parse(config_json);
+  if (!document) return document.error();
+  detail::Converter to(document->root());
+  if (to.find("model_type") == nullptr && to.find("num_layers") != nullptr) return std::string(config_json);
+  const core::JsonValue* const type = to.find("model_type");
+  const detail::Family* family = nullptr;
+  for (const detail::Family& row : detail::kFamilies) {
+    if (type != nullptr && type->is(row.model_type)) family = &row;
+  }
+  if (family == nullptr) {
+    const bool named = type != nullptr && type->is(core::JsonValue::Kind::text);
+    return core::Error{core::ErrorCode::unknown_format,
+                       "has the model type " + core::quoted(named ? core::shortened(type->text(), 40) : std::string()) +
+                           ", of which Megatron's form is not known here; known are llama, mistral, qwen2, qwen3 and "
+                           "qwen3_moe",
+                       {}};
+  }
+  constexpr std::pair<std::string_view, std::string_view> kSizes[] = {
+      {"num_hidden_layers", "num_layers"},      {"hidden_size", "hidden_size"},
+      {"intermediate_size", "ffn_hidden_size"}, {"num_attention_heads", "num_attention_heads"},
+      {"vocab_size", "padded_vocab_size"},      {"max_position_embeddings", "max_position_embeddings"}};
+  for (const auto& [from, name] : kSizes) {
+    if (to.number(from, name)) continue;
+    return core::Error{core::ErrorCode::malformed_input, "has no " + std::string(from), {}};
+  }
+  if (!to.number("num_key_value_heads", "num_query_groups")) to.number("num_attention_heads", "num_query_groups");
+  to.number("head_dim", "kv_channels");
+  detail::put_usual(to, *family);
+  to.flag("untie_embeddings_and_output_weights", !detail::is_on(to.find("tie_word_embeddings")));
+  if (to.number("num_experts", "num_experts")) {
+    to.number("num_experts_per_tok", "moe_router_topk");
+    to.number("moe_intermediate_size", "moe_ffn_hidden_size");
+    if (expert_tensor_parallel > 0) to.put("expert_tensor_parallel_size", std::to_string(expert_tensor_parallel));
+  }
+  return std::move(to).take();
+}
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,379 @@
+#pragma once
+
+#include "gpumem/posttrain/impl/launch_inl.hpp"
+#include "gpumem/posttrain/launch.hpp"
+
+#include <charconv>
+
+namespace gpumem::posttrain {
+
+namespace launch_detail {
+
+class LaunchReader {
+ public:
+  LaunchReader(Program program, std::span<const LaunchSetting> settings, std::int64_t gpus)
+      : program_(program), settings_(settings), gpus_(gpus) {}
+
+  core::Result<Launch> read() {
+    made_.request.options.program = program_;
+    for (const LaunchSetting& setting : settings_) {
+      if (core::Status taken = take(setting); !taken) return taken.error();
+    }
+    choose_algorithm();
+    choose_layout();
+    choose_training();
+    choose_reference();
+    choose_rollout();
+    choose_lengths();
+    if (fault_) return *fault_;
+    return std::move(made_);
+  }
+
+ private:
+  [[nodiscard]] bool of_trainer() const { return program_ == Program::trl || program_ == Program::ms_swift; }
+  [[nodiscard]] bool of_swift() const { return program_ == Program::ms_swift || program_ == Program::megatron; }
+  [[nodiscard]] model::TrainingJob& training() { return made_.request.training.training; }
+  [[nodiscard]] PostTrainingOptions& options() { return made_.request.options; }
+  [[nodiscard]] const AlgorithmRow& algorithm() { return row_of(options().algorithm); }
+
+  // --- Settings one by one ------------------------------------------------------------------------------------------
+
+  core::Status take(const LaunchSetting& setting) {
+    const LaunchKey* const row = find_key(program_, setting.key);
+    if (row == nullptr) {
+      const bool known = std::any_of(std::begin(kWithoutEffect), std::end(kWithoutEffect),
+                                     [&](std::string_view at) { return matches(at, setting.key); });
+      if (!known) made_.unknown.push_back(core::shortened(setting.key, 80));
+      return core::Done{};
+    }
+    if (is_variable(setting.value) && row->means != Means::nothing) return core::Done{};  // as if it was not given
+    switch (row->means) {
+      case Means::training: return take_training(*row, setting);
+      case Means::post: return take_post(*row, setting);
+      case Means::model: made_.model = setting.value; break;
+      case Means::not_modelled:
+        if (setting.value != row->option && !is_false(setting.value)) say_not_modelled(setting);
+        break;
+      case Means::named:
+      case Means::nothing: break;
+    }
+    return core::Done{};
+  }
+
+  void say_not_modelled(const LaunchSetting& setting) {
+    made_.not_modelled.push_back(core::shortened(setting.key, 80) + " " + core::shortened(setting.value, 60));
+  }
+
+  core::Status take_training(const LaunchKey& row, const LaunchSetting& setting) {
+    if (is_false(setting.value) && row.option != "sequence_parallel") return core::Done{};
+    return with_key(set(row.option, setting.value), setting);
+  }
+  core::Status take_post(const LaunchKey& row, const LaunchSetting& setting) {
+    if (is_false(setting.value)) return core::Done{};
+    const std::string word = is_true(setting.value) && setting.value != "1" ? "true" : setting.value;
+    return with_key(set_post_training_option(options(), row.option, word), setting);
+  }
+  static core::Status with_key(core::Status taken, const LaunchSetting& setting) {
+    if (taken) return taken;
+    return core::Error{
+        core::ErrorCode::invalid_argument, core::shortened(setting.key, 60) + ": " + taken.error().message, {}};
+  }
+  core::Status set(std::string_view name, std::string_view word) {
+    const job::JobOption* const option = job::find_option(name);
+    if (option == nullptr) return core::Done{};
+    return job::set_option_text(*option, made_.request.training, word);
+  }
+  /// Of a word of ours, which the option takes.
+  void want(std::string_view name, std::string_view word) {
+    if (core::Status taken = set(name, word); !taken && !fault_) fault_ = taken.error();
+  }
+
+  /// The value of a setting; the last one counts. Nothing: it is not given, or a variable of the shell.
+  [[nodiscard]] std::optional<std::string_view> value(std::string_view key) const {
+    std::optional<std::string_view> found;
+    for (const LaunchSetting& setting : settings_) {
+      if (setting.key == key && !is_variable(setting.value)) found = setting.value;
+    }
+    return found;
+  }
+  [[nodiscard]] std::string_view word(std::initializer_list<std::string_view> keys, std::string_view usual = {}) const {
+    for (const std::string_view key : keys) {
+      if (const auto found = value(key)) return *found;
+    }
+    return usual;
+  }
+  [[nodiscard]] bool on(std::initializer_list<std::string_view> keys, bool usual = false) const {
+    return is_true(word(keys, usual ? "true" : "false"));
+  }
+  [[nodiscard]] std::int64_t whole(std::initializer_list<std::string_view> keys, std::int64_t usual) {
+    const std::string_view text = word(keys);
+    if (text.empty()) return usual;
+    std::int64_t number = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failed == std::errc{} && end == text.data() + text.size() && number >= 0 && number <= INT32_MAX) return number;
+    if (!fault_) {
+      fault_ = core::Error{
+          core::ErrorCode::invalid_argument,
+          std::string(*keys.begin()) + ": " + core::quoted(core::shortened(text, 60)) + " is no whole number",
+          {}};
+    }
+    return usual;
+  }
+
+  // --- What they mean together --------------------------------------------------------------------------------------
+
+  void choose_algorithm() {
+    std::string_view name = word({"rlhf_type", "trainer", "algorithm.adv_estimator", "advantage_estimator"});
+    if (program_ == Program::verl && name.empty()) name = "gae";
+    if (program_ == Program::openrlhf && name.empty()) name = "gae";
+    constexpr std::pair<std::string_view, Algorithm> kOthers[] = {{"cpo", Algorithm::orpo},
+                                                                  {"DPOTrainer", Algorithm::dpo},
+                                                                  {"KTOTrainer", Algorithm::kto},
+                                                                  {"GRPOTrainer", Algorithm::grpo},
+                                                                  {"ORPOTrainer", Algorithm::orpo},
+                                                                  {"RewardTrainer", Algorithm::reward},
+                                                                  {"PPOTrainer", Algorithm::ppo},
+                                                                  {"RLOOTrainer", Algorithm::grpo},
+                                                                  {"rloo", Algorithm::grpo},
+                                                                  {"reinforce", Algorithm::grpo},
+                                                                  {"gae", Algorithm::ppo},
+                                                                  {"dr_grpo", Algorithm::grpo},
+                                                                  {"gigpo", Algorithm::grpo},
+                                                                  {"reinforce_baseline", Algorithm::grpo},
+                                                                  {"reinforce_plus_plus", Algorithm::grpo},
+                                                                  {"remax", Algorithm::grpo}};
+    const bool normed = name.starts_with("group");  // OpenRLHF's name of it
+    if (const auto known = normed ? std::optional(Algorithm::grpo) : model::value_of(kAlgorithms, name)) {
+      options().algorithm = *known;
+      return;
+    }
+    for (const auto& [other, means] : kOthers) {
+      if (other != name) continue;
+      options().algorithm = means;
+      return;
+    }
+    made_.missing.emplace_back(name.empty() ? "the algorithm"
+                                            : "a rule for the algorithm " + core::shortened(name, 40));
+  }
+
+  void choose_layout() {
+    model::Layout& layout = training().layout;
+    std::int64_t named = whole({"env:NPROC_PER_NODE"}, 0);
+    if (program_ == Program::verl) named = whole({"trainer.n_gpus_per_node"}, 0) * whole({"trainer.nnodes"}, 1);
+    if (program_ == Program::openrlhf) {
+      named = whole({"actor_num_gpus_per_node"}, 0) * whole({"actor_num_nodes"}, 1);
+    }
+    const std::int64_t split =
+        core::bounded_product({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel});
+    made_.gpus = std::max<std::int64_t>({gpus_ > 0 ? gpus_ : named, split, 1});
+    layout.data_parallel = std::max<std::int64_t>(made_.gpus / split, 1);
+    if (layout.tensor_parallel == 1) layout.sequence_parallel = false;  // Megatron switches it off then
+    if (program_ == Program::megatron) layout.sharding.kind = model::Shardings::distributed_optimizer;
+    if (program_ == Program::megatron || made_.gpus == 1) return;
+    if (program_ == Program::verl) layout.sharding.kind = model::Shardings::fsdp1;
+    if (program_ == Program::verl && word({"actor_rollout_ref.actor.strategy"}) == "fsdp2") {
+      layout.sharding.kind = model::Shardings::fsdp2;
+    }
+    choose_deepspeed();
+    if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::ddp;
+  }
+
+  /// "zero2", "zero3_offload" of ms-swift, a path that says so, or OpenRLHF's stage, which is 2 unless it is given.
+  void choose_deepspeed() {
+    const std::string_view config = word({"deepspeed"});
+    std::string_view stage = word({"zero_stage"}, program_ == Program::openrlhf ? "2" : "");
+    for (const std::string_view each : {"1", "2", "3"}) {
+      const bool named = config.find("zero" + std::string(each)) != std::string_view::npos ||
+                         config.find("zero_" + std::string(each)) != std::string_view::npos;
+      if (named) stage = each;
+    }
+    if (stage == "1" || stage == "2" || stage == "3") want("sharding", "zero-" + std::string(stage));
+    made_.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
+    if (!config.empty() && stage.empty()) made_.missing.emplace_back("the DeepSpeed config");
+    const bool offloads = config.find("offload") != std::string_view::npos || on({"adam_offload"});
+    if (offloads) training().offload = stage == "3" ? model::Offload::parameters : model::Offload::optimizer;
+  }
+
+  [[nodiscard]] bool adapts() const {
+    const std::string_view tuner = word({"tuner_type", "train_type"}, of_swift() ? "lora" : "");
+    const std::string_view rank = word({"lora_rank", "actor_rollout_ref.model.lora_rank"}, "0");
+    if (of_swift()) return tuner == "lora" || tuner == "qlora";
+    return on({"use_peft"}) || (rank != "0" && !rank.empty()) || value("lora_r").has_value();
+  }
+
+  void choose_training() {
+    if (program_ == Program::megatron) {
+      const bool given = value("tuner_type").has_value() || value("train_type").has_value();
+      choose_adapters(given && adapts());  // full is its default
+    } else {
+      choose_adapters(adapts());
+    }
+    choose_precision();
+    choose_kernels();
+    const std::string_view optimizer = word({"optim"}, "adamw_torch_fused");
+    training().optimizer = model::Optimizer::adamw;
+    training().fused = optimizer == "adamw_torch_fused";
+    if (optimizer == "paged_adamw_8bit") {
+      want("optimizer", "paged-adamw-8bit");
+    } else if (optimizer == "adamw_8bit" || optimizer == "adamw_bnb_8bit") {
+      want("optimizer", "adamw-8bit");
+    } else if (!optimizer.starts_with("adamw_torch") && optimizer != "adamw") {
+      say_not_modelled({"optim", std::string(optimizer)});
+    }
+    if (on({"optimizer_cpu_offload"})) training().offload = model::Offload::optimizer;
+    const bool aware = on({"use_precision_aware_optimizer"}) && training().offload == model::Offload::none;
+    if (aware) say_not_modelled({"use_precision_aware_optimizer", "true"});
+  }
+
+  void choose_adapters(bool adapted) {
+    if (!adapted) return;
+    const std::int64_t rank = whole({"lora_rank", "lora_r", "actor_rollout_ref.model.lora_rank"}, of_swift() ? 8 : 16);
+    training().lora = std::max<std::int64_t>(rank, 1);
+    std::string targets(word({"target_modules", "lora_target_modules", "actor_rollout_ref.model.target_modules"},
+                             of_swift() ? "all-linear" : ""));
+    std::erase_if(targets, [](char byte) { return std::string_view("[]\"' ").find(byte) != std::string_view::npos; });
+    while (targets.ends_with(',')) targets.pop_back();
+    std::replace(targets.begin(), targets.end(), ',', '+');
+    training().lora_targets = targets;
+    const bool four = on({"load_in_4bit"}) || word({"quant_bits"}) == "4" || word({"tuner_type"}) == "qlora";
+    if (four) want("quantize", "nf4");
+  }
+
+  /// Weights are loaded in bfloat16. DeepSpeed and Megatron keep float32 masters of what is trained, verl float32
+  /// weights that FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded.
+  void choose_precision() {
+    const std::string_view type = word({"torch_dtype", "dtype"}, "bfloat16");
+    const bool half = type == "float16" || on({"fp16"});
+    const model::Shardings sharding = training().layout.sharding.kind;
+    const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
+                           sharding == model::Shardings::zero_3 || program_ == Program::openrlhf;
+    if (program_ == Program::megatron || deepspeed) {
+      training().precision = half ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
+      return;
+    }
+    if (program_ == Program::verl) {
+      training().precision = model::Precision::amp_bf16;
+      if (training().layout.sharding.kind != model::Shardings::none)
+        training().precision = model::Precision::bf16_mixed;
+      return;
+    }
+    if (training().has_adapters()) {
+      training().precision = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
+      training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
+      return;
+    }
+    training().precision = type == "float32" ? model::Precision::amp_bf16 : model::Precision::bf16;
+  }
+
+  void choose_kernels() {
+    const std::string_view attention = word({"attn_impl", "attn_implementation", "attention_backend"});
+    const bool flash = attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl;
+    if (flash) training().attention = model::AttentionBackend::flash;
+    if (attention == "eager") training().attention = model::AttentionBackend::eager;
+    const bool usual = of_swift() || program_ == Program::trl || program_ == Program::verl;
+    bool checkpoints = on({"gradient_checkpointing", "actor_rollout_ref.model.enable_gradient_checkpointing"}, usual);
+    if (program_ == Program::megatron) {
+      const std::string_view granularity = word({"recompute_granularity"}, "selective");
+      checkpoints = granularity == "full";
+      if (granularity == "selective") want("checkpointing", "selective-attention");
+    }
+    if (checkpoints) want("checkpointing", "full");
+    const bool liger = on({"use_liger_kernel"}) || on({"use_liger_loss"});
+    if (liger && on({"use_liger_loss"})) training().loss_form = {model::LossForms::fused, 0};
+    if (liger && !on({"use_liger_loss"})) say_not_modelled({"use_liger_kernel", "true"});
+    if (on({"actor_rollout_ref.model.use_fused_kernels"})) training().loss_form = {model::LossForms::fused, 0};
+    if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"})) {
+      training().loss_form = {model::LossForms::fused_ce, 0};
+    }
+    training().transformers = model::Transformers::v4_51;
+    made_.expert_tensor_parallel = whole({"expert_tensor_parallel_size"}, 0);
+    made_.freezes_tower = of_swift() && on({"freeze_vit"}, true);
+    if (on({"freeze_llm"})) say_not_modelled({"freeze_llm", "true"});
+  }
+
+  void choose_reference() {
+    const std::string_view beta = word({"beta", "init_kl_coef"});
+    const bool compared = on({"actor_rollout_ref.actor.use_kl_loss"}) || on({"algorithm.use_kl_in_reward"});
+    const bool zero = beta == "0" || beta == "0.0";
+    if (program_ == Program::verl) options().reference = compared ? verl_reference() : Reference::none;
+    if (program_ == Program::trl && algorithm().generates) {
+      const bool uses = !beta.empty() && !zero;
+      options().reference = !uses ? Reference::none : training().has_adapters() ? Reference::base : Reference::own;
+    } else if (zero && algorithm().generates) {
+      options().reference = Reference::none;
+    }
+    if (on({"precompute_ref_log_probs"})) options().reference = Reference::precomputed;
+    const std::string_view other = word({"ref_model"});
+    if (!other.empty() && other != made_.model) options().reference_model = std::string(other);
+  }
+  [[nodiscard]] Reference verl_reference() { return training().has_adapters() ? Reference::base : Reference::own; }
+
+  void choose_rollout() {
+    if (!algorithm().generates) return;
+    PostTrainingOptions& to = options();
+    const std::string_view mode = word({"vllm_mode"}, program_ == Program::trl ? "colocate" : "");
+    if (of_swift() || program_ == Program::trl) {
+      to.rollout = !on({"use_vllm"}) ? Rollout::generate : mode == "server" ? Rollout::elsewhere : Rollout::colocated;
+      if (on({"vllm_enable_sleep_mode"})) to.sleep_level = 2;
+      const bool model = on({"offload_model"});
+      const bool states = on({"offload_optimizer"});
+      to.offload = model ? (states ? Waiting::both : Waiting::model) : states ? Waiting::optimizer : Waiting::none;
+      return;
+    }
+    if (program_ == Program::verl) {
+      to.rollout = Rollout::colocated;
+      if (on({"actor_rollout_ref.rollout.free_cache_engine"}, true)) to.sleep_level = 2;
+      const bool model = on({"actor_rollout_ref.actor.fsdp_config.param_offload"});
+      const bool states = on({"actor_rollout_ref.actor.fsdp_config.optimizer_offload"});
+      to.offload = model ? (states ? Waiting::both : Waiting::model) : states ? Waiting::optimizer : Waiting::none;
+      return;
+    }
+    to.rollout = on({"colocate_all_models"}) ? Rollout::colocated : Rollout::elsewhere;
+    if (on({"vllm_enable_sleep"})) to.sleep_level = 1;
+    if (on({"deepspeed_enable_sleep"})) to.offload = Waiting::both;
+  }
+
+  void choose_lengths() {
+    PostTrainingOptions& to = options();
+    const std::int64_t most = whole({"max_length", "max_len"}, 0);
+    to.packing = on({"packing"});
+    if (program_ == Program::verl && on({"actor_rollout_ref.actor.use_dynamic_bsz"})) {
+      to.packing = true;
+      training().sequence_length = whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, 16384);
+      training().batch_size = 1;
+    }
+    if (training().batch_size == 0 && to.packing) training().batch_size = 1;
+    if (training().batch_size == 0) made_.missing.emplace_back("the micro-batch");
+    if (to.packing && most > 0) training().sequence_length = most;
+    if (algorithm().generates) {
+      if (!to.completion_length) made_.missing.emplace_back("the length of the completions");
+      if (!to.prompt_length) {
+        if (most > 0) to.prompt_length = most;
+        made_.missing.emplace_back(most > 0 ? "the length of the prompts (max_length " + std::to_string(most) +
+                                                  " is only their limit)"
+                                            : "the length of the prompts");
+      }
+    } else if (!training().sequence_length) {
+      if (most > 0) training().sequence_length = most;
+      made_.missing.emplace_back(most > 0 ? "the lengths of its batches (max_length " + std::to_string(most) +
+                                                " is only their limit)"
+                                          : "the lengths of its batches");
+    }
+    if (algorithm().teacher && to.teacher_model.empty()) made_.missing.emplace_back("the teacher's model");
+  }
+
+  Program program_;
+  std::span<const LaunchSetting> settings_;
+  std::int64_t gpus_;
+  Launch made_;
+  std::optional<core::Error> fault_;
+};
+
+}  // namespace launch_detail
+
+GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const LaunchSetting> settings,
+                                               std::int64_t gpus) {
+  return launch_detail::LaunchReader(program, settings, gpus).read();
+}
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,412 @@
+#pragma once
+
+#include "gpumem/posttrain/phases.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/estimate/replay.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::posttrain {
+
+namespace phases_detail {
+
+/// The job of a frozen model: no adapters, no optimizer, weights as they are computed with.
+inline model::TrainingJob frozen(const Decided& decided, std::shared_ptr<const model::ModelGraph> graph) {
+  model::TrainingJob job = decided.reading;
+  if (graph != nullptr) job.graph = std::move(graph);
+  job.lora.reset();
+  job.peft = model::PeftMethod::none;
+  job.lora_targets.clear();
+  job.lora_dropout = 0.0;
+  job.quantize = model::Quantization::none;
+  job.base_dtype = model::BaseType::precision;
+  job.freeze.clear();
+  job.train.clear();
+  job.optimizer = model::Optimizer::sgd;
+  job.fused = false;
+  job.offload = model::Offload::none;
+  // DeepSpeed's and Megatron's masters are the optimizer's, which is left out; FSDP's shards are what is loaded.
+  const model::Shardings sharding = job.layout.sharding.kind;
+  const bool fsdp = sharding == model::Shardings::fsdp1 || sharding == model::Shardings::fsdp2;
+  const bool adapts = decided.policy.has_adapters() && decided.policy.base_dtype == model::BaseType::bf16;
+  if (adapts || (fsdp && job.precision == model::Precision::bf16_mixed)) job.precision = model::Precision::bf16;
+  return job;
+}
+
+/// One model on the way through the phases: its plan, and the mark of the next part.
+struct Runner {
+  plan::PhaseWriter::Model model = 0;
+  std::size_t mark = 0;
+};
+
+inline constexpr std::int64_t kIterations = 2;
+
+class PlanMaker {
+ public:
+  PlanMaker(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu)
+      : job_(job), decided_(decided), gpu_(gpu) {}
+
+  core::Result<PostTrainingPlan> make() {
+    if (core::Status added = add_models(); !added) return added.error();
+    load();
+    for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
+      if (decided_.algorithm.generates) gather_experience();
+      update();
+    }
+    made_.phased = std::move(writer_).take();
+    return std::move(made_);
+  }
+
+ private:
+  using Categories = plan::PhaseWriter::Categories;
+  using Parts = std::vector<plan::RunPart>;
+
+  static constexpr Categories weights() { return plan::only({plan::Category::parameter, plan::Category::buffer}); }
+  static constexpr Categories states() { return plan::only({plan::Category::optimizer}); }
+
+  // --- Models -------------------------------------------------------------------------------------------------------
+
+  /// Passes of an update; from the third on all are alike.
+  [[nodiscard]] std::int64_t passes() const { return std::min<std::int64_t>(decided_.policy.gradient_accumulation, 3); }
+
+  core::Status add_models() {
+    made_.policy = std::make_unique<analysis::Analysis>(decided_.policy);
+    if (core::Status chosen = estimate::choose_rank(*made_.policy, gpu_, {}); !chosen) return chosen.error();
+    rank_ = made_.policy->job().layout.rank;
+    const Parts trains(kIterations, plan::RunPart::train);
+    if (core::Status added = add(Role::policy, *made_.policy, trains, policy_); !added) return added.error();
+    if (core::Status added = add_readers(); !added) return added.error();
+    if (core::Status added = add_others(); !added) return added.error();
+    rollout_.model = writer_.add({});
+    made_.roles.push_back(Role::rollout);
+    return core::Done{};
+  }
+
+  /// Passes without gradients of the policy and of its reference.
+  core::Status add_readers() {
+    const std::int64_t each = kIterations * (decided_.algorithm.generates ? 1 : passes());
+    const std::int64_t mismatched = decided_.algorithm.mismatched ? each : 0;
+    if (reads_policy()) {
+      const std::int64_t count = decided_.algorithm.generates ? each : mismatched;
+      if (core::Status added = add(Role::policy, decided_.reading, forwards(count), reader_); !added)
+        return added.error();
+    }
+    const bool own = decided_.reference == Reference::own;
+    if (!own && decided_.reference != Reference::base) return core::Done{};
+    return add(Role::reference, own ? frozen(decided_, job_.reference) : base_of_adapters(),
+               forwards(each + mismatched), reference_);
+  }
+
+  core::Status add_others() {
+    if (decided_.algorithm.critic) {
+      if (core::Status added = add_critic(); !added) return added.error();
+    }
+    if (job_.reward != nullptr) {
+      model::TrainingJob reward = frozen(decided_, job_.reward);
+      reward.objective = {model::Objective::scores, 0};
+      if (core::Status added = add(Role::reward, reward, forwards(kIterations), reward_); !added) return added.error();
+    }
+    if (!decided_.algorithm.teacher) return core::Done{};
+    return add(Role::teacher, frozen(decided_, job_.teacher), forwards(kIterations * passes()), teacher_);
+  }
+
+  core::Status add_critic() {
+    model::TrainingJob critic = decided_.policy;
+    if (job_.critic != nullptr) critic.graph = job_.critic;
+    critic.objective = {model::Objective::scores, 0};
+    const Parts trains(kIterations, plan::RunPart::train);
+    if (core::Status added = add(Role::critic, critic, trains, critic_); !added) return added.error();
+    critic.batch_size = decided_.reading.batch_size;
+    return add(Role::critic, critic, forwards(kIterations), values_);
+  }
+
+  /// Adapters are switched off: their weights stay, and are not read. A quantised base is read as it is.
+  [[nodiscard]] model::TrainingJob base_of_adapters() const {
+    if (decided_.policy.quantize != model::Quantization::none) return decided_.reading;
+    return frozen(decided_, nullptr);
+  }
+
+  static Parts forwards(std::int64_t count) { return Parts(static_cast<std::size_t>(count), plan::RunPart::forward); }
+
+  core::Status add(Role role, model::TrainingJob job, const Parts& parts, std::optional<Runner>& runner) {
+    job.layout.rank = rank_;
+    analysis::Analysis analysis(std::move(job));
+    return add(role, analysis, parts, runner);
+  }
+
+  core::Status add(Role role, analysis::Analysis& analysis, const Parts& parts, std::optional<Runner>& runner) {
+    if (const core::Status valid = model::validate(analysis.job()); !valid) return valid.error();
+    if (const core::Status& known = analysis.modelled(); !known) return known.error();
+    const auto pass = analysis.forward_pass();
+    if (!pass) return pass.error();
+    core::Result<plan::StepPlan> plan = plan::make_run_plan(analysis.job(), **pass, parts);
+    if (!plan) return plan.error();
+    if (role == Role::teacher) teacher_logits_ = logits_bytes(**pass, analysis.job().batch_size);
+    runner = Runner{writer_.add(*std::move(plan)), 0};
+    made_.roles.push_back(role);
+    return core::Done{};
+  }
+
+  /// The largest tensor that the model returns.
+  static std::int64_t logits_bytes(const plan::ForwardPass& pass, std::int64_t batch) {
+    std::int64_t largest = 0;
+    for (const ops::TensorId held : pass.held) {
+      const ops::TensorSize& size = pass.tape.tensor(held).size;
+      const std::int64_t samples = size.batch_power > 0 ? batch : 1;
+      largest = std::max(
+          largest, core::bounded_product({size.elements.value().value_or(0), samples, core::element_size(size.dtype)}));
+    }
+    return largest;
+  }
+
+  // --- Phases -------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] bool reads_policy() const {
+    const bool older =
+        decided_.program.always_old || decided_.rollout == Rollout::colocated || decided_.rollout == Rollout::elsewhere;
+    return decided_.algorithm.mismatched || (decided_.algorithm.generates && older);
+  }
+
+  [[nodiscard]] bool waits(Waiting which) const {
+    return job_.options.offload == which || job_.options.offload == Waiting::both;
+  }
+
+  void play(Runner& runner, const Categories& kept) {
+    const auto& marks = writer_.plan_of(runner.model).phases;
+    if (runner.mark >= marks.size()) return;
+    const std::size_t first = marks[runner.mark].first_event;
+    const std::size_t end = runner.mark + 1 < marks.size() ? marks[runner.mark + 1].first_event
+                                                           : writer_.plan_of(runner.model).events.size();
+    ++runner.mark;
+    writer_.play(runner.model, first, end, kept);
+  }
+  void play(Runner& runner) { play(runner, plan::all_categories()); }
+
+  /// A pass without gradients between phases. What a unit has gathered goes when the pass is through: verl shards the
+  /// root again, and another pass of the same weights does not gather it a second time.
+  void read(Runner& runner) {
+    constexpr Categories kGathered = plan::only({plan::Category::gathered});
+    writer_.bring_back(runner.model, kGathered);
+    play(runner);
+    if (decided_.algorithm.generates) writer_.set_aside(runner.model, kGathered);
+  }
+
+  /// The phase that the model's next part is of.
+  [[nodiscard]] std::optional<plan::Phase> next(const Runner& runner) const {
+    const auto& marks = writer_.plan_of(runner.model).phases;
+    return runner.mark < marks.size() ? std::optional(marks[runner.mark].phase) : std::nullopt;
+  }
+
+  void load() {
+    writer_.begin("load");
+    play(*policy_);
+    if (reader_) play(*reader_, {});  // the policy has these weights
+    if (reference_) play(*reference_, decided_.reference == Reference::own ? weights() : Categories{});
+    if (critic_) play(*critic_);
+    if (values_) play(*values_, {});
+    if (reward_) play(*reward_, weights());
+    if (teacher_) play(*teacher_, weights());
+    if (reference_ && job_.options.reference_offload) writer_.set_aside(reference_->model, weights());
+    if (decided_.program.optimizer_only_updates) leave_states();
+  }
+
+  void leave_states() {
+    if (!waits(Waiting::optimizer)) return;
+    writer_.set_aside(policy_->model, states());
+    if (critic_) writer_.set_aside(critic_->model, states());
+  }
+  void take_states() {
+    writer_.bring_back(policy_->model, states());
+    if (critic_) writer_.bring_back(critic_->model, states());
+  }
+
+  void between() {
+    if (decided_.program.empties_cache) writer_.empty_cache();
+  }
+
+  void gather_experience() {
+    writer_.begin(kRolloutPhase);
+    if (waits(Waiting::model)) writer_.set_aside(policy_->model, weights());
+    leave_states();
+    between();
+    if (decided_.rollout == Rollout::generate) generate();
+    writer_.begin("log-probabilities");
+    if (waits(Waiting::model)) writer_.bring_back(policy_->model, weights());
+    if (!decided_.program.optimizer_only_updates) take_states();
+    if (reader_) read(*reader_);
+    between();
+    writer_.begin("reference");
+    read_reference();
+    between();
+    writer_.begin("rewards and values");
+    if (reward_) read(*reward_);
+    if (values_) read(*values_);
+    between();
+  }
+
+  void read_reference() {
+    if (!reference_) return;
+    if (job_.options.reference_offload) writer_.bring_back(reference_->model, weights());
+    read(*reference_);
+    if (job_.options.reference_offload) writer_.set_aside(reference_->model, weights());
+  }
+
+  void update() {
+    constexpr Categories kGathered = plan::only({plan::Category::gathered});
+    if (decided_.program.optimizer_only_updates) take_states();
+    writer_.bring_back(policy_->model, kGathered);
+    if (decided_.algorithm.critic && decided_.program.joint_critic) update_both();
+    else {
+      update_alone(*policy_, "update", true);
+      if (critic_) update_alone(*critic_, "critic's update", false);
+    }
+    if (decided_.algorithm.generates) writer_.set_aside(policy_->model, kGathered);
+    between();
+    if (decided_.program.optimizer_only_updates) leave_states();
+  }
+
+  /// A step of one model: batches, forward, backward, and last the optimizer.
+  void update_alone(Runner& runner, std::string_view name, bool compares) {
+    const bool preferences = compares && !decided_.algorithm.generates;
+    while (const std::optional<plan::Phase> phase = next(runner)) {
+      if (*phase == plan::Phase::optimizer) {
+        writer_.begin(std::string(name) + ": optimizer");
+        return play(runner);
+      }
+      const bool forward = *phase == plan::Phase::forward;
+      const bool backward = *phase == plan::Phase::backward;
+      if (forward && preferences) compare_before();
+      writer_.begin(std::string(name) + (backward ? ": backward" : ": forward"));
+      if (forward && preferences) forward_and_compare(runner);
+      else play(runner);
+      if (backward) drop_teacher();
+    }
+  }
+
+  /// Policy and critic in one step: what one keeps for backward is there while the other runs.
+  void update_both() {
+    while (const std::optional<plan::Phase> phase = next(*policy_)) {
+      writer_.begin(*phase == plan::Phase::optimizer  ? "update: optimizer"
+                    : *phase == plan::Phase::backward ? "update: backward"
+                                                      : "update: forward");
+      play(*policy_);
+      if (next(*critic_)) play(*critic_);
+      if (*phase == plan::Phase::optimizer) return;
+    }
+  }
+
+  void compare_before() {
+    if (decided_.algorithm.mismatched && reader_) {
+      writer_.begin("other answers");
+      play(*reader_);
+    }
+    if (decided_.program.reference == ReferencePlace::before) compare();
+  }
+
+  void forward_and_compare(Runner& runner) {
+    const plan::StepPlan& plan = writer_.plan_of(runner.model);
+    const std::size_t first = plan.phases[runner.mark].first_event;
+    const std::size_t end =
+        runner.mark + 1 < plan.phases.size() ? plan.phases[runner.mark + 1].first_event : plan.events.size();
+    std::size_t returns = end;  // what the names of the function hold goes when it returns
+    if (decided_.program.reference == ReferencePlace::before_returns) {
+      while (returns > first && plan.events[returns - 1].kind == plan::Event::Kind::release) --returns;
+    }
+    ++runner.mark;
+    writer_.play(runner.model, first, returns);
+    if (decided_.program.reference != ReferencePlace::before) compare();
+    if (teacher_) learn_from_teacher();
+    writer_.play(runner.model, returns, end);
+  }
+
+  void compare() {
+    if (!reference_) return;
+    writer_.begin("reference");
+    read_reference();
+    if (decided_.algorithm.mismatched) read_reference();
+  }
+
+  /// The teacher's logits and log-probabilities, the mixture's, and the two divergences from it, of which backward
+  /// keeps those of the student. Source: TRL 1.9, experimental/gkd/gkd_trainer.py: generalized_jsd_loss.
+  void learn_from_teacher() {
+    writer_.begin("teacher");
+    play(*teacher_);
+    constexpr int kTensors = 6;
+    for (int tensor = 0; tensor < kTensors; ++tensor) {
+      held_of_teacher_.push_back(writer_.allocate(teacher_->model, teacher_logits_, plan::Category::activation));
+    }
+  }
+  void drop_teacher() {
+    for (const std::uint32_t slot : held_of_teacher_) writer_.release(slot);
+    held_of_teacher_.clear();
+  }
+
+  /// generate() of transformers: a cache of keys and values that grows by concatenation, so that one layer's keys are
+  /// there twice, and the last token's logits in float32 while it is drawn. Parameters that ranks share are gathered
+  /// first, all of them. Source: transformers 4.48, cache_utils.py: DynamicCache.update; generation/utils.py: _sample;
+  /// TRL 1.9, models/utils.py: unwrap_model_for_generation (ds3_gather_for_generation).
+  void generate() {
+    const serve::ServedModel* sizes = job_.served.get();
+    if (sizes == nullptr) return;
+    const std::int64_t sequences = job_.options.rollout_batch.value_or(
+        core::bounded_product({decided_.policy.batch_size, decided_.policy.gradient_accumulation}));
+    const std::int64_t width = sizes->latent_dim > 0 ? sizes->latent_dim : 2 * sizes->kv_heads * sizes->head_dim;
+    constexpr std::int64_t kBytes = 2;
+    const std::int64_t layer =
+        core::bounded_product({sequences, decided_.policy.sequence_length.value_or(0), width, kBytes});
+    std::vector<std::uint32_t> held;
+    const auto take = [&](std::int64_t bytes, plan::Category category) {
+      held.push_back(writer_.allocate(rollout_.model, bytes, category));
+    };
+    if (gathers()) take(whole_weights(), plan::Category::gathered);
+    for (std::int64_t at = 0; at < sizes->layers; ++at) take(layer, plan::Category::activation);
+    take(layer / 2, plan::Category::temporary);
+    constexpr std::int64_t kFloats = 3;  // logits, what top-k and top-p make of them, probabilities
+    for (std::int64_t at = 0; at < kFloats; ++at) {
+      take(core::bounded_product({sequences, sizes->vocabulary, 4}), plan::Category::temporary);
+    }
+    for (const std::uint32_t slot : held) writer_.release(slot);
+  }
+
+  [[nodiscard]] bool gathers() const {
+    const model::Shardings kind = decided_.policy.layout.sharding.kind;
+    return kind == model::Shardings::zero_3 || kind == model::Shardings::fsdp1 || kind == model::Shardings::fsdp2;
+  }
+  [[nodiscard]] std::int64_t whole_weights() const {
+    std::int64_t elements = 0;
+    for (const model::Layer& layer : decided_.policy.graph->layers()) {
+      elements = core::bounded_sum({elements, layer.parameters - layer.tied_parameters});
+    }
+    return core::bounded_product({elements, core::element_size(model::parameter_dtype(decided_.policy.precision))});
+  }
+
+  const PostTrainingJob& job_;
+  const Decided& decided_;
+  const device::GpuProfile& gpu_;
+  PostTrainingPlan made_;
+  plan::PhaseWriter writer_;
+  model::Rank rank_;
+  std::optional<Runner> policy_;
+  std::optional<Runner> reader_;  ///< passes without gradients of the policy's own weights
+  std::optional<Runner> reference_;
+  std::optional<Runner> critic_;
+  std::optional<Runner> values_;  ///< the same of the critic's
+  std::optional<Runner> reward_;
+  std::optional<Runner> teacher_;
+  Runner rollout_;
+  std::int64_t teacher_logits_ = 0;
+  std::vector<std::uint32_t> held_of_teacher_;
+};
+
+}  // namespace phases_detail
+
+GPUMEM_INLINE core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
+                                                                const device::GpuProfile& gpu) {
+  return phases_detail::PlanMaker(job, decided, gpu).make();
+}
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,156 @@
+#pragma once
+
+#include "gpumem/posttrain/post_training_job.hpp"
+
+#include <string>
+#include <utility>
+
+namespace gpumem::posttrain {
+
+namespace post_training_job_detail {
+
+inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
+
+inline core::Result<Reference> reference_of(const PostTrainingJob& job, const AlgorithmRow& algorithm,
+                                            const ProgramRow& program) {
+  const PostTrainingOptions& options = job.options;
+  const bool compares = algorithm.reference || (algorithm.generates && program.usual_reference);
+  Reference reference = options.reference;
+  if (reference == Reference::usual) {
+    const bool own = job.reference != nullptr || !job.policy.has_adapters();
+    reference = !compares && job.reference == nullptr ? Reference::none : own ? Reference::own : Reference::base;
+  }
+  if (reference == Reference::base && !job.policy.has_adapters()) {
+    return refused("the base serves as reference only where adapters are trained; give `lora`, or say reference=own");
+  }
+  if (reference == Reference::precomputed && algorithm.generates) {
+    return refused("log-probabilities of completions that are generated cannot be in a data set; say reference=own");
+  }
+  return reference;
+}
+
+/// The tokens of a sequence, where the options say its parts.
+inline core::Result<std::int64_t> length_of(const PostTrainingJob& job, const AlgorithmRow& algorithm) {
+  const PostTrainingOptions& options = job.options;
+  if (job.policy.sequence_length) return *job.policy.sequence_length;
+  if (options.prompt_length && options.completion_length) {
+    const auto sum = (core::Checked(*options.prompt_length) + core::Checked(*options.completion_length)).value();
+    if (sum) return *sum;
+    return core::Error{core::ErrorCode::overflow, "the prompt and the completion are too long", {}};
+  }
+  return refused(algorithm.generates
+                     ? "how long are the sequences? give prompt_length and completion_length"
+                     : "how long are the sequences? give `seq_length`, or prompt_length and completion_length");
+}
+
+inline model::Objective objective_of(const AlgorithmRow& algorithm, const ProgramRow& program) {
+  if (algorithm.scores) return model::Objective::scores;
+  if (program.value == Program::megatron) return model::Objective::loss;  // its own, a figure a token
+  return program.fused_logits ? model::Objective::fused_log_probabilities : model::Objective::log_probabilities;
+}
+
+/// The loop whose variables hold what the program's do. verl and OpenRLHF compute a micro-batch in a function of its
+/// own, and take its logits in the type in which they are.
+inline model::Loop loop_of(const ProgramRow& program) {
+  switch (program.value) {
+    case Program::trl:
+    case Program::ms_swift: return model::Loop::hf_trainer;
+    case Program::megatron: return model::Loop::megatron;
+    case Program::verl:
+    case Program::openrlhf: break;
+  }
+  return model::Loop::lightning;
+}
+
+/// Logits of completions alone are made where batches are padded; of a packed row, of all tokens.
+inline std::int64_t positions_of(const PostTrainingJob& job, const AlgorithmRow& algorithm, const ProgramRow& program) {
+  const bool some = algorithm.generates && !job.options.packing && !program.fused_logits;
+  return some ? job.options.completion_length.value_or(0) + (job.options.completion_length ? 1 : 0) : 0;
+}
+
+inline core::Status fill_policy(const PostTrainingJob& job, Decided& decided) {
+  const core::Result<std::int64_t> length = length_of(job, decided.algorithm);
+  if (!length) return length.error();
+  model::TrainingJob& policy = decided.policy;
+  policy = job.policy;
+  policy.sequence_length = *length;
+  const std::int64_t sequences = decided.algorithm.pairs && !job.options.packing ? 2 : 1;
+  const auto batch = (core::Checked(policy.batch_size) * core::Checked(sequences)).value();
+  if (!batch) return core::Error{core::ErrorCode::overflow, "the batch is too large", {}};
+  policy.batch_size = *batch;
+  if (policy.loop == model::Loop::script) {
+    policy.loop = loop_of(decided.program);
+    policy.zero_grad = model::row_of(policy.loop).zero_grad;
+    // verl's update_policy() ends with it, and a DeepSpeed engine's step() does.
+    if (decided.program.optimizer_only_updates) policy.zero_grad = model::ZeroGrad::step_end;
+  }
+  policy.objective = {objective_of(decided.algorithm, decided.program),
+                      positions_of(job, decided.algorithm, decided.program)};
+  if (policy.batch_size == 1 && policy.objective.kind == model::Objective::log_probabilities) {
+    policy.objective.kind = model::Objective::one_log_probabilities;
+  }
+  policy.summary_pass = policy.validation_pass = false;
+  policy.samples_per_epoch.reset();
+  return core::Done{};
+}
+
+/// A pass without gradients of the same model. What it needs is its weights alone.
+inline model::TrainingJob reading_of(const PostTrainingJob& job, const Decided& decided) {
+  model::TrainingJob reading = decided.policy;
+  if (job.options.log_prob_batch && !job.options.packing) reading.batch_size = *job.options.log_prob_batch;
+  if (job.options.log_prob_tokens && job.options.packing) reading.sequence_length = *job.options.log_prob_tokens;
+  if (reading.objective.kind == model::Objective::log_probabilities ||
+      reading.objective.kind == model::Objective::one_log_probabilities) {
+    reading.objective.kind = model::Objective::read_log_probabilities;
+  }
+  reading.gradient_accumulation = 1;
+  return reading;
+}
+
+inline void say_assumed(const PostTrainingJob& job, Decided& decided) {
+  const auto say = [&](std::string about, std::string text) {
+    decided.assumed.push_back({std::move(about), std::move(text)});
+  };
+  say("phases", "in the order of " + std::string(decided.program.name) + "; how wide the range is, is a guess");
+  say("lengths", "every sequence has " + core::with_separators(decided.policy.sequence_length.value_or(0)) + " tokens");
+  const bool copies = decided.reference == Reference::own && job.reference == nullptr;
+  if (copies) say("reference", "a copy of the policy's model");
+  if (decided.algorithm.critic && job.critic == nullptr) say("critic", "of the policy's architecture");
+}
+
+}  // namespace post_training_job_detail
+
+GPUMEM_INLINE core::Result<Decided> decide(const PostTrainingJob& job) {
+  Decided decided;
+  decided.algorithm = row_of(job.options.algorithm);
+  decided.program = row_of(job.options.program);
+  if (job.policy.graph == nullptr)
+    return post_training_job_detail::refused("a post-training job needs its policy's model");
+  if (job.policy.graph->recording() != nullptr) {
+    return post_training_job_detail::refused("a recorded step has a loss of its own; give the model's config.json");
+  }
+  const core::Result<Reference> reference =
+      post_training_job_detail::reference_of(job, decided.algorithm, decided.program);
+  if (!reference) return reference.error();
+  decided.reference = *reference;
+  decided.rollout = job.options.rollout;
+  if (decided.rollout == Rollout::usual) {
+    const bool own = job.options.program == Program::trl || job.options.program == Program::ms_swift;
+    decided.rollout = own ? Rollout::generate : Rollout::colocated;
+  }
+  if (decided.algorithm.teacher && job.teacher == nullptr) {
+    return post_training_job_detail::refused("distillation needs the teacher's model; give teacher_model");
+  }
+  const bool sizes = decided.algorithm.generates && decided.rollout != Rollout::elsewhere;
+  if (sizes && job.served == nullptr) {
+    return post_training_job_detail::refused(
+        "who generates needs the sizes of a config.json; give one as the model, or say "
+        "rollout=server");
+  }
+  if (const core::Status filled = post_training_job_detail::fill_policy(job, decided); !filled) return filled.error();
+  decided.reading = post_training_job_detail::reading_of(job, decided);
+  post_training_job_detail::say_assumed(job, decided);
+  return decided;
+}
+
+}  // namespace gpumem::posttrain

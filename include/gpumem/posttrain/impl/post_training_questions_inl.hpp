@@ -1,0 +1,193 @@
+#pragma once
+
+#include "gpumem/posttrain/post_training_questions.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <utility>
+
+#include "gpumem/core/deadline.hpp"
+
+namespace gpumem::posttrain {
+
+namespace post_training_questions_detail {
+
+/// A job on a GPU, asked about again and again.
+struct Asked {
+  const PostTrainingJob& job;
+  const device::GpuProfile& gpu;
+  const device::AllocatorOptions& options;
+
+  /// What the job takes after this change. One that overflows or that does not go together is nothing.
+  template <typename Change>
+  [[nodiscard]] core::Result<std::optional<PostTrainingEstimate>> after(const Change& change) const {
+    PostTrainingJob changed = job;
+    change(changed);
+    core::Result<PostTrainingEstimate> estimate = estimate_post_training(changed, gpu, options);
+    if (core::deadline_passed()) return core::deadline_error();
+    if (!estimate) return std::optional<PostTrainingEstimate>();
+    return std::optional(*std::move(estimate));
+  }
+};
+
+/// The largest of 1, 2, ... `most` that `fits`; fits get fewer as it grows. Nothing: not even 1.
+template <typename Fits>
+core::Result<std::optional<std::int64_t>> largest(std::int64_t most, const Fits& fits) {
+  std::int64_t good = 0;
+  std::int64_t step = 1;
+  while (step > 0 && good < most) {
+    const std::int64_t next = std::min(good + step, most);
+    const core::Result<bool> does = fits(next);
+    if (!does) return does.error();
+    if (*does) {
+      good = next;
+      step = good;
+      continue;
+    }
+    // Between `good` and `next`.
+    std::int64_t bad = next;
+    while (bad - good > 1) {
+      const std::int64_t middle = good + (bad - good) / 2;
+      const core::Result<bool> middle_does = fits(middle);
+      if (!middle_does) return middle_does.error();
+      (*middle_does ? good : bad) = middle;
+    }
+    break;
+  }
+  return good > 0 ? std::optional(good) : std::nullopt;
+}
+
+template <typename Change>
+auto fits_after(const Asked& asked, const Change& change) {
+  return [&asked, &change](std::int64_t value) -> core::Result<bool> {
+    const auto estimate = asked.after([&](PostTrainingJob& job) { change(job, value); });
+    if (!estimate) return estimate.error();
+    return estimate->has_value() && (*estimate)->memory.verdict == estimate::Verdict::fits;
+  };
+}
+
+inline constexpr std::int64_t kMostBatch = 4096;
+inline constexpr std::int64_t kMostTokens = 1 << 20;
+inline constexpr std::int64_t kHundredths = 100;
+
+inline void set_utilization(PostTrainingJob& job, std::int64_t hundredths) {
+  job.options.gpu_memory_utilization = static_cast<double>(hundredths) / static_cast<double>(kHundredths);
+}
+
+/// A change that may help, and whether the job can be changed so.
+struct Candidate {
+  std::string_view option;
+  std::string value;
+  std::string_view costs;
+  bool possible = false;
+  std::function<void(PostTrainingJob&)> change;
+};
+
+inline std::string hundredths_text(double share) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", share);
+  return text.data();
+}
+
+/// In the order of what they cost.
+inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decided& decided) {
+  const PostTrainingOptions& options = job.options;
+  const bool vllm = decided.algorithm.generates && decided.rollout == Rollout::colocated;
+  const bool own = decided.reference == Reference::own;
+  const double share = options.gpu_memory_utilization.value_or(decided.program.utilization);
+  const double less = std::max(share - 0.1, share / 2);
+  const std::int64_t half = job.policy.batch_size / 2;
+  return {
+      {"sleep_level", "1", "a copy of vLLM's weights in the host's memory", vllm && options.sleep_level == 0,
+       [](PostTrainingJob& to) { to.options.sleep_level = 1; }},
+      {"reference", "precomputed", "one pass over the data set before training", own && !decided.algorithm.generates,
+       [](PostTrainingJob& to) { to.options.reference = Reference::precomputed; }},
+      {"loss", "fused", "Liger's kernels",
+       !decided.algorithm.scores && !decided.algorithm.teacher && job.policy.loss_form == model::LossForm() &&
+           decided.program.value != Program::megatron,
+       [](PostTrainingJob& to) {
+         to.policy.loss_form = {model::LossForms::fused, 0};
+       }},
+      {"checkpointing", "full", "about a third more time a step", !job.policy.activation_checkpointing,
+       [](PostTrainingJob& to) { to.policy.activation_checkpointing = true; }},
+      {"reference_offload", "true", "copies the reference to the GPU in every pass", own && !options.reference_offload,
+       [](PostTrainingJob& to) { to.options.reference_offload = true; }},
+      {"gpu_memory_utilization", hundredths_text(less), "fewer completions at once", vllm,
+       [less](PostTrainingJob& to) { to.options.gpu_memory_utilization = less; }},
+      {"offload_policy", "optimizer", "copies the optimizer's states in every iteration",
+       decided.algorithm.generates && options.offload == Waiting::none,
+       [](PostTrainingJob& to) { to.options.offload = Waiting::optimizer; }},
+      {"offload_policy", "both", "copies the policy and its optimizer's states in every iteration",
+       decided.algorithm.generates && options.offload != Waiting::both,
+       [](PostTrainingJob& to) { to.options.offload = Waiting::both; }},
+      {"batch_size", std::to_string(half), "more passes a step", half > 0,
+       [half](PostTrainingJob& to) { to.policy.batch_size = half; }},
+      {"offload", "optimizer", "the step runs on the host", job.policy.offload == model::Offload::none,
+       [](PostTrainingJob& to) { to.policy.offload = model::Offload::optimizer; }},
+  };
+}
+
+}  // namespace post_training_questions_detail
+
+GPUMEM_INLINE core::Result<PostTrainingLimits> find_post_training_limits(const PostTrainingJob& job,
+                                                                         const device::GpuProfile& gpu,
+                                                                         const device::AllocatorOptions& options) {
+  namespace detail = post_training_questions_detail;
+  const core::Result<Decided> decided = decide(job);
+  if (!decided) return decided.error();
+  const detail::Asked asked{job, gpu, options};
+  PostTrainingLimits limits;
+  const auto set_batch = [](PostTrainingJob& to, std::int64_t batch) { to.policy.batch_size = batch; };
+  const auto batch = detail::largest(detail::kMostBatch, detail::fits_after(asked, set_batch));
+  if (!batch) return batch.error();
+  limits.largest_batch = *batch;
+  if (job.options.completion_length && job.options.prompt_length) {
+    const auto set_length = [](PostTrainingJob& to, std::int64_t tokens) {
+      to.options.completion_length = tokens;
+      to.policy.sequence_length = *to.options.prompt_length + tokens;
+    };
+    const auto longest = detail::largest(detail::kMostTokens, detail::fits_after(asked, set_length));
+    if (!longest) return longest.error();
+    limits.longest_completion = *longest;
+  }
+  if (decided->algorithm.generates && decided->rollout == Rollout::colocated) {
+    // From above: vLLM does not start with too small a share.
+    const auto from_above = [&](std::int64_t less) -> core::Result<bool> {
+      const auto fits = detail::fits_after(asked, &detail::set_utilization)(detail::kHundredths - less);
+      if (!fits) return fits.error();
+      return *fits;
+    };
+    for (std::int64_t less = 1; less < detail::kHundredths && !limits.largest_utilization; ++less) {
+      const core::Result<bool> fits = from_above(less);
+      if (!fits) return fits.error();
+      if (*fits) {
+        limits.largest_utilization =
+            static_cast<double>(detail::kHundredths - less) / static_cast<double>(detail::kHundredths);
+      }
+    }
+  }
+  return limits;
+}
+
+GPUMEM_INLINE core::Result<std::vector<PostTrainingChange>> advise_post_training(
+    const PostTrainingJob& job, const device::GpuProfile& gpu, const device::AllocatorOptions& options) {
+  namespace detail = post_training_questions_detail;
+  const core::Result<Decided> decided = decide(job);
+  if (!decided) return decided.error();
+  const core::Result<PostTrainingEstimate> now = estimate_post_training(job, gpu, options);
+  if (!now) return now.error();
+  std::vector<PostTrainingChange> changes;
+  const detail::Asked asked{job, gpu, options};
+  for (detail::Candidate& candidate : detail::candidates(job, *decided)) {
+    if (!candidate.possible) continue;
+    auto estimate = asked.after(candidate.change);
+    if (!estimate) return estimate.error();
+    const bool helps = estimate->has_value() && (*estimate)->memory.most_needed < now->memory.most_needed;
+    if (!helps) continue;
+    changes.push_back({candidate.option, std::move(candidate.value), candidate.costs, **std::move(estimate)});
+  }
+  return changes;
+}
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,63 @@
+// Input: the settings that a post-training program is started with: the words of its command line, or keys and values
+// of its config.
+// Output: Launch, the job that they mean, with the keys that nothing is known about, those that change memory and are
+// not modelled, and what they leave open.
+// Source: ms-swift 4 (2026-08), swift/arguments and swift/megatron/arguments; TRL 1.9, trainer/*_config.py; verl 0.7,
+// trainer/config; OpenRLHF 0.8, cli/train_ppo_ray.py and train_dpo.py.
+//
+// Lengths: a program's maximum is a limit. Only where samples are packed into rows of that length, or where completions
+// are generated up to it, is it a length; else `missing` names the lengths, and the limit stands in the request.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
+
+namespace gpumem::posttrain {
+
+/// "per_device_train_batch_size" and "4"; of a nested config "actor_rollout_ref.model.path". Environment variables
+/// begin with "env:".
+struct LaunchSetting {
+  std::string key;
+  std::string value;
+};
+
+/// The settings of a command line: --key value, --key=value, --flag, key=value, +key=value; NAME=value before the
+/// program are environment variables. Words that are none of these are skipped where they come before the first
+/// setting. Errors: invalid_argument for a word that stands alone behind one.
+[[nodiscard]] core::Result<std::vector<LaunchSetting>> launch_settings(std::span<const std::string> words);
+
+struct Launch {
+  PostTrainingRequest request;              ///< without a model
+  std::string model;                        ///< a path, or a name on the hub; empty: the settings name none
+  std::vector<std::string> not_modelled;    ///< "vit_gradient_checkpointing false"
+  std::vector<std::string> unknown;         ///< keys
+  std::vector<std::string> missing;         ///< "the lengths of its batches", for people
+  std::int64_t gpus = 1;                    ///< that the settings name, or their layout needs at least
+  bool buckets_by_width = false;            ///< DeepSpeed's "auto": set_buckets() is still to be called
+  bool freezes_tower = false;               ///< of a model that sees: its tower is not trained
+  std::int64_t expert_tensor_parallel = 0;  ///< Megatron's; 0: not given
+};
+
+/// The program whose keys these are. Nothing: those of none, or of several.
+[[nodiscard]] std::optional<Program> program_of(std::span<const LaunchSetting> settings);
+
+/// `gpus`: how many the program runs on; 0: as the settings say. Errors: invalid_argument, naming a key whose value is
+/// none.
+[[nodiscard]] core::Result<Launch> read_launch(Program program, std::span<const LaunchSetting> settings,
+                                               std::int64_t gpus = 0);
+
+/// The sizes of DeepSpeed's buckets that transformers puts in the place of "auto", for a model of this width. Source:
+/// transformers 4.48, integrations/deepspeed.py: trainer_config_finalize.
+void set_buckets(model::Layout& layout, std::int64_t width);
+
+/// Megatron's arguments of a model whose config.json is transformers', as ms-swift and Megatron-Bridge make them; of
+/// one that is Megatron's already, itself. Errors: malformed_input; unknown_format for a model type without a rule.
+[[nodiscard]] core::Result<std::string> megatron_arguments_of(std::string_view config_json,
+                                                              std::int64_t expert_tensor_parallel = 0);
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,43 @@
+// Input: a post-training job.
+// Output: PostTrainingPlan: its models, what each of them runs and in which order, as one plan of named phases.
+// Units: bytes; tokens and samples of a pass.
+// Source: the programs that kProgramRows names.
+//
+// An iteration of preferences (DPO, KTO, ...): policy forward, reference, policy backward, optimizer. One of generated
+// completions (GRPO, PPO): rollout, rewards, reference and old log-probabilities, values, update. Two iterations are
+// planned: from the second on the optimizer has its states.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gpumem/analysis/analysis.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/plan/phased_plan.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
+
+namespace gpumem::posttrain {
+
+enum class Role : std::uint8_t { policy, reference, critic, reward, teacher, rollout };
+inline constexpr std::array<model::Named<Role>, 6> kRoles = {{{Role::policy, "policy"},
+                                                              {Role::reference, "reference"},
+                                                              {Role::critic, "critic"},
+                                                              {Role::reward, "reward model"},
+                                                              {Role::teacher, "teacher"},
+                                                              {Role::rollout, "rollout"}}};
+
+/// The phase in which completions are generated.
+inline constexpr std::string_view kRolloutPhase = "rollout";
+
+struct PostTrainingPlan {
+  plan::PhasedPlan phased;
+  std::vector<Role> roles;                     ///< by the number of a model
+  std::unique_ptr<analysis::Analysis> policy;  ///< of the policy's update
+};
+/// Errors: those of connecting, adapting and planning of each model.
+[[nodiscard]] core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
+                                                                const device::GpuProfile& gpu);
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,246 @@
+// A post-training job, which trains on preferences or on what the model itself generates, and what it takes on one GPU.
+//
+// Units: bytes in the names; tokens, samples, sequences; shares of a GPU's memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
+#include "gpumem/job/job_request.hpp"
+#include "gpumem/model/named.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/serve/served_model.hpp"
+
+namespace gpumem::posttrain {
+
+enum class Algorithm : std::uint8_t { dpo, kto, orpo, simpo, reward, gkd, grpo, ppo };
+
+/// All that an algorithm means for memory.
+struct AlgorithmRow {
+  Algorithm value = Algorithm::dpo;
+  std::string_view name;
+  bool pairs = false;       ///< a sample is a chosen and a rejected sequence, in one forward pass
+  bool reference = false;   ///< compares with a reference model, unless the job says otherwise
+  bool mismatched = false;  ///< a second pass of policy and reference over answers to other prompts (KL of KTO)
+  bool teacher = false;     ///< learns from another model's logits
+  bool generates = false;   ///< trains on completions of its own
+  bool scores = false;      ///< the model gives one figure a token: a reward model
+  bool critic = false;      ///< trains a second model, of values
+};
+inline constexpr std::array kAlgorithmRows = {
+    AlgorithmRow{.value = Algorithm::dpo, .name = "dpo", .pairs = true, .reference = true},
+    AlgorithmRow{.value = Algorithm::kto, .name = "kto", .reference = true, .mismatched = true},
+    AlgorithmRow{.value = Algorithm::orpo, .name = "orpo", .pairs = true},
+    AlgorithmRow{.value = Algorithm::simpo, .name = "simpo", .pairs = true},
+    AlgorithmRow{.value = Algorithm::reward, .name = "rm", .pairs = true, .scores = true},
+    AlgorithmRow{.value = Algorithm::gkd, .name = "gkd", .teacher = true},
+    AlgorithmRow{.value = Algorithm::grpo, .name = "grpo", .generates = true},
+    AlgorithmRow{.value = Algorithm::ppo, .name = "ppo", .reference = true, .generates = true, .critic = true},
+};
+[[nodiscard]] constexpr const AlgorithmRow& row_of(Algorithm algorithm) {
+  return kAlgorithmRows[static_cast<std::size_t>(algorithm)];
+}
+
+/// The program that trains.
+enum class Program : std::uint8_t { trl, ms_swift, megatron, verl, openrlhf };
+
+/// When the reference model runs.
+enum class ReferencePlace : std::uint8_t {
+  before,          ///< the policy's forward pass, of which nothing is there yet
+  after,           ///< it: what the policy keeps for backward is there
+  before_returns,  ///< after it, in the same function: the policy's logits are there, too
+};
+
+/// All that is known of a program's order and of what it holds.
+struct ProgramRow {
+  Program value = Program::trl;
+  std::string_view name;
+  std::string_view source;
+  ReferencePlace reference = ReferencePlace::after;
+  bool fused_logits = false;  ///< log-probabilities by flash-attn's cross entropy, gradients over the logits
+  bool always_old = false;    ///< the policy's log-probabilities of completions are computed before the update
+  bool optimizer_only_updates = false;  ///< states that are offloaded are on the GPU in the update only
+  bool empties_cache = false;           ///< torch.cuda.empty_cache() between phases
+  bool usual_reference = false;         ///< GRPO compares with a reference unless it is told not to
+  bool joint_critic = false;            ///< policy and critic run in one step
+  double utilization = 0.9;             ///< share of the GPU that a colocated vLLM gets
+};
+inline constexpr std::array kProgramRows = {
+    ProgramRow{.value = Program::trl,
+               .name = "trl",
+               .source = "TRL 1.9, trainer/dpo_trainer.py: _compute_loss; trainer/grpo_trainer.py: "
+                         "_generate_and_score_completions, _get_per_token_logps_and_entropies; experimental/ppo",
+               .reference = ReferencePlace::before_returns,
+               .joint_critic = true,
+               .utilization = 0.3},
+    ProgramRow{.value = Program::ms_swift,
+               .name = "ms-swift",
+               .source = "ms-swift 4 (2026-08), rlhf_trainers/dpo_trainer.py: get_batch_loss_metrics; "
+                         "rlhf_trainers/grpo_trainer.py; rlhf_trainers/rlhf_mixin.py: get_per_token_logps",
+               .reference = ReferencePlace::after,
+               .always_old = true,
+               .empties_cache = true,
+               .usual_reference = true,
+               .joint_critic = true},
+    ProgramRow{.value = Program::megatron,
+               .name = "megatron-swift",
+               .source = "ms-swift 4 (2026-08), megatron/trainers: forward_step of dpo_trainer.py and kto_trainer.py; "
+                         "rlhf_mixin.py: prepare_model",
+               .reference = ReferencePlace::before,
+               .empties_cache = true,
+               .usual_reference = true},
+    ProgramRow{.value = Program::verl,
+               .name = "verl",
+               .source = "verl 0.7 (2026-01), workers/fsdp_workers.py: rollout_mode, update_actor, compute_log_prob; "
+                         "utils/torch_functional.py: logprobs_from_logits",
+               .reference = ReferencePlace::before,
+               .fused_logits = true,
+               .always_old = true,
+               .optimizer_only_updates = true,
+               .empties_cache = true,
+               .utilization = 0.5},
+    ProgramRow{.value = Program::openrlhf,
+               .name = "openrlhf",
+               .source = "OpenRLHF 0.8, cli/train_ppo_ray.py; trainer/ray/ppo_actor.py; models/utils.py: "
+                         "log_probs_from_logits",
+               .reference = ReferencePlace::before,
+               .fused_logits = true,
+               .always_old = true,
+               .optimizer_only_updates = true,
+               .empties_cache = true,
+               .utilization = 0.9},
+};
+[[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
+  return kProgramRows[static_cast<std::size_t>(program)];
+}
+
+enum class Reference : std::uint8_t {
+  usual,        ///< as algorithm and program have it: adapters switched off, or a copy of the model
+  none,         ///< there is none
+  own,          ///< a frozen model of its own
+  base,         ///< the policy without its adapters
+  precomputed,  ///< its log-probabilities are in the data set
+};
+inline constexpr std::array<model::Named<Reference>, 5> kReferences = {{{Reference::usual, "usual"},
+                                                                        {Reference::none, "none"},
+                                                                        {Reference::own, "own"},
+                                                                        {Reference::base, "base"},
+                                                                        {Reference::precomputed, "precomputed"}}};
+
+/// Who generates.
+enum class Rollout : std::uint8_t {
+  usual,      ///< by the training program itself
+  generate,   ///< the training model, with transformers' generate()
+  colocated,  ///< vLLM on the same GPUs, in the same process
+  elsewhere,  ///< a server on other GPUs
+};
+inline constexpr std::array<model::Named<Rollout>, 4> kRollouts = {{{Rollout::usual, "usual"},
+                                                                    {Rollout::generate, "generate"},
+                                                                    {Rollout::colocated, "vllm"},
+                                                                    {Rollout::elsewhere, "server"}}};
+
+/// What is on the host while a model waits.
+enum class Waiting : std::uint8_t { none, optimizer, model, both };
+inline constexpr std::array<model::Named<Waiting>, 4> kWaitings = {
+    {{Waiting::none, "none"}, {Waiting::optimizer, "optimizer"}, {Waiting::model, "model"}, {Waiting::both, "both"}}};
+
+template <typename Row, std::size_t Count>
+constexpr auto names_of(const std::array<Row, Count>& rows) {
+  std::array<model::Named<decltype(Row::value)>, Count> names{};
+  for (std::size_t at = 0; at < Count; ++at) names[at] = {rows[at].value, rows[at].name};
+  return names;
+}
+inline constexpr auto kAlgorithms = names_of(kAlgorithmRows);
+inline constexpr auto kPrograms = names_of(kProgramRows);
+
+/// What a post-training job says in addition to how its policy is trained.
+struct PostTrainingOptions {
+  Algorithm algorithm = Algorithm::dpo;
+  Program program = Program::trl;
+  std::string reference_model = {};  ///< paths; empty: a copy of the policy's model
+  std::string critic_model = {};
+  std::string reward_model = {};  ///< empty: rewards are computed by functions, or elsewhere
+  std::string teacher_model = {};
+  Reference reference = Reference::usual;
+  Rollout rollout = Rollout::usual;
+  std::optional<std::int64_t> prompt_length = {};      ///< tokens of the longest prompt
+  std::optional<std::int64_t> completion_length = {};  ///< tokens of the longest completion
+  std::optional<std::int64_t> rollout_batch = {};      ///< completions that are generated at once; nothing: a step's
+  std::optional<std::int64_t> log_prob_batch = {};  ///< sequences of a pass for log-probabilities; nothing: the batch's
+  bool packing = false;  ///< a batch is one row of `seq_length` tokens, however many samples it holds
+  std::optional<std::int64_t> log_prob_tokens = {};  ///< of a packed row for log-probabilities; nothing: the same
+  std::optional<double> gpu_memory_utilization = {};
+  std::int64_t rollout_tensor_parallel = 1;
+  std::optional<std::int64_t> max_model_len = {};
+  std::int64_t sleep_level = 0;     ///< of vLLM while the policy is trained: 0, 1 or 2
+  Waiting offload = Waiting::none;  ///< of the policy, while others run
+  bool reference_offload = false;   ///< the reference model is on the host while others run
+  bool enforce_eager = false;       ///< vLLM captures no graphs
+  std::string engine_version = {};  ///< vLLM's
+
+  friend bool operator==(const PostTrainingOptions&, const PostTrainingOptions&) = default;
+};
+
+/// What somebody asks: the policy's training, with `batch_size` samples (pairs, or completions) a forward pass, and the
+/// rest.
+struct PostTrainingRequest {
+  job::JobRequest training = {};
+  PostTrainingOptions options = {};
+};
+
+/// A job with its models read. A model that is not given is not there, or a copy of the policy's.
+struct PostTrainingJob {
+  model::TrainingJob policy;  ///< with its graph; its batch counts samples
+  PostTrainingOptions options;
+  std::shared_ptr<const model::ModelGraph> reference = nullptr;
+  std::shared_ptr<const model::ModelGraph> critic = nullptr;
+  std::shared_ptr<const model::ModelGraph> reward = nullptr;
+  std::shared_ptr<const model::ModelGraph> teacher = nullptr;
+  std::shared_ptr<const serve::ServedModel> served = nullptr;  ///< the policy's sizes, for who generates
+};
+
+/// What the options leave open, decided.
+struct Decided {
+  AlgorithmRow algorithm;
+  ProgramRow program;
+  Reference reference = Reference::none;  ///< never `usual`
+  Rollout rollout = Rollout::elsewhere;   ///< never `usual`
+  model::TrainingJob policy;              ///< as it is updated: its batch counts sequences
+  model::TrainingJob reading;             ///< the same in a pass for log-probabilities
+  std::vector<estimate::Assumption> assumed;
+};
+/// Errors: invalid_argument for what does not go together or is missing.
+[[nodiscard]] core::Result<Decided> decide(const PostTrainingJob& job);
+
+/// A part of the memory: "policy: parameters", "KV cache of the rollout".
+struct NamedBytes {
+  std::string name;
+  core::Bytes bytes;
+};
+
+/// The most that one phase takes. `device` is the sum of context, reserved and rollout.
+struct PhaseEstimate {
+  std::string name;
+  core::Bytes allocated;  ///< in the training process' live tensors
+  core::Bytes reserved;   ///< by its allocator
+  core::Bytes rollout;    ///< of vLLM in this phase
+  core::Bytes device;
+};
+
+/// What a job takes on each GPU.
+struct PostTrainingEstimate {
+  estimate::MemoryEstimate memory;    ///< allocated and reserved are the training process'
+  std::vector<PhaseEstimate> phases;  ///< of an iteration, in their order
+  std::size_t peak_phase = 0;         ///< the one that decides
+  std::vector<NamedBytes> parts;      ///< at its peak; they sum to `memory.expected`
+};
+
+}  // namespace gpumem::posttrain

@@ -1,0 +1,44 @@
+// Input: a post-training job and a GPU.
+// Output: how far each option of the job can go on that GPU, and which changes would make it fit.
+// Units: samples, tokens; shares of a GPU's memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
+
+namespace gpumem::posttrain {
+
+/// The furthest value of each option with which the job fits, by the upper end of the range, where all else stays as it
+/// is; nothing: with none, or the job has no such option.
+struct PostTrainingLimits {
+  std::optional<std::int64_t> largest_batch = {};       ///< samples of a forward pass
+  std::optional<std::int64_t> longest_completion = {};  ///< tokens, with the prompts as they are
+  std::optional<double> largest_utilization = {};       ///< of a colocated vLLM, in hundredths
+};
+
+/// Errors: those of estimate_post_training(), but overflow, with which a job does not fit.
+[[nodiscard]] core::Result<PostTrainingLimits> find_post_training_limits(const PostTrainingJob& job,
+                                                                         const device::GpuProfile& gpu,
+                                                                         const device::AllocatorOptions& options = {});
+
+/// One thing changed.
+struct PostTrainingChange {
+  std::string_view option;  ///< a name of post_training_options() or of job::job_options()
+  std::string value;
+  std::string_view costs;  ///< in a few words
+  PostTrainingEstimate estimate;
+};
+
+/// Single changes after which the job takes less, in the order of what they cost. Errors: those of the estimate of the
+/// job as it is.
+[[nodiscard]] core::Result<std::vector<PostTrainingChange>> advise_post_training(
+    const PostTrainingJob& job, const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
+
+}  // namespace gpumem::posttrain

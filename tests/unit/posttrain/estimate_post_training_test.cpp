@@ -1,0 +1,198 @@
+#include "gpumem/posttrain/estimate_post_training.hpp"
+
+#include "gpumem/all.hpp"
+#include "small_transformers.hpp"
+
+namespace gpumem::posttrain {
+namespace {
+
+using testing::fails;
+using testing::small_llama;
+using testing::succeeds;
+
+constexpr std::string_view kConfig = R"({"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2,
+  "num_attention_heads": 8, "num_key_value_heads": 4, "intermediate_size": 512, "vocab_size": 1024,
+  "max_position_embeddings": 4096, "hidden_act": "silu", "rms_norm_eps": 1e-05})";
+
+const device::GpuProfile& gpu() {
+  static const device::GpuProfile kGpu = *find_profile("h100-80gb");
+  return kGpu;
+}
+
+PostTrainingJob job_of(Algorithm algorithm, Program program = Program::trl) {
+  PostTrainingJob job{.policy = small_llama(2), .options = {.algorithm = algorithm, .program = program}};
+  job.policy.batch_size = 2;
+  auto sizes = serve::read_served_model(kConfig);
+  EXPECT_TRUE(succeeds(sizes));
+  if (sizes) job.served = std::make_shared<const serve::ServedModel>(*std::move(sizes));
+  return job;
+}
+
+PostTrainingEstimate estimated(const PostTrainingJob& job) {
+  auto estimate = estimate_post_training(job, gpu());
+  EXPECT_TRUE(succeeds(estimate));
+  return estimate ? *std::move(estimate) : PostTrainingEstimate();
+}
+
+std::vector<std::string> names_of(const PostTrainingEstimate& estimate) {
+  std::vector<std::string> names;
+  for (const PhaseEstimate& phase : estimate.phases) names.push_back(phase.name);
+  return names;
+}
+
+const PhaseEstimate& phase(const PostTrainingEstimate& estimate, std::string_view name) {
+  static const PhaseEstimate kNone;
+  for (const PhaseEstimate& at : estimate.phases) {
+    if (at.name == name) return at;
+  }
+  ADD_FAILURE() << "no phase " << name;
+  return kNone;
+}
+
+std::int64_t part(const PostTrainingEstimate& estimate, std::string_view name) {
+  for (const NamedBytes& at : estimate.parts) {
+    if (at.name == name) return at.bytes.count();
+  }
+  return 0;
+}
+
+TEST(PostTraining, PreferencesHaveTheirPhasesInTheProgramsOrder) {
+  EXPECT_EQ(
+      names_of(estimated(job_of(Algorithm::dpo))),
+      (std::vector<std::string>{"load", "update: forward", "reference", "update: backward", "update: optimizer"}));
+  EXPECT_EQ(
+      names_of(estimated(job_of(Algorithm::dpo, Program::verl))),
+      (std::vector<std::string>{"load", "update: forward", "reference", "update: backward", "update: optimizer"}));
+  EXPECT_EQ(names_of(estimated(job_of(Algorithm::simpo))),
+            (std::vector<std::string>{"load", "update: forward", "update: backward", "update: optimizer"}));
+}
+
+TEST(PostTraining, PartsSumToTheFigureAndThePeakIsTheHighestPhase) {
+  for (const AlgorithmRow& row : kAlgorithmRows) {
+    SCOPED_TRACE(row.name);
+    PostTrainingJob job = job_of(row.value);
+    if (row.teacher) job.teacher = job.policy.graph;
+    job.options.prompt_length = 64;
+    job.options.completion_length = 64;
+    const PostTrainingEstimate estimate = estimated(job);
+    std::int64_t sum = 0;
+    for (const NamedBytes& at : estimate.parts) sum += at.bytes.count();
+    EXPECT_EQ(sum, estimate.memory.expected.count());
+    ASSERT_LT(estimate.peak_phase, estimate.phases.size());
+    for (const PhaseEstimate& at : estimate.phases) {
+      EXPECT_LE(at.device, estimate.phases[estimate.peak_phase].device);
+      EXPECT_LE(at.allocated, at.reserved);
+    }
+    EXPECT_LE(estimate.memory.lower, estimate.memory.expected);
+    EXPECT_GE(estimate.memory.upper, estimate.memory.expected);
+    EXPECT_FALSE(estimate.memory.assumed.empty());
+  }
+}
+
+TEST(PostTraining, TheReferenceTakesItsWeightsAndNoStates) {
+  const PostTrainingEstimate with = estimated(job_of(Algorithm::dpo));
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  job.options.reference = Reference::precomputed;
+  const PostTrainingEstimate without = estimated(job);
+  const std::int64_t weights = phase(with, "load").allocated.count() - phase(without, "load").allocated.count();
+  const auto parameters = static_cast<std::int64_t>(part(with, "reference: parameters"));
+  EXPECT_NEAR(static_cast<double>(weights), static_cast<double>(parameters), 4096.0);
+  EXPECT_EQ(part(with, "reference: optimizer"), 0);
+  EXPECT_EQ(part(without, "reference: parameters"), 0);
+}
+
+TEST(PostTraining, TheBaseOfAdaptersIsAReferenceWithoutWeightsOfItsOwn) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  job.policy.lora = 8;
+  job.policy.precision = model::Precision::amp_bf16;
+  job.policy.base_dtype = model::BaseType::bf16;
+  const PostTrainingEstimate estimate = estimated(job);
+  EXPECT_EQ(part(estimate, "reference: parameters"), 0);
+  job.options.reference = Reference::own;
+  EXPECT_GT(phase(estimated(job), "load").allocated, phase(estimate, "load").allocated);
+}
+
+TEST(PostTraining, ThePolicysLogitsStandWhileTrlsReferenceRuns) {
+  const PhaseEstimate trl = phase(estimated(job_of(Algorithm::dpo, Program::trl)), "reference");
+  const PhaseEstimate swift = phase(estimated(job_of(Algorithm::dpo, Program::ms_swift)), "reference");
+  // Two pairs, 128 tokens, 1,024 words, two bytes each.
+  constexpr std::int64_t kLogits = std::int64_t{4} * 128 * 1024 * 2;
+  constexpr std::int64_t kRounding = 1024;
+  EXPECT_NEAR(static_cast<double>(trl.allocated.count() - swift.allocated.count()), static_cast<double>(kLogits),
+              static_cast<double>(kRounding));
+}
+
+TEST(PostTraining, APairIsTwoSequencesAndAPackedRowIsOne) {
+  PostTrainingJob job = job_of(Algorithm::simpo);
+  job.policy.batch_size = 1;
+  const PostTrainingEstimate pair = estimated(job);
+  job.options.packing = true;
+  EXPECT_LT(estimated(job).memory.allocated, pair.memory.allocated);
+}
+
+TEST(PostTraining, CompletionsGoThroughRolloutAndLogProbabilities) {
+  PostTrainingJob job = job_of(Algorithm::grpo, Program::ms_swift);
+  job.options.prompt_length = 64;
+  job.options.completion_length = 64;
+  job.options.rollout = Rollout::colocated;
+  job.options.gpu_memory_utilization = 0.3;
+  const PostTrainingEstimate awake = estimated(job);
+  EXPECT_EQ(names_of(awake),
+            (std::vector<std::string>{"load", "rollout", "log-probabilities", "reference", "rewards and values",
+                                      "update: forward", "update: backward", "update: optimizer"}));
+  EXPECT_GT(phase(awake, "update: backward").rollout, core::Bytes(gpu().capacity().count() / 4));
+  job.options.sleep_level = 1;
+  const PostTrainingEstimate asleep = estimated(job);
+  EXPECT_EQ(phase(asleep, "rollout").rollout, phase(awake, "rollout").rollout);
+  EXPECT_LT(phase(asleep, "update: backward").rollout.count(), phase(awake, "update: backward").rollout.count() / 4);
+}
+
+TEST(PostTraining, OffloadedStatesAreAwayWhileOthersRun) {
+  PostTrainingJob job = job_of(Algorithm::grpo, Program::verl);
+  job.options.prompt_length = 64;
+  job.options.completion_length = 64;
+  job.options.rollout = Rollout::elsewhere;
+  const PostTrainingEstimate here = estimated(job);
+  job.options.offload = Waiting::both;
+  const PostTrainingEstimate away = estimated(job);
+  EXPECT_LT(phase(away, "log-probabilities").allocated, phase(here, "log-probabilities").allocated);
+  EXPECT_EQ(phase(away, "update: optimizer").allocated, phase(here, "update: optimizer").allocated);
+}
+
+TEST(PostTraining, ACriticIsTrainedBesideThePolicy) {
+  PostTrainingJob job = job_of(Algorithm::ppo, Program::verl);
+  job.options.prompt_length = 64;
+  job.options.completion_length = 64;
+  job.options.rollout = Rollout::elsewhere;
+  const PostTrainingEstimate estimate = estimated(job);
+  EXPECT_GT(part(estimate, "critic: optimizer"), 0);
+  EXPECT_GT(phase(estimate, "critic's update: backward").allocated, core::Bytes(0));
+}
+
+TEST(PostTraining, AServerThatDoesNotStartMakesTheJobNotFit) {
+  PostTrainingJob job = job_of(Algorithm::grpo);
+  job.options.prompt_length = 64;
+  job.options.completion_length = 64;
+  job.options.rollout = Rollout::colocated;
+  job.options.gpu_memory_utilization = 1.0;  // the context is there already
+  const PostTrainingEstimate estimate = estimated(job);
+  EXPECT_EQ(estimate.memory.verdict, estimate::Verdict::does_not_fit);
+  EXPECT_FALSE(estimate.memory.fits);
+}
+
+TEST(PostTraining, WhatDoesNotGoTogetherIsAnError) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  job.options.reference = Reference::base;
+  EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "adapters"));
+  job = job_of(Algorithm::grpo);
+  job.policy.sequence_length.reset();
+  EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "completion_length"));
+  job = job_of(Algorithm::gkd);
+  EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "teacher_model"));
+  job = job_of(Algorithm::grpo);
+  job.served = nullptr;
+  EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "config.json"));
+}
+
+}  // namespace
+}  // namespace gpumem::posttrain

@@ -1,0 +1,60 @@
+#include "gpumem/posttrain/post_training_questions.hpp"
+
+#include <algorithm>
+
+#include "gpumem/all.hpp"
+#include "small_transformers.hpp"
+
+namespace gpumem::posttrain {
+namespace {
+
+using testing::succeeds;
+
+const device::GpuProfile& gpu() {
+  static const device::GpuProfile kGpu = *find_profile("t4-16gb");
+  return kGpu;
+}
+
+PostTrainingJob preferences() {
+  PostTrainingJob job{.policy = testing::small_llama(2), .options = {.algorithm = Algorithm::dpo}};
+  job.policy.precision = model::Precision::fp32;
+  job.policy.batch_size = 1;
+  return job;
+}
+
+TEST(PostTrainingLimits, TheLargestBatchFitsAndOneMoreDoesNot) {
+  PostTrainingJob job = preferences();
+  const auto limits = find_post_training_limits(job, gpu());
+  ASSERT_TRUE(succeeds(limits));
+  ASSERT_TRUE(limits->largest_batch.has_value());
+  EXPECT_FALSE(limits->largest_utilization.has_value()) << "nobody generates";
+  const auto verdict = [&](std::int64_t batch) {
+    job.policy.batch_size = batch;
+    const auto estimate = estimate_post_training(job, gpu());
+    return estimate ? estimate->memory.verdict : estimate::Verdict::does_not_fit;
+  };
+  EXPECT_EQ(verdict(*limits->largest_batch), estimate::Verdict::fits);
+  EXPECT_NE(verdict(*limits->largest_batch + 1), estimate::Verdict::fits);
+}
+
+TEST(PostTrainingAdvice, EveryChangeTakesLess) {
+  PostTrainingJob job = preferences();
+  job.policy.batch_size = 16;
+  const auto now = estimate_post_training(job, gpu());
+  ASSERT_TRUE(succeeds(now));
+  const auto advice = advise_post_training(job, gpu());
+  ASSERT_TRUE(succeeds(advice));
+  for (const PostTrainingChange& change : *advice) {
+    EXPECT_LT(change.estimate.memory.most_needed, now->memory.most_needed) << change.option << " " << change.value;
+  }
+  const auto has = [&](std::string_view option) {
+    return std::any_of(advice->begin(), advice->end(),
+                       [&](const PostTrainingChange& at) { return at.option == option; });
+  };
+  EXPECT_TRUE(has("reference")) << "it may be precomputed";
+  EXPECT_TRUE(has("batch_size"));
+  EXPECT_FALSE(has("sleep_level"));
+}
+
+}  // namespace
+}  // namespace gpumem::posttrain
