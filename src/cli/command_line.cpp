@@ -23,6 +23,7 @@
 #include "job_arguments.hpp"
 #include "manual.hpp"
 #include "placement_arguments.hpp"
+#include "post_training_arguments.hpp"
 #include "queue_arguments.hpp"
 #include "serving_arguments.hpp"
 #include "trainer_files.hpp"
@@ -389,15 +390,17 @@ Command run_command(const std::vector<std::string>& theirs) {
   return {"run", kPlace, "run a command on this machine's GPUs when its turn comes", add};
 }
 
-/// What follows "--" is the server's own command.
-Command serve_command(const std::vector<std::string>& theirs) {
-  const auto add = [theirs](CLI::App& parser) -> Run {
-    const auto options = std::make_shared<ServeOptions>();
-    add_serve(parser, *options);
+/// What follows "--" is the command of the program that the answer is about.
+template <typename Options>
+Command command_about(const char* name, const std::string& help, void (*add)(CLI::App&, Options&),
+                      int (*run)(const Options&), const std::vector<std::string>& theirs) {
+  const auto add_it = [add, run, theirs](CLI::App& parser) -> Run {
+    const auto options = std::make_shared<Options>();
+    add(parser, *options);
     options->command = theirs;
-    return [options] { return run_serve(*options); };
+    return [options, run] { return run(*options); };
   };
-  return {"serve", kAsk, "what an inference server of vLLM or SGLang takes, and whether it starts", add};
+  return {name, kAsk, help, add_it};
 }
 
 /// The commands about trained models have commands of their own.
@@ -426,7 +429,10 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
               run_calibrate),
       command("gpus", kKnow, "the GPUs that gpumem knows", add_gpus, run_gpus),
       model_command(words),
-      serve_command(theirs),
+      command_about("serve", "what an inference server of vLLM takes, and whether it starts", add_serve, run_serve,
+                    theirs),
+      command_about("posttrain", "what a job of DPO, GRPO, PPO or the like takes, phase by phase", add_post_training,
+                    run_post_training, theirs),
       command("place", kPlace, "which GPUs of a server a job should run on, or why it has to wait", add_place,
               run_place),
       command("server", kPlace, "the GPUs of this machine and their jobs", add_server, run_server),

@@ -42,7 +42,9 @@ struct CommandRow {
 };
 
 /// Whether the user's own command follows the options, after "--".
-[[nodiscard]] constexpr bool takes_command(std::string_view command) { return command == "run" || command == "serve"; }
+[[nodiscard]] constexpr bool takes_command(std::string_view command) {
+  return command == "run" || command == "serve" || command == "posttrain";
+}
 
 /// What stands for an option's value in help: "N" for any number without a fraction, "X" for one with, or its own word.
 [[nodiscard]] std::string value_name(const CLI::Option& option);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "estimated_jobs.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 #include "placement_options.hpp"
 
 namespace gpumem::cli {
@@ -106,6 +107,17 @@ int run_serve(const ServeOptions& options);
 struct McpOptions {};
 /// Answers a client of the Model Context Protocol on standard input and output, until that ends.
 int run_mcp(const McpOptions& options);
+
+struct PostTrainingCommand {
+  posttrain::PostTrainingRequest request;
+  std::map<std::string, std::string> values;  ///< of the options of post-training, by their names
+  std::string config;                         ///< a program's file of settings, in JSON or YAML; empty: none
+  std::vector<std::string> command;           ///< "swift rlhf --rlhf_type grpo ..."
+  bool fit = false;                           ///< how far each option can go, instead of the memory
+  bool advise = false;                        ///< what would help, instead of the memory
+  bool json = false;
+};
+int run_post_training(const PostTrainingCommand& command);
 
 struct EvaluateOptions {
   std::string runs;      ///< a table of measured runs

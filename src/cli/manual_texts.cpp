@@ -93,6 +93,15 @@ constexpr ManualText kTexts[] = {
      .examples = {"gpumem serve config.json --gpu h100-80gb --engine-version 0.19.0 -- vllm serve NAME "
                   "--tensor-parallel-size 2"},
      .see_also = {"gpus"}},
+    {.command = "posttrain",
+     .description =
+         "Prints what a post-training job takes on each GPU, phase by phase: rollout, log-probabilities, reference, "
+         "update. The phases of all its models go through one allocator; a colocated vLLM stands beside it, awake or "
+         "asleep. --fit says how far each option can go, --advise which changes let it take less.",
+     .examples = {"gpumem posttrain config.json --algorithm dpo --batch 2 --seq 2048 --precision bf16-mixed",
+                  "gpumem posttrain config.json --algorithm grpo --rollout vllm --sleep-level 1 --batch 4 "
+                  "--prompt-length 512 --completion-length 1024 --lora 16"},
+     .see_also = {"estimate", "serve"}},
     {.command = "gpus",
      .description =
          "Lists the GPUs that gpumem knows: memory, streaming multiprocessors and memory bandwidth. With a name it "

@@ -1,12 +1,15 @@
 #include "option_values.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/estimators.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem/place/policies.hpp"
+#include "gpumem/posttrain/post_training_options.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
@@ -109,6 +112,7 @@ constexpr ValuesRow kRows[] = {
     {"", "checkpoint", Paths::files},
     {"", "inputs", Paths::files},
     {"place", "job", Paths::files},
+    {"posttrain", "model", Paths::files},
     // Files and folders.
     {"", "--trainer", Paths::files},
     {"", "--adapter", Paths::files},
@@ -123,6 +127,19 @@ constexpr ValuesRow kRows[] = {
     {"", "--directory", Paths::folders},
 };
 
+/// Of an option of post-training; nothing: it is none.
+std::optional<OptionValues> of_post_training(std::string_view option) {
+  std::string name(option.substr(2));
+  std::replace(name.begin(), name.end(), '-', '_');
+  const posttrain::PostTrainingOption* const row = posttrain::find_post_training_option(name);
+  if (row == nullptr) return std::nullopt;
+  Words words;
+  if (row->choices != nullptr) {
+    for (const std::string_view choice : row->choices()) words.emplace_back(choice);
+  }
+  return OptionValues{std::move(words), row->value == "PATH" ? Paths::files : Paths::none};
+}
+
 }  // namespace
 
 std::span<const ValuesRow> values_rows() { return kRows; }
@@ -134,6 +151,9 @@ OptionValues values_of(std::string_view command, std::string_view option) {
   });
   if (row != rows.end()) return {row->words == nullptr ? Words() : row->words(), row->paths};
   if (!option.starts_with("--")) return {};
+  if (command == "posttrain") {
+    if (auto values = of_post_training(option)) return *std::move(values);
+  }
   const job::JobOption* const of_job = job::find_flag(option.substr(2));
   return of_job == nullptr ? OptionValues() : OptionValues{choices_of(*of_job), Paths::none};
 }

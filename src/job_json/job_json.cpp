@@ -205,4 +205,60 @@ Json to_json(const std::vector<serve::ServingLayout>& layouts) {
   return json;
 }
 
+Json to_json(const posttrain::PostTrainingEstimate& estimate, const device::GpuProfile& gpu) {
+  const estimate::MemoryEstimate& memory = estimate.memory;
+  Json json;
+  json["schema"] = 1;
+  json["gpu"] = gpu.name;
+  json["capacity_bytes"] = gpu.capacity().count();
+  json["gpus"] = memory.gpus;
+  json["expected_bytes"] = memory.expected.count();
+  json["lower_bytes"] = memory.lower.count();
+  json["upper_bytes"] = memory.upper.count();
+  json["upper_coverage"] = nullptr;
+  json["allocated_bytes"] = memory.allocated->count();
+  json["reserved_bytes"] = memory.reserved->count();
+  json["device_bytes"] = memory.device->count();
+  json["fits"] = memory.fits;
+  json["verdict"] = model::name_of(estimate::kVerdicts, memory.verdict);
+  json["peak_phase"] = estimate.phases[estimate.peak_phase].name;
+  json["parts"] = Json::object();
+  for (const posttrain::NamedBytes& part : estimate.parts) json["parts"][part.name] = part.bytes.count();
+  json["phases"] = Json::array();
+  for (const posttrain::PhaseEstimate& phase : estimate.phases) {
+    json["phases"].push_back({{"phase", phase.name},
+                              {"allocated_bytes", phase.allocated.count()},
+                              {"reserved_bytes", phase.reserved.count()},
+                              {"rollout_bytes", phase.rollout.count()},
+                              {"device_bytes", phase.device.count()}});
+  }
+  json["assumed"] = Json::array();
+  for (const estimate::Assumption& line : memory.assumed) {
+    json["assumed"].push_back({{"about", line.about}, {"text", line.text}});
+  }
+  return json;
+}
+
+Json to_json(const posttrain::PostTrainingLimits& limits) {
+  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json json;
+  json["largest_batch"] = or_null(limits.largest_batch);
+  json["longest_completion"] = or_null(limits.longest_completion);
+  json["largest_utilization"] = or_null(limits.largest_utilization);
+  return json;
+}
+
+Json to_json(const std::vector<posttrain::PostTrainingChange>& advice) {
+  Json json = Json::array();
+  for (const posttrain::PostTrainingChange& change : advice) {
+    json.push_back({{"option", change.option},
+                    {"value", change.value},
+                    {"costs", change.costs},
+                    {"expected_bytes", change.estimate.memory.expected.count()},
+                    {"fits", change.estimate.memory.fits},
+                    {"verdict", model::name_of(estimate::kVerdicts, change.estimate.memory.verdict)}});
+  }
+  return json;
+}
+
 }  // namespace gpumem::job_json

@@ -11,6 +11,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/posttrain/post_training_questions.hpp"
 #include "gpumem/serve/serving_questions.hpp"
 
 namespace gpumem::job_json {
@@ -38,5 +39,11 @@ namespace gpumem::job_json {
 [[nodiscard]] nlohmann::ordered_json to_json(const serve::ServingLimits& limits);
 [[nodiscard]] nlohmann::ordered_json to_json(const std::vector<serve::ServingChange>& advice);
 [[nodiscard]] nlohmann::ordered_json to_json(const std::vector<serve::ServingLayout>& layouts);
+
+/// A post-training job as `gpumem posttrain --json` prints it.
+[[nodiscard]] nlohmann::ordered_json to_json(const posttrain::PostTrainingEstimate& estimate,
+                                             const device::GpuProfile& gpu);
+[[nodiscard]] nlohmann::ordered_json to_json(const posttrain::PostTrainingLimits& limits);
+[[nodiscard]] nlohmann::ordered_json to_json(const std::vector<posttrain::PostTrainingChange>& advice);
 
 }  // namespace gpumem::job_json

@@ -1,0 +1,71 @@
+#include "post_training_report.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "figures.hpp"
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "table.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+std::string verdict_line(const posttrain::PostTrainingEstimate& estimate, const device::GpuProfile& gpu) {
+  const estimate::MemoryEstimate& memory = estimate.memory;
+  return std::string(estimate::to_string(memory.verdict)) + " on " + gpu.name + " (" + core::to_string(gpu.capacity()) +
+         "): " + core::to_string(memory.expected) + " in \"" + estimate.phases[estimate.peak_phase].name +
+         "\", between " + core::to_string(memory.lower) + " and " + core::to_string(memory.upper) + "\n";
+}
+
+}  // namespace
+
+std::string to_text(const posttrain::PostTrainingEstimate& estimate, const device::GpuProfile& gpu,
+                    const Terminal& terminal) {
+  const bool serves = std::any_of(estimate.phases.begin(), estimate.phases.end(),
+                                  [](const posttrain::PhaseEstimate& phase) { return phase.rollout.count() > 0; });
+  std::vector<Column> columns = {
+      {.title = "phase"}, {.title = "allocated", .right = true}, {.title = "reserved", .right = true}};
+  if (serves) columns.push_back({.title = "vLLM", .right = true});
+  columns.push_back({.title = "on the GPU", .right = true});
+  Table phases(std::move(columns));
+  for (const posttrain::PhaseEstimate& phase : estimate.phases) {
+    std::vector<Cell> cells = {phase.name, phase.allocated, phase.reserved};
+    if (serves) cells.emplace_back(phase.rollout);
+    cells.emplace_back(phase.device);
+    phases.add(std::move(cells));
+  }
+  Table parts({{.title = "at the peak"}, {.title = "memory", .right = true}});
+  for (const posttrain::NamedBytes& part : estimate.parts) parts.add({part.name, part.bytes});
+  std::string text = phases.text(terminal) + "\n" + parts.text(terminal) + verdict_line(estimate, gpu);
+  for (const estimate::Assumption& line : estimate.memory.assumed) {
+    text += "assumed: " + line.about + ": " + job::spelled(line.text, job::kCommandLine) + "\n";
+  }
+  return text;
+}
+
+std::string to_text(const posttrain::PostTrainingLimits& limits, const Terminal& terminal) {
+  const auto whole = [](const std::optional<std::int64_t>& value) {
+    return value ? core::with_separators(*value) : std::string("-");
+  };
+  Table table({{.title = "it fits up to"}, {.title = "value"}});
+  table.add({"the largest batch", whole(limits.largest_batch)});
+  table.add({"the longest completion", whole(limits.longest_completion)});
+  table.add({"the largest gpu_memory_utilization",
+             limits.largest_utilization ? text_of("%.2f", *limits.largest_utilization) : std::string("-")});
+  return table.text(terminal);
+}
+
+std::string to_text(const std::vector<posttrain::PostTrainingChange>& advice, const Terminal& terminal) {
+  if (advice.empty()) return "no single change lets the job take less\n";
+  Table table(
+      {{.title = "change"}, {.title = "on the GPU", .right = true}, {.title = "fits"}, {.title = "what it costs"}});
+  for (const posttrain::PostTrainingChange& change : advice) {
+    table.add({std::string(change.option) + " " + change.value, change.estimate.memory.expected,
+               std::string(estimate::to_string(change.estimate.memory.verdict)), std::string(change.costs)});
+  }
+  return table.text(terminal);
+}
+
+}  // namespace gpumem::cli
