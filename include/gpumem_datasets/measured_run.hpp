@@ -5,12 +5,17 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
+
+namespace gpumem::posttrain {
+struct PostTrainingJob;
+}  // namespace gpumem::posttrain
 
 namespace gpumem::datasets {
 
@@ -65,6 +70,8 @@ struct MeasuredRun {
   /// Its samples were shorter than the job's, or brought fewer images: the job needs at least what was measured.
   bool at_most = false;
   double rounding_mib = 0.0;  ///< how far the figure may be from the published one, which is rounded
+  /// Of a post-training run: all of it; `job` is its policy's.
+  std::shared_ptr<const posttrain::PostTrainingJob> post_training = nullptr;
 };
 
 struct MeasuredRuns {

@@ -9,6 +9,7 @@
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/estimate/replay.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
 
 namespace gpumem::cli {
 
@@ -25,9 +26,26 @@ std::optional<Bytes> figure_of(const MemoryEstimate& estimate, datasets::Figure 
   return std::nullopt;
 }
 
+namespace {
+
+/// The estimate of a run that goes through phases, which the replay alone can follow.
+Result<MemoryEstimate> of_phases(const datasets::MeasuredRun& run, const Estimator& estimator, const GpuProfile& gpu) {
+  if (estimator.name() != estimate::Replay::kName) {
+    return Error{ErrorCode::invalid_argument, "only the replay estimates post-training", {}};
+  }
+  const auto options = device::parse_allocator_options(run.alloc_conf);
+  if (!options) return options.error();
+  auto estimate = posttrain::estimate_post_training(*run.post_training, gpu, *options);
+  if (!estimate) return estimate.error();
+  return std::move(estimate->memory);
+}
+
+}  // namespace
+
 Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure figure, const Estimator& estimator,
                            const GpuProfile& gpu, analysis::Analysis& analysis) {
-  const auto estimate = estimator.estimate(analysis, gpu);
+  const auto estimate =
+      run.post_training == nullptr ? estimator.estimate(analysis, gpu) : of_phases(run, estimator, gpu);
   if (!estimate) return estimate.error();
   const auto told = figure_of(*estimate, figure);
   if (!told) {

@@ -7,15 +7,17 @@
 #include "gpumem_datasets/image_csv.hpp"
 #include "gpumem_datasets/language_model_csv.hpp"
 #include "gpumem_datasets/peft_csv.hpp"
+#include "gpumem_datasets/post_training_csv.hpp"
 #include "gpumem_datasets/runs_csv.hpp"
 #include "gpumem_datasets/xmem_csv.hpp"
 
 namespace gpumem::datasets {
 
 std::span<const RunsFormat* const> runs_formats() {
-  static const std::array<const RunsFormat*, 7> kAll = {
-      &runs_csv(),  &language_model_csv(), &peft_csv(), &framework_csv(),
-      &image_csv(), &gpumemnet_csv(),      &xmem_csv(),
+  // A table of post-training has the columns of the frameworks' too, and is asked first.
+  static const std::array<const RunsFormat*, 8> kAll = {
+      &runs_csv(),      &language_model_csv(), &peft_csv(),      &post_training_csv(),
+      &framework_csv(), &image_csv(),          &gpumemnet_csv(), &xmem_csv(),
   };
   return kAll;
 }

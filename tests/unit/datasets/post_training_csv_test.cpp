@@ -1,0 +1,98 @@
+#include "gpumem_datasets/post_training_csv.hpp"
+
+#include <gtest/gtest.h>
+
+#include "expect.hpp"
+#include "gpumem/all.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
+
+namespace gpumem::datasets {
+namespace {
+
+const std::string kHeader = "name,model,algorithm,gpus,gpu,figure,measured_mib,software,args\n";
+
+RunsOptions shelf() {
+  return {
+      .vocabulary = &ops::vocabulary(),
+      .read_summary = [](const std::string& path) { return read_summary(path); },
+      .parse_summary = [](std::string_view text, const std::string& name) { return parse_summary(text, false, name); }};
+}
+
+/// The one run of a table with this row, whose settings are JSON. All figures are made up.
+MeasuredRun read_one(const std::string& cells, std::string settings) {
+  for (std::size_t at = 0; (at = settings.find('"', at)) != std::string::npos; at += 2) settings.insert(at, 1, '"');
+  const std::string row = cells + (settings.empty() ? "" : "\"" + settings + "\"");
+  const auto table = core::parse_csv(kHeader + row + "\n", "data/runs.csv");
+  EXPECT_TRUE(testing::succeeds(table));
+  EXPECT_TRUE(post_training_csv().sniff(*table));
+  const RunsOptions options = shelf();
+  const auto all = post_training_csv().read(*table, options);
+  EXPECT_TRUE(testing::succeeds(all));
+  return all->runs.at(0);
+}
+
+const std::string kSwift = "a,Qwen/Qwen3-8B-Base,dpo,4,80 GB class,device (nvidia-smi),1024,ms-swift 4,";
+
+TEST(PostTrainingCsv, ACommandLineBecomesAJobOfPhases) {
+  const MeasuredRun run =
+      read_one(kSwift,
+               R"({"rlhf_type": "dpo", "tuner_type": "full", "per_device_train_batch_size": "1", "max_length": "256",
+                   "packing": "true", "deepspeed": "zero3", "output_dir": "out"})");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  ASSERT_NE(run.post_training, nullptr);
+  EXPECT_EQ(run.post_training->options.algorithm, posttrain::Algorithm::dpo);
+  EXPECT_EQ(run.gpu, "a100-80gb");
+  EXPECT_EQ(run.gpus, 4);
+  EXPECT_EQ(run.figure, Figure::device);
+  EXPECT_EQ(run.job.layout.data_parallel, 4);
+  EXPECT_EQ(run.job.layout.zero_reduce_bucket, std::int64_t{4096} * 4096) << "zero3.json says auto";
+  const auto gpu = find_profile(run.gpu);
+  ASSERT_TRUE(gpu);
+  EXPECT_TRUE(testing::succeeds(posttrain::estimate_post_training(*run.post_training, *gpu)));
+}
+
+TEST(PostTrainingCsv, MegatronTrainsItsOwnFormOfTheModel) {
+  const MeasuredRun run =
+      read_one("a,Qwen/Qwen2.5-7B-Instruct,dpo,4,A100,device,1024,ms-swift 4,",
+               R"({"rlhf_type": "dpo", "micro_batch_size": "1", "tensor_model_parallel_size": "4", "max_length": "128",
+          "packing": "true", "recompute_granularity": "full"})");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.job.layout.tensor_parallel, 4);
+  EXPECT_NE(run.job.graph->file().find("Megatron"), std::string::npos) << run.job.graph->file();
+}
+
+TEST(PostTrainingCsv, SaysWhatIsMissing) {
+  const MeasuredRun lengths = read_one(
+      kSwift,
+      R"({"rlhf_type": "dpo", "tuner_type": "full", "per_device_train_batch_size": "1", "max_length": "2048"})");
+  ASSERT_TRUE(lengths.error);
+  EXPECT_NE(lengths.refusal.find("max_length 2048 is only their limit"), std::string::npos) << lengths.refusal;
+  const MeasuredRun unknown = read_one(
+      kSwift, R"({"rlhf_type": "dpo", "tuner_type": "full", "per_device_train_batch_size": "1", "max_length": "64",
+                  "packing": "true", "brand_new": "1"})");
+  ASSERT_TRUE(unknown.error);
+  EXPECT_EQ(unknown.refusal, "unknown: brand_new");
+  const MeasuredRun none = read_one("a,some/model,grpo,1,,allocated,1024,verl,", "");
+  ASSERT_TRUE(none.error);
+  EXPECT_EQ(none.refusal, "missing: the settings");
+  EXPECT_EQ(none.figure, Figure::allocated);
+  const MeasuredRun broken = read_one(kSwift, "[1, 2");
+  ASSERT_TRUE(broken.error);
+  const MeasuredRun model = read_one("a,who/knows,dpo,1,,reserved,1024,ms-swift 4,",
+                                     R"({"rlhf_type": "dpo", "per_device_train_batch_size": "1", "max_length": "64",
+                                         "packing": "true"})");
+  ASSERT_TRUE(model.error);
+  EXPECT_EQ(model.refusal, "a model that is not read");
+  EXPECT_EQ(model.figure, Figure::reserved);
+}
+
+TEST(PostTrainingCsv, AsksForItsColumns) {
+  const auto table = core::parse_csv("algorithm,args,measured_mib\na,{},1\n", "data/runs.csv");
+  ASSERT_TRUE(testing::succeeds(table));
+  const auto all = post_training_csv().read(*table, shelf());
+  ASSERT_FALSE(all);
+  EXPECT_NE(all.error().message.find("has no column 'name'"), std::string::npos) << all.error().message;
+}
+
+}  // namespace
+}  // namespace gpumem::datasets
