@@ -429,7 +429,7 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
               run_calibrate),
       command("gpus", kKnow, "the GPUs that gpumem knows", add_gpus, run_gpus),
       model_command(words),
-      command_about("serve", "what an inference server of vLLM takes, and whether it starts", add_serve, run_serve,
+      command_about("serve", "what an inference server of vLLM or SGLang takes, and whether it starts", add_serve, run_serve,
                     theirs),
       command_about("posttrain", "what a job of DPO, GRPO, PPO or the like takes, phase by phase", add_post_training,
                     run_post_training, theirs),

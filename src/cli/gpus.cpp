@@ -144,7 +144,7 @@ nlohmann::ordered_json to_json(const FoundGpus& found) {
     nlohmann::ordered_json one = {{"gpu", choice.fit.gpu.name},
                                   {"title", choice.fit.gpu.title},
                                   {"capacity_bytes", choice.fit.gpu.capacity().count()},
-                                  {"verdict", estimate::to_string(takes.verdict)},
+                                  {"verdict", model::name_of(estimate::kVerdicts, takes.verdict)},
                                   {"expected_bytes", takes.expected.count()},
                                   {"upper_bytes", takes.upper.count()},
                                   {"headroom_bytes", choice.fit.headroom.count()},

@@ -181,7 +181,7 @@ TEST(CliGpus, SayWhichHoldAJob) {
   EXPECT_EQ(gpus[0]["price"], 0.2);
   EXPECT_EQ(gpus[1]["gpu"], "rtx4090-24gb");
   EXPECT_GE(gpus[0]["largest_batch"], 180);
-  EXPECT_EQ(gpus.back()["verdict"], "does not fit");
+  EXPECT_EQ(gpus.back()["verdict"], "does_not_fit");
 }
 
 }  // namespace
