@@ -25,6 +25,7 @@
 #include "gpumem/adapt/impl/trained_weights_inl.hpp"
 #include "gpumem/analysis/impl/allocator_run_inl.hpp"
 #include "gpumem/analysis/impl/analysis_inl.hpp"
+#include "gpumem/architectures/impl/architecture_list_inl.hpp"
 #include "gpumem/architectures/impl/architectures_inl.hpp"
 #include "gpumem/architectures/impl/config_fields_inl.hpp"
 #include "gpumem/architectures/impl/decoder_inl.hpp"

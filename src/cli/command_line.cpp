@@ -2,10 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,14 +11,13 @@
 #include "command_table.hpp"
 #include "commands.hpp"
 #include "completion.hpp"
-#include "gpumem/core/file.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/search/frameworks.hpp"
-#include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "help_text.hpp"
 #include "job_arguments.hpp"
 #include "manual.hpp"
+#include "model_arguments.hpp"
 #include "placement_arguments.hpp"
 #include "post_training_arguments.hpp"
 #include "queue_arguments.hpp"
@@ -48,19 +44,6 @@ std::string utilisation_estimator_names() {
   std::string names;
   for (const auto& entry : gpumem::utilisation::utilisation_estimators()) names += std::string(entry.name) + ", ";
   return names + "all";
-}
-
-/// Whether the file begins as a recording does, which has a batch size of its own. Others are not opened: opening
-/// already may block. A file that is missing may be anything: that it is missing is told, and not what else is.
-bool may_be_recording(const std::string& path) {
-  std::error_code fault;
-  if (path != "-" && !std::filesystem::exists(path, fault)) return true;
-  if (!std::filesystem::is_regular_file(path, fault)) return false;
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, 128> front{};
-  file.read(front.data(), front.size());
-  const std::string_view text(front.data(), static_cast<std::size_t>(file.gcount()));
-  return gpumem::core::is_gzip(text) || gpumem::summary::is_recording(text);
 }
 
 /// The options of a job, with its summary; the batch size is required, unless that is a recording.
@@ -257,30 +240,6 @@ void add_calibrate(CLI::App& command, CalibrateOptions& options) {
   command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
 }
 
-void add_model_show(CLI::App& command, ModelShowOptions& options) {
-  command.add_option("folder", options.folder, "a built-in model's name, or a folder")->required();
-  command.add_flag("--json", options.json, "print its config");
-}
-
-void add_model_verify(CLI::App& command, ModelVerifyOptions& options) {
-  command.add_option("folders", options.folders, "built-in models' names, or folders")->required();
-}
-
-void add_model_run(CLI::App& command, ModelRunOptions& options) {
-  command.add_option("folder", options.folder, "a built-in model's name, or a folder")->required();
-  command.add_option("inputs", options.file, "the file with the inputs; - is standard input")->capture_default_str();
-  command.footer(
-      "An input: {\"features\": [25557032, 32], \"sequence\": [[1, 0], [0, 1]]}, the sequence only for a model that\n"
-      "reads one; other fields are ignored. The answer to a bad line is an error object.");
-}
-
-void add_model_import(CLI::App& command, ModelImportOptions& options) {
-  command.add_option("checkpoint", options.checkpoint, "the PyTorch Lightning checkpoint (.ckpt)")->required();
-  command.add_option("-o,--out", options.out, "the folder to write")->required();
-  command.add_flag("--force", options.force, "overwrite a model that is there");
-  command.footer("The checkpoint is read without Python. None of its code is run.");
-}
-
 void add_replay_trace(CLI::App& command, ReplayTraceOptions& options) {
   command.add_option("trace", options.trace, "the trace, as JSON; - is standard input")->required();
   command.add_option("--gpu", options.gpu,
@@ -429,8 +388,8 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
               run_calibrate),
       command("gpus", kKnow, "the GPUs that gpumem knows", add_gpus, run_gpus),
       model_command(words),
-      command_about("serve", "what an inference server of vLLM or SGLang takes, and whether it starts", add_serve, run_serve,
-                    theirs),
+      command_about("serve", "what an inference server of vLLM or SGLang takes, and whether it starts", add_serve,
+                    run_serve, theirs),
       command_about("posttrain", "what a job of DPO, GRPO, PPO or the like takes, phase by phase", add_post_training,
                     run_post_training, theirs),
       command("place", kPlace, "which GPUs of a server a job should run on, or why it has to wait", add_place,

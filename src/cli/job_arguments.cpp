@@ -1,9 +1,13 @@
 #include "job_arguments.hpp"
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "command_table.hpp"
+#include "gpumem/core/file.hpp"
 #include "gpumem/estimate/estimators.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/summary/text.hpp"
@@ -88,6 +92,17 @@ std::vector<std::string> with_switches_joined(std::span<const char* const> argum
     }
   }
   return words;
+}
+
+bool may_be_recording(const std::string& path) {
+  std::error_code fault;
+  if (path != "-" && !std::filesystem::exists(path, fault)) return true;
+  if (!std::filesystem::is_regular_file(path, fault)) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 128> front{};
+  file.read(front.data(), front.size());
+  const std::string_view text(front.data(), static_cast<std::size_t>(file.gcount()));
+  return core::is_gzip(text) || summary::is_recording(text);
 }
 
 void name_as_usual(const CLI::App& command, std::vector<std::string>& words) {

@@ -31,6 +31,10 @@ struct OptionRefused : std::runtime_error {
 /// "--checkpointing=every:2". CLI11 takes a flag's value in that form only.
 [[nodiscard]] std::vector<std::string> with_switches_joined(std::span<const char* const> arguments);
 
+/// Whether the file begins as a recording does, which has a batch size of its own. Others are not opened: opening
+/// already may block. A file that is missing may be anything: that it is missing is told, and not what else is.
+[[nodiscard]] bool may_be_recording(const std::string& path);
+
 /// Writes an option of a job that `words` have by another of its names ("--batch-size=4") by the one that the command
 /// has: "--batch=4".
 void name_as_usual(const CLI::App& command, std::vector<std::string>& words);

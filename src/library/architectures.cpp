@@ -1,6 +1,7 @@
 // The bodies of architectures/, compiled once.
 #include "gpumem/core/config.hpp"
 
+#include "gpumem/architectures/impl/architecture_list_inl.hpp"
 #include "gpumem/architectures/impl/architectures_inl.hpp"
 #include "gpumem/architectures/impl/config_fields_inl.hpp"
 #include "gpumem/architectures/impl/decoder_inl.hpp"

@@ -206,7 +206,7 @@ TEST(Lists, HoldEveryBlock) { EXPECT_EQ(listed_in("connect/impl/block_rules_inl.
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("summary/impl/formats_inl.hpp", "summary"), members("summary")); }
 
 TEST(Lists, HoldEveryArchitecture) {
-  EXPECT_EQ(listed_in("architectures/impl/architectures_inl.hpp", "architectures"), members("architectures"));
+  EXPECT_EQ(listed_in("architectures/impl/architecture_list_inl.hpp", "architectures"), members("architectures"));
 }
 
 TEST(Lists, HoldEveryEstimator) {
@@ -233,7 +233,7 @@ TEST(Lists, HoldEveryOneOfAKind) {
       {"search/", "\\]\\] Framework (\\w+)\\(\\);", "search/impl/frameworks_inl.hpp", "()", 4},
       {"connect/", "constexpr std::array<BlockRule, \\d+> (\\w+) ", "connect/impl/block_rules_inl.hpp", ",", 15},
       {"architectures/timm_", "constexpr std::array<ModuleForward, \\d+> (\\w+) ",
-       "architectures/impl/architectures_inl.hpp", "", 10},
+       "architectures/impl/architecture_list_inl.hpp", "", 10},
   };
   for (const Kind& kind : kinds) {
     const std::string list = text_of(kRoot / "include/gpumem" / kind.list);

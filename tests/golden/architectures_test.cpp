@@ -20,10 +20,10 @@ constexpr double kTolerance = 0.005;
 /// as these. A mask in addition to the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums
 /// (XLNet) and of parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later
 /// calls. Experts that all are one tensor, and attention with sinks, have names of functions (gpt-oss, Llama 4,
-/// MiniMax-M2), and so has GPT-J's. The parts of BLOOM's GELU count as live at once. GLM-4.5's router leaves lower types
-/// under autocast. Mamba-2's one function is recorded as its parts, each of which gives back what it holds. Keys that
-/// Gemma 4's later layers read are made again by each block that runs again, and held. An autoencoder's attention leaves
-/// images with their channels innermost, of which norms make copies.
+/// MiniMax-M2), and so has GPT-J's. The parts of BLOOM's GELU count as live at once. GLM-4.5's router leaves lower
+/// types under autocast. Mamba-2's one function is recorded as its parts, each of which gives back what it holds. Keys
+/// that Gemma 4's later layers read are made again by each block that runs again, and held. An autoencoder's attention
+/// leaves images with their channels innermost, of which norms make copies.
 struct Known {
   std::string_view model_type;
   double autocast;

@@ -214,8 +214,8 @@ inline constexpr Published
             // 12 x (12 h² + 13 h) + 12 x (16 h² + 19 h) + 2 x 2 h, the words and their bias, 512 positions: "t5_220m"
             {"megatron-t5-220m", 222'397'312,
              R"({"model_type": "megatron_t5", "encoder_num_layers": 12, "decoder_num_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "ffn_hidden_size": 3072, "padded_vocab_size": 30592, "max_position_embeddings": 512, "decoder_seq_length": 128})"},
-            {"qwen3.5-0.8b, without its tower",
-             752'393'024, R"({"model_type": "qwen3_5_text", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": 3584, "vocab_size": 248320, "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 16, "tie_word_embeddings": true})"},
+            {"qwen3.5-0.8b, without its tower", 752'393'024,
+             R"({"model_type": "qwen3_5_text", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": 3584, "vocab_size": 248320, "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 16, "tie_word_embeddings": true})"},
             {"falcon-h1-0.5b", 521'411'104,
              R"({"model_type": "falcon_h1", "hidden_size": 1024, "num_hidden_layers": 36, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 2048, "vocab_size": 32784, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_n_groups": 1, "mamba_n_heads": 24, "mamba_chunk_size": 128, "mamba_rms_norm": false})"},
             {"jamba-v0.1", 51'570'323'328,

@@ -52,9 +52,8 @@ struct Architecture {
   bool holds_text_model = false;
   /// Containers whose own bias is their output layer's, and is printed twice.
   std::span<const std::string_view> tied_bias = {};
-  /// What is checkpointed and sharded as one, where it is not the class with the most siblings (_no_split_modules).
-  std::string_view block = {};
-  /// The classes that gradient checkpointing wraps one by one, where they are several; empty: the repeated blocks.
+  /// The classes that are checkpointed and sharded one by one, where these are not the class with the most siblings
+  /// (_no_split_modules of transformers and diffusers); empty: the repeated blocks.
   std::span<const std::string_view> blocks = {};
   /// Of an autoencoder: makes latents of the images that a sample brings, as a frozen part of another model's step. Its
   /// decoder is held and not called.

@@ -2,7 +2,7 @@
 // Output: the ModelGraph of the model, as transformers 4.48 builds and calls it: embeddings, blocks, head and, when
 // labels are passed, the loss within forward(). Both ways lead through the same forward(). Masks of padded batches are
 // the job's business (connect/graph_copy.hpp), and attention is PyTorch's scaled_dot_product_attention.
-// To add an architecture: one file here and one row in the list of architectures_inl.hpp.
+// To add an architecture: one file here and one row in the list of architecture_list_inl.hpp.
 #pragma once
 
 #include <cstdint>
@@ -73,9 +73,6 @@ struct TreeModel {
 
 /// Whether layers of the model hold a state of another kind: of a recurrence, or of a convolution over tokens.
 [[nodiscard]] bool keeps_state(const model::ModelGraph& graph);
-
-/// The class of the blocks of an architecture of this name, where it names one.
-[[nodiscard]] std::string_view block_class(std::string_view architecture);
 
 /// Whether models of a class share the embedding's weight with their output layer by default, in some sizes at least.
 [[nodiscard]] bool ties_heads(std::string_view class_name);

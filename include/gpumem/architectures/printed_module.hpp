@@ -123,7 +123,7 @@ struct ModuleForward {
   Tensor (*call)(Forward& forward, const Module& module, Tensor input) = nullptr;
 };
 
-/// The forward() of a class; null: no architecture has it (the list is in architectures_inl.hpp).
+/// The forward() of a class; null: no architecture has it (the list is in architecture_list_inl.hpp).
 [[nodiscard]] const ModuleForward* module_forward(std::string_view class_name);
 
 }  // namespace gpumem::architectures

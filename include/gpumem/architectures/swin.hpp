@@ -295,6 +295,8 @@ inline void read_tree(TreeFields& t) {
   t.image_size("image_size");
 }
 
+inline constexpr std::array<std::string_view, 1> kBlocks = {"SwinStage"};
+
 }  // namespace swin_detail
 
 [[nodiscard]] inline const Architecture& swin() {
@@ -304,7 +306,7 @@ inline void read_tree(TreeFields& t) {
                                                  .write = swin_detail::write,
                                                  .classes = swin_detail::kClasses,
                                                  .read_tree = swin_detail::read_tree,
-                                                 .block = "SwinStage"};
+                                                 .blocks = swin_detail::kBlocks};
   return kArchitecture;
 }
 

@@ -6,88 +6,7 @@
 #include <array>
 #include <optional>
 
-#include "gpumem/architectures/albert.hpp"
-#include "gpumem/architectures/auraflow.hpp"
-#include "gpumem/architectures/autoencoder_kl.hpp"
-#include "gpumem/architectures/bamba.hpp"
-#include "gpumem/architectures/bart.hpp"
-#include "gpumem/architectures/bert.hpp"
-#include "gpumem/architectures/bloom.hpp"
-#include "gpumem/architectures/clip.hpp"
-#include "gpumem/architectures/cogvideox.hpp"
-#include "gpumem/architectures/cohere.hpp"
-#include "gpumem/architectures/cosmos.hpp"
-#include "gpumem/architectures/deberta.hpp"
-#include "gpumem/architectures/deci.hpp"
-#include "gpumem/architectures/deepseek.hpp"
-#include "gpumem/architectures/distilbert.hpp"
-#include "gpumem/architectures/ernie_image.hpp"
-#include "gpumem/architectures/falcon.hpp"
-#include "gpumem/architectures/flux.hpp"
-#include "gpumem/architectures/flux2.hpp"
-#include "gpumem/architectures/gemma.hpp"
-#include "gpumem/architectures/gemma4.hpp"
-#include "gpumem/architectures/gemma_vision.hpp"
-#include "gpumem/architectures/glm.hpp"
-#include "gpumem/architectures/gpt2.hpp"
-#include "gpumem/architectures/gpt_bigcode.hpp"
-#include "gpumem/architectures/gpt_neo.hpp"
-#include "gpumem/architectures/gpt_neox.hpp"
-#include "gpumem/architectures/gpt_oss.hpp"
-#include "gpumem/architectures/gptj.hpp"
-#include "gpumem/architectures/granitemoe.hpp"
-#include "gpumem/architectures/hidream.hpp"
-#include "gpumem/architectures/hunyuan_video15.hpp"
-#include "gpumem/architectures/idefics3.hpp"
-#include "gpumem/architectures/ideogram4.hpp"
-#include "gpumem/architectures/internvl.hpp"
-#include "gpumem/architectures/jamba.hpp"
-#include "gpumem/architectures/kandinsky5.hpp"
-#include "gpumem/architectures/kimi_linear.hpp"
-#include "gpumem/architectures/krea2.hpp"
-#include "gpumem/architectures/lfm2.hpp"
 #include "gpumem/architectures/llama.hpp"
-#include "gpumem/architectures/llama4.hpp"
-#include "gpumem/architectures/llava.hpp"
-#include "gpumem/architectures/ltx.hpp"
-#include "gpumem/architectures/lumina2.hpp"
-#include "gpumem/architectures/mamba.hpp"
-#include "gpumem/architectures/megatron.hpp"
-#include "gpumem/architectures/megatron_t5.hpp"
-#include "gpumem/architectures/mimo_v2.hpp"
-#include "gpumem/architectures/mixtral.hpp"
-#include "gpumem/architectures/mochi.hpp"
-#include "gpumem/architectures/modernbert.hpp"
-#include "gpumem/architectures/moonvit.hpp"
-#include "gpumem/architectures/mpt.hpp"
-#include "gpumem/architectures/nemotron.hpp"
-#include "gpumem/architectures/nemotron_h.hpp"
-#include "gpumem/architectures/olmo.hpp"
-#include "gpumem/architectures/omnigen.hpp"
-#include "gpumem/architectures/opt.hpp"
-#include "gpumem/architectures/phi.hpp"
-#include "gpumem/architectures/phi3.hpp"
-#include "gpumem/architectures/pixart.hpp"
-#include "gpumem/architectures/qwen3_next.hpp"
-#include "gpumem/architectures/qwen_image.hpp"
-#include "gpumem/architectures/qwen_vl.hpp"
-#include "gpumem/architectures/rwkv.hpp"
-#include "gpumem/architectures/sana.hpp"
-#include "gpumem/architectures/sd3.hpp"
-#include "gpumem/architectures/stablelm.hpp"
-#include "gpumem/architectures/starcoder2.hpp"
-#include "gpumem/architectures/swin.hpp"
-#include "gpumem/architectures/t5.hpp"
-#include "gpumem/architectures/timm_stages.hpp"
-#include "gpumem/architectures/timm_swin.hpp"
-#include "gpumem/architectures/timm_vit.hpp"
-#include "gpumem/architectures/unet.hpp"
-#include "gpumem/architectures/video_autoencoders.hpp"
-#include "gpumem/architectures/vit.hpp"
-#include "gpumem/architectures/wan.hpp"
-#include "gpumem/architectures/whisper.hpp"
-#include "gpumem/architectures/xlnet.hpp"
-#include "gpumem/architectures/z_image.hpp"
 #include "gpumem/core/json.hpp"
 
 namespace gpumem::architectures {
@@ -325,21 +244,7 @@ GPUMEM_INLINE core::Status check_images(const model::Images& images, bool reads,
       core::ErrorCode::invalid_argument, "the model reads no images; leave `" + std::string(said) + "` out", {}};
 }
 
-/// Of image models, whose classes any net may use.
-inline constexpr std::array<std::span<const ModuleForward>, 14> kModuleForwards = {
-    {kTimmAttention, kTimmBlocks, kTimmConvnext, kTimmGcvit, kTimmHiera, kTimmLevit, kTimmMaxvit, kTimmMetaformer,
-     kTimmMlps, kTimmNest, kTimmPyramids, kTimmSwin, kTimmVisformer, kTimmVit}};
-
 }  // namespace architectures_detail
-
-GPUMEM_INLINE const ModuleForward* module_forward(std::string_view class_name) {
-  for (const std::span<const ModuleForward> family : architectures_detail::kModuleForwards) {
-    for (const ModuleForward& row : family) {
-      if (std::ranges::find(row.classes, class_name) != row.classes.end()) return &row;
-    }
-  }
-  return nullptr;
-}
 
 GPUMEM_INLINE const Architecture* architecture_of(std::string_view model_type) {
   return architectures_detail::find(model_type);
@@ -405,13 +310,6 @@ GPUMEM_INLINE bool keeps_state(const model::ModelGraph& graph) {
   });
 }
 
-GPUMEM_INLINE std::string_view block_class(std::string_view architecture) {
-  for (const Architecture* each : architectures()) {
-    if (each->name == architecture) return each->block;
-  }
-  return {};
-}
-
 GPUMEM_INLINE bool ties_heads(std::string_view class_name) {
   return architectures_detail::tying_class(class_name) != nullptr;
 }
@@ -428,94 +326,6 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
   return std::ranges::any_of(architectures(), [&](const Architecture* architecture) {
     return std::ranges::find(architecture->tied_bias, class_name) != architecture->tied_bias.end();
   });
-}
-
-GPUMEM_INLINE const Architectures& architectures() {
-  static const Architectures kAll = {&albert(),      &auraflow(),     &autoencoder_kl(),
-                                     &bamba(),       &bart(),         &bert(),
-                                     &bloom(),       &clip(),         &cogvideox(),
-                                     &cohere(),      &cosmos(),       &deberta(),
-                                     &deci(),        &deepseek(),     &distilbert(),
-                                     &ernie_image(), &falcon(),       &flux(),
-                                     &flux2(),       &gemma(),        &gemma4(),
-                                     &gemma4_text(), &gemma_vision(), &glm(),
-                                     &gpt2(),        &gpt_bigcode(),  &gpt_neo(),
-                                     &gpt_neox(),    &gpt_oss(),      &gptj(),
-                                     &granitemoe(),  &hidream(),      &hunyuan_video15(),
-                                     &idefics3(),    &ideogram4(),    &internvl(),
-                                     &jamba(),       &kandinsky5(),   &kimi_linear(),
-                                     &krea2(),       &lfm2(),         &llama(),
-                                     &llama4(),      &llava(),        &ltx(),
-                                     &lumina2(),     &mamba(),        &megatron(),
-                                     &megatron_t5(), &mimo_v2(),      &mixtral(),
-                                     &mochi(),       &modernbert(),   &moonvit(),
-                                     &mpt(),         &nemotron(),     &nemotron_h(),
-                                     &olmo(),        &omnigen(),      &opt(),
-                                     &phi(),         &phi3(),         &pixart(),
-                                     &qwen3_next(),  &qwen_image(),   &qwen_vl(),
-                                     &rwkv(),        &sana(),         &sd3(),
-                                     &stablelm(),    &starcoder2(),   &swin(),
-                                     &t5(),          &unet(),         &video_autoencoders(),
-                                     &vit(),         &wan(),          &whisper(),
-                                     &xlnet(),       &z_image()};
-  static const Architectures kAll = {&albert(),     &auraflow(),     &autoencoder_kl(),
-                                     &bamba(),      &bart(),         &bert(),
-                                     &bloom(),      &clip(),         &cogvideox(),
-                                     &cohere(),     &deberta(),      &deci(),
-                                     &deepseek(),   &distilbert(),   &ernie_image(),
-                                     &falcon(),     &flux(),         &flux2(),
-                                     &gemma(),      &gemma_vision(), &glm(),
-                                     &gpt2(),       &gpt_bigcode(),  &gpt_neo(),
-                                     &gpt_neox(),   &gpt_oss(),      &gptj(),
-                                     &granitemoe(), &hidream(),      &idefics3(),
-                                     &ideogram4(),  &internvl(),     &jamba(),
-                                     &kandinsky5(), &kimi_linear(),  &krea2(),
-                                     &lfm2(),       &llama(),        &llama4(),
-                                     &llava(),      &lumina2(),      &mamba(),
-                                     &megatron(),   &megatron_t5(),  &mimo_v2(),
-                                     &mixtral(),    &modernbert(),   &moonvit(),
-                                     &mpt(),        &nemotron(),     &nemotron_h(),
-                                     &olmo(),       &omnigen(),      &opt(),
-                                     &phi(),        &phi3(),         &pixart(),
-                                     &qwen3_next(), &qwen_image(),   &qwen_vl(),
-                                     &rwkv(),       &sana(),         &sd3(),
-                                     &stablelm(),   &starcoder2(),   &swin(),
-                                     &t5(),         &unet(),         &video_autoencoders(),
-                                     &vit(),        &wan(),          &whisper(),
-                                     &xlnet(),      &z_image()};
-  static const Architectures kAll = {&albert(),       &auraflow(),    &autoencoder_kl(), &bamba(),
-                                     &bart(),         &bert(),        &bloom(),          &clip(),
-                                     &cogvideox(),    &cohere(),      &cosmos(),         &deberta(),
-                                     &deci(),         &deepseek(),    &distilbert(),     &ernie_image(),
-                                     &falcon(),       &flux(),        &flux2(),          &gemma(),
-                                     &gemma_vision(), &glm(),         &gpt2(),           &gpt_bigcode(),
-                                     &gpt_neo(),      &gpt_neox(),    &gpt_oss(),        &gptj(),
-                                     &granitemoe(),   &hidream(),     &idefics3(),       &ideogram4(),
-                                     &internvl(),     &jamba(),       &kandinsky5(),     &kimi_linear(),
-                                     &krea2(),        &lfm2(),        &llama(),          &llama4(),
-                                     &llava(),        &ltx(),         &lumina2(),        &mamba(),
-                                     &megatron(),     &megatron_t5(), &mimo_v2(),        &mixtral(),
-                                     &mochi(),        &modernbert(),  &moonvit(),        &mpt(),
-                                     &nemotron(),     &nemotron_h(),  &olmo(),           &omnigen(),
-                                     &opt(),          &phi(),         &phi3(),           &pixart(),
-                                     &qwen3_next(),   &qwen_image(),  &qwen_vl(),        &rwkv(),
-                                     &sana(),         &sd3(),         &stablelm(),       &starcoder2(),
-                                     &swin(),         &t5(),          &unet(),           &video_autoencoders(),
-                                     &vit(),          &wan(),         &whisper(),        &xlnet(),
-                                     &z_image()};
-  static const Architectures kAll = {
-      // Models of language, and those that see.
-      &albert(), &bamba(), &bart(), &bert(), &bloom(), &clip(), &cohere(), &deberta(), &deci(), &deepseek(),
-      &distilbert(), &falcon(), &gemma(), &gemma_vision(), &glm(), &gpt2(), &gpt_bigcode(), &gpt_neo(), &gpt_neox(),
-      &gpt_oss(), &gptj(), &granitemoe(), &idefics3(), &internvl(), &jamba(), &kimi_linear(), &lfm2(), &llama(),
-      &llama4(), &llava(), &mamba(), &megatron(), &megatron_t5(), &mimo_v2(), &mixtral(), &modernbert(), &moonvit(),
-      &mpt(), &nemotron(), &nemotron_h(), &olmo(), &opt(), &phi(), &phi3(), &qwen3_next(), &qwen_vl(), &rwkv(),
-      &stablelm(), &starcoder2(), &swin(), &t5(), &vit(), &whisper(), &xlnet(),
-      // Parts of image and video models.
-      &auraflow(), &autoencoder_kl(), &cogvideox(), &cosmos(), &ernie_image(), &flux(), &flux2(), &hidream(),
-      &hunyuan_video15(), &ideogram4(), &kandinsky5(), &krea2(), &ltx(), &lumina2(), &mochi(), &omnigen(), &pixart(),
-      &qwen_image(), &sana(), &sd3(), &unet(), &video_autoencoders(), &wan(), &z_image()};
-  return kAll;
 }
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,

@@ -262,11 +262,10 @@ GPUMEM_INLINE std::vector<Range> blocks_in(const model::ModelGraph& graph, bool 
   for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
     if (graph.layers()[layer].expert > 0) containers.all[containers.of[layer]].kind.clear();
   }
-  const std::string_view named = containers.by_name ? "" : architectures::block_class(graph.architecture());
-  std::string kind = named.empty() ? most_repeated(containers) : std::string(named);
+  std::string kind = most_repeated(containers);
   if (kind.empty()) return {};
   std::set<std::string, std::less<>> kinds;
-  if (all_stacks && named.empty() && !containers.by_name) kinds = attending_kinds(containers);
+  if (all_stacks && !containers.by_name) kinds = attending_kinds(containers);
   kinds.insert(std::move(kind));
   std::vector<Range> blocks = runs_of(containers, kinds);
   if (containers.by_name) take_operations(graph, blocks);
