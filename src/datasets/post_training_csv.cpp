@@ -239,16 +239,17 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   return run;
 }
 
+/// Tables of supervised training have the same columns (framework_csv.hpp): the algorithms tell.
 bool sniff(const core::CsvTable& table) {
-  return table.has("algorithm") && table.has("args") && table.has("measured_mib");
+  if (!table.has("algorithm") || !table.has("args") || !table.has("measured_mib")) return false;
+  return std::any_of(table.rows.begin(), table.rows.end(), [&](const core::CsvRow& row) {
+    const std::string_view algorithm = core::CsvCells(table, row).text("algorithm");
+    return !algorithm.empty() && algorithm != "sft" && algorithm != "pretrain";
+  });
 }
 
 core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
-  for (const std::string_view column : kColumns) {
-    if (table.has(column)) continue;
-    return core::Error{core::ErrorCode::malformed_input, "has no column " + core::quoted(column),
-                       core::Place{table.file, 1, {}}};
-  }
+  if (const core::Status whole = needs_columns(table, kColumns); !whole) return whole.error();
   SummaryShelf shelf(options);
   const std::filesystem::path folder = std::filesystem::path(table.file).parent_path();
   MeasuredRuns all;

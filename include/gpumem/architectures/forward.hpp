@@ -78,6 +78,10 @@ inline constexpr std::array<model::Named<When>, 5> kWhens = {{{When::until_4_51,
                                                               {When::masked, "with a mask"},
                                                               {When::checkpointed, "checkpointed"}}};
 
+/// When a model makes a cache of keys and values: in every job, in training where blocks are not checkpointed, or where
+/// it serves alone.
+enum class Caches : std::uint8_t { always, unless_checkpointed, serving };
+
 class Forward {
  public:
   /// `vocabulary` must hold gpumem's ops, and outlive this.
@@ -217,8 +221,8 @@ class Forward {
   std::vector<Tensor> split(Tensor tensor, std::int64_t dim, const Sizes& sizes);
   /// The model returns the tensor in addition to what the loss reads.
   void hand_out(Tensor tensor);
-  /// A key or value that the model returns in its cache; unless `checkpointed`, not where blocks are checkpointed.
-  void cache(Tensor tensor, bool checkpointed = false);
+  /// A key or value of the model's cache, and when the model returns that.
+  void cache(Tensor tensor, Caches when = Caches::unless_checkpointed);
   /// `result` leaves a function whose names for these other tensors end only now.
   Tensor leave_function(Tensor result, std::initializer_list<Tensor> names);
 

@@ -82,10 +82,9 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const auto [turned_query, turned_key] = turn_heads(f, query, key, rotary, s.head_width, Turning::halves);
   const Heads turned = {turned_query, turned_key, value};
   // Gemma 2 and 3 make their cache, a HybridCache, in evaluation only.
-  if (!model.normed_behind) {
-    f.cache(turned.key);
-    f.cache(turned.value);
-  }
+  const Caches caches = model.normed_behind ? Caches::serving : Caches::unless_checkpointed;
+  f.cache(turned.key, caches);
+  f.cache(turned.value, caches);
   const Tensor attended =
       attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .mask = mask});
   const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});

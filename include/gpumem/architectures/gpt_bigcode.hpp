@@ -46,7 +46,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   if (model.shared_keys) {
     const Tensor packed = f.linear("c_attn", input, s.width, s.width + both);
     const std::vector<Tensor> parts = f.split(packed, 2, {s.width, both});
-    f.cache(parts[1], true);
+    f.cache(parts[1], Caches::always);
     const std::vector<Tensor> pair = f.split(parts[1], 2, {s.head_width, s.head_width});
     // One head, seen as many: the kernel reads it through a stride of 0.
     const auto shared = [&](Tensor one) {
@@ -59,7 +59,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   } else {
     const Tensor packed = split_heads(f, f.linear("c_attn", input, s.width, 3 * s.width), 3 * s.head_width);
     const std::vector<Tensor> parts = f.split(packed, 3, {s.head_width, both});
-    f.cache(parts[1], true);
+    f.cache(parts[1], Caches::always);
     const std::vector<Tensor> pair = f.split(parts[1], 3, {s.head_width, s.head_width});
     heads = {parts[0], pair[0], pair[1]};
   }

@@ -18,7 +18,7 @@ struct Model {
   DecoderSizes sizes;
   double dropout = 0.0;
   bool clips = false;
-  bool caches = false;
+  Caches caches = Caches::serving;
 };
 
 inline Model read(ConfigFields& config) {
@@ -26,7 +26,7 @@ inline Model read(ConfigFields& config) {
   const std::int64_t factor = std::min<std::int64_t>(config.size_or({"expansion_ratio"}, 4), 64);
   model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true, .inner_factor = factor});
   model.dropout = config.number({"resid_pdrop"}, 0.0);
-  model.caches = config.flag("use_cache", false);
+  if (config.flag("use_cache", false)) model.caches = Caches::unless_checkpointed;
   const core::JsonValue* attention = config.find("attn_config");
   if (attention != nullptr && attention->is(core::JsonValue::Kind::object)) {
     ConfigFields fields(*attention);
@@ -56,10 +56,8 @@ inline Attended attention(Forward& f, const Model& model, Tensor input, Tensor b
   const Tensor query = split_heads(f, parts[0], s.head_width);
   const Tensor key = split_heads(f, parts[1], s.head_width);
   const Tensor value = split_heads(f, parts[2], s.head_width);
-  if (model.caches) {
-    f.cache(key);
-    f.cache(value);
-  }
+  f.cache(key, model.caches);
+  f.cache(value, model.caches);
   const Tensor scores = f.scale(f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})}));
   const Tensor biased = f.add(scores, biases);
   const Tensor masked = f.call("masked_fill", {biased, mask}, {{"mask_given", true}});

@@ -418,9 +418,10 @@ GPUMEM_INLINE void Forward::hand_out(Tensor tensor) {
   add_layer("returned", {}, "identity", {&tensor, 1}, {}, {.returned = true});
 }
 
-GPUMEM_INLINE void Forward::cache(Tensor tensor, bool checkpointed) {
-  const std::array<model::Attribute, 2> attributes = {{{"cache", true}, {"checkpointed", checkpointed}}};
-  add_layer("cached", {}, "cached", {&tensor, 1}, attributes, {.returned = true});
+GPUMEM_INLINE void Forward::cache(Tensor tensor, Caches when) {
+  const bool trains = when != Caches::serving;
+  const std::array<model::Attribute, 2> attributes = {{{"cache", trains}, {"checkpointed", when == Caches::always}}};
+  add_layer("cached", {}, "cached", {&tensor, 1}, attributes, {.returned = trains});
 }
 
 GPUMEM_INLINE Tensor Forward::leave_function(Tensor result, std::initializer_list<Tensor> names) {
