@@ -114,6 +114,11 @@ Result<PostTrainingRequest> request_of(const PostTrainingCommand& command, std::
     Result<Launch> launch = posttrain::read_launch(*program, *settings);
     if (!launch) return launch.error();
     for (const std::string& text : launch->not_modelled) notes.push_back(text + " is not modelled");
+    if (launch->expert_tensor_parallel >
+        1) {  // the command asks with the model's own config, not with Megatron's arguments
+      notes.push_back("expert_tensor_parallel_size " + std::to_string(launch->expert_tensor_parallel) +
+                      " is not modelled");
+    }
     for (const std::string& key : launch->unknown) notes.push_back("the key " + key + " is not known");
     for (const std::string& text : launch->missing) notes.push_back("the settings do not say " + text);
     request = std::move(launch->request);
