@@ -48,6 +48,8 @@ def constants(_model: nn.Module, y: Tensor) -> None:
     sizes[:1].add_(1)
     assert torch.nonzero(sizes).shape[0] == 2
     assert torch.arange(2).cuda().repeat_interleave(gpu([3, 4])).tolist() == [0] * 3 + [1] * 4
+    causal = torch.full((8, 8), float("-inf"), device="cuda").triu(1)
+    assert causal[:4].shape == (4, 8) and math.isnan(torch.tensor([math.nan, 1.0]).cuda()[:1].item())
     assert torch.equal(gpu([1, 2]), gpu([1, 2])) and not torch.equal(gpu([1, 2]), gpu([1, 3]))
 
 

@@ -9,6 +9,7 @@ on the tensor with its version, so what is written into later has none.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, Optional
@@ -48,7 +49,9 @@ def _of_argument(tensor: Any, known: Numbers) -> Values:
     if found is not None or not isinstance(tensor, torch.Tensor) or tensor.dtype not in _NUMBERS:
         return found
     numbers = known(tensor)
-    return None if numbers is None or any(each != int(each) for each in numbers) else frozenset(map(int, numbers))
+    if numbers is None or not all(math.isfinite(each) and each == int(each) for each in numbers):
+        return None  # a mask of -inf has no whole numbers
+    return frozenset(map(int, numbers))
 
 
 def _of_all(tensors: Any, known: Numbers) -> Values:
