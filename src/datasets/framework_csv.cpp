@@ -98,9 +98,30 @@ std::string joined_names(std::string_view list) {
   return names;
 }
 
-void set(job::JobRequest& request, std::string_view option, const std::string& word) {
+/// False: the option takes no such word.
+bool set(job::JobRequest& request, std::string_view option, const std::string& word) {
   const job::JobOption* const found = job::find_option(option);
-  if (found != nullptr && !word.empty()) (void)job::set_option_text(*found, request, word);
+  return found != nullptr && (word.empty() || job::set_option_text(*found, request, word).has_value());
+}
+
+/// A setting as a notebook spells it; what it does not mean is named among what is not modelled.
+void take_setting(const Settings& settings, std::string_view name, std::string_view option, ToldJob& told) {
+  const std::string word = word_of(settings, name);
+  if (!set(told.request, option, word)) told.not_modelled.push_back(std::string(name) + " " + word);
+}
+
+/// Optimizers by their names in transformers.
+void take_optimizer(const std::string& word, ToldJob& told) {
+  constexpr std::array<std::array<std::string_view, 2>, 6> kNames = {{{"adamw_8bit", "adamw-8bit"},
+                                                                      {"paged_adamw_8bit", "paged-adamw-8bit"},
+                                                                      {"adamw_bnb_8bit", "adamw-8bit"},
+                                                                      {"adamw_torch", "adamw"},
+                                                                      {"adamw_torch_fused", "adamw"},
+                                                                      {"", "adamw"}}};
+  const auto* const known = std::find_if(kNames.begin(), kNames.end(), [&](const auto& row) { return row[0] == word; });
+  if (known == kNames.end()) return told.not_modelled.push_back("optim " + word);
+  set(told.request, "optimizer", std::string((*known)[1]));
+  if (word == "adamw_torch_fused") set(told.request, "fused", "true");
 }
 
 /// What Unsloth's models do. Source: unsloth 2025.8, models/llama.py (weights in bfloat16, on a GPU without it in
@@ -138,11 +159,10 @@ ToldJob told_by_notebook(const Settings& settings, const core::CsvCells& cells, 
   job::JobRequest& request = told.request;
   set(request, "loop", "hf-trainer");
   set(request, "transformers", "4.51");
-  set(request, "seq_length", word_of(settings, "max_seq"));
-  set(request, "batch_size", word_of(settings, "batch"));
-  set(request, "accumulate", word_of(settings, "accum"));
-  const std::string optimizer = word_of(settings, "optim");
-  set(request, "optimizer", optimizer == "adamw_8bit" ? "adamw-8bit" : "adamw");
+  take_setting(settings, "max_seq", "seq_length", told);
+  take_setting(settings, "batch", "batch_size", told);
+  take_setting(settings, "accum", "accumulate", told);
+  take_optimizer(word_of(settings, "optim"), told);
   set(request, "weight_decay", "true");
   if (word_of(settings, "fullft") != "True") {
     set(request, "lora", word_of(settings, "r"));

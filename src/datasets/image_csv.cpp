@@ -206,11 +206,13 @@ double entry_bytes(std::string_view entry) {
   return elements * size;
 }
 
-/// What lies on the GPU besides the model: entries between semicolons.
-double listed_bytes(std::string_view list) {
+/// What lies on the GPU besides the model: entries between semicolons. What names no size is a remark.
+core::Result<std::int64_t> listed_mib(std::string_view list) {
+  constexpr double kMost = 1e9;  // MiB
   double bytes = 0.0;
   for (const std::string_view entry : parted(list, ";")) bytes += entry_bytes(entry);
-  return bytes;
+  if (bytes / kMib > kMost) return core::malformed("parts_on_gpu is more than any GPU holds");
+  return static_cast<std::int64_t>(bytes / kMib);
 }
 
 /// Which program trained: its loop, its types, and what else lies on the GPU.
@@ -224,7 +226,9 @@ core::Status take_program(const core::CsvCells& cells, job::JobRequest& request)
   // accelerate's prepare() wraps forward in autocast and hands out float32; gradients are dropped after the step.
   job.loop = plain ? model::Loop::script : model::Loop::hf_trainer;
   job.zero_grad = plain ? model::ZeroGrad::before_forward : model::ZeroGrad::step_end;
-  job.resident = static_cast<std::int64_t>(listed_bytes(cells.text("parts_on_gpu")) / kMib);
+  const core::Result<std::int64_t> listed = listed_mib(cells.text("parts_on_gpu"));
+  if (!listed) return cells.malformed(listed.error().message);
+  job.resident = *listed;
   return core::Done{};
 }
 

@@ -35,7 +35,7 @@ const std::map<std::string, Names> kShared = {
 /// The lists and what reads through them: they include the siblings.
 const std::map<std::string, Names> kLists = {
     {"connect", {"block_rules", "chain", "connect"}},
-    {"architectures", {"architectures"}},
+    {"architectures", {"architectures", "architecture_list"}},
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
     {"estimate", {"estimators", "timeline"}},

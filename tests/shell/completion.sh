@@ -31,7 +31,7 @@ in_bash() {  # EXPECTED WORD...
 in_bash estimate gpumem est
 in_bash "--help --version" gpumem --
 in_bash --gpu gpumem estimate --gp
-in_bash "h100-80gb h100-96gb h200-141gb" gpumem estimate x.txt --gpu h
+in_bash "h100-80gb h100-96gb h100-nvl-94gb h100-pcie-80gb h20-96gb h200-141gb" gpumem estimate x.txt --gpu h
 in_bash t4-16gb gpumem estimate --gpu = t4
 in_bash every: gpumem estimate --checkpointing every
 in_bash README.md gpumem estimate --checkpointing READ
@@ -61,7 +61,7 @@ in_fish() {  # EXPECTED LINE
 }
 in_fish estimate "gpumem est"
 in_fish --gpu "gpumem estimate --gp"
-in_fish "h100-80gb h100-96gb h200-141gb" "gpumem estimate x.txt --gpu h"
+in_fish "h100-80gb h100-96gb h100-nvl-94gb h100-pcie-80gb h20-96gb h200-141gb" "gpumem estimate x.txt --gpu h"
 in_fish README.md "gpumem estimate READ"
 in_fish show "gpumem model sh"
 in_fish gpumemnet-mlp-cnn "gpumem model show gpumemnet-mlp-c"

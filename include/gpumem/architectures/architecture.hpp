@@ -55,6 +55,8 @@ struct Architecture {
   /// The classes that are checkpointed and sharded one by one, where these are not the class with the most siblings
   /// (_no_split_modules of transformers and diffusers); empty: the repeated blocks.
   std::span<const std::string_view> blocks = {};
+  /// Of what is known as a part of a pipeline alone: its parameters, and no forward().
+  bool parameters_only = false;
   /// Of an autoencoder: makes latents of the images that a sample brings, as a frozen part of another model's step. Its
   /// decoder is held and not called.
   void (*encode)(ConfigFields&, const model::PictureSize&, Forward&) = nullptr;

@@ -13,16 +13,12 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/architecture_list.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::architectures {
-
-using Architectures = std::vector<const Architecture*>;
-
-/// Every architecture that gpumem knows.
-[[nodiscard]] const Architectures& architectures();
 
 /// `file` is for messages. A model type that is not in the list, with the fields of a Llama and no others, is answered
 /// as one. That, fields that may change memory and are not understood, and a size in the model's name that is not the

@@ -54,6 +54,10 @@ inline Model read(ConfigFields& config) {
     config.fail("is a variant that is not known", "decoder_block_out_channels");
   }
   model.layers = config.layers({"layers_per_block"});
+  constexpr std::int64_t kMostBlocks = 256;
+  if (model.layers * static_cast<std::int64_t>(model.widths.size()) > kMostBlocks) {
+    config.fail("is more than gpumem takes", "layers_per_block");
+  }
   model.channels = config.size_or({"in_channels"}, 3);
   model.out_channels = config.size_or({"out_channels"}, 3);
   model.latents = config.size_or({"latent_channels"}, 4);

@@ -56,6 +56,8 @@ class ConfigFields {
   const core::JsonValue* find_within(std::string_view name);
   /// Whether the field is there, and not null. Does not count as read.
   [[nodiscard]] bool has(std::string_view name) const;
+  /// Whether the field is there, and null: where that means nothing of the kind, and not the class's default.
+  [[nodiscard]] bool is_null(std::string_view name) const;
   /// These fields change no memory here.
   void ignore(std::initializer_list<std::string_view> names);
 

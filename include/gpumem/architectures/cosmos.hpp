@@ -47,7 +47,10 @@ inline Model read(ConfigFields& config) {
   model.most = dit_list(config, "max_size", {128, 240, 240});
   model.patch = dit_list(config, "patch_size", {1, 2, 2});
   model.padding = config.flag("concat_padding_mask", true);
-  model.places = config.text({"extra_pos_embed_type"}, "learnable") == "learnable";
+  model.places = !config.is_null("extra_pos_embed_type");
+  if (config.text({"extra_pos_embed_type"}, "learnable") != "learnable") {
+    config.fail("is not known", "extra_pos_embed_type");
+  }
   if (config.flag("use_crossattn_projection", false)) {
     model.projected_from = dit_width(config, "crossattn_proj_in_channels", 1024);
   }

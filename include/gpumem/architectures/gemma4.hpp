@@ -74,6 +74,12 @@ inline Model read(ConfigFields& config) {
   const std::int64_t shared = config.count_or("num_kv_shared_layers", 0);
   if (shared >= s.layers) config.fail("leaves no layer that makes keys", "num_kv_shared_layers");
   model.own_keys = s.layers - shared;
+  if (shared > 0 && model.own_keys > 0) {
+    const auto own_end = model.full.begin() + model.own_keys;
+    const auto made = [&](bool full) { return std::find(model.full.begin(), own_end, full) != own_end; };
+    const bool all = std::all_of(own_end, model.full.end(), made);
+    if (!all) config.fail("leaves a kind of layer without keys", "num_kv_shared_layers");
+  }
   model.doubles = config.flag("use_double_wide_mlp", false);
   model.layer_width = config.count_or("hidden_size_per_layer_input", 0);
   model.layer_vocabulary = config.size_or({"vocab_size_per_layer_input"}, s.vocabulary);
@@ -239,6 +245,7 @@ inline Tower read_tower(ConfigFields& config, ConfigFields& vision) {
   constexpr std::int64_t kMostTokens = 1 << 14;
   if (t.tokens > kMostTokens) config.fail("is more than gpumem takes", "vision_soft_tokens_per_image");
   if (t.pooled > 16) vision.fail("is more than gpumem takes", "pooling_kernel_size");
+  if (t.patch > 256) vision.fail("is more than gpumem takes", "patch_size");
   if (t.sizes.head_width % 2 != 0) vision.fail("must be even", "head_dim");
   if (vision.size_or({"num_key_value_heads"}, t.sizes.heads) != t.sizes.heads) {
     vision.fail("must be the number of heads", "num_key_value_heads");

@@ -49,6 +49,10 @@ inline Model read(ConfigFields& config) {
   if (model.experts > 256 || model.used > model.experts || (model.experts > 0 && model.used == 0)) {
     config.fail("must be from 1 to the routed experts, of which gpumem takes 256", "num_activated_experts");
   }
+  constexpr std::int64_t kMostExperts = 1 << 14;  // of all blocks: each is some layers of the graph
+  if (model.experts * (model.blocks + model.singles) > kMostExperts) {
+    config.fail("no model has this many experts", "num_routed_experts");
+  }
   config.ignore({"axes_dims_rope", "max_resolution", "llama_layers", "force_inference_output"});
   return model;
 }

@@ -203,7 +203,8 @@ inline constexpr auto kClasses =
                                {"Helium", "helium", "model"},
                                {"Arcee", "arcee", "model"},
                                {"MiMo", "mimo", "model"},
-                               {"Cwm", "cwm", "model"}});
+                               {"Cwm", "cwm", "model"},
+                               {"InternLM3", "internlm3", "model"}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>(
     {{2048, 32}, {3072, 24}, {4096, 32}, {5120, 40}, {6656, 52}, {8192, 64}, {16384, 128}});

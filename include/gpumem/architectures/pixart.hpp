@@ -84,7 +84,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const std::int64_t width = model.sizes.width;
-  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_text = 300});
+  const DenoiserSample sample =
+      denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_side = 8 * model.side, .usual_text = 300});
   const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
   const Tensor latents = latent_input(f, sample, model.sizes.channels);
   Tensor prompt = text_input(f, sample, model.captions == 0 ? model.cross : model.captions);

@@ -44,11 +44,13 @@ inline Model read(ConfigFields& config) {
   model.head_norm = norm == "rms_norm";
   if (!norm.empty() && !model.head_norm) config.fail("is not known", "qk_norm");
   if (const core::JsonValue* list = config.find("dual_attention_layers"); list != nullptr) {
-    if (list->is(core::JsonValue::Kind::list)) {
-      for (const core::JsonValue& entry : list->items()) {
-        if (entry.is(core::JsonValue::Kind::integer)) model.dual.push_back(entry.integer());
-      }
+    bool sound = list->is(core::JsonValue::Kind::list);
+    for (const core::JsonValue& entry : list->items()) {
+      const bool known = sound && entry.is(core::JsonValue::Kind::integer) && entry.integer() >= 0;
+      sound = known && entry.integer() < model.layers;
+      if (sound) model.dual.push_back(entry.integer());
     }
+    if (!sound) config.fail("must be a list of layers", "dual_attention_layers");
   }
   const bool same = config.size_or({"caption_projection_dim"}, model.sizes.width) == model.sizes.width;
   if (!same) config.fail("must be the width of all heads", "caption_projection_dim");

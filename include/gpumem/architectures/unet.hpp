@@ -36,6 +36,7 @@ struct Model {
   bool middle_attends = true;
   bool has_middle = true;
   std::int64_t channels = 4;
+  std::int64_t side = 0;  ///< of the latents it was trained with; 0: the config does not say
   std::int64_t out_channels = 4;
   std::int64_t groups = 32;
   std::int64_t kernel_in = 3;
@@ -133,8 +134,11 @@ inline Model read(ConfigFields& config) {
   std::reverse(up.begin(), up.end());
   model.up = read_levels(config, up, "UpBlock2D", "CrossAttnUpBlock2D");
   std::reverse(model.up.begin(), model.up.end());
-  model.has_middle = config.text({"mid_block_type"}, "UNetMidBlock2DCrossAttn") != "";
-  model.middle_attends = config.text({"mid_block_type"}, "UNetMidBlock2DCrossAttn") == "UNetMidBlock2DCrossAttn";
+  constexpr std::string_view kAttends = "UNetMidBlock2DCrossAttn";
+  const std::string_view middle = config.text({"mid_block_type"}, kAttends);
+  model.has_middle = !config.is_null("mid_block_type");
+  model.middle_attends = middle == kAttends;
+  if (!model.middle_attends && middle != "UNetMidBlock2D") config.fail("is not known", "mid_block_type");
   model.channels = config.size_or({"in_channels"}, 4);
   model.out_channels = config.size_or({"out_channels"}, 4);
   model.groups = config.size_or({"norm_num_groups"}, 32);
@@ -145,6 +149,8 @@ inline Model read(ConfigFields& config) {
   model.activation = config.text({"act_fn"}, "silu");
   model.dropout = config.number({"dropout"}, 0.0);
   read_conditioning(config, model);
+  const core::JsonValue* side = config.find("sample_size");  // of latents; a list where they are not square
+  if (side != nullptr && side->is(core::JsonValue::Kind::integer)) model.side = config.size({"sample_size"});
   config.ignore({"sample_size", "center_input_sample", "flip_sin_to_cos", "freq_shift", "downsample_padding",
                  "mid_block_scale_factor", "resnet_out_scale_factor"});
   return model;
@@ -234,7 +240,7 @@ struct Skip {
   std::int64_t width = 1;
 };
 
-/// A stage's layers: residual blocks, each with a transformer behind it where the level attends. `in_width(layer)`
+/// A stage's layers: residual blocks, each with a transformer behind it where the level attends. `input(layer)`
 /// makes a layer's input.
 template <typename Input, typename Output>
 void stage(Forward& f, const Conditions& c, const Level& level, std::int64_t layers, Area area, const Input& input,
@@ -335,10 +341,11 @@ inline Tensor embed_time(Forward& f, const Model& model) {
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
-  constexpr std::int64_t kUsualSide = 512;
-  constexpr std::int64_t kUsualSideXl = 1024;
-  const DenoiserSample sample =
-      denoiser_sample(f, {.side = 8, .usual_side = model.pooled > 0 ? kUsualSideXl : kUsualSide, .usual_text = 77});
+  constexpr std::int64_t kUsualSide = 64;
+  constexpr std::int64_t kUsualSideXl = 128;
+  const std::int64_t usual = model.pooled > 0 ? kUsualSideXl : kUsualSide;
+  const std::int64_t side = model.side > 0 ? model.side : usual;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .usual_side = 8 * side, .usual_text = 77});
   const Tensor latents = latent_input(f, sample, model.channels);
   Conditions c{model, embed_time(f, model), text_input(f, sample, model.text)};
   if (model.text_projected > 0) c.text = f.linear("encoder_hid_proj", c.text, model.text, model.text_projected);

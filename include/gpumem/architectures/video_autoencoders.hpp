@@ -272,7 +272,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   static constexpr Architecture kArchitecture = {.name = "video_autoencoders",
                                                  .model_types = video_autoencoders_detail::kModelTypes,
                                                  .usual_head = Head::none,
-                                                 .write = video_autoencoders_detail::write};
+                                                 .write = video_autoencoders_detail::write,
+                                                 .parameters_only = true};
   return kArchitecture;
 }
 

@@ -65,6 +65,26 @@ TEST(Autoencoders, OfVideosHaveTheirPublishedParameters) {
   EXPECT_EQ(parameters(R"({"_class_name": "AutoencoderKLHunyuanVideo"})"), 246478803);
 }
 
+TEST(Autoencoders, OfVideosAreNoModelOfTheirOwn) {
+  EXPECT_TRUE(fails(read(R"({"_class_name": "AutoencoderKLCogVideoX"})"), core::ErrorCode::missing_information, 0,
+                    "a part of a pipeline alone"));
+}
+
+TEST(Denoisers, TakeNoWordThatTheyDoNotKnow) {
+  for (const char* config :
+       {R"({"_class_name": "UNet2DConditionModel", "mid_block_type": "nonsense"})",
+        R"({"_class_name": "CosmosTransformer3DModel", "extra_pos_embed_type": "nonsense"})",
+        R"({"_class_name": "SD3Transformer2DModel", "dual_attention_layers": "0-12"})",
+        R"({"_class_name": "HiDreamImageTransformer2DModel", "num_layers": 512, "num_routed_experts": 256})"}) {
+    EXPECT_TRUE(fails(read(config), core::ErrorCode::malformed_input, 0, "")) << config;
+  }
+  const auto whole = read(R"({"_class_name": "UNet2DConditionModel"})");
+  const auto halves = read(R"({"_class_name": "UNet2DConditionModel", "mid_block_type": null})");
+  ASSERT_TRUE(succeeds(whole));
+  ASSERT_TRUE(succeeds(halves));
+  EXPECT_LT(halves->parameters(), whole->parameters());
+}
+
 TEST(Denoisers, ReadTheJobsSamples) {
   const auto graph = read(kSmallUnet, {.size = model::PictureSize{640, 384}, .text_tokens = 20});
   ASSERT_TRUE(succeeds(graph));

@@ -128,7 +128,7 @@ TEST(ProfileOf, GoesByTheDriversName) {
 }
 
 TEST(ProfileOf, TakesTheKindAndTheMemoryWhereTheNameIsAnother) {
-  const ProfileMatch match = profile_of(gpu_named("NVIDIA A100 80GB PCIe", 81050));
+  const ProfileMatch match = profile_of(gpu_named("NVIDIA A100-SXM5-80GB", 81050));
   EXPECT_EQ(match.name, "a100-80gb");
   EXPECT_FALSE(match.exact);
 }

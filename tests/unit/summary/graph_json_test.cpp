@@ -163,7 +163,7 @@ TEST(GraphJson, ChecksItsHead) {
 }
 
 TEST(GraphJson, RefusesADeepNestingWithoutDescending) {
-  EXPECT_TRUE(fails(parse_summary(R"({"format": "gpumem-graph", "nodes": )" + std::string(100'000, '[')),
+  EXPECT_TRUE(fails(parse_summary(R"({"format": "gpumem-graph", "nodes": )" + std::string(100'000, '[') + "}"),
                     ErrorCode::malformed_input, 1, "nests deeper"));
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "gpumem/architectures/architectures.hpp"
+#include "gpumem/architectures/architecture_list.hpp"
 
+#include <algorithm>
 #include <array>
 #include <span>
 

@@ -337,6 +337,11 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   ConfigFields config(document->root());
   const core::Result<detail::Choice> choice = detail::choose(config);
   if (!choice) return core::Error(choice.error()).in_file(file);
+  if (choice->architecture->parameters_only) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "is known as a part of a pipeline alone, by its parameters: give the pipeline's folder",
+                       {std::string(file), 0, {}}};
+  }
   model::GraphBuilder builder("config_json", file);
   builder.architecture(choice->architecture->name);
   Forward forward(builder, vocabulary);

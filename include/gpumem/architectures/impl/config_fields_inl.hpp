@@ -233,6 +233,12 @@ GPUMEM_INLINE const core::JsonValue* ConfigFields::find_within(std::string_view 
   return found;
 }
 
+GPUMEM_INLINE bool ConfigFields::is_null(std::string_view name) const {
+  return std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) {
+    return field.value->key() == name && field.value->is(config_fields_detail::Kind::null);
+  });
+}
+
 GPUMEM_INLINE bool ConfigFields::has(std::string_view name) const {
   return std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) {
     return field.value->key() == name && !field.value->is(config_fields_detail::Kind::null);

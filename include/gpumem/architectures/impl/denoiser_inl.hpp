@@ -66,7 +66,11 @@ GPUMEM_INLINE void write_parts(Forward& forward, const PictureSize& size) {
     if (others) forward.remark("not on the GPU, as `parts` does not say otherwise: " + names);
     return;
   }
-  if (parts == nullptr || !parts->is(core::JsonValue::Kind::object)) return;
+  if (parts == nullptr) return;
+  constexpr std::size_t kMostParts = 16;
+  if (!parts->is(core::JsonValue::Kind::object) || parts->size() > kMostParts) {
+    return forward.fail("must have its other parts as an object of 16 at most: `_parts`");
+  }
   std::size_t found = 0;
   for (const core::JsonValue& part : parts->items()) {
     if (!names_part(said, part.key())) continue;
@@ -88,7 +92,12 @@ GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule&
   sample.height = denoiser_detail::latent_side(size.height, rule);
   sample.width = denoiser_detail::latent_side(size.width, rule);
   sample.frames = denoiser_detail::latent_frames(frames, rule);
+  constexpr std::int64_t kMostText = 1 << 20;
   sample.text = said.text_tokens.value_or(rule.usual_text);
+  if (sample.text > kMostText) {
+    forward.fail("takes no prompt of so many tokens: `seq_length`");
+    sample.text = 1;
+  }
   if (said.count && *said.count != 1) forward.fail("makes one image or video a sample; leave `images` out");
   if (rule.frame == 0 && frames != 1) forward.fail("makes images, and no videos; leave `frames` out");
   const std::string what = rule.frame == 0 ? "an image of " : "a video of " + std::to_string(frames) + " frames of ";

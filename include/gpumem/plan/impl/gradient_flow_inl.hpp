@@ -115,6 +115,7 @@ GPUMEM_INLINE bool GradientFlow::follows_its_cast(std::size_t index) const {
   const auto inputs = tape.list(function.inputs);
   return function.casts_parameters && before.layer == function.layer && before.kind == ops::Output::fresh &&
          before.inputs.count == 1 && !inputs.empty() && inputs[0] == before.output &&
+         state_.requires_grad(before.output) &&  // else nothing runs there
          tape.tensor(before.output).size.dtype != tape.tensor(tape.list(before.inputs)[0]).size.dtype;
 }
 

@@ -325,6 +325,9 @@ GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
     if (!config) return config.error();
     if (config->empty()) continue;
     if (name == "transformer" || name == "unet") {
+      if (!pipeline.denoiser.empty()) {
+        return core::malformed("names a transformer and a unet, and a pipeline has one of them").in_file(index);
+      }
       pipeline.denoiser = name;
       pipeline.config = *std::move(config);
     } else {
