@@ -152,12 +152,19 @@ GPUMEM_INLINE std::vector<std::uint32_t> last_readers(const model::ModelGraph& g
 /// what the operations read last from before it. What comes then is written out at the next block's beginning (a norm).
 /// `before`: the layers before the block to look at. `between`.end: nowhere among them.
 GPUMEM_INLINE std::uint32_t cut_of(const std::vector<std::uint32_t>& last, const Range& before, const Range& between) {
+  // A tensor crosses each cut behind its layer, up to its last reader: one step up and one down.
+  std::vector<std::int32_t> steps(between.end - between.first + 1, 0);
+  for (std::uint32_t layer = before.first; layer < between.end; ++layer) {
+    const bool counts = layer >= before.end || last[layer] < between.end;
+    const std::uint32_t from = std::max(layer + 1, between.first);
+    const std::uint32_t to = std::min(last[layer] + 1, between.end);
+    if (!counts || from >= to) continue;
+    ++steps[from - between.first];
+    --steps[to - between.first];
+  }
+  std::int32_t crossing = 0;
   for (std::uint32_t cut = between.first; cut < between.end; ++cut) {
-    int crossing = 0;
-    for (std::uint32_t layer = before.first; layer < cut && crossing < 2; ++layer) {
-      const bool of_block = layer >= before.end;
-      if (last[layer] >= cut && (of_block || last[layer] < between.end)) ++crossing;
-    }
+    crossing += steps[cut - between.first];
     if (crossing == 1) return cut;
   }
   return between.end;
