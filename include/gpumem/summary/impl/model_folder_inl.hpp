@@ -3,6 +3,7 @@
 #include "gpumem/summary/model_folder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -345,9 +346,12 @@ GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
 }  // namespace model_folder_detail
 
 GPUMEM_INLINE bool is_hub_name(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kFiles = {".txt", ".json", ".csv", ".gz", ".py"};  // and no models
   const std::size_t slash = name.find('/');
-  return slash != std::string_view::npos && slash > 0 && name.find('/', slash + 1) == std::string_view::npos &&
-         name.find("..") == std::string_view::npos && slash + 1 < name.size();
+  const bool two_words = slash != std::string_view::npos && slash > 0 && slash + 1 < name.size() &&
+                         name.find('/', slash + 1) == std::string_view::npos;
+  const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
+  return two_words && name.find("..") == std::string_view::npos && std::none_of(kFiles.begin(), kFiles.end(), ends);
 }
 
 GPUMEM_INLINE std::optional<std::string> cached_model(const std::string& name) {
