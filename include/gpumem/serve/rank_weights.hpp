@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem/serve/served_model.hpp"
 
 namespace gpumem::serve {
@@ -28,11 +29,18 @@ struct RankShare {
   bool with_tower = true;
 };
 
-/// Nothing below zero; 0: the sizes do not fit 64 bits.
-[[nodiscard]] core::Bytes rank_weights(const ServedModel& model, const RankShare& share);
+/// Parts of so many that hold the value; the last one may be partly empty.
+[[nodiscard]] constexpr std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+/// The sum as bytes. Errors: overflow where it is not valid, or more than core::kMostBytes.
+[[nodiscard]] core::Result<core::Bytes> checked_bytes(const core::Checked& sum);
+
+/// Errors: overflow.
+[[nodiscard]] core::Result<core::Bytes> rank_weights(const ServedModel& model, const RankShare& share);
 
 /// What `slots` adapters of this rank take, which an engine makes room for at its start. Experts have none.
-[[nodiscard]] core::Bytes adapter_slots(const ServedModel& model, const RankShare& share, std::int64_t slots,
-                                        std::int64_t lora_rank);
+/// Errors: overflow.
+[[nodiscard]] core::Result<core::Bytes> adapter_slots(const ServedModel& model, const RankShare& share,
+                                                      std::int64_t slots, std::int64_t lora_rank);
 
 }  // namespace gpumem::serve

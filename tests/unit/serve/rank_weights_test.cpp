@@ -25,11 +25,11 @@ TEST(RankWeights, ExpertsInMxfp4AreAsTheKernelsHoldThem) {
   EXPECT_EQ(model->weights.experts, std::int64_t{24} * 32 * 3 * 2880 * 2880);
   RankShare share;
   share.mxfp4 = Mxfp4Kernels::triton_on_hopper;
-  EXPECT_NEAR(gib(rank_weights(*model, share)), 13.64, 0.05);
+  EXPECT_NEAR(gib(*rank_weights(*model, share)), 13.64, 0.05);
   share.ranks = share.expert_shares = 2;
-  EXPECT_NEAR(gib(rank_weights(*model, share)), 7.01, 0.05);
+  EXPECT_NEAR(gib(*rank_weights(*model, share)), 7.01, 0.05);
   RankShare marlin;
-  EXPECT_LT(rank_weights(*model, marlin).count(), std::int64_t{14} << 30) << "half a byte a weight";
+  EXPECT_LT(rank_weights(*model, marlin)->count(), std::int64_t{14} << 30) << "half a byte a weight";
 }
 
 constexpr const char* kDense = R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
@@ -45,8 +45,8 @@ ServedModel dense(std::string_view rope) {
 }
 
 TEST(RankWeights, ATableOfRotaryPositionsGrowsWithTheFactor) {
-  const std::int64_t plain = rank_weights(dense(""), {}).count();
-  const auto more = [&](std::string_view rope) { return rank_weights(dense(rope), {}).count() - plain; };
+  const std::int64_t plain = rank_weights(dense(""), {})->count();
+  const auto more = [&](std::string_view rope) { return rank_weights(dense(rope), {})->count() - plain; };
   constexpr std::int64_t kTable = 1000 * 16 * 2;
   EXPECT_EQ(more(R"(, "rope_scaling": {"rope_type": "linear", "factor": 8.0})"), 7 * kTable);
   EXPECT_EQ(more(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})"), 0);
@@ -56,11 +56,11 @@ TEST(RankWeights, OneRankInFull) {
   const std::int64_t linear = 2 * (64 * 64 + 2 * 32 * 64 + 64 * 64 + 3 * 64 * 128);
   const std::int64_t norms = (2 * 2 + 1) * 64;
   const std::int64_t tables = 2 * 128 * 64;  // 100 rows, padded to 128
-  EXPECT_EQ(rank_weights(dense(""), {}).count(), 2 * (linear + norms + tables + 1000 * 16));
+  EXPECT_EQ(rank_weights(dense(""), {})->count(), 2 * (linear + norms + tables + 1000 * 16));
   RankShare packed;
   packed.weight_bits = 4;
   packed.group_size = 32;
-  EXPECT_EQ(rank_weights(dense(""), packed).count(), 2 * (norms + tables + 1000 * 16) + linear / 2 + linear / 32 * 2);
+  EXPECT_EQ(rank_weights(dense(""), packed)->count(), 2 * (norms + tables + 1000 * 16) + linear / 2 + linear / 32 * 2);
 }
 
 TEST(RankWeights, LayersThatAreLeftOutStayAsTheyAre) {
@@ -70,7 +70,7 @@ TEST(RankWeights, LayersThatAreLeftOutStayAsTheyAre) {
     share.weight_bits = model.weight_bits;
     share.group_size = model.group_size;
     share.scale_bytes = model.scale_bytes;
-    return rank_weights(model, share).count();
+    return rank_weights(model, share)->count();
   };
   const std::string groups = R"("config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 16,
     "type": "float"}}})";
@@ -83,6 +83,21 @@ TEST(RankWeights, LayersThatAreLeftOutStayAsTheyAre) {
   EXPECT_EQ(packed(begins + R"(, "ignore": ["model.layers.0.self_attn.q_proj"]})") - all,
             2 * 4096 - 4096 / 2 - 4096 / 16);
   EXPECT_FALSE(dense(begins + R"(, "ignore": ["re:.*(q|k)_proj"]})").doubts.empty());
+}
+
+TEST(RankWeights, SizesThatDoNotFitAreAnError) {
+  constexpr std::int64_t kMany = INT32_MAX;
+  const auto slots = adapter_slots(dense(""), {}, kMany, kMany);
+  ASSERT_FALSE(slots);
+  EXPECT_EQ(slots.error().code, core::ErrorCode::overflow);
+  EXPECT_TRUE(succeeds(adapter_slots(dense(""), {}, 4, 32)));
+  ServedModel wide = dense("");
+  wide.weights.split = INT64_MAX;
+  for (const std::int64_t bits : {0, 8}) {
+    RankShare share;
+    share.weight_bits = bits;
+    EXPECT_FALSE(rank_weights(wide, share)) << bits;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "gpumem/serve/rank_weights.hpp"
 
@@ -8,9 +9,7 @@ namespace gpumem::serve {
 
 namespace rank_weights_detail {
 
-inline std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
-inline std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return divided_up(value, to) * to; }
-inline std::int64_t bytes_of(const core::Checked& sum) { return sum.value().value_or(0); }
+using core::rounded_up;
 
 /// Rows of a table of one rank. Source: vLLM's VocabParallelEmbedding: a multiple of 64 rows, shared out.
 inline std::int64_t table_rows(const ServedModel& model, std::int64_t ranks) {
@@ -50,9 +49,8 @@ inline core::Checked plainly_packed(const Mxfp4Matrix& matrix) {
 /// intermediate_size().
 inline core::Checked mxfp4_experts(const ServedModel& model, const RankShare& share) {
   const core::Checked one = core::Checked(3 * model.hidden) * core::Checked(model.intermediate);
-  const std::int64_t expert_elements = bytes_of(one);
-  if (expert_elements <= 0) return core::Checked(0);
-  const std::int64_t experts = model.weights.experts / expert_elements;
+  if (one.value() == 0 || !one.valid()) return one;
+  const std::int64_t experts = model.weights.experts / *one.value();
   const bool hopper = share.mxfp4 == Mxfp4Kernels::triton_on_hopper;
   const bool blackwell = share.mxfp4 == Mxfp4Kernels::flashinfer_on_blackwell;
   const std::int64_t inner = rounded_up(divided_up(model.intermediate, share.expert_shares), hopper      ? 64
@@ -76,9 +74,14 @@ inline core::Checked packed_linear(const ServedModel& model, const RankShare& sh
 
 }  // namespace rank_weights_detail
 
+GPUMEM_INLINE core::Result<core::Bytes> checked_bytes(const core::Checked& sum) {
+  if (sum.valid() && *sum.value() <= core::kMostBytes) return core::Bytes(*sum.value());
+  return core::Error{core::ErrorCode::overflow, "the sizes of the model and of the options do not fit 64 bits", {}};
+}
+
 /// The rotary embedding keeps its cosines and sines for all positions, and latent attention a second copy of what leads
 /// out of the latent space (MLACommonImpl.process_weights_after_loading()).
-GPUMEM_INLINE core::Bytes rank_weights(const ServedModel& model, const RankShare& share) {
+GPUMEM_INLINE core::Result<core::Bytes> rank_weights(const ServedModel& model, const RankShare& share) {
   namespace detail = rank_weights_detail;
   const ServedWeights& weights = model.weights;
   const core::Checked linear = detail::linear_elements_of(model, share);
@@ -91,24 +94,24 @@ GPUMEM_INLINE core::Bytes rank_weights(const ServedModel& model, const RankShare
   if (share.with_tower) plain = plain + core::Checked(model.tower.plain + model.tower.split / share.ranks);
   const core::Checked element(share.element);
   if (model.held == HeldWeights::mxfp4_experts) {
-    return core::Bytes(detail::bytes_of((plain + linear) * element + detail::mxfp4_experts(model, share)));
+    return checked_bytes((plain + linear) * element + detail::mxfp4_experts(model, share));
   }
-  if (share.weight_bits == 0) return core::Bytes(detail::bytes_of((plain + linear + experts) * element));
+  if (share.weight_bits == 0) return checked_bytes((plain + linear + experts) * element);
   const std::int64_t kept = weights.kept / share.ranks;
-  const std::int64_t packed = std::max<std::int64_t>(0, detail::bytes_of(linear + experts) - kept);
-  return core::Bytes(
-      detail::bytes_of((plain + core::Checked(kept)) * element + detail::packed_linear(model, share, packed)));
+  const std::optional<std::int64_t> packable = (linear + experts).value();
+  if (!packable) return checked_bytes(linear + experts);
+  const std::int64_t packed = std::max<std::int64_t>(0, *packable - kept);
+  return checked_bytes((plain + core::Checked(kept)) * element + detail::packed_linear(model, share, packed));
 }
 
 /// Source: vLLM's lora/layers/: create_lora_weights() of BaseLinearLayerWithLoRA, VocabParallelEmbeddingWithLoRA and
 /// LogitsProcessorWithLoRA.
-GPUMEM_INLINE core::Bytes adapter_slots(const ServedModel& model, const RankShare& share, std::int64_t slots,
-                                        std::int64_t lora_rank) {
-  namespace detail = rank_weights_detail;
+GPUMEM_INLINE core::Result<core::Bytes> adapter_slots(const ServedModel& model, const RankShare& share,
+                                                      std::int64_t slots, std::int64_t lora_rank) {
   const core::Checked sides = core::Checked(model.adapters.whole) + core::Checked(model.adapters.split / share.ranks);
   const core::Checked tables = core::Checked(2) * core::Checked(model.vocabulary + model.hidden);
-  return core::Bytes(detail::bytes_of((sides + tables) * core::Checked(slots) * core::Checked(lora_rank) *
-                                      core::Checked(share.element)));
+  return checked_bytes((sides + tables) * core::Checked(slots) * core::Checked(lora_rank) *
+                       core::Checked(share.element));
 }
 
 }  // namespace gpumem::serve

@@ -88,11 +88,11 @@ inline core::Result<SglangStart> sglang_start(const ServedModel& model, const Se
 
 /// A forward pass of one chunk, layer by layer without a compiler: the residual, a layer's input and output, the gate
 /// and up projections and their product.
-inline std::int64_t forward_pass(const ServedModel& model, const SglangStart& start) {
+inline core::Result<core::Bytes> forward_pass(const ServedModel& model, const SglangStart& start) {
   const std::int64_t width = (model.gated ? 3 : 2) * (model.intermediate / start.share.ranks);
   const std::int64_t rows = std::max<std::int64_t>(1, model.experts_per_token);
   const core::Checked columns = core::Checked(3 * model.hidden) + core::Checked(rows) * core::Checked(width);
-  return (core::Checked(start.prefill) * columns * core::Checked(start.share.element)).value().value_or(0);
+  return checked_bytes(core::Checked(start.prefill) * columns * core::Checked(start.share.element));
 }
 
 /// Bytes of one token in the pool. Source: model_runner.py, get_cell_size_per_token().
@@ -140,12 +140,12 @@ GPUMEM_INLINE core::Result<ServingEstimate> estimate_sglang(const ServedModel& m
   ServingEstimate answer;
   answer.engine = "sglang";
   answer.version = "0.5";
-  answer.weights = rank_weights(model, start->share);
-  answer.activation = core::Bytes(detail::forward_pass(model, *start));
-  if (answer.weights.count() <= 0 || answer.activation.count() <= 0 || answer.weights.count() > INT64_MAX / 4 ||
-      answer.activation.count() > INT64_MAX / 4) {
-    return core::Error{core::ErrorCode::overflow, "the model's sizes do not fit 64 bits", {}};
-  }
+  const core::Result<core::Bytes> weights = rank_weights(model, start->share);
+  if (!weights) return weights.error();
+  const core::Result<core::Bytes> activation = detail::forward_pass(model, *start);
+  if (!activation) return activation.error();
+  answer.weights = *weights;
+  answer.activation = *activation;
   // The context, NCCL and libraries: as vLLM logged them before and after the weights, on one rank and on several.
   const bool several = job.tensor_parallel > 1;
   answer.outside_pytorch = core::Bytes((several ? 2 : 1) * detail::kGib / 2);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 
 #include "gpumem/core/bytes.hpp"
@@ -31,8 +32,6 @@ inline constexpr std::int64_t kServeCublasBytes = std::int64_t{32} << 20;
 inline core::Bytes from_gib(double gib) {
   return core::Bytes(static_cast<std::int64_t>(gib * static_cast<double>(std::int64_t{1} << 30)));
 }
-
-inline std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
 /// What changed between versions of vLLM.
 struct VllmRules {
@@ -139,6 +138,17 @@ inline std::int64_t block_tokens(const ServedModel& model, const VllmStart& star
   return std::max(start.block, kAligned * std::min<std::int64_t>(steps, INT32_MAX / kAligned));
 }
 
+/// Source: vLLM's config/lora.py, MaxLoRARanks.
+inline core::Status check_adapters(const ServingJob& job) {
+  constexpr std::array<std::int64_t, 9> kRanks = {1, 8, 16, 32, 64, 128, 256, 320, 512};
+  if (job.max_loras < 1 || job.max_lora_rank < 1) return refused("max_loras and max_lora_rank must be at least 1");
+  if (!job.enable_lora || std::find(kRanks.begin(), kRanks.end(), job.max_lora_rank) != kRanks.end()) {
+    return core::Done{};
+  }
+  return refused("max_lora_rank " + std::to_string(job.max_lora_rank) +
+                 " is none of vLLM's: 1, 8, 16, 32, 64, 128, 256, 320, 512");
+}
+
 /// The options in numbers. Source of the defaults: vLLM's engine/arg_utils.py, get_batch_defaults().
 inline core::Result<VllmStart> vllm_start(const ServedModel& model, const ServingJob& job,
                                           const device::GpuProfile& gpu) {
@@ -148,7 +158,7 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
                    std::to_string(model.layers) + " layers");
   }
   if (job.data_parallel < 1) return refused("data_parallel_size must be at least 1");
-  if (job.max_loras < 1 || job.max_lora_rank < 1) return refused("max_loras and max_lora_rank must be at least 1");
+  if (const core::Status adapters = check_adapters(job); !adapters) return adapters.error();
   if (!(job.cpu_offload_gb >= 0.0)) return refused("cpu_offload_gb must be at least 0");
   const double utilization = job.gpu_memory_utilization.value_or(0.9);
   if (!(utilization > 0.0) || utilization > 1.0) {
@@ -200,12 +210,18 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
 
 /// What stays on the GPU of one rank's weights, with the slots of its adapters. Source: vLLM's
 /// model_executor/offloader/uva.py: parameters go to the host until there are as many bytes of them as asked for.
-inline core::Bytes vllm_weights(const ServedModel& model, const ServingJob& job, const VllmStart& start,
-                                ServingEstimate& answer) {
-  if (job.enable_lora) answer.adapters = adapter_slots(model, start.share, job.max_loras, job.max_lora_rank);
-  const std::int64_t loaded = rank_weights(model, start.share).count();
-  return core::Bytes(std::max<std::int64_t>(loaded - from_gib(job.cpu_offload_gb).count(), loaded > 0 ? 1 : 0) +
-                     answer.adapters.count());
+inline core::Status fill_weights(const ServedModel& model, const ServingJob& job, const VllmStart& start,
+                                 ServingEstimate& answer) {
+  if (job.enable_lora) {
+    const auto slots = adapter_slots(model, start.share, job.max_loras, job.max_lora_rank);
+    if (!slots) return slots.error();
+    answer.adapters = *slots;
+  }
+  const core::Result<core::Bytes> loaded = rank_weights(model, start.share);
+  if (!loaded) return loaded.error();
+  const std::int64_t stays = std::max<std::int64_t>(1, loaded->count() - from_gib(job.cpu_offload_gb).count());
+  answer.weights = core::Bytes(stays + answer.adapters.count());
+  return core::Done{};
 }
 
 /// Work areas of a layer of experts: one row for each token and each of its experts. Source: vLLM's fused_moe.py,
@@ -262,15 +278,25 @@ inline core::Checked forward_peak(const ServedModel& model, const VllmStart& sta
          core::Checked(start.tokens) * core::Checked(width) * core::Checked(start.element);
 }
 
+/// The largest sum; none that is valid where one of them is not.
+inline core::Checked largest_of(std::initializer_list<core::Checked> sums) {
+  core::Checked most(0);
+  for (const core::Checked& sum : sums) {
+    if (!sum.valid()) return sum;
+    if (*sum.value() > *most.value()) most = sum;
+  }
+  return most;
+}
+
 /// The peak of profile_run() above the weights: the largest of the tower's pass, the forward pass and the sampler.
-inline core::Bytes vllm_activation(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
+inline core::Result<core::Bytes> vllm_activation(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
   const core::Checked areas = expert_work_areas(model, start);
   const ProfiledImages images = profiled_images(model, start);
-  const std::int64_t forward = (forward_peak(model, start) + areas + images.held).value().value_or(0);
+  const core::Checked forward = forward_peak(model, start) + areas + images.held;
   core::Checked sampler = model.samples ? sampler_peak(model, start, gpu) + images.held : core::Checked(0);
   if (start.rules.experts_keep_work_areas) sampler = sampler + areas;
-  const std::int64_t peak = std::max({sampler.value().value_or(0), forward, images.pass.value().value_or(0)});
-  return core::Bytes(peak + (gpu.cublas_workspace_bytes ? gpu.cublas_workspace_bytes->value : kServeCublasBytes));
+  const std::int64_t cublas = gpu.cublas_workspace_bytes ? gpu.cublas_workspace_bytes->value : kServeCublasBytes;
+  return checked_bytes(largest_of({sampler, forward, images.pass}) + core::Checked(cublas));
 }
 
 /// The part of a model that one stage of a pipeline has. Source: vLLM's distributed/utils.py, get_pp_indices(): layers
@@ -413,12 +439,10 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
   });
   answer.requested =
       core::Bytes(static_cast<std::int64_t>(static_cast<double>(gpu.capacity().count()) * start.utilization));
-  answer.weights = vllm_weights(model, job, start, answer);
-  answer.activation = vllm_activation(model, start, gpu);
-  if (answer.weights.count() <= 0 || answer.activation.count() <= 0 || answer.weights.count() > INT64_MAX / 4 ||
-      answer.activation.count() > INT64_MAX / 4) {
-    return core::Error{core::ErrorCode::overflow, "the model's sizes do not fit 64 bits", {}};
-  }
+  if (const core::Status filled = fill_weights(model, job, start, answer); !filled) return filled.error();
+  const core::Result<core::Bytes> activation = vllm_activation(model, start, gpu);
+  if (!activation) return activation.error();
+  answer.activation = *activation;
   answer.outside_pytorch = from_gib(logged.outside);
   answer.outside_pytorch_lower = from_gib(logged.outside_lower);
   answer.outside_pytorch_upper = from_gib(logged.outside_upper);
