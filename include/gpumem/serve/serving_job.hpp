@@ -51,7 +51,7 @@ struct ServingEstimate {
   std::string engine = "vllm";
   std::int64_t stage = 0;             ///< of the pipeline, from 0
   std::string version;                ///< whose rules were followed
-  core::Bytes requested;              ///< utilisation x the GPU's memory
+  core::Bytes requested;              ///< utilisation x the GPU's memory; with kv_cache_memory_bytes the sum of the parts
   core::Bytes weights;                ///< as loaded
   core::Bytes adapters;               ///< slots of LoRA, a part of `weights`
   core::Bytes activation;             ///< the peak of the profiling pass above the weights

@@ -281,7 +281,40 @@ TEST(Vllm, ACacheOfGivenSizeIsTaken) {
   job.kv_cache_memory_bytes = std::int64_t{2} << 30;
   const auto start = started(kLlama8b, job);
   ASSERT_TRUE(start) << start.error().message;
+  EXPECT_TRUE(start->starts) << start->reason;
   EXPECT_EQ(start->kv_cache_tokens, 16384) << "128 KiB a token";
+  EXPECT_EQ(start->requested.count(), start->weights.count() + start->activation.count() +
+                                          start->outside_pytorch.count() + (std::int64_t{2} << 30));
+}
+
+TEST(Vllm, ACacheOfGivenSizeMustFitBesideTheRest) {
+  ServingJob job = logged_job();
+  job.kv_cache_memory_bytes = std::int64_t{500} << 30;
+  const auto large = started(kLlama8b, job);
+  ASSERT_TRUE(large) << large.error().message;
+  EXPECT_FALSE(large->starts);
+  EXPECT_NE(large->reason.find("kv_cache_memory_bytes"), std::string::npos) << large->reason;
+  job.kv_cache_memory_bytes = 1;
+  const auto small = started(kLlama8b, job);
+  ASSERT_TRUE(small) << small.error().message;
+  EXPECT_FALSE(small->starts);
+  EXPECT_NE(small->reason.find("hold no block"), std::string::npos) << small->reason;
+  EXPECT_EQ(small->reason.find("gpu_memory_utilization"), std::string::npos) << "it cannot help";
+  job.kv_cache_memory_bytes = INT64_MAX;
+  EXPECT_FALSE(started(kLlama8b, job));
+}
+
+TEST(Vllm, RanksOfAdaptersAreVllms) {
+  ServingJob job = logged_job();
+  job.max_lora_rank = 24;
+  EXPECT_TRUE(started(kLlama8b, job)) << "no adapters are asked for";
+  job.enable_lora = true;
+  EXPECT_FALSE(started(kLlama8b, job));
+  job.max_lora_rank = 512;
+  job.max_loras = INT32_MAX;
+  const auto start = started(kLlama8b, job);
+  ASSERT_FALSE(start) << "no GPU has as much memory";
+  EXPECT_EQ(start.error().code, core::ErrorCode::overflow);
 }
 
 }  // namespace

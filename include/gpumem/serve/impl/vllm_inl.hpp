@@ -5,6 +5,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <optional>
+#include <utility>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/serve/rank_weights.hpp"
@@ -159,6 +160,9 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   }
   if (job.data_parallel < 1) return refused("data_parallel_size must be at least 1");
   if (const core::Status adapters = check_adapters(job); !adapters) return adapters.error();
+  if (const std::int64_t given = job.kv_cache_memory_bytes.value_or(1); given < 1 || given > core::kMostBytes) {
+    return refused("kv_cache_memory_bytes must be at least 1, and less than any GPU has");
+  }
   if (!(job.cpu_offload_gb >= 0.0)) return refused("cpu_offload_gb must be at least 0");
   const double utilization = job.gpu_memory_utilization.value_or(0.9);
   if (!(utilization > 0.0) || utilization > 1.0) {
@@ -357,7 +361,7 @@ inline std::int64_t request_blocks(const ServedModel& model, const VllmStart& st
 }
 
 /// Blocks, tokens, concurrency and the longest request that the cache holds.
-inline void fill_cache(const ServedModel& model, const VllmStart& start, std::int64_t left, ServingEstimate& answer) {
+inline void fill_cache(const ServedModel& model, const VllmStart& start, ServingEstimate& answer) {
   const KvGroups groups = kv_groups(model);
   const core::Checked page = token_bytes(model, start) * core::Checked(start.block) * core::Checked(groups.size);
   const std::int64_t block_bytes = std::max<std::int64_t>(1, page.value().value_or(INT64_MAX));
@@ -375,16 +379,42 @@ inline void fill_cache(const ServedModel& model, const VllmStart& start, std::in
     (fits ? low : high) = fits ? middle + 1 : middle - 1;
   }
   answer.largest_max_model_len = held;
-  if (!answer.reason.empty()) return;
-  if (answer.kv_cache_blocks == 0) {
-    answer.reason = "no memory is left for the KV cache: weights, activation and what is outside PyTorch take " +
-                    core::to_string(core::Bytes(answer.requested.count() - left)) + " of " +
-                    core::to_string(answer.requested) + "; raise gpu_memory_utilization or tensor_parallel_size";
-  } else if (needed > answer.kv_cache_blocks) {
-    answer.reason = "one request of max_model_len " + std::to_string(start.length) + " needs " +
-                    core::to_string(answer.kv_cache_needed) + " KV cache, " + core::to_string(answer.kv_cache) +
-                    " are there; the largest max_model_len is " + std::to_string(held);
+}
+
+/// All that is neither cache nor graphs.
+inline std::int64_t beside_the_cache(const ServingEstimate& answer) {
+  return answer.weights.count() + answer.activation.count() + answer.outside_pytorch.count();
+}
+
+/// Why the cache holds no request of max_model_len; empty: it does.
+inline std::string cache_reason(const ServingJob& job, const ServingEstimate& answer) {
+  if (answer.kv_cache_needed <= answer.kv_cache) return {};
+  if (answer.kv_cache_blocks == 0 && job.kv_cache_memory_bytes) {
+    return "kv_cache_memory_bytes " + std::to_string(*job.kv_cache_memory_bytes) +
+           " hold no block of the KV cache; one request of max_model_len " + std::to_string(answer.max_model_len) +
+           " needs " + core::to_string(answer.kv_cache_needed);
   }
+  if (answer.kv_cache_blocks == 0) {
+    return "no memory is left for the KV cache: weights, activation and what is outside PyTorch take " +
+           core::to_string(core::Bytes(beside_the_cache(answer))) + " of " + core::to_string(answer.requested) +
+           "; raise gpu_memory_utilization or tensor_parallel_size";
+  }
+  return "one request of max_model_len " + std::to_string(answer.max_model_len) + " needs " +
+         core::to_string(answer.kv_cache_needed) + " KV cache, " + core::to_string(answer.kv_cache) +
+         " are there; the largest max_model_len is " + std::to_string(answer.largest_max_model_len);
+}
+
+inline core::Bytes free_at_start(const device::GpuProfile& gpu, const LoggedFigures& logged) {
+  return core::Bytes(gpu.capacity().count() - from_gib(logged.before).count());
+}
+
+/// Why a cache of given size does not fit beside the rest; empty: it does. vLLM runs out of memory there.
+inline std::string given_cache_reason(const ServingEstimate& answer, core::Bytes free) {
+  if (answer.requested <= free) return {};
+  return "kv_cache_memory_bytes asks for " + core::to_string(answer.kv_cache) +
+         "; weights, activation and what is outside PyTorch take " +
+         core::to_string(core::Bytes(beside_the_cache(answer))) + ", and " + core::to_string(free) +
+         " are free at the start; lower it, or raise tensor_parallel_size";
 }
 
 /// What vLLM refuses before it loads anything.
@@ -394,7 +424,7 @@ inline std::string early_reason(const ServedModel& model, const VllmStart& start
     return "max_model_len " + std::to_string(start.length) + " is longer than the model's " +
            std::to_string(model.max_positions) + " positions";
   }
-  const core::Bytes free(gpu.capacity().count() - from_gib(logged.before).count());
+  const core::Bytes free = free_at_start(gpu, logged);
   if (requested.count() <= free.count()) return {};
   return "free memory at the start (" + core::to_string(free) + ") is less than gpu_memory_utilization asks for (" +
          core::to_string(requested) + ")";
@@ -425,7 +455,7 @@ inline void say_assumed(const ServedModel& model, const ServingJob& job, const V
   if (model.tower.hidden > 0) assumed.emplace_back("images of the profiling pass: the largest that the model takes");
   if (job.enable_lora && model.experts > 0) assumed.emplace_back("LoRA: experts have no adapters");
   if (job.kv_cache_memory_bytes)
-    assumed.emplace_back("kv_cache_memory_bytes: whether it fits beside the rest is not checked by vLLM");
+    assumed.emplace_back("kv_cache_memory_bytes: it must fit beside the rest, which vLLM does not check");
   if (start.share.weight_bits == 4)
     assumed.emplace_back("weights of 4 bits: packed in full, compared with no logged start");
 }
@@ -451,14 +481,18 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
     answer.cuda_graphs_lower = from_gib(kGraphsLower);
     answer.cuda_graphs_upper = from_gib(kGraphsUpper);
   }
-  const std::int64_t left = job.kv_cache_memory_bytes.value_or(
-      answer.requested.count() - answer.weights.count() - answer.activation.count() - answer.outside_pytorch.count());
-  answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, left));
+  const std::int64_t left = answer.requested.count() - beside_the_cache(answer);
+  answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, job.kv_cache_memory_bytes.value_or(left)));
   answer.max_model_len = start.length;
   answer.max_num_seqs = start.sequences;
   answer.max_num_batched_tokens = start.tokens;
   answer.reason = early_reason(model, start, gpu, logged, answer.requested);
-  fill_cache(model, start, left, answer);
+  if (job.kv_cache_memory_bytes) {
+    answer.requested = core::Bytes(beside_the_cache(answer) + answer.kv_cache.count());
+    if (answer.reason.empty()) answer.reason = given_cache_reason(answer, free_at_start(gpu, logged));
+  }
+  fill_cache(model, start, answer);
+  if (answer.reason.empty()) answer.reason = cache_reason(job, answer);
   answer.starts = answer.reason.empty();
   return answer;
 }
@@ -473,14 +507,15 @@ GPUMEM_INLINE core::Result<ServingEstimate> estimate_vllm(const ServedModel& mod
   core::Result<vllm_detail::VllmStart> start = vllm_detail::vllm_start(model, job, gpu);
   if (!start) return start.error();
   start->rules = *rules;
-  // All stages have as many blocks as the one with the fewest.
+  // All stages have as many blocks as the one with the fewest, and all must start.
+  const auto room = [](const ServingEstimate& of) { return std::pair(of.starts, of.kv_cache_blocks); };
   std::optional<ServingEstimate> answer;
   for (std::int64_t stage = 0; stage < job.pipeline_parallel; ++stage) {
     const ServedModel part = vllm_detail::stage_of(model, job.pipeline_parallel, stage);
     core::Result<ServingEstimate> rank = vllm_detail::estimate_rank(part, job, *start, gpu);
     if (!rank) return rank.error();
     rank->stage = stage;
-    if (!answer || rank->kv_cache_blocks < answer->kv_cache_blocks) answer = *std::move(rank);
+    if (!answer || room(*rank) < room(*answer)) answer = *std::move(rank);
   }
   answer->version = rules->name;
   vllm_detail::say_assumed(model, job, *start, gpu, assumed);
