@@ -37,19 +37,25 @@ void add_serve(CLI::App& command, ServeOptions& options) {
   command.add_option("--gpu", options.gpu, "a name from 'gpumem gpus', or a profile")->capture_default_str();
   command.add_option("--engine-version", options.engine_version, "the engine's version, such as 0.19.0");
   CLI::Option* fit = command.add_flag("--fit", options.fit, "how far each option can go on this GPU");
-  command.add_flag("--advise", options.advise, "changes with which it starts, or holds more, by what they cost")
-      ->excludes(fit);
-  command.add_option("--plan", options.plan, "how to share out this many GPUs, the most tokens of KV cache first")
-      ->excludes(fit)
-      ->type_name("GPUS");
+  CLI::Option* advise =
+      command.add_flag("--advise", options.advise, "changes with which it starts, or holds more, by what they cost")
+          ->excludes(fit);
+  CLI::Option* plan =
+      command.add_option("--plan", options.plan, "how to share out this many GPUs, the most tokens of KV cache first")
+          ->excludes(fit)
+          ->excludes(advise)
+          ->check(CLI::PositiveNumber)
+          ->type_name("GPUS");
   CLI::Option* target =
       command.add_option("--for", options.target, "what to ask this scheduler for, as 'gpumem request' does")
           ->excludes(fit)
+          ->excludes(advise)
+          ->excludes(plan)
           ->type_name("TARGET");
   command.add_option("--margin", options.margin, "with --for: upper, or bytes beyond what is expected")
       ->needs(target)
       ->capture_default_str();
-  command.add_flag("--json", options.json, "print one JSON object");
+  command.add_flag("--json", options.json, "print one JSON object")->excludes(target);
   add_vllm_options(command, options);
   command.footer(
       "Behind -- comes the command that starts the server, or give its options here:\n"

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "table.hpp"
 
 namespace gpumem::cli {
@@ -54,11 +55,14 @@ std::string to_text(const serve::ServingEstimate& estimate, const Terminal& term
 }
 
 std::string to_text(const serve::ServingLimits& limits, const Terminal& terminal) {
+  const auto named = [&](std::string_view what, std::string_view option) {
+    return std::string(what) + " " + std::string(serve::option_name(limits.engine, option));
+  };
   Table table({{.title = "it starts up to"}, {.title = "value"}});
-  table.add({"the longest max_model_len", or_none(limits.longest_context, with_separators)});
-  table.add({"the most max_num_seqs", or_none(limits.most_sequences, with_separators)});
-  table.add({"the smallest gpu_memory_utilization", or_none(limits.smallest_utilization, hundredths)});
-  table.add({"the fewest tensor_parallel_size", or_none(limits.fewest_ranks, with_separators)});
+  table.add({named("the longest", "max_model_len"), or_none(limits.longest_context, with_separators)});
+  table.add({named("the most", "max_num_seqs"), or_none(limits.most_sequences, with_separators)});
+  table.add({named("the smallest", "gpu_memory_utilization"), or_none(limits.smallest_utilization, hundredths)});
+  table.add({named("the fewest", "tensor_parallel_size"), or_none(limits.fewest_ranks, with_separators)});
   table.add({"the smallest GPU", limits.smallest_gpu.empty() ? "it does not start on any" : limits.smallest_gpu});
   return table.text(terminal);
 }

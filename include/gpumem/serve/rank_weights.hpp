@@ -7,10 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/serve/served_model.hpp"
+#include "gpumem/serve/serving_job.hpp"
 
 namespace gpumem::serve {
 
@@ -28,6 +31,22 @@ struct RankShare {
   Mxfp4Kernels mxfp4 = Mxfp4Kernels::marlin;
   bool with_tower = true;
 };
+
+/// How messages call an engine, and the words that its kv_cache_dtype takes and that have rules.
+struct EngineTypes {
+  std::string_view title;
+  std::span<const std::string_view> cache;
+};
+
+/// The ranks of a job, with its weights as they are held. Errors: invalid_argument for a dtype that the engine does not
+/// have, or a quantisation without rules.
+[[nodiscard]] core::Result<RankShare> share_of(const ServedModel& model, const ServingJob& job,
+                                               const EngineTypes& types);
+
+/// Bytes of an element of the cache, where one of the model has `element`. Errors: invalid_argument for a type without
+/// rules.
+[[nodiscard]] core::Result<std::int64_t> cache_element_bytes(const ServingJob& job, std::int64_t element,
+                                                             const EngineTypes& types);
 
 /// Parts of so many that hold the value; the last one may be partly empty.
 [[nodiscard]] constexpr std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }

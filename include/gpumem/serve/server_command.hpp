@@ -4,6 +4,7 @@
 // Source: vLLM 0.19, engine/arg_utils.py, EngineArgs.add_cli_args(); SGLang 0.5, srt/server_args.py.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +22,7 @@ struct ServingOption {
   std::string_view name;             ///< vLLM's own: "max_model_len"; its flag is --max-model-len
   std::string_view help;             ///< one line, for people
   std::string_view short_flag = {};  ///< "-tp"
+  std::string_view sglang = {};      ///< SGLang's own name; empty: gpumem has no rule for it there
   std::int64_t ServingJob::*count = nullptr;
   std::optional<std::int64_t> ServingJob::*limit = nullptr;
   std::optional<double> ServingJob::*share = nullptr;
@@ -28,12 +30,22 @@ struct ServingOption {
   std::string ServingJob::*word = nullptr;
   bool ServingJob::*flag = nullptr;
 };
+/// How an engine calls the option of this name of vLLM's, "mem_fraction_static"; empty: it has none that has rules.
+[[nodiscard]] std::string_view option_name(std::string_view engine, std::string_view option);
 /// Every front end takes these.
 [[nodiscard]] std::span<const ServingOption> serving_options();
 
 /// Writes the value of the option of this name ("max_model_len", "8192"). Of a flag it is "true" or "false".
 /// Errors: invalid_argument, naming the option.
 [[nodiscard]] core::Status set_serving_option(ServingJob& job, std::string_view name, std::string_view value);
+
+/// "v0.19.1rc1": 0 and 19.
+struct EngineVersion {
+  std::int64_t major_part = 0, minor_part = 0;
+  friend auto operator<=>(const EngineVersion&, const EngineVersion&) = default;
+};
+/// Nothing: the text does not begin with a whole number, or with two and a dot between them.
+[[nodiscard]] std::optional<EngineVersion> engine_version(std::string_view text);
 
 /// The words of "vllm serve NAME --tensor-parallel-size 2 ..." or "python -m sglang.launch_server --tp 2 ..." over what
 /// `job` already says. Errors: invalid_argument, naming a flag that is unknown or that has no rules.

@@ -49,13 +49,13 @@ struct ServingRequest {
 /// stages, this is the one that has the least room for the cache.
 struct ServingEstimate {
   std::string engine = "vllm";
-  std::int64_t stage = 0;             ///< of the pipeline, from 0
-  std::string version;                ///< whose rules were followed
-  core::Bytes requested;              ///< utilisation x the GPU's memory; with kv_cache_memory_bytes the sum of the parts
-  core::Bytes weights;                ///< as loaded
-  core::Bytes adapters;               ///< slots of LoRA, a part of `weights`
-  core::Bytes activation;             ///< the peak of the profiling pass above the weights
-  core::Bytes outside_pytorch;        ///< NCCL, libraries: more than before the start
+  std::int64_t stage = 0;       ///< of the pipeline, from 0
+  std::string version;          ///< whose rules were followed
+  core::Bytes requested;        ///< utilisation x the GPU's memory; with kv_cache_memory_bytes the sum of the parts
+  core::Bytes weights;          ///< as loaded
+  core::Bytes adapters;         ///< slots of LoRA, a part of `weights`
+  core::Bytes activation;       ///< the peak of the profiling pass above the weights
+  core::Bytes outside_pytorch;  ///< NCCL, libraries: more than before the start
   core::Bytes outside_pytorch_lower;  ///< as seen, at least
   core::Bytes outside_pytorch_upper;  ///< and at most
   core::Bytes cuda_graphs;            ///< captured after the cache was made, beyond `requested`

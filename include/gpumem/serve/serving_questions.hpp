@@ -27,6 +27,7 @@ namespace gpumem::serve {
 
 /// The furthest value of each option with which the server starts, where all else stays as it is; nothing: with none.
 struct ServingLimits {
+  std::string engine = "vllm";
   std::optional<std::int64_t> longest_context = {};  ///< max_model_len
   std::optional<std::int64_t> most_sequences = {};   ///< max_num_seqs, at most 65,536
   std::optional<double> smallest_utilization = {};   ///< gpu_memory_utilization, in hundredths
@@ -55,7 +56,7 @@ struct ServingLayout {
 
 /// One option changed.
 struct ServingChange {
-  std::string_view option;  ///< vLLM's name
+  std::string_view option;  ///< as the engine calls it
   std::string value;
   std::string_view costs;    ///< in a few words
   ServingEstimate estimate;  ///< of the server so changed

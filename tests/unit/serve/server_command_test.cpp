@@ -72,6 +72,27 @@ TEST(ServerCommand, SglangsFlagsAreReadByTheirOwnNames) {
   EXPECT_NE(refused.error().message.find("SGLang"), std::string::npos) << refused.error().message;
 }
 
+TEST(ServerCommand, SglangsOptionsHaveSeveralNames) {
+  for (const std::string flag : {"--tp", "--tp-size", "--tensor-parallel-size"}) {
+    const auto job = read_server_command(std::vector<std::string>{"sglang", "serve", "m", flag, "4"}, {});
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job->tensor_parallel, 4) << flag;
+  }
+  EXPECT_EQ(option_name("sglang", "gpu_memory_utilization"), "mem_fraction_static");
+  EXPECT_EQ(option_name("sglang", "cpu_offload_gb"), "");
+  EXPECT_EQ(option_name("vllm", "gpu_memory_utilization"), "gpu_memory_utilization");
+  EXPECT_FALSE(read_server_command(std::vector<std::string>{"sglang", "serve", "m", "--enable-lora"}, {}));
+}
+
+TEST(ServerCommand, VersionsAreComparedByTheirNumbers) {
+  EXPECT_EQ(engine_version("v0.19.1rc1"), (EngineVersion{0, 19}));
+  EXPECT_EQ(engine_version("7"), (EngineVersion{7, 0}));
+  EXPECT_GT(engine_version("0.50"), engine_version("0.5.6"));
+  for (const std::string text : {"", "v", "zero", "0.", "0.x", "-1.2", "0.-2", "0-5"}) {
+    EXPECT_FALSE(engine_version(text)) << text;
+  }
+}
+
 TEST(ServerCommand, TheModelIsTheCommandsOwnWhereNoneIsGiven) {
   const auto config_of = [](const std::vector<std::string>& command) {
     const auto request = serving_request_of({.config = "", .gpu = "l4", .version = "", .command = command});

@@ -146,5 +146,55 @@ TEST(EstimateServer, SglangLeavesWhatItReserves) {
   EXPECT_FALSE(estimate_server(llama(), job, gpu));
 }
 
+/// A job for SGLang with one option; its error, or nothing.
+std::string sglang_error(std::string_view option, std::string_view value, std::string_view version = "0.5.6") {
+  ServingJob job;
+  job.engine = "sglang";
+  job.version = version;
+  EXPECT_TRUE(set_serving_option(job, option, value)) << option;
+  const auto estimate = estimate_server(llama(), job, *device::find_profile("h100-80gb"));
+  return estimate ? std::string() : estimate.error().message;
+}
+
+TEST(EstimateServer, SglangRefusesOptionsWithoutRules) {
+  for (const ServingOption& option : serving_options()) {
+    if (!option.sglang.empty()) continue;
+    const std::string error = sglang_error(option.name, option.flag != nullptr ? "true" : "2");
+    EXPECT_NE(error.find(option.name), std::string::npos) << option.name << ": " << error;
+  }
+  for (const std::string option : {"dtype", "kv_cache_dtype", "quantization"}) {
+    EXPECT_NE(sglang_error(option, "foo").find(option), std::string::npos) << option;
+  }
+  EXPECT_FALSE(sglang_error("kv_cache_dtype", "fp8").empty()) << "that is vLLM's word";
+  for (const std::string word : {"bf16", "fp8_e4m3", "fp8_e5m2"}) EXPECT_EQ(sglang_error("kv_cache_dtype", word), "");
+}
+
+TEST(EstimateServer, NewerSglangFollowsTheNewestRules) {
+  for (const std::string version : {"7", "v0.50", "0.6.1"}) {
+    ServingJob job;
+    job.engine = "sglang";
+    job.version = version;
+    const auto estimate = estimate_server(llama(), job, *device::find_profile("h100-80gb"));
+    ASSERT_TRUE(succeeds(estimate));
+    EXPECT_NE(estimate->assumed.front().find("newer"), std::string::npos) << version;
+  }
+  for (const std::string version : {"0.4", "zero", "0."}) {
+    EXPECT_FALSE(sglang_error("max_num_seqs", "8", version).empty()) << version;
+  }
+}
+
+TEST(AdviseServer, NamesOptionsAsTheEngineDoes) {
+  ServingJob job = too_small();
+  job.engine = "sglang";
+  const auto advice = advise_server(llama(), job, *device::find_profile("l4"));
+  ASSERT_TRUE(succeeds(advice));
+  ASSERT_GE(advice->size(), 2U);
+  EXPECT_EQ(advice->front().option, "mem_fraction_static");
+  EXPECT_EQ(advice->back().option, "tp_size");
+  const auto limits = find_serving_limits(llama(), job, *device::find_profile("l4"));
+  ASSERT_TRUE(succeeds(limits));
+  EXPECT_EQ(limits->engine, "sglang");
+}
+
 }  // namespace
 }  // namespace gpumem::serve

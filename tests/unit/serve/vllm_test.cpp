@@ -304,6 +304,16 @@ TEST(Vllm, ACacheOfGivenSizeMustFitBesideTheRest) {
   EXPECT_FALSE(started(kLlama8b, job));
 }
 
+TEST(Vllm, TypesOfTheCacheAreWholeWords) {
+  ServingJob job = logged_job();
+  for (const char* word : {"fp8_foo", "fp8_", "bf16", ""}) {
+    job.kv_cache_dtype = word;
+    const auto start = started(kLlama8b, job);
+    ASSERT_FALSE(start) << word;
+    EXPECT_NE(start.error().message.find("fp8_e5m2"), std::string::npos) << "known words are listed";
+  }
+}
+
 TEST(Vllm, RanksOfAdaptersAreVllms) {
   ServingJob job = logged_job();
   job.max_lora_rank = 24;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "gpumem/serve/rank_weights.hpp"
 
@@ -72,7 +74,49 @@ inline core::Checked packed_linear(const ServedModel& model, const RankShare& sh
          core::Checked(elements / per_scale) * core::Checked(scale);
 }
 
+inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
+
+/// Bytes of an element; 0: there is no such type. float32 checkpoints are served in 16 bits (vLLM's config/model.py,
+/// _get_and_verify_dtype(), and SGLang's configs/model_config.py of the same name).
+inline std::int64_t element_bytes(const ServingJob& job) {
+  if (job.dtype == "auto") return 2;
+  if (job.dtype == "bfloat16" || job.dtype == "half" || job.dtype == "float16") return 2;
+  if (job.dtype == "float" || job.dtype == "float32") return 4;
+  return 0;
+}
+
 }  // namespace rank_weights_detail
+
+GPUMEM_INLINE core::Result<RankShare> share_of(const ServedModel& model, const ServingJob& job,
+                                               const EngineTypes& types) {
+  namespace detail = rank_weights_detail;
+  RankShare share;
+  share.ranks = share.expert_shares = job.tensor_parallel;
+  share.element = detail::element_bytes(job);
+  if (share.element == 0) {
+    return detail::refused("dtype " + core::quoted(job.dtype) + " is none of " + std::string(types.title) + "'s");
+  }
+  const bool plain = model.held == HeldWeights::as_they_are;
+  if (!job.quantization.empty() && job.quantization != "fp8" && plain) {
+    return detail::refused("the config has no quantization_config; of others only quantization fp8 is known");
+  }
+  share.weight_bits = job.quantization == "fp8" && plain ? 8 : model.weight_bits;
+  share.group_size = model.group_size;
+  share.scale_bytes = model.scale_bytes;
+  return share;
+}
+
+GPUMEM_INLINE core::Result<std::int64_t> cache_element_bytes(const ServingJob& job, std::int64_t element,
+                                                             const EngineTypes& types) {
+  const std::string& word = job.kv_cache_dtype;
+  if (std::find(types.cache.begin(), types.cache.end(), word) != types.cache.end()) {
+    return word == "auto" ? element : word.starts_with("fp8") ? std::int64_t{1} : std::int64_t{2};
+  }
+  std::string known;
+  for (const std::string_view each : types.cache) known.append(known.empty() ? "" : ", ").append(each);
+  return rank_weights_detail::refused("no rules for kv_cache_dtype " + core::quoted(word) + " of " +
+                                      std::string(types.title) + "; known: " + known);
+}
 
 GPUMEM_INLINE core::Result<core::Bytes> checked_bytes(const core::Checked& sum) {
   if (sum.valid() && *sum.value() <= core::kMostBytes) return core::Bytes(*sum.value());

@@ -19,36 +19,55 @@ inline constexpr std::array kServingOptions = {
     ServingOption{.name = "tensor_parallel_size",
                   .help = "GPUs that share each layer",
                   .short_flag = "-tp",
+                  .sglang = "tp_size",
                   .count = &ServingJob::tensor_parallel},
     ServingOption{.name = "pipeline_parallel_size",
                   .help = "GPUs that hold the layers one after another",
                   .short_flag = "-pp",
+                  .sglang = "pp_size",
                   .count = &ServingJob::pipeline_parallel},
     ServingOption{.name = "data_parallel_size",
                   .help = "copies of the server",
                   .short_flag = "-dp",
+                  .sglang = "dp_size",
                   .count = &ServingJob::data_parallel},
     ServingOption{.name = "max_model_len",
                   .help = "tokens of the longest request; default: the model's positions",
+                  .sglang = "context_length",
                   .limit = &ServingJob::max_model_len},
-    ServingOption{.name = "max_num_seqs", .help = "sequences that run at once", .limit = &ServingJob::max_num_seqs},
-    ServingOption{
-        .name = "max_num_batched_tokens", .help = "tokens of one step", .limit = &ServingJob::max_num_batched_tokens},
-    ServingOption{.name = "block_size", .help = "tokens of a block of the KV cache", .limit = &ServingJob::block_size},
+    ServingOption{.name = "max_num_seqs",
+                  .help = "sequences that run at once",
+                  .sglang = "max_running_requests",
+                  .limit = &ServingJob::max_num_seqs},
+    ServingOption{.name = "max_num_batched_tokens",
+                  .help = "tokens of one step",
+                  .sglang = "chunked_prefill_size",
+                  .limit = &ServingJob::max_num_batched_tokens},
+    ServingOption{.name = "block_size",
+                  .help = "tokens of a block of the KV cache",
+                  .sglang = "page_size",
+                  .limit = &ServingJob::block_size},
     ServingOption{.name = "gpu_memory_utilization",
                   .help = "share of the GPU's memory that the server takes",
+                  .sglang = "mem_fraction_static",
                   .share = &ServingJob::gpu_memory_utilization},
     ServingOption{.name = "dtype",
                   .help = "type of weights and activations: auto, bfloat16, float16, float32",
+                  .sglang = "dtype",
                   .word = &ServingJob::dtype},
     ServingOption{.name = "kv_cache_dtype",
                   .help = "auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2",
+                  .sglang = "kv_cache_dtype",
                   .word = &ServingJob::kv_cache_dtype},
     ServingOption{.name = "quantization",
                   .help = "fp8: weights are quantised while they are loaded",
                   .short_flag = "-q",
+                  .sglang = "quantization",
                   .word = &ServingJob::quantization},
-    ServingOption{.name = "enforce_eager", .help = "capture no CUDA graphs", .flag = &ServingJob::enforce_eager},
+    ServingOption{.name = "enforce_eager",
+                  .help = "capture no CUDA graphs",
+                  .sglang = "disable_cuda_graph",
+                  .flag = &ServingJob::enforce_eager},
     ServingOption{.name = "enable_expert_parallel",
                   .help = "each GPU has whole experts",
                   .flag = &ServingJob::enable_expert_parallel},
@@ -177,32 +196,22 @@ inline const ServingOption* option_of_flag(std::string_view flag) {
   return nullptr;
 }
 
-/// SGLang's flags, by vLLM's names. Source: SGLang 0.5, srt/server_args.py, ServerArgs.add_cli_args().
-struct SglangFlag {
-  std::string_view flag, option;
-};
-inline constexpr std::array<SglangFlag, 18> kSglangFlags = {{{"--tp", "tensor_parallel_size"},
-                                                             {"--tp-size", "tensor_parallel_size"},
-                                                             {"--tensor-parallel-size", "tensor_parallel_size"},
-                                                             {"--pp-size", "pipeline_parallel_size"},
-                                                             {"--pipeline-parallel-size", "pipeline_parallel_size"},
-                                                             {"--dp", "data_parallel_size"},
-                                                             {"--dp-size", "data_parallel_size"},
-                                                             {"--data-parallel-size", "data_parallel_size"},
-                                                             {"--context-length", "max_model_len"},
-                                                             {"--max-running-requests", "max_num_seqs"},
-                                                             {"--chunked-prefill-size", "max_num_batched_tokens"},
-                                                             {"--page-size", "block_size"},
-                                                             {"--mem-fraction-static", "gpu_memory_utilization"},
-                                                             {"--dtype", "dtype"},
-                                                             {"--kv-cache-dtype", "kv_cache_dtype"},
-                                                             {"--quantization", "quantization"},
-                                                             {"--disable-cuda-graph", "enforce_eager"},
-                                                             {"--enable-lora", "enable_lora"}}};
+/// Other spellings of SGLang's flags. Source: SGLang 0.5, srt/server_args.py, ServerArgs.add_cli_args().
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kSglangAliases = {
+    {{"tp", "tp_size"},
+     {"tensor_parallel_size", "tp_size"},
+     {"pipeline_parallel_size", "pp_size"},
+     {"dp", "dp_size"},
+     {"data_parallel_size", "dp_size"}}};
 inline const ServingOption* option_of_sglang_flag(std::string_view flag) {
-  const auto* const row = std::ranges::find_if(kSglangFlags, [&](const SglangFlag& each) { return each.flag == flag; });
-  if (row == kSglangFlags.end()) return nullptr;
-  return std::ranges::find_if(kServingOptions, [&](const ServingOption& each) { return each.name == row->option; });
+  std::string name(flag.starts_with("--") ? flag.substr(2) : std::string_view());
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (name.empty()) return nullptr;
+  for (const auto& [alias, meant] : kSglangAliases) {
+    if (name == alias) name = meant;
+  }
+  const auto* const found = std::ranges::find(kServingOptions, std::string_view(name), &ServingOption::sglang);
+  return found == kServingOptions.end() ? nullptr : found;
 }
 inline constexpr auto kSglangValuesWithoutEffect = std::to_array<std::string_view>(
     {"--api-key", "--chat-template", "--download-dir", "--host", "--load-format", "--log-level", "--model",
@@ -279,6 +288,24 @@ inline std::string model_of(std::span<const std::string> words) {
 }  // namespace server_command_detail
 
 GPUMEM_INLINE std::span<const ServingOption> serving_options() { return server_command_detail::kServingOptions; }
+
+GPUMEM_INLINE std::string_view option_name(std::string_view engine, std::string_view option) {
+  if (engine != "sglang") return option;
+  const auto& options = server_command_detail::kServingOptions;
+  const auto* const found = std::ranges::find(options, option, &ServingOption::name);
+  return found == options.end() ? std::string_view() : found->sglang;
+}
+
+GPUMEM_INLINE std::optional<EngineVersion> engine_version(std::string_view text) {
+  if (text.starts_with('v')) text.remove_prefix(1);
+  EngineVersion version;
+  const char* const end = text.data() + text.size();
+  const auto [dot, wrong] = std::from_chars(text.data(), end, version.major_part);
+  if (wrong != std::errc{} || version.major_part < 0) return std::nullopt;
+  if (dot == end) return version;
+  const bool read = *dot == '.' && std::from_chars(dot + 1, end, version.minor_part).ec == std::errc{};
+  return read && version.minor_part >= 0 ? std::optional(version) : std::nullopt;
+}
 
 GPUMEM_INLINE core::Status set_serving_option(ServingJob& job, std::string_view name, std::string_view value) {
   std::string known;

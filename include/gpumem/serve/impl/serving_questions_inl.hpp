@@ -104,6 +104,8 @@ inline std::string value_of(const Change& change, const ServingJob& job, const S
   if (change.option == "kv_cache_dtype" && job.kv_cache_dtype.starts_with("fp8")) return {};
   if (change.option == "quantization" && !job.quantization.empty()) return {};
   if (change.option == "gpu_memory_utilization" && job.gpu_memory_utilization.value_or(0.9) >= 0.95) return {};
+  // SGLang has no plain fp8.
+  if (change.option == "kv_cache_dtype" && job.engine == "sglang") return "fp8_e4m3";
   return std::string(change.value);
 }
 
@@ -142,6 +144,7 @@ GPUMEM_INLINE core::Result<ServingLimits> find_serving_limits(const ServedModel&
   const core::Result<ServingEstimate> now = estimate_server(model, job, gpu);
   if (!now) return now.error();
   ServingLimits limits;
+  limits.engine = job.engine;
   limits.longest_context = detail::largest(model.max_positions, [&](std::int64_t tokens) {
     return detail::starts_with(model, job, gpu, &ServingJob::max_model_len, tokens);
   });
@@ -169,7 +172,7 @@ GPUMEM_INLINE core::Result<std::vector<ServingChange>> advise_server(const Serve
     if (!estimate) continue;  // vLLM refuses it: the heads cannot be shared out
     const bool helps = now->starts ? estimate->kv_cache_tokens > now->kv_cache_tokens : true;
     if (estimate->starts && helps)
-      changes.push_back({change.option, std::move(value), change.costs, *std::move(estimate)});
+      changes.push_back({option_name(job.engine, change.option), std::move(value), change.costs, *std::move(estimate)});
   }
   return changes;
 }

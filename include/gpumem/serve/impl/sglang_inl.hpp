@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gpumem/serve/rank_weights.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/sglang.hpp"
 
 namespace gpumem::serve {
@@ -13,6 +14,9 @@ namespace sglang_detail {
 
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
 constexpr std::int64_t kGib = std::int64_t{1} << 30;
+
+/// Whose rules are followed.
+inline constexpr EngineVersion kRules{0, 5};
 
 inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
@@ -43,6 +47,32 @@ inline double reserved_mib(const SglangStart& start, const ServingJob& job, doub
   return reserved;
 }
 
+/// Source of the words: server_args.py, --kv-cache-dtype, without fp4.
+inline constexpr auto kCacheWords =
+    std::to_array<std::string_view>({"auto", "bf16", "bfloat16", "fp8_e4m3", "fp8_e5m2"});
+inline constexpr EngineTypes kTypes{"SGLang", kCacheWords};
+
+/// An option of the job that SGLang has no rule for here.
+inline core::Status check_options(const ServingJob& job) {
+  const ServingJob plain;
+  const auto differs = [&](auto member) { return member != nullptr && job.*member != plain.*member; };
+  for (const ServingOption& each : serving_options()) {
+    const bool given = differs(each.count) || differs(each.limit) || differs(each.share) || differs(each.gib) ||
+                       differs(each.word) || differs(each.flag);
+    if (given && each.sglang.empty()) return refused("no rules for " + std::string(each.name) + " of SGLang");
+  }
+  return core::Done{};
+}
+
+/// Errors: invalid_argument for what is no version, or an older one.
+inline core::Status check_version(const std::string& asked) {
+  if (asked.empty()) return core::Done{};
+  const std::optional<EngineVersion> version = engine_version(asked);
+  if (!version) return refused("engine version " + core::quoted(asked) + ": give it as 0.5.6");
+  if (*version < kRules) return refused("no rules for SGLang " + core::shortened(asked, 40) + "; known: 0.5");
+  return core::Done{};
+}
+
 inline core::Status check_job(const ServedModel& model, const ServingJob& job) {
   const std::int64_t ranks = job.tensor_parallel;
   if (ranks < 1 || job.data_parallel < 1) return refused("tp_size and dp_size must be at least 1");
@@ -53,28 +83,23 @@ inline core::Status check_job(const ServedModel& model, const ServingJob& job) {
   }
   if (model.states.layers > 0) return refused("no rules for SGLang's pool of the states of this model's layers");
   if (model.tower.hidden > 0) return refused("no rules for SGLang with an image tower");
-  if (job.enable_lora) return refused("no rules for LoRA of SGLang");
-  if (!job.version.empty() && !job.version.starts_with("0.5") && !job.version.starts_with("v0.5")) {
-    return refused("no rules for SGLang " + core::shortened(job.version, 40) + "; known: 0.5");
-  }
-  return core::Done{};
+  if (const core::Status options = check_options(job); !options) return options.error();
+  return check_version(job.version);
 }
 
 inline core::Result<SglangStart> sglang_start(const ServedModel& model, const ServingJob& job,
                                               const device::GpuProfile& gpu) {
   if (const core::Status checked = check_job(model, job); !checked) return checked.error();
+  const core::Result<RankShare> share = share_of(model, job, kTypes);
+  if (!share) return share.error();
+  const core::Result<std::int64_t> cache_element = cache_element_bytes(job, share->element, kTypes);
+  if (!cache_element) return cache_element.error();
   const std::int64_t gib = gpu.memory_bytes.value / kGib;
   const auto& usual = *std::find_if(kDefaults.begin(), kDefaults.end() - 1,
                                     [&](const MemoryDefaults& row) { return gib < row.below_gib; });
   SglangStart start;
-  start.share.ranks = job.tensor_parallel;
-  start.share.expert_shares = job.tensor_parallel;
-  start.share.weight_bits = model.weight_bits;
-  start.share.group_size = model.group_size;
-  start.share.scale_bytes = model.scale_bytes;
-  if (job.quantization == "fp8" && model.held == HeldWeights::as_they_are) start.share.weight_bits = 8;
-  if (job.dtype == "float32" || job.dtype == "float") start.share.element = 4;
-  start.cache_element = job.kv_cache_dtype.starts_with("fp8") ? 1 : start.share.element;
+  start.share = *share;
+  start.cache_element = *cache_element;
   start.page = job.block_size.value_or(1);
   start.prefill = job.max_num_batched_tokens.value_or(usual.prefill);
   start.graphs = job.enforce_eager ? 0 : job.tensor_parallel >= 4 ? usual.wide : usual.graphs;
@@ -119,6 +144,10 @@ inline void fill_pool(const ServedModel& model, const SglangStart& start, Servin
 inline void say_assumed(const ServedModel& model, const ServingJob& job, const SglangStart& start,
                         std::vector<std::string>& assumed) {
   if (job.version.empty()) assumed.emplace_back("the engine's version: 0.5 (none was given)");
+  else if (*engine_version(job.version) > kRules) {
+    assumed.emplace_back("SGLang " + core::shortened(job.version, 40) +
+                         " is newer than the rules: those of 0.5 are followed");
+  }
   if (!job.gpu_memory_utilization) {
     assumed.emplace_back("mem_fraction_static: " + std::to_string(start.fraction).substr(0, 5) +
                          ", SGLang's own for this GPU");

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/serve/rank_weights.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/vllm.hpp"
 
 namespace gpumem::serve {
@@ -69,32 +69,22 @@ inline core::Result<VllmRules> rules_of(const std::string& asked, std::vector<st
     assumed.emplace_back("the engine's version: 0.19 (none was given)");
     return newest;
   }
-  std::int64_t major = -1;
-  std::int64_t minor = -1;
-  const std::size_t digits = asked.front() == 'v' ? 1 : 0;
-  const char* const end = asked.data() + asked.size();
-  const auto [dot, wrong] = std::from_chars(asked.data() + digits, end, major);
-  if (wrong != std::errc{} || dot == end || *dot != '.' || std::from_chars(dot + 1, end, minor).ec != std::errc{}) {
-    return refused("engine version \"" + core::shortened(asked, 40) + "\": give it as 0.19.0");
-  }
-  if (major > 0 || minor > newest.last) {
+  const std::optional<EngineVersion> version = engine_version(asked);
+  if (!version) return refused("engine version " + core::quoted(asked) + ": give it as 0.19.0");
+  if (*version > EngineVersion{0, newest.last}) {
     assumed.emplace_back("vLLM " + core::shortened(asked, 40) + " is newer than the rules: those of 0.19 are followed");
     return newest;
   }
   for (const VllmRules& rules : kVllmRules) {
-    if (minor >= rules.first && minor <= rules.last) return rules;
+    if (version->minor_part >= rules.first && version->minor_part <= rules.last) return rules;
   }
   return refused("no rules for vLLM " + core::shortened(asked, 40) + "; known: 0.9 to 0.19");
 }
 
-/// Bytes of an element; 0: there is no such type. float32 checkpoints are served in bfloat16 (vLLM's
-/// config/model.py, _get_and_verify_dtype()).
-inline std::int64_t element_bytes(const ServingJob& job) {
-  if (job.dtype == "auto") return 2;
-  if (job.dtype == "bfloat16" || job.dtype == "half" || job.dtype == "float16") return 2;
-  if (job.dtype == "float" || job.dtype == "float32") return 4;
-  return 0;
-}
+/// Source of the words: config/cache.py, CacheDType, without those of one model or of other accelerators.
+inline constexpr auto kCacheWords =
+    std::to_array<std::string_view>({"auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2"});
+inline constexpr EngineTypes kTypes{"vLLM", kCacheWords};
 
 /// Source: vLLM's fused_moe/oracle/mxfp4.py, the order of backends, of which the first that the GPU supports is taken.
 inline Mxfp4Kernels mxfp4_kernels(const device::GpuProfile& gpu) {
@@ -169,31 +159,19 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
     return refused("gpu_memory_utilization must be above 0 and at most 1");
   }
   if (const core::Status split = check_split(model, job.tensor_parallel); !split) return split.error();
+  const core::Result<RankShare> share = share_of(model, job, kTypes);
+  if (!share) return share.error();
+  const core::Result<std::int64_t> cache_element = cache_element_bytes(job, share->element, kTypes);
+  if (!cache_element) return cache_element.error();
   VllmStart start;
   start.utilization = utilization;
-  start.share.ranks = job.tensor_parallel;
+  start.share = *share;
+  start.element = share->element;
+  start.cache_element = *cache_element;
   start.share.expert_shares = job.tensor_parallel * (model.experts > 0 ? job.data_parallel : 1);
   start.whole_experts = job.enable_expert_parallel;
   start.share.with_tower = !job.language_model_only;
   start.share.mxfp4 = mxfp4_kernels(gpu);
-  start.element = element_bytes(job);
-  if (start.element == 0) return refused("dtype \"" + core::shortened(job.dtype, 40) + "\" is none of vLLM's");
-  start.cache_element = start.element;
-  if (job.kv_cache_dtype.starts_with("fp8")) start.cache_element = 1;
-  if (job.kv_cache_dtype != "auto" && job.kv_cache_dtype != "bfloat16" && start.cache_element != 1) {
-    return refused("no rules for kv_cache_dtype \"" + core::shortened(job.kv_cache_dtype, 40) +
-                   "\"; known: auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2");
-  }
-  if (job.kv_cache_dtype == "bfloat16") start.cache_element = 2;
-  start.share.element = start.element;
-  start.share.weight_bits = model.weight_bits;
-  start.share.group_size = model.group_size;
-  start.share.scale_bytes = model.scale_bytes;
-  const bool plain = model.held == HeldWeights::as_they_are;
-  if (job.quantization == "fp8" && plain) start.share.weight_bits = 8;
-  if (!job.quantization.empty() && job.quantization != "fp8" && plain) {
-    return refused("the config has no quantization_config; of others only quantization fp8 is known");
-  }
   const bool large = gpu.memory_bytes.value >= std::int64_t{70} << 30 && gpu.name.find("a100") == std::string::npos;
   start.block = job.block_size.value_or(16);
   start.tokens = job.max_num_batched_tokens.value_or(large ? 8192 : 2048);
@@ -293,7 +271,8 @@ inline core::Checked largest_of(std::initializer_list<core::Checked> sums) {
 }
 
 /// The peak of profile_run() above the weights: the largest of the tower's pass, the forward pass and the sampler.
-inline core::Result<core::Bytes> vllm_activation(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
+inline core::Result<core::Bytes> vllm_activation(const ServedModel& model, const VllmStart& start,
+                                                 const device::GpuProfile& gpu) {
   const core::Checked areas = expert_work_areas(model, start);
   const ProfiledImages images = profiled_images(model, start);
   const core::Checked forward = forward_peak(model, start) + areas + images.held;
