@@ -41,8 +41,9 @@ struct ServingStart {
   std::string gpu;    ///< as the table names it; empty: it does not
   serve::ServingJob job;
   LoggedStart logged;
-  std::int64_t line = 0;             ///< of the table, from 1
-  std::optional<core::Error> error;  ///< why there is no job
+  std::vector<std::string> left_out = {};  ///< options of a log that gpumem cannot follow
+  std::int64_t line = 0;                   ///< of the table, from 1
+  std::optional<core::Error> error;        ///< why there is no job
 };
 
 /// Whether the header is that of a table of starts: name, model, version, weights_gib, status and others.

@@ -201,11 +201,16 @@ std::map<std::string, Group> by_version(const std::vector<ComparedStart>& all) {
   return groups;
 }
 
+/// Text of a log or a table as it is printed: not too long, and nothing in it speaks to the terminal.
+std::string shown(std::string_view text, std::size_t longest = 160) {
+  std::string clean = core::shortened(text, longest);
+  const auto controls = [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; };
+  std::replace_if(clean.begin(), clean.end(), controls, '?');
+  return clean;
+}
+
 std::string name_of(const ServingStart& start) {
-  std::string name = core::shortened(start.name, 160);
-  std::replace_if(
-      name.begin(), name.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x20; }, '?');
-  return name + " (line " + std::to_string(start.line) + ")";
+  return shown(start.name) + " (line " + std::to_string(start.line) + ")";
 }
 
 std::string table_text(const std::string& file, const std::vector<ComparedStart>& all) {
@@ -217,8 +222,7 @@ std::string table_text(const std::string& file, const std::vector<ComparedStart>
   for (const ComparedStart& each : all) {
     if (each.verdict_right().value_or(true)) continue;
     text += "wrong verdict: " + name_of(*each.start) + ": " +
-            (each.estimate->starts ? "it did not start: " + core::shortened(each.start->logged.why, 160)
-                                   : each.estimate->reason) +
+            (each.estimate->starts ? "it did not start: " + shown(each.start->logged.why) : each.estimate->reason) +
             "\n";
   }
   for (const ComparedStart& each : all) {
@@ -274,9 +278,20 @@ std::string figure_text(const ServingFigure& figure, double value) {
   return figure.bytes ? text_of("%.2f GiB", value) : core::with_separators(std::llround(value));
 }
 
+/// What the estimate assumed, and what of the log it does not follow.
+std::vector<std::string> assumed_of(const ComparedStart& compared) {
+  constexpr std::size_t kLongest = 400;
+  std::vector<std::string> lines;
+  for (const std::string& line : compared.estimate->assumed) lines.push_back(shown(line, kLongest));
+  for (const std::string& option : compared.start->left_out) {
+    lines.push_back("the log's option " + shown(option) + ": gpumem cannot follow it, and leaves it out");
+  }
+  return lines;
+}
+
 std::string log_text(const ComparedStart& compared) {
   const LoggedStart& logged = compared.start->logged;
-  Table table({{.title = compared.start->model + ", vLLM " + compared.start->job.version},
+  Table table({{.title = shown(compared.start->model) + ", vLLM " + shown(compared.start->job.version)},
                {.title = "estimate", .right = true},
                {.title = "the log", .right = true},
                {.title = "error", .right = true}});
@@ -289,13 +304,13 @@ std::string log_text(const ComparedStart& compared) {
   const bool started = logged.outcome == StartOutcome::started;
   std::string text = table.text() + "estimate: " +
                      (compared.estimate->starts ? "it starts" : "it does not start: " + compared.estimate->reason) +
-                     "\nthe log: " + (started ? "no failure" : "it did not start: " + logged.why) + "\n";
-  for (const std::string& line : compared.estimate->assumed) text += "assumed: " + line + "\n";
+                     "\nthe log: " + (started ? "no failure" : "it did not start: " + shown(logged.why)) + "\n";
+  for (const std::string& line : assumed_of(compared)) text += "assumed: " + line + "\n";
   return text;
 }
 
 Json log_json(const ComparedStart& compared) {
-  Json json = {{"schema", 1}, {"model", compared.start->model}, {"version", compared.start->job.version}};
+  Json json = {{"schema", 1}, {"model", shown(compared.start->model)}, {"version", shown(compared.start->job.version)}};
   for (const ServingFigure& figure : kServingFigures) {
     const auto measured = figure.logged(compared.start->logged);
     const auto error = compared.error_of(figure);
@@ -305,7 +320,7 @@ Json log_json(const ComparedStart& compared) {
   }
   json["starts"] = compared.estimate->starts;
   json["started"] = compared.start->logged.outcome == StartOutcome::started;
-  json["assumed"] = compared.estimate->assumed;
+  json["assumed"] = assumed_of(compared);
   return json;
 }
 

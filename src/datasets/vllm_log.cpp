@@ -76,18 +76,50 @@ void read_engine(std::string_view line, ServingStart& start) {
   if (after(line, " quantization=fp8")) start.job.quantization = "fp8";
 }
 
-/// "non-default args: {'max_num_seqs': 64, 'gpu_memory_utilization': 0.95}": what only the command says.
-constexpr std::array<std::string_view, 7> kArguments = {
-    "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "block_size", "cpu_offload_gb",
-    "max_loras",    "max_lora_rank"};
-
-void read_arguments(std::string_view line, serve::ServingJob& job) {
-  for (const std::string_view name : kArguments) {
-    if (const auto value = after(line, "'" + std::string(name) + "': ")) {
-      static_cast<void>(serve::set_serving_option(job, name, value_before(*value, ",}")));
+/// Where the value at the front of the text ends: at a comma or a bracket that is not within quotes or brackets of its
+/// own.
+std::size_t end_of_value(std::string_view text) {
+  std::size_t depth = 0;
+  char quote = '\0';
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char each = text[at];
+    if (quote != '\0') {
+      if (each == '\\') ++at;
+      else if (each == quote) quote = '\0';
+      continue;
     }
+    const bool closes = each == '}' || each == ']' || each == ')';
+    if (depth == 0 && (closes || each == ',')) return at;
+    if (each == '\'' || each == '"') quote = each;
+    if (each == '{' || each == '[' || each == '(') ++depth;
+    if (closes) --depth;
   }
-  if (after(line, "'enable_lora': True")) static_cast<void>(serve::set_serving_option(job, "enable_lora", "true"));
+  return text.size();
+}
+
+/// One option as Python prints it. What gpumem cannot follow is left out, and said so.
+void read_argument(std::string_view name, std::string_view value, ServingStart& start) {
+  constexpr std::size_t kMostLeftOut = 50;
+  if (value == "None" || name == "model_tag" || serve::changes_no_memory(name)) return;
+  const std::string_view spelled = value == "True" ? "true" : value == "False" ? "false" : value_before(value, "");
+  if (serve::set_serving_option(start.job, name, spelled)) return;
+  if (start.left_out.size() < kMostLeftOut) start.left_out.emplace_back(name.substr(0, kLongestWord));
+}
+
+/// "{'max_num_seqs': 64, 'gpu_memory_utilization': 0.95}": what the command says. Of the options that the engine's own
+/// line has as well, that line stands, which follows.
+void read_arguments(std::string_view text, ServingStart& start) {
+  for (std::size_t opens = text.find('{'); opens < text.size();) {
+    text.remove_prefix(opens + 1);
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    const std::size_t colon = text.find(": ");
+    if (colon == std::string_view::npos) return;
+    const std::string_view name = value_before(text.substr(0, colon), ":");
+    text.remove_prefix(colon + 2);
+    opens = end_of_value(text);
+    read_argument(name, text.substr(0, opens), start);
+    if (opens < text.size() && text[opens] != ',') return;
+  }
 }
 
 /// A line that gives a figure behind a mark.
@@ -123,7 +155,7 @@ constexpr std::array<Complaint, 6> kComplaints = {{
 
 void read_line(std::string_view line, ServingStart& start) {
   if (after(line, kEngine)) return read_engine(line, start);
-  if (const auto arguments = after(line, "non-default args: ")) return read_arguments(*arguments, start.job);
+  if (const auto arguments = after(line, "non-default args: ")) return read_arguments(*arguments, start);
   for (const FigureLine& each : kFigureLines) {
     // Of several ranks, and of several lines about one figure, the last one stands.
     if (const auto text = after(line, each.mark)) {

@@ -35,6 +35,9 @@ struct ServingOption {
 /// Every front end takes these.
 [[nodiscard]] std::span<const ServingOption> serving_options();
 
+/// Whether an option of vLLM, "served_model_name", is known to change no memory of the GPU.
+[[nodiscard]] bool changes_no_memory(std::string_view option);
+
 /// Writes the value of the option of this name ("max_model_len", "8192"). Of a flag it is "true" or "false".
 /// Errors: invalid_argument, naming the option.
 [[nodiscard]] core::Status set_serving_option(ServingJob& job, std::string_view name, std::string_view value);

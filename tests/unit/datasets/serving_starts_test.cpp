@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "expect.hpp"
+#include "gpumem/serve/server_command.hpp"
 
 namespace gpumem::datasets {
 namespace {
@@ -43,6 +44,47 @@ TEST(VllmLog, SaysWhatWasAskedForAndWhatWasTaken) {
   EXPECT_EQ(logged.kv_cache_tokens, 203200);
   EXPECT_FALSE(logged.cuda_graphs_gib);
   EXPECT_EQ(logged.outcome, StartOutcome::started);
+}
+
+/// A start with these options, as Python prints them.
+core::Result<ServingStart> with_arguments(std::string_view arguments) {
+  std::string log = kLog;
+  const std::size_t opens = log.find('{');
+  return read_vllm_log(log.replace(opens, log.find('}') + 1 - opens, arguments));
+}
+
+TEST(VllmLog, EveryOptionThatIsServedIsRead) {
+  for (const serve::ServingOption& option : serve::serving_options()) {
+    const std::string value = option.flag != nullptr    ? "True"
+                              : option.word != nullptr  ? "'fp8'"
+                              : option.share != nullptr ? "0.5"
+                              : option.gib != nullptr   ? "4.0"
+                                                        : "3";
+    const auto start = with_arguments("{'model': 'a, {b', '" + std::string(option.name) + "': " + value + "}");
+    ASSERT_TRUE(succeeds(start));
+    EXPECT_TRUE(start->left_out.empty()) << option.name;
+  }
+  const auto start = with_arguments(
+      "{'kv_cache_memory_bytes': 1024, 'enable_expert_parallel': True, 'language_model_only': False, "
+      "'quantization': 'fp8', 'cpu_offload_gb': 4.0}");
+  ASSERT_TRUE(succeeds(start));
+  EXPECT_EQ(start->job.kv_cache_memory_bytes, 1024);
+  EXPECT_TRUE(start->job.enable_expert_parallel);
+  EXPECT_FALSE(start->job.language_model_only);
+  EXPECT_EQ(start->job.quantization, "fp8");
+  EXPECT_EQ(start->job.cpu_offload_gb, 4.0);
+}
+
+TEST(VllmLog, OptionsWithoutRulesAreLeftOutByName) {
+  const auto start = with_arguments(
+      "{'model_tag': 'm', 'port': 80, 'speculative_config': {'model': 'x', 'num_seqs': [1, 2]}, 'dtype': None, "
+      "'max_num_seqs': 32, 'block_size': 'many', \"it's\": 1, 'max_loras': 3}");
+  ASSERT_TRUE(succeeds(start));
+  EXPECT_EQ(start->left_out, (std::vector<std::string>{"speculative_config", "block_size", "it's"}));
+  EXPECT_EQ(start->job.max_num_seqs, 32);
+  EXPECT_EQ(start->job.max_loras, 3);
+  EXPECT_TRUE(succeeds(with_arguments("{'max_num_seqs': 3, 'kv")));
+  EXPECT_TRUE(succeeds(with_arguments("nothing")));
 }
 
 TEST(VllmLog, ToldFailuresAreRefusalsOrUnrelated) {

@@ -296,6 +296,14 @@ GPUMEM_INLINE std::string_view option_name(std::string_view engine, std::string_
   return found == options.end() ? std::string_view() : found->sglang;
 }
 
+GPUMEM_INLINE bool changes_no_memory(std::string_view option) {
+  namespace detail = server_command_detail;
+  std::string flag = "--" + std::string(option);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return detail::is_one_of(detail::kVllmFlagsWithoutEffect, flag) ||
+         detail::is_one_of(detail::kVllmValuesWithoutEffect, flag);
+}
+
 GPUMEM_INLINE std::optional<EngineVersion> engine_version(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   EngineVersion version;
