@@ -1,5 +1,6 @@
 // What `gpumem evaluate` and `replay-trace` print of runs and recordings.
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -31,6 +32,23 @@ TEST(CliEvaluate, ReadsATableOfStartsOfServers) {
   constexpr const char* kStarts = "evaluate tests/golden/cli/serving_runs_made_up.csv";
   expect_golden_run("evaluate_serving_table", kStarts);
   expect_golden_run("evaluate_serving_json", std::string(kStarts) + " --json --filter o");
+}
+
+TEST(CliEvaluate, SaysWhatOfALogItDoesNotFollowAndPrintsNoControlBytes) {
+  const fs::path log = testing::own_path("start.log");
+  std::ofstream(log)
+      << "non-default args: {'max_model_len': 2048, 'spec\x1b[2J': 1}\n"
+         "Initializing a V1 LLM engine (v0.19.0\x1b[1m) with config: model='m\x1b[2J', max_seq_len=2048\n"
+         "CUDA out of memory \x1b[31m\x07\n";
+  for (const std::string form : {"", " --json"}) {
+    const Outcome result = run("evaluate --vllm-log '" + log.string() +
+                               "' --gpu h100-80gb --config examples/configs/llama3_8b/config.json" + form);
+    ASSERT_EQ(result.exit, 0) << result.err;
+    EXPECT_NE(result.out.find("the log's option spec?[2J"), std::string::npos) << result.out;
+    EXPECT_EQ(result.out.find('\x1b'), std::string::npos) << "it would speak to the terminal";
+    EXPECT_EQ(result.out.find("\\u001b"), std::string::npos) << result.out;
+  }
+  fs::remove(log);
 }
 
 TEST(CliEvaluate, WritesEachPrediction) {
