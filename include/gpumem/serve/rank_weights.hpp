@@ -23,11 +23,12 @@ enum class Mxfp4Kernels : std::uint8_t { marlin, triton_on_hopper, flashinfer_on
 struct RankShare {
   std::int64_t ranks = 1;  ///< tensor parallel
   std::int64_t expert_shares =
-      1;                         ///< into which the experts of all layers are divided: ranks, or all GPUs of the group
-  std::int64_t element = 2;      ///< bytes
-  std::int64_t weight_bits = 0;  ///< of packed linear layers; 0: none are
-  std::int64_t group_size = 0;   ///< weights that share a scale; 0: one output channel
-  std::int64_t scale_bytes = 0;  ///< of a scale; 0: 4 of a channel, an element of a group
+      1;                     ///< into which the experts of all layers are divided: ranks, or all GPUs of the group
+  std::int64_t element = 2;  ///< bytes
+  std::int64_t cache_element = 2;  ///< bytes, of the KV cache
+  std::int64_t weight_bits = 0;    ///< of packed linear layers; 0: none are
+  std::int64_t group_size = 0;     ///< weights that share a scale; 0: one output channel
+  std::int64_t scale_bytes = 0;    ///< of a scale; 0: 4 of a channel, an element of a group
   Mxfp4Kernels mxfp4 = Mxfp4Kernels::marlin;
   bool with_tower = true;
 };
@@ -38,15 +39,10 @@ struct EngineTypes {
   std::span<const std::string_view> cache;
 };
 
-/// The ranks of a job, with its weights as they are held. Errors: invalid_argument for a dtype that the engine does not
-/// have, or a quantisation without rules.
+/// The ranks of a job, with its weights and its cache as they are held. Errors: invalid_argument for a dtype that the
+/// engine does not have, and for a quantisation or a type of the cache without rules.
 [[nodiscard]] core::Result<RankShare> share_of(const ServedModel& model, const ServingJob& job,
                                                const EngineTypes& types);
-
-/// Bytes of an element of the cache, where one of the model has `element`. Errors: invalid_argument for a type without
-/// rules.
-[[nodiscard]] core::Result<std::int64_t> cache_element_bytes(const ServingJob& job, std::int64_t element,
-                                                             const EngineTypes& types);
 
 /// Parts of so many that hold the value; the last one may be partly empty.
 [[nodiscard]] constexpr std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }

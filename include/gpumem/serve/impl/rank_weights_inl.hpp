@@ -85,6 +85,19 @@ inline std::int64_t element_bytes(const ServingJob& job) {
   return 0;
 }
 
+/// Of the cache, where an element of the model has so many.
+inline core::Result<std::int64_t> cache_element_bytes(const ServingJob& job, std::int64_t element,
+                                                      const EngineTypes& types) {
+  const std::string& word = job.kv_cache_dtype;
+  if (std::find(types.cache.begin(), types.cache.end(), word) != types.cache.end()) {
+    return word == "auto" ? element : word.starts_with("fp8") ? std::int64_t{1} : std::int64_t{2};
+  }
+  std::string known;
+  for (const std::string_view each : types.cache) known.append(known.empty() ? "" : ", ").append(each);
+  return refused("no rules for kv_cache_dtype " + core::quoted(word) + " of " + std::string(types.title) +
+                 "; known: " + known);
+}
+
 }  // namespace rank_weights_detail
 
 GPUMEM_INLINE core::Result<RankShare> share_of(const ServedModel& model, const ServingJob& job,
@@ -96,6 +109,9 @@ GPUMEM_INLINE core::Result<RankShare> share_of(const ServedModel& model, const S
   if (share.element == 0) {
     return detail::refused("dtype " + core::quoted(job.dtype) + " is none of " + std::string(types.title) + "'s");
   }
+  const core::Result<std::int64_t> of_cache = detail::cache_element_bytes(job, share.element, types);
+  if (!of_cache) return of_cache.error();
+  share.cache_element = *of_cache;
   const bool plain = model.held == HeldWeights::as_they_are;
   if (!job.quantization.empty() && job.quantization != "fp8" && plain) {
     return detail::refused("the config has no quantization_config; of others only quantization fp8 is known");
@@ -104,18 +120,6 @@ GPUMEM_INLINE core::Result<RankShare> share_of(const ServedModel& model, const S
   share.group_size = model.group_size;
   share.scale_bytes = model.scale_bytes;
   return share;
-}
-
-GPUMEM_INLINE core::Result<std::int64_t> cache_element_bytes(const ServingJob& job, std::int64_t element,
-                                                             const EngineTypes& types) {
-  const std::string& word = job.kv_cache_dtype;
-  if (std::find(types.cache.begin(), types.cache.end(), word) != types.cache.end()) {
-    return word == "auto" ? element : word.starts_with("fp8") ? std::int64_t{1} : std::int64_t{2};
-  }
-  std::string known;
-  for (const std::string_view each : types.cache) known.append(known.empty() ? "" : ", ").append(each);
-  return rank_weights_detail::refused("no rules for kv_cache_dtype " + core::quoted(word) + " of " +
-                                      std::string(types.title) + "; known: " + known);
 }
 
 GPUMEM_INLINE core::Result<core::Bytes> checked_bytes(const core::Checked& sum) {

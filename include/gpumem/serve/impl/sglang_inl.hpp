@@ -33,7 +33,7 @@ inline constexpr std::array kDefaults = {MemoryDefaults{20, 2048, 8, 8}, MemoryD
 
 struct SglangStart {
   RankShare share;
-  std::int64_t prefill = 0, graphs = 0, cache_element = 2, page = 1;
+  std::int64_t prefill = 0, graphs = 0, page = 1;
   double fraction = 0.0;
 };
 
@@ -92,14 +92,11 @@ inline core::Result<SglangStart> sglang_start(const ServedModel& model, const Se
   if (const core::Status checked = check_job(model, job); !checked) return checked.error();
   const core::Result<RankShare> share = share_of(model, job, kTypes);
   if (!share) return share.error();
-  const core::Result<std::int64_t> cache_element = cache_element_bytes(job, share->element, kTypes);
-  if (!cache_element) return cache_element.error();
   const std::int64_t gib = gpu.memory_bytes.value / kGib;
   const auto& usual = *std::find_if(kDefaults.begin(), kDefaults.end() - 1,
                                     [&](const MemoryDefaults& row) { return gib < row.below_gib; });
   SglangStart start;
   start.share = *share;
-  start.cache_element = *cache_element;
   start.page = job.block_size.value_or(1);
   start.prefill = job.max_num_batched_tokens.value_or(usual.prefill);
   start.graphs = job.enforce_eager ? 0 : job.tensor_parallel >= 4 ? usual.wide : usual.graphs;
@@ -125,7 +122,7 @@ inline std::int64_t cell_bytes(const ServedModel& model, const SglangStart& star
   const std::int64_t heads = std::max<std::int64_t>(1, model.kv_heads / start.share.ranks);
   const core::Checked elements =
       model.latent_dim > 0 ? core::Checked(model.latent_dim) : core::Checked(2 * heads) * core::Checked(model.head_dim);
-  const core::Checked bytes = elements * core::Checked(start.cache_element) * core::Checked(model.layers);
+  const core::Checked bytes = elements * core::Checked(start.share.cache_element) * core::Checked(model.layers);
   return std::max<std::int64_t>(1, bytes.value().value_or(INT64_MAX));
 }
 
@@ -143,8 +140,9 @@ inline void fill_pool(const ServedModel& model, const SglangStart& start, Servin
 
 inline void say_assumed(const ServedModel& model, const ServingJob& job, const SglangStart& start,
                         std::vector<std::string>& assumed) {
-  if (job.version.empty()) assumed.emplace_back("the engine's version: 0.5 (none was given)");
-  else if (*engine_version(job.version) > kRules) {
+  if (job.version.empty()) {
+    assumed.emplace_back("the engine's version: 0.5 (none was given)");
+  } else if (*engine_version(job.version) > kRules) {
     assumed.emplace_back("SGLang " + core::shortened(job.version, 40) +
                          " is newer than the rules: those of 0.5 are followed");
   }

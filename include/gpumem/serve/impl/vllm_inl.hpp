@@ -52,7 +52,7 @@ inline constexpr std::array kVllmRules = {VllmRules{9, 16, "0.9 to 0.16", 36, fa
 /// All that later steps need, with the defaults filled in.
 struct VllmStart {
   RankShare share;
-  std::int64_t element = 2, cache_element = 2, block = 16;
+  std::int64_t element = 2, block = 16;
   bool whole_experts = false;  ///< expert parallel
   std::int64_t tokens = 0, sequences = 0, length = 0;
   std::int64_t rank_kv_heads = 1;
@@ -110,7 +110,7 @@ inline core::Checked token_bytes(const ServedModel& model, const VllmStart& star
   const core::Checked elements = model.latent_dim > 0
                                      ? core::Checked(model.latent_dim)
                                      : core::Checked(2 * start.rank_kv_heads) * core::Checked(model.head_dim);
-  return elements * core::Checked(start.cache_element);
+  return elements * core::Checked(start.share.cache_element);
 }
 
 /// Tokens of a block. Where layers hold states, a block of attention is made as large as a state. Source: vLLM's
@@ -161,13 +161,10 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   if (const core::Status split = check_split(model, job.tensor_parallel); !split) return split.error();
   const core::Result<RankShare> share = share_of(model, job, kTypes);
   if (!share) return share.error();
-  const core::Result<std::int64_t> cache_element = cache_element_bytes(job, share->element, kTypes);
-  if (!cache_element) return cache_element.error();
   VllmStart start;
   start.utilization = utilization;
   start.share = *share;
   start.element = share->element;
-  start.cache_element = *cache_element;
   start.share.expert_shares = job.tensor_parallel * (model.experts > 0 ? job.data_parallel : 1);
   start.whole_experts = job.enable_expert_parallel;
   start.share.with_tower = !job.language_model_only;
@@ -383,10 +380,6 @@ inline std::string cache_reason(const ServingJob& job, const ServingEstimate& an
          " are there; the largest max_model_len is " + std::to_string(answer.largest_max_model_len);
 }
 
-inline core::Bytes free_at_start(const device::GpuProfile& gpu, const LoggedFigures& logged) {
-  return core::Bytes(gpu.capacity().count() - from_gib(logged.before).count());
-}
-
 /// Why a cache of given size does not fit beside the rest; empty: it does. vLLM runs out of memory there.
 inline std::string given_cache_reason(const ServingEstimate& answer, core::Bytes free) {
   if (answer.requested <= free) return {};
@@ -397,13 +390,12 @@ inline std::string given_cache_reason(const ServingEstimate& answer, core::Bytes
 }
 
 /// What vLLM refuses before it loads anything.
-inline std::string early_reason(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu,
-                                const LoggedFigures& logged, core::Bytes requested) {
+inline std::string early_reason(const ServedModel& model, const VllmStart& start, core::Bytes free,
+                                core::Bytes requested) {
   if (start.length > model.max_positions) {
     return "max_model_len " + std::to_string(start.length) + " is longer than the model's " +
            std::to_string(model.max_positions) + " positions";
   }
-  const core::Bytes free = free_at_start(gpu, logged);
   if (requested.count() <= free.count()) return {};
   return "free memory at the start (" + core::to_string(free) + ") is less than gpu_memory_utilization asks for (" +
          core::to_string(requested) + ")";
@@ -449,7 +441,7 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
   answer.requested =
       core::Bytes(static_cast<std::int64_t>(static_cast<double>(gpu.capacity().count()) * start.utilization));
   if (const core::Status filled = fill_weights(model, job, start, answer); !filled) return filled.error();
-  const core::Result<core::Bytes> activation = vllm_activation(model, start, gpu);
+  const auto activation = vllm_activation(model, start, gpu);
   if (!activation) return activation.error();
   answer.activation = *activation;
   answer.outside_pytorch = from_gib(logged.outside);
@@ -460,15 +452,16 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
     answer.cuda_graphs_lower = from_gib(kGraphsLower);
     answer.cuda_graphs_upper = from_gib(kGraphsUpper);
   }
+  const core::Bytes free(gpu.capacity().count() - from_gib(logged.before).count());
   const std::int64_t left = answer.requested.count() - beside_the_cache(answer);
   answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, job.kv_cache_memory_bytes.value_or(left)));
   answer.max_model_len = start.length;
   answer.max_num_seqs = start.sequences;
   answer.max_num_batched_tokens = start.tokens;
-  answer.reason = early_reason(model, start, gpu, logged, answer.requested);
+  answer.reason = early_reason(model, start, free, answer.requested);
   if (job.kv_cache_memory_bytes) {
     answer.requested = core::Bytes(beside_the_cache(answer) + answer.kv_cache.count());
-    if (answer.reason.empty()) answer.reason = given_cache_reason(answer, free_at_start(gpu, logged));
+    if (answer.reason.empty()) answer.reason = given_cache_reason(answer, free);
   }
   fill_cache(model, start, answer);
   if (answer.reason.empty()) answer.reason = cache_reason(job, answer);
