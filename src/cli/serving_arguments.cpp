@@ -44,7 +44,7 @@ void add_serve(CLI::App& command, ServeOptions& options) {
       command.add_option("--plan", options.plan, "how to share out this many GPUs, the most tokens of KV cache first")
           ->excludes(fit)
           ->excludes(advise)
-          ->check(CLI::Validator(CLI::PositiveNumber).description(""))
+          ->check(CLI::Range(1, 1024).description(""))
           ->type_name("GPUS");
   CLI::Option* target =
       command.add_option("--for", options.target, "what to ask this scheduler for, as 'gpumem request' does")
