@@ -45,7 +45,8 @@ struct ServingOption {
 /// "v0.19.1rc1": 0 and 19.
 struct EngineVersion {
   std::int64_t major_part = 0, minor_part = 0;
-  friend auto operator<=>(const EngineVersion&, const EngineVersion&) = default;
+  friend auto operator<=>(const EngineVersion&,
+                          const EngineVersion&) = default;  // NOLINT(modernize-use-nullptr): its bug
 };
 /// Nothing: the text does not begin with a whole number, or with two and a dot between them.
 [[nodiscard]] std::optional<EngineVersion> engine_version(std::string_view text);
