@@ -30,7 +30,8 @@ struct PostTrainingOption {
 /// The help with the choices: "the program that trains: trl, verl".
 [[nodiscard]] std::string help_of(const PostTrainingOption& option);
 
-/// Of an option that is on or off, the word is "true" or "false". Errors: invalid_argument, naming option and word.
+/// Of an option that is on or off, the word is "true", "false", "1" or "0". Names are taken in any case. Errors:
+/// invalid_argument, naming option and word.
 [[nodiscard]] core::Status set_post_training_option(PostTrainingOptions& options, std::string_view name,
                                                     std::string_view word);
 

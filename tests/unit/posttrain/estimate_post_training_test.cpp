@@ -1,6 +1,7 @@
 #include "gpumem/posttrain/estimate_post_training.hpp"
 
 #include "gpumem/all.hpp"
+#include "gpumem/posttrain/post_training_options.hpp"
 #include "small_transformers.hpp"
 
 namespace gpumem::posttrain {
@@ -178,6 +179,20 @@ TEST(PostTraining, AServerThatDoesNotStartMakesTheJobNotFit) {
   const PostTrainingEstimate estimate = estimated(job);
   EXPECT_EQ(estimate.memory.verdict, estimate::Verdict::does_not_fit);
   EXPECT_FALSE(estimate.memory.fits);
+}
+
+TEST(PostTraining, OptionsThatTheAlgorithmDoesNotHaveAreRefused) {
+  const auto refused = [](Algorithm algorithm, std::string_view name, std::string_view word) {
+    PostTrainingJob job = job_of(algorithm);
+    EXPECT_TRUE(succeeds(set_post_training_option(job.options, name, word)));
+    return fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0,
+                 "has no " + std::string(name));
+  };
+  EXPECT_TRUE(refused(Algorithm::dpo, "rollout", "vllm"));
+  EXPECT_TRUE(refused(Algorithm::dpo, "teacher_model", "t.json"));
+  EXPECT_TRUE(refused(Algorithm::dpo, "gpu_memory_utilization", "0.5"));
+  EXPECT_TRUE(refused(Algorithm::kto, "sleep_level", "1"));
+  EXPECT_TRUE(refused(Algorithm::grpo, "critic_model", "c.json"));
 }
 
 TEST(PostTraining, WhatDoesNotGoTogetherIsAnError) {

@@ -45,6 +45,22 @@ TEST(PostTrainingOptions, WordsBecomeValues) {
   EXPECT_EQ(options.reward_model, "r.json");
 }
 
+TEST(PostTrainingOptions, NamesAreTakenInAnyCaseAndTheNearestIsOffered) {
+  PostTrainingOptions options;
+  EXPECT_TRUE(succeeds(set_post_training_option(options, "algorithm", "GRPO")));
+  EXPECT_TRUE(succeeds(set_post_training_option(options, "program", "ms_swift")));
+  EXPECT_TRUE(succeeds(set_post_training_option(options, "rollout", "vLLM")));
+  EXPECT_TRUE(succeeds(set_post_training_option(options, "enforce_eager", "1")));
+  EXPECT_EQ(options.algorithm, Algorithm::grpo);
+  EXPECT_EQ(options.program, Program::ms_swift);
+  EXPECT_EQ(options.rollout, Rollout::colocated);
+  EXPECT_TRUE(options.enforce_eager);
+  EXPECT_TRUE(succeeds(set_post_training_option(options, "enforce_eager", "0")));
+  EXPECT_FALSE(options.enforce_eager);
+  EXPECT_TRUE(fails(set_post_training_option(options, "algorithm", "grop"), core::ErrorCode::invalid_argument, 0,
+                    "there is no algorithm 'grop' (did you mean 'grpo'?); choose one of dpo, kto"));
+}
+
 TEST(PostTrainingOptions, WrongWordsAreErrorsThatNameThem) {
   for (const auto& [name, word] : std::vector<std::pair<std::string, std::string>>{{"algorithm", "sft"},
                                                                                    {"sleep_level", "3"},

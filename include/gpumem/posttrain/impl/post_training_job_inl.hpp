@@ -11,6 +11,28 @@ namespace post_training_job_detail {
 
 inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
+/// An option that the algorithm does not have; empty: there is none.
+inline std::string_view foreign_option(const PostTrainingOptions& options, const AlgorithmRow& algorithm) {
+  const PostTrainingOptions usual;
+  if (!algorithm.critic && !options.critic_model.empty()) return "critic_model";
+  if (!algorithm.teacher && !options.teacher_model.empty()) return "teacher_model";
+  if (algorithm.generates) return {};
+  const std::pair<bool, std::string_view> of_generation[] = {
+      {options.rollout != usual.rollout, "rollout"},
+      {options.rollout_batch != usual.rollout_batch, "rollout_batch"},
+      {!options.reward_model.empty(), "reward_model"},
+      {options.gpu_memory_utilization != usual.gpu_memory_utilization, "gpu_memory_utilization"},
+      {options.rollout_tensor_parallel != usual.rollout_tensor_parallel, "rollout_tensor_parallel"},
+      {options.max_model_len != usual.max_model_len, "max_model_len"},
+      {options.enforce_eager != usual.enforce_eager, "enforce_eager"},
+      {options.engine_version != usual.engine_version, "engine_version"},
+      {options.sleep_level != usual.sleep_level, "sleep_level"}};
+  for (const auto& [given, name] : of_generation) {
+    if (given) return name;
+  }
+  return {};
+}
+
 inline core::Result<Reference> reference_of(const PostTrainingJob& job, const AlgorithmRow& algorithm,
                                             const ProgramRow& program) {
   const PostTrainingOptions& options = job.options;
@@ -128,6 +150,11 @@ GPUMEM_INLINE core::Result<Decided> decide(const PostTrainingJob& job) {
     return post_training_job_detail::refused("a post-training job needs its policy's model");
   if (job.policy.graph->recording() != nullptr) {
     return post_training_job_detail::refused("a recorded step has a loss of its own; give the model's config.json");
+  }
+  const std::string_view foreign = post_training_job_detail::foreign_option(job.options, decided.algorithm);
+  if (!foreign.empty()) {
+    return post_training_job_detail::refused("the algorithm " + std::string(decided.algorithm.name) + " has no " +
+                                             std::string(foreign) + "; leave it out");
   }
   const core::Result<Reference> reference =
       post_training_job_detail::reference_of(job, decided.algorithm, decided.program);

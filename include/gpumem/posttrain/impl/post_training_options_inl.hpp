@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include "gpumem/job/option_places.hpp"
+
 namespace gpumem::posttrain {
 
 namespace post_training_options_detail {
@@ -45,8 +47,10 @@ bool set_share(Options& options, std::string_view word) {
 
 template <auto kMember>
 bool set_flag(Options& options, std::string_view word) {
-  if (word != "true" && word != "false") return false;
-  options.*kMember = word == "true";
+  const std::string text = job::job_options_detail::spelled_as_listed(word);
+  const bool on = text == "true" || text == "1";
+  if (!on && text != "false" && text != "0") return false;
+  options.*kMember = on;
   return true;
 }
 
@@ -58,7 +62,7 @@ bool set_text(Options& options, std::string_view word) {
 
 template <auto kMember, const auto& kList>
 bool set_choice(Options& options, std::string_view word) {
-  const auto known = model::value_of(kList, word);
+  const auto known = model::value_of(kList, job::job_options_detail::spelled_as_listed(word));
   if (known) options.*kMember = *known;
   return known.has_value();
 }
@@ -152,8 +156,18 @@ GPUMEM_INLINE core::Status set_post_training_option(PostTrainingOptions& options
                        {}};
   }
   if (option->set(options, word)) return core::Done{};
+  if (option->choices == nullptr) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "the " + std::string(name) + " cannot be " + core::quoted(word) + "; it is " +
+                           (option->value.empty() ? "true or false" : help_of(*option)),
+                       {}};
+  }
+  const std::vector<std::string_view> choices = option->choices();
+  std::string all;
+  for (const std::string_view choice : choices) all.append(all.empty() ? "" : ", ").append(choice);
   return core::Error{core::ErrorCode::invalid_argument,
-                     std::string(name) + " " + core::shortened(word, 60) + ": no such value; " + help_of(*option),
+                     "there is no " + std::string(name) + " " + core::quoted(word) + core::did_you_mean(word, choices) +
+                         "; choose one of " + all,
                      {}};
 }
 
