@@ -249,12 +249,13 @@ class Session {
   [[nodiscard]] core::Result<std::vector<posttrain::PostTrainingChange>> post_training_advice(
       const posttrain::PostTrainingRequest& request);
 
+  /// The model of a config.json, of a folder, or of a name in the local HuggingFace cache.
+  [[nodiscard]] core::Result<std::shared_ptr<const serve::ServedModel>> served(const std::string& config);
+
  private:
   /// The request's job with its models read, asked on its GPU by `question`.
   template <typename Question>
   auto ask_post_training(const posttrain::PostTrainingRequest& request, const Question& question);
-  /// The model of a config.json, of a folder, or of a name in the local HuggingFace cache.
-  [[nodiscard]] core::Result<std::shared_ptr<const serve::ServedModel>> served(const std::string& config);
   /// Asks a function of the room serve about the model and the GPU that the request names.
   template <typename Question>
   [[nodiscard]] auto ask_about_server(const serve::ServingRequest& request, const Question& question);

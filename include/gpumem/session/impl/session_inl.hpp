@@ -49,8 +49,17 @@ GPUMEM_INLINE std::uint64_t stamp_of(const std::string& path) {
   return stamp;
 }
 
+/// The config.json of a model that somebody names: a file, a folder, or a name in the local HuggingFace cache.
+GPUMEM_INLINE std::string config_path(const std::string& name) {
+  std::error_code failure;
+  std::string path = summary::path_of_model(name);
+  if (std::filesystem::is_directory(path, failure)) path += "/config.json";
+  return path;
+}
+
 /// A config.json as Megatron's arguments.
-GPUMEM_INLINE core::Result<std::shared_ptr<const model::ModelGraph>> megatron_model(const std::string& path) {
+GPUMEM_INLINE core::Result<std::shared_ptr<const model::ModelGraph>> megatron_model(const std::string& name) {
+  const std::string path = config_path(name);
   const core::Result<std::string> text = core::read_regular_file(path, kLargestConfig);
   if (!text) return text.error();
   const core::Result<std::string> arguments = posttrain::megatron_arguments_of(*text);
@@ -271,9 +280,7 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::request(const job::JobR
 }
 
 GPUMEM_INLINE core::Result<std::shared_ptr<const serve::ServedModel>> Session::served(const std::string& config) {
-  std::error_code failure;
-  std::string path = summary::path_of_model(config);
-  if (std::filesystem::is_directory(path, failure)) path += "/config.json";
+  const std::string path = session_detail::config_path(config);
   return served_.get(path, session_detail::stamp_of(path), [&]() -> Kept<serve::ServedModel>::Shared {
     const core::Result<std::string> text =
         path == "-" ? core::read_file(path) : core::read_regular_file(path, session_detail::kLargestConfig);
