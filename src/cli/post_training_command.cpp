@@ -6,10 +6,10 @@
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/posttrain/post_training_options.hpp"
 #include "gpumem/posttrain/post_training_questions.hpp"
-#include "gpumem/serve/served_model.hpp"
 #include "job_json.hpp"
 #include "post_training_report.hpp"
 #include "setting.hpp"
@@ -22,6 +22,8 @@ using posttrain::Launch;
 using posttrain::LaunchSetting;
 using posttrain::PostTrainingRequest;
 
+using Assumptions = std::vector<estimate::Assumption>;
+
 constexpr int kNoAnswer = 4;  ///< it does not fit
 
 int print_answer(const std::string& text, const nlohmann::ordered_json& json, bool as_json, int code) {
@@ -29,6 +31,12 @@ int print_answer(const std::string& text, const nlohmann::ordered_json& json, bo
   const std::string shown = as_json ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text;
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   return code;
+}
+
+nlohmann::ordered_json json_of(const Assumptions& notes) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const estimate::Assumption& note : notes) json.push_back({{"about", note.about}, {"text", note.text}});
+  return json;
 }
 
 /// The leaves of a file's settings, with the keys above them: "actor_rollout_ref.model.path".
@@ -96,35 +104,68 @@ core::Status settle(const Launch& launch, JobRequest& request) {
     if (std::any_of(graph.layers().begin(), graph.layers().end(), of_tower)) request.training.freeze = "*visual*";
   }
   if (!launch.buckets_by_width) return core::Done{};
-  const Result<std::string> text = core::read_regular_file(request.summary, trainer_files::kLargestTrainerFile);
-  if (!text) return text.error();
-  const auto sizes = serve::read_served_model(*text);
-  if (sizes) posttrain::set_buckets(request.training.layout, sizes->hidden);
+  const auto sizes = session::process_session().served(request.summary);
+  if (sizes) posttrain::set_buckets(request.training.layout, (*sizes)->hidden);
   return core::Done{};
 }
 
-/// The request, and what of the program's settings nobody models or knows.
-Result<PostTrainingRequest> request_of(const PostTrainingCommand& command, std::vector<std::string>& notes) {
+/// "; give --batch", for an option of the job or of post-training.
+std::string remedy_of(std::string_view name) {
+  if (job::find_option(name) != nullptr) return job::spelled("; give `" + std::string(name) + "`", job::kCommandLine);
+  std::string flag(name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return "; give --" + flag;
+}
+
+/// Whether somebody gave the option on our command line.
+bool gives(const PostTrainingCommand& command, std::string_view name) {
+  if (command.values.contains(std::string(name))) return true;
+  const job::JobOption* const option = job::find_option(name);
+  return option != nullptr && job::is_given(*option, command.request.training);
+}
+
+/// What the settings do not say and no option says, as notes. Errors: missing_information where the job needs it.
+core::Status say_missing(const PostTrainingCommand& command, const Launch& launch, Assumptions& notes) {
+  for (const posttrain::MissingSetting& missing : launch.missing) {
+    const auto given = [&](std::string_view name) { return gives(command, name); };
+    if (std::any_of(missing.options.begin(), missing.options.end(), given)) continue;
+    const std::string text = "the settings do not say " + missing.what;
+    if (missing.required) {
+      const std::string remedy = remedy_of(missing.options.front());
+      return Error{ErrorCode::missing_information, text + remedy, {}};
+    }
+    notes.push_back({"settings", text});
+  }
+  return core::Done{};
+}
+
+/// The job of a program's settings, and what of them nobody models or knows.
+core::Status take_settings(const PostTrainingCommand& command, PostTrainingRequest& request, Assumptions& notes) {
+  const auto settings = settings_of(command);
+  if (!settings) return settings.error();
+  const Result<posttrain::Program> program = program_of(command, *settings);
+  if (!program) return program.error();
+  Result<Launch> launch = posttrain::read_launch(*program, *settings);
+  if (!launch) return launch.error();
+  const auto say = [&](std::string text) { notes.push_back({"settings", std::move(text)}); };
+  for (const std::string& text : launch->decided) say(text);
+  for (const std::string& text : launch->not_modelled) say(text + " is not modelled");
+  // The command asks with the model's own config, not with Megatron's arguments.
+  const std::int64_t experts = launch->expert_tensor_parallel;
+  if (experts > 1) say("expert_tensor_parallel_size " + std::to_string(experts) + " is not modelled");
+  for (const std::string& key : launch->unknown) say("the key " + key + " is not known");
+  if (const core::Status said = say_missing(command, *launch, notes); !said) return said;
+  request = std::move(launch->request);
+  request.training.summary = std::move(launch->model);
+  if (const core::Status laid = lay_over(command.request.training, request.training); !laid) return laid;
+  return settle(*launch, request.training);
+}
+
+/// The request, with notes of what it leaves out.
+Result<PostTrainingRequest> request_of(const PostTrainingCommand& command, Assumptions& notes) {
   PostTrainingRequest request = command.request;
   if (!command.config.empty() || !command.command.empty()) {
-    const auto settings = settings_of(command);
-    if (!settings) return settings.error();
-    const Result<posttrain::Program> program = program_of(command, *settings);
-    if (!program) return program.error();
-    Result<Launch> launch = posttrain::read_launch(*program, *settings);
-    if (!launch) return launch.error();
-    for (const std::string& text : launch->not_modelled) notes.push_back(text + " is not modelled");
-    if (launch->expert_tensor_parallel >
-        1) {  // the command asks with the model's own config, not with Megatron's arguments
-      notes.push_back("expert_tensor_parallel_size " + std::to_string(launch->expert_tensor_parallel) +
-                      " is not modelled");
-    }
-    for (const std::string& key : launch->unknown) notes.push_back("the key " + key + " is not known");
-    for (const std::string& text : launch->missing) notes.push_back("the settings do not say " + text);
-    request = std::move(launch->request);
-    request.training.summary = std::move(launch->model);
-    if (const core::Status laid = lay_over(command.request.training, request.training); !laid) return laid.error();
-    if (const core::Status settled = settle(*launch, request.training); !settled) return settled.error();
+    if (const core::Status taken = take_settings(command, request, notes); !taken) return taken.error();
   }
   for (const auto& [name, value] : command.values) {
     if (const core::Status set = posttrain::set_post_training_option(request.options, name, value); !set) {
@@ -135,34 +176,44 @@ Result<PostTrainingRequest> request_of(const PostTrainingCommand& command, std::
   return Error{ErrorCode::invalid_argument, "give the policy's config.json", {}};
 }
 
-}  // namespace
-
-int run_post_training(const PostTrainingCommand& command) {
-  std::vector<std::string> notes;
-  const Result<PostTrainingRequest> request = request_of(command, notes);
-  if (!request) return report_error(request.error());
+/// The answer to one of the three questions. Errors: those of the session.
+Result<int> answer(const PostTrainingCommand& command, const PostTrainingRequest& request, const Assumptions& notes) {
   Session& session = session::process_session();
   const Terminal terminal = terminal_of(STDOUT_FILENO);
   if (command.fit) {
-    const auto limits = session.post_training_limits(*request);
-    if (!limits) return report_error(limits.error());
-    return print_answer(to_text(*limits, terminal), job_json::to_json(*limits), command.json,
+    const auto limits = session.post_training_limits(request);
+    if (!limits) return limits.error();
+    nlohmann::ordered_json json = job_json::to_json(*limits);
+    json["assumed"] = json_of(notes);
+    return print_answer(to_text(*limits, terminal) + to_text(notes), json, command.json,
                         limits->largest_batch ? 0 : kNoAnswer);
   }
   if (command.advise) {
-    const auto advice = session.post_training_advice(*request);
-    if (!advice) return report_error(advice.error());
-    return print_answer(to_text(*advice, terminal), job_json::to_json(*advice), command.json,
+    const auto advice = session.post_training_advice(request);
+    if (!advice) return advice.error();
+    const nlohmann::ordered_json json = {{"changes", job_json::to_json(*advice)}, {"assumed", json_of(notes)}};
+    return print_answer(to_text(*advice, terminal) + to_text(notes), json, command.json,
                         advice->empty() ? kNoAnswer : 0);
   }
-  auto estimate = session.post_training(*request);
-  if (!estimate) return report_error(estimate.error());
-  for (const std::string& note : notes) estimate->memory.assumed.push_back({"settings", note});
-  const auto gpu = session.gpu(request->training.gpu);
-  if (!gpu) return report_error(gpu.error());
+  auto estimate = session.post_training(request);
+  if (!estimate) return estimate.error();
+  estimate->memory.assumed.insert(estimate->memory.assumed.end(), notes.begin(), notes.end());
+  const auto gpu = session.gpu(request.training.gpu);
+  if (!gpu) return gpu.error();
   const bool fits = estimate->memory.verdict != estimate::Verdict::does_not_fit;
   return print_answer(to_text(*estimate, **gpu, terminal), job_json::to_json(*estimate, **gpu), command.json,
                       fits ? 0 : kNoAnswer);
+}
+
+}  // namespace
+
+int run_post_training(const PostTrainingCommand& command) {
+  Assumptions notes;
+  const Result<PostTrainingRequest> request = request_of(command, notes);
+  const Result<int> code = request ? answer(command, *request, notes) : Result<int>(request.error());
+  if (code) return *code;
+  std::fputs(to_text(notes).c_str(), stderr);
+  return report_error(code.error());
 }
 
 }  // namespace gpumem::cli

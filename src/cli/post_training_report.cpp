@@ -38,8 +38,13 @@ std::string to_text(const posttrain::PostTrainingEstimate& estimate, const devic
   }
   Table parts({{.title = "at the peak"}, {.title = "memory", .right = true}});
   for (const posttrain::NamedBytes& part : estimate.parts) parts.add({part.name, part.bytes});
-  std::string text = phases.text(terminal) + "\n" + parts.text(terminal) + verdict_line(estimate, gpu);
-  for (const estimate::Assumption& line : estimate.memory.assumed) {
+  return phases.text(terminal) + "\n" + parts.text(terminal) + verdict_line(estimate, gpu) +
+         to_text(estimate.memory.assumed);
+}
+
+std::string to_text(std::span<const estimate::Assumption> assumed) {
+  std::string text;
+  for (const estimate::Assumption& line : assumed) {
     text += "assumed: " + line.about + ": " + job::spelled(line.text, job::kCommandLine) + "\n";
   }
   return text;

@@ -2,6 +2,7 @@
 // Output: their text for people.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,5 +16,7 @@ namespace gpumem::cli {
                                   const Terminal& terminal);
 [[nodiscard]] std::string to_text(const posttrain::PostTrainingLimits& limits, const Terminal& terminal);
 [[nodiscard]] std::string to_text(const std::vector<posttrain::PostTrainingChange>& advice, const Terminal& terminal);
+/// A line of each: "assumed: lengths: ...".
+[[nodiscard]] std::string to_text(std::span<const estimate::Assumption> assumed);
 
 }  // namespace gpumem::cli

@@ -156,7 +156,8 @@ core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredR
   }
   auto launch = posttrain::read_launch(*program, *settings, run.gpus);
   if (!launch) return cells.malformed(launch.error().message);
-  std::vector<std::string> missing = launch->missing;
+  std::vector<std::string> missing;
+  for (const posttrain::MissingSetting& each : launch->missing) missing.push_back(each.what);
   if (settings->empty()) missing = {"the settings"};
   if (!missing.empty()) return refuse(cells, "missing: " + joined(missing), run).error();
   if (!launch->unknown.empty()) return refuse(cells, "unknown: " + joined(launch->unknown), run).error();

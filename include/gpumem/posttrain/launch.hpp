@@ -28,15 +28,25 @@ struct LaunchSetting {
 
 /// The settings of a command line: --key value, --key=value, --flag, key=value, +key=value; NAME=value before the
 /// program are environment variables. Words that are none of these are skipped where they come before the first
-/// setting. Errors: invalid_argument for a word that stands alone behind one.
+/// setting, but one that names an algorithm ("scripts/dpo.py", "openrlhf.cli.train_dpo") becomes the setting "trainer".
+/// Behind accelerate, torchrun, deepspeed and ray, the script or module ends their own settings. Errors:
+/// invalid_argument for a word that stands alone behind a setting.
 [[nodiscard]] core::Result<std::vector<LaunchSetting>> launch_settings(std::span<const std::string> words);
 
+/// What settings do not say.
+struct MissingSetting {
+  std::string what;                       ///< "the lengths of its batches", for people
+  std::vector<std::string_view> options;  ///< of ours, each of which says it; the first is the remedy
+  bool required = true;                   ///< false: the request holds a limit in its place
+};
+
 struct Launch {
-  PostTrainingRequest request;              ///< without a model
-  std::string model;                        ///< a path, or a name on the hub; empty: the settings name none
-  std::vector<std::string> not_modelled;    ///< "vit_gradient_checkpointing false"
-  std::vector<std::string> unknown;         ///< keys
-  std::vector<std::string> missing;         ///< "the lengths of its batches", for people
+  PostTrainingRequest request;            ///< without a model
+  std::string model;                      ///< a path, or a name on the hub; empty: the settings name none
+  std::vector<std::string> not_modelled;  ///< "vit_gradient_checkpointing false"
+  std::vector<std::string> unknown;       ///< keys
+  std::vector<MissingSetting> missing;
+  std::vector<std::string> decided;         ///< between settings that contradict each other, for people
   std::int64_t gpus = 1;                    ///< that the settings name, or their layout needs at least
   bool buckets_by_width = false;            ///< DeepSpeed's "auto": set_buckets() is still to be called
   bool freezes_tower = false;               ///< of a model that sees: its tower is not trained

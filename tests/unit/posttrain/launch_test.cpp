@@ -1,6 +1,9 @@
 #include "gpumem/posttrain/launch.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <regex>
+#include <sstream>
 
 #include "expect.hpp"
 
@@ -17,6 +20,12 @@ Launch launched(Program program, const std::vector<std::string>& words, std::int
   auto launch = read_launch(program, *settings, gpus);
   EXPECT_TRUE(succeeds(launch));
   return launch ? *std::move(launch) : Launch();
+}
+
+/// Whether this is missing, and needed.
+bool lacks(const Launch& launch, std::string_view what) {
+  return std::any_of(launch.missing.begin(), launch.missing.end(),
+                     [&](const MissingSetting& at) { return at.what.find(what) != std::string::npos && at.required; });
 }
 
 TEST(LaunchSettings, ReadEveryFormOfWords) {
@@ -37,6 +46,66 @@ TEST(Launch, AScriptsNameTellsTheAlgorithm) {
   EXPECT_EQ(launch.request.options.algorithm, Algorithm::kto);
   EXPECT_EQ(launched(Program::trl, {"trl", "reward", "--model_name_or_path", "m"}).request.options.algorithm,
             Algorithm::reward);
+}
+
+TEST(LaunchSettings, ALaunchersOwnSettingsEndWithTheProgram) {
+  const auto text_of = [](const std::vector<std::string>& words) {
+    const auto settings = launch_settings(words);
+    EXPECT_TRUE(succeeds(settings));
+    std::string text;
+    if (!settings) return text;
+    for (const LaunchSetting& at : *settings) text += at.key + "=" + at.value + ";";
+    return text;
+  };
+  EXPECT_EQ(text_of({"accelerate", "launch", "--num_processes", "4", "trl/scripts/grpo.py", "--reward_funcs", "a.py"}),
+            "num_processes=4;trainer=grpo;reward_funcs=a.py;");
+  EXPECT_EQ(text_of({"accelerate", "launch", "--multi_gpu", "my.py", "--x", "1"}), "multi_gpu=true;x=1;");
+  EXPECT_EQ(text_of({"deepspeed", "--module", "openrlhf.cli.train_dpo", "--pretrain", "m"}), "trainer=dpo;pretrain=m;");
+  EXPECT_EQ(text_of({"torchrun", "--nproc_per_node=2", "-m", "openrlhf.cli.train_kto", "--pretrain", "m"}),
+            "nproc_per_node=2;trainer=kto;pretrain=m;");
+  EXPECT_EQ(text_of({"ray", "job", "submit", "--address=x", "--", "python3", "-m", "openrlhf.cli.train_ppo_ray",
+                     "--pretrain", "m"}),
+            "address=x;trainer=ppo;pretrain=m;");
+}
+
+TEST(Launch, AnAlgorithmThatIsNotKnownIsMissing) {
+  const auto algorithm = [](Program program, const std::vector<std::string>& words) {
+    const Launch launch = launched(program, words);
+    return lacks(launch, "algorithm") ? "none" : std::string(row_of(launch.request.options.algorithm).name);
+  };
+  EXPECT_EQ(algorithm(Program::ms_swift, {"--rlhf_type", "foo"}), "none");
+  EXPECT_EQ(algorithm(Program::trl, {"--model_name_or_path", "m"}), "none");
+  EXPECT_EQ(algorithm(Program::verl, {"algorithm.adv_estimator=new"}), "none");
+  EXPECT_EQ(algorithm(Program::verl, {"algorithm.adv_estimator=opo"}), "grpo") << "it has no critic";
+  EXPECT_EQ(algorithm(Program::verl, {"actor_rollout_ref.model.path=m"}), "ppo") << "its default";
+  EXPECT_EQ(algorithm(Program::openrlhf, {"--pretrain", "m"}), "none");
+  EXPECT_EQ(algorithm(Program::openrlhf, {"--pretrain", "m", "--prompt_max_len", "512"}), "ppo");
+  EXPECT_EQ(algorithm(Program::openrlhf, {"deepspeed", "--module", "openrlhf.cli.train_dpo", "--pretrain", "m"}),
+            "dpo");
+  EXPECT_EQ(algorithm(Program::openrlhf, {"openrlhf.cli.train_ppo_ray", "--advantage_estimator", "rloo"}), "grpo");
+}
+
+TEST(Launch, LaunchersSayHowManyGpus) {
+  const auto gpus = [](const std::vector<std::string>& words) { return launched(Program::trl, words).gpus; };
+  EXPECT_EQ(gpus({"accelerate", "launch", "--num_processes", "4", "--num_machines", "2", "dpo.py", "--beta", "1"}), 4);
+  EXPECT_EQ(gpus({"torchrun", "--nnodes", "2", "--nproc_per_node", "8", "dpo.py", "--beta", "1"}), 16);
+  const Launch sharded = launched(Program::trl, {"accelerate", "launch", "--config_file", "a/deepspeed_zero3.yaml",
+                                                 "--num_processes", "8", "dpo.py", "--beta", "1"});
+  EXPECT_EQ(sharded.request.training.training.layout.sharding.kind, model::Shardings::zero_3);
+}
+
+TEST(Launch, ALayoutThatDoesNotDivideTheGpusIsRefused) {
+  const auto read = [](std::string key, std::string value, std::int64_t gpus) {
+    const std::vector<LaunchSetting> settings = {
+        {"rlhf_type", "dpo"}, {"micro_batch_size", "1"}, {std::move(key), std::move(value)}};
+    return read_launch(Program::megatron, settings, gpus);
+  };
+  for (const char* const key :
+       {"tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"}) {
+    EXPECT_TRUE(fails(read(key, "0", 0), core::ErrorCode::invalid_argument, 0, "")) << key;
+    EXPECT_TRUE(fails(read(key, "3", 4), core::ErrorCode::invalid_argument, 0, "do not divide 4")) << key;
+    EXPECT_TRUE(succeeds(read(key, "2", 4))) << key;
+  }
 }
 
 TEST(Launch, ProgramsAreToldByTheirKeys) {
@@ -72,7 +141,8 @@ TEST(Launch, ALimitIsNoLength) {
   const Launch launch =
       launched(Program::ms_swift, {"--rlhf_type", "dpo", "--per_device_train_batch_size", "1", "--max_length", "2048"});
   ASSERT_EQ(launch.missing.size(), 1U);
-  EXPECT_NE(launch.missing[0].find("max_length 2048 is only their limit"), std::string::npos);
+  EXPECT_NE(launch.missing[0].what.find("max_length 2048 is only their limit"), std::string::npos);
+  EXPECT_FALSE(launch.missing[0].required);
   EXPECT_EQ(launch.request.training.training.sequence_length, 2048);
 }
 
@@ -156,8 +226,102 @@ TEST(Launch, UnknownKeysAndWhatIsNotModelledAreNamed) {
                                                  "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=$size"});
   EXPECT_EQ(launch.unknown, std::vector<std::string>{"actor_rollout_ref.actor.new_thing"});
   EXPECT_EQ(launch.not_modelled, std::vector<std::string>{"actor_rollout_ref.actor.ulysses_sequence_parallel_size 2"});
-  EXPECT_NE(std::find(launch.missing.begin(), launch.missing.end(), "the micro-batch"), launch.missing.end())
-      << "a variable of the shell is not known here";
+  EXPECT_TRUE(lacks(launch, "the micro-batch")) << "a variable of the shell is not known here";
+}
+
+TEST(Launch, EveryKeyThatIsHandledByNameIsRead) {
+  const auto text_of = [](const std::string& name) {
+    std::ifstream file(std::string(GPUMEM_SOURCE_DIR) + "/include/gpumem/posttrain/impl/" + name);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  const std::string keys = text_of("launch_inl.hpp");
+  const std::string reader = text_of("launch_read_inl.hpp");
+  const std::regex named("\\{\"([^\"]+)\", named\\}");
+  std::size_t count = 0;
+  for (std::sregex_iterator at(keys.begin(), keys.end(), named), end; at != end; ++at, ++count) {
+    const std::string key = (*at)[1];
+    // verl's log-prob passes have the name behind "ref." and "rollout.".
+    const bool passes = key.find(".log_prob_") != std::string::npos;
+    const std::string word = passes ? key.substr(key.rfind('.') + 1) : key;
+    EXPECT_NE(reader.find("\"" + word + "\""), std::string::npos) << key;
+  }
+  EXPECT_GT(count, 50U);
+}
+
+TEST(Launch, WhatChangesMemoryIsNotDropped) {
+  const auto not_modelled = [](Program program, const std::string& key, const std::string& value) {
+    const std::vector<LaunchSetting> settings = {{key, value}};
+    const auto launch = read_launch(program, settings);
+    return launch && launch->not_modelled == std::vector<std::string>{key + " " + value};
+  };
+  const std::string actor = "actor_rollout_ref.actor.";
+  EXPECT_TRUE(not_modelled(Program::verl, "actor_rollout_ref.rollout.name", "sglang"));
+  EXPECT_FALSE(not_modelled(Program::verl, "actor_rollout_ref.rollout.name", "vllm"));
+  EXPECT_TRUE(not_modelled(Program::verl, actor + "strategy", "megatron"));
+  EXPECT_FALSE(not_modelled(Program::verl, actor + "strategy", "fsdp2"));
+  EXPECT_TRUE(not_modelled(Program::verl, actor + "entropy_coeff", "0.01"));
+  EXPECT_FALSE(not_modelled(Program::verl, actor + "entropy_coeff", "0.0"));
+  EXPECT_TRUE(not_modelled(Program::ms_swift, "vit_gradient_checkpointing", "false"));
+  EXPECT_TRUE(not_modelled(Program::ms_swift, "freeze_aligner", "false"));
+  EXPECT_TRUE(not_modelled(Program::ms_swift, "padding_free", "true"));
+  EXPECT_TRUE(not_modelled(Program::ms_swift, "env:MAX_PIXELS", "1003520"));
+  EXPECT_TRUE(not_modelled(Program::trl, "bf16", "false"));
+  EXPECT_TRUE(not_modelled(Program::openrlhf, "packing_samples", "true"));
+  const std::vector<LaunchSetting> others = {{"peft_config.use_dora", "true"}, {actor + "optim.optimizer", "x"}};
+  EXPECT_EQ(read_launch(Program::trl, std::span(others).first(1))->unknown.size(), 1U);
+  EXPECT_EQ(read_launch(Program::verl, std::span(others).last(1))->unknown.size(), 1U);
+}
+
+TEST(Launch, TrlsNestedSettingsAreRead) {
+  const std::vector<LaunchSetting> settings = {{"trainer", "DPOTrainer"},
+                                               {"peft_config.r", "64"},
+                                               {"peft_config.target_modules", "q_proj+v_proj"},
+                                               {"model_init_kwargs.torch_dtype", "float16"},
+                                               {"num_processes", "2"},
+                                               {"deepspeed_config_file", "zero2.json"}};
+  const auto launch = read_launch(Program::trl, settings);
+  ASSERT_TRUE(succeeds(launch));
+  const model::TrainingJob& job = launch->request.training.training;
+  EXPECT_TRUE(launch->unknown.empty());
+  EXPECT_EQ(job.lora, 64);
+  EXPECT_EQ(job.lora_targets, "q_proj+v_proj");
+  EXPECT_EQ(job.layout.sharding.kind, model::Shardings::zero_2);
+  EXPECT_EQ(job.precision, model::Precision::fp16_mixed);
+}
+
+TEST(Launch, TheLargerOfVerlsLogProbPassesCounts) {
+  const std::string end = ".log_prob_micro_batch_size_per_gpu";
+  for (const auto& [reference, policy] : {std::pair("8", "32"), std::pair("32", "8")}) {
+    const std::vector<LaunchSetting> settings = {{"actor_rollout_ref.ref" + end, reference},
+                                                 {"actor_rollout_ref.rollout" + end, policy}};
+    const auto launch = read_launch(Program::verl, settings);
+    ASSERT_TRUE(succeeds(launch));
+    EXPECT_EQ(launch->request.options.log_prob_batch, 32);
+    ASSERT_EQ(launch->decided.size(), 1U);
+    EXPECT_NE(launch->decided[0].find("32"), std::string::npos);
+  }
+}
+
+TEST(Launch, TheSizeOfAStepSaysHowManyPassesItTakes) {
+  const Launch megatron =
+      launched(Program::megatron, {"--rlhf_type", "dpo", "--micro_batch_size", "2", "--global_batch_size", "32"}, 4);
+  EXPECT_EQ(megatron.request.training.training.gradient_accumulation, 4);
+  const Launch verl =
+      launched(Program::verl, {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4", "trainer.n_gpus_per_node=8",
+                               "actor_rollout_ref.actor.ppo_mini_batch_size=64", "actor_rollout_ref.rollout.n=4"});
+  EXPECT_EQ(verl.request.training.training.gradient_accumulation, 8);
+}
+
+TEST(Launch, SettingsOfOtherAlgorithmsAreLeftOut) {
+  const std::vector<LaunchSetting> settings = {
+      {"rlhf_type", "dpo"}, {"vllm_gpu_memory_utilization", "0.5"}, {"sleep_level", "1"}, {"teacher_model", "t"}};
+  const auto launch = read_launch(Program::ms_swift, settings);
+  ASSERT_TRUE(succeeds(launch));
+  EXPECT_EQ(launch->request.options.gpu_memory_utilization, std::nullopt);
+  EXPECT_EQ(launch->request.options.sleep_level, 0);
+  EXPECT_TRUE(launch->request.options.teacher_model.empty());
 }
 
 TEST(Launch, WrongValuesNameTheirKey) {

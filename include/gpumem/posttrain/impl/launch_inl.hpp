@@ -34,6 +34,28 @@ struct LaunchKey {
 
 using enum Means;
 
+/// Of who starts the program: accelerate, torchrun, deepspeed.
+inline constexpr LaunchKey kLauncherKeys[] = {
+    {"num_processes", named},
+    {"nproc_per_node", named},
+    {"num_gpus", named},
+    {"nnodes", named},
+    {"config_file", named},
+    {"zero_stage", named},
+    {"deepspeed_config_file", named},
+    {"module"},
+    {"multi_gpu"},
+    {"mixed_precision", not_modelled, "bf16"},
+    {"master_*"},
+    {"main_process_*"},
+    {"machine_rank"},
+    {"node_rank"},
+    {"rdzv_*"},
+    {"standalone"},
+    {"hostfile"},
+    {"env:NNODES", named},
+};
+
 /// transformers' TrainingArguments, and what TRL and ms-swift add to them.
 inline constexpr LaunchKey kTrainerKeys[] = {
     {"model", Means::model},
@@ -56,10 +78,16 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"lora_dropout", training, "lora_dropout"},
     {"target_modules", named},
     {"lora_target_modules", named},
+    {"peft_config.r", named},
+    {"peft_config.lora_alpha"},
+    {"peft_config.target_modules", named},
     {"load_in_4bit", named},
     {"quant_bits", named},
     {"torch_dtype", named},
     {"dtype", named},
+    {"model_init_kwargs.torch_dtype", named},
+    {"model_init_kwargs.dtype", named},
+    {"model_init_kwargs.attn_implementation", named},
     {"bf16", named},
     {"fp16", named},
     {"deepspeed", named},
@@ -90,12 +118,12 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"local_rollout_forward_batch_size", post, "log_prob_batch"},
     {"sequence_parallel_size", not_modelled, "1"},
     {"freeze_vit", named},
-    {"freeze_aligner", named},
+    {"freeze_aligner", not_modelled, "true"},
     {"freeze_llm", named},
     {"vit_gradient_checkpointing", not_modelled, "true"},
     {"env:NPROC_PER_NODE", named},
     {"env:PYTORCH_CUDA_ALLOC_CONF", training, "alloc_conf"},
-    {"env:MAX_PIXELS", named},
+    {"env:MAX_PIXELS", not_modelled},
     {"env:*"},
 };
 
@@ -117,6 +145,11 @@ inline constexpr LaunchKey kMegatronKeys[] = {
     {"use_precision_aware_optimizer", named},
     {"cross_entropy_loss_fusion", named},
     {"attention_backend", named},
+    {"moe_grouped_gemm", not_modelled, "true"},
+    {"moe_permute_fusion", not_modelled, "true"},
+    {"moe_aux_loss_coeff"},
+    {"moe_router_load_balancing_type"},
+    {"moe_shared_expert_overlap"},
 };
 
 /// verl's, as hydra overrides.
@@ -125,16 +158,21 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"algorithm.use_kl_in_reward", named},
     {"data.max_prompt_length", post, "prompt_length"},
     {"data.max_response_length", post, "completion_length"},
-    {"data.train_batch_size", named},
     {"actor_rollout_ref.model.path", Means::model},
     {"actor_rollout_ref.model.lora_rank", named},
     {"actor_rollout_ref.model.target_modules", named},
     {"actor_rollout_ref.model.enable_gradient_checkpointing", named},
-    {"actor_rollout_ref.model.use_remove_padding", named},
+    {"actor_rollout_ref.model.use_remove_padding", not_modelled, "true"},
     {"actor_rollout_ref.model.use_liger", not_modelled, "false"},
     {"actor_rollout_ref.model.use_fused_kernels", named},
     {"actor_rollout_ref.actor.strategy", named},
     {"actor_rollout_ref.actor.use_kl_loss", named},
+    {"actor_rollout_ref.actor.entropy_coeff", not_modelled, "0"},
+    {"actor_rollout_ref.actor.optim.lr"},
+    {"actor_rollout_ref.actor.optim.lr_*"},
+    {"actor_rollout_ref.actor.optim.warmup_*"},
+    {"actor_rollout_ref.actor.optim.weight_decay"},
+    {"actor_rollout_ref.actor.optim.total_training_steps"},
     {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", training, "batch_size"},
     {"actor_rollout_ref.actor.ppo_mini_batch_size", named},
     {"actor_rollout_ref.actor.use_dynamic_bsz", named},
@@ -143,10 +181,11 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"actor_rollout_ref.actor.fsdp_config.param_offload", named},
     {"actor_rollout_ref.actor.fsdp_config.optimizer_offload", named},
     {"actor_rollout_ref.ref.fsdp_config.param_offload", post, "reference_offload"},
-    {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu", post, "log_prob_batch"},
-    {"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu", post, "log_prob_batch"},
-    {"actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu", post, "log_prob_tokens"},
-    {"actor_rollout_ref.rollout.name", named},
+    {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu", named},
+    {"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu", named},
+    {"actor_rollout_ref.ref.log_prob_max_token_len_per_gpu", named},
+    {"actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu", named},
+    {"actor_rollout_ref.rollout.name", not_modelled, "vllm"},
     {"actor_rollout_ref.rollout.n", named},
     {"actor_rollout_ref.rollout.tensor_model_parallel_size", post, "rollout_tensor_parallel"},
     {"actor_rollout_ref.rollout.gpu_memory_utilization", post, "gpu_memory_utilization"},
@@ -157,6 +196,22 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"reward_model.model.path", post, "reward_model"},
     {"trainer.n_gpus_per_node", named},
     {"trainer.nnodes", named},
+    {"algorithm.*"},
+    {"data.*"},
+    {"actor_rollout_ref.actor.clip*"},
+    {"actor_rollout_ref.actor.grad_clip"},
+    {"actor_rollout_ref.actor.kl_loss*"},
+    {"actor_rollout_ref.actor.loss_agg_mode"},
+    {"actor_rollout_ref.actor.ppo_epochs"},
+    {"actor_rollout_ref.actor.shuffle"},
+    {"actor_rollout_ref.hybrid_engine"},
+    {"actor_rollout_ref.rollout.temperature"},
+    {"actor_rollout_ref.rollout.top_*"},
+    {"actor_rollout_ref.rollout.val_kwargs.*"},
+    {"actor_rollout_ref.rollout.mode"},
+    {"trainer.*"},
+    {"critic.optim.*"},
+    {"actor_rollout_ref.actor.optim.betas"},
     {"env:PYTORCH_CUDA_ALLOC_CONF", training, "alloc_conf"},
     {"env:*"},
 };
@@ -172,7 +227,7 @@ inline constexpr LaunchKey kOpenRlhfKeys[] = {
     {"prompt_max_len", post, "prompt_length"},
     {"generate_max_len", post, "completion_length"},
     {"max_len", named},
-    {"packing_samples", named},
+    {"packing_samples", not_modelled, "false"},
     {"zero_stage", named},
     {"bf16", named},
     {"flash_attn", named},
@@ -196,132 +251,48 @@ inline constexpr LaunchKey kOpenRlhfKeys[] = {
     {"env:*"},
 };
 
-/// Keys that change no memory of a GPU.
-inline constexpr std::string_view kWithoutEffect[] = {"adam_beta*",
-                                                      "algorithm.*",
-                                                      "dataset*",
-                                                      "data.*",
-                                                      "cached_dataset*",
-                                                      "cached_val_dataset*",
-                                                      "columns",
-                                                      "custom_reward*",
-                                                      "actor_rollout_ref.actor.clip*",
-                                                      "actor_rollout_ref.actor.entropy_coeff",
-                                                      "actor_rollout_ref.actor.grad_clip",
-                                                      "actor_rollout_ref.actor.kl_loss*",
-                                                      "actor_rollout_ref.actor.loss_agg_mode",
-                                                      "actor_rollout_ref.actor.optim.*",
-                                                      "actor_rollout_ref.actor.ppo_epochs",
-                                                      "actor_rollout_ref.actor.shuffle",
-                                                      "actor_rollout_ref.hybrid_engine",
-                                                      "actor_rollout_ref.rollout.temperature",
-                                                      "actor_rollout_ref.rollout.top_*",
-                                                      "actor_rollout_ref.rollout.val_kwargs.*",
-                                                      "actor_rollout_ref.rollout.mode",
-                                                      "dataloader*",
-                                                      "ddp_timeout",
-                                                      "trainer.*",
-                                                      "eval*",
-                                                      "external_plugins",
-                                                      "finetune",
-                                                      "label_smoothing",
-                                                      "lambda",
-                                                      "learning_rate",
-                                                      "critic.optim.*",
-                                                      "actor_learning_rate",
-                                                      "critic_learning_rate",
-                                                      "epsilon*",
-                                                      "load_from_cache_file",
-                                                      "load_best_model*",
-                                                      "log*",
-                                                      "lora_alpha",
-                                                      "loss_type",
-                                                      "loss_weights",
-                                                      "lr*",
-                                                      "max_grad_norm",
-                                                      "max_steps",
-                                                      "max_epochs",
-                                                      "max_samples",
-                                                      "merge_lora",
-                                                      "min_lr",
-                                                      "moe_*",
-                                                      "no_load*",
-                                                      "no_save*",
-                                                      "num_generations",
-                                                      "num_iterations",
-                                                      "num_train_epochs",
-                                                      "num_episodes",
-                                                      "output_dir",
-                                                      "per_device_eval_batch_size",
-                                                      "prompt_data",
-                                                      "input_key",
-                                                      "apply_chat_template",
-                                                      "report_to",
-                                                      "reward_funcs",
-                                                      "reward_weights",
-                                                      "remote_rm_url",
-                                                      "rpo_alpha",
-                                                      "run_name",
-                                                      "save*",
-                                                      "seed",
-                                                      "split_dataset_ratio",
-                                                      "stop*",
-                                                      "system",
-                                                      "temperature",
-                                                      "top_k",
-                                                      "top_p",
-                                                      "use_hf",
-                                                      "use_wandb",
-                                                      "val_dataset*",
-                                                      "warmup*",
-                                                      "weight_decay",
-                                                      "desirable_weight",
-                                                      "undesirable_weight",
-                                                      "center_rewards_coefficient",
-                                                      "sft_alpha",
-                                                      "lmbda",
-                                                      "simpo_gamma",
-                                                      "cpo_alpha",
-                                                      "gamma",
-                                                      "whiten*",
-                                                      "remove_unused_columns",
-                                                      "truncation_strategy",
-                                                      "rollout_batch_size",
-                                                      "train_batch_size",
-                                                      "n_samples_per_prompt",
-                                                      "async_rollout",
-                                                      "normalize_reward",
-                                                      "ref_num*",
-                                                      "reward_num*",
-                                                      "critic_num*",
-                                                      "ckpt_path",
-                                                      "alpha",
-                                                      "peft_config*",
-                                                      "model_init_kwargs*",
-                                                      "hub_*",
-                                                      "push_to_hub",
-                                                      "disable_dropout",
-                                                      "deepspeed_config*",
-                                                      "push*",
-                                                      "lr_scheduler*",
-                                                      "dataset_num_proc",
-                                                      "move_model_batches",
-                                                      "vllm_sync_backend"};
+/// Keys that change no memory of a GPU, with a space between them.
+inline constexpr std::string_view kWithoutEffect =
+    "actor_learning_rate adam_beta* alpha apply_chat_template async_rollout cached_dataset* cached_val_dataset* "
+    "center_rewards_coefficient ckpt_path columns cpo_alpha critic_learning_rate critic_num* custom_reward* "
+    "dataloader* dataset* ddp_timeout desirable_weight disable_dropout epsilon* eval* external_plugins finetune "
+    "gamma hub_* input_key label_smoothing lambda learning_rate lmbda load_best_model* load_from_cache_file log* "
+    "lora_alpha loss_type loss_weights lr* max_epochs max_grad_norm max_samples max_steps merge_lora min_lr "
+    "move_model_batches n_samples_per_prompt no_load* no_save* normalize_reward num_episodes num_generations "
+    "num_iterations num_train_epochs output_dir per_device_eval_batch_size prompt_data push* ref_num* "
+    "remote_rm_url remove_unused_columns report_to reward_funcs reward_num* reward_weights rollout_batch_size "
+    "rpo_alpha run_name save* seed sft_alpha simpo_gamma split_dataset_ratio stop* system temperature top_k top_p "
+    "train_batch_size truncation_strategy undesirable_weight use_hf use_wandb val_dataset* vllm_sync_backend "
+    "warmup* weight_decay whiten*";
+
+/// Words before the first setting that start another program.
+inline constexpr std::string_view kLaunchers[] = {
+    "accelerate", "torchrun", "deepspeed", "ray", "torch.distributed.run", "torch.distributed.launch"};
 
 inline bool matches(std::string_view pattern, std::string_view key) {
   if (!pattern.ends_with('*')) return pattern == key;
   return key.starts_with(pattern.substr(0, pattern.size() - 1));
 }
 
+inline bool changes_nothing(std::string_view key) {
+  std::string_view rest = kWithoutEffect;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    if (matches(rest.substr(0, end), key)) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
 inline std::vector<std::span<const LaunchKey>> keys_of(Program program) {
   switch (program) {
     case Program::trl:
-    case Program::ms_swift: return {kTrainerKeys};
-    case Program::megatron: return {kMegatronKeys, kTrainerKeys};
-    case Program::verl: return {kVerlKeys};
+    case Program::ms_swift: return {kTrainerKeys, kLauncherKeys};
+    case Program::megatron: return {kMegatronKeys, kTrainerKeys, kLauncherKeys};
+    case Program::verl: return {kVerlKeys, kLauncherKeys};
     case Program::openrlhf: break;
   }
-  return {kOpenRlhfKeys};
+  return {kOpenRlhfKeys, kLauncherKeys};
 }
 
 inline const LaunchKey* find_key(Program program, std::string_view key) {
@@ -338,6 +309,13 @@ inline bool is_false(std::string_view word) {
 }
 inline bool is_true(std::string_view word) { return word == "true" || word == "True" || word == "1"; }
 
+/// Whether a key has the value with which nothing differs: "true" also as "1", and all others also as what is off.
+inline bool is_usual(std::string_view value, std::string_view usual) {
+  if (usual == "true") return is_true(value);
+  if (usual == "0" && !value.empty() && value.find_first_not_of("0.") == std::string_view::npos) return true;
+  return value == usual || is_false(value);
+}
+
 /// Without the quotes that a shell takes away.
 inline std::string unquoted(std::string_view word) {
   while (word.size() >= 2 && word.front() == word.back() && (word.front() == '\'' || word.front() == '"')) {
@@ -351,57 +329,115 @@ inline bool is_environment(std::string_view name) {
   return std::none_of(name.begin(), name.end(), [](char byte) { return byte == '.' || (byte >= 'a' && byte <= 'z'); });
 }
 
-/// The algorithm that a word names, as in "trl dpo" or "scripts/dpo.py"; empty: none.
+/// The algorithm that a word names, as in "trl dpo", "scripts/dpo.py" or "openrlhf.cli.train_dpo"; empty: none.
 inline std::string_view algorithm_in(std::string_view word) {
   if (const std::size_t slash = word.rfind('/'); slash != std::string_view::npos) word.remove_prefix(slash + 1);
   if (word.ends_with(".py")) word.remove_suffix(3);
-  if (word == "reward") return "rm";
+  if (const std::size_t dot = word.rfind('.'); dot != std::string_view::npos) word.remove_prefix(dot + 1);
+  if (word.starts_with("train_")) word.remove_prefix(std::string_view("train_").size());
+  if (word.ends_with("_ray")) word.remove_suffix(std::string_view("_ray").size());
+  if (word == "reward" || word == "reward_modeling") return "rm";
   return model::value_of(kAlgorithms, word) ? word : std::string_view();
 }
 
 /// A variable of the shell, which nobody knows here.
 inline bool is_variable(std::string_view word) { return word.find('$') != std::string_view::npos; }
 
+/// Reads the words of a command from left to right.
+class WordReader {
+ public:
+  explicit WordReader(std::span<const std::string> words) : words_(words) {}
+
+  core::Result<std::vector<LaunchSetting>> read() {
+    for (at_ = 0; at_ < words_.size(); ++at_) {
+      const std::string& word = words_[at_];
+      if (word.starts_with("--") && word.size() > 2) {
+        take_flag(word);
+      } else if (const std::size_t equals = word.find('='); equals != std::string::npos && equals > 0) {
+        take_pair(word, equals);
+      } else if (starts_program(at_)) {
+        take_program(word);
+      } else if (word == "--" && launched_) {
+        begun_ = false;
+      } else if (!begun_) {
+        take_first(word);
+      } else {
+        return core::Error{core::ErrorCode::invalid_argument,
+                           "the word " + core::quoted(core::shortened(word, 60)) + " belongs to no setting",
+                           {}};
+      }
+    }
+    return std::move(settings_);
+  }
+
+ private:
+  /// Behind a launcher's own settings: the script, or the module behind -m.
+  [[nodiscard]] bool starts_program(std::size_t at) const {
+    if (!launched_ || !begun_) return false;
+    const std::string& word = words_[at];
+    return word.ends_with(".py") || word == "-m" || (at > 0 && words_[at - 1] == "-m");
+  }
+  void take_program(const std::string& word) {
+    if (word == "-m") return;
+    launched_ = begun_ = false;
+    take_first(word);
+  }
+  void take_first(const std::string& word) {
+    const bool launcher =
+        std::find(std::begin(kLaunchers), std::end(kLaunchers), std::string_view(word)) != std::end(kLaunchers);
+    if (launcher) launched_ = true;
+    if (word.ends_with(".py")) launched_ = false;
+    if (const std::string_view algorithm = algorithm_in(word); !algorithm.empty()) {
+      settings_.push_back({"trainer", std::string(algorithm)});
+    }
+  }
+
+  void take_flag(const std::string& word) {
+    begun_ = true;
+    const std::size_t equals = word.find('=');
+    std::string key = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (equals != std::string::npos) {
+      settings_.push_back({std::move(key), unquoted(word.substr(equals + 1))});
+      return;
+    }
+    if (launched_ && key == "module" && at_ + 1 < words_.size()) {
+      take_program(words_[++at_]);
+      return;
+    }
+    std::string value = "true";
+    // A list has several words: "--dataset a b".
+    for (bool first = true; at_ + 1 < words_.size() && ends_no_value(at_ + 1); first = false) {
+      if (first) value.clear();
+      else value += '+';
+      value += unquoted(words_[++at_]);
+    }
+    settings_.push_back({std::move(key), std::move(value)});
+  }
+  [[nodiscard]] bool ends_no_value(std::size_t at) const {
+    return !words_[at].starts_with("--") && !starts_program(at);
+  }
+
+  void take_pair(const std::string& word, std::size_t equals) {
+    std::string key = word.substr(0, equals);
+    const std::size_t plus = key.find_first_not_of('+');
+    key.erase(0, plus == std::string::npos ? 0 : plus);
+    if (is_environment(key)) key.insert(0, "env:");
+    else begun_ = true;
+    settings_.push_back({std::move(key), unquoted(word.substr(equals + 1))});
+  }
+
+  std::span<const std::string> words_;
+  std::size_t at_ = 0;
+  bool begun_ = false;     ///< a setting was seen
+  bool launched_ = false;  ///< the settings are a launcher's, until the program comes
+  std::vector<LaunchSetting> settings_;
+};
+
 }  // namespace launch_detail
 
 GPUMEM_INLINE core::Result<std::vector<LaunchSetting>> launch_settings(std::span<const std::string> words) {
-  std::vector<LaunchSetting> settings;
-  bool begun = false;
-  for (std::size_t at = 0; at < words.size(); ++at) {
-    const std::string& word = words[at];
-    const std::size_t equals = word.find('=');
-    if (word.starts_with("--") && word.size() > 2) {
-      begun = true;
-      std::string key = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
-      std::replace(key.begin(), key.end(), '-', '_');
-      if (equals != std::string::npos) {
-        settings.push_back({std::move(key), launch_detail::unquoted(word.substr(equals + 1))});
-        continue;
-      }
-      std::string value = "true";
-      // A list has several words: "--dataset a b".
-      for (bool first = true; at + 1 < words.size() && !words[at + 1].starts_with("--"); first = false) {
-        if (first) value.clear();
-        else value += '+';
-        value += launch_detail::unquoted(words[++at]);
-      }
-      settings.push_back({std::move(key), std::move(value)});
-    } else if (equals != std::string::npos && equals > 0) {
-      std::string key = word.substr(0, equals);
-      const std::size_t plus = key.find_first_not_of('+');
-      key.erase(0, plus == std::string::npos ? 0 : plus);
-      if (launch_detail::is_environment(key)) key.insert(0, "env:");
-      else begun = true;
-      settings.push_back({std::move(key), launch_detail::unquoted(word.substr(equals + 1))});
-    } else if (const std::string_view algorithm = launch_detail::algorithm_in(word); !begun && !algorithm.empty()) {
-      settings.push_back({"trainer", std::string(algorithm)});
-    } else if (begun) {
-      return core::Error{core::ErrorCode::invalid_argument,
-                         "the word " + core::quoted(core::shortened(word, 60)) + " belongs to no setting",
-                         {}};
-    }
-  }
-  return settings;
+  return launch_detail::WordReader(words).read();
 }
 
 GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> settings) {

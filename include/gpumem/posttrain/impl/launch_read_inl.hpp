@@ -25,6 +25,9 @@ class LaunchReader {
     choose_reference();
     choose_rollout();
     choose_lengths();
+    choose_log_prob_passes();
+    choose_accumulation();
+    leave_out_foreign();
     if (fault_) return *fault_;
     return std::move(made_);
   }
@@ -41,9 +44,7 @@ class LaunchReader {
   core::Status take(const LaunchSetting& setting) {
     const LaunchKey* const row = find_key(program_, setting.key);
     if (row == nullptr) {
-      const bool known = std::any_of(std::begin(kWithoutEffect), std::end(kWithoutEffect),
-                                     [&](std::string_view at) { return matches(at, setting.key); });
-      if (!known) made_.unknown.push_back(core::shortened(setting.key, 80));
+      if (!changes_nothing(setting.key)) made_.unknown.push_back(core::shortened(setting.key, 80));
       return core::Done{};
     }
     if (is_variable(setting.value) && row->means != Means::nothing) return core::Done{};  // as if it was not given
@@ -52,7 +53,7 @@ class LaunchReader {
       case Means::post: return take_post(*row, setting);
       case Means::model: made_.model = setting.value; break;
       case Means::not_modelled:
-        if (setting.value != row->option && !is_false(setting.value)) say_not_modelled(setting);
+        if (!is_usual(setting.value, row->option)) say_not_modelled(setting);
         break;
       case Means::named:
       case Means::nothing: break;
@@ -70,8 +71,10 @@ class LaunchReader {
   }
   core::Status take_post(const LaunchKey& row, const LaunchSetting& setting) {
     if (is_false(setting.value)) return core::Done{};
-    const std::string word = is_true(setting.value) && setting.value != "1" ? "true" : setting.value;
-    return with_key(set_post_training_option(options(), row.option, word), setting);
+    return with_key(set_post_training_option(options(), row.option, setting.value), setting);
+  }
+  void say_missing(std::string what, std::vector<std::string_view> options, bool required = true) {
+    made_.missing.push_back({std::move(what), std::move(options), required});
   }
   static core::Status with_key(core::Status taken, const LaunchSetting& setting) {
     if (taken) return taken;
@@ -82,6 +85,9 @@ class LaunchReader {
     const job::JobOption* const option = job::find_option(name);
     if (option == nullptr) return core::Done{};
     return job::set_option_text(*option, made_.request.training, word);
+  }
+  void refuse(std::string message) {
+    if (!fault_) fault_ = core::Error{core::ErrorCode::invalid_argument, std::move(message), {}};
   }
   /// Of a word of ours, which the option takes.
   void want(std::string_view name, std::string_view word) {
@@ -111,21 +117,24 @@ class LaunchReader {
     std::int64_t number = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failed == std::errc{} && end == text.data() + text.size() && number >= 0 && number <= INT32_MAX) return number;
-    if (!fault_) {
-      fault_ = core::Error{
-          core::ErrorCode::invalid_argument,
-          std::string(*keys.begin()) + ": " + core::quoted(core::shortened(text, 60)) + " is no whole number",
-          {}};
-    }
+    refuse(std::string(*keys.begin()) + ": " + core::quoted(core::shortened(text, 60)) + " is no whole number");
     return usual;
   }
 
   // --- What they mean together --------------------------------------------------------------------------------------
 
+  /// The word that names it. A script's name ("train_ppo_ray") says less than an estimator of advantages.
+  [[nodiscard]] std::string_view algorithm_word() const {
+    std::string_view name = word({"rlhf_type", "algorithm.adv_estimator", "advantage_estimator", "trainer"});
+    // OpenRLHF's script of PPO alone has these.
+    const bool generates = value("prompt_max_len") || value("generate_max_len") || value("micro_rollout_batch_size");
+    const bool ppo = program_ == Program::verl || (program_ == Program::openrlhf && generates);
+    return name.empty() && ppo ? "gae" : name;
+  }
+
   void choose_algorithm() {
-    std::string_view name = word({"rlhf_type", "trainer", "algorithm.adv_estimator", "advantage_estimator"});
-    if (program_ == Program::verl && name.empty()) name = "gae";
-    if (program_ == Program::openrlhf && name.empty()) name = "gae";
+    const std::string_view name = algorithm_word();
+    // Source of verl's: trainer/ppo/core_algos.py, AdvantageEstimator; "gae" alone has a critic.
     constexpr std::pair<std::string_view, Algorithm> kOthers[] = {{"cpo", Algorithm::orpo},
                                                                   {"DPOTrainer", Algorithm::dpo},
                                                                   {"KTOTrainer", Algorithm::kto},
@@ -139,8 +148,12 @@ class LaunchReader {
                                                                   {"gae", Algorithm::ppo},
                                                                   {"dr_grpo", Algorithm::grpo},
                                                                   {"gigpo", Algorithm::grpo},
+                                                                  {"opo", Algorithm::grpo},
+                                                                  {"gpg", Algorithm::grpo},
+                                                                  {"grpo_passk", Algorithm::grpo},
                                                                   {"reinforce_baseline", Algorithm::grpo},
                                                                   {"reinforce_plus_plus", Algorithm::grpo},
+                                                                  {"reinforce_plus_plus_baseline", Algorithm::grpo},
                                                                   {"remax", Algorithm::grpo}};
     const bool normed = name.starts_with("group");  // OpenRLHF's name of it
     if (const auto known = normed ? std::optional(Algorithm::grpo) : model::value_of(kAlgorithms, name)) {
@@ -152,35 +165,54 @@ class LaunchReader {
       options().algorithm = means;
       return;
     }
-    made_.missing.emplace_back(name.empty() ? "the algorithm"
-                                            : "a rule for the algorithm " + core::shortened(name, 40));
+    say_missing(name.empty() ? "the algorithm" : "an algorithm that is known: " + core::quoted(name), {"algorithm"});
+  }
+
+  /// How many the settings name; 0: none.
+  [[nodiscard]] std::int64_t named_gpus() {
+    if (program_ == Program::verl) return whole({"trainer.n_gpus_per_node"}, 0) * whole({"trainer.nnodes"}, 1);
+    if (program_ == Program::openrlhf && value("actor_num_gpus_per_node")) {
+      return whole({"actor_num_gpus_per_node"}, 0) * whole({"actor_num_nodes"}, 1);
+    }
+    if (value("num_processes")) return whole({"num_processes"}, 0);  // accelerate's, of all machines
+    const std::int64_t per_node = whole({"env:NPROC_PER_NODE", "nproc_per_node", "num_gpus"}, 0);
+    return per_node * whole({"env:NNODES", "nnodes"}, 1);
   }
 
   void choose_layout() {
     model::Layout& layout = training().layout;
-    std::int64_t named = whole({"env:NPROC_PER_NODE"}, 0);
-    if (program_ == Program::verl) named = whole({"trainer.n_gpus_per_node"}, 0) * whole({"trainer.nnodes"}, 1);
-    if (program_ == Program::openrlhf) {
-      named = whole({"actor_num_gpus_per_node"}, 0) * whole({"actor_num_nodes"}, 1);
-    }
+    const std::int64_t named = named_gpus();
+    const std::int64_t least =
+        std::min({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, std::int64_t{1}});
     const std::int64_t split =
-        core::bounded_product({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel});
+        least < 1 ? 0
+                  : core::bounded_product({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel});
     made_.gpus = std::max<std::int64_t>({gpus_ > 0 ? gpus_ : named, split, 1});
-    layout.data_parallel = std::max<std::int64_t>(made_.gpus / split, 1);
+    if (split < 1 || made_.gpus % split != 0) {
+      refuse("the layout takes " + std::to_string(split) + " GPUs, which do not divide " + std::to_string(made_.gpus));
+      return;
+    }
+    layout.data_parallel = made_.gpus / split;
+    if (named == 0 && value("config_file")) say_not_modelled({"config_file", std::string(*value("config_file"))});
     if (layout.tensor_parallel == 1) layout.sequence_parallel = false;  // Megatron switches it off then
     if (program_ == Program::megatron) layout.sharding.kind = model::Shardings::distributed_optimizer;
     if (program_ == Program::megatron || made_.gpus == 1) return;
     if (program_ == Program::verl) layout.sharding.kind = model::Shardings::fsdp1;
-    if (program_ == Program::verl && word({"actor_rollout_ref.actor.strategy"}) == "fsdp2") {
-      layout.sharding.kind = model::Shardings::fsdp2;
-    }
+    const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
+    if (program_ == Program::verl && strategy == "fsdp2") layout.sharding.kind = model::Shardings::fsdp2;
     choose_deepspeed();
     if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::ddp;
   }
 
   /// "zero2", "zero3_offload" of ms-swift, a path that says so, or OpenRLHF's stage, which is 2 unless it is given.
   void choose_deepspeed() {
-    const std::string_view config = word({"deepspeed"});
+    const std::string_view own = word({"deepspeed", "deepspeed_config_file"});
+    const std::string_view config = own.empty() ? word({"config_file"}) : own;  // accelerate's
+    if (own.empty() && config.find("fsdp") != std::string_view::npos) {
+      want("sharding", config.find("fsdp2") != std::string_view::npos ? "fsdp2" : "fsdp1");
+      return;
+    }
+    if (own.empty() && config.find("_gpu") != std::string_view::npos) return;  // multi_gpu.yaml
     std::string_view stage = word({"zero_stage"}, program_ == Program::openrlhf ? "2" : "");
     for (const std::string_view each : {"1", "2", "3"}) {
       const bool named = config.find("zero" + std::string(each)) != std::string_view::npos ||
@@ -189,7 +221,7 @@ class LaunchReader {
     }
     if (stage == "1" || stage == "2" || stage == "3") want("sharding", "zero-" + std::string(stage));
     made_.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
-    if (!config.empty() && stage.empty()) made_.missing.emplace_back("the DeepSpeed config");
+    if (!config.empty() && stage.empty()) say_missing("what is in " + core::quoted(config), {"sharding"});
     const bool offloads = config.find("offload") != std::string_view::npos || on({"adam_offload"});
     if (offloads) training().offload = stage == "3" ? model::Offload::parameters : model::Offload::optimizer;
   }
@@ -198,10 +230,15 @@ class LaunchReader {
     const std::string_view tuner = word({"tuner_type", "train_type"}, of_swift() ? "lora" : "");
     const std::string_view rank = word({"lora_rank", "actor_rollout_ref.model.lora_rank"}, "0");
     if (of_swift()) return tuner == "lora" || tuner == "qlora";
-    return on({"use_peft"}) || (rank != "0" && !rank.empty()) || value("lora_r").has_value();
+    return on({"use_peft"}) || (rank != "0" && !rank.empty()) || value("lora_r").has_value() ||
+           value("peft_config.r").has_value();
   }
 
   void choose_training() {
+    const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
+    if (!strategy.starts_with("fsdp")) {
+      say_not_modelled({"actor_rollout_ref.actor.strategy", std::string(strategy)});
+    }
     if (program_ == Program::megatron) {
       const bool given = value("tuner_type").has_value() || value("train_type").has_value();
       choose_adapters(given && adapts());  // full is its default
@@ -227,9 +264,11 @@ class LaunchReader {
 
   void choose_adapters(bool adapted) {
     if (!adapted) return;
-    const std::int64_t rank = whole({"lora_rank", "lora_r", "actor_rollout_ref.model.lora_rank"}, of_swift() ? 8 : 16);
+    const std::int64_t rank =
+        whole({"lora_rank", "lora_r", "peft_config.r", "actor_rollout_ref.model.lora_rank"}, of_swift() ? 8 : 16);
     training().lora = std::max<std::int64_t>(rank, 1);
-    std::string targets(word({"target_modules", "lora_target_modules", "actor_rollout_ref.model.target_modules"},
+    std::string targets(word({"target_modules", "lora_target_modules", "peft_config.target_modules",
+                              "actor_rollout_ref.model.target_modules"},
                              of_swift() ? "all-linear" : ""));
     std::erase_if(targets, [](char byte) { return std::string_view("[]\"' ").find(byte) != std::string_view::npos; });
     while (targets.ends_with(',')) targets.pop_back();
@@ -242,8 +281,10 @@ class LaunchReader {
   /// Weights are loaded in bfloat16. DeepSpeed and Megatron keep float32 masters of what is trained, verl float32
   /// weights that FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded.
   void choose_precision() {
-    const std::string_view type = word({"torch_dtype", "dtype"}, "bfloat16");
+    const std::string_view type =
+        word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"}, "bfloat16");
     const bool half = type == "float16" || on({"fp16"});
+    if (!half && !on({"bf16"}, true)) say_not_modelled({"bf16", "false"});
     const model::Shardings sharding = training().layout.sharding.kind;
     const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
                            sharding == model::Shardings::zero_3 || program_ == Program::openrlhf;
@@ -266,7 +307,8 @@ class LaunchReader {
   }
 
   void choose_kernels() {
-    const std::string_view attention = word({"attn_impl", "attn_implementation", "attention_backend"});
+    const std::string_view attention =
+        word({"attn_impl", "attn_implementation", "attention_backend", "model_init_kwargs.attn_implementation"});
     const bool flash = attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl;
     if (flash) training().attention = model::AttentionBackend::flash;
     if (attention == "eager") training().attention = model::AttentionBackend::eager;
@@ -329,6 +371,8 @@ class LaunchReader {
       return;
     }
     to.rollout = on({"colocate_all_models"}) ? Rollout::colocated : Rollout::elsewhere;
+    const std::int64_t engines = whole({"vllm_num_engines"}, 1);
+    if (engines == 0) say_not_modelled({"vllm_num_engines", "0"});  // generate() of a DeepSpeed engine
     if (on({"vllm_enable_sleep"})) to.sleep_level = 1;
     if (on({"deepspeed_enable_sleep"})) to.offload = Waiting::both;
   }
@@ -337,29 +381,75 @@ class LaunchReader {
     PostTrainingOptions& to = options();
     const std::int64_t most = whole({"max_length", "max_len"}, 0);
     to.packing = on({"packing"});
+    if (on({"padding_free"}) && !to.packing) say_not_modelled({"padding_free", "true"});
     if (program_ == Program::verl && on({"actor_rollout_ref.actor.use_dynamic_bsz"})) {
       to.packing = true;
       training().sequence_length = whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, 16384);
       training().batch_size = 1;
     }
     if (training().batch_size == 0 && to.packing) training().batch_size = 1;
-    if (training().batch_size == 0) made_.missing.emplace_back("the micro-batch");
+    if (training().batch_size == 0) say_missing("the micro-batch", {"batch_size"});
     if (to.packing && most > 0) training().sequence_length = most;
+    const std::string limit = " (max_length " + std::to_string(most) + " is only their limit)";
     if (algorithm().generates) {
-      if (!to.completion_length) made_.missing.emplace_back("the length of the completions");
+      if (!to.completion_length) say_missing("the length of the completions", {"completion_length", "seq_length"});
       if (!to.prompt_length) {
         if (most > 0) to.prompt_length = most;
-        made_.missing.emplace_back(most > 0 ? "the length of the prompts (max_length " + std::to_string(most) +
-                                                  " is only their limit)"
-                                            : "the length of the prompts");
+        say_missing("the length of the prompts" + (most > 0 ? limit : ""), {"prompt_length", "seq_length"}, most == 0);
       }
     } else if (!training().sequence_length) {
       if (most > 0) training().sequence_length = most;
-      made_.missing.emplace_back(most > 0 ? "the lengths of its batches (max_length " + std::to_string(most) +
-                                                " is only their limit)"
-                                          : "the lengths of its batches");
+      say_missing("the lengths of its batches" + (most > 0 ? limit : ""), {"seq_length", "completion_length"},
+                  most == 0);
     }
-    if (algorithm().teacher && to.teacher_model.empty()) made_.missing.emplace_back("the teacher's model");
+    if (algorithm().teacher && to.teacher_model.empty()) say_missing("the teacher's model", {"teacher_model"});
+  }
+
+  /// verl sizes the passes of policy and reference apart; the larger one is what takes more.
+  [[nodiscard]] std::optional<std::int64_t> larger(std::string_view setting) {
+    const std::string of_reference = "actor_rollout_ref.ref." + std::string(setting);
+    const std::string of_policy = "actor_rollout_ref.rollout." + std::string(setting);
+    const std::int64_t one = whole({of_policy}, 0);
+    const std::int64_t other = whole({of_reference}, 0);
+    const std::int64_t most = std::max(one, other);
+    if (one > 0 && other > 0 && one != other) {
+      made_.decided.push_back(std::string(setting) + " of policy and reference differ; both are taken as " +
+                              std::to_string(most));
+    }
+    return most > 0 ? std::optional(most) : std::nullopt;
+  }
+  void choose_log_prob_passes() {
+    if (program_ != Program::verl) return;
+    options().log_prob_batch = larger("log_prob_micro_batch_size_per_gpu");
+    options().log_prob_tokens = larger("log_prob_max_token_len_per_gpu");
+  }
+
+  /// The passes of a step, where the settings say how many samples it takes.
+  void choose_accumulation() {
+    std::int64_t step = 0;
+    if (program_ == Program::megatron) step = whole({"global_batch_size"}, 0);
+    if (program_ == Program::verl && !on({"actor_rollout_ref.actor.use_dynamic_bsz"})) {
+      step = core::bounded_product(
+          {whole({"actor_rollout_ref.actor.ppo_mini_batch_size"}, 0), whole({"actor_rollout_ref.rollout.n"}, 1)});
+    }
+    const std::int64_t pass = core::bounded_product(
+        {std::max<std::int64_t>(training().batch_size, 0), std::max<std::int64_t>(training().layout.data_parallel, 0)});
+    if (step > 0 && pass > 0) training().gradient_accumulation = std::max<std::int64_t>(1, step / pass);
+  }
+
+  /// Files hold settings of algorithms that they do not use.
+  void leave_out_foreign() {
+    if (!algorithm().critic) options().critic_model.clear();
+    if (!algorithm().teacher) options().teacher_model.clear();
+    if (algorithm().generates) return;
+    const PostTrainingOptions usual;
+    PostTrainingOptions& to = options();
+    to.reward_model.clear();
+    to.gpu_memory_utilization = usual.gpu_memory_utilization;
+    to.rollout_tensor_parallel = usual.rollout_tensor_parallel;
+    to.max_model_len = usual.max_model_len;
+    to.enforce_eager = usual.enforce_eager;
+    to.sleep_level = usual.sleep_level;
   }
 
   Program program_;

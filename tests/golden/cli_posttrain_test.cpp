@@ -1,0 +1,73 @@
+// What `gpumem posttrain` says of a program's settings: notes in each of its answers, and what it does not answer.
+#include <nlohmann/json.hpp>
+
+#include "command_line.hpp"
+#include "gpumem/all.hpp"
+
+namespace gpumem {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Outcome;
+using testing::run;
+
+constexpr const char* kModel = "tests/golden/cli/configs/llama_made_up.json";
+
+Outcome posttrain(const std::string& options, const std::string& command) {
+  return run("posttrain " + std::string(kModel) + " --gpu h100-80gb " + options + " -- " + command);
+}
+
+const std::string kDpo = "trl dpo --model_name_or_path m --per_device_train_batch_size 2 --max_length 128";
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST(CliPosttrain, NotesStandUnderEveryAnswer) {
+  for (const std::string question : {"", "--fit", "--advise"}) {
+    SCOPED_TRACE(question);
+    const Outcome text = posttrain(question, kDpo + " --new_thing 1");
+    EXPECT_EQ(text.exit, 0) << text.err;
+    EXPECT_TRUE(has(text.out, "assumed: settings: the key new_thing is not known\n")) << text.out;
+    EXPECT_TRUE(has(text.out, "assumed: settings: the settings do not say the lengths of its batches")) << text.out;
+    const Outcome json = posttrain(question + " --json", kDpo + " --new_thing 1");
+    ASSERT_EQ(json.exit, 0) << json.err;
+    EXPECT_TRUE(has(nlohmann::json::parse(json.out)["assumed"].dump(), "new_thing is not known"));
+  }
+}
+
+TEST(CliPosttrain, NotesStandBesideAnError) {
+  const Outcome failed = posttrain("--teacher-model t.json", kDpo + " --new_thing 1");
+  EXPECT_NE(failed.exit, 0);
+  EXPECT_EQ(failed.out, "");
+  EXPECT_TRUE(has(failed.err, "assumed: settings: the key new_thing is not known\n")) << failed.err;
+}
+
+TEST(CliPosttrain, WhatTheJobNeedsAndNobodySaysIsAnError) {
+  const std::string words = "trl my.py --model_name_or_path m --per_device_train_batch_size 2 --max_length 128";
+  const Outcome failed = posttrain("", words);
+  EXPECT_EQ(failed.exit, core::exit_code(ErrorCode::missing_information));
+  EXPECT_TRUE(has(failed.err, "the settings do not say the algorithm; give --algorithm")) << failed.err;
+  EXPECT_EQ(posttrain("--algorithm simpo", words).exit, 0);
+  const std::string no_batch = "trl dpo --model_name_or_path m --max_length 128";
+  EXPECT_TRUE(has(posttrain("", no_batch).err, "do not say the micro-batch; give --batch"));
+  const Outcome given = posttrain("--batch 2 --seq 64", no_batch);
+  EXPECT_EQ(given.exit, 0) << given.err;
+  EXPECT_FALSE(has(given.out, "do not say")) << "the options do: " << given.out;
+}
+
+TEST(CliPosttrain, AFolderIsTheModelOfMegatronAndOfDeepSpeedsBuckets) {
+  const fs::path folder = testing::own_path("posttrain");
+  fs::create_directories(folder);
+  fs::copy_file(fs::path(GPUMEM_SOURCE_DIR) / kModel, folder / "config.json", fs::copy_options::overwrite_existing);
+  for (const std::string command :
+       {"megatron rlhf --rlhf_type dpo --model x --micro_batch_size 1 --max_length 128",
+        "swift rlhf --rlhf_type dpo --model x --tuner_type full --per_device_train_batch_size 1 --max_length 128 "
+        "--deepspeed zero3 "}) {
+    const Outcome of_folder = run("posttrain '" + folder.string() + "' --gpu h100-80gb -- " + command);
+    EXPECT_EQ(of_folder.exit, 0) << of_folder.err;
+    EXPECT_EQ(of_folder.out, posttrain("", command).out);
+  }
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace gpumem
