@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "gpumem/core/bytes.hpp"
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -192,7 +193,11 @@ void read_images(TrainerReading& from) {
   constexpr std::int64_t kTokenSide = 32;
   std::int64_t pixels = 0;
   for (const std::string_view path : {"max_pixels", "env:MAX_PIXELS"}) pixels = from.whole(path).value_or(pixels);
-  if (const auto tokens = from.whole("env:IMAGE_MAX_TOKEN_NUM")) pixels = *tokens * kTokenSide * kTokenSide;
+  if (const auto tokens = from.whole("env:IMAGE_MAX_TOKEN_NUM")) {
+    // Fewer than one is no size: the option does not take it, so it is named as not modelled.
+    if (*tokens < 1) from.want("image", std::to_string(*tokens) + " tokens", "env:IMAGE_MAX_TOKEN_NUM");
+    else pixels = core::bounded_product({*tokens, kTokenSide, kTokenSide});
+  }
   for (const std::string_view path : {"env:VIDEO_MAX_TOKEN_NUM", "env:VIDEO_MAX_PIXELS", "env:VIDEO_MIN_PIXELS",
                                       "env:FPS_MAX_FRAMES", "env:FPS", "model_kwargs"}) {
     from.know(path);

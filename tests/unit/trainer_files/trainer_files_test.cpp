@@ -292,6 +292,22 @@ TEST(TrainerFiles, ANumberThatIsNoneIsAnErrorWithItsKey) {
   EXPECT_EQ(notes.error().place.element, "per_device_train_batch_size");
 }
 
+TEST(TrainerFiles, TheTokensOfAnImageAreBounded) {
+  const auto image_of = [](const std::string& tokens) {
+    return parsed(R"({"model": "m", "tuner_type": "full", "env:IMAGE_MAX_TOKEN_NUM": )" + tokens + "}");
+  };
+  EXPECT_EQ(wanted(image_of("1024"), "image"), "1024x1024");
+  EXPECT_EQ(wanted(image_of("9223372036854775807"), "image"), "65536x65536") << "the largest side that is looked for";
+  for (const char* const none : {"0", "-1"}) {
+    job::JobRequest request;
+    const auto notes = apply(image_of(none), request);
+    ASSERT_TRUE(succeeds(notes)) << none;
+    ASSERT_FALSE(notes->empty()) << none;
+    EXPECT_NE(notes->front().find("env:IMAGE_MAX_TOKEN_NUM"), std::string::npos) << notes->front();
+    EXPECT_FALSE(job::is_given(*job::find_option("image"), request));
+  }
+}
+
 TEST(TrainerFiles, AFileOfNoTrainerIsRefusedWithTheListOfThem) {
   const auto job = parse_trainer_job(R"({"hidden_size": 8})");
   ASSERT_FALSE(job);
