@@ -102,7 +102,7 @@ TEST(Launch, ALayoutThatDoesNotDivideTheGpusIsRefused) {
   };
   for (const char* const key :
        {"tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"}) {
-    EXPECT_TRUE(fails(read(key, "0", 0), core::ErrorCode::invalid_argument, 0, "")) << key;
+    EXPECT_TRUE(fails(read(key, "0", 0), core::ErrorCode::invalid_argument, 0, "below 1")) << key;
     EXPECT_TRUE(fails(read(key, "3", 4), core::ErrorCode::invalid_argument, 0, "do not divide 4")) << key;
     EXPECT_TRUE(succeeds(read(key, "2", 4))) << key;
   }

@@ -188,7 +188,8 @@ class LaunchReader {
         least < 1 ? 0
                   : core::bounded_product({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel});
     made_.gpus = std::max<std::int64_t>({gpus_ > 0 ? gpus_ : named, split, 1});
-    if (split < 1 || made_.gpus % split != 0) {
+    if (split < 1) return refuse("a parallel size is below 1");
+    if (made_.gpus % split != 0) {
       refuse("the layout takes " + std::to_string(split) + " GPUs, which do not divide " + std::to_string(made_.gpus));
       return;
     }
