@@ -85,6 +85,15 @@ TEST(Launch, AnAlgorithmThatIsNotKnownIsMissing) {
   EXPECT_EQ(algorithm(Program::openrlhf, {"openrlhf.cli.train_ppo_ray", "--advantage_estimator", "rloo"}), "grpo");
 }
 
+TEST(Launch, AScriptsNameIsKnownToEveryProgram) {
+  const std::vector<std::string> words = {"deepspeed", "--num_gpus", "8", "--module", "openrlhf.cli.train_dpo"};
+  for (const auto& [program, name] : kPrograms) {
+    const Launch launch = launched(program, words);
+    EXPECT_TRUE(launch.unknown.empty()) << name;
+    EXPECT_EQ(launch.request.options.algorithm, Algorithm::dpo) << name;
+  }
+}
+
 TEST(Launch, LaunchersSayHowManyGpus) {
   const auto gpus = [](const std::vector<std::string>& words) { return launched(Program::trl, words).gpus; };
   EXPECT_EQ(gpus({"accelerate", "launch", "--num_processes", "4", "--num_machines", "2", "dpo.py", "--beta", "1"}), 4);

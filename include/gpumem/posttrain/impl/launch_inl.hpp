@@ -34,8 +34,9 @@ struct LaunchKey {
 
 using enum Means;
 
-/// Of who starts the program: accelerate, torchrun, deepspeed.
+/// Of who starts the program: accelerate, torchrun, deepspeed; and what its words say ("trainer").
 inline constexpr LaunchKey kLauncherKeys[] = {
+    {"trainer", named},
     {"num_processes", named},
     {"nproc_per_node", named},
     {"num_gpus", named},
@@ -61,7 +62,6 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"model", Means::model},
     {"model_name_or_path", Means::model},
     {"rlhf_type", named},
-    {"trainer", named},
     {"per_device_train_batch_size", training, "batch_size"},
     {"gradient_accumulation_steps", training, "accumulate"},
     {"max_length", named},
