@@ -61,7 +61,7 @@ in_fish() {  # EXPECTED LINE
 }
 in_fish estimate "gpumem est"
 in_fish --gpu "gpumem estimate --gp"
-in_fish "h100-80gb h100-96gb h100-nvl-94gb h100-pcie-80gb h20-96gb h200-141gb" "gpumem estimate x.txt --gpu h"
+in_fish "h20-96gb h100-80gb h100-96gb h100-nvl-94gb h100-pcie-80gb h200-141gb" "gpumem estimate x.txt --gpu h"
 in_fish README.md "gpumem estimate READ"
 in_fish show "gpumem model sh"
 in_fish gpumemnet-mlp-cnn "gpumem model show gpumemnet-mlp-c"
@@ -70,7 +70,7 @@ in_fish README.md "gpumem run -- cat READ"
 in_fish "replay-trace request run" "gpumem man r"
 
 # zsh
-lines=("gpumem est" "gpumem estimate --gp" "gpumem estimate --gpu h2" "gpumem estimate READ" "gpumem model sh"
+lines=("gpumem est" "gpumem estimate --gp" "gpumem estimate --gpu h200" "gpumem estimate READ" "gpumem model sh"
   "gpumem model show gpumemnet-mlp-c" "gpumem plan x --framework meg" "gpumem run -- cat READ" "gpumem man plac")
 expected="gpumem estimate 
 gpumem estimate --gpu=

@@ -100,7 +100,9 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
       const Tensor key = heads("key");
       const Tensor value = heads("value");
       const Tensor query = heads("query");
-      mixed = attend(f, {query, key, value}, {.dropout = model.attention_dropout, .copies = false});
+      const auto copied = [&](Tensor heads) { return f.contiguous(heads, When::since_4_52); };
+      mixed =
+          attend(f, {copied(query), copied(key), copied(value)}, {.dropout = model.attention_dropout, .copies = false});
     }
     const InModule output(f, "output", model.named("SelfOutput"));
     mixed = f.dropout("dropout", f.linear("dense", mixed, width, width), model.dropout);
