@@ -138,8 +138,23 @@ Json content(std::string text, bool failed) {
   return {{"content", Json::array({{{"type", "text"}, {"text", std::move(text)}}})}, {"isError", failed}};
 }
 
+/// What the tool's schema requires and the arguments lack, or the other way round.
+core::Status check(const Tool& tool, const Json& arguments) {
+  const auto refuse = [](std::string_view name, const char* what) {
+    return Error{ErrorCode::invalid_argument, "\"" + std::string(name) + "\" " + what, {}};
+  };
+  if (!tool.takes_batch && arguments.contains("batch_size")) return refuse("batch_size", "is what this tool finds");
+  if (!tool.own.empty() && !arguments.contains(std::string(tool.own.front().first))) {
+    return refuse(tool.own.front().first, "is required");
+  }
+  return core::Done{};
+}
+
 /// A call's own failure is content too, so that the assistant can mend it.
 Json call(const Tool& tool, const Json& arguments, Session& session) {
+  if (const core::Status sound = check(tool, arguments); !sound) {
+    return content(core::to_string(sound.error()), true);
+  }
   Json fields = arguments;
   Json own = Json::object();
   for (const auto& [name, says] : tool.own) {

@@ -75,6 +75,14 @@ TEST(Mcp, AWrongArgumentIsContentThatSaysHowToMendIt) {
   }
 }
 
+TEST(Mcp, HoldsArgumentsToTheSchema) {
+  McpServer server;
+  const Json fit = call(server, "fit", {{"summary", kResnet50}, {"batch_size", 7}})["result"];
+  EXPECT_TRUE(fit["isError"]);
+  const Json plan = call(server, "plan", {{"summary", kResnet50}, {"gpus", 8}})["result"];
+  EXPECT_NE(plan["content"][0]["text"].get<std::string>().find("\"global_batch\" is required"), std::string::npos);
+}
+
 TEST(Mcp, RefusesWhatIsNoRequest) {
   McpServer server;
   const auto code = [&](const std::string& line) {
