@@ -69,7 +69,7 @@ GPUMEM_INLINE void write_parts(Forward& forward, const PictureSize& size) {
   if (parts == nullptr) return;
   constexpr std::size_t kMostParts = 16;
   if (!parts->is(core::JsonValue::Kind::object) || parts->size() > kMostParts) {
-    return forward.fail("must have its other parts as an object of 16 at most: `_parts`");
+    return forward.fail("must have its other parts, the field _parts, as an object of 16 at most");
   }
   std::size_t found = 0;
   for (const core::JsonValue& part : parts->items()) {
