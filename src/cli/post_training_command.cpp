@@ -154,10 +154,10 @@ core::Status take_settings(const PostTrainingCommand& command, PostTrainingReque
   const std::int64_t experts = launch->expert_tensor_parallel;
   if (experts > 1) say("expert_tensor_parallel_size " + std::to_string(experts) + " is not modelled");
   for (const std::string& key : launch->unknown) say("the key " + key + " is not known");
-  if (const core::Status said = say_missing(command, *launch, notes); !said) return said;
+  if (core::Status said = say_missing(command, *launch, notes); !said) return said;
   request = std::move(launch->request);
   request.training.summary = std::move(launch->model);
-  if (const core::Status laid = lay_over(command.request.training, request.training); !laid) return laid;
+  if (core::Status laid = lay_over(command.request.training, request.training); !laid) return laid;
   return settle(*launch, request.training);
 }
 
