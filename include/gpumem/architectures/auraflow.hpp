@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/dit_parts.hpp"
 
@@ -38,9 +39,8 @@ inline Model read(ConfigFields& config) {
   model.sizes = dit_sizes(config, {.heads = 12, .head_width = 256, .channels = 4, .text_width = 2048});
   model.blocks = dit_layers(config, "num_mmdit_layers", 4);
   model.singles = dit_layers(config, "num_single_dit_layers", 32);
-  model.patch = dit_width(config, "patch_size", 2);
+  model.patch = dit_patch(config);
   model.places = config.size_or({"pos_embed_max_size"}, 1024);
-  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
   const bool same = config.size_or({"caption_projection_dim"}, 3072) == model.sizes.width;
   if (!same) config.fail("must be the width of all heads", "caption_projection_dim");
   config.ignore({"sample_size"});
@@ -129,21 +129,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
   const Tensor time = timestep_embedding(f, "time_step_proj", sinusoids, kSinusoids, width);
   streams.text = text_tokens(f, model, sample);
-  {
-    const InModule list(f, "joint_transformer_blocks", "ModuleList");
-    for (std::int64_t index = 0; index < model.blocks && !f.failed(); ++index) {
-      const InModule inside(f, std::to_string(index), kBlocks[0]);
-      streams = joint_block(f, model, streams, time);
-    }
-  }
+  streams = stack(f, "joint_transformer_blocks", kBlocks[0], model.blocks, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return joint_block(f, model, x, time); });
   Tensor hidden = f.concatenate({streams.text, streams.image}, 1);
-  {
-    const InModule list(f, "single_transformer_blocks", "ModuleList");
-    for (std::int64_t index = 0; index < model.singles && !f.failed(); ++index) {
-      const InModule inside(f, std::to_string(index), kBlocks[1]);
-      hidden = single_block(f, model, hidden, time);
-    }
-  }
+  hidden = stack(f, "single_transformer_blocks", kBlocks[1], model.singles, hidden,
+                 [&](Tensor x, std::int64_t) { return single_block(f, model, x, time); });
   hidden = f.slice(hidden, 1, model.lengths.text, Forward::kRest);
   {
     const InModule inside(f, "norm_out", "AuraFlowPreFinalBlock");

@@ -40,7 +40,7 @@ inline Tower read_tower(ConfigFields& config, const Usual& usual) {
   s.width = config.size_or({"hidden_size"}, usual.width);
   s.inner = config.size_or({"intermediate_size"}, usual.inner);
   s.heads = config.size_or({"num_attention_heads"}, usual.heads);
-  s.layers = config.has("num_hidden_layers") ? config.layers({"num_hidden_layers"}) : kUsualLayers;
+  s.layers = config.layers_or("num_hidden_layers", kUsualLayers);
   s.attention_dropout = config.number({"attention_dropout"}, 0.0);
   s.activation = config.text({"hidden_act"}, "quick_gelu");
   tower.positions = config.size_or({"max_position_embeddings"}, 77);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/dit_parts.hpp"
 
@@ -36,7 +37,7 @@ struct Model {
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.heads = 30, .head_width = 64, .text_field = "text_embed_dim"});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 30;
+  model.layers = config.layers_or("num_layers", 30);
   model.time = dit_width(config, "time_embed_dim", 512);
   model.offset = config.count_or("ofs_embed_dim", 0);
   model.patch = dit_width(config, "patch_size", 2);
@@ -143,10 +144,10 @@ inline TwoStreams block(Forward& f, const Model& model, TwoStreams streams, Tens
 
 inline Tensor time_of(Forward& f, const Model& model) {
   const Tensor sinusoids = timestep_input(f, "timestep", model.sizes.width);
-  const Tensor time = timestep_layers(f, "time_embedding", sinusoids, model.sizes.width, model.time, {});
+  const Tensor time = timestep_embedding(f, "time_embedding", sinusoids, model.sizes.width, model.time);
   if (model.offset == 0) return time;
   const Tensor offset = timestep_input(f, "ofs", model.offset);
-  return f.add(time, timestep_layers(f, "ofs_embedding", offset, model.offset, model.offset, {}));
+  return f.add(time, timestep_embedding(f, "ofs_embedding", offset, model.offset, model.offset));
 }
 
 /// The frames' patches as a sequence of tokens.
@@ -204,13 +205,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
     tables = pair_tables(f, {streams.image}, model.sizes.head_width);
     tables = {f.permute(tables.cosines, {0, 2, 1, 3}), f.permute(tables.sines, {0, 2, 1, 3})};
   }
-  {
-    const InModule list(f, "transformer_blocks", "ModuleList");
-    for (std::int64_t index = 0; index < model.layers && !f.failed(); ++index) {
-      const InModule inside(f, std::to_string(index), kBlocks[0]);
-      streams = block(f, model, streams, time, model.turns ? &tables : nullptr);
-    }
-  }
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams, [&](const TwoStreams& x, std::int64_t) {
+    return block(f, model, x, time, model.turns ? &tables : nullptr);
+  });
   const std::int64_t out = model.sizes.out_channels * model.patch * model.patch * depth;
   const Tensor output = f.linear("proj_out", last(f, model, streams.image, time), model.sizes.width, out);
   denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});

@@ -35,6 +35,8 @@ class ConfigFields {
   std::int64_t size_or(std::initializer_list<std::string_view> names, std::int64_t otherwise);
   /// A number of layers: at most kMostLayers.
   std::int64_t layers(std::initializer_list<std::string_view> names);
+  /// The same, and `otherwise` if it is not there or null.
+  std::int64_t layers_or(std::string_view name, std::int64_t otherwise);
   /// A size, 0 if it is there as 0 or null.
   std::int64_t count_or(std::string_view name, std::int64_t otherwise);
   /// A size that may be a list of one a layer, all the same; layers that differ are a fault.

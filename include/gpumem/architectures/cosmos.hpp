@@ -41,7 +41,7 @@ struct Grid {
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.heads = 32, .text_width = 1024, .text_field = "text_embed_dim"});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 28;
+  model.layers = config.layers_or("num_layers", 28);
   model.inner = dit_inner(config, "mlp_ratio", model.sizes.width, 4.0);
   model.low = dit_width(config, "adaln_lora_dim", 256);
   model.most = dit_list(config, "max_size", {128, 240, 240});

@@ -171,9 +171,10 @@ Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, c
 /// The batch's token ids and the attention mask that collators make with them.
 Tensor token_ids(Forward& forward);
 
-/// Repeated blocks: `block(x)` again and again, each in a module of its own.
-template <typename Block>
-Tensor stack(Forward& forward, std::string_view name, std::string_view class_name, std::int64_t count, Tensor hidden,
+/// Repeated blocks: `block(x)` again and again, each in a module of its own. `hidden`: a tensor, or the streams that
+/// blocks hand on together.
+template <typename Hidden, typename Block>
+Hidden stack(Forward& forward, std::string_view name, std::string_view class_name, std::int64_t count, Hidden hidden,
              Block block) {
   const InModule list(forward, name, "ModuleList");
   for (std::int64_t index = 0; index < count && !forward.failed(); ++index) {
@@ -181,7 +182,7 @@ Tensor stack(Forward& forward, std::string_view name, std::string_view class_nam
       const InModule inside(forward, std::to_string(index), class_name);
       hidden = block(hidden, index);
     }
-    hidden = forward.after_block(hidden, index);
+    if constexpr (std::is_same_v<Hidden, Tensor>) hidden = forward.after_block(hidden, index);
   }
   return hidden;
 }

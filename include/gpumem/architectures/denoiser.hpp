@@ -55,7 +55,12 @@ struct DenoiserSample {
 /// The sinusoids of a timestep (or of a guidance scale), [N, width]: float32 numbers in the model's type.
 [[nodiscard]] Tensor timestep_input(Forward& forward, std::string_view name, std::int64_t width);
 /// TimestepEmbedding (models/embeddings.py): linear_1, silu, linear_2, in a module of this name.
-Tensor timestep_embedding(Forward& forward, std::string_view name, Tensor sinusoids, std::int64_t in, std::int64_t out);
+struct TimestepEmbedding {
+  bool bias = true;
+  std::int64_t out = 0;  ///< 0: as wide as within
+};
+Tensor timestep_embedding(Forward& forward, std::string_view name, Tensor sinusoids, std::int64_t in,
+                          std::int64_t width, const TimestepEmbedding& options = {});
 
 /// The mean squared error of what the model predicts and a target of the same size, [N, sizes...], both in float32.
 void denoiser_loss(Forward& forward, Tensor prediction, const Sizes& sizes);

@@ -45,6 +45,9 @@ struct DitDefaults {
 /// A width that must be at most a million, so that products of widths fit.
 [[nodiscard]] std::int64_t dit_width(ConfigFields& config, std::string_view name, std::int64_t usual);
 
+/// The pixels of latents that a token has of each side, at most 16; 2 where the config says none.
+[[nodiscard]] std::int64_t dit_patch(ConfigFields& config);
+
 /// Tensor.chunk on this axis, each of this size.
 [[nodiscard]] std::vector<Tensor> chunks(Forward& forward, Tensor tensor, std::int64_t dim, std::int64_t count,
                                          std::int64_t size);
@@ -72,13 +75,6 @@ Tensor text_projection(Forward& forward, std::string_view name, Tensor input, st
 /// the convolution's [N, width, ..]. Positions of `places` tokens are held and added where there are any.
 Tensor patch_embedding(Forward& forward, Tensor latents, std::int64_t channels, std::int64_t width, std::int64_t patch,
                        std::int64_t tokens, std::int64_t places);
-/// TimestepEmbedding with options.
-struct TimestepLayers {
-  bool bias = true;
-  std::int64_t out = 0;  ///< 0: as wide as within
-};
-Tensor timestep_layers(Forward& forward, std::string_view name, Tensor sinusoids, std::int64_t in, std::int64_t width,
-                       const TimestepLayers& options);
 /// AdaLayerNormZero's first half: [N, width] -> silu -> linear -> chunks [N, 1, width].
 std::vector<Tensor> modulation(Forward& forward, std::string_view linear, Tensor conditions, std::int64_t in,
                                std::int64_t width, std::int64_t count, bool bias = true);

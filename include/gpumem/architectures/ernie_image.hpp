@@ -37,7 +37,7 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.width = dit_width(config, "hidden_size", 3072);
   model.heads = dit_width(config, "num_attention_heads", 24);
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 24;
+  model.layers = config.layers_or("num_layers", 24);
   model.inner = dit_width(config, "ffn_hidden_size", 8192);
   model.channels = dit_width(config, "in_channels", 128);
   model.out = dit_width(config, "out_channels", 128);

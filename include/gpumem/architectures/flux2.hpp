@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/dit_parts.hpp"
 
@@ -51,7 +52,7 @@ inline Tensor conditions(Forward& f, const Model& model) {
   const InModule inside(f, "time_guidance_embed", "Flux2TimestepGuidanceEmbeddings");
   const auto embedded = [&](std::string_view input, std::string_view name) {
     const Tensor sinusoids = timestep_input(f, input, model.sinusoids);
-    return timestep_layers(f, name, sinusoids, model.sinusoids, model.sizes.width, {.bias = false});
+    return timestep_embedding(f, name, sinusoids, model.sinusoids, model.sizes.width, {.bias = false});
   };
   const Tensor timestep = embedded("timestep", "timestep_embedder");
   return model.guided ? f.add(timestep, embedded("guidance", "guidance_embedder")) : timestep;
@@ -129,13 +130,8 @@ inline Tensor single_block(Forward& f, const Model& model, Tensor hidden, Tensor
 
 inline Tensor blocks(Forward& f, const Model& model, TwoStreams streams, const std::array<Tensor, 3>& rows,
                      const PairTables& tables) {
-  {
-    const InModule list(f, "transformer_blocks", "ModuleList");
-    for (std::int64_t index = 0; index < model.blocks && !f.failed(); ++index) {
-      const InModule inside(f, std::to_string(index), kBlocks[0]);
-      streams = block(f, model, streams, rows[0], rows[1], tables);
-    }
-  }
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.blocks, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return block(f, model, x, rows[0], rows[1], tables); });
   Tensor joined = f.concatenate({streams.text, streams.image}, 1);
   const InModule list(f, "single_transformer_blocks", "ModuleList");
   for (std::int64_t index = 0; index < model.singles && !f.failed(); ++index) {

@@ -40,12 +40,11 @@ inline Model read(ConfigFields& config) {
   model.sizes = dit_sizes(config, {.heads = 20, .channels = 64, .text_width = 4096, .text_field = "text_width"});
   model.blocks = dit_layers(config, "num_layers", 16);
   model.singles = dit_layers(config, "num_single_layers", 32);
-  model.patch = dit_width(config, "patch_size", 2);
+  model.patch = dit_patch(config);
   model.pooled = dit_width(config, "text_emb_dim", 2048);
   model.experts = config.count_or("num_routed_experts", 4);
   model.used = config.count_or("num_activated_experts", 2);
   model.captions = dit_list(config, "caption_channels", {4096, 4096});
-  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
   if (model.experts > 256 || model.used > model.experts || (model.experts > 0 && model.used == 0)) {
     config.fail("must be from 1 to the routed experts, of which gpumem takes 256", "num_activated_experts");
   }
@@ -179,9 +178,9 @@ inline Tensor time_of(Forward& f, const Model& model) {
   constexpr std::int64_t kSinusoids = 256;
   const std::int64_t width = model.sizes.width;
   const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
-  const Tensor time = timestep_layers(f, "t_embedder.timestep_embedder", sinusoids, kSinusoids, width, {});
+  const Tensor time = timestep_embedding(f, "t_embedder.timestep_embedder", sinusoids, kSinusoids, width);
   const Tensor pooled = f.sample_input("pooled_embeds", {model.pooled});
-  return f.add(time, timestep_layers(f, "p_embedder.pooled_embedder", pooled, model.pooled, width, {}));
+  return f.add(time, timestep_embedding(f, "p_embedder.pooled_embedder", pooled, model.pooled, width));
 }
 
 /// The prompt as each block reads it, and at the end as T5 gives it.

@@ -38,7 +38,7 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.heads = 16, .channels = 65, .text_width = 3584, .text_field = "text_embed_dim"});
   model.sizes.out_channels = dit_width(config, "out_channels", 32);
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 54;
+  model.layers = config.layers_or("num_layers", 54);
   model.refiners = dit_layers(config, "num_refiner_layers", 2);
   model.inner = dit_inner(config, "mlp_ratio", model.sizes.width, 4.0);
   model.glyphs = dit_width(config, "text_embed_2_dim", 1472);
@@ -203,7 +203,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                    sample.text + kGlyphTokens + kImageTokens};
   const Tensor latents = latent_input(f, sample, model.sizes.channels, true);
   const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
-  const Tensor time = timestep_layers(f, "time_embed.timestep_embedder", sinusoids, kSinusoids, width, {});
+  const Tensor time = timestep_embedding(f, "time_embed.timestep_embedder", sinusoids, kSinusoids, width);
   const Tensor cut = f.layer("x_embedder.proj", "Conv3d", "conv3d", {latents},
                              {{"in_channels", model.sizes.channels},
                               {"out_channels", width},
@@ -213,13 +213,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   streams.image = f.permute(f.flatten(cut, 2, 4), {0, 2, 1});
   const PairTables tables = pair_tables(f, {streams.image}, model.sizes.head_width);
   streams.text = conditions_of(f, model, sample, sinusoids);
-  {
-    const InModule list(f, "transformer_blocks", "ModuleList");
-    for (std::int64_t index = 0; index < model.layers && !f.failed(); ++index) {
-      const InModule inside(f, std::to_string(index), kBlocks[0]);
-      streams = block(f, model, streams, time, tables);
-    }
-  }
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return block(f, model, x, time, tables); });
   const Tensor normed = continuous_norm(f, "norm_out", streams.image, time, width, width);
   const std::int64_t out = model.patch[0] * model.patch[1] * model.patch[2] * model.sizes.out_channels;
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});

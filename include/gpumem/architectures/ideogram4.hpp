@@ -29,7 +29,7 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(
       config, {.heads = 18, .head_width = 256, .channels = 128, .text_width = 53248, .text_field = "llm_features_dim"});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 34;
+  model.layers = config.layers_or("num_layers", 34);
   model.inner = dit_width(config, "intermediate_size", 12288);
   model.conditions = dit_width(config, "adaln_dim", 512);
   if (model.sizes.head_width % 2 != 0) config.fail("must be even", "attention_head_dim");

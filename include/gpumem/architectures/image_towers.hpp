@@ -126,7 +126,7 @@ inline ImageTower read_image_tower(ConfigFields& config, std::string_view type) 
   t.kind = usual->kind;
   t.sizes.width = config.size_or({"hidden_size"}, usual->width);
   t.sizes.inner = config.size_or({"intermediate_size"}, usual->inner);
-  t.sizes.layers = config.has("num_hidden_layers") ? config.layers({"num_hidden_layers"}) : usual->layers;
+  t.sizes.layers = config.layers_or("num_hidden_layers", usual->layers);
   t.sizes.heads = config.size_or({"num_attention_heads"}, usual->heads);
   t.sizes.activation = config.text({"hidden_act", "hidden_activation"}, usual->activation);
   t.sizes.attention_dropout = config.number({"attention_dropout"}, 0.0);

@@ -58,7 +58,7 @@ inline void read_tower(ConfigFields& config, Model& m) {
   DecoderSizes& s = m.sizes;
   s.width = config.size_or({"hidden_size"}, 1024);
   s.inner = config.size_or({"intermediate_size"}, 4096);
-  s.layers = config.has("num_hidden_layers") ? config.layers({"num_hidden_layers"}) : 24;
+  s.layers = config.layers_or("num_hidden_layers", 24);
   s.heads = config.size_or({"num_attention_heads"}, 16);
   s.activation = config.text({"hidden_act"}, "gelu");
   s.attention_dropout = config.number({"attention_dropout"}, 0.0);

@@ -48,7 +48,7 @@ inline Model read(ConfigFields& config) {
   const Sizes axes = dit_list(config, "axes_dims", {16, 24, 24});
   model.head_width = axes[0] + axes[1] + axes[2];
   model.text_layers = dit_layers(config, "num_text_blocks", 2);
-  model.layers = config.has("num_visual_blocks") ? config.layers({"num_visual_blocks"}) : 32;
+  model.layers = config.layers_or("num_visual_blocks", 32);
   model.patch = dit_list(config, "patch_size", {1, 2, 2});
   const bool small = model.patch[0] <= 16 && model.patch[1] <= 16 && model.patch[2] == model.patch[1];
   if (!small) config.fail("must be no larger than 16, and alike in height and width", "patch_size");

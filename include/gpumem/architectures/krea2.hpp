@@ -48,7 +48,7 @@ inline Model read(ConfigFields& config) {
                  dit_width(config, "intermediate_size", 16384)};
   model.text = {sizes.text_width, dit_width(config, "text_num_attention_heads", 20),
                 dit_width(config, "text_num_key_value_heads", 20), dit_width(config, "text_intermediate_size", 6912)};
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 28;
+  model.layers = config.layers_or("num_layers", 28);
   model.sinusoids = dit_width(config, "timestep_embed_dim", 256);
   model.tapped = dit_width(config, "num_text_layers", 12);
   model.layerwise = dit_layers(config, "num_layerwise_text_blocks", 2);

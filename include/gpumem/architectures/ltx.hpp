@@ -30,7 +30,7 @@ struct Model {
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.heads = 32, .head_width = 64, .channels = 128, .text_field = "caption_channels"});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 28;
+  model.layers = config.layers_or("num_layers", 28);
   model.cross = dit_width(config, "cross_attention_dim", 2048);
   model.bias = config.flag("attention_bias", true);
   model.out_bias = config.flag("attention_out_bias", true);

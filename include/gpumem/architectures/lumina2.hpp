@@ -40,18 +40,17 @@ inline Model read(ConfigFields& config) {
   model.width = dit_width(config, "hidden_size", 2304);
   model.heads = dit_width(config, "num_attention_heads", 24);
   model.key_heads = dit_width(config, "num_kv_heads", 8);
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 26;
+  model.layers = config.layers_or("num_layers", 26);
   model.refiners = dit_layers(config, "num_refiner_layers", 2);
   model.channels = dit_width(config, "in_channels", 16);
   model.out = dit_width(config, "out_channels", model.channels);
   model.captions = dit_width(config, "cap_feat_dim", 1024);
-  model.patch = dit_width(config, "patch_size", 2);
+  model.patch = dit_patch(config);
   const std::int64_t multiple = dit_width(config, "multiple_of", 256);
   const std::int64_t inner = dit_inner(config, "ffn_dim_multiplier", 4 * model.width, 1.0);
   model.inner = (inner + multiple - 1) / multiple * multiple;
   if (model.width % (2 * model.heads) != 0) config.fail("does not divide hidden_size", "num_attention_heads");
   if (model.heads % model.key_heads != 0) config.fail("does not divide num_attention_heads", "num_kv_heads");
-  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
   config.ignore({"sample_size", "norm_eps", "scaling_factor", "axes_dim_rope", "axes_lens"});
   return model;
 }

@@ -65,7 +65,7 @@ inline Model read(ConfigFields& config) {
   model.head_width = config.size_or({"kv_channels"}, std::max<std::int64_t>(model.width / model.heads, 1));
   model.inner = config.size_or({"ffn_hidden_size"}, std::min(4 * model.width, ConfigFields::kLargestSize));
   model.layers = config.layers({"encoder_num_layers"});
-  model.decoder_layers = config.has("decoder_num_layers") ? config.layers({"decoder_num_layers"}) : model.layers;
+  model.decoder_layers = config.layers_or("decoder_num_layers", model.layers);
   model.decoder_length = config.size({"decoder_seq_length"});
   model.positions = config.size({"max_position_embeddings"});
   model.dropout = config.number({"hidden_dropout"}, 0.1);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/dit_parts.hpp"
 
@@ -31,11 +32,10 @@ struct Model {
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.channels = 12, .text_field = "text_embed_dim"});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 48;
-  model.patch = dit_width(config, "patch_size", 2);
+  model.layers = config.layers_or("num_layers", 48);
+  model.patch = dit_patch(config);
   model.text = dit_width(config, "pooled_projection_dim", 1536);
   model.sinusoids = dit_width(config, "time_embed_dim", 256);
-  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
   if (model.sizes.head_width % 2 != 0) config.fail("must be even", "attention_head_dim");
   if (model.sizes.text_width % 8 != 0) config.fail("must be heads of the pooler, which are 8", "text_embed_dim");
   if (config.text({"activation_fn"}, "swiglu") != "swiglu") config.fail("is not known", "activation_fn");
@@ -171,13 +171,10 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const Sizes by_head = {model.sizes.heads, model.sizes.head_width / 2, 1};
   const auto apart = [&](Tensor table) { return f.unflatten(f.flatten(table, 2, 3), 2, by_head); };
   tables = {apart(tables.cosines), apart(tables.sines)};
-  {
-    const InModule list(f, "transformer_blocks", "ModuleList");
-    for (std::int64_t index = 0; index < model.layers && !f.failed(); ++index) {
-      const InModule inside(f, std::to_string(index), kBlocks[0]);
-      streams = block(f, model, streams, time, tables, index + 1 == model.layers);
-    }
-  }
+  streams =
+      stack(f, "transformer_blocks", kBlocks[0], model.layers, streams, [&](const TwoStreams& x, std::int64_t index) {
+        return block(f, model, x, time, tables, index + 1 == model.layers);
+      });
   const Tensor normed = continuous_norm(f, "norm_out", streams.image, time, width, width);
   const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});

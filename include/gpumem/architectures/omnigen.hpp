@@ -38,16 +38,15 @@ inline Model read(ConfigFields& config) {
   model.width = dit_width(config, "hidden_size", 3072);
   model.heads = dit_width(config, "num_attention_heads", 32);
   model.key_heads = dit_width(config, "num_key_value_heads", 32);
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 32;
+  model.layers = config.layers_or("num_layers", 32);
   model.inner = dit_width(config, "intermediate_size", 8192);
   model.channels = dit_width(config, "in_channels", 4);
-  model.patch = dit_width(config, "patch_size", 2);
+  model.patch = dit_patch(config);
   model.vocabulary = config.size_or({"vocab_size"}, 32064);
   model.side = config.size_or({"pos_embed_max_size"}, 192);
   model.sinusoids = dit_width(config, "time_step_dim", 256);
   if (model.width % (2 * model.heads) != 0) config.fail("does not divide hidden_size", "num_attention_heads");
   if (model.key_heads != model.heads) config.fail("must be num_attention_heads", "num_key_value_heads");
-  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
   if (model.side > 4096) config.fail("is larger than gpumem takes", "pos_embed_max_size");
   config.ignore({"rms_norm_eps", "pad_token_id", "max_position_embeddings", "original_max_position_embeddings",
                  "rope_base", "rope_scaling", "flip_sin_to_cos", "downscale_freq_shift", "timestep_activation_fn"});

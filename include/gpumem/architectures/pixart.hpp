@@ -37,7 +37,7 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.heads = 16, .head_width = 72, .channels = 4, .text_field = "caption_channels"});
   if (!config.has("out_channels")) model.sizes.out_channels = 8;
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 28;
+  model.layers = config.layers_or("num_layers", 28);
   model.patch = dit_width(config, "patch_size", 2);
   model.side = config.size_or({"sample_size"}, 128);
   model.cross = dit_width(config, "cross_attention_dim", 1152);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/dit_parts.hpp"
 
@@ -33,9 +34,8 @@ struct Tables {
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.channels = 64, .text_width = 3584});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 60;
-  model.patch = dit_width(config, "patch_size", 2);
-  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
+  model.layers = config.layers_or("num_layers", 60);
+  model.patch = dit_patch(config);
   model.sizes.out_channels = dit_width(config, "out_channels", 16);
   // QwenImageTransformer2DModel takes no guidance, whatever the field says.
   config.ignore({"guidance_embeds", "axes_dims_rope", "pooled_projection_dim"});
@@ -94,13 +94,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const std::int64_t each = model.sizes.head_width;
   const Tables tables = {pair_tables(f, {image}, each), pair_tables(f, {text}, each)};
   TwoStreams streams = {image, text};
-  {
-    const InModule list(f, "transformer_blocks", "ModuleList");
-    for (std::int64_t index = 0; index < model.layers && !f.failed(); ++index) {
-      const InModule inside(f, std::to_string(index), kBlocks[0]);
-      streams = block(f, model, streams, time, tables);
-    }
-  }
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return block(f, model, x, time, tables); });
   const Tensor normed = continuous_norm(f, "norm_out", streams.image, time, width, width);
   const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
   denoiser_loss(f, f.linear("proj_out", normed, width, out), {model.lengths.image, out});

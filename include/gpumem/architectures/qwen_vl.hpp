@@ -71,7 +71,7 @@ inline std::vector<std::int64_t> blocks_of(ConfigFields& config, std::string_vie
 inline void read_sizes(ConfigFields& config, Vision& v) {
   const Variant& variant = v.variant;
   DecoderSizes& s = v.sizes;
-  s.layers = config.has("depth") ? config.layers({"depth"}) : variant.third ? 27 : 32;
+  s.layers = config.layers_or("depth", variant.third ? 27 : 32);
   s.heads = config.size_or({"num_heads"}, 16);
   v.channels = config.size_or({"in_channels", "in_chans"}, 3);
   v.patch = config.size_or({"patch_size", "spatial_patch_size"}, variant.third ? 16 : 14);

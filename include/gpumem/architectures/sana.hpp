@@ -52,7 +52,7 @@ inline Model read(ConfigFields& config) {
                                    .channels = model.video ? 16 : 32,
                                    .text_width = 2304,
                                    .text_field = "caption_channels"});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 20;
+  model.layers = config.layers_or("num_layers", 20);
   model.cross_heads = dit_width(config, "num_cross_attention_heads", 20);
   model.cross_head_width = dit_width(config, "cross_attention_head_dim", 112);
   model.cross = dit_width(config, "cross_attention_dim", 2240);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/dit_parts.hpp"
 
@@ -34,11 +35,10 @@ struct Model {
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.heads = 18, .head_width = 64});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 18;
-  model.patch = dit_width(config, "patch_size", 2);
+  model.layers = config.layers_or("num_layers", 18);
+  model.patch = dit_patch(config);
   model.side = config.size_or({"pos_embed_max_size"}, 96);
   model.pooled = dit_width(config, "pooled_projection_dim", 2048);
-  if (model.patch > 16) config.fail("is larger than gpumem takes", "patch_size");
   if (model.side > 4096) config.fail("is larger than gpumem takes", "pos_embed_max_size");
   const std::string_view norm = config.text({"qk_norm"}, "");
   model.head_norm = norm == "rms_norm";
@@ -150,13 +150,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
       f.contiguous(patch_embedding(f, latents, model.sizes.channels, width, model.patch, model.lengths.image, places));
   const Tensor time = conditions(f, model);
   streams.text = f.linear("context_embedder", prompt, model.sizes.text_width, width);
-  {
-    const InModule list(f, "transformer_blocks", "ModuleList");
-    for (std::int64_t index = 0; index < model.layers && !f.failed(); ++index) {
-      const InModule inside(f, std::to_string(index), kBlocks[0]);
-      streams = block(f, model, streams, time, index);
-    }
-  }
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
+                  [&](const TwoStreams& x, std::int64_t index) { return block(f, model, x, time, index); });
   const Tensor normed = continuous_norm(f, "norm_out", streams.image, time, width, width);
   const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});

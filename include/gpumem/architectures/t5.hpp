@@ -41,7 +41,7 @@ inline Model read(ConfigFields& config) {
   model.head_width = config.size_or({"d_kv"}, 64);
   model.inner = config.size({"d_ff"});
   model.layers = config.layers({"num_layers"});
-  model.decoder_layers = config.has("num_decoder_layers") ? config.layers({"num_decoder_layers"}) : model.layers;
+  model.decoder_layers = config.layers_or("num_decoder_layers", model.layers);
   model.buckets = config.size_or({"relative_attention_num_buckets"}, 32);
   model.dropout = config.number({"dropout_rate"}, 0.1);
   model.tied = config.flag("tie_word_embeddings", true);

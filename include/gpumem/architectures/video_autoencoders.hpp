@@ -94,7 +94,7 @@ inline Wan read_wan(ConfigFields& config) {
     wan.decoder_widths.push_back(decoder * std::min(each, kMostTimes));
   }
   wan.time = read_times(config, wan.widths.size());
-  wan.layers = config.has("num_res_blocks") ? config.layers({"num_res_blocks"}) : 2;
+  wan.layers = config.layers_or("num_res_blocks", 2);
   wan.latents = config.size_or({"z_dim"}, 16);
   wan.in = config.size_or({"in_channels", "input_channels"}, 3);
   wan.out = config.size_or({"out_channels"}, wan.in);
@@ -181,7 +181,7 @@ inline Levels read_levels(ConfigFields& config, bool cog) {
     config.fail("must have from 1 to 8 entries", "block_out_channels");
     levels.widths = {1};
   }
-  levels.layers = config.has("layers_per_block") ? config.layers({"layers_per_block"}) : (cog ? 3 : 2);
+  levels.layers = config.layers_or("layers_per_block", cog ? 3 : 2);
   levels.latents = config.size_or({"latent_channels"}, 16);
   levels.in = config.size_or({"in_channels"}, 3);
   levels.out = config.size_or({"out_channels"}, 3);

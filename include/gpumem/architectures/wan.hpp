@@ -38,7 +38,7 @@ struct Model {
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = dit_sizes(config, {.heads = 40, .text_field = "text_dim"});
-  model.layers = config.has("num_layers") ? config.layers({"num_layers"}) : 40;
+  model.layers = config.layers_or("num_layers", 40);
   model.inner = dit_width(config, "ffn_dim", 13824);
   model.sinusoids = dit_width(config, "freq_dim", 256);
   model.image_width = config.count_or("image_dim", 0);

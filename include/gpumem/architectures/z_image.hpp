@@ -40,7 +40,7 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.width = dit_width(config, "dim", 3840);
   model.heads = dit_width(config, "n_heads", 30);
-  model.layers = config.has("n_layers") ? config.layers({"n_layers"}) : 30;
+  model.layers = config.layers_or("n_layers", 30);
   model.refiners = dit_layers(config, "n_refiner_layers", 2);
   model.channels = dit_width(config, "in_channels", 16);
   model.captions = dit_width(config, "cap_feat_dim", 2560);

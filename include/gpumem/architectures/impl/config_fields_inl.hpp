@@ -292,6 +292,10 @@ GPUMEM_INLINE std::int64_t ConfigFields::layers(std::initializer_list<std::strin
   return 1;
 }
 
+GPUMEM_INLINE std::int64_t ConfigFields::layers_or(std::string_view name, std::int64_t otherwise) {
+  return has(name) ? layers({name}) : otherwise;
+}
+
 GPUMEM_INLINE std::int64_t ConfigFields::count_or(std::string_view name, std::int64_t otherwise) {
   const core::JsonValue* value = find(name);
   if (value != nullptr && value->is(0)) return 0;

@@ -129,10 +129,11 @@ GPUMEM_INLINE Tensor timestep_input(Forward& forward, std::string_view name, std
 }
 
 GPUMEM_INLINE Tensor timestep_embedding(Forward& f, std::string_view name, Tensor sinusoids, std::int64_t in,
-                                        std::int64_t out) {
+                                        std::int64_t width, const TimestepEmbedding& options) {
   const InModule inside(f, name, "TimestepEmbedding");
-  const Tensor active = f.activation("act", f.linear("linear_1", sinusoids, in, out), "silu");
-  return f.linear("linear_2", active, out, out);
+  const Linear linear = {.bias = options.bias};
+  const Tensor active = f.activation("act", f.linear("linear_1", sinusoids, in, width, linear), "silu");
+  return f.linear("linear_2", active, width, options.out == 0 ? width : options.out, linear);
 }
 
 GPUMEM_INLINE void denoiser_loss(Forward& forward, Tensor prediction, const Sizes& sizes) {

@@ -6,6 +6,8 @@
 #include <array>
 #include <string>
 
+#include "gpumem/architectures/denoiser.hpp"
+
 namespace gpumem::architectures {
 
 namespace dit_parts_detail {
@@ -22,6 +24,13 @@ GPUMEM_INLINE std::int64_t bounded(ConfigFields& config, std::string_view name, 
 
 GPUMEM_INLINE std::int64_t dit_width(ConfigFields& config, std::string_view name, std::int64_t usual) {
   return dit_parts_detail::bounded(config, name, config.size_or({name}, usual));
+}
+
+GPUMEM_INLINE std::int64_t dit_patch(ConfigFields& config) {
+  constexpr std::int64_t kLargest = 16;
+  const std::int64_t patch = dit_width(config, "patch_size", 2);
+  if (patch > kLargest) config.fail("is larger than gpumem takes", "patch_size");
+  return patch;
 }
 
 GPUMEM_INLINE DitSizes dit_sizes(ConfigFields& config, const DitDefaults& defaults) {
@@ -137,14 +146,6 @@ GPUMEM_INLINE Tensor patch_embedding(Forward& f, Tensor latents, std::int64_t ch
   const Tensor own = places < tokens ? f.constant("larger", {1, tokens, width}, "parameters")
                                      : f.call("clone", {f.slice(held, 1, 0, tokens)});
   return f.add(rows, own);
-}
-
-GPUMEM_INLINE Tensor timestep_layers(Forward& f, std::string_view name, Tensor sinusoids, std::int64_t in,
-                                     std::int64_t width, const TimestepLayers& options) {
-  const InModule inside(f, name, "TimestepEmbedding");
-  const Linear linear = {.bias = options.bias};
-  const Tensor active = f.activation("act", f.linear("linear_1", sinusoids, in, width, linear), "silu");
-  return f.linear("linear_2", active, width, options.out == 0 ? width : options.out, linear);
 }
 
 GPUMEM_INLINE std::vector<Tensor> modulation(Forward& f, std::string_view linear, Tensor conditions, std::int64_t in,
@@ -303,7 +304,7 @@ GPUMEM_INLINE SingleRows single_rows(Forward& f, std::int64_t width, const Singl
   SingleRows made;
   const std::string before = options.guided ? "" : "emb.";
   const auto embedded = [&](std::string_view input, const std::string& name, std::int64_t wide) {
-    return timestep_layers(f, before + name, timestep_input(f, input, kSinusoids), kSinusoids, wide, {});
+    return timestep_embedding(f, before + name, timestep_input(f, input, kSinusoids), kSinusoids, wide);
   };
   made.time = embedded("timestep", "timestep_embedder", width);
   if (options.guided) made.time = f.add(made.time, embedded("guidance", "guidance_embedder", width));
@@ -311,12 +312,12 @@ GPUMEM_INLINE SingleRows single_rows(Forward& f, std::int64_t width, const Singl
     const std::int64_t third = width / 3;
     const auto pair = [&](std::string_view input, const std::string& name) {
       const Tensor sinusoids = f.rows_input(input, 2, {kSinusoids});
-      return f.flatten(f.unflatten(timestep_layers(f, before + name, sinusoids, kSinusoids, third, {}), 0, {-1, 2}), 1,
+      return f.flatten(f.unflatten(timestep_embedding(f, before + name, sinusoids, kSinusoids, third), 0, {-1, 2}), 1,
                        2);
     };
     const Tensor size = pair("resolution", "resolution_embedder");
-    const Tensor shape = timestep_layers(f, before + "aspect_ratio_embedder",
-                                         timestep_input(f, "aspect_ratio", kSinusoids), kSinusoids, third, {});
+    const Tensor shape = timestep_embedding(f, before + "aspect_ratio_embedder",
+                                            timestep_input(f, "aspect_ratio", kSinusoids), kSinusoids, third);
     made.time = f.add(made.time, f.concatenate({size, shape}, 1));
   }
   const Tensor open = f.activation("silu", made.time, "silu");
