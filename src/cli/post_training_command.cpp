@@ -185,14 +185,14 @@ Result<int> answer(const PostTrainingCommand& command, const PostTrainingRequest
     if (!limits) return limits.error();
     nlohmann::ordered_json json = job_json::to_json(*limits);
     json["assumed"] = json_of(notes);
-    return print_answer(to_text(*limits, terminal) + to_text(notes), json, command.json,
+    return print_answer(to_text(*limits, terminal) + cli::to_text(notes), json, command.json,
                         limits->largest_batch ? 0 : kNoAnswer);
   }
   if (command.advise) {
     const auto advice = session.post_training_advice(request);
     if (!advice) return advice.error();
     const nlohmann::ordered_json json = {{"changes", job_json::to_json(*advice)}, {"assumed", json_of(notes)}};
-    return print_answer(to_text(*advice, terminal) + to_text(notes), json, command.json,
+    return print_answer(to_text(*advice, terminal) + cli::to_text(notes), json, command.json,
                         advice->empty() ? kNoAnswer : 0);
   }
   auto estimate = session.post_training(request);
