@@ -192,6 +192,8 @@ static void test_every_option_of_a_job(void) {
       REFUSED("'?'", kModel, kBatch, word, "gpumem-lora=4"); /* they are asked for only with a rank */
     } else if (strcmp(option->name, "peft_options") == 0) {
       REFUSED("'?'", kModel, kBatch, word, "gpumem-peft=fourierft", "gpumem-lora-targets=all-linear");
+    } else if (strcmp(option->name, "parts") == 0) {
+      REFUSED("diffusers folder", kModel, kBatch, word); /* only such a model has parts */
     } else {
       REFUSED("'?'", kModel, kBatch, word);
     }
