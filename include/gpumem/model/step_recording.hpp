@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -132,6 +133,12 @@ inline constexpr std::array<Named<RecordedEvent::Use>, 8> kRecordedUses = {
      {RecordedEvent::Use::optimizer, "optimizer state"},
      {RecordedEvent::Use::temporary, "temporary"}}};
 
+/// Names of settings, as src/python/gpumem/record/settings.py writes them.
+inline constexpr std::string_view kRecordedAllocConf = "alloc_conf";
+inline constexpr std::string_view kRecordedMemoryFraction = "memory_fraction";
+inline constexpr std::string_view kRecordedGraphs = "cuda_graphs";
+inline constexpr std::string_view kRecordedCompiled = "compiled";
+
 struct StepRecording {
   std::string title;
   std::string torch;  ///< PyTorch's version
@@ -179,6 +186,13 @@ struct StepRecording {
     return nullptr;
   }
   [[nodiscard]] bool follows_sequence() const { return axes.size() > 1; }
+  /// The share of the GPU's memory that the program lets itself take; nothing: it does not say, or says nonsense.
+  [[nodiscard]] std::optional<double> memory_fraction() const {
+    const std::string* const text = setting(kRecordedMemoryFraction);
+    if (text == nullptr) return std::nullopt;
+    const double share = std::strtod(text->c_str(), nullptr);
+    return share > 0.0 && share <= 1.0 ? std::optional(share) : std::nullopt;
+  }
 };
 
 /// What is said about an option that a recorded step has as it ran.

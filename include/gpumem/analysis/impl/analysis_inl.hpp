@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -261,8 +262,37 @@ GPUMEM_INLINE device::Context JobRun::beside() const {
   return all;
 }
 
+namespace analysis_detail {
+
+/// What is asked; where nothing is, what the recorded program sets. Its threshold of garbage collection counts after
+/// set_per_process_memory_fraction() alone (CUDACachingAllocator.cpp, garbage_collect_cached_blocks).
+GPUMEM_INLINE device::AllocatorOptions as_recorded(const model::TrainingJob& job,
+                                                   const device::AllocatorOptions& asked) {
+  const model::StepRecording* const recording = job.graph == nullptr ? nullptr : job.graph->recording();
+  if (recording == nullptr || asked != device::AllocatorOptions{}) return asked;
+  const std::string* const text = recording->setting(model::kRecordedAllocConf);
+  if (text == nullptr) return asked;
+  const auto recorded = device::parse_allocator_options(*text);
+  if (!recorded) return asked;
+  device::AllocatorOptions options = *recorded;
+  if (!recording->memory_fraction()) options.garbage_collection_threshold = 0.0;
+  return options;
+}
+
+/// What the allocator may reserve of `capacity`, beside which `context` is taken.
+GPUMEM_INLINE core::Bytes room_for(const model::TrainingJob& job, core::Bytes capacity, core::Bytes context) {
+  const std::int64_t room = std::max<std::int64_t>(capacity.count() - context.count(), 0);
+  const model::StepRecording* const recording = job.graph == nullptr ? nullptr : job.graph->recording();
+  const std::optional<double> fraction = recording == nullptr ? std::nullopt : recording->memory_fraction();
+  if (!fraction) return core::Bytes(room);
+  return core::Bytes(std::min(room, static_cast<std::int64_t>(static_cast<double>(capacity.count()) * *fraction)));
+}
+
+}  // namespace analysis_detail
+
 GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
-                                                 const device::AllocatorOptions& options) {
+                                                 const device::AllocatorOptions& asked) {
+  const device::AllocatorOptions options = analysis_detail::as_recorded(job_, asked);
   if (const core::Status& known = modelled(); !known) return known.error();
   const core::Result<device::Context> cuda = context(gpu);
   if (!cuda) return cuda.error();
@@ -285,7 +315,7 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& 
                                                       JobRun made) {
   const auto planned = steps();
   if (!planned) return planned.error();
-  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - made.beside().expected.count(), 0));
+  const core::Bytes room = analysis_detail::room_for(job_, gpu.capacity(), made.beside().expected);
   const auto run_within = [&](core::Bytes capacity) {
     options.capacity = capacity;
     return run_allocator(**planned, gpu, options, nullptr, &memory_.allocator);

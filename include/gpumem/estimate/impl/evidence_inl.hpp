@@ -9,6 +9,7 @@
 
 #include "gpumem/adapt/adapt.hpp"
 #include "gpumem/connect/repeated_blocks.hpp"
+#include "gpumem/device/allocator_options.hpp"
 #include "gpumem/model/step_recording.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
@@ -134,8 +135,15 @@ GPUMEM_INLINE core::Bytes of_routing(core::Bytes routed, const model::TrainingJo
   return core::Bytes(static_cast<std::int64_t>(std::min(bytes, 0x1p60)));
 }
 
+/// A recorded program that calls torch.compile.
+GPUMEM_INLINE bool compiles_itself(const model::ModelGraph& graph) {
+  const model::StepRecording* const recording = graph.recording();
+  return recording != nullptr && recording->setting(model::kRecordedCompiled) != nullptr;
+}
+
 /// Only blocks are planned as torch.compile has them, and nothing of a recorded step.
 GPUMEM_INLINE std::string compile_text(const model::TrainingJob& job, const analysis::PlanSource& source) {
+  if (compiles_itself(*job.graph)) return "as the program compiles itself";
   if (job.graph->recording() != nullptr) return "as much as was recorded; torch.compile mostly takes less";
   if (connect::repeated_blocks(*source.graph).empty()) {
     return "as much as without torch.compile, which mostly takes less: the model shows no repeated blocks";
@@ -238,6 +246,28 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, const analysis::Pla
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
 }
 
+/// What is said of a setting of a recorded program; nothing where the estimate has all of it.
+GPUMEM_INLINE std::string setting_text(std::string_view name, const std::string& value) {
+  if (name == model::kRecordedAllocConf) {
+    const auto known = device::parse_allocator_options(value);
+    const std::string how = known ? "it counts where `alloc_conf` says nothing else"
+                                  : "it is not counted (" + known.error().message + ")";
+    return "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + ": " + how;
+  }
+  if (name == model::kRecordedMemoryFraction) return "the program may take " + value + " of the GPU's memory";
+  if (name == model::kRecordedGraphs) {
+    return "the program captures " + value +
+           " CUDA graphs, whose pools keep their memory to themselves, as counted; what the graphs themselves take is "
+           "not";
+  }
+  if (name == model::kRecordedCompiled) {
+    return "torch.compile: buffers are those of PyTorch's Inductor as it compiled for this GPU's capability; kernels "
+           "that it would choose by measuring (padded products, max-autotune) are the default ones";
+  }
+  if (name == "cudnn_benchmark" || name == "tf32") return {};
+  return "the program sets " + std::string(name) + "=" + value + "; workspaces are those without it";
+}
+
 /// What a recording's program was given or sets, and what of it is not in the estimate.
 GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, std::vector<Assumption>& assumed) {
   if (!recording.invented.empty()) {
@@ -252,19 +282,7 @@ GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, std::vect
                                      (recording.invented_sizes ? ", some of which decide sizes" : "")});
   }
   for (const auto& [name, value] : recording.settings) {
-    if (name == "alloc_conf") {
-      assumed.push_back(
-          {"settings", "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + "; give it as `alloc_conf`"});
-    } else if (name == "memory_fraction") {
-      assumed.push_back({"settings", "the program may take " + value + " of the GPU's memory"});
-    } else if (name == "cuda_graphs") {
-      assumed.push_back({"settings", "the program captures " + value +
-                                         " CUDA graphs, whose pools keep their memory; upper does not hold for them"});
-    } else if (name != "cudnn_benchmark" && name != "tf32") {
-      std::string text = "the program sets " + name;
-      text += "=" + value + "; workspaces are those without it";
-      assumed.push_back({"settings", std::move(text)});
-    }
+    if (std::string text = setting_text(name, value); !text.empty()) assumed.push_back({"settings", std::move(text)});
   }
 }
 
@@ -291,7 +309,7 @@ GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::Pl
     margin.upper += detail::kBenchmarkMode;
     margin.coverage.reset();
   }
-  if (job.compile) {
+  if (job.compile && !detail::compiles_itself(*source.graph)) {
     margin.lower = std::max(0.0, margin.lower - detail::kCompiled);
     margin.coverage.reset();
   }
@@ -306,7 +324,7 @@ GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::Pl
       margin.lower = std::max(0.0, margin.lower - 2 * detail::kGuess);
       detail::widen(margin, detail::kGuess / 2);
     }
-    if (recording->invented_sizes || recording->setting("cuda_graphs") != nullptr) margin.coverage.reset();
+    if (recording->invented_sizes || recording->setting(model::kRecordedGraphs) != nullptr) margin.coverage.reset();
   }
   detail::widen_for_doubts(margin, *job.graph);
   margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);

@@ -90,7 +90,6 @@ class Invented:
                 if kind is torch.Tensor or name in vars(kind):
                     replaced.set(kind, name, reader)
         replaced.set(FakeTensor, "__format__", _formatted)
-        replaced.set(torch, "compile", self._uncompiled)
         allclose = torch.allclose
         for owner in (torch, torch.Tensor):
             replaced.set(owner, "allclose", self._allclose(allclose))
@@ -111,10 +110,6 @@ class Invented:
                 return original(tensor, *arguments, **options)
 
         return read
-
-    def _uncompiled(self, model: Any = None, *_arguments: Any, **_options: Any) -> Any:
-        self._warn("rule", "torch.compile: the model is recorded uncompiled", users_line())
-        return model if model is not None else lambda function: function
 
     def _allclose(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def allclose(first: Any, second: Any, *arguments: Any, **options: Any) -> Any:

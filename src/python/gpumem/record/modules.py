@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -35,6 +36,23 @@ class Modules:
     def stop(self) -> None:
         for handle in self._handles:
             handle.remove()
+        self._handles = []
+
+    @contextlib.contextmanager
+    def as_one(self, module: nn.Module | None) -> Iterator[None]:
+        """What is compiled has no modules inside, and no hooks. module: what was compiled, if it is one."""
+        outside = not self._handles
+        entered = module is not None and not outside and not self._stack
+        if entered:
+            self._enter(module, ())
+        self.stop()
+        try:
+            yield
+        finally:
+            if not outside:
+                self.follow()
+            if entered:
+                self._leave(module, (), None)
 
     @property
     def inside(self) -> bool:
@@ -67,7 +85,7 @@ class Modules:
             for name, parameter in root.named_parameters():
                 if id(parameter) not in seen:
                     seen.add(id(parameter))
-                    yield prefix + name, parameter
+                    yield prefix + name.replace("_orig_mod.", ""), parameter
 
     def _name(self, module: nn.Module, prefix: str) -> None:
         for name, part in module.named_modules():

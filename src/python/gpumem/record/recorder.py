@@ -19,7 +19,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from .compiled import Compiled
 from .conversions import Conversions
+from .cuda_graphs import Graphs
 from .errors import record_error
 from .gradient_sums import GradientSums
 from .invented import Invented
@@ -76,6 +78,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.known = KnownValues()
         self.invented = Invented(self.warn, self.known)
         self.settings = Settings()
+        self.graphs = Graphs(self.settings.captured, self.storages)
+        self.compiled = Compiled(self.modules, self.warn, self._fused, self.settings.compiles, self.graphs)
         self._fakes = fakes
         self._main = threading.get_ident()
         self._operators = 0
@@ -215,6 +219,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self._written(func, args, inputs, out, outputs)
         return out
 
+    def _fused(self, name: str, tensors: list[torch.Tensor]) -> None:
+        """Notes a kernel that a compiler wrote: it allocates nothing."""
+        if self.steps.now in (Mark.FORWARD, Mark.CONSTRUCTION) and torch._C._current_graph_task_id() != -1:
+            self.steps.backward_begins()
+        forms = tuple(form_of(each) for each in tensors)
+        phase = self._phase()
+        module = self.modules.of_backward() if phase == Phase.BACKWARD else self.modules.of_forward()
+        thread = int(threading.get_ident() != self._main)
+        self.run.calls.append(Call(f"inductor::{name}", module, phase, thread, forms, (), ()))
+
     def _made(self, func: Any, args: Any, inputs: list[torch.Tensor], made: Any) -> None:
         """Notes tensors on the GPU that replace an operator's result."""
         on_gpu = [each for each in tensors_in(made) if each.device.type == "cuda"]
@@ -253,8 +267,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         phase = self._phase()
         again = phase == Phase.RECOMPUTATION
         module = self.modules.of_backward() if phase == Phase.BACKWARD else self.modules.of_forward(again)
+        name = func.name()
+        if func._overloadname == "out":  # A compiled product has its buffer; it is the product all the same.
+            given = {id(each) for each in outputs}
+            name, inputs = name.removesuffix(".out"), [each for each in inputs if id(each) not in given]
         call = Call(
-            func.name(),
+            name,
             module,
             phase,
             int(threading.get_ident() != self._main),
@@ -349,13 +367,19 @@ class _InferenceMode:
 
     def __init__(self, mode: bool) -> None:
         self._mode, self._before = mode, torch.is_grad_enabled()
+        self._entered = False
 
     def __enter__(self) -> None:
-        self._before = torch.is_grad_enabled()
+        self._before, self._entered = torch.is_grad_enabled(), True
         torch._C._set_grad_enabled(not self._mode)
 
     def __exit__(self, *_error: object) -> None:
+        self._entered = False
         torch._C._set_grad_enabled(self._before)
+
+    def __del__(self) -> None:  # C++'s guard ends with its object, and Dynamo lets it.
+        if self._entered:
+            self.__exit__()
 
 
 @contextmanager
@@ -370,6 +394,8 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         install_pickles(replaced)
         install_stand_ins(replaced)
         recorder.settings.install(replaced)
+        recorder.graphs.install(replaced)
+        recorder.compiled.install(replaced)
         replaced.set(torch._C, "_InferenceMode", _InferenceMode)
         resize = torch.UntypedStorage.resize_
 

@@ -46,10 +46,10 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
 class _Live:
     """A storage that is alive."""
 
-    __slots__ = ("reference", "number", "bytes")
+    __slots__ = ("reference", "number", "bytes", "stream")
 
-    def __init__(self, reference: weakref.ref[Any], number: int, size: int) -> None:
-        self.reference, self.number, self.bytes = reference, number, size
+    def __init__(self, reference: weakref.ref[Any], number: int, size: int, stream: int) -> None:
+        self.reference, self.number, self.bytes, self.stream = reference, number, size, stream
 
 
 class Storages:
@@ -99,20 +99,28 @@ class Storages:
                 del self._live[key]
                 self.events.append(Free(number))
 
-        self._live[key] = _Live(weakref.ref(storage, gone), number, storage.nbytes())
+        stream = Stream.current[-1].number
+        self._live[key] = _Live(weakref.ref(storage, gone), number, storage.nbytes(), stream)
         self.categories[number] = category
-        self.events.append(Allocate(number, item, shape, Stream.current[-1].number, call))
+        self.events.append(Allocate(number, item, shape, stream, call))
 
     def number_of(self, tensor: torch.Tensor | None) -> int:
         """The number of the allocation in which the tensor lies; -1: of none."""
-        if tensor is None:
-            return -1
+        known = None if tensor is None else self._live_of(tensor)
+        return -1 if known is None else known.number
+
+    def stream_of(self, tensor: torch.Tensor) -> int:
+        """The stream on which it was allocated; -1: it is none of these."""
+        known = self._live_of(tensor)
+        return -1 if known is None else known.stream
+
+    def _live_of(self, tensor: torch.Tensor) -> _Live | None:
         try:
             storage = local(tensor).untyped_storage()
         except (RuntimeError, NotImplementedError):  # Sparse tensors and the like have none.
-            return -1
+            return None
         known = self._live.get(storage._cdata)
-        return known.number if known is not None and known.reference() is storage else -1
+        return known if known is not None and known.reference() is storage else None
 
     def categorise(self, tensors: Iterable[torch.Tensor | None], category: Category) -> None:
         for tensor in tensors:
