@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -17,13 +18,13 @@ SOURCE = pathlib.Path(os.environ["GPUMEM_SOURCE_DIR"])
 RECORDINGS = SOURCE / "tests" / "golden" / "recordings"
 
 
-def has_torch() -> bool:
+def has_torch(oldest: tuple[int, int] = (2, 4)) -> bool:
     try:
         import torch
         import torchvision  # noqa: F401
     except ImportError:
         return False
-    return tuple(int(part) for part in str(torch.__version__).split("+")[0].split(".")[:2]) >= (2, 4)
+    return tuple(int(part) for part in str(torch.__version__).split("+")[0].split(".")[:2]) >= oldest
 
 
 def recording(name: str) -> dict[str, Any]:
@@ -92,6 +93,49 @@ class Detector(unittest.TestCase):
         estimate = gpumem.estimate(RECORDINGS / "detector.json.gz", batch_size=2, gpu="a100-40gb")
         self.assertTrue(any("detector.py" in str(each) for each in estimate.assumed), estimate.assumed)
         self.assertLess(estimate.lower_bytes, estimate.expected_bytes)
+
+
+class Compiled(unittest.TestCase):
+    """tests/recorder/compiled.py: what torch.compile keeps for backward is what PyTorch 2.6 keeps on a CPU."""
+
+    @unittest.skipUnless(has_torch((2, 6)), "PyTorch 2.6 or later and torchvision are not installed")
+    def test_kept_as_by_pytorch(self) -> None:
+        script = SOURCE / "tests" / "recorder" / "compiled.py"
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def kept(self, step: int) -> list[int]:
+        """Bytes of what is made in the step's forward and lives as its backward begins, in the recording of a block."""
+        document = recording("compiled")
+        events, dims, live = document["events"], document["dims"], {}
+        made, place, within = 0, 0, False
+        while place < len(events):
+            kind, what = events[place], events[place + 1]
+            if kind == 0:
+                item, axes = document["sizes"][what]
+                for axis in axes:
+                    item *= dims[axis][0]
+                live[made] = item if within else 0
+                made += 1
+            elif kind == 1:
+                live.pop(made - what)
+            elif kind == 5 and events[place + 2] == step:
+                within = what == 1
+                if what == 2:
+                    return sorted(size for size in live.values() if size)
+            place += {0: 5, 1: 2, 2: 2, 3: 3, 4: 2, 5: 3}[kind]
+        return []
+
+    def test_the_recording_keeps_as_much(self) -> None:
+        width = {"float32": 4, "bool": 1, "uint8": 1, "int64": 8}
+        golden = json.loads((RECORDINGS / "compiled_saved.json").read_text())["block"]
+        expected = [width[dtype] * math.prod(shape) for dtype, shape in golden]
+        loss, gradient = 4, 4  # Of sum(), which does not keep the output.
+        self.assertEqual(self.kept(2), sorted([*expected, loss, gradient]))
+
+    def test_the_estimate_says_so(self) -> None:
+        estimate = gpumem.estimate(RECORDINGS / "compiled.json.gz", gpu="a100-40gb")
+        self.assertTrue(any("Inductor" in str(each) for each in estimate.assumed), estimate.assumed)
 
 
 if __name__ == "__main__":

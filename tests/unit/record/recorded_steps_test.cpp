@@ -140,6 +140,47 @@ TEST(RecordedSteps, TheReplayTakesARecordingAsItTakesASummary) {
   EXPECT_TRUE(fails(recorded.wired(), ErrorCode::invalid_argument, 0, "recorded step"));
 }
 
+/// Runs the small recording at a batch of 1,500,000, where its program sets this.
+core::Result<analysis::JobRun> run_with_settings(const std::string& settings,
+                                                 const device::AllocatorOptions& asked = {}) {
+  const std::string text =
+      with(kSmallRecording, R"("optimizer": )", R"("settings": {)" + settings + R"(}, "optimizer": )");
+  analysis::Analysis analysis(job_of_recording(text, 1500000));
+  const auto gpu = find_profile("a100-40gb");
+  if (!gpu) return gpu.error();
+  return analysis.run(*gpu, asked);
+}
+
+TEST(RecordedSteps, TheProgramsAllocatorOptionsCountWhereNoneAreAskedFor) {
+  const auto plain = run_with_settings("");
+  const auto rounded = run_with_settings(R"("alloc_conf": "roundup_power2_divisions:2")");
+  const auto segments = run_with_settings(R"("alloc_conf": "expandable_segments:True")");
+  const auto asked = run_with_settings(R"("alloc_conf": "roundup_power2_divisions:2")", {.expandable_segments = true});
+  const auto unknown = run_with_settings(R"("alloc_conf": "backend:cudaMallocAsync")");
+  ASSERT_TRUE(succeeds(plain) && succeeds(rounded) && succeeds(segments) && succeeds(asked) && succeeds(unknown));
+  EXPECT_FALSE(plain->options.expandable_segments);
+  EXPECT_TRUE(segments->options.expandable_segments);
+  EXPECT_GT(rounded->run.peak_reserved, plain->run.peak_reserved);
+  EXPECT_TRUE(asked->options.expandable_segments);
+  EXPECT_EQ(asked->options.roundup_power2_divisions.front(), 0);
+  EXPECT_EQ(unknown->options, plain->options);
+}
+
+TEST(RecordedSteps, GarbageIsCollectedOnlyWithinAFractionOfTheMemory) {
+  const std::string collects = R"("alloc_conf": "garbage_collection_threshold:0.5")";
+  const auto without = run_with_settings(collects);
+  const auto within = run_with_settings(collects + R"(, "memory_fraction": 0.25)");
+  ASSERT_TRUE(succeeds(without) && succeeds(within));
+  EXPECT_EQ(without->options.garbage_collection_threshold, 0.0);
+  EXPECT_EQ(within->options.garbage_collection_threshold, 0.5);
+  const auto gpu = find_profile("a100-40gb");
+  ASSERT_TRUE(succeeds(gpu));
+  EXPECT_EQ(within->options.capacity->count(), gpu->capacity().count() / 4);
+  const auto too_little = run_with_settings(R"("memory_fraction": 0.00001)");
+  ASSERT_TRUE(succeeds(too_little));
+  EXPECT_FALSE(too_little->fits);
+}
+
 /// The same net recorded with SGD and asked for with Adam has Adam's states and temporaries, and nothing of SGD's.
 TEST(RecordedSteps, AnotherOptimizerTakesThePlaceOfTheRecordedOne) {
   auto graph = read_summary(testing::golden_recording("resnet18"));

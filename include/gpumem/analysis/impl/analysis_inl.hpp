@@ -290,8 +290,7 @@ GPUMEM_INLINE core::Bytes room_for(const model::TrainingJob& job, core::Bytes ca
 
 }  // namespace analysis_detail
 
-GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
-                                                 const device::AllocatorOptions& asked) {
+GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu, const device::AllocatorOptions& asked) {
   const device::AllocatorOptions options = analysis_detail::as_recorded(job_, asked);
   if (const core::Status& known = modelled(); !known) return known.error();
   const core::Result<device::Context> cuda = context(gpu);

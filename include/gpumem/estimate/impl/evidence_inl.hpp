@@ -250,8 +250,8 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, const analysis::Pla
 GPUMEM_INLINE std::string setting_text(std::string_view name, const std::string& value) {
   if (name == model::kRecordedAllocConf) {
     const auto known = device::parse_allocator_options(value);
-    const std::string how = known ? "it counts where `alloc_conf` says nothing else"
-                                  : "it is not counted (" + known.error().message + ")";
+    const std::string how =
+        known ? "it counts where `alloc_conf` says nothing else" : "it is not counted (" + known.error().message + ")";
     return "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + ": " + how;
   }
   if (name == model::kRecordedMemoryFraction) return "the program may take " + value + " of the GPU's memory";

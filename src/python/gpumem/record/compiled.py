@@ -79,7 +79,7 @@ class _NoGuard:
 
 class Compiled:
     """Stands in for torch.compile. note: takes the name and tensors of a kernel that runs. compiles: is called where the
-    program compiles."""
+    program compiles. mode: the recorder's class."""
 
     def __init__(
         self,
@@ -88,7 +88,9 @@ class Compiled:
         note: Callable[[str, list[torch.Tensor]], None],
         compiles: Callable[[], None],
         graphs: Graphs,
+        mode: type,
     ) -> None:
+        self._mode = mode
         self._modules, self._warn, self._note, self._compiles, self._graphs = modules, warn, note, compiles, graphs
         self._replaced: Replacements | None = None
         self._compile = torch.compile
@@ -120,7 +122,8 @@ class Compiled:
         return self._quiet(made, owner if isinstance(owner, nn.Module) else None)
 
     def _uncompiled(self, error: Exception) -> None:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        cause = getattr(error, "inner_exception", None) or error.__cause__ or error
+        reason = next((line for line in str(cause).splitlines() if line.strip()), type(cause).__name__)
         self._warn("rule", f"torch.compile: a graph is recorded uncompiled ({reason})", users_line())
 
     def _quiet(self, function: Callable[..., Any], module: nn.Module | None) -> Callable[..., Any]:
@@ -149,6 +152,7 @@ class Compiled:
         _give_own_fakes(replaced, self._uncompiled)
         self._skip_own_frames(replaced)
         self._settle(replaced)
+        _run_with_states(replaced, self._mode)
         self._generated(replaced)
         replaced.set(inductor, "cudagraphify", self._graphs.of_inductor())
 
@@ -291,3 +295,22 @@ def _fold_on_cpu(replaced: Replacements) -> None:
             return deduce(self, node)
 
     replaced.set(folder, "_deduce_value", deduced)
+
+
+def _run_with_states(replaced: Replacements, mode: type) -> None:
+    """A checkpoint that is compiled keeps the state of random numbers, which is of the CPU, and runs its operator."""
+    prims = importlib.import_module("torch._prims.rng_prims")
+
+    def saving(recorder: Any, operator: Any, *arguments: Any, **options: Any) -> Any:
+        with recorder:
+            return torch.cuda.get_rng_state(), operator(*arguments, **options)
+
+    def with_state(recorder: Any, _state: Any, operator: Any, *arguments: Any, **options: Any) -> Any:
+        with recorder:
+            return operator(*arguments, **options)
+
+    for name, rule in (("run_and_save_rng_state", saving), ("run_with_rng_state", with_state)):
+        operator = getattr(prims, name, None)
+        if operator is not None:
+            operator.python_key_table[mode] = rule
+            replaced.callback(operator.python_key_table.pop, mode)

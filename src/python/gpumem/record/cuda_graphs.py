@@ -17,16 +17,17 @@ from typing import Any
 import torch
 
 from .pretended_cuda import Replacements, Stream
+from .steps import Steps
 from .storages import Storages
 
 _Pool = tuple[int, int]
 
 
 class Graphs:
-    """captured: is called for each graph. storages: tell in which pool a tensor lies."""
+    """captured: is called for each graph. storages: tell in which pool a tensor lies. steps: are not those of a warm-up."""
 
-    def __init__(self, captured: Callable[[], None], storages: Storages) -> None:
-        self._captured, self._storages = captured, storages
+    def __init__(self, captured: Callable[[], None], storages: Storages, steps: Steps) -> None:
+        self._captured, self._storages, self._steps = captured, storages, steps
         self._pools: dict[_Pool, Stream] = {}
 
     def install(self, replaced: Replacements) -> None:
@@ -36,6 +37,14 @@ class Graphs:
             replaced.set(owner, "CUDAGraph", kind)
             replaced.set(owner, "graph_pool_handle", self.new_pool)
         replaced.set(graphs, "is_current_stream_capturing", lambda: False)
+        graphed = graphs.make_graphed_callables
+
+        def make_graphed_callables(*arguments: Any, **options: Any) -> Any:
+            with self._steps.paused():
+                return graphed(*arguments, **options)
+
+        for owner in (torch.cuda, graphs):
+            replaced.set(owner, "make_graphed_callables", make_graphed_callables)
         replaced.set(graphs.graph, "default_capture_stream", None)
 
     def new_pool(self) -> _Pool:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .guard import pretended_guard
 
@@ -160,8 +161,13 @@ def _replace_torch_cuda(replaced: Replacements, capability: tuple[int, int]) -> 
     for name, value in _answers(capability).items():
         replaced.set(cuda, name, _constant(value))
     state = torch.zeros(16, dtype=torch.uint8)
+
+    def random_state(*_arguments: object) -> torch.Tensor:
+        with _disable_current_modes():  # A compiler asks in a mode of its own.
+            return state.clone()
+
     for module in (cuda, cuda.random):
-        replaced.set(module, "get_rng_state", lambda *_: state.clone())
+        replaced.set(module, "get_rng_state", random_state)
         replaced.set(module, "set_rng_state", _constant(None))
     Stream.made = -1
     default = Stream()

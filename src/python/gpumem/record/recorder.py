@@ -78,8 +78,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.known = KnownValues()
         self.invented = Invented(self.warn, self.known)
         self.settings = Settings()
-        self.graphs = Graphs(self.settings.captured, self.storages)
-        self.compiled = Compiled(self.modules, self.warn, self._fused, self.settings.compiles, self.graphs)
+        self.graphs = Graphs(self.settings.captured, self.storages, self.steps)
+        self.compiled = Compiled(self.modules, self.warn, self._fused, self.settings.compiles, self.graphs, Recorder)
         self._fakes = fakes
         self._main = threading.get_ident()
         self._operators = 0
@@ -97,7 +97,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def end(self) -> None:
         self.modules.stop()
         self.steps.stop()
-        if self.steps.without_optimizer:
+        if self.steps.without_optimizer and not self.steps.optimizers:
             self.warn("rule", "the program has no optimizer of torch.optim: a step is a forward and its backward", "")
         self._describe_model()
         self.run.settings = self.settings.seen()

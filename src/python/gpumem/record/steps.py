@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .run import Mark
@@ -37,6 +38,7 @@ class Steps:
         self.now, self.step = Mark.CONSTRUCTION, 0
         self.optimizers: list[torch.optim.Optimizer] = []
         self.without_optimizer = 0  # Steps of a program that has none.
+        self._paused = False
         self._counts: collections.Counter[int] = collections.Counter()
         self._on_mark, self._before, self._after = on_mark, before, after
         self._made, self._most = made, most
@@ -62,7 +64,18 @@ class Steps:
         """A step begins, as the caller knows: loading and zero_grad come first."""
         self.mark(Mark.BETWEEN, self.step + 1)
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What runs inside is of the phase that there is: a set-up that warms up, and makes no steps."""
+        before, self._paused = self._paused, True
+        try:
+            yield
+        finally:
+            self._paused = before
+
     def forward_begins(self) -> None:
+        if self._paused:
+            return
         if self.now == Mark.BACKWARD and not self._all():
             self.without_optimizer += 1
         if self._most is not None and self._done() >= self._most:
@@ -73,7 +86,7 @@ class Steps:
             self.mark(Mark.FORWARD, max(self.step, self._done() + 1))
 
     def backward_begins(self) -> None:
-        if self.now != Mark.BACKWARD:
+        if self.now != Mark.BACKWARD and not self._paused:
             self.mark(Mark.BACKWARD, max(self.step, 1))
 
     def _done(self) -> int:

@@ -12,8 +12,8 @@ The object's keys; lists refer to each other by index, from 0; sizes are bytes, 
     checked_at      those of the runs that the expressions gave exactly
     optimizer       its class in lower case; empty: none, or several
     precision       gpumem's name for the types that were seen; empty: it has none
-    settings        an object: cudnn_benchmark, deterministic, cudnn, tf32, alloc_conf, memory_fraction, cuda_graphs, compiled; those that
-                    are not at PyTorch's default
+    settings        an object: cudnn_benchmark, deterministic, cudnn, tf32, alloc_conf, memory_fraction, cuda_graphs, compiled;
+                    those that are not at PyTorch's default
     warnings        [kind ("value", "size", "rule", "shape"), text, the user's line or "", how often]
     strings         a table
     dims            coefficients of 1, batch, sequence, batch * sequence; zeros at the end are left out
