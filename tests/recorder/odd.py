@@ -41,6 +41,13 @@ def assigned(model: nn.Module, x: Tensor) -> Tensor:
     return model(x).sum()
 
 
+COMPILES = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 6)
+
+
+def fails(*_arguments: object) -> None:
+    raise RuntimeError("no such compiler")
+
+
 #: What the loss is, the warnings (kind and text), and the error.
 CASES: dict[str, tuple[Loss, list[tuple[str, str]], str]] = {
     "nothing odd": (lambda m, x: m(x).sum(), [], ""),
@@ -53,7 +60,12 @@ CASES: dict[str, tuple[Loss, list[tuple[str, str]], str]] = {
     "masked_select": (lambda m, x: m(x).masked_select(x[:, :8] > 0).sum(), [("size", "masked_select() depends")], ""),
     "mask": (lambda m, x: m(x)[x[:, :8] > 0].sum(), [("size", "the size of what a mask picks")], ""),
     "mask assigned": (assigned, [], ""),
-    "compile": (lambda m, x: torch.compile(m)(x).sum(), [("rule", "recorded uncompiled")], ""),
+    "compile": (lambda m, x: torch.compile(m)(x).sum(), [] if COMPILES else [("rule", "recorded uncompiled")], ""),
+    "compile of what cannot be": (
+        lambda m, x: torch.compile(m, backend=fails)(x).sum(),
+        [("rule", "a graph is recorded uncompiled (no such compiler)" if COMPILES else "recorded uncompiled")],
+        "",
+    ),
     "custom op": (lambda m, x: with_shapes(m(x)).sum(), [("rule", "no rule is known for odd::with_shapes")], ""),
     "custom op without shapes": (lambda m, x: without_shapes(m(x)).sum(), [], 'register_fake("odd::without_shapes")'),
     "unique": (lambda m, x: m(x).sum() + x.unique().sum(), [("size", "unique() depends on values: all")], ""),

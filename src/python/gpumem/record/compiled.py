@@ -110,7 +110,12 @@ class Compiled:
         if refusal:
             self._warn("rule", f"torch.compile: the model is recorded uncompiled ({refusal})", users_line())
             return model
-        self._prepare()
+        try:
+            self._prepare()
+        except (AttributeError, ImportError) as error:
+            reason = f"the compiler of PyTorch {torch.__version__} is not laid out as gpumem.record knows it: {error}"
+            self._warn("rule", f"torch.compile: the model is recorded uncompiled ({reason})", users_line())
+            return model
         self._compiles()
         if "max-autotune" in str(options.get("mode") or ""):
             self._warn("rule", "torch.compile: kernels that max-autotune would choose by measuring are the default ones", "")
@@ -141,11 +146,12 @@ class Compiled:
     def _prepare(self) -> None:
         if self._replaced is None:
             return
-        replaced, self._replaced = self._replaced, None
+        replaced = self._replaced
         dynamo = importlib.import_module("torch._dynamo")
         inductor = importlib.import_module("torch._inductor.compile_fx")
         cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
-        for forget in (dynamo.reset, cache.cache_clear):
+        properties = importlib.import_module("torch._inductor.runtime.hints").DeviceProperties
+        for forget in (dynamo.reset, cache.cache_clear, properties.create.cache_clear):  # What another run compiled.
             forget()
             replaced.callback(forget)
         replaced.set(importlib.import_module("torch._dynamo.convert_frame"), "is_in_torch_dispatch_mode", _no)
@@ -155,6 +161,7 @@ class Compiled:
         _run_with_states(replaced, self._mode)
         self._generated(replaced)
         replaced.set(inductor, "cudagraphify", self._graphs.of_inductor())
+        self._replaced = None
 
     def _skip_own_frames(self, replaced: Replacements) -> None:
         rules = importlib.import_module("torch._dynamo.trace_rules")
@@ -187,14 +194,14 @@ class Compiled:
         replaced.set(importlib.import_module("torch._inductor.scheduler"), "has_triton", lambda: True)
         replaced.set(importlib.import_module("torch._inductor.async_compile").AsyncCompile, "triton", triton)
         replaced.set(importlib.import_module("torch.utils._triton"), "triton_hash_with_backend", lambda: "")
-        replaced.set(importlib.import_module("torch._inductor.codecache").CacheBase, "get_system", _system)
+        replaced.set(importlib.import_module("torch._inductor.codecache").CacheBase, "get_system", staticmethod(_system))
         _answer_for_cuda(replaced)
         _load_without_triton(replaced)
         _fold_on_cpu(replaced)
         replaced.set(guards, "_empty_strided_cuda", _empty_strided)
         replaced.set(guards, "_reinterpret_tensor", _reinterpreted)
         replaced.set(torch.cuda, "_DeviceGuard", _NoGuard)
-        replaced.set(torch._C, "_cuda_getCurrentRawStream", lambda _device: 0)
+        replaced.set(torch._C, "_cuda_getCurrentRawStream", _raw_stream)
 
 
 def _no(**_options: object) -> bool:
@@ -232,10 +239,18 @@ def _of_mode(context: Any, value: Any) -> Any:
         return context.fake_mode.from_tensor(value, static_shapes=symbols is None, symbolic_context=symbols, source=source)
 
 
-@staticmethod
 def _system() -> dict[str, str]:
     """The key of Inductor's own caches, which are off."""
     return {"hash": "recorded"}
+
+
+def _raw_stream(_device: object = 0) -> int:
+    return 0
+
+
+def _compute_capability(_device: object = None) -> int:
+    major, minor = torch.cuda.get_device_capability()
+    return 10 * int(major) + int(minor)
 
 
 def _answer_for_cuda(replaced: Replacements) -> None:
@@ -247,9 +262,8 @@ def _answer_for_cuda(replaced: Replacements) -> None:
             replaced.set(interface, name, staticmethod(getattr(torch.cuda, name)))
     properties = torch.cuda.get_device_properties
     replaced.set(interface, "get_device_properties", staticmethod(properties))
-    replaced.set(interface, "get_raw_stream", staticmethod(lambda _device=0: 0))
-    capability = torch.cuda.get_device_capability
-    replaced.set(interface, "get_compute_capability", staticmethod(lambda _device=None: 10 * capability()[0] + capability()[1]))
+    replaced.set(interface, "get_raw_stream", staticmethod(_raw_stream))
+    replaced.set(interface, "get_compute_capability", staticmethod(_compute_capability))
     for name, function in (("current_device", torch.cuda.current_device), ("get_device_properties", properties)):
         replaced.set(interface.Worker, name, staticmethod(function))
 
@@ -290,9 +304,9 @@ def _fold_on_cpu(replaced: Replacements) -> None:
     folder: Any = importlib.import_module("torch._inductor.fx_passes.joint_graph").UniformValueConstantFolder
     deduce = folder._deduce_value
 
-    def deduced(self: Any, node: Any) -> Any:
+    def deduced(self: Any, *arguments: Any) -> Any:
         with _OnCpu():
-            return deduce(self, node)
+            return deduce(self, *arguments)
 
     replaced.set(folder, "_deduce_value", deduced)
 
