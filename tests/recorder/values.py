@@ -28,6 +28,8 @@ from torch import Tensor, nn  # noqa: E402
 import torchvision  # noqa: E402
 
 import gpumem  # noqa: E402
+from gpumem.record.recorder import recording  # noqa: E402
+from gpumem.record.run import Allocate, Marked, Run  # noqa: E402
 
 record = gpumem.record
 Body = Callable[[nn.Module, Tensor], None]
@@ -286,6 +288,36 @@ def settings() -> None:
     assert "settings" not in json.loads(record.step(program(nothing), batch_size=4))
 
 
+def pools(run: Run) -> dict[int, int]:
+    """Bytes that were made on each stream, but the first."""
+    made: dict[int, int] = {}
+    for event in run.events:
+        if isinstance(event, Allocate) and event.stream:
+            made[event.stream] = made.get(event.stream, 0) + event.item * math.prod(event.shape)
+    return made
+
+
+def cuda_graphs() -> None:
+    with recording() as recorder:
+        model = nn.Linear(8, 16).to("cuda")
+        graph, x = torch.cuda.CUDAGraph(), torch.empty(4, 8, device="cuda")
+        with torch.cuda.graph(graph):
+            model(x)
+        graph.replay()
+    assert recorder.run.settings == {"cuda_graphs": 1}, recorder.run.settings
+    assert list(pools(recorder.run).values()) == [4 * 4 * 16], pools(recorder.run)
+
+    with recording() as recorder:
+        model = torch.cuda.make_graphed_callables(nn.Linear(8, 16).to("cuda"), (torch.empty(4, 8, device="cuda"),))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            model(torch.empty(4, 8, device="cuda")).sum().backward()
+            optimizer.step()
+    assert recorder.run.settings == {"cuda_graphs": 2}, recorder.run.settings
+    steps = {event.step for event in recorder.run.events if isinstance(event, Marked)}
+    assert steps == {0, 1, 2}, f"the warm-up is no step: {steps}"
+
+
 _SCRIPT = """
 import torch
 def sample_images(): raise SystemExit("samples need a GPU")
@@ -358,6 +390,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "a derailed program": derailed,
     "sparse tensors": sparse,
     "settings": settings,
+    "CUDA graphs": cuda_graphs,
     "without an optimizer": without_optimizer,
     "command line": command_line,
 }
