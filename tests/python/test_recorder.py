@@ -134,7 +134,7 @@ class Compiled(unittest.TestCase):
         self.assertEqual(self.kept(2), sorted([*expected, loss, gradient]))
 
     def test_the_estimate_says_so(self) -> None:
-        estimate = gpumem.estimate(RECORDINGS / "compiled.json.gz", gpu="a100-40gb")
+        estimate = gpumem.estimate(RECORDINGS / "compiled.json.gz", batch_size=8, gpu="a100-40gb")
         self.assertTrue(any("Inductor" in str(each) for each in estimate.assumed), estimate.assumed)
 
 
