@@ -15,4 +15,9 @@ namespace gpumem::datasets {
 [[nodiscard]] core::Status take_adapter_file(const std::string& file, const core::CsvCells& cells,
                                              job::JobRequest& request, MeasuredRun& run);
 
+/// The same of LyCORIS' LoKr, from a file that lists SimpleTuner's examples by name, each with its "_lycoris_config".
+/// The run's name begins with its example's.
+[[nodiscard]] core::Status take_lycoris_example(const std::string& file, const core::CsvCells& cells,
+                                                job::JobRequest& request, MeasuredRun& run);
+
 }  // namespace gpumem::datasets

@@ -1,6 +1,10 @@
 #include "gpumem_datasets/adapter_file.hpp"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gpumem/adapt/peft_config.hpp"
@@ -66,6 +70,73 @@ core::Result<std::vector<adapt::PeftSetting>> settings_of(const std::string& pat
   return settings;
 }
 
+/// The linear layers of a class of diffusers' modules: as targets, and by the last parts of their names.
+struct ModuleLayers {
+  std::string_view name;
+  std::string_view targets;
+  std::array<std::string_view, 9> leaves;
+};
+constexpr ModuleLayers kModules[] = {
+    {"Attention",
+     "to_q+to_k+to_v+to_out.0+add_q_proj+add_k_proj+add_v_proj+to_add_out",
+     {"to_q", "to_k", "to_v", "0", "add_q_proj", "add_k_proj", "add_v_proj", "to_add_out"}},
+    {"FeedForward", "net.0.proj+net.2", {"proj", "2"}},
+    {"Kandinsky5Attention", "to_query+to_key+to_value+out_layer", {"to_query", "to_key", "to_value", "out_layer"}},
+    {"Kandinsky5FeedForward", "in_layer+out_layer", {"in_layer", "out_layer"}},
+};
+
+/// A field of an object; null: there is none.
+const core::JsonValue* field_of(const core::JsonValue& object, std::string_view key) {
+  if (!object.is(core::JsonValue::Kind::object)) return nullptr;
+  for (const core::JsonValue& field : object.items()) {
+    if (field.key() == key) return &field;
+  }
+  return nullptr;
+}
+
+std::string word_in(const core::JsonValue& object, std::string_view key, std::string_view usual) {
+  const core::JsonValue* const field = field_of(object, key);
+  return field == nullptr ? std::string(usual) : word_of(*field);
+}
+
+/// The options of a job that a LyCORIS config means. Source: LyCORIS 3.4, wrapper.py (apply_preset, create_modules).
+std::optional<std::vector<adapt::PeftOption>> lycoris_options(const core::JsonValue& config) {
+  if (word_in(config, "algo", "") != "lokr") return std::nullopt;
+  const core::JsonValue* const preset = field_of(config, "apply_preset");
+  const core::JsonValue* const classes = preset == nullptr ? nullptr : field_of(*preset, "target_module");
+  const core::JsonValue* const map = preset == nullptr ? nullptr : field_of(*preset, "module_algo_map");
+  if (classes == nullptr || !classes->is(core::JsonValue::Kind::list)) return std::nullopt;
+  std::string targets;
+  std::string options = "decompose_factor=" + word_in(config, "factor", "-1") +
+                        ",full_matrix=" + word_in(config, "full_matrix", "false") +
+                        ",bypass_mode=" + word_in(config, "bypass_mode", "false");
+  for (const core::JsonValue& name : classes->items()) {
+    const auto module = std::ranges::find(kModules, word_of(name), &ModuleLayers::name);
+    if (module == std::end(kModules)) return std::nullopt;
+    targets += (targets.empty() ? "" : "+") + std::string(module->targets);
+    const core::JsonValue* const own = map == nullptr ? nullptr : field_of(*map, module->name);
+    const std::string factor = own == nullptr ? std::string() : word_in(*own, "factor", "");
+    for (const std::string_view leaf : module->leaves) {
+      if (!factor.empty() && !leaf.empty()) options += ",factor_pattern." + std::string(leaf) + "=" + factor;
+    }
+  }
+  return std::vector<adapt::PeftOption>{{"peft", "lokr", "algo"},
+                                        {"lora", word_in(config, "linear_dim", "4"), "linear_dim"},
+                                        {"lora_targets", std::move(targets), "target_module"},
+                                        {"peft_options", std::move(options), "factor"}};
+}
+
+core::Status set_options(const std::vector<adapt::PeftOption>& options, const core::CsvCells& cells,
+                         job::JobRequest& request) {
+  for (const adapt::PeftOption& option : options) {
+    const job::JobOption* const row = job::find_option(option.option);
+    if (row == nullptr) continue;
+    core::Status taken = job::set_option_text(*row, request, option.value);
+    if (!taken) return cells.malformed(option.key + " " + taken.error().message);
+  }
+  return core::Done{};
+}
+
 }  // namespace adapter_file_detail
 }  // namespace
 
@@ -82,13 +153,28 @@ core::Status take_adapter_file(const std::string& file, const core::CsvCells& ce
     run.refusal = "not modelled: " + missing;
     return cells.malformed(run.refusal);
   }
-  for (const adapt::PeftOption& option : config->options) {
-    const job::JobOption* const row = job::find_option(option.option);
-    if (row == nullptr) continue;
-    core::Status taken = job::set_option_text(*row, request, option.value);
-    if (!taken) return cells.malformed(option.key + " " + taken.error().message);
+  return adapter_file_detail::set_options(config->options, cells, request);
+}
+
+core::Status take_lycoris_example(const std::string& file, const core::CsvCells& cells, job::JobRequest& request,
+                                  MeasuredRun& run) {
+  namespace detail = adapter_file_detail;
+  const auto text = core::read_regular_file(file, detail::kLargestAdapter);
+  if (!text) return text.error();
+  const auto document = core::JsonDocument::parse(*text);
+  if (!document) return core::Error(document.error()).in_file(file);
+  run.refusal = "settings of the method LyCORIS are missing";
+  if (!document->root().is(core::JsonValue::Kind::object)) return cells.malformed(run.refusal);
+  for (const core::JsonValue& example : document->root().items()) {
+    const std::string_view key = example.key();
+    if (!run.name.starts_with("st-" + std::string(key.substr(0, key.rfind('.'))) + "-")) continue;
+    const core::JsonValue* const config = detail::field_of(example, "_lycoris_config");
+    const auto options = config == nullptr ? std::nullopt : detail::lycoris_options(*config);
+    if (!options) continue;
+    run.refusal.clear();
+    return detail::set_options(*options, cells, request);
   }
-  return core::Done{};
+  return cells.malformed(run.refusal);
 }
 
 }  // namespace gpumem::datasets

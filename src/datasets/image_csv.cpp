@@ -1,5 +1,6 @@
 #include "gpumem_datasets/image_csv.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -47,13 +48,16 @@ constexpr KnownModel kModels[] = {
          "encoder_hid_dim_type": "text_proj", "projection_class_embeddings_input_dim": 5632,
          "transformer_layers_per_block": [1, 2, 10], "use_linear_projection": true})",
      Intervals::ignored},
-    {"black-forest-labs/FLUX.2-klein-base-4B", "FLUX.2-klein-4B-transformer.json"},
+    {"black-forest-labs/FLUX.1-dev", "FLUX.1-dev-transformer.json", "", Intervals::joined},
+    {"black-forest-labs/FLUX.2-dev", "FLUX.2-dev-transformer.json", "", Intervals::joined},
+    {"black-forest-labs/FLUX.2-klein-base-4B", "FLUX.2-klein-4B-transformer.json", "", Intervals::joined},
+    {"black-forest-labs/FLUX.2-klein-base-9B", "FLUX.2-klein-9B-transformer.json", "", Intervals::joined},
     {"THUDM/CogVideoX-2b", "CogVideoX-2b-transformer.json"},
-    {"THUDM/CogVideoX-2B", "CogVideoX-2b-transformer.json"},
     {"THUDM/CogVideoX-5b", "CogVideoX-5b-transformer.json"},
-    {"THUDM/CogVideoX-5B", "CogVideoX-5b-transformer.json"},
     {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan2.1-T2V-1.3B-Diff-transformer.json", "", Intervals::joined},
     {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan2.1-T2V-14B-Diff-transformer.json", "", Intervals::joined},
+    {"Wan-AI/Wan2.2-T2V-A14B-Diffusers", "Wan2.2-T2V-A14B-transformer.json", "", Intervals::joined},
+    {"Wan-AI/Wan2.2-TI2V-5B-Diffusers", "Wan2.2-TI2V-5B-transformer.json", "", Intervals::joined},
     {"lodestones/Chroma1-Base", "Chroma1-transformer.json"},
     {"terminusresearch/auraflow-v0.3", "AuraFlow-v0.3-transformer.json"},
     {"terminusresearch/sana-1.6b-1024px", "Sana-transformer.json"},
@@ -63,6 +67,38 @@ constexpr KnownModel kModels[] = {
     {"baidu/ERNIE-Image", "ERNIE-Image-transformer.json"},
     {"ideogram-ai/ideogram-4-fp8", "Ideogram-4-transformer.json"},
     {"krea/Krea-2", "Krea-2-transformer.json", "", Intervals::joined},
+    {"krea/Krea-2-Raw", "Krea-2-transformer.json", "", Intervals::joined},
+    {"krea/Krea-2-Turbo", "Krea-2-transformer.json", "", Intervals::joined},
+    {"Qwen/Qwen-Image", "Qwen-Image-transformer.json"},
+    {"Qwen/Qwen-Image-2512", "Qwen-Image-transformer.json"},
+    {"Tongyi-MAI/Z-Image", "Z-Image-transformer.json", "", Intervals::joined},
+    {"Tongyi-MAI/Z-Image-Turbo", "Z-Image-transformer.json", "", Intervals::joined},
+    {"Lightricks/LTX-Video", "LTX-Video-0.9.x-2B-transformer.json", "", Intervals::joined},
+    {"Lightricks/LTX-Video-0.9.5", "LTX-Video-0.9.x-2B-transformer.json", "", Intervals::joined},
+    {"Alpha-VLLM/Lumina-Image-2.0", "Lumina2-transformer.json", "", Intervals::joined},
+    {"Shitao/OmniGen-v1-diffusers", "OmniGen-transformer.json", "", Intervals::ignored},
+    {"hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v", "HunyuanVideo-1.5-transformer.json", "",
+     Intervals::joined},
+    {"meituan-longcat/LongCat-Image", "LongCat-Image-transformer.json"},
+    {"stabilityai/stable-diffusion-3-medium-diffusers", "SD3-medium-transformer.json", "", Intervals::joined},
+    // The published configs of three more, as their repositories have them.
+    {"stabilityai/stable-diffusion-3.5-medium", "",
+     R"({"_class_name": "SD3Transformer2DModel", "attention_head_dim": 64, "caption_projection_dim": 1536,
+         "dual_attention_layers": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "in_channels": 16,
+         "joint_attention_dim": 4096, "num_attention_heads": 24, "num_layers": 24, "out_channels": 16, "patch_size": 2,
+         "pooled_projection_dim": 2048, "pos_embed_max_size": 384, "qk_norm": "rms_norm", "sample_size": 128})",
+     Intervals::joined},
+    {"kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers", "",
+     R"({"_class_name": "Kandinsky5Transformer3DModel", "in_visual_dim": 16, "in_text_dim": 3584, "in_text_dim2": 768,
+         "time_dim": 512, "out_visual_dim": 16, "patch_size": [1, 2, 2], "model_dim": 1792, "ff_dim": 7168,
+         "num_text_blocks": 2, "num_visual_blocks": 32, "axes_dims": [16, 24, 24], "visual_cond": true})"},
+    {"terminusresearch/pixart-900m-1024-ft-v0.6", "",
+     R"({"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true,
+         "attention_head_dim": 72, "caption_channels": 4096, "cross_attention_dim": 1152, "in_channels": 4,
+         "interpolation_scale": 2, "norm_elementwise_affine": false, "norm_eps": 1e-06, "norm_type": "ada_norm_single",
+         "num_attention_heads": 16, "num_embeds_ada_norm": 1000, "num_layers": 42, "out_channels": 8, "patch_size": 2,
+         "sample_size": 128, "use_additional_conditions": false})",
+     Intervals::joined},
 };
 
 /// Words of a cell, and the option that they set.
@@ -88,6 +124,12 @@ constexpr Wording kWordings[] = {
     {"frozen_dtype", "", "base_dtype", "precision"},
     {"frozen_dtype", "bf16", "base_dtype", "bf16"},
     {"frozen_dtype", "bf16 (upcast from fp8)", "base_dtype", "bf16"},
+    {"frozen_dtype", "int8 (SDNQ, quantised matmul, Hadamard)", "base_dtype", "bf16"},
+    {"frozen_dtype", "int8 (SDNQ, quantised matmul, Hadamard)", "quantize", "int8-sdnq"},
+    {"frozen_dtype", "fp8 dynamic (torchao)", "base_dtype", "bf16"},
+    {"frozen_dtype", "fp8 dynamic (torchao)", "quantize", "fp8-torchao"},
+    {"frozen_dtype", "fp8 weight only (torchao)", "base_dtype", "bf16"},
+    {"frozen_dtype", "fp8 weight only (torchao)", "quantize", "fp8wo-torchao"},
     {"offload", "", "", ""},
     {"offload", "optimizer+gradients", "", ""},
     {"offload", "embeddings and latents precomputed", "", ""},
@@ -259,6 +301,9 @@ core::Status take_method(const core::CsvCells& cells, const std::filesystem::pat
     const std::string file = (folder / notes.substr(at + kAdapter.size())).lexically_normal().string();
     return take_adapter_file(file, cells, request, run);
   }
+  if (method == "LOKR (lycoris)") {
+    return take_lycoris_example((folder / "simpletuner_examples.json").string(), cells, request, run);
+  }
   if (method != "LORA" || cells.text("rank").empty()) {
     run.refusal = method == "LORA" ? "the rank of its adapters is missing"
                                    : "settings of the method " + std::string(method) + " are missing";
@@ -272,6 +317,8 @@ core::Status take_method(const core::CsvCells& cells, const std::filesystem::pat
   return read;
 }
 
+char lower_of(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
+
 void apply_intervals(Intervals intervals, model::TrainingJob& job) {
   model::CheckpointPolicy& policy = job.checkpoints;
   const bool set = policy.kind == model::Checkpoints::joined || policy.kind == model::Checkpoints::joined_every_other;
@@ -279,11 +326,16 @@ void apply_intervals(Intervals intervals, model::TrainingJob& job) {
   policy.kind = intervals == Intervals::ignored ? model::Checkpoints::full : model::Checkpoints::every;
 }
 
+/// Trainers write the owners and models of a hub in capitals of their own.
+bool same_name(std::string_view left, std::string_view right) {
+  return std::ranges::equal(left, right, {}, lower_of, lower_of);
+}
+
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
                         job::JobRequest request, MeasuredRun& run) {
   run.refusal = "a model that is not read";
   for (const KnownModel& known : kModels) {
-    if (known.name != cells.text("model")) continue;
+    if (!same_name(known.name, cells.text("model"))) continue;
     apply_intervals(known.intervals, request.training);
     auto graph = known.file.empty() ? shelf.parse(std::string(known.name), known.config)
                                     : shelf.take((folder / "configs" / known.file).lexically_normal().string());

@@ -68,6 +68,8 @@ class PeftSettings {
   [[nodiscard]] std::int64_t rank() const { return rank_; }
   /// rank_pattern.NAME of the layer's name, else the rank. Source: PEFT, utils/other.py, get_pattern_key.
   [[nodiscard]] std::int64_t rank_of(std::string_view leaf) const;
+  /// Of LoKr: factor_pattern.NAME of the layer's name, else decompose_factor.
+  [[nodiscard]] std::int64_t factor_of(std::string_view leaf) const;
   [[nodiscard]] std::int64_t whole(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
   [[nodiscard]] std::string_view text(std::string_view name) const;

@@ -13,26 +13,41 @@ namespace gpumem::model {
 
 /// How the weights of the frozen base's linear layers are held, or, of float8, how linear layers multiply. Source:
 /// bitsandbytes 0.45 (functional.py, nn/modules.py), AutoGPTQ 0.7 (nn_modules/qlinear/qlinear_tritonv2.py), torchao 0.9
-/// (float8/float8_linear.py).
+/// (float8/float8_linear.py); ops/quantized.hpp for the others. The names of the last three are SimpleTuner's.
 enum class Quantization : std::uint8_t {
   none,
-  nf4,         ///< four bits a weight, the largest of each 64 in float32
-  nf4_double,  ///< the same, and these scales in eight bits
-  int8,        ///< LLM.int8(): a byte a weight, the largest of each row in float32
-  gptq_4bit,   ///< four bits a weight, packed in int32; scales and zeros for each 128 of a column
-  float8,      ///< weights stay as they are, and may be trained; each product copies its operands to eight bits
+  nf4,            ///< four bits a weight, the largest of each 64 in float32
+  nf4_double,     ///< the same, and these scales in eight bits
+  int8,           ///< LLM.int8(): a byte a weight, the largest of each row in float32
+  gptq_4bit,      ///< four bits a weight, packed in int32; scales and zeros for each 128 of a column
+  float8,         ///< weights stay as they are, and may be trained; each product copies its operands to eight bits
+  int8_sdnq,      ///< SDNQ: a byte a weight, a scale a row in float32; products of copies in int8, rotated (Hadamard)
+  fp8_torchao,    ///< torchao's Float8DynamicActivationFloat8Weight: a byte a weight; products of copies in float8
+  fp8wo_torchao,  ///< torchao's Float8WeightOnly: a byte a weight, made whole for each product
 };
 
-inline constexpr std::array<Named<Quantization>, 6> kQuantizations = {{{Quantization::none, "none"},
-                                                                       {Quantization::nf4, "nf4"},
-                                                                       {Quantization::nf4_double, "nf4-double"},
-                                                                       {Quantization::int8, "int8"},
-                                                                       {Quantization::gptq_4bit, "gptq-4bit"},
-                                                                       {Quantization::float8, "float8"}}};
+inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
+    {Quantization::none, "none"},
+    {Quantization::nf4, "nf4"},
+    {Quantization::nf4_double, "nf4-double"},
+    {Quantization::int8, "int8"},
+    {Quantization::gptq_4bit, "gptq-4bit"},
+    {Quantization::float8, "float8"},
+    {Quantization::int8_sdnq, "int8-sdnq"},
+    {Quantization::fp8_torchao, "fp8-torchao"},
+    {Quantization::fp8wo_torchao, "fp8wo-torchao"},
+});
 
 /// Whether the weights themselves are held in fewer bits: these are frozen.
 [[nodiscard]] constexpr bool holds_in_fewer_bits(Quantization quantization) {
   return quantization != Quantization::none && quantization != Quantization::float8;
+}
+
+/// Whether PEFT has adapters of their own for it, which skip casts that its plain Linear makes (tuners/lora/bnb.py,
+/// gptq.py).
+[[nodiscard]] constexpr bool has_own_adapters(Quantization quantization) {
+  return quantization == Quantization::nf4 || quantization == Quantization::nf4_double ||
+         quantization == Quantization::int8 || quantization == Quantization::gptq_4bit;
 }
 
 /// PEFT's methods. What each of them adds to a model is a row of adapt/peft_methods.hpp, in this order.

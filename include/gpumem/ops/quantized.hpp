@@ -8,6 +8,12 @@
 // multiplies in int8 forward, so that it dequantises the weight only in backward. Columns of outliers, which the data
 // decide, are left out. AutoGPTQ 0.7: qlinear_tritonv2.QuantLinear and triton_utils/dequant.py: a group is 128 rows;
 // dequant248 makes the weight whole in both directions, and the bias is added apart.
+// SDNQ 2026-08: training/layers/linear/linear_int8 (INT8MatmulBackward, int8_matmul_backward), linear_int8_dynamic,
+// compiled as it is by default; below 32 rows training/layers/linear/forward.py (QuantizedLinearBackward).
+// torchao 2026-08: quantization/quantize_/workflows/float8/float8_tensor.py (_float8_addmm_impl), quant_primitives.py
+// (_choose_scale_float8, _quantize_affine_float8, _dequantize_affine_float8), which autograd records call by call; the
+// product's backward is SimpleTuner 2026-08's, helpers/training/quantisation/torchao_workarounds.py
+// (_ScaledMmInputGrad).
 #pragma once
 
 #include <array>
@@ -63,12 +69,21 @@ inline void hold_gptq(Tape& tape, const Sides& sides) {
   tape.add_buffer({sides.in, 0, core::DType::int32});                                    // each row's group
 }
 
+/// torchao's scales: one of the weight, or one of each of its rows.
+inline void hold_float8(Tape& tape, const Sides& sides, bool by_row) {
+  tape.add_parameter(sides.weights(), false, true, 0, core::DType::uint8);
+  tape.add_buffer({by_row ? sides.out : 1, 0, core::DType::float32});
+}
+
 inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
   switch (quantization) {
     case Quantization::nf4: return hold_nf4(tape, sides, false);
     case Quantization::nf4_double: return hold_nf4(tape, sides, true);
     case Quantization::int8: return hold_int8(tape, sides);
     case Quantization::gptq_4bit: return hold_gptq(tape, sides);
+    case Quantization::int8_sdnq: return hold_int8(tape, sides);
+    case Quantization::fp8_torchao:
+    case Quantization::fp8wo_torchao: return hold_float8(tape, sides, quantization == Quantization::fp8wo_torchao);
     case Quantization::none:
     case Quantization::float8: return;
   }
@@ -127,6 +142,129 @@ inline TensorId record_four_bits(const OpCall& call, Tape& tape, const Sides& si
   return bias ? elementwise(tape, product) : product;
 }
 
+/// The weight made whole in float32, scaled there, and cast: all three are held at once.
+inline std::vector<TensorSize> whole_float8_weight(const Sides& sides, core::DType type) {
+  const TensorSize full{sides.weights(), 0, core::DType::float32};
+  return {full, full, full.as(type)};
+}
+
+/// The rows that a product multiplies, where the layer sees one row a sample: SDNQ makes the weight whole for so few.
+inline bool few_rows(const OpCall& call, const Sides& sides) {
+  constexpr std::int64_t kFewest = 32;
+  const auto elements = call.size.elements.value();
+  return elements && call.size.batch_power <= 1 && *elements < kFewest * sides.out;
+}
+
+/// QuantizedLinearBackward: the weight made whole, which backward keeps if a gradient flows back.
+inline TensorId record_sdnq_whole(const OpCall& call, Tape& tape, const Sides& sides) {
+  const TensorId input = call.tensors[0];
+  const TensorSize full{sides.weights(), 0, core::DType::float32};
+  const core::DType type = tape.product_dtype();
+  const TensorSize whole = full.as(type);
+  const bool kept = tape.tensor(input).requires_grad;
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .extras = {&whole, kept ? 1U : 0U},
+                      .extras_first = true,
+                      .scratch = std::array<TensorSize, 2>{full, whole},
+                      .parameters = tape.layer_parameters(),
+                      .library = Library::gemm,
+                      .multiply_adds = call.size.times(sides.in),
+                      .autocast = Autocast::lower});
+}
+
+/// INT8MatmulBackward: keeps the weight alone. Forward rotates its input and copies it to int8; backward makes the
+/// weight whole in float32, copies that and the gradient to int8, and rotates what it gets. The output has the input's
+/// type: autocast does not see the product.
+inline TensorId record_sdnq(const OpCall& call, Tape& tape, const Sides& sides) {
+  if (few_rows(call, sides)) return record_sdnq_whole(call, tape, sides);
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  const TensorSize read = tape.tensor(input).size;
+  const core::DType type = read.dtype;
+  const TensorSize rotated = read.as(tape.product_dtype());
+  const TensorId rows = tape.record(
+      {.inputs = {&input, 1}, .output = read.as(core::DType::int8), .scratch = {&rotated, 1}, .differentiable = false});
+  const TensorSize whole{sides.weights(), 0, core::DType::float32};
+  const std::array<TensorSize, 4> backward = {whole, whole.as(core::DType::int8), call.size.as(core::DType::int8),
+                                              read.as(type)};
+  const std::array<TensorId, 2> inputs = {input, rows};
+  return tape.record({.inputs = inputs,
+                      .output = call.size,
+                      .backward_scratch = backward,
+                      .parameters = tape.layer_parameters(),
+                      .no_gradient = 2,
+                      .library = Library::gemm,
+                      .multiply_adds = call.size.times(sides.in)});
+}
+
+/// Float8Tensor.from_hp() of rows: their largest figure, then the rows in float32 by it, clamped, and cast. Autograd
+/// keeps the absolute figures, the rows in float32 and the scaled rows; of the scale's gradient, division holds four
+/// tensors at once.
+inline TensorId record_float8_rows(Tape& tape, TensorId input) {
+  const TensorSize read = tape.tensor(input).size;
+  const TensorSize full = read.as(core::DType::float32);
+  const TensorSize mask = read.as(core::DType::boolean);
+  const TensorId figures =
+      tape.record({.inputs = {&input, 1}, .output = read, .saved_inputs = 1, .backward_scratch = {&read, 1}});
+  const std::array<TensorSize, 2> largest = {mask, read};
+  const TensorId scale = tape.record({.inputs = {&figures, 1},
+                                      .output = {1, 0, read.dtype},
+                                      .saved_inputs = 1,
+                                      .saves_output = true,
+                                      .backward_scratch = largest});
+  const std::array<TensorId, 2> divided = {tape.cast(input, core::DType::float32),
+                                           tape.cast(scale, core::DType::float32)};
+  const std::array<TensorSize, 4> quotients = {full, full, full, full};
+  const TensorId scaled =
+      tape.record({.inputs = divided, .output = full, .saved_inputs = 3, .backward_scratch = quotients});
+  const std::array<TensorSize, 3> bounds = {mask, mask, mask};
+  const TensorId clamped =
+      tape.record({.inputs = {&scaled, 1}, .output = full, .saved_inputs = 1, .backward_scratch = bounds});
+  return tape.record({.inputs = {&clamped, 1}, .output = read.as(core::DType::uint8)});
+}
+
+/// The rows' copy in float8 times the weight, in the rows' own type: autocast does not see the product. A bias in
+/// float32 is added apart.
+inline TensorId record_float8_dynamic(const OpCall& call, Tape& tape, const Sides& sides, bool bias) {
+  const TensorId input = call.tensors[0];
+  const TensorSize read = tape.tensor(input).size;
+  const core::DType type = read.dtype;
+  const TensorId rows = record_float8_rows(tape, input);
+  const bool apart = bias && type == core::DType::float32;
+  std::vector<TensorSize> backward = whole_float8_weight(sides, type);
+  backward.push_back(read);
+  const std::span<const TensorId> parameters = tape.layer_parameters();
+  const std::array<TensorId, 2> inputs = {rows, input};  // the second one lives that long, and tells the type
+  const TensorId product = tape.record({.inputs = inputs,
+                                        .output = call.size,
+                                        .backward_scratch = backward,
+                                        .parameters = apart ? parameters.first(1) : parameters,
+                                        .no_gradient = 2,
+                                        .library = Library::gemm,
+                                        .multiply_adds = call.size.times(sides.in)});
+  return apart ? elementwise(tape, product) : product;
+}
+
+/// torch.matmul() with the weight made whole, which it keeps if a gradient flows back. The bias is added apart.
+inline TensorId record_float8_weight(const OpCall& call, Tape& tape, const Sides& sides, bool bias) {
+  const core::DType type = tape.product_dtype();
+  const TensorId input = tape.cast(contiguous(tape, call.tensors[0]), type);
+  const bool kept = tape.tensor(input).requires_grad;
+  const TensorSize full{sides.weights(), 0, core::DType::float32};
+  const TensorSize whole = full.as(type);
+  const std::array<TensorSize, 3> made = {full, full, whole};
+  const TensorId product = tape.record({.inputs = {&input, 1},
+                                        .output = call.size,
+                                        .extras = {&whole, kept ? 1U : 0U},
+                                        .extras_first = true,
+                                        .scratch = std::span(made).first(kept ? 2 : 3),
+                                        .parameters = tape.layer_parameters().first(1),
+                                        .library = Library::gemm,
+                                        .multiply_adds = call.size.times(sides.in),
+                                        .autocast = Autocast::lower});
+  return bias ? elementwise(tape, product) : product;
+}
+
 }  // namespace quantized_detail
 
 /// Puts the weight of a layer on the tape as it is held, and its bias, which is not quantised.
@@ -146,10 +284,13 @@ inline TensorId quantized_product(Tape& tape, TensorId rows, const TensorSize& o
 inline TensorId quantized_linear(const OpCall& call, Tape& tape, std::int64_t in, std::int64_t out, bool bias) {
   const quantized_detail::Sides sides{in, out};
   add_quantized_parameters(call, tape, in, out, bias);
-  if (call.weights.quantization == model::Quantization::int8) {
-    return quantized_detail::record_int8(call, tape, sides);
+  switch (call.weights.quantization) {
+    case model::Quantization::int8: return quantized_detail::record_int8(call, tape, sides);
+    case model::Quantization::int8_sdnq: return quantized_detail::record_sdnq(call, tape, sides);
+    case model::Quantization::fp8_torchao: return quantized_detail::record_float8_dynamic(call, tape, sides, bias);
+    case model::Quantization::fp8wo_torchao: return quantized_detail::record_float8_weight(call, tape, sides, bias);
+    default: return quantized_detail::record_four_bits(call, tape, sides, bias);
   }
-  return quantized_detail::record_four_bits(call, tape, sides, bias);
 }
 
 }  // namespace gpumem::ops

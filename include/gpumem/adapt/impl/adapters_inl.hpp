@@ -74,7 +74,7 @@ GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGra
   const core::Shape in = read < 0 ? source.input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - read)]
                                   : source.outputs(static_cast<std::size_t>(read))[0];
   const core::Shape out = source.outputs(base.layer)[0];
-  const bool quantised = quantization != Quantization::none;
+  const bool quantised = model::has_own_adapters(quantization);
   const bool nf4 = quantization == Quantization::nf4 || quantization == Quantization::nf4_double;
   const bool gptq = quantization == Quantization::gptq_4bit;
   const bool casts = !quantised || !adapters_detail::is_autocast(job.precision);

@@ -24,6 +24,7 @@ using T = PeftTargets;
 inline constexpr std::int64_t kLargest = std::int64_t{1} << 31;
 inline constexpr std::int64_t kLargestRank = std::int64_t{1} << 24;
 inline constexpr std::string_view kPattern = "rank_pattern.";
+inline constexpr std::string_view kFactorPattern = "factor_pattern.";  ///< of LoKr, by LyCORIS' factor of a module
 inline constexpr std::string_view kLora = "lora_dropout";
 
 inline constexpr auto kRows = std::to_array<PeftMethodRow>({
@@ -54,7 +55,8 @@ inline constexpr auto kRows = std::to_array<PeftMethodRow>({
      "psoft_svd=full,psoft_mag_a=true,psoft_mag_b=true,use_cayley_neumann=false,num_cayley_neumann_terms=5",
      "psoft_dropout", false, &peft_calls::psoft},
     {M::loha, "LOHA", "loha", 8, T::usual, "", "", false, &peft_calls::loha},
-    {M::lokr, "LOKR", "lokr", 8, T::usual, "decompose_both=false,decompose_factor=-1", "", false, &peft_calls::lokr},
+    {M::lokr, "LOKR", "lokr", 8, T::usual,
+     "decompose_both=false,decompose_factor=-1,full_matrix=false,bypass_mode=false", "", false, &peft_calls::lokr},
     {M::hira, "HIRA", "hira", 32, T::usual, "", "hira_dropout", true, &peft_calls::hira},
     {M::glora, "GLORA", "glora", 8, T::usual, "config_A_B=lora,config_C=lora,config_D_E=constant", "", true,
      &peft_calls::glora},
@@ -126,7 +128,7 @@ GPUMEM_INLINE bool has_patterns(const PeftMethodRow& row) {
 
 /// A pattern names layers by the last part of their path.
 GPUMEM_INLINE core::Status check_pattern(std::string_view name, std::string_view value) {
-  if (!is_plain_pattern(name)) {
+  if (!is_plain_pattern(name) && !name.starts_with(kFactorPattern)) {
     return wrong("the pattern in " + core::quoted(name) + " must be the name of a layer, such as q_proj: paths and " +
                  "regular expressions are not modelled");
   }
@@ -211,7 +213,8 @@ GPUMEM_INLINE core::Status PeftSettings::take(std::string_view options, bool giv
     const std::string_view value = equal == std::string_view::npos ? "true" : one.substr(equal + 1);
     const auto same = [&](const Setting& setting) { return setting.name == name; };
     const auto found = std::ranges::find_if(settings_, same);
-    const bool pattern = given && name.starts_with(detail::kPattern) && detail::has_patterns(*row_);
+    const bool factor = name.starts_with(detail::kFactorPattern) && row_->value == model::PeftMethod::lokr;
+    const bool pattern = given && (factor || (name.starts_with(detail::kPattern) && detail::has_patterns(*row_)));
     if (given && found == settings_.end() && !pattern) {
       std::string known;
       for (const Setting& setting : settings_) known += (known.empty() ? "" : ", ") + setting.name;
@@ -253,6 +256,17 @@ GPUMEM_INLINE std::int64_t PeftSettings::whole(std::string_view name) const {
 }
 
 GPUMEM_INLINE bool PeftSettings::flag(std::string_view name) const { return text(name) == "true"; }
+
+GPUMEM_INLINE std::int64_t PeftSettings::factor_of(std::string_view leaf) const {
+  constexpr std::string_view kPattern = peft_methods_detail::kFactorPattern;
+  for (const Setting& setting : settings_) {
+    const std::string_view name = setting.name;
+    if (name.starts_with(kPattern) && name.substr(kPattern.size()) == leaf) {
+      return peft_methods_detail::number(setting.value).value_or(-1);
+    }
+  }
+  return whole("decompose_factor");
+}
 
 GPUMEM_INLINE std::int64_t PeftSettings::rank_of(std::string_view leaf) const {
   for (const Setting& setting : settings_) {

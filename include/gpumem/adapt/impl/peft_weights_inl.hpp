@@ -53,11 +53,43 @@ GPUMEM_INLINE void loha(PeftLayer& layer) {
   peft_weights_detail::add_product(layer, layer.cast_input(), delta);
 }
 
-/// torch.kron is one product of views; the scale makes another one of it.
+namespace peft_weights_detail {
+
+/// LyCORIS' bypass: a row's groups times the larger matrix, then their figures across groups times the smaller one; the
+/// delta itself is never made. The result is scaled by a number and by a buffer.
+/// Source: LyCORIS 3.4, modules/lokr.py (bypass_forward_diff).
+GPUMEM_INLINE void add_bypass(PeftLayer& layer, const PeftTensor& w1, const PeftTensor& w2, std::int64_t groups) {
+  const auto turned = [&](const PeftTensor& x) {
+    const std::size_t last = x.shape.rank() - 1;
+    PeftLayer::Sizes order;
+    for (std::size_t axis = 0; axis + 1 < last; ++axis) order.push_back(static_cast<std::int64_t>(axis));
+    order.push_back(static_cast<std::int64_t>(last));
+    order.push_back(static_cast<std::int64_t>(last - 1));
+    core::Shape shape = x.shape;
+    shape.set(last, x.shape[last - 1]);
+    shape.set(last - 1, x.shape[last]);
+    return layer.call("permute", {x}, shape, {{"dims", std::move(order)}});
+  };
+  const PeftTensor& x = layer.input();
+  core::Shape grouped = x.shape;
+  grouped.set(grouped.rank() - 1, core::Dim::fixed(groups));
+  grouped.push_back(core::Dim::fixed(layer.in() / groups));
+  const PeftTensor parts = layer.call(
+      "unflatten", {x}, grouped, {{"dim", std::int64_t{-1}}, {"sizes", PeftLayer::Sizes{groups, layer.in() / groups}}});
+  const PeftTensor within = layer.linear(parts, w2);
+  const PeftTensor across = turned(layer.linear(turned(within), w1));
+  const PeftTensor update = layer.call("flatten", {across}, layer.rows(layer.out()), {{"start_dim", std::int64_t{-2}}});
+  layer.leave(layer.add(layer.output(), layer.scale(layer.scale(update))));
+}
+
+}  // namespace peft_weights_detail
+
+/// torch.kron is one product of views; the scale makes another one of it. LyCORIS calls the larger factor whole if
+/// full_matrix says so, and its factor can differ by layer.
 GPUMEM_INLINE void lokr(PeftLayer& layer) {
   const std::int64_t rank = layer.rank();
   const std::int64_t whole = layer.in() * layer.out();
-  const std::int64_t factor = layer.settings().whole("decompose_factor");
+  const std::int64_t factor = layer.settings().factor_of(layer.base().leaf());
   const auto [in_m, in_n] = peft_weights_detail::factors_of(layer.in(), factor);
   const auto [out_l, out_k] = peft_weights_detail::factors_of(layer.out(), factor);
   const auto matrix = [&](const std::string& name, std::int64_t rows, std::int64_t columns, bool one) {
@@ -66,9 +98,11 @@ GPUMEM_INLINE void lokr(PeftLayer& layer) {
     const PeftTensor b = layer.parameter(name + "_b", {rank, columns});
     return layer.matmul(a, b);
   };
-  const bool both = layer.settings().flag("decompose_both");
+  const bool full = layer.settings().flag("full_matrix");
+  const bool both = !full && layer.settings().flag("decompose_both");
   const PeftTensor w1 = matrix("lokr_w1", out_l, in_m, !(both && 2 * rank < std::max(out_l, in_m)));
-  const PeftTensor w2 = matrix("lokr_w2", out_k, in_n, 2 * rank >= std::max(out_k, in_n));
+  const PeftTensor w2 = matrix("lokr_w2", out_k, in_n, full || 2 * rank >= std::max(out_k, in_n));
+  if (layer.settings().flag("bypass_mode")) return peft_weights_detail::add_bypass(layer, w1, w2, in_m);
   const PeftTensor product = layer.function("kron", {w1, w2}, {layer.out(), layer.in()},
                                             {{"saved", std::int64_t{3}}, {"backward", PeftLayer::Sizes{whole}}});
   peft_weights_detail::add_product(layer, layer.cast_input(), layer.scale(product));

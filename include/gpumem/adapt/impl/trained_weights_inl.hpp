@@ -2,7 +2,10 @@
 
 #include "gpumem/adapt/trained_weights.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "gpumem/adapt/name_patterns.hpp"
@@ -63,6 +66,84 @@ GPUMEM_INLINE bool takes_float8(const BaseLinear& linear) {
   return !linear.output && linear.in % kMultiple == 0 && linear.out % kMultiple == 0;
 }
 
+/// Names of modules that SDNQ leaves as they are: at the model's root where they begin with a dot, else any part of a
+/// path. Source: SDNQ 2026-08, common.py (common_skip_keys, module_skip_keys_dict: of image models, what is called the
+/// same means the same) and utils.py (check_param_name_in); diffusers' _skip_layerwise_casting_patterns.
+inline constexpr auto kNotForSdnq = std::to_array<std::string_view>({".time_embed",
+                                                                     ".context_embedder",
+                                                                     ".condition_embedder",
+                                                                     ".x_embedder",
+                                                                     ".t_embedder",
+                                                                     ".y_embedder",
+                                                                     ".proj_in",
+                                                                     ".emb_in",
+                                                                     ".txt_in",
+                                                                     ".img_in",
+                                                                     ".vid_in",
+                                                                     ".proj_out",
+                                                                     ".norm_out",
+                                                                     ".emb_out",
+                                                                     ".txt_out",
+                                                                     ".img_out",
+                                                                     ".vid_out",
+                                                                     ".final_layer",
+                                                                     "time_text_embed",
+                                                                     "patch_embedding",
+                                                                     "patch_embed",
+                                                                     "lm_head",
+                                                                     "pos_embed",
+                                                                     "adaln_single",
+                                                                     "distilled_guidance_layer",
+                                                                     "double_stream_modulation_img",
+                                                                     "double_stream_modulation_txt",
+                                                                     "single_stream_modulation",
+                                                                     "time_guidance_embed",
+                                                                     "time_caption_embed",
+                                                                     "cap_embedder",
+                                                                     "all_x_embedder",
+                                                                     "all_final_layer",
+                                                                     "input_proj",
+                                                                     "llm_cond_proj",
+                                                                     "t_embedding",
+                                                                     "adaln_proj",
+                                                                     "crossattn_proj",
+                                                                     "caption_projection"});
+
+GPUMEM_INLINE bool is_skipped(std::string_view path, std::string_view key) {
+  if (key.front() == '.') return path.starts_with(key.substr(1));
+  for (std::size_t at = path.find(key); at != std::string_view::npos; at = path.find(key, at + 1)) {
+    const bool begins = at == 0 || path[at - 1] == '.';
+    const bool ends = at + key.size() == path.size() || path[at + key.size()] == '.';
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+/// Sides and elements below which SDNQ leaves a layer, or its int8 product refuses it (utils.py:
+/// check_quant_is_allowed, check_quantized_matmul_is_allowed).
+GPUMEM_INLINE bool takes_sdnq(const BaseLinear& linear) {
+  constexpr std::int64_t kShortest = 32;
+  constexpr std::int64_t kMultiple = 16;
+  constexpr std::int64_t kFewest = 16384;
+  const auto elements = (core::Checked(linear.in) * core::Checked(linear.out)).value();
+  if (linear.in < kShortest || linear.out < kShortest || !elements || *elements < kFewest) return false;
+  if (linear.in % kMultiple != 0 || linear.out % kMultiple != 0) return false;
+  return std::ranges::none_of(kNotForSdnq, [&](std::string_view key) { return is_skipped(linear.path, key); });
+}
+
+/// Whether the job's way to hold weights takes this layer. torchao's takes the last one of an image model, too
+/// (SimpleTuner 2026-08, helpers/training/quantisation: _torchao_filter_fn).
+GPUMEM_INLINE bool takes_quantization(const BaseLinear& linear, const model::TrainingJob& job, bool text) {
+  const bool head = linear.output && (text || linear.path.empty());
+  constexpr std::int64_t kMultiple = 16;
+  switch (job.quantize) {
+    case model::Quantization::int8_sdnq: return !head && takes_sdnq(linear);
+    case model::Quantization::fp8_torchao:
+    case model::Quantization::fp8wo_torchao: return !head && linear.in % kMultiple == 0 && linear.out % kMultiple == 0;
+    default: return !linear.output;
+  }
+}
+
 }  // namespace trained_weights_detail
 
 GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(const connect::WiredGraph& wired,
@@ -84,7 +165,8 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
     // BitsandbytesPrecision of Fabric takes every linear layer, the head too.
     const bool four_bits = job.quantize == model::Quantization::nf4 || job.quantize == model::Quantization::nf4_double;
     const bool older = four_bits && model::row_of(job.loop).own_model;
-    if (!holds_in_fewer_bits(job.quantize) || (linear.output && !older)) continue;
+    if (!holds_in_fewer_bits(job.quantize)) continue;
+    if (!older && !detail::takes_quantization(linear, job, graph.reads_tokens())) continue;
     storage[linear.layer].quantization = job.quantize;
     storage[linear.layer].older_four_bits = older;
     quantised = true;

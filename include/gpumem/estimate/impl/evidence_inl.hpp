@@ -213,6 +213,23 @@ GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis:
   if (job.quantize == model::Quantization::none) return;
   const core::DType type =
       model::dtype_of(job.base_dtype).value_or(adapt::unquantised_dtype(job.quantize, job.precision));
+  if (job.quantize == model::Quantization::int8_sdnq) {
+    assumed.push_back({"quantize",
+                       "SDNQ holds linear layers in int8 with a scale a row (group_size -1), and multiplies copies in "
+                       "int8, rotated by Hadamard matrices; its kernels are compiled; embedders, modulation of whole "
+                       "models and the last layer are held in " +
+                           std::string(core::to_string(type))});
+    return;
+  }
+  if (!model::has_own_adapters(job.quantize)) {
+    const bool whole = job.quantize == model::Quantization::fp8wo_torchao;
+    assumed.push_back(
+        {"quantize", std::string(whole ? "torchao makes each weight whole for its product, which keeps it for backward"
+                                       : "torchao's copies of rows in float8 are made call by call, not compiled, and "
+                                         "autograd keeps what they are made of") +
+                         "; other weights are held in " + std::string(core::to_string(type))});
+    return;
+  }
   const std::string as_prepared = type == core::DType::float32 ? ", as prepare_model_for_kbit_training() leaves them"
                                                                : ", without prepare_model_for_kbit_training()";
   assumed.push_back(
