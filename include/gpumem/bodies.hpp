@@ -67,6 +67,7 @@
 #include "gpumem/estimate/impl/timeline_inl.hpp"
 #include "gpumem/job/impl/job_options_inl.hpp"
 #include "gpumem/job/impl/job_options_texts_inl.hpp"
+#include "gpumem/job/impl/lengths_inl.hpp"
 #include "gpumem/ml/impl/features_facts_inl.hpp"
 #include "gpumem/ml/impl/features_inl.hpp"
 #include "gpumem/ml/impl/kernels_inl.hpp"

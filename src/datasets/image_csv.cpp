@@ -25,9 +25,10 @@ constexpr double kMib = 1024.0 * 1024.0;
 
 /// What SimpleTuner 2026-08 makes of an interval of gradient checkpointing (helpers/models/*/transformer.py).
 enum class Intervals : std::uint8_t {
-  joined,   ///< checkpoint_sequential_state(): each two blocks as one, or two of every four
-  halved,   ///< should_checkpoint_block(): half of the blocks one by one
-  ignored,  ///< diffusers' own UNets know none
+  joined,     ///< checkpoint_sequential_state(): each two blocks as one, or two of every four
+  halved,     ///< should_checkpoint_block(): half of the blocks one by one
+  ignored,    ///< diffusers' own UNets know none
+  no_effect,  ///< nor has checkpointing any: Sana's figures with it and without it are equal (its page of the sweep)
 };
 
 /// The denoiser's config of a published model: a file of configs/, or the fields themselves.
@@ -60,8 +61,8 @@ constexpr KnownModel kModels[] = {
     {"Wan-AI/Wan2.2-TI2V-5B-Diffusers", "Wan2.2-TI2V-5B-transformer.json", "", Intervals::joined},
     {"lodestones/Chroma1-Base", "Chroma1-transformer.json"},
     {"terminusresearch/auraflow-v0.3", "AuraFlow-v0.3-transformer.json"},
-    {"terminusresearch/sana-1.6b-1024px", "Sana-transformer.json"},
-    {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "SanaVideo-transformer.json", "", Intervals::joined},
+    {"terminusresearch/sana-1.6b-1024px", "Sana-transformer.json", "", Intervals::no_effect},
+    {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "SanaVideo-transformer.json", "", Intervals::no_effect},
     {"HiDream-ai/HiDream-I1-Full", "HiDream-I1-transformer-defaults.json"},
     {"HiDream-ai/HiDream-I1-Dev", "HiDream-I1-transformer-defaults.json"},
     {"baidu/ERNIE-Image", "ERNIE-Image-transformer.json"},
@@ -321,6 +322,10 @@ char lower_of(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast
 
 void apply_intervals(Intervals intervals, model::TrainingJob& job) {
   model::CheckpointPolicy& policy = job.checkpoints;
+  if (intervals == Intervals::no_effect) {
+    policy = {};
+    job.activation_checkpointing = false;
+  }
   const bool set = policy.kind == model::Checkpoints::joined || policy.kind == model::Checkpoints::joined_every_other;
   if (!set || intervals == Intervals::joined) return;
   policy.kind = intervals == Intervals::ignored ? model::Checkpoints::full : model::Checkpoints::every;

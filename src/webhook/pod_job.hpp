@@ -26,7 +26,7 @@ inline constexpr std::string_view kPrefix = "gpumem.io/";
 inline constexpr std::string_view kNeed = "gpumem.io/need";
 
 /// Options that no annotation gives: a limit must not be a lower bound.
-inline constexpr std::array<std::string_view, 1> kNotForPods = {"lenient"};
+inline constexpr std::array<std::string_view, 2> kNotForPods = {"lenient", "lengths"};
 
 struct Annotation {
   std::string_view name;

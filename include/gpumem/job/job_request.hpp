@@ -27,8 +27,10 @@ struct JobRequest {
   model::TrainingJob training{};  ///< without its graph; batch size 0: not given
   std::string gpu = kDefaultGpu;
   std::string estimator = kDefaultEstimator;
-  std::string model = {};       ///< of learned estimators: a built-in model, or a folder; empty: their own
-  std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF
+  std::string model = {};            ///< of learned estimators: a built-in model, or a folder; empty: their own
+  std::string alloc_conf = {};       ///< as PYTORCH_CUDA_ALLOC_CONF
+  std::string lengths = {};          ///< of a data set's samples (lengths.hpp): a file, or "512x40+2048"; empty: alike
+  std::string lengths_options = {};  ///< "batching=sorted,steps=500"
   bool lenient = false;
   GivenOptions given{};
 

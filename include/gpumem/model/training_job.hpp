@@ -90,6 +90,7 @@ struct TrainingJob {
   std::optional<std::int64_t> sequence_length = {};  ///< tokens a sample, for models that read token ids
   std::vector<std::int64_t> image = {};     ///< width and height of each image of a sample; empty: the model's usual
   std::optional<std::int64_t> images = {};  ///< a sample, for models that read text and images
+  std::string lengths_text = {};  ///< what `sequence_length` is of lengths that differ (job/lengths.hpp); empty: alike
   std::optional<std::int64_t> frames = {};  ///< of each video, in place of images
   std::string parts =
       {};  ///< of a diffusers folder that lie on the GPU besides the denoiser: "vae+text_encoder", "all"

@@ -355,7 +355,7 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "peft",
              "peft_options", "quantize", "base_dtype")
-_LOOPING = ("loop", "transformers", "batch_lengths", "padding", "attention", "offload")
+_LOOPING = ("loop", "transformers", "batch_lengths", "lengths", "lengths_options", "padding", "attention", "offload")
 _SEVERAL_GPUS = ("sharding", "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",
                  "context_parallel", "expert_parallel", "rank", "zero_reduce_bucket", "zero_prefetch_bucket",
                  "zero_persistence_threshold", "zero_reuse_distance")

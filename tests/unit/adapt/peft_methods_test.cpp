@@ -75,6 +75,9 @@ TEST(PeftMethods, TrainWhatPeftsDefinitionsSay) {
       {PeftMethod::loha, 2, "", 2 * 4 * 32},
       {PeftMethod::lokr, 1, "decompose_factor=4", 2 * (4 * 4 + 1 * 4 + 1 * 4)},
       {PeftMethod::lokr, 2, "decompose_factor=4", 2 * (4 * 4 + 4 * 4)},
+      {PeftMethod::lokr, 1, "decompose_factor=4,full_matrix=true", 2 * (4 * 4 + 4 * 4)},
+      {PeftMethod::lokr, 99, "decompose_factor=4,bypass_mode=true", 2 * (4 * 4 + 4 * 4)},
+      {PeftMethod::lokr, 99, "decompose_factor=4,factor_pattern.v_proj=2", (4 * 4 + 4 * 4) + (2 * 2 + 8 * 8)},
       {PeftMethod::hira, 2, "", 2 * 2 * 32},
       // q_proj has a bias.
       {PeftMethod::glora, 2, "", 2 * 2 * 2 * 32 + 2 * (16 + 1) + 2},

@@ -56,6 +56,37 @@ TEST(TrainedWeights, AreNotQuantised) {
   EXPECT_EQ(frozen(job), "*w-**");
 }
 
+/// By layer: whether its weight is held in fewer bits.
+std::string quantised(const std::string& layers, model::Quantization quantization) {
+  TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 512]})", layers, 2);
+  job.quantize = quantization;
+  const auto wired = connect::connect(job, ops::catalogue());
+  if (!wired) return core::to_string(wired.error());
+  const auto storage = weight_storage(*wired, base_linears(*wired), job);
+  if (!storage) return storage.error().message;
+  std::string text;
+  for (const model::WeightStorage& each : *storage) {
+    text += each.quantization == model::Quantization::none ? "-" : "q";
+  }
+  return text;
+}
+
+TEST(TrainedWeights, OfImageModelsAreQuantisedAsTheirLibraryChoosesThem) {
+  const std::string layers = R"(
+    {"name": "x_embedder", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 512, "out_features": 512}},
+    {"name": "blocks.0.proj_out", "op": "linear", "inputs": ["x_embedder"],
+     "attrs": {"in_features": 512, "out_features": 512}},
+    {"name": "blocks.0.narrow", "op": "linear", "inputs": ["blocks.0.proj_out"],
+     "attrs": {"in_features": 512, "out_features": 24}},
+    {"name": "blocks.0.wide", "op": "linear", "inputs": ["blocks.0.narrow"],
+     "attrs": {"in_features": 24, "out_features": 512}},
+    {"name": "proj_out", "op": "linear", "inputs": ["blocks.0.wide"],
+     "attrs": {"in_features": 512, "out_features": 64}})";
+  EXPECT_EQ(quantised(layers, model::Quantization::int8_sdnq), "-q---") << "embedders and the last layer by their names";
+  EXPECT_EQ(quantised(layers, model::Quantization::fp8_torchao), "qq--q") << "sides of 16";
+  EXPECT_EQ(quantised(layers, model::Quantization::fp8wo_torchao), "qq--q");
+}
+
 TEST(TrainedWeights, ProductsInFloat8FreezeNothing) {
   TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 32]})", R"(
     {"name": "up", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 32, "out_features": 64}},

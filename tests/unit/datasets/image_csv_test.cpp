@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "expect.hpp"
 #include "gpumem/all.hpp"
+#include "gpumem_datasets/adapter_file.hpp"
 #include "run_tables.hpp"
 
 namespace gpumem::datasets {
@@ -72,6 +75,46 @@ TEST(ImageCsv, TakesAnAreaForASize) {
 TEST(ImageCsv, TakesAnIntervalAsTheModelDoes) {
   const MeasuredRuns all = read(row("two blocks a checkpoint", "denoiser"));
   EXPECT_EQ(all.runs.at(0).job.checkpoints.kind, model::Checkpoints::full) << "diffusers' UNet knows none";
+}
+
+TEST(ImageCsv, ReadsHowFrozenWeightsAreHeld) {
+  std::string text = row("full", "denoiser");
+  text.replace(text.find(",bf16,bf16 unless"), 5, ",fp8 dynamic (torchao)");
+  const MeasuredRuns all = read(text);
+  ASSERT_FALSE(all.runs.at(0).error) << core::to_string(*all.runs[0].error);
+  EXPECT_EQ(all.runs[0].job.quantize, model::Quantization::fp8_torchao);
+  EXPECT_EQ(all.runs[0].job.base_dtype, model::BaseType::bf16);
+}
+
+TEST(ImageCsv, FindsAModelInAnyCapitals) {
+  EXPECT_FALSE(read(row("full", "denoiser", "ok", "lykon/DreamShaper-8")).runs.at(0).error);
+}
+
+TEST(ImageCsv, ReadsLycorisFromTheExampleBesideTheTable) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "image_csv_lycoris";
+  std::filesystem::create_directories(folder);
+  const std::string file = (folder / "simpletuner_examples.json").string();
+  ASSERT_TRUE(testing::succeeds(core::write_file(file, R"({"sd.lycoris-lokr": {"_lycoris_config": {
+      "algo": "lokr", "linear_dim": 10000, "factor": 4, "full_matrix": true, "bypass_mode": true,
+      "apply_preset": {"target_module": ["Attention", "FeedForward"],
+                       "module_algo_map": {"FeedForward": {"factor": 2}}}}}})")));
+  const auto table = core::parse_csv(kHeader, "data/runs.csv");
+  ASSERT_TRUE(testing::succeeds(table));
+  const core::CsvRow none{1, std::vector<std::string>(table->header.size())};
+  const core::CsvCells cells(*table, none);
+  job::JobRequest request;
+  MeasuredRun run;
+  run.name = "st-sd-bf16-none-h100";
+  ASSERT_TRUE(testing::succeeds(take_lycoris_example(file, cells, request, run)));
+  EXPECT_EQ(request.training.peft, model::PeftMethod::lokr);
+  EXPECT_EQ(request.training.lora, 10000);
+  EXPECT_EQ(request.training.peft_options,
+            "decompose_factor=4,full_matrix=true,bypass_mode=true,factor_pattern.proj=2,factor_pattern.2=2");
+  EXPECT_NE(request.training.lora_targets.find("to_out.0"), std::string::npos);
+  EXPECT_NE(request.training.lora_targets.find("net.2"), std::string::npos);
+  run.name = "st-other-bf16-none-h100";
+  EXPECT_FALSE(take_lycoris_example(file, cells, request, run));
+  EXPECT_EQ(run.refusal, "settings of the method LyCORIS are missing");
 }
 
 TEST(ImageCsv, NamesWhatIsMissing) {

@@ -45,6 +45,58 @@ TEST(Quantized, IsHeldAsItsLibraryHoldsIt) {
   EXPECT_EQ(held(Quantization::int8), (Events{"+131072 up parameter", "+2048 up buffer", "+1024 up parameter"}));
   EXPECT_EQ(held(Quantization::gptq_4bit), (Events{"+65536 up parameter", "+512 up buffer", "+2048 up buffer",
                                                    "+1024 up buffer", "+1024 up parameter"}));
+  EXPECT_EQ(held(Quantization::int8_sdnq), held(Quantization::int8)) << "a scale a row";
+  EXPECT_EQ(held(Quantization::fp8_torchao), (Events{"+131072 up parameter", "+4 up buffer", "+1024 up parameter"}));
+  EXPECT_EQ(held(Quantization::fp8wo_torchao), held(Quantization::int8));
+}
+
+/// The same with 32 rows a sample.
+TrainingJob many_rows(Quantization quantization, Precision precision = Precision::bf16) {
+  TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 32, 256]})", R"(
+    {"name": "below", "op": "linear", "inputs": ["x"],
+     "attrs": {"in_features": 256, "out_features": 256, "bias": false}},
+    {"name": "up", "op": "linear", "inputs": ["below"],
+     "attrs": {"in_features": 256, "out_features": 512, "bias": true}},
+    {"name": "head", "op": "linear", "inputs": ["up"],
+     "attrs": {"in_features": 512, "out_features": 4, "bias": false}})",
+                                    2);
+  job.lora = 1;
+  job.lora_targets = "below";
+  job.quantize = quantization;
+  job.precision = precision;
+  job.loss = model::Loss::mse;
+  return job;
+}
+
+TEST(Quantized, BySdnqKeepsNoInputAndIsWholeInBackwardAlone) {
+  const TrainingJob job = many_rows(Quantization::int8_sdnq);
+  const Events forward = adapted_events(job, Phase::forward);
+  EXPECT_EQ(count(forward, "+32768 up temporary"), 1) << "64 rows, rotated";
+  EXPECT_EQ(count(forward, "-32768 below.adapter_sum activation"), 1) << "not kept for backward";
+  EXPECT_EQ(count(forward, "+524288 up temporary"), 0);
+  const Events backward = adapted_events(job, Phase::backward);
+  EXPECT_EQ(count(backward, "+524288 up temporary"), 1) << "256 x 512 in float32";
+  EXPECT_EQ(count(backward, "+131072 up temporary"), 1) << "and in int8";
+  const Events few = adapted_events(rows(Quantization::int8_sdnq, Precision::bf16), Phase::forward);
+  EXPECT_EQ(count(few, "+524288 up temporary"), 1) << "below 32 rows the weight is made whole";
+}
+
+TEST(Quantized, ByTorchaoInFloat8KeepsWhatItsRowsWereMadeOf) {
+  const TrainingJob job = many_rows(Quantization::fp8_torchao);
+  const Events forward = adapted_events(job, Phase::forward);
+  EXPECT_EQ(count(forward, "-32768 below.adapter_sum activation"), 0) << "of the absolute figures";
+  EXPECT_EQ(count(forward, "+65536 up activation"), 4) << "in float32, scaled, clamped; and the output";
+  EXPECT_EQ(count(forward, "-65536 up activation"), 1) << "only the clamped rows are not kept, nor the head's input";
+  const Events backward = adapted_events(job, Phase::backward);
+  EXPECT_EQ(count(backward, "+524288 up temporary"), 2) << "256 x 512 in float32, and scaled";
+  EXPECT_EQ(count(adapted_events(job, Phase::forward), "+524288 up temporary"), 0);
+}
+
+TEST(Quantized, ByTorchaoWithoutProductsInFloat8KeepsItsWholeWeight) {
+  const Events forward = adapted_events(many_rows(Quantization::fp8wo_torchao), Phase::forward);
+  EXPECT_EQ(count(forward, "+524288 up temporary"), 2);
+  EXPECT_EQ(count(forward, "+262144 up activation") - count(forward, "-262144 up activation"), 1)
+      << "in bfloat16, until backward";
 }
 
 TEST(Quantized, ProductsInFloat8CopyTheirOperandsForTheCallAlone) {

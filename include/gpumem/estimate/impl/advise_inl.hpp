@@ -144,7 +144,18 @@ GPUMEM_INLINE Forms adapters_on_four_bits(const TrainingJob& job, const device::
   return {std::move(form)};
 }
 
-inline constexpr std::array<Change, 14> kChanges = {{
+/// Image models have no usual way to hold their weights in four bits; SDNQ's eight are SimpleTuner's.
+GPUMEM_INLINE Forms adapters_on_eight_bits(const TrainingJob& job, const device::GpuProfile&) {
+  if (!makes_images(job) || job.quantize != model::Quantization::none) return {};
+  ChangedJob form = with(job, &TrainingJob::quantize, model::Quantization::int8_sdnq, "quantize", "int8-sdnq");
+  if (!job.has_adapters()) {
+    form.job.lora = kRank;
+    form.settings.push_back({"lora", std::to_string(kRank)});
+  }
+  return {std::move(form)};
+}
+
+inline constexpr std::array<Change, 15> kChanges = {{
     {"nothing: the same result in one kernel", fused, true},
     {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
@@ -159,6 +170,7 @@ inline constexpr std::array<Change, 14> kChanges = {{
     {"what is learned: smaller images", smaller_images},
     {"what is learned: only adapters (LoRA, by PEFT); the model is frozen", adapters},
     {"what is learned, and precision: adapters on a 4-bit model (QLoRA, by bitsandbytes)", adapters_on_four_bits},
+    {"what is learned, and precision: adapters on an 8-bit image model (by SDNQ)", adapters_on_eight_bits},
 }};
 
 /// A job that fits is better than a tight one, and that better than one that does not fit; one that takes less better

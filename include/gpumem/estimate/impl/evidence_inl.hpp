@@ -379,6 +379,7 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
   if (source.graph->reads_tokens() && !source.graph->architecture().empty()) {
     assumed.push_back({"padding", detail::padding_text(job)});
   }
+  if (!job.lengths_text.empty()) assumed.push_back({"lengths", job.lengths_text});
   detail::add_adaptation(job, source, assumed);
   detail::add_layout(job, source, assumed);
   if (const model::StepRecording* recording = job.graph->recording()) {

@@ -14,7 +14,9 @@
 #include <variant>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/file.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/job/lengths.hpp"
 #include "gpumem/job/option_places.hpp"
 #include "gpumem/model/step_recording.hpp"
 
@@ -269,6 +271,59 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   return core::Done{};
 }
 
+/// The file's text, or "512x40+2048" as lines.
+GPUMEM_INLINE core::Result<std::string> text_of_lengths(const std::string& given) {
+  constexpr std::size_t kLargest = std::size_t{1} << 26;
+  if (given.find_first_not_of("0123456789x+") == std::string::npos) {
+    std::string lines = given;
+    std::ranges::replace(lines, '+', '\n');
+    return lines;
+  }
+  core::Result<std::string> text = core::read_regular_file(given, kLargest);
+  if (!text) {
+    return core::Error{text.error().code,
+                       "the lengths " + core::quoted(given) + " cannot be read: " + text.error().message,
+                       text.error().place};
+  }
+  return text;
+}
+
+/// The length of the longest batch takes the place of the length of all of them.
+GPUMEM_INLINE core::Status take_lengths(const JobRequest& request, model::TrainingJob& training) {
+  const auto options = parse_length_options(request.lengths_options);
+  if (!options) return options.error();
+  if (request.lengths.empty()) {
+    if (request.lengths_options.empty()) return core::Done{};
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "settings of lengths are given, and no lengths; say `lengths=512x40+2048`, or a file",
+                       {}};
+  }
+  const auto text = text_of_lengths(request.lengths);
+  if (!text) return text.error();
+  const auto lengths = parse_lengths(*text);
+  if (!lengths) return core::Error(lengths.error()).in_file(request.lengths);
+  if (training.graph != nullptr && !training.graph->reads_tokens()) {
+    return refused(*training.graph, "the model reads no tokens; leave `lengths` out");
+  }
+  const model::Layout& layout = training.layout;
+  const core::Checked passes =
+      core::Checked(std::max<std::int64_t>(training.gradient_accumulation, 1)) * core::Checked(layout.data_parallel);
+  const Draws draws{std::max<std::int64_t>(training.batch_size, 1),
+                    std::max<std::int64_t>(passes.value().value_or(1), 1)};
+  const auto found = longest_batch(*lengths, *options, draws, training.sequence_length);
+  if (!found) return found.error();
+  training.sequence_length = found->peak;
+  if (!is_given(*find_option("padding"), request)) training.padding = training.padding || found->padded;
+  training.lengths_text =
+      found->usual == found->peak && !found->padded
+          ? "all batches have " + std::to_string(found->peak) + " tokens a sample"
+          : "the longest batch of " + std::to_string(found->steps) + " steps has " + std::to_string(found->peak) +
+                " tokens a sample or fewer in " + fraction_text(options->percentile) +
+                " % of runs; half of the batches have at most " + std::to_string(found->usual) + ", 99 % at most " +
+                std::to_string(found->nearly_all) + "; what the allocator keeps of other lengths is not counted";
+  return core::Done{};
+}
+
 }  // namespace job_from_detail
 
 GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& request,
@@ -281,6 +336,7 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
   if (training.graph != nullptr && training.graph->recording() != nullptr) {
     if (const core::Status taken = job_from_detail::take_recorded(request, training); !taken) return taken.error();
   }
+  if (const core::Status taken = job_from_detail::take_lengths(request, training); !taken) return taken.error();
   const core::Status valid = model::validate(training);
   if (!valid) return valid.error();
   return training;

@@ -189,6 +189,8 @@ GPUMEM_INLINE core::Result<estimate::Fit> Session::fit(const job::JobRequest& re
                                                        std::shared_ptr<const Model> model) {
   job::JobRequest complete = request;
   complete.training.batch_size = 1;
+  // How long the longest of a few batches is depends on their size; the longest sample is in a batch of any size.
+  if (!request.lengths.empty()) complete.lengths_options += ",percentile=100";
   const auto chosen = estimator(request);
   if (!chosen) return chosen.error();
   const core::Result<Asked> asked = ask(complete, std::move(model));
