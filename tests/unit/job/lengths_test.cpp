@@ -31,7 +31,7 @@ LongestBatch longest(const std::string& lengths, const std::string& options, con
   if (!counts || !settings) return {};
   const auto found = longest_batch(*counts, *settings, draws, cut);
   EXPECT_TRUE(succeeds(found));
-  return found.value_or(LongestBatch{});
+  return found ? *found : LongestBatch{};
 }
 
 TEST(Lengths, AreOneALineOrAHistogram) {

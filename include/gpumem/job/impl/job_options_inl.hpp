@@ -141,7 +141,7 @@ inline constexpr JobOption kOptions[] = {
      .value = "FILE",
      .help = "tokens of each sample, one a line or with how many have it, or 512x40+2048: batches are as long as their "
              "longest sample, and `seq_length` cuts it",
-     .remark = "lengths of %",
+     .trains = false,
      .place = plain<&JobRequest::lengths>(kPath)},
     {.name = "lengths_options",
      .group = OptionGroup::batch,
@@ -149,7 +149,7 @@ inline constexpr JobOption kOptions[] = {
      .value = "NAME=VALUE,..",
      .help =
          "of `lengths`: batching=random, sorted or packed; pad_to=8; steps=500, else one epoch; percentile=99 of runs",
-     .remark = "%",
+     .trains = false,
      .place = plain<&JobRequest::lengths_options>(kText)},
     {.name = "zero_grad",
      .group = OptionGroup::training,
