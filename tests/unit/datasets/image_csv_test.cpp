@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "expect.hpp"
 #include "gpumem/all.hpp"
@@ -94,10 +95,10 @@ TEST(ImageCsv, ReadsLycorisFromTheExampleBesideTheTable) {
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "image_csv_lycoris";
   std::filesystem::create_directories(folder);
   const std::string file = (folder / "simpletuner_examples.json").string();
-  ASSERT_TRUE(testing::succeeds(core::write_file(file, R"({"sd.lycoris-lokr": {"_lycoris_config": {
+  std::ofstream(file) << R"({"sd.lycoris-lokr": {"_lycoris_config": {
       "algo": "lokr", "linear_dim": 10000, "factor": 4, "full_matrix": true, "bypass_mode": true,
       "apply_preset": {"target_module": ["Attention", "FeedForward"],
-                       "module_algo_map": {"FeedForward": {"factor": 2}}}}}})")));
+                       "module_algo_map": {"FeedForward": {"factor": 2}}}}}})";
   const auto table = core::parse_csv(kHeader, "data/runs.csv");
   ASSERT_TRUE(testing::succeeds(table));
   const core::CsvRow none{1, std::vector<std::string>(table->header.size())};

@@ -60,15 +60,17 @@ GPUMEM_INLINE double log_choose(double all, double drawn) {
   return std::lgamma(all + 1.0) - std::lgamma(drawn + 1.0) - std::lgamma(all - drawn + 1.0);
 }
 
-/// The smallest length with at least this share of all draws of `drawn` of `lengths` no longer.
+/// The smallest length with at least this share of all draws of `drawn` of `lengths` no longer; of all draws, that is
+/// the longest. Logarithms round, so shares that are alike to twelve digits are equal.
 GPUMEM_INLINE std::int64_t reached(const std::vector<LengthCount>& lengths, double drawn, double share) {
+  constexpr double kRounding = 1e-12;
   double all = 0.0;
   for (const LengthCount& one : lengths) all += static_cast<double>(one.count);
   double among = 0.0;
   for (const LengthCount& one : lengths) {
     among += static_cast<double>(one.count);
-    if (among < drawn || among >= all) continue;
-    if (std::exp(log_choose(among, drawn) - log_choose(all, drawn)) >= share) return one.length;
+    if (among < drawn || among >= all || share >= 1.0) continue;
+    if (std::exp(log_choose(among, drawn) - log_choose(all, drawn)) >= share - kRounding) return one.length;
   }
   return lengths.back().length;
 }
