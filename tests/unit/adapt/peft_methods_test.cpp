@@ -75,9 +75,6 @@ TEST(PeftMethods, TrainWhatPeftsDefinitionsSay) {
       {PeftMethod::loha, 2, "", 2 * 4 * 32},
       {PeftMethod::lokr, 1, "decompose_factor=4", 2 * (4 * 4 + 1 * 4 + 1 * 4)},
       {PeftMethod::lokr, 2, "decompose_factor=4", 2 * (4 * 4 + 4 * 4)},
-      {PeftMethod::lokr, 1, "decompose_factor=4,full_matrix=true", 2 * (4 * 4 + 4 * 4)},
-      {PeftMethod::lokr, 99, "decompose_factor=4,bypass_mode=true", 2 * (4 * 4 + 4 * 4)},
-      {PeftMethod::lokr, 99, "decompose_factor=4,factor_pattern.v_proj=2", (4 * 4 + 4 * 4) + (2 * 2 + 8 * 8)},
       {PeftMethod::hira, 2, "", 2 * 2 * 32},
       // q_proj has a bias.
       {PeftMethod::glora, 2, "", 2 * 2 * 2 * 32 + 2 * (16 + 1) + 2},
@@ -103,6 +100,21 @@ TEST(PeftMethods, TrainWhatPeftsDefinitionsSay) {
     EXPECT_EQ(counted.trained, one.trained)
         << model::name_of(model::kPeftMethods, one.method) << " " << one.options << ": " << counted.error;
   }
+}
+
+TEST(PeftMethods, LokrHasTheSettingsOfLycoris) {
+  const auto trained = [](std::int64_t rank, const std::string& options) {
+    const Counted counted = trained_by(with_method(PeftMethod::lokr, rank, "decompose_factor=4" + options));
+    EXPECT_EQ(counted.error, "") << options;
+    return counted.trained;
+  };
+  EXPECT_EQ(trained(1, ",full_matrix=true"), 2 * (4 * 4 + 4 * 4));
+  EXPECT_EQ(trained(99, ",bypass_mode=true"), 2 * (4 * 4 + 4 * 4)) << "a rank above the sides is none";
+  EXPECT_EQ(trained(99, ",factor_pattern.v_proj=2"), (4 * 4 + 4 * 4) + (2 * 2 + 8 * 8));
+  const auto calls = testing::adapted_lines(with_method(PeftMethod::lokr, 99, "bypass_mode=true"));
+  const auto makes_delta = [](const std::string& line) { return line.find(".kron") != std::string::npos; };
+  EXPECT_TRUE(std::ranges::none_of(calls, makes_delta)) << "a delta as large as the weight";
+  EXPECT_NE(trained_by(with_method(PeftMethod::loha, 2, "factor_pattern.v_proj=2")).error, "");
 }
 
 TEST(PeftMethods, ArePlannedWithStatesOfWhatTheyTrain) {

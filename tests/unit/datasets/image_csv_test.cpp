@@ -8,6 +8,7 @@
 #include "expect.hpp"
 #include "gpumem/all.hpp"
 #include "gpumem_datasets/adapter_file.hpp"
+#include "own_path.hpp"
 #include "run_tables.hpp"
 
 namespace gpumem::datasets {
@@ -92,7 +93,7 @@ TEST(ImageCsv, FindsAModelInAnyCapitals) {
 }
 
 TEST(ImageCsv, ReadsLycorisFromTheExampleBesideTheTable) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "image_csv_lycoris";
+  const std::filesystem::path folder = testing::own_path("lycoris");
   std::filesystem::create_directories(folder);
   const std::string file = (folder / "simpletuner_examples.json").string();
   std::ofstream(file) << R"({"sd.lycoris-lokr": {"_lycoris_config": {
