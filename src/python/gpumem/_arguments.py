@@ -44,6 +44,10 @@ OPTIONS_HELP = """
         4.45, 4.48, 4.51, 4.52.
     batch_lengths: whether all batches have the same length, or all are shorter than the first one:
         alike, longest-first.
+    lengths: tokens of each sample, one a line or with how many have it, or 512x40+2048: batches are
+        as long as their longest sample, and seq_length cuts it.
+    lengths_options: of lengths: batching=random, sorted or packed; pad_to=8; steps=500, else one
+        epoch; percentile=99 of runs.
     zero_grad: where optimizer.zero_grad() is called; default: where the loop does: step-start,
         before-forward, before-backward, step-end, in-place.
     software: a software stack that the GPU's profile names; default: its first.
@@ -100,7 +104,8 @@ OPTIONS_HELP = """
         prompt-tuning, p-tuning, prefix-tuning, adaption-prompt, adamss, frod, cpt,
         multitask-prompt-tuning, cartridge, supertuning, xlora, poly.
     peft_options: settings of the method, by PEFT's names: n_frequency=1000.
-    quantize: how the frozen linear layers are held: none, nf4, nf4-double, int8, gptq-4bit, float8.
+    quantize: how the frozen linear layers are held: none, nf4, nf4-double, int8, gptq-4bit, float8,
+        int8-sdnq, fp8-torchao, fp8wo-torchao.
     base_dtype: the type of frozen weights that are not quantised: the precision's, or the type they
         were loaded in: precision, fp32, bf16, fp16.
     gpu: the GPU: a name from 'gpumem gpus', or a path to a profile.
