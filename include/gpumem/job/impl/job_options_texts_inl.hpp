@@ -276,7 +276,7 @@ GPUMEM_INLINE core::Result<std::string> text_of_lengths(const std::string& given
   constexpr std::size_t kLargest = std::size_t{1} << 26;
   if (given.find_first_not_of("0123456789x+") == std::string::npos) {
     std::string lines = given;
-    std::ranges::replace(lines, '+', '\n');
+    std::replace(lines.begin(), lines.end(), '+', '\n');
     return lines;
   }
   core::Result<std::string> text = core::read_regular_file(given, kLargest);

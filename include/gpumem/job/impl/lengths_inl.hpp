@@ -87,7 +87,7 @@ GPUMEM_INLINE std::vector<LengthCount> in_batches(const std::vector<LengthCount>
     batches.push_back({one->length, begun});
     free = begun * batch - left;
   }
-  std::ranges::reverse(batches);
+  std::reverse(batches.begin(), batches.end());
   return batches;
 }
 
