@@ -162,11 +162,12 @@ inline TensorId record_sdnq_whole(const OpCall& call, Tape& tape, const Sides& s
   const core::DType type = tape.product_dtype();
   const TensorSize whole = full.as(type);
   const bool kept = tape.tensor(input).requires_grad;
+  const std::array<TensorSize, 2> made = {full, whole};
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
                       .extras = {&whole, kept ? 1U : 0U},
                       .extras_first = true,
-                      .scratch = std::array<TensorSize, 2>{full, whole},
+                      .scratch = made,
                       .parameters = tape.layer_parameters(),
                       .library = Library::gemm,
                       .multiply_adds = call.size.times(sides.in),
