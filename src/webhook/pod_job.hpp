@@ -25,8 +25,8 @@ inline constexpr std::string_view kPrefix = "gpumem.io/";
 /// What the webhook writes for people who look at the pod.
 inline constexpr std::string_view kNeed = "gpumem.io/need";
 
-/// Options that no annotation gives: a limit must not be a lower bound.
-inline constexpr std::array<std::string_view, 2> kNotForPods = {"lenient", "lengths"};
+/// Options that no annotation gives: a limit must not be a lower bound, and no file of this machine is opened.
+inline constexpr std::array<std::string_view, 3> kNotForPods = {"lenient", "lengths", "lengths-options"};
 
 struct Annotation {
   std::string_view name;
