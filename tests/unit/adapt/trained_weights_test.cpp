@@ -82,7 +82,8 @@ TEST(TrainedWeights, OfImageModelsAreQuantisedAsTheirLibraryChoosesThem) {
      "attrs": {"in_features": 24, "out_features": 512}},
     {"name": "proj_out", "op": "linear", "inputs": ["blocks.0.wide"],
      "attrs": {"in_features": 512, "out_features": 64}})";
-  EXPECT_EQ(quantised(layers, model::Quantization::int8_sdnq), "-q---") << "embedders and the last layer by their names";
+  EXPECT_EQ(quantised(layers, model::Quantization::int8_sdnq), "-q---")
+      << "embedders and the last layer by their names";
   EXPECT_EQ(quantised(layers, model::Quantization::fp8_torchao), "qq--q") << "sides of 16";
   EXPECT_EQ(quantised(layers, model::Quantization::fp8wo_torchao), "qq--q");
 }
