@@ -1,8 +1,9 @@
 // What depends on the positions of tokens, not on their values: their positions (torch.arange), the tables of rotary
-// embeddings and of distances, additive causal masks, pairs of segments; and what distances choose of scores. Each
-// reads only the number of tokens of a tensor [N, S, ...].
+// embeddings and of distances, additive causal masks, pairs of segments, windows of tokens and the masks of these; and
+// what distances choose of scores. Each reads only the number of tokens of a tensor [N, S, ...].
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "gpumem/ops/op.hpp"
@@ -176,9 +177,51 @@ inline core::Result<TensorId> record_shifted(const OpCall& call, Tape& tape) {
                       .backward_scratch = {&whole, 1}});
 }
 
+/// [N, S, width] -> [N, windows, size, width]: whole windows of tokens, what is left over cut off; one at least.
+inline core::Result<core::Shape> windows_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  const auto size = input.attributes.integer("size");
+  if (!size || *size < 1 || input.inputs[0].rank() != 3) return missing("size");
+  core::Shape shape;
+  const core::Dim windows = core::Dim::fixed(std::max<std::int64_t>(tokens->size / *size, 1));
+  for (const core::Dim dim : {input.inputs[0][0], windows, core::Dim::fixed(*size), input.inputs[0][2]}) {
+    shape.push_back(dim);
+  }
+  return shape;
+}
+
+inline core::Result<TensorId> record_windows(const OpCall& call, Tape& tape) {
+  return tape.record(
+      {.inputs = call.tensors.first(1), .output = call.size, .kind = Output::view, .gradient = Gradient::fresh});
+}
+
+/// [N, 1, S, windows]: which windows a token sees, of tokens [N, S, ..] and windows [N, windows, ..].
+inline core::Result<core::Shape> window_mask_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  if (input.inputs.size() < 2 || input.inputs[1].rank() < 2) return unfit(input.inputs[0], "windows");
+  core::Shape shape;
+  for (const core::Dim dim : {input.inputs[0][0], core::Dim::fixed(1), *tokens, input.inputs[1][1]}) {
+    shape.push_back(dim);
+  }
+  return shape;
+}
+
+/// Without gradients. With "heads" an indexer's scores of each head choose the windows: in float32, rectified, and
+/// times the heads' weights. Source: transformers 5.x, models/deepseek_v4/modeling_deepseek_v4.py:
+/// DeepseekV4IndexerScorer.
+inline core::Result<TensorId> record_window_mask(const OpCall& call, Tape& tape) {
+  const TensorSize scores = call.size.times(call.attributes.integer("heads").value_or(1)).as(core::DType::float32);
+  const std::array<TensorSize, 3> scratch = {scores, scores, scores};
+  return tape.record({.output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                      .scratch = std::span(scratch).first(call.attributes.integer("heads") ? 3 : 0),
+                      .differentiable = false});
+}
+
 }  // namespace positions_detail
 
-inline constexpr std::array<Op, 9> kPositionsOps = {{
+inline constexpr std::array<Op, 11> kPositionsOps = {{
     {.traits = {.name = "positions", .family = OpFamily::other, .computes = false},
      .output_shape = positions_detail::positions_shape,
      .record = positions_detail::record_positions},
@@ -206,6 +249,12 @@ inline constexpr std::array<Op, 9> kPositionsOps = {{
     {.traits = {.name = "causal_mask", .family = OpFamily::other, .computes = false},
      .output_shape = positions_detail::mask_shape,
      .record = positions_detail::record_table},
+    {.traits = {.name = "token_windows", .family = OpFamily::view, .computes = false},
+     .output_shape = positions_detail::windows_shape,
+     .record = positions_detail::record_windows},
+    {.traits = {.name = "window_mask", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::window_mask_shape,
+     .record = positions_detail::record_window_mask},
 }};
 
 }  // namespace gpumem::ops
