@@ -46,6 +46,13 @@ struct Heads {
   Tensor value = 0;
 };
 
+/// Gemma's norm: (x.float() / rms(x)) * (1 + weight.float()), in the type of x; `adds_one` false: times the weight.
+Tensor wide_norm(Forward& forward, std::string_view name, std::string_view class_name, Tensor input, std::int64_t width,
+                 bool adds_one = true);
+
+/// (up + 1) gate sigmoid(alpha gate), of clamped halves of the last of the axes (gpt-oss, MiniMax-M3).
+Tensor clamped_gate(Forward& forward, Tensor gate, Tensor up);
+
 /// [N, S, heads d] -> [N, heads, S, d]: a view.
 Tensor split_heads(Forward& forward, Tensor tensor, std::int64_t width);
 /// [N, heads, S, d] -> [N, S, heads d].

@@ -45,13 +45,8 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
-/// (x.float() / rms(x)) * (1 + weight.float()), in the type of x.
 inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
-  const InModule inside(f, name, model.named("RMSNorm"));
-  const Tensor normed = f.layer("norm", {}, "rms_norm", {f.to(input, "float32")},
-                                {{"normalized_shape", width}, {"elementwise_affine", false}});
-  const Tensor weight = f.call("add", {f.to(f.parameter("weight", {width}), "float32")});
-  return f.as_type_of(f.multiply(normed, weight), input);
+  return wide_norm(f, name, model.named("RMSNorm"), input, width);
 }
 
 /// Gemma 2 and 3 make a mask in every job: one for all samples, expanded, and copied where samples differ.

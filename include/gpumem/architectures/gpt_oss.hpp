@@ -71,11 +71,8 @@ inline Tensor gated(Forward& f, Tensor wide) {
   const auto every_second = [&](std::int64_t start) {
     return f.call("slice", {wide}, {{"dim", std::int64_t{1}}, {"start", start}, {"step", std::int64_t{2}}});
   };
-  const Tensor gate = f.call("clamp", {every_second(0)});
-  const Tensor up = f.call("clamp", {every_second(1)});
-  const Tensor open = f.multiply(gate, f.call("sigmoid", {f.scale(gate)}));
-  const Tensor made = f.multiply(f.call("add", {up}), open);
-  return f.leave_function(made, {gate, up, open});
+  const Tensor gate = every_second(0);
+  return clamped_gate(f, gate, every_second(1));
 }
 
 inline Tensor mixture(Forward& f, const Model& model, Tensor input) {

@@ -56,6 +56,7 @@
 #include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/megatron_t5.hpp"
 #include "gpumem/architectures/mimo_v2.hpp"
+#include "gpumem/architectures/minimax_m3.hpp"
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/mochi.hpp"
 #include "gpumem/architectures/modernbert.hpp"
@@ -162,6 +163,7 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &megatron(),
                                      &megatron_t5(),
                                      &mimo_v2(),
+                                     &minimax_m3(),
                                      &mixtral(),
                                      &mochi(),
                                      &modernbert(),

@@ -94,6 +94,23 @@ GPUMEM_INLINE Rotary layer_tables(Forward& forward, const Rotary& rotary) {
   return {cosines, joined(rotary.sines), rotary.width, false};
 }
 
+GPUMEM_INLINE Tensor wide_norm(Forward& forward, std::string_view name, std::string_view class_name, Tensor input,
+                               std::int64_t width, bool adds_one) {
+  const InModule inside(forward, name, class_name);
+  const Tensor normed = forward.layer("norm", {}, "rms_norm", {forward.to(input, "float32")},
+                                      {{"normalized_shape", width}, {"elementwise_affine", false}});
+  const Tensor weight = forward.to(forward.parameter("weight", {width}), "float32");
+  return forward.as_type_of(forward.multiply(normed, adds_one ? forward.call("add", {weight}) : weight), input);
+}
+
+GPUMEM_INLINE Tensor clamped_gate(Forward& forward, Tensor gate, Tensor up) {
+  const Tensor held = forward.call("clamp", {gate});
+  const Tensor other = forward.call("clamp", {up});
+  const Tensor open = forward.multiply(held, forward.call("sigmoid", {forward.scale(held)}));
+  const Tensor made = forward.multiply(forward.call("add", {other}), open);
+  return forward.leave_function(made, {held, other, open});
+}
+
 GPUMEM_INLINE Tensor rotate(Forward& forward, Tensor heads, const Rotary& rotary, std::int64_t width) {
   if (rotary.width < width) {
     const Tensor turned = forward.slice(heads, 3, 0, rotary.width);
