@@ -78,6 +78,7 @@
 #include "gpumem/architectures/sd3.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/starcoder2.hpp"
+#include "gpumem/architectures/step3.hpp"
 #include "gpumem/architectures/swin.hpp"
 #include "gpumem/architectures/t5.hpp"
 #include "gpumem/architectures/timm_stages.hpp"
@@ -185,6 +186,7 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &sd3(),
                                      &stablelm(),
                                      &starcoder2(),
+                                     &step3(),
                                      &swin(),
                                      &t5(),
                                      &unet(),
