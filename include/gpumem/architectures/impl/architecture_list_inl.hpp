@@ -67,6 +67,7 @@
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/omnigen.hpp"
 #include "gpumem/architectures/opt.hpp"
+#include "gpumem/architectures/pangu_v2.hpp"
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi3.hpp"
 #include "gpumem/architectures/pixart.hpp"
@@ -175,6 +176,7 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &olmo(),
                                      &omnigen(),
                                      &opt(),
+                                     &pangu_v2(),
                                      &phi(),
                                      &phi3(),
                                      &pixart(),
