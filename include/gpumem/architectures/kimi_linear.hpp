@@ -1,10 +1,16 @@
 // Kimi Linear: three of four layers are delta attention (KDA), whose decays differ by channel, the fourth is attention
-// over compressed keys and values without positions; routed experts and shared ones after the first dense layers.
+// over compressed keys and values without positions; routed experts and shared ones after the first dense layers. Kimi
+// K3's text model is one with gates behind both, experts that are narrower than the model, and residuals of blocks of
+// layers, which each layer attends to.
 // Source: transformers 5.6, models/kimi_linear/modeling_kimi_linear.py; arXiv:2510.26692. The kernels are those of
-// causal-conv1d and flash-linear-attention (see ops/scan.hpp).
+// causal-conv1d and flash-linear-attention (see ops/scan.hpp). Kimi K3: its own modeling_kimi_linear.py (KimiGatedMLA,
+// KimiSparseMoeBlock, KimiAttentionResidual) as torchtitan's port for training has it.
 #pragma once
 
 #include <array>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
@@ -34,8 +40,12 @@ struct Model {
   LatentAttention attention;
   std::vector<LayerKind> kinds;
   Mixture mixture;
-  std::int64_t shared = 1;  ///< experts that all tokens go to
-  std::int64_t dense = 1;   ///< the first layers, this many, have no experts
+  std::int64_t shared = 1;          ///< experts that all tokens go to
+  std::int64_t dense = 1;           ///< the first layers, this many, have no experts
+  bool wide_gates = false;          ///< behind delta attention, of one projection
+  std::int64_t routed_width = 0;    ///< that routed experts read; 0: the model's
+  bool norms_routed = false;        ///< what they leave
+  std::int64_t residual_block = 0;  ///< layers whose sum is one residual; 0: each layer adds to the only one
 };
 
 /// Layers counted from 1, as checkpoints list them.
@@ -67,10 +77,8 @@ inline void read_delta(ConfigFields& config, Model& model) {
                    .kernel = fields.size_or({"short_conv_kernel_size"}, model.delta.kernel)};
     mark(config, fields, "kda_layers", LayerKind::recurrent, usual);
     mark(config, fields, "full_attn_layers", LayerKind::attention, usual);
-    // Kimi K3's gates and bounds compute other sizes.
-    for (const std::string_view unknown : {"use_full_rank_gate", "gate_lower_bound"}) {
-      if (fields.has(unknown)) config.fail("with " + std::string(unknown) + " is not known", "linear_attn_config");
-    }
+    model.wide_gates = fields.flag("use_full_rank_gate", false);
+    fields.ignore({"gate_lower_bound"});
   }
   if (model.kinds.empty()) model.kinds = std::move(usual);
   using mamba_mixers_detail::product;
@@ -89,13 +97,23 @@ inline void read_attention(ConfigFields& config, Model& model) {
                      .value_width = config.size({"v_head_dim"}),
                      .bias = config.flag("attention_bias", false),
                      .dropout = sizes.attention_dropout,
+                     .gates = config.flag("mla_use_output_gate", false),
                      .class_name = "KimiLinearAttention",
                      .norm_class = "KimiLinearRMSNorm"};
   check_latent_attention(config, model.attention, "qk_nope_head_dim");
 }
 
+/// What Kimi K3 has besides.
+inline void read_k3(ConfigFields& config, Model& model) {
+  model.routed_width = config.count_or("routed_expert_hidden_size", 0);
+  model.norms_routed = config.flag("latent_moe_use_norm", false);
+  model.residual_block = config.count_or("attn_res_block_size", 0);
+  config.ignore({"activation_situ_beta", "activation_situ_linear_beta"});
+}
+
 inline Model read(ConfigFields& config) {
   Model model;
+  config.complete(R"({"head_dim": 128})");  // which no layer here reads
   model.sizes = decoder_sizes(config, {.inner_factor = 4});
   read_delta(config, model);
   read_attention(config, model);
@@ -103,7 +121,10 @@ inline Model read(ConfigFields& config) {
                    .per_token = config.size({"num_experts_per_token", "num_experts_per_tok"}),
                    .inner = config.size({"moe_intermediate_size"}),
                    .expert_class = "KimiLinearMLP"};
-  check_mixture(config, model.mixture, model.sizes.layers, "num_experts", "num_experts_per_token");
+  // Narrow experts are one tensor a layer, so a graph has no layers of each.
+  read_k3(config, model);
+  check_mixture(config, model.mixture, model.routed_width > 0 ? 1 : model.sizes.layers, "num_experts",
+                "num_experts_per_token");
   model.shared = config.size_or({"num_shared_experts", "n_shared_experts"}, 1);
   if (mamba_mixers_detail::product(model.shared, model.mixture.inner) > ConfigFields::kLargestSize) {
     config.fail("makes the shared experts too wide", "num_shared_experts");
@@ -138,42 +159,134 @@ inline Tensor delta_attention(Forward& f, const Model& model, Tensor input) {
   const Tensor rates = f.call("sigmoid", {f.to(project("beta_proj", input, width, d.heads), "float32")});
   const Tensor made = f.call("gated_delta_rule", {heads(parts[0]), heads(parts[1]), heads(parts[2]), steps, rates},
                              {{"per_channel", true}});
-  const Tensor closing = project("output_gate_down", input, width, d.width);
-  const Tensor gate = heads(project("output_gate_up", closing, d.width, d.size()));
+  const auto narrow_gate = [&] {
+    return project("output_gate_up", project("output_gate_down", input, width, d.width), d.width, d.size());
+  };
+  const Tensor gate = heads(model.wide_gates ? project("g_proj", input, width, d.size()) : narrow_gate());
   const Tensor normed =
       f.layer("o_norm", "KimiLinearRMSNormGated", "gated_norm", {made, gate}, {{"normalized_shape", d.width}});
   return project("o_proj", f.flatten(normed, 2, 3), d.size(), width);
 }
 
+/// SiTU: beta tanh(x / beta) sigmoid(x), and the values below a bound by another tanh.
+inline Tensor situ_gate(Forward& f, Tensor gate, Tensor up) {
+  const Tensor bent = f.scale(f.call("tanh", {f.scale(gate)}));
+  const Tensor open = f.multiply(bent, f.call("sigmoid", {gate}));
+  return f.multiply(open, f.scale(f.call("tanh", {f.scale(up)})));
+}
+
+/// A gated feed-forward layer, in the module that is open.
+inline Tensor fed(Forward& f, const Model& model, std::int64_t width, std::int64_t inner, Tensor input) {
+  if (model.sizes.activation != "situ") return gated_layer(f, width, inner, model.sizes.activation, input);
+  const Tensor gate = f.linear("gate_proj", input, width, inner, {.bias = false});
+  const Tensor up = f.linear("up_proj", input, width, inner, {.bias = false});
+  return f.linear("down_proj", situ_gate(f, gate, up), inner, width, {.bias = false});
+}
+
 /// Scores and weights of the experts are float32, and so is the sum. The bias that corrects the choice is a buffer.
+inline Tensor expert_weights(Forward& f, const Model& model, Tensor wide) {
+  const Mixture& m = model.mixture;
+  const InModule gate(f, "gate", "KimiLinearTopkRouter");
+  const Tensor matrix = f.to(f.parameter("weight", {m.experts, model.sizes.width}), "float32");
+  const Tensor scores = f.call("sigmoid", {f.call("linear_function", {wide, matrix})});
+  (void)f.constant("e_score_correction_bias", {m.experts}, "float32");
+  return f.scale(f.slice(scores, 2, 0, m.per_token));
+}
+
+/// Kimi K3's routed experts: of a narrower copy of the tokens, all at once.
+inline Tensor narrow_experts(Forward& f, const Model& model, Tensor input, Tensor weights) {
+  const Mixture& m = model.mixture;
+  const std::int64_t width = model.sizes.width;
+  const Tensor narrow = f.linear("routed_expert_down_proj", input, width, model.routed_width, {.bias = false});
+  const GroupedExperts all = {.list_class = "KimiK3Experts", .width = model.routed_width};
+  Tensor made = add_grouped_experts(f, m, all, narrow, weights, [&](Tensor rows) {
+    const std::vector<Tensor> halves = f.split(rows, 1, {m.inner, m.inner});
+    return situ_gate(f, halves[0], halves[1]);
+  });
+  if (model.norms_routed) made = f.rms_norm("routed_expert_norm", made, model.routed_width, "KimiLinearRMSNorm");
+  return f.linear("routed_expert_up_proj", made, model.routed_width, width, {.bias = false});
+}
+
 inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "mlp", "KimiLinearMoE");
   const std::int64_t width = model.sizes.width;
   const Mixture& m = model.mixture;
   const Tensor wide = f.to(input, "float32");
-  Tensor weights = 0;
-  {
-    const InModule gate(f, "gate", "KimiLinearTopkRouter");
-    const Tensor matrix = f.to(f.parameter("weight", {m.experts, width}), "float32");
-    const Tensor scores = f.call("sigmoid", {f.call("linear_function", {wide, matrix})});
-    (void)f.constant("e_score_correction_bias", {m.experts}, "float32");
-    weights = f.scale(f.slice(scores, 2, 0, m.per_token));
-  }
-  const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
-  const Tensor sum = f.as_type_of(add_experts(f, m, input, weights, f.call("token_zeros", {wide}), expert), input);
+  const Tensor weights = expert_weights(f, model, wide);
+  const auto expert = [&](Tensor rows) { return fed(f, model, width, m.inner, rows); };
+  const Tensor sum =
+      model.routed_width > 0
+          ? narrow_experts(f, model, input, weights)
+          : f.as_type_of(add_experts(f, m, input, weights, f.call("token_zeros", {wide}), expert), input);
   const InModule shared(f, "shared_experts", "KimiLinearMLP");
-  return f.add(sum, gated_layer(f, width, model.shared * m.inner, model.sizes.activation, input));
+  return f.add(sum, fed(f, model, width, model.shared * m.inner, input));
+}
+
+/// A layer's attention of normed tokens.
+inline Tensor attended(Forward& f, const Model& model, Tensor normed, const Rotary& rotary, std::int64_t index) {
+  const bool attends = model.kinds[static_cast<std::size_t>(index)] == LayerKind::attention;
+  return attends ? latent_attention(f, model.attention, normed, rotary) : delta_attention(f, model, normed);
+}
+
+/// A layer's feed-forward part of normed tokens.
+inline Tensor fed_forward(Forward& f, const Model& model, Tensor normed, std::int64_t index) {
+  if (index >= model.dense) return mixture(f, model, normed);
+  const InModule inside(f, "mlp", "KimiLinearMLP");
+  return fed(f, model, model.sizes.width, model.sizes.inner, normed);
+}
+
+/// Kimi K3's residuals: the sum of each block of layers before, and that of the layers of this one.
+struct Residuals {
+  std::vector<Tensor> blocks = {};  ///< [N, S, 1, width]
+  std::optional<Tensor> sum = {};
+};
+
+/// A mean of all residuals, weighed by a softmax of their scores; in float32.
+inline Tensor mixed_residuals(Forward& f, const Model& model, const Residuals& residuals, std::string_view name) {
+  const std::int64_t width = model.sizes.width;
+  std::vector<Tensor> all = residuals.blocks;
+  all.push_back(f.call("unsqueeze", {*residuals.sum}, {{"dim", std::int64_t{2}}}));
+  const Tensor values = f.concatenate(all, 2);
+  const Tensor normed = f.rms_norm(std::string(name) + "_norm", values, width, "KimiLinearRMSNorm");
+  const Tensor scores = f.to(f.linear(std::string(name) + "_proj", normed, width, 1, {.bias = false}), "float32");
+  const Tensor weights = f.call("softmax", {scores}, {{"dim", std::int64_t{2}}});
+  const Tensor products = f.multiply(weights, f.to(values, "float32"));
+  return f.as_type_of(f.call("sum", {products}, {{"dim", std::int64_t{2}}}), values);
+}
+
+/// A layer that reads the residuals of blocks.
+inline Residuals residual_block(Forward& f, const Model& model, Residuals residuals, const Rotary& rotary,
+                                std::int64_t index) {
+  const std::int64_t width = model.sizes.width;
+  const auto norm = [&](std::string_view name, Tensor tensor) {
+    return f.rms_norm(name, tensor, width, "KimiLinearRMSNorm");
+  };
+  const Tensor input =
+      residuals.blocks.empty() ? *residuals.sum : mixed_residuals(f, model, residuals, "self_attention_res");
+  const bool ends = index % model.residual_block == 0;
+  if (ends) residuals.blocks.push_back(f.call("unsqueeze", {*residuals.sum}, {{"dim", std::int64_t{2}}}));
+  const Tensor mixed = attended(f, model, norm("input_layernorm", input), rotary, index);
+  residuals.sum = ends ? mixed : f.add(*residuals.sum, mixed);
+  const Tensor again = norm("post_attention_layernorm", mixed_residuals(f, model, residuals, "mlp_res"));
+  residuals.sum = f.add(*residuals.sum, fed_forward(f, model, again, index));
+  return residuals;
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
   const std::int64_t width = model.sizes.width;
   const Tensor normed = f.rms_norm("input_layernorm", input, width, "KimiLinearRMSNorm");
-  const bool attends = model.kinds[static_cast<std::size_t>(index)] == LayerKind::attention;
-  const Tensor attended =
-      f.add(input, attends ? latent_attention(f, model.attention, normed, rotary) : delta_attention(f, model, normed));
-  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, "KimiLinearRMSNorm");
-  return f.add(attended, index >= model.dense ? mixture(f, model, again)
-                                              : gated_feed_forward(f, model.sizes, again, "KimiLinearMLP"));
+  const Tensor mixed = f.add(input, attended(f, model, normed, rotary, index));
+  const Tensor again = f.rms_norm("post_attention_layernorm", mixed, width, "KimiLinearRMSNorm");
+  return f.add(mixed, fed_forward(f, model, again, index));
+}
+
+/// All layers of a model whose layers read the residuals of blocks.
+inline Tensor residual_layers(Forward& f, const Model& model, Tensor embedded, const Rotary& rotary) {
+  Residuals residuals = {.sum = embedded};
+  residuals =
+      stack(f, "layers", "KimiLinearDecoderLayer", model.sizes.layers, residuals,
+            [&](Residuals x, std::int64_t index) { return residual_block(f, model, std::move(x), rotary, index); });
+  return mixed_residuals(f, model, residuals, "output_attn_res");
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
@@ -188,8 +301,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor ids = token_ids(f);
     hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
     const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
-    hidden = stack(f, "layers", "KimiLinearDecoderLayer", s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    const auto layer = [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); };
+    hidden = model.residual_block > 0 ? residual_layers(f, model, hidden, rotary)
+                                      : stack(f, "layers", "KimiLinearDecoderLayer", s.layers, hidden, layer);
     hidden = f.rms_norm("norm", hidden, s.width, "KimiLinearRMSNorm");
   }
   decoder_head(f, config, s, head, hidden);

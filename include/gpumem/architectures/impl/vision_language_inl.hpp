@@ -58,6 +58,8 @@ inline constexpr auto kTextTypes = std::to_array<TextType>({
          "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1,
          "tie_word_embeddings": false})"},
     {"kimi_k2", "deepseek_v3", R"({"tie_word_embeddings": false})"},
+    {"gemma3n_text", "", R"({"vocab_size": 262400, "hidden_size": 2048, "num_hidden_layers": 35})"},
+    {"kimi_linear", "", R"({"tie_word_embeddings": false})"},
 });
 
 GPUMEM_INLINE const TextType* row_of(std::string_view type) {
