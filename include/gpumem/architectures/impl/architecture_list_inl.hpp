@@ -23,6 +23,7 @@
 #include "gpumem/architectures/deepseek_v4.hpp"
 #include "gpumem/architectures/distilbert.hpp"
 #include "gpumem/architectures/ernie_image.hpp"
+#include "gpumem/architectures/esm.hpp"
 #include "gpumem/architectures/falcon.hpp"
 #include "gpumem/architectures/flux.hpp"
 #include "gpumem/architectures/flux2.hpp"
@@ -91,6 +92,7 @@
 #include "gpumem/architectures/video_autoencoders.hpp"
 #include "gpumem/architectures/vit.hpp"
 #include "gpumem/architectures/wan.hpp"
+#include "gpumem/architectures/wav2vec2.hpp"
 #include "gpumem/architectures/whisper.hpp"
 #include "gpumem/architectures/xlnet.hpp"
 #include "gpumem/architectures/z_image.hpp"
@@ -133,6 +135,7 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &deepseek_v4(),
                                      &distilbert(),
                                      &ernie_image(),
+                                     &esm(),
                                      &falcon(),
                                      &flux(),
                                      &flux2(),
@@ -200,6 +203,7 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &video_autoencoders(),
                                      &vit(),
                                      &wan(),
+                                     &wav2vec2(),
                                      &whisper(),
                                      &xlnet(),
                                      &z_image()};

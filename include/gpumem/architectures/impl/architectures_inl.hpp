@@ -20,8 +20,9 @@ struct NamedHead {
   std::string_view ending;
   Head head;
 };
-inline constexpr std::array<NamedHead, 13> kHeads = {
+inline constexpr std::array<NamedHead, 14> kHeads = {
     {{"ForCausalLM", Head::causal_lm},
+     {"ForCTC", Head::causal_lm},
      {"LMHeadModel", Head::causal_lm},
      {"ForConditionalGeneration", Head::causal_lm},
      {"ForMaskedLM", Head::masked_lm},

@@ -1,0 +1,193 @@
+// ESM-2 and ESM-1b: BERT for proteins, with norms before each part, positions by rotation or learned, and embeddings
+// that make up for masked tokens. Source: transformers 4.57, models/esm/modeling_esm.py. The head that predicts
+// contacts is held, and only called by predict_contacts().
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+
+namespace gpumem::architectures {
+
+namespace esm_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"esm"};
+
+struct Model {
+  DecoderSizes sizes;
+  bool rotary = false;
+  bool drops_tokens = false;  ///< masked tokens are zeros, and the others are scaled up
+  bool norm_before = false;
+  std::int64_t positions = 1026;
+  std::int64_t labels = 2;
+  double dropout = 0.1;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true});
+  model.sizes.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.1);
+  const std::string_view kind = config.text({"position_embedding_type"}, "absolute");
+  model.rotary = kind == "rotary";
+  if (!model.rotary && kind != "absolute") config.fail("must be rotary or absolute", "position_embedding_type");
+  model.drops_tokens = config.flag("token_dropout", false);
+  model.norm_before = config.flag("emb_layer_norm_before", false);
+  model.positions = config.size_or({"max_position_embeddings"}, 1026);
+  model.labels = labels_of(config);
+  model.dropout = config.number({"hidden_dropout_prob"}, 0.1);
+  if (config.flag("is_folding_model", false)) config.fail("a folding model is not known", "is_folding_model");
+  if (config.flag("is_decoder", false)) config.fail("a decoder of this type is not known", "is_decoder");
+  if (model.rotary && model.sizes.head_width % 2 != 0)
+    config.fail("leaves heads of an odd width", "num_attention_heads");
+  config.ignore({"esmfold_config", "vocab_list", "classifier_dropout", "add_cross_attention"});
+  return model;
+}
+
+inline Tensor embeddings(Forward& f, const Model& model, Tensor ids) {
+  const InModule inside(f, "embeddings", "EsmEmbeddings");
+  const std::int64_t width = model.sizes.width;
+  Tensor hidden = f.embedding("word_embeddings", ids, model.sizes.vocabulary, width);
+  if (model.drops_tokens) hidden = f.scale(f.scale(f.call("masked_fill", {hidden})));
+  if (!model.rotary) {
+    hidden = f.add(hidden, f.embedding("position_embeddings", ids, model.positions, width));
+  }
+  if (model.norm_before) hidden = f.layer_norm("layer_norm", hidden, width);
+  return f.scale(hidden);  // by the attention mask
+}
+
+/// Half of x times (1 + erf of it over a root), one product after the other.
+inline Tensor written_gelu(Forward& f, Tensor wide) {
+  const Tensor half = f.scale(wide);
+  const Tensor inside = f.activation("erf", f.scale(wide), "tanh");
+  return f.multiply(half, f.call("add", {inside}));
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule outer(f, "attention", "EsmAttention");
+  const DecoderSizes& s = model.sizes;
+  const Tensor normed = f.layer_norm("LayerNorm", input, s.width);
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "self", "EsmSelfAttention");
+    const auto heads = [&](std::string_view name) {
+      return split_heads(f, f.linear(name, normed, s.width, s.width), s.head_width);
+    };
+    const auto turned = [&](Tensor of) {
+      return model.rotary ? f.as_type_of(rotate(f, of, rotary, s.head_width), of) : of;
+    };
+    const Tensor query = f.scale(heads("query"));
+    const Tensor key = heads("key");
+    const Tensor value = heads("value");
+    mixed = attend(f, {turned(query), turned(key), value}, {.dropout = s.attention_dropout, .copies = false});
+  }
+  const InModule inside(f, "output", "EsmSelfOutput");
+  return f.add(f.dropout("dropout", f.linear("dense", mixed, s.width, s.width), model.dropout), input);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const DecoderSizes& s = model.sizes;
+  const Tensor attended = attention(f, model, input, rotary);
+  const Tensor normed = f.layer_norm("LayerNorm", attended, s.width);
+  Tensor wide = 0;
+  {
+    const InModule inside(f, "intermediate", "EsmIntermediate");
+    wide = written_gelu(f, f.linear("dense", normed, s.width, s.inner));
+  }
+  const InModule inside(f, "output", "EsmOutput");
+  return f.add(f.dropout("dropout", f.linear("dense", wide, s.inner, s.width), model.dropout), attended);
+}
+
+/// A logistic regression of all attention maps, which no training step calls.
+inline void contact_head(Forward& f, const Model& model) {
+  const InModule inside(f, "contact_head", "EsmContactPredictionHead");
+  (void)f.parameter("regression.weight", {1, model.sizes.layers * model.sizes.heads});
+  (void)f.parameter("regression.bias", {1});
+}
+
+inline Tensor body(Forward& f, const Model& model, Head head) {
+  const std::int64_t width = model.sizes.width;
+  const InModule inside(f, "esm", "EsmModel");
+  const Tensor ids = token_ids(f);
+  Tensor hidden = embeddings(f, model, ids);
+  const Rotary rotary = model.rotary ? rotary_tables(f, ids, model.sizes.head_width) : Rotary{};
+  {
+    const InModule encoder(f, "encoder", "EsmEncoder");
+    hidden = stack(f, "layer", "EsmLayer", model.sizes.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.layer_norm("emb_layer_norm_after", hidden, width);
+  }
+  if (head == Head::none || head == Head::encoder) {
+    f.hand_out(hidden);
+    const InModule pooler(f, "pooler", "EsmPooler");
+    hidden = f.activation("activation", f.linear("dense", f.select(hidden, 1, 0), width, width), "tanh");
+  }
+  contact_head(f, model);
+  return hidden;
+}
+
+inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "lm_head", "EsmLMHead");
+  const DecoderSizes& s = model.sizes;
+  const Tensor active = written_gelu(f, f.linear("dense", hidden, s.width, s.width));
+  const Tensor normed = f.layer_norm("layer_norm", active, s.width);
+  const Tensor scores = f.linear("decoder", normed, s.width, s.vocabulary, {.bias = false, .tied = s.tied});
+  const Tensor logits = f.add(scores, f.parameter("bias", {s.vocabulary}));
+  f.hand_out(logits);
+  token_loss(f, logits);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (head == Head::question_answering) config.fail("answers to questions are not known of this type");
+  if (!config.status()) return;
+  const std::int64_t width = model.sizes.width;
+  Tensor hidden = body(f, model, head);
+  if (head == Head::masked_lm || head == Head::causal_lm) return masked_lm(f, model, hidden);
+  if (head == Head::token_classification) {
+    (void)f.linear("classifier", f.dropout("dropout", hidden, model.dropout), width, model.labels);
+  } else if (head == Head::sequence_classification) {
+    const InModule inside(f, "classifier", "EsmClassificationHead");
+    hidden = f.dropout("dropout", f.select(hidden, 1, 0), model.dropout);
+    hidden = f.call("tanh", {f.linear("dense", hidden, width, width)});
+    (void)f.linear("out_proj", f.dropout("dropout", hidden, model.dropout), width, model.labels);
+  }
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Esm", "esm", "esm", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished =
+    std::to_array<PublishedHeads>({{320, 20}, {480, 20}, {640, 20}, {1280, 20}, {2560, 40}, {5120, 40}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::string query = "encoder.layer.0.attention.self.query";
+  t.size("vocab_size", "embeddings.word_embeddings", "num_embeddings");
+  t.size("hidden_size", "embeddings.word_embeddings", "embedding_dim");
+  t.size("max_position_embeddings", "embeddings.position_embeddings", "num_embeddings");
+  t.count("num_hidden_layers", "encoder.layer");
+  t.size("intermediate_size", "encoder.layer.0.intermediate.dense", "out_features");
+  t.set_string("position_embedding_type", t.has("embeddings.position_embeddings") ? "absolute" : "rotary");
+  t.there("emb_layer_norm_before", "embeddings.layer_norm");
+  t.set_flag("token_dropout", true);
+  t.set("attention_probs_dropout_prob", 0);
+  t.dropout("hidden_dropout_prob", "embeddings.dropout");
+  t.assume("masked tokens are zeros and attention has no dropout, as in published models");
+  t.size("num_labels", t.has("/classifier.out_proj") ? "/classifier.out_proj" : "/classifier", "out_features");
+  t.heads_of_width({.published = kPublished}, t.value(query, "in_features").value_or(0));
+}
+
+}  // namespace esm_detail
+
+[[nodiscard]] inline const Architecture& esm() {
+  static constexpr Architecture kArchitecture = {.name = "esm",
+                                                 .model_types = esm_detail::kModelTypes,
+                                                 .usual_head = Head::masked_lm,
+                                                 .write = esm_detail::write,
+                                                 .classes = esm_detail::kClasses,
+                                                 .read_tree = esm_detail::read_tree};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures

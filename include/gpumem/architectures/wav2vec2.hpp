@@ -1,0 +1,400 @@
+// wav2vec 2.0, HuBERT and WavLM: convolutions over samples of sound, a convolution whose weight is normed in place of
+// positions, and an encoder; WavLM's attention adds a learned bias of distances, gated by each token. A job's sequence
+// length counts samples of sound, of which there are 16,000 a second.
+// Source: transformers 4.57, models/wav2vec2/modeling_wav2vec2.py, hubert, wavlm. Masks of spectrograms write in place.
+// Layers are never dropped here (layerdrop). The loss is taken of one label a frame, as large as CTC's
+// log-probabilities; CTC's tables of targets, which are small, are not counted.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+
+namespace gpumem::architectures {
+
+namespace wav2vec2_detail {
+
+inline constexpr std::array<std::string_view, 3> kModelTypes = {"wav2vec2", "hubert", "wavlm"};
+
+struct Convolution {
+  std::int64_t channels = 1;
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+};
+
+struct Model {
+  DecoderSizes sizes;
+  std::string_view prefix = "Wav2Vec2";
+  std::string_view module = "wav2vec2";
+  std::vector<Convolution> convolutions;
+  bool convolution_bias = false;
+  bool norms_all = false;      ///< a layer norm behind each convolution; else a group norm behind the first
+  bool norms_features = true;  ///< before they are projected
+  bool stable = false;         ///< norms stand before each part
+  bool masks = true;           ///< a vector stands in masked frames
+  std::int64_t position_kernel = 128;
+  std::int64_t position_groups = 16;
+  std::int64_t buckets = 320;     ///< WavLM: of distances
+  std::int64_t adapter = 0;       ///< width of an adapter behind each layer; 0: there is none
+  std::int64_t classifier = 256;  ///< what a classifier projects to
+  std::int64_t labels = 2;
+  std::string_view feature_activation = "gelu";
+  double dropout = 0.1;
+  double activation_dropout = 0.1;
+  double feature_dropout = 0.0;
+  double final_dropout = 0.1;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+  [[nodiscard]] bool gates() const { return prefix == "WavLM"; }
+};
+
+inline void read_convolutions(ConfigFields& config, Model& model) {
+  const std::vector<std::int64_t> channels = config.sizes_or("conv_dim", {512, 512, 512, 512, 512, 512, 512});
+  const std::vector<std::int64_t> kernels = config.sizes_or("conv_kernel", {10, 3, 3, 3, 3, 2, 2});
+  const std::vector<std::int64_t> strides = config.sizes_or("conv_stride", {5, 2, 2, 2, 2, 2, 2});
+  if (channels.size() != kernels.size() || channels.size() != strides.size() || channels.empty()) {
+    return config.fail("must have as many entries as conv_kernel and conv_stride", "conv_dim");
+  }
+  constexpr std::int64_t kMost = 1 << 14;
+  for (std::size_t at = 0; at < channels.size(); ++at) {
+    const bool sound = channels[at] <= kMost && kernels[at] <= kMost && strides[at] <= kMost;
+    if (!sound) return config.fail("is more than gpumem takes", "conv_dim");
+    model.convolutions.push_back({channels[at], kernels[at], strides[at]});
+  }
+  model.convolution_bias = config.flag("conv_bias", false);
+  model.norms_all = config.text({"feat_extract_norm"}, "group") == "layer";
+  model.feature_activation = config.text({"feat_extract_activation"}, "gelu");
+  model.norms_features = config.flag("feat_proj_layer_norm", true);
+}
+
+inline void refuse_others(ConfigFields& config) {
+  if (config.flag("add_adapter", false)) config.fail("is not known", "add_adapter");
+  if (config.flag("conv_pos_batch_norm", false)) config.fail("is not known", "conv_pos_batch_norm");
+  if (config.flag("use_weighted_layer_sum", false)) config.fail("is not known", "use_weighted_layer_sum");
+  config.ignore({"adapter_kernel_size",
+                 "adapter_stride",
+                 "apply_spec_augment",
+                 "codevector_dim",
+                 "contrastive_logits_temperature",
+                 "ctc_loss_reduction",
+                 "ctc_zero_infinity",
+                 "diversity_loss_weight",
+                 "feat_quantizer_dropout",
+                 "freeze_feat_extract_train",
+                 "layerdrop",
+                 "mask_channel_length",
+                 "mask_channel_min_space",
+                 "mask_channel_other",
+                 "mask_channel_prob",
+                 "mask_channel_selection",
+                 "mask_feature_length",
+                 "mask_feature_min_masks",
+                 "mask_feature_prob",
+                 "mask_time_length",
+                 "mask_time_min_masks",
+                 "mask_time_min_space",
+                 "mask_time_other",
+                 "mask_time_selection",
+                 "max_bucket_distance",
+                 "no_mask_channel_overlap",
+                 "no_mask_time_overlap",
+                 "num_adapter_layers",
+                 "num_codevector_groups",
+                 "num_codevectors_per_group",
+                 "num_ctc_classes",
+                 "num_feat_extract_layers",
+                 "num_negatives",
+                 "output_hidden_size",
+                 "proj_codevector_dim",
+                 "replace_prob",
+                 "tdnn_dilation",
+                 "tdnn_dim",
+                 "tdnn_kernel",
+                 "xvector_output_dim",
+                 "tokenizer_class",
+                 "vocab_size",
+                 "feat_extract_dropout",
+                 "gradient_checkpointing",
+                 "num_hidden_layers",
+                 "hidden_dropout_prob"});
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  const std::string_view type = config.text({"model_type"}, "wav2vec2");
+  model.prefix = type == "hubert" ? "Hubert" : type == "wavlm" ? "WavLM" : "Wav2Vec2";
+  model.module = type;
+  config.complete(R"({"vocab_size": 32, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+                      "intermediate_size": 3072})");
+  model.sizes = decoder_sizes(config, {.activation = "gelu"});
+  model.sizes.attention_dropout = config.number({"attention_dropout"}, 0.1);
+  read_convolutions(config, model);
+  model.stable = config.flag("do_stable_layer_norm", false);
+  model.masks = config.number({"mask_time_prob"}, 0.05) > 0.0 || config.number({"mask_feature_prob"}, 0.0) > 0.0;
+  model.position_kernel = config.size_or({"num_conv_pos_embeddings"}, 128);
+  model.position_groups = config.size_or({"num_conv_pos_embedding_groups"}, 16);
+  model.buckets = config.size_or({"num_buckets"}, 320);
+  model.adapter = config.count_or("adapter_attn_dim", 0);
+  model.classifier = config.size_or({"classifier_proj_size"}, 256);
+  model.labels = labels_of(config);
+  model.dropout = config.number({"hidden_dropout"}, 0.1);
+  model.activation_dropout = config.number({"activation_dropout"}, 0.1);
+  model.feature_dropout = config.number({"feat_proj_dropout"}, 0.0);
+  model.final_dropout = config.number({"final_dropout"}, 0.1);
+  constexpr std::int64_t kMost = 1 << 14;
+  if (model.position_kernel > kMost) config.fail("is more than gpumem takes", "num_conv_pos_embeddings");
+  if (model.sizes.width % model.position_groups != 0) {
+    config.fail("does not divide hidden_size", "num_conv_pos_embedding_groups");
+  }
+  refuse_others(config);
+  return model;
+}
+
+/// Frames of sound [N, frames, channels of the last convolution].
+inline Tensor frames(Forward& f, const Model& model) {
+  const InModule inside(f, "feature_extractor", model.named("FeatureEncoder"));
+  const InModule list(f, "conv_layers", "ModuleList");
+  Tensor sound = f.to(f.token_input("input_values"), "parameters");
+  sound = f.call("unsqueeze", {sound}, {{"dim", std::int64_t{1}}});
+  std::int64_t in = 1;
+  for (std::size_t at = 0; at < model.convolutions.size() && !f.failed(); ++at) {
+    const Convolution& c = model.convolutions[at];
+    const bool groups = !model.norms_all && at == 0;
+    const InModule one(f, std::to_string(at),
+                       model.named(model.norms_all ? "LayerNormConvLayer"
+                                   : groups        ? "GroupNormConvLayer"
+                                                   : "NoLayerNormConvLayer"));
+    sound = f.layer("conv", "Conv1d", "conv1d", {sound},
+                    {{"in_channels", in},
+                     {"out_channels", c.channels},
+                     {"kernel_size", Sizes(1, c.kernel)},
+                     {"stride", Sizes(1, c.stride)},
+                     {"bias", model.convolution_bias}});
+    if (model.norms_all) {
+      const Tensor normed = f.layer_norm("layer_norm", f.permute(sound, {0, 2, 1}), c.channels);
+      sound = f.permute(normed, {0, 2, 1});
+    }
+    if (groups) {
+      sound = f.layer("layer_norm", "GroupNorm", "group_norm", {sound},
+                      {{"num_groups", c.channels}, {"num_channels", c.channels}});
+    }
+    sound = f.activation("activation", sound, model.feature_activation);
+    in = c.channels;
+  }
+  return f.permute(sound, {0, 2, 1});
+}
+
+inline Tensor projected(Forward& f, const Model& model, Tensor features) {
+  const InModule inside(f, "feature_projection", model.named("FeatureProjection"));
+  const std::int64_t channels = model.convolutions.empty() ? 1 : model.convolutions.back().channels;
+  if (model.norms_features) features = f.layer_norm("layer_norm", features, channels);
+  return f.dropout("dropout", f.linear("projection", features, channels, model.sizes.width), model.feature_dropout);
+}
+
+/// A convolution over frames whose weight is a direction times a length for each place of the kernel (weight_norm).
+inline Tensor positions(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "pos_conv_embed", model.named("PositionalConvEmbedding"));
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t kernel = model.position_kernel;
+  const Tensor rows = f.permute(hidden, {0, 2, 1});
+  Tensor made = 0;
+  {
+    const InModule conv(f, "conv", "ParametrizedConv1d");
+    const Tensor bias = f.parameter("bias", {width});
+    const Tensor lengths = f.parameter("parametrizations.weight.original0", {1, 1, kernel});
+    const Tensor directions =
+        f.parameter("parametrizations.weight.original1", {width, width / model.position_groups, kernel});
+    made = f.call("conv1d_function", {rows, f.multiply(directions, lengths), bias},
+                  {{"in_channels", width},
+                   {"out_channels", width},
+                   {"groups", model.position_groups},
+                   {"kernel_size", Sizes(1, kernel)},
+                   {"padding", Sizes(1, kernel / 2)}});
+  }
+  if (kernel % 2 == 0) made = f.slice(made, 2, 0, -1);
+  return f.permute(f.activation("activation", made, model.feature_activation), {0, 2, 1});
+}
+
+/// The bias of distances [heads, frames, frames], which the first layer makes and all layers gate.
+inline Tensor distances(Forward& f, const Model& model, Tensor hidden) {
+  const Tensor places = f.call("relative_positions", {hidden});
+  const Tensor table = f.embedding("rel_attn_embed", places, model.buckets, model.sizes.heads);
+  return f.permute(table, {2, 0, 1});
+}
+
+/// WavLM's bias for each sample: distances times a gate of each token and head.
+inline Tensor gated_bias(Forward& f, const Model& model, Tensor input, Tensor bias) {
+  constexpr std::int64_t kParts = 4;
+  const DecoderSizes& s = model.sizes;
+  const Tensor constant = f.parameter("gru_rel_pos_const", {1, s.heads, 1, 1});
+  const Tensor heads = split_heads(f, input, s.head_width);
+  const Tensor flat = f.linear("gru_rel_pos_linear", heads, s.head_width, 2 * kParts);
+  const Tensor sums = f.call("sum", {f.unflatten(flat, 3, {2, kParts})}, {{"dim", std::int64_t{-1}}});
+  const std::vector<Tensor> gates = f.split(f.call("sigmoid", {sums}), 3, {1, 1});
+  const Tensor inner = f.call("sub", {f.multiply(gates[1], constant)});
+  const Tensor open = f.call("add", {f.multiply(gates[0], inner)});
+  return f.multiply(open, bias);
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, std::optional<Tensor>& bias) {
+  const DecoderSizes& s = model.sizes;
+  const std::string own = model.named("Attention");
+  if (!model.gates()) {
+    return stream_attention(f,
+                            {.name = "attention",
+                             .class_name = own,
+                             .width = s.width,
+                             .heads = s.heads,
+                             .dropout = s.attention_dropout,
+                             .copies = false},
+                            input, input);
+  }
+  const InModule inside(f, "attention", own);
+  if (!bias) bias = distances(f, model, input);
+  const Tensor mask = gated_bias(f, model, input, *bias);
+  const auto heads = [&](std::string_view name) {
+    return split_heads(f, f.linear(name, input, s.width, s.width), s.head_width);
+  };
+  const Tensor query = heads("q_proj");
+  const Tensor key = heads("k_proj");
+  const Tensor value = heads("v_proj");
+  const Tensor mixed = merge_heads(
+      f, f.call("scaled_dot_product_attention", {query, key, value, mask}, {{"dropout_p", s.attention_dropout}}));
+  return f.linear("out_proj", mixed, s.width, s.width);
+}
+
+inline Tensor fed(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "feed_forward", model.named("FeedForward"));
+  const DecoderSizes& s = model.sizes;
+  const Tensor wide = f.linear("intermediate_dense", input, s.width, s.inner);
+  const Tensor open = f.activation("intermediate_act_fn", wide, s.activation);
+  const Tensor dropped = f.dropout("intermediate_dropout", open, model.activation_dropout);
+  return f.dropout("output_dropout", f.linear("output_dense", dropped, s.inner, s.width), model.dropout);
+}
+
+/// Wav2Vec2AttnAdapterLayer, which models of many languages have (MMS).
+inline Tensor adapted(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "adapter_layer", model.named("AttnAdapterLayer"));
+  const Tensor normed = f.layer_norm("norm", input, model.sizes.width);
+  const Tensor narrow = f.linear("linear_1", normed, model.sizes.width, model.adapter);
+  return f.linear("linear_2", f.activation("act_fn", narrow, "relu"), model.adapter, model.sizes.width);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, std::optional<Tensor>& bias) {
+  const std::int64_t width = model.sizes.width;
+  if (!model.stable) {
+    const Tensor mixed = f.dropout("dropout", attention(f, model, input, bias), model.dropout);
+    const Tensor attended = f.layer_norm("layer_norm", f.add(input, mixed), width);
+    return f.layer_norm("final_layer_norm", f.add(attended, fed(f, model, attended)), width);
+  }
+  const Tensor normed = f.layer_norm("layer_norm", input, width);
+  const Tensor attended = f.add(input, f.dropout("dropout", attention(f, model, normed, bias), model.dropout));
+  const Tensor made = f.add(attended, fed(f, model, f.layer_norm("final_layer_norm", attended, width)));
+  return model.adapter > 0 ? f.add(made, adapted(f, model, made)) : made;
+}
+
+inline Tensor body(Forward& f, const Model& model, Head head) {
+  const InModule inside(f, head == Head::none ? std::string_view() : model.module, model.named("Model"));
+  const std::int64_t width = model.sizes.width;
+  const Tensor projection = projected(f, model, frames(f, model));
+  if (model.masks) (void)f.parameter("masked_spec_embed", {width});
+  const InModule encoder(f, "encoder", model.named(model.stable ? "EncoderStableLayerNorm" : "Encoder"));
+  Tensor hidden = f.add(projection, positions(f, model, projection));
+  if (!model.stable) hidden = f.layer_norm("layer_norm", hidden, width);
+  hidden = f.dropout("dropout", hidden, model.dropout);
+  std::optional<Tensor> bias;
+  hidden = stack(f, "layers", model.named(model.stable ? "EncoderLayerStableLayerNorm" : "EncoderLayer"),
+                 model.sizes.layers, hidden, [&](Tensor x, std::int64_t) { return block(f, model, x, bias); });
+  return model.stable ? f.layer_norm("layer_norm", hidden, width) : hidden;
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const bool known = head == Head::none || head == Head::causal_lm || head == Head::sequence_classification;
+  if (!known) config.fail("only ForCTC, ForSequenceClassification and the model without a head are known");
+  if (!config.status()) return;
+  f.remark("the sequence length counts samples of sound, 16,000 a second");
+  const Tensor hidden = body(f, model, head);
+  const std::int64_t width = model.sizes.width;
+  if (head == Head::causal_lm) {
+    const Tensor dropped = f.dropout("dropout", hidden, model.final_dropout);
+    const Tensor logits = f.linear("lm_head", dropped, width, model.sizes.vocabulary, {.returned = true});
+    (void)f.call("cross_entropy", {f.to(f.flatten(logits, 0, 1), "float32")});
+  } else if (head == Head::sequence_classification) {
+    const Tensor made = f.linear("projector", hidden, width, model.classifier);
+    const Tensor pooled = f.call("mean", {made}, {{"dim", std::int64_t{1}}});
+    (void)f.linear("classifier", pooled, model.classifier, model.labels);
+  }
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"Wav2Vec2", "wav2vec2", "wav2vec2"}, {"Hubert", "hubert", "hubert"}, {"WavLM", "wavlm", "wavlm"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}, {1280, 16}, {1920, 16}});
+
+/// The convolutions, of a list of modules.
+inline void convolutions_of_tree(TreeFields& t) {
+  std::string channels;
+  std::string kernels;
+  std::string strides;
+  const std::int64_t count = std::min<std::int64_t>(t.count_of("feature_extractor.conv_layers"), 64);
+  for (std::int64_t at = 0; at < count; ++at) {
+    const std::string conv = "feature_extractor.conv_layers." + std::to_string(at) + ".conv";
+    const std::string comma = at == 0 ? "" : ", ";
+    channels += comma + std::to_string(t.value(conv, "out_channels").value_or(1));
+    kernels += comma + std::to_string(t.value(conv, "kernel_size").value_or(1));
+    strides += comma + std::to_string(t.value(conv, "stride").value_or(1));
+  }
+  t.set_text("conv_dim", "[" + channels + "]");
+  t.set_text("conv_kernel", "[" + kernels + "]");
+  t.set_text("conv_stride", "[" + strides + "]");
+  t.flag("conv_bias", "feature_extractor.conv_layers.0.conv");
+  if (t.has("feature_extractor.conv_layers.1.layer_norm")) t.set_string("feat_extract_norm", "layer");
+}
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  convolutions_of_tree(t);
+  const std::string layer = "encoder.layers.0.";
+  t.size("hidden_size", "feature_projection.projection", "out_features");
+  t.there("feat_proj_layer_norm", "feature_projection.layer_norm");
+  t.count("num_hidden_layers", "encoder.layers");
+  t.size("intermediate_size", layer + "feed_forward.intermediate_dense", "out_features");
+  t.size("vocab_size", "/lm_head", "out_features");
+  t.size("classifier_proj_size", "/projector", "out_features");
+  t.size("num_labels", "/classifier", "out_features");
+  t.size("num_conv_pos_embeddings", "encoder.pos_conv_embed.conv", "kernel_size");
+  t.size("num_conv_pos_embedding_groups", "encoder.pos_conv_embed.conv", "groups");
+  t.size("num_buckets", layer + "attention.rel_attn_embed", "num_embeddings");
+  t.size("adapter_attn_dim", layer + "adapter_layer.linear_1", "out_features");
+  t.dropout("hidden_dropout", "encoder.dropout");
+  t.dropout("activation_dropout", layer + "feed_forward.intermediate_dropout");
+  t.dropout("feat_proj_dropout", "feature_projection.dropout");
+  t.dropout("final_dropout", "/dropout");
+  const std::string_view name = t.class_name();
+  const std::int64_t width = t.value("feature_projection.projection", "out_features").value_or(0);
+  // The name of the encoder's class says it, which no layer prints; the largest published models have it.
+  const bool stable = t.value(layer + "adapter_layer.linear_1", "out_features").has_value() ||
+                      t.has("feature_extractor.conv_layers.1.layer_norm");
+  t.set_flag("do_stable_layer_norm", stable);
+  t.assume(std::string("norms ") + (stable ? "before" : "behind") + " each part, and attention's dropout of 0.1, as " +
+           std::string(name) + " of these convolutions has");
+  t.heads_of_width({.published = kPublished}, width);
+}
+
+}  // namespace wav2vec2_detail
+
+[[nodiscard]] inline const Architecture& wav2vec2() {
+  static constexpr Architecture kArchitecture = {.name = "wav2vec2",
+                                                 .model_types = wav2vec2_detail::kModelTypes,
+                                                 .write = wav2vec2_detail::write,
+                                                 .classes = wav2vec2_detail::kClasses,
+                                                 .read_tree = wav2vec2_detail::read_tree};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
