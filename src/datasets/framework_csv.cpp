@@ -258,11 +258,13 @@ std::string parts_of(const model::ModelGraph& graph, std::string_view names) {
   return found;
 }
 
-/// Images of a model that reads them: those that the settings tell; a job of text otherwise.
-void take_images(const model::ModelGraph& graph, MeasuredRun& run, job::JobRequest& request) {
+/// Images of a model that reads them: those that the settings tell; a job of text otherwise. Settings tell the largest
+/// images. Packed samples have as many tokens as the length says whatever their images are, and a tower that is frozen
+/// keeps nothing of them.
+void take_images(const model::ModelGraph& graph, MeasuredRun& run, job::JobRequest& request, bool frozen_tower) {
   const bool told = job::is_given(*job::find_option("image"), request);
   if (graph.config().empty()) request.training.image = {};
-  else if (told) run.at_most = true;
+  else if (told) run.at_most = run.at_most || !frozen_tower;
   else request.training.images = 0;
 }
 
@@ -278,8 +280,11 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
     return graph.error();
   }
   job::JobRequest request = told.request;
-  take_images(**graph, run, request);
-  if (const std::string frozen = parts_of(**graph, told.frozen_parts); !frozen.empty()) set(request, "freeze", frozen);
+  const std::string frozen = parts_of(**graph, told.frozen_parts);
+  // Adapters that are not put on a tower leave it frozen too.
+  const bool spares = request.training.lora_targets.find("not:model.visual") != std::string::npos;
+  take_images(**graph, run, request, !frozen.empty() || spares);
+  if (!frozen.empty()) set(request, "freeze", frozen);
   auto job = job::job_from(request, *std::move(graph));
   if (!job) return cells.malformed(job.error().message);
   run.job = *std::move(job);

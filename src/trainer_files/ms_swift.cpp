@@ -187,6 +187,25 @@ void read_lengths(TrainerReading& from) {
   from.job().shorter = !from.on("packing");
 }
 
+/// The side of the largest square of so many pixels.
+std::int64_t side_of(std::int64_t pixels) {
+  constexpr std::int64_t kLargest = 1 << 16;
+  std::int64_t side = 0;
+  while (side < kLargest && (side + 1) * (side + 1) <= pixels) ++side;
+  return side;
+}
+
+/// Videos as qwen-vl-utils cuts them: so many frames at most, each of so many pixels at most. Source: qwen-vl-utils
+/// 0.0.11, vision_process.py: smart_nframes(), fetch_video(). False: the settings do not say both.
+bool read_videos(TrainerReading& from) {
+  const auto frames = from.whole("env:FPS_MAX_FRAMES");
+  const std::int64_t side = side_of(from.whole("env:VIDEO_MAX_PIXELS").value_or(0));
+  if (!frames || *frames < 2 || side < 1) return false;
+  from.want("image", std::to_string(side) + "x" + std::to_string(side), "env:VIDEO_MAX_PIXELS");
+  from.want("frames", std::to_string(*frames / 2 * 2), "env:FPS_MAX_FRAMES");
+  return true;
+}
+
 /// The largest square that the processor leaves as it is. A token of Qwen's processors stands for 28 (Qwen3-VL: 32)
 /// pixels a side.
 void read_images(TrainerReading& from) {
@@ -205,10 +224,9 @@ void read_images(TrainerReading& from) {
   // What a model that reads images is given otherwise depends on the data.
   const auto asks = [&](std::string_view path) { return from.root().field(path) != nullptr; };
   const bool seen = asks("env:FPS_MAX_FRAMES") || asks("env:VIDEO_MAX_PIXELS") || asks("freeze_vit");
+  if (pixels == 0 && read_videos(from)) return;
   if (pixels == 0 && seen) from.job().missing.emplace_back("the size and number of its images");
-  constexpr std::int64_t kLargest = 1 << 16;
-  std::int64_t side = 0;
-  while (side < kLargest && (side + 1) * (side + 1) <= pixels) ++side;
+  const std::int64_t side = side_of(pixels);
   if (side > 0) from.want("image", std::to_string(side) + "x" + std::to_string(side), "max_pixels");
 }
 

@@ -23,7 +23,10 @@ inline std::optional<std::int64_t> rows_a_sample(const core::Shape& features) {
   return rows.value();
 }
 
-inline core::Result<core::Shape> text_shape(const OpInput& input) {
+/// Whether all tokens of the samples hold the features is asked where they are put among them; later layers may have a
+/// rank's part of the tokens.
+template <bool AllTokens>
+core::Result<core::Shape> text_shape(const OpInput& input) {
   const core::Shape& text = input.inputs[0];
   if (input.inputs.size() != 2 || text.rank() != 3) return unfit(text, "embeddings and image features");
   const core::Shape& features = input.inputs[1];
@@ -31,7 +34,7 @@ inline core::Result<core::Shape> text_shape(const OpInput& input) {
   if (!rows || features.rank() < 2 || features[features.rank() - 1] != text[2]) {
     return unfit(features, "features as wide as the embeddings");
   }
-  if (text[1].kind == core::Dim::Kind::fixed && text[1].size < *rows) {
+  if (AllTokens && text[1].kind == core::Dim::Kind::fixed && text[1].size < *rows) {
     return core::Error{core::ErrorCode::invalid_argument,
                        "the images of a sample take " + std::to_string(*rows) + " tokens, and samples have " +
                            std::to_string(text[1].size) + "; give a `seq_length` that holds them, or smaller images",
@@ -92,10 +95,10 @@ inline core::Result<TensorId> record_addition(const OpCall& call, Tape& tape) {
 
 inline constexpr std::array<Op, 2> kImagesOps = {{
     {.traits = {.name = "masked_scatter", .family = OpFamily::other},
-     .output_shape = images_detail::text_shape,
+     .output_shape = images_detail::text_shape<true>,
      .record = images_detail::record_scatter},
     {.traits = {.name = "add_features", .family = OpFamily::other},
-     .output_shape = images_detail::text_shape,
+     .output_shape = images_detail::text_shape<false>,
      .record = images_detail::record_addition},
 }};
 

@@ -102,6 +102,11 @@ class RankGraph {
     for (std::size_t at = 0; at < blocks.front().first && !words_; ++at) {
       if (whole_.graph().op(layers[at]) == "embedding") words_ = at;
     }
+    parted_ = words_;
+    // Features of images stand among the embeddings of all tokens, before ranks take parts of them.
+    for (std::size_t at = 0; at < layers.size() && words_; ++at) {
+      if (whole_.graph().op(layers[at]) == "masked_scatter") parted_ = at;
+    }
     for (std::size_t at = blocks.back().end; at < layers.size(); ++at) {
       if (whole_.graph().op(layers[at]) == "linear") head_ = at;
     }
@@ -142,7 +147,7 @@ class RankGraph {
     auto change = changed(at);
     if (!change) return change.error();
     const LayerIndex index = copy_.copy(whole_.weights(at), layer.frozen, *change);
-    if (layout_.sequence_parallel && (layer.split == TensorSplit::sequence || words_ == at)) {
+    if (layout_.sequence_parallel && (layer.split == TensorSplit::sequence || parted_ == at)) {
       copy_.replace(at, copy_.insert({.name = "sequence_part",
                                       .op = ops::kScatterTokens,
                                       .inputs = {index},
@@ -233,6 +238,7 @@ class RankGraph {
   std::int64_t expert_ranks_ = 1;  ///< that share each expert's weights
   bool gathers_ = false;           ///< columns gather tokens themselves, as Megatron's do
   std::optional<std::size_t> words_ = {};
+  std::optional<std::size_t> parted_ = {};  ///< behind this layer each rank has some of the tokens
   std::optional<std::size_t> head_ = {};
   std::set<LayerIndex> gathered_ = {};
 };
