@@ -74,6 +74,8 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.parallel = config.text({"model_type"}, "bamba") == "falcon_h1";
   model.prefix = model.parallel ? "FalconH1" : "Bamba";
+  // FalconH1Config's own values; no published model has both.
+  if (model.parallel) config.complete(R"({"vocab_size": 128000, "intermediate_size": 14336})");
   model.sizes = decoder_sizes(config);
   model.kinds = read_kinds(config, model.sizes.layers, model.parallel);
   const std::int64_t inner = config.size_or({"mamba_d_ssm"}, 0);
@@ -139,9 +141,14 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
+  const bool says_sizes = config.has("vocab_size") && config.has("intermediate_size");
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
+  if (!says_sizes) {
+    f.doubt({model::Doubt::About::fields,
+             "vocab_size and intermediate_size are not both in the config: they are taken as FalconH1Config has them"});
+  }
   doubt_kernels(f, "mamba-ssm and causal-conv1d");
   Tensor hidden = 0;
   {

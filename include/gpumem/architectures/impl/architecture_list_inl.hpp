@@ -7,6 +7,7 @@
 #include <span>
 
 #include "gpumem/architectures/albert.hpp"
+#include "gpumem/architectures/apertus.hpp"
 #include "gpumem/architectures/auraflow.hpp"
 #include "gpumem/architectures/autoencoder_kl.hpp"
 #include "gpumem/architectures/bamba.hpp"
@@ -60,6 +61,7 @@
 #include "gpumem/architectures/mimo_v2.hpp"
 #include "gpumem/architectures/minimax_m3.hpp"
 #include "gpumem/architectures/mixtral.hpp"
+#include "gpumem/architectures/mllama.hpp"
 #include "gpumem/architectures/mochi.hpp"
 #include "gpumem/architectures/modernbert.hpp"
 #include "gpumem/architectures/moonvit.hpp"
@@ -119,6 +121,7 @@ GPUMEM_INLINE const ModuleForward* module_forward(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {&albert(),
+                                     &apertus(),
                                      &auraflow(),
                                      &autoencoder_kl(),
                                      &bamba(),
@@ -174,6 +177,7 @@ GPUMEM_INLINE const Architectures& architectures() {
                                      &mimo_v2(),
                                      &minimax_m3(),
                                      &mixtral(),
+                                     &mllama(),
                                      &mochi(),
                                      &modernbert(),
                                      &moonvit(),
