@@ -60,7 +60,7 @@ inline Tensor embeddings(Forward& f, const Model& model, Tensor ids) {
 /// Half of x times (1 + erf of it over a root), one product after the other.
 inline Tensor written_gelu(Forward& f, Tensor wide) {
   const Tensor half = f.scale(wide);
-  const Tensor inside = f.activation("erf", f.scale(wide), "tanh");
+  const Tensor inside = f.call("erf", {f.scale(wide)});
   return f.multiply(half, f.call("add", {inside}));
 }
 

@@ -335,6 +335,13 @@ inline constexpr auto kClasses = std::to_array<ModelClass>(
     {{"Wav2Vec2", "wav2vec2", "wav2vec2"}, {"Hubert", "hubert", "hubert"}, {"WavLM", "wavlm", "wavlm"}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}, {1280, 16}, {1920, 16}});
+/// Convolutions are checkpointed too.
+inline constexpr auto kBlocks = std::to_array<std::string_view>(
+    {"Wav2Vec2EncoderLayer", "Wav2Vec2EncoderLayerStableLayerNorm", "Wav2Vec2NoLayerNormConvLayer",
+     "Wav2Vec2LayerNormConvLayer", "Wav2Vec2GroupNormConvLayer", "HubertEncoderLayer",
+     "HubertEncoderLayerStableLayerNorm", "HubertNoLayerNormConvLayer", "HubertLayerNormConvLayer",
+     "HubertGroupNormConvLayer", "WavLMEncoderLayer", "WavLMEncoderLayerStableLayerNorm", "WavLMNoLayerNormConvLayer",
+     "WavLMLayerNormConvLayer", "WavLMGroupNormConvLayer"});
 
 /// The convolutions, of a list of modules.
 inline void convolutions_of_tree(TreeFields& t) {
@@ -393,7 +400,8 @@ inline void read_tree(TreeFields& t) {
                                                  .model_types = wav2vec2_detail::kModelTypes,
                                                  .write = wav2vec2_detail::write,
                                                  .classes = wav2vec2_detail::kClasses,
-                                                 .read_tree = wav2vec2_detail::read_tree};
+                                                 .read_tree = wav2vec2_detail::read_tree,
+                                                 .blocks = wav2vec2_detail::kBlocks};
   return kArchitecture;
 }
 

@@ -41,6 +41,14 @@ inline core::Result<TensorId> record_clamp(const OpCall& call, Tape& tape) {
                       .backward_scratch = masks});
 }
 
+/// aten::erf; its gradient 2 / sqrt(pi) exp(-(x^2)) grad makes a tensor in each step, all of which live until its end.
+inline core::Result<TensorId> record_erf(const OpCall& call, Tape& tape) {
+  const TensorSize whole = tape.tensor(call.tensors[0]).size;
+  const std::array<TensorSize, 4> steps = {whole, whole, whole, whole};
+  return tape.record(
+      {.inputs = call.tensors.first(1), .output = call.size, .saved_inputs = 1, .backward_scratch = steps});
+}
+
 /// A choice between two tensors, or a tensor and a number, by a mask of one byte an element, which is kept.
 /// "mask_stands": the mask is a buffer of the model, which needs no memory here. "mask_given": it is the second input,
 /// which is kept as it is.
@@ -58,7 +66,7 @@ inline core::Result<TensorId> record_choice(const OpCall& call, Tape& tape) {
 
 }  // namespace pointwise_detail
 
-inline constexpr std::array<Op, 14> kPointwiseOps = {{
+inline constexpr std::array<Op, 15> kPointwiseOps = {{
     {.traits = {.name = "pow", .family = OpFamily::other, .keeps = Keeps::input},
      .output_shape = broadcast_shape,
      .record = pointwise_detail::record_power},
@@ -71,6 +79,9 @@ inline constexpr std::array<Op, 14> kPointwiseOps = {{
     {.traits = {.name = "exp", .family = OpFamily::other, .keeps = Keeps::output},
      .output_shape = same_shape,
      .record = pointwise_detail::record<false, true, Autocast::full>},
+    {.traits = {.name = "erf", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = same_shape,
+     .record = pointwise_detail::record_erf},
     {.traits = {.name = "square", .family = OpFamily::other, .keeps = Keeps::input},
      .output_shape = same_shape,
      .record = pointwise_detail::record_power},
