@@ -76,6 +76,10 @@ class TreeFields {
   void flag(std::string_view field, std::string_view path, std::string_view attribute = "bias") {
     if (const auto found = tree_.flag(whole(path), attribute)) set_flag(field, *found);
   }
+  /// Whether a convolution has a bias: it prints that only where it has none.
+  void convolution_bias(std::string_view field, std::string_view path) {
+    set_flag(field, tree_.flag(whole(path), "bias").value_or(true));
+  }
   /// The probability that a dropout prints.
   void dropout(std::string_view field, std::string_view path) {
     if (const auto found = tree_.number(whole(path), "p")) set_text(field, std::to_string(*found));

@@ -359,7 +359,7 @@ inline void convolutions_of_tree(TreeFields& t) {
   t.set_text("conv_dim", "[" + channels + "]");
   t.set_text("conv_kernel", "[" + kernels + "]");
   t.set_text("conv_stride", "[" + strides + "]");
-  t.flag("conv_bias", "feature_extractor.conv_layers.0.conv");
+  t.convolution_bias("conv_bias", "feature_extractor.conv_layers.0.conv");
   if (t.has("feature_extractor.conv_layers.1.layer_norm")) t.set_string("feat_extract_norm", "layer");
 }
 

@@ -393,10 +393,16 @@ inline core::Result<TensorId> record_cached(const OpCall& call, Tape& tape) {
 }
 
 inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
-/// Of timm's Hiera, which change the order of tokens, and of torchvision's detection nets: their rules know what they
-/// do.
-inline constexpr std::array<std::string_view, 4> kTreeIdentity = {"Unroll", "Reroll", "LastLevelMaxPool",
-                                                                  "AnchorGenerator"};
+/// Of timm's Hiera, which change the order of tokens, of torchvision's detection nets, and of wav2vec 2.0's convolution
+/// for positions: their rules know what they do.
+inline constexpr std::array<std::string_view, 8> kTreeIdentity = {"Unroll",
+                                                                  "Reroll",
+                                                                  "LastLevelMaxPool",
+                                                                  "AnchorGenerator",
+                                                                  "_WeightNorm",
+                                                                  "Wav2Vec2SamePadLayer",
+                                                                  "HubertSamePadLayer",
+                                                                  "WavLMSamePadLayer"};
 inline constexpr std::array<std::string_view, 1> kFlatten = {"Flatten"};
 inline constexpr std::array<std::string_view, 2> kKerasReshape = {"Reshape", "RepeatVector"};
 inline constexpr std::array<std::string_view, 1> kPermute = {"Permute"};

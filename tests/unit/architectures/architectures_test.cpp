@@ -6,6 +6,7 @@
 
 #include "expect.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "newest_models.hpp"
 #include "published_vision_models.hpp"
 #include "recent_models.hpp"
 
@@ -125,6 +126,7 @@ TEST(Architectures, EveryTypeIsAmongThePublishedModels) {
   std::string configs;
   for (const Published& model : all_published()) configs += model.config;
   for (const Published& model : testing::kPublishedVision) configs += model.config;
+  for (const testing::Newest& model : testing::kNewest) configs += model.config;
   configs += testing::kKimiVl;
   for (const Architecture* architecture : architectures()) {
     // Classes of diffusers: dit_parts_test.cpp and denoiser_test.cpp have their parameters.

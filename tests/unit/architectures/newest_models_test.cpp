@@ -1,0 +1,258 @@
+// Models of 2025 and 2026, and those for sound and proteins: their parameters, what is not settled about them, and what
+// in their forward() decides the memory of a step.
+#include "newest_models.hpp"
+
+#include "expect.hpp"
+#include "gpumem/all.hpp"
+#include "gpumem/architectures/architectures.hpp"
+#include "gpumem/ops/catalogue.hpp"
+#include "printed_tree.hpp"
+
+namespace gpumem::testing {
+namespace {
+
+using core::ErrorCode;
+
+core::Result<model::ModelGraph> read(std::string_view config, const model::Images& images = {}) {
+  return architectures::read_config(config, ops::vocabulary(), {}, images);
+}
+
+/// The most that a step holds, without the device's own part.
+std::int64_t held(const model::ModelGraph& graph, std::int64_t tokens, bool checkpointing = false) {
+  TrainingJob job(graph, 1);
+  job.sequence_length = tokens;
+  job.activation_checkpointing = checkpointing;
+  const auto replay = make_estimator("replay");
+  const auto estimate = (*replay)->estimate(job, *find_profile("b200"));
+  EXPECT_TRUE(succeeds(estimate));
+  return estimate && estimate->allocated ? estimate->allocated->count() : 0;
+}
+
+std::int64_t held(std::string_view config, std::int64_t tokens, const model::Images& images = {}) {
+  const auto graph = read(config, images);
+  EXPECT_TRUE(succeeds(graph));
+  return graph ? held(*graph, tokens) : 0;
+}
+
+bool doubts(const model::ModelGraph& graph, model::Doubt::About about) {
+  return std::any_of(graph.doubts().begin(), graph.doubts().end(),
+                     [&](const model::Doubt& doubt) { return doubt.about == about && doubt.large; });
+}
+
+TEST(NewestModels, HaveThePublishedParameters) {
+  for (const Newest& model : kNewest) {
+    const auto graph = read(model.config);
+    ASSERT_TRUE(succeeds(graph)) << model.name;
+    EXPECT_EQ(graph->parameters(), model.parameters) << model.name;
+    EXPECT_NEAR(static_cast<double>(graph->parameters()) / 1e9, model.billions, 0.005 * model.billions) << model.name;
+    EXPECT_EQ(graph->unknown_layers(), 0) << model.name;
+  }
+}
+
+TEST(NewestModels, NameWhatTheirSourcesDoNotSettle) {
+  constexpr std::string_view kStep =
+      R"({"model_type": "step3p7", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
+      "intermediate_size": 96, "vocab_size": 100, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+      "first_k_dense_replace": 1, "layer_types": ["full_attention", "sliding_attention"])";
+  const auto bare = read(std::string(kStep) + "}");
+  const auto whole = read(std::string(kStep) + R"(, "attention_other_setting": {"num_attention_heads": 8}})");
+  ASSERT_TRUE(succeeds(bare));
+  ASSERT_TRUE(succeeds(whole));
+  EXPECT_TRUE(doubts(*bare, model::Doubt::About::fields));
+  EXPECT_FALSE(doubts(*whole, model::Doubt::About::fields));
+  EXPECT_GT(whole->parameters(), bare->parameters());
+  const auto falcon = read(R"({"model_type": "falcon_h1", "hidden_size": 64, "num_hidden_layers": 1,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_ssm": 128})");
+  ASSERT_TRUE(succeeds(falcon));
+  EXPECT_TRUE(doubts(*falcon, model::Doubt::About::fields));
+}
+
+constexpr std::string_view kV4 =
+    R"({"model_type": "deepseek_v4", "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 1, "head_dim": 32, "q_lora_rank": 16, "qk_rope_head_dim": 8, "o_groups": 2, "o_lora_rank": 16,
+    "index_n_heads": 4, "index_head_dim": 16, "moe_intermediate_size": 32, "n_routed_experts": 4,
+    "num_experts_per_tok": 2, "vocab_size": 100, "compress_ratios": [0, 4, 128])";
+
+TEST(NewestModels, DeepSeekV4HoldsItsStreamsAndTheRoundsThatMixThem) {
+  const std::string base(kV4);
+  const auto four = held(base + R"(, "hc_mult": 4, "hc_sinkhorn_iters": 20})", 512);
+  EXPECT_GT(four, held(base + R"(, "hc_mult": 2, "hc_sinkhorn_iters": 20})", 512));
+  EXPECT_GT(four, held(base + R"(, "hc_mult": 4, "hc_sinkhorn_iters": 1})", 512));
+}
+
+TEST(NewestModels, DeepSeekV4SeesWindowsOfTokensInTheLayersThatSaySo) {
+  const auto graph = read(std::string(kV4) + "}");
+  ASSERT_TRUE(succeeds(graph));
+  std::size_t chosen = 0;
+  std::size_t compressed = 0;
+  for (const model::Layer& layer : graph->layers()) {
+    const std::string path = graph->path(layer);
+    chosen += path.find("layers.1.self_attn.compressor.indexer") != std::string::npos ? 1U : 0U;
+    compressed += path.find("layers.2.self_attn.compressor") != std::string::npos ? 1U : 0U;
+    EXPECT_EQ(path.find("layers.0.self_attn.compressor"), std::string::npos);
+    EXPECT_EQ(path.find("layers.2.self_attn.compressor.indexer"), std::string::npos);
+  }
+  EXPECT_GT(chosen, 0U);
+  EXPECT_GT(compressed, 0U);
+  EXPECT_TRUE(fails(read(std::string(kV4).replace(kV4.find("128]"), 3, "127") + "}"), ErrorCode::malformed_input, 0,
+                    "is 0, 4 or 128"));
+  // Fewer tokens than a window: one window, of what there is.
+  EXPECT_GT(held(*graph, 64), 0);
+}
+
+TEST(NewestModels, KimiK3ReadsTheSumsOfBlocksOfLayers) {
+  const auto config = [](std::string_view more) {
+    return R"({"model_type": "kimi_linear", "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4,
+      "intermediate_size": 96, "vocab_size": 100, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_nope_head_dim": 16,
+      "qk_rope_head_dim": 8, "v_head_dim": 16, "num_experts": 4, "num_experts_per_token": 2,
+      "moe_intermediate_size": 32, "linear_attn_config": {"num_heads": 4, "head_dim": 16, "use_full_rank_gate": true})" +
+           std::string(more) + "}";
+  };
+  const auto plain = read(config(""));
+  const auto blocks = read(config(R"(, "attn_res_block_size": 2)"));
+  const auto narrow = read(config(R"(, "hidden_act": "situ", "routed_expert_hidden_size": 32)"));
+  ASSERT_TRUE(succeeds(plain));
+  ASSERT_TRUE(succeeds(blocks));
+  ASSERT_TRUE(succeeds(narrow));
+  // A norm and a score for each half of a layer, and behind all of them.
+  EXPECT_EQ(blocks->parameters() - plain->parameters(), (2 * 4 - 1 + 1) * 2 * 64);
+  EXPECT_GT(held(*blocks, 256), held(*plain, 256));
+  EXPECT_LT(narrow->parameters(), plain->parameters());
+}
+
+TEST(NewestModels, Gemma3nTakesNoImages) {
+  const std::string_view config =
+      R"({"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text", "vocab_size": 100, "hidden_size": 64,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+      "intermediate_size": 128, "vocab_size_per_layer_input": 100, "hidden_size_per_layer_input": 8},
+      "vision_config": {}, "audio_config": {}})";
+  EXPECT_TRUE(succeeds(read(config)));
+  EXPECT_TRUE(succeeds(read(config, {.count = 0})));
+  EXPECT_FALSE(read(config, {.count = 1}).has_value());
+}
+
+TEST(NewestModels, LlamaVisionHoldsItsCrossLayersWithoutImages) {
+  const std::string_view config =
+      R"({"model_type": "mllama", "text_config": {"vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 3,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "cross_attention_layers": [1]},
+      "vision_config": {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_global_layers": 1,
+      "attention_heads": 2, "image_size": 56, "patch_size": 14, "intermediate_layers_indices": [1],
+      "vision_output_dim": 64}})";
+  const auto with = read(config);
+  const auto without = read(config, {.count = 0});
+  ASSERT_TRUE(succeeds(with));
+  ASSERT_TRUE(succeeds(without));
+  EXPECT_LT(held(*without, 64), held(*with, 64));
+  EXPECT_GT(held(config, 64, {.count = 2}), held(*with, 64));
+}
+
+constexpr std::string_view kSound =
+    R"({"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"], "hidden_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "intermediate_size": 128, "num_conv_pos_embeddings": 16)";
+
+TEST(NewestModels, SoundTakesMemoryByItsSamples) {
+  const std::string config = std::string(kSound) + "}";
+  const auto second = held(config, 16'000);
+  const auto ten = held(config, 160'000);
+  EXPECT_GT(ten, 2 * second);
+  EXPECT_TRUE(
+      fails(read(std::string(kSound) + R"(, "add_adapter": true})"), ErrorCode::malformed_input, 0, "is not known"));
+  EXPECT_TRUE(fails(read(std::string(kSound) + R"(, "conv_dim": [512, 512]})"), ErrorCode::malformed_input, 0,
+                    "as many entries"));
+}
+
+/// What print(model) of transformers 4.52 shows.
+constexpr std::string_view kPrintedSound = R"(Wav2Vec2ForCTC(
+  (wav2vec2): Wav2Vec2Model(
+    (feature_extractor): Wav2Vec2FeatureEncoder(
+      (conv_layers): ModuleList(
+        (0): Wav2Vec2GroupNormConvLayer(
+          (conv): Conv1d(1, 512, kernel_size=(10,), stride=(5,), bias=False)
+          (activation): GELUActivation()
+          (layer_norm): GroupNorm(512, 512, eps=1e-05, affine=True)
+        )
+        (1-4): 4 x Wav2Vec2NoLayerNormConvLayer(
+          (conv): Conv1d(512, 512, kernel_size=(3,), stride=(2,), bias=False)
+          (activation): GELUActivation()
+        )
+        (5-6): 2 x Wav2Vec2NoLayerNormConvLayer(
+          (conv): Conv1d(512, 512, kernel_size=(2,), stride=(2,), bias=False)
+          (activation): GELUActivation()
+        )
+      )
+    )
+    (feature_projection): Wav2Vec2FeatureProjection(
+      (layer_norm): LayerNorm((512,), eps=1e-05, elementwise_affine=True)
+      (projection): Linear(in_features=512, out_features=768, bias=True)
+      (dropout): Dropout(p=0.0, inplace=False)
+    )
+    (encoder): Wav2Vec2Encoder(
+      (pos_conv_embed): Wav2Vec2PositionalConvEmbedding(
+        (conv): ParametrizedConv1d(
+          768, 768, kernel_size=(128,), stride=(1,), padding=(64,), groups=16
+          (parametrizations): ModuleDict(
+            (weight): ParametrizationList(
+              (0): _WeightNorm()
+            )
+          )
+        )
+        (padding): Wav2Vec2SamePadLayer()
+        (activation): GELUActivation()
+      )
+      (layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+      (dropout): Dropout(p=0.1, inplace=False)
+      (layers): ModuleList(
+        (0-11): 12 x Wav2Vec2EncoderLayer(
+          (attention): Wav2Vec2SdpaAttention(
+            (k_proj): Linear(in_features=768, out_features=768, bias=True)
+            (v_proj): Linear(in_features=768, out_features=768, bias=True)
+            (q_proj): Linear(in_features=768, out_features=768, bias=True)
+            (out_proj): Linear(in_features=768, out_features=768, bias=True)
+          )
+          (dropout): Dropout(p=0.1, inplace=False)
+          (layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+          (feed_forward): Wav2Vec2FeedForward(
+            (intermediate_dropout): Dropout(p=0.1, inplace=False)
+            (intermediate_dense): Linear(in_features=768, out_features=3072, bias=True)
+            (intermediate_act_fn): GELUActivation()
+            (output_dense): Linear(in_features=3072, out_features=768, bias=True)
+            (output_dropout): Dropout(p=0.1, inplace=False)
+          )
+          (final_layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+        )
+      )
+    )
+  )
+  (dropout): Dropout(p=0.1, inplace=False)
+  (lm_head): Linear(in_features=768, out_features=32, bias=True)
+)
+)";
+
+TEST(NewestModels, OfSoundAndProteinsAConfigAndItsTreeAgree) {
+  struct Case {
+    std::string_view class_name;
+    std::string_view config;
+    std::int64_t tokens;
+  };
+  constexpr std::string_view kSoundConfig = R"({"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"]})";
+  const Case cases[] = {{"Wav2Vec2ForCTC", kSoundConfig, 16'000},
+                        {"EsmForMaskedLM", kNewest[10].config, 128},
+                        {"ApertusForCausalLM", kNewest[11].config, 128}};
+  for (const Case& each : cases) {
+    const auto graph = parse_summary(each.config);
+    ASSERT_TRUE(succeeds(graph)) << each.class_name;
+    const bool sound = each.config == kSoundConfig;
+    const auto tree = parse_summary(sound ? std::string(kPrintedSound) : printed_tree(*graph, each.class_name, ""));
+    ASSERT_TRUE(succeeds(tree)) << each.class_name;
+    // A tree of so few words as ESM's does not tell that they are the output layer's too.
+    const double few = each.class_name == "EsmForMaskedLM" ? 1e-4 : 0.0;
+    for (const bool checkpointing : {false, true}) {
+      const auto expected = static_cast<double>(held(*graph, each.tokens, checkpointing));
+      const auto printed = static_cast<double>(held(*tree, each.tokens, checkpointing));
+      EXPECT_NEAR(printed, expected, few * expected) << each.class_name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::testing
