@@ -6,10 +6,14 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
 #include "gpumem/ops/op.hpp"
 
 namespace gpumem::ops {
+
+/// The op that puts features among all tokens of the samples.
+inline constexpr std::string_view kAmongTokens = "masked_scatter";
 
 namespace images_detail {
 
@@ -94,7 +98,7 @@ inline core::Result<TensorId> record_addition(const OpCall& call, Tape& tape) {
 }  // namespace images_detail
 
 inline constexpr std::array<Op, 2> kImagesOps = {{
-    {.traits = {.name = "masked_scatter", .family = OpFamily::other},
+    {.traits = {.name = kAmongTokens, .family = OpFamily::other},
      .output_shape = images_detail::text_shape<true>,
      .record = images_detail::record_scatter},
     {.traits = {.name = "add_features", .family = OpFamily::other},

@@ -11,7 +11,7 @@ using testing::output_text;
 using testing::shape;
 
 TEST(Pointwise, KeepsTheShapeAndHoldsNoParameters) {
-  for (const char* name : {"sqrt", "rsqrt", "exp", "square", "neg", "abs", "sin", "cos", "log", "cast", "pow"}) {
+  for (const char* name : {"sqrt", "rsqrt", "exp", "erf", "square", "neg", "abs", "sin", "cos", "log", "cast", "pow"}) {
     EXPECT_EQ(output_text(name, "", {shape({N, 3, 7})}), "[N, 3, 7]") << name;
     EXPECT_EQ(testing::op(name).traits.parameters, nullptr) << name;
   }

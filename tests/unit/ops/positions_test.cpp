@@ -25,9 +25,37 @@ TEST(Positions, FollowTheNumberOfTokens) {
   EXPECT_EQ(output_text("segment_pairs", "", ids), "[7, 7, N, 2]");
 }
 
+TEST(Windows, HoldWholeWindowsOfTokens) {
+  EXPECT_EQ(output_text("token_windows", "size=4", {shape({N, 10, 32})}), "[N, 2, 4, 32]");
+  EXPECT_EQ(output_text("token_windows", "size=16", {shape({N, 10, 32})}), "[N, 1, 16, 32]");
+  EXPECT_FALSE(output("token_windows", "", {shape({N, 10, 32})}));
+  EXPECT_FALSE(output("token_windows", "size=0", {shape({N, 10, 32})}));
+  const std::vector<core::Shape> tokens_and_windows = {shape({N, 10, 32}), shape({N, 2, 32})};
+  EXPECT_EQ(output_text("window_mask", "", tokens_and_windows), "[N, 1, 10, 2]");
+  EXPECT_FALSE(output("window_mask", "", {shape({N, 10, 32})}));
+}
+
+TEST(Windows, OfAnIndexerGetNoGradient) {
+  const auto heads = testing::attributes(testing::op("window_mask"), "heads=8");
+  Tape tape;
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  const TensorId tokens = tape.record({.output = {320, 1}, .parameters = {&parameter, 1}});
+  OpCall call;
+  call.attributes = model::Attributes(heads);
+  call.tensors = {&tokens, 1};
+  call.output = shape({N, 1, 10, 2});
+  call.size = {20, 1};
+  const auto mask = testing::op("window_mask").record(call, tape);
+  ASSERT_TRUE(mask);
+  EXPECT_FALSE(tape.tensor(*mask).requires_grad);
+  EXPECT_TRUE(tape.tensor(tokens).requires_grad);
+}
+
 /// What is made of only the number of tokens; the other ops choose from scores.
 bool reads_sizes_alone(const Op& op) {
-  return op.traits.name != "gather_distances" && op.traits.name != "relative_shift";
+  return op.traits.name != "gather_distances" && op.traits.name != "relative_shift" &&
+         op.traits.name != "window_mask" && op.traits.name != "token_windows";
 }
 
 TEST(Positions, AskForALength) {

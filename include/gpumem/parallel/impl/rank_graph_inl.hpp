@@ -17,6 +17,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/collective.hpp"
+#include "gpumem/ops/images.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 
@@ -105,7 +106,7 @@ class RankGraph {
     parted_ = words_;
     // Features of images stand among the embeddings of all tokens, before ranks take parts of them.
     for (std::size_t at = 0; at < layers.size() && words_; ++at) {
-      if (whole_.graph().op(layers[at]) == "masked_scatter") parted_ = at;
+      if (whole_.graph().op(layers[at]) == ops::kAmongTokens) parted_ = at;
     }
     for (std::size_t at = blocks.back().end; at < layers.size(); ++at) {
       if (whole_.graph().op(layers[at]) == "linear") head_ = at;
