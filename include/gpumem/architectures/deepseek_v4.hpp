@@ -108,6 +108,7 @@ inline Model read(ConfigFields& config) {
                     model.index_heads > kMost / model.index_width || model.streams.streams > 16 ||
                     model.streams.rounds > 64 || model.mixture.inner > kMost || s.width > kMost;
   if (wide) config.fail("is more than any model has", "hidden_size");
+  check_rounds(config, model.streams, s.layers, "hc_sinkhorn_iters");
   if (model.turned >= s.head_width || model.turned % 2 != 0) config.fail("does not fit a head", "qk_rope_head_dim");
   if (s.heads % model.groups != 0) config.fail("does not divide the heads", "o_groups");
   if (model.shared != 1) config.fail("must be 1", "n_shared_experts");

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpumem/architectures/config_fields.hpp"
 #include "gpumem/architectures/forward.hpp"
 
 namespace gpumem::architectures {
@@ -34,6 +35,13 @@ struct Mixed {
   Tensor spread = 0;  ///< [N, S, streams]
   Tensor mixing = 0;  ///< [N, S, streams, streams]
 };
+
+/// Each round is some layers of the graph: more in all layers than any model has are a fault of this field.
+inline void check_rounds(ConfigFields& config, const HyperConnections& hc, std::int64_t layers,
+                         std::string_view field) {
+  constexpr std::int64_t kMostInAll = 1 << 13;
+  if (hc.rounds > kMostInAll / layers) config.fail("no model has this many rounds", field);
+}
 
 namespace hyper_connections_detail {
 

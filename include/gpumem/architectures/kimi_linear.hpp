@@ -108,6 +108,10 @@ inline void read_k3(ConfigFields& config, Model& model) {
   model.routed_width = config.count_or("routed_expert_hidden_size", 0);
   model.norms_routed = config.flag("latent_moe_use_norm", false);
   model.residual_block = config.count_or("attn_res_block_size", 0);
+  constexpr std::int64_t kMostBlocks = 256;
+  if (model.residual_block > 0 && model.sizes.layers / model.residual_block > kMostBlocks) {
+    config.fail("makes more blocks than any model has", "attn_res_block_size");
+  }
   config.ignore({"activation_situ_beta", "activation_situ_linear_beta"});
 }
 

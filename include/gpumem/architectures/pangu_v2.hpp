@@ -94,6 +94,7 @@ inline Model read(ConfigFields& config) {
                     model.streams.rounds > 64 || s.width > kMost || model.shared > kMost / model.mixture.inner ||
                     model.attention.index_heads > kMost / model.attention.index_width;
   if (wide) config.fail("is more than any model has", "hidden_size");
+  check_rounds(config, model.streams, s.layers, "mhc_recur_norm");
   if (!config.flag("sandwich_norm", true)) config.fail("must be true", "sandwich_norm");
   if (!config.flag("mhc_use_gamma", true)) config.fail("must be true", "mhc_use_gamma");
   config.ignore({"index_topk", "norm_topk_prob", "num_nextn_predict_layers", "param_sink_with_value",

@@ -60,6 +60,8 @@ inline void read_convolutions(ConfigFields& config, Model& model) {
     return config.fail("must have as many entries as conv_kernel and conv_stride", "conv_dim");
   }
   constexpr std::int64_t kMost = 1 << 14;
+  constexpr std::size_t kMostConvolutions = 64;
+  if (channels.size() > kMostConvolutions) return config.fail("is more than gpumem takes", "conv_dim");
   for (std::size_t at = 0; at < channels.size(); ++at) {
     const bool sound = channels[at] <= kMost && kernels[at] <= kMost && strides[at] <= kMost;
     if (!sound) return config.fail("is more than gpumem takes", "conv_dim");
