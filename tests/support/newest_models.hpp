@@ -1,6 +1,6 @@
 // Models of 2025 and 2026 whose configs say more than decoders have, and models for sound, proteins and images: their
-// parameters. Those of Gemma 3n, Llama 3.2 Vision, wav2vec 2.0, HuBERT, WavLM and ESM-2 are published to the digit; of the
-// others the card gives a rounded number of billions, which is `billions`.
+// parameters. Those of Gemma 3n, Llama 3.2 Vision, wav2vec 2.0, HuBERT, WavLM and ESM-2 are published to the digit; of
+// the others the card gives a rounded number of billions, which is `billions`.
 #pragma once
 
 #include "published_models.hpp"
@@ -14,29 +14,28 @@ struct Newest {
   std::string_view config;
 };
 
-inline constexpr Newest kNewest[] = {
-    {"deepseek-v4-flash", 284'332'230'231, 284,
-     R"({"model_type": "deepseek_v4", "hidden_size": 4096, "num_hidden_layers": 43, "num_attention_heads": 64, "num_key_value_heads": 1, "head_dim": 512, "q_lora_rank": 1024, "qk_rope_head_dim": 64, "o_groups": 8, "o_lora_rank": 1024, "index_n_heads": 64, "index_head_dim": 128, "moe_intermediate_size": 2048, "n_routed_experts": 256, "num_experts_per_tok": 6, "vocab_size": 129280, "compress_ratios": [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 0]})"},
-    {"minimax-m3", 426'174'565'632, 426,
-     R"({"model_type": "minimax_m3", "hidden_size": 6144, "num_hidden_layers": 60, "num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 3072, "dense_intermediate_size": 12288, "num_local_experts": 128, "num_experts_per_tok": 4, "first_k_dense_replace": 3, "rotary_dim": 64, "vocab_size": 200064})"},
-    {"step-3.5-flash", 196'956'130'368, 197,
-     R"({"model_type": "step3p5", "hidden_size": 4096, "num_hidden_layers": 45, "num_attention_heads": 64, "num_attention_groups": 8, "head_dim": 128, "intermediate_size": 11264, "moe_intermediate_size": 1280, "share_expert_dim": 1280, "moe_num_experts": 288, "moe_top_k": 8, "vocab_size": 128896, "use_head_wise_attn_gate": true, "use_moe_router_bias": true, "attention_other_setting": {"num_attention_heads": 96, "num_attention_groups": 8}, "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"]})"},
-    {"openpangu-v2-505b", 504'641'371'665, 505,
-     R"({"model_type": "pangu_v2_moe", "hidden_size": 5120, "num_hidden_layers": 50, "num_attention_heads": 64, "intermediate_size": 16128, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 384, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 1792, "first_k_dense_replace": 3, "index_n_heads": 32, "index_head_dim": 128, "dsa_layers": [0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45, 48, 49], "block_post_layernorm_idx": [0, 4, 9, 14, 19, 24, 29, 34, 39, 44], "param_sink_number": 128, "use_mome": true, "router_sliding_window": 3, "router_enable_expert_bias": true, "mhc_num_stream": 4, "mhc_recur_norm": 20, "vocab_size": 151552})"},
-    {"gemma-3n-e4b", 7'849'978'192, 7.85,
-     R"({"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text", "vocab_size": 262400, "hidden_size": 2048, "num_hidden_layers": 35, "intermediate_size": 16384}, "vision_config": {"model_type": "gemma3n_vision", "hidden_size": 2048}, "audio_config": {"model_type": "gemma3n_audio", "hidden_size": 1536}})"},
-    {"phi-4-multimodal", 4'744'004'032, 4.74,
-     R"({"model_type": "phi4_multimodal", "vocab_size": 200064, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32, "num_attention_heads": 24, "num_key_value_heads": 8, "tie_word_embeddings": true, "partial_rotary_factor": 0.75, "vision_config": {"image_size": 448}, "audio_config": {"num_blocks": 24}})"},
-    {"llama-3.2-11b-vision", 10'670'220'835, 10.67,
-     R"({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}, "vision_config": {"model_type": "mllama_vision_model", "image_size": 560, "supported_aspect_ratios": [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]}})"},
-    {"wav2vec2-base-960h", 94'396'320, 0.0944,
-     R"({"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"]})"},
-    {"hubert-base", 94'371'712, 0.0944, R"({"model_type": "hubert", "architectures": ["HubertModel"]})"},
-    {"wavlm-large", 315'453'120, 0.3155,
-     R"({"model_type": "wavlm", "architectures": ["WavLMModel"], "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096, "feat_extract_norm": "layer", "do_stable_layer_norm": true})"},
-    {"esm2-650m", 651'043'254, 0.651,
-     R"({"model_type": "esm", "architectures": ["EsmForMaskedLM"], "vocab_size": 33, "hidden_size": 1280, "num_hidden_layers": 33, "num_attention_heads": 20, "intermediate_size": 5120, "position_embedding_type": "rotary", "token_dropout": true, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})"},
-    {"apertus-8b", 8'053'338'176, 8.05,
-     R"({"model_type": "apertus", "vocab_size": 131072, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 21504, "hidden_act": "xielu"})"}};
+inline constexpr Newest kNewest[] = {{"deepseek-v4-flash", 284'332'230'231, 284,
+                                      R"({"model_type": "deepseek_v4", "hidden_size": 4096, "num_hidden_layers": 43, "num_attention_heads": 64, "num_key_value_heads": 1, "head_dim": 512, "q_lora_rank": 1024, "qk_rope_head_dim": 64, "o_groups": 8, "o_lora_rank": 1024, "index_n_heads": 64, "index_head_dim": 128, "moe_intermediate_size": 2048, "n_routed_experts": 256, "num_experts_per_tok": 6, "vocab_size": 129280, "compress_ratios": [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 0]})"},
+                                     {"minimax-m3", 426'174'565'632, 426,
+                                      R"({"model_type": "minimax_m3", "hidden_size": 6144, "num_hidden_layers": 60, "num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 3072, "dense_intermediate_size": 12288, "num_local_experts": 128, "num_experts_per_tok": 4, "first_k_dense_replace": 3, "rotary_dim": 64, "vocab_size": 200064})"},
+                                     {"step-3.5-flash", 196'956'130'368, 197,
+                                      R"({"model_type": "step3p5", "hidden_size": 4096, "num_hidden_layers": 45, "num_attention_heads": 64, "num_attention_groups": 8, "head_dim": 128, "intermediate_size": 11264, "moe_intermediate_size": 1280, "share_expert_dim": 1280, "moe_num_experts": 288, "moe_top_k": 8, "vocab_size": 128896, "use_head_wise_attn_gate": true, "use_moe_router_bias": true, "attention_other_setting": {"num_attention_heads": 96, "num_attention_groups": 8}, "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"]})"},
+                                     {"openpangu-v2-505b", 504'641'371'665, 505,
+                                      R"({"model_type": "pangu_v2_moe", "hidden_size": 5120, "num_hidden_layers": 50, "num_attention_heads": 64, "intermediate_size": 16128, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 384, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 1792, "first_k_dense_replace": 3, "index_n_heads": 32, "index_head_dim": 128, "dsa_layers": [0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45, 48, 49], "block_post_layernorm_idx": [0, 4, 9, 14, 19, 24, 29, 34, 39, 44], "param_sink_number": 128, "use_mome": true, "router_sliding_window": 3, "router_enable_expert_bias": true, "mhc_num_stream": 4, "mhc_recur_norm": 20, "vocab_size": 151552})"},
+                                     {"gemma-3n-e4b", 7'849'978'192, 7.85, R"({"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text", "vocab_size": 262400, "hidden_size": 2048, "num_hidden_layers": 35, "intermediate_size": 16384}, "vision_config": {"model_type": "gemma3n_vision", "hidden_size": 2048}, "audio_config": {"model_type": "gemma3n_audio", "hidden_size": 1536}})"},
+                                     {"phi-4-multimodal", 4'744'004'032, 4.74,
+                                      R"({"model_type": "phi4_multimodal", "vocab_size": 200064, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32, "num_attention_heads": 24, "num_key_value_heads": 8, "tie_word_embeddings": true, "partial_rotary_factor": 0.75, "vision_config": {"image_size": 448}, "audio_config": {"num_blocks": 24}})"},
+                                     {"llama-3.2-11b-vision", 10'670'220'835, 10.67,
+                                      R"({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}, "vision_config": {"model_type": "mllama_vision_model", "image_size": 560, "supported_aspect_ratios": [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]}})"},
+                                     {"wav2vec2-base-960h", 94'396'320, 0.0944,
+                                      R"({"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"]})"},
+                                     {"hubert-base", 94'371'712, 0.0944,
+                                      R"({"model_type": "hubert", "architectures": ["HubertModel"]})"},
+                                     {"wavlm-large", 315'453'120, 0.3155,
+                                      R"({"model_type": "wavlm", "architectures": ["WavLMModel"], "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096, "feat_extract_norm": "layer", "do_stable_layer_norm": true})"},
+                                     {"esm2-650m", 651'043'254, 0.651,
+                                      R"({"model_type": "esm", "architectures": ["EsmForMaskedLM"], "vocab_size": 33, "hidden_size": 1280, "num_hidden_layers": 33, "num_attention_heads": 20, "intermediate_size": 5120, "position_embedding_type": "rotary", "token_dropout": true, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})"},
+                                     {"apertus-8b", 8'053'338'176, 8.05,
+                                      R"({"model_type": "apertus", "vocab_size": 131072, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 21504, "hidden_act": "xielu"})"}};
 
 }  // namespace gpumem::testing
