@@ -1,7 +1,8 @@
 // timm's and torchvision's image transformers that attend within windows: Swin, SwinV2, SwinV2-CR (images with the
-// channels after the pixels, every second block shifted), Nest (blocks of one size at every level).
-// Source: torchvision 0.21, torchvision.models.swin_transformer; timm 1.0.9, timm.models.swin_transformer,
-// swin_transformer_v2, swin_transformer_v2_cr, nest.
+// channels after the pixels, every second block shifted), Nest (blocks of one size at every level), torchvision's
+// MaxViT (windows, then a grid), VOLO (weights for the window around a pixel). Source: torchvision 0.21,
+// torchvision.models.swin_transformer, maxvit; timm 1.0.9, timm.models.swin_transformer, swin_transformer_v2,
+// swin_transformer_v2_cr, nest, volo.
 #pragma once
 
 #include <algorithm>
@@ -238,5 +239,197 @@ inline constexpr std::array<std::string_view, 1> kPools = {"ConvPool"};
 
 inline constexpr std::array<ModuleForward, 2> kTimmNest = {{{timm_nest_detail::kModels, timm_nest_detail::call_model},
                                                             {timm_nest_detail::kPools, timm_nest_detail::call_pool}}};
+
+// torchvision's MaxViT: a layer is an inverted bottleneck, then attention within windows, then attention within a grid,
+// whose pixels lie as far apart as there are windows. Partitions are 7 pixels wide in published models, and by default.
+
+namespace torchvision_maxvit_detail {
+
+inline constexpr std::int64_t kHeadWidth = 32;
+inline constexpr std::int64_t kPartition = 7;
+
+/// RelativePositionalMultiHeadAttention on partitions [N, G, P, C]; its einsums are batched products of copies.
+inline Tensor call_attention(Forward& f, const Module& attention, Tensor input) {
+  if (!attention.has("to_qkv") || f.rank(input) != 4) return attention.in_order(input);
+  const std::int64_t groups = f.size(input, 1);
+  const std::int64_t pixels = f.size(input, 2);
+  const std::int64_t width = f.size(input, 3);
+  const std::int64_t heads = width % kHeadWidth == 0 ? std::max<std::int64_t>(width / kHeadWidth, 1) : 1;
+  const auto headed = [&](Tensor part) {
+    return f.permute(f.unflatten(part, 3, {heads, width / heads}), {0, 1, 3, 2, 4});
+  };
+  const std::vector<Tensor> qkv = parts_of(f, attention("to_qkv", input), 3, 3);
+  const Tensor query = headed(qkv[0]);
+  const Tensor key = headed(qkv[1]);
+  const Tensor value = headed(qkv[2]);
+  const Tensor turned = f.flatten(f.permute(f.scale(key), {0, 1, 2, 4, 3}), 0, 2);
+  const Tensor product = f.call("matmul", {f.flatten(query, 0, 2), turned});
+  const Tensor scores = f.unflatten(product, 0, {-1, groups, heads});
+  const std::int64_t side = side_of(pixels);
+  const std::int64_t across = 2 * side - 1;
+  const Tensor table = f.parameter("relative_position_bias_table", {across * across, heads});
+  const Tensor biased = f.add(scores, window_bias(f, table, side));
+  const Tensor weights = f.call("softmax", {biased}, {{"dim", std::int64_t{4}}});
+  const Tensor found = f.call("matmul", {f.flatten(weights, 0, 2), f.flatten(value, 0, 2)});
+  const Tensor output = f.permute(f.unflatten(found, 0, {-1, groups, heads}), {0, 1, 3, 2, 4});
+  return attention("merge", f.flatten(output, 3, 4));
+}
+
+/// How many pixels lie side by side in a partition of a layer.
+inline std::int64_t partition_in(Forward& f, const Module& layer, std::int64_t height, std::int64_t width) {
+  for (const std::int64_t side : {kPartition, std::int64_t{8}, std::int64_t{6}, std::int64_t{4}}) {
+    if (height % side != 0 || width % side != 0) continue;
+    if (side != kPartition) {
+      layer.guess("cuts images into partitions of a size that is not printed: taken as " + std::to_string(side));
+    }
+    return side;
+  }
+  f.fail("its partitions, whose size is not printed, are no 4, 6, 7 or 8 pixels wide: export the graph of the model");
+  return 1;
+}
+
+/// PartitionAttentionLayer: images [N, C, h, w] as partitions, attention and an MLP with shortcuts, images again.
+inline Tensor call_partitions(Forward& f, const Module& layer, Tensor input) {
+  if (!layer.has("attn_layer") || !layer.has("mlp_layer") || f.rank(input) != 4) return layer.in_order(input);
+  const std::int64_t channels = f.size(input, 1);
+  const std::int64_t height = f.size(input, 2);
+  const std::int64_t width = f.size(input, 3);
+  const std::int64_t partition = partition_in(f, layer, height, width);
+  const auto swap = layer.find("partition_swap");
+  const bool grid = swap && swap->class_name() == "SwapAxes";
+  const std::int64_t side = grid ? height / partition : partition;
+  const std::int64_t rows = height / side;
+  const std::int64_t columns = width / side;
+  const auto swapped = [&](Tensor tensor) { return grid ? f.permute(tensor, {0, 2, 1, 3}) : tensor; };
+  const Tensor cut = f.permute(reshaped(f, input, {channels, rows, side, columns, side}), {0, 2, 4, 3, 5, 1});
+  const Tensor parts = swapped(reshaped(f, cut, {rows * columns, side * side, channels}));
+  const Tensor found = f.add(parts, layer({"attn_layer", "stochastic_dropout"}, parts));
+  const Tensor output = f.add(found, layer({"mlp_layer", "stochastic_dropout"}, found));
+  const Tensor apart = reshaped(f, swapped(output), {rows, columns, side, side, channels});
+  return reshaped(f, f.permute(apart, {0, 5, 1, 3, 2, 4}), {channels, height, width});
+}
+
+/// MaxVitLayer; MBConv is proj(x) + layers(x), other than the class of this name in efficientnet.
+inline Tensor call_layer(Forward& f, const Module& layer, Tensor input) {
+  const auto conv = layer.find("layers.MBconv");
+  if (!conv || !conv->has("layers")) return layer.in_order(input);
+  const Tensor shortcut = (*conv)("proj", input);
+  const Tensor output = f.add(shortcut, (*conv)({"layers", "stochastic_depth"}, input));
+  return layer({"layers.window_attention", "layers.grid_attention"}, output);
+}
+
+inline constexpr std::array<std::string_view, 1> kAttention = {"RelativePositionalMultiHeadAttention"};
+inline constexpr std::array<std::string_view, 1> kPartitions = {"PartitionAttentionLayer"};
+inline constexpr std::array<std::string_view, 1> kLayers = {"MaxVitLayer"};
+
+}  // namespace torchvision_maxvit_detail
+
+inline constexpr std::array<ModuleForward, 3> kTorchvisionMaxvit = {
+    {{torchvision_maxvit_detail::kAttention, torchvision_maxvit_detail::call_attention},
+     {torchvision_maxvit_detail::kPartitions, torchvision_maxvit_detail::call_partitions},
+     {torchvision_maxvit_detail::kLayers, torchvision_maxvit_detail::call_layer}}};
+
+// VOLO: images with the channels after the pixels. An outlooker computes weights for each window of pixels from the
+// pixel in its middle; blocks with attention follow; a class token joins at last, and a second classifier sees every
+// token.
+
+namespace timm_volo_detail {
+
+/// Scores of scaled queries, written out.
+inline Tensor attend_written(Forward& f, const Module& attention, const Heads& of) {
+  const Tensor scores = f.call("matmul", {f.scale(of.query), f.permute(of.key, {0, 1, 3, 2})});
+  const Tensor weights = attention("attn_drop", f.call("softmax", {scores}, {{"dim", std::int64_t{3}}}));
+  return f.call("matmul", {weights, of.value});
+}
+
+/// OutlookAttention.
+inline Tensor call_outlook(Forward& f, const Module& attention, Tensor input) {
+  const auto unfold = attention.find("unfold");
+  const auto weights = attention.width("out_features");
+  if (!unfold || !weights || f.rank(input) != 4) return attention.in_order(input);
+  const std::int64_t side = std::max<std::int64_t>(unfold->width("kernel_size").value_or(3), 1);
+  const std::int64_t stride = std::max<std::int64_t>(unfold->width("stride").value_or(2), 1);
+  const std::int64_t area = side * side;
+  const auto scores = attention.find("attn");
+  const std::int64_t all = scores ? scores->width("out_features").value_or(area * area) : area * area;
+  const std::int64_t heads = std::max<std::int64_t>(all / (area * area), 1);
+  const std::int64_t height = f.size(input, 1);
+  const std::int64_t width = f.size(input, 2);
+  const std::int64_t channels = f.size(input, 3);
+  const std::int64_t windows = ((height + stride - 1) / stride) * ((width + stride - 1) / stride);
+  const Tensor cut = attention("unfold", f.permute(attention("v", input), {0, 3, 1, 2}));
+  const Tensor value = f.permute(reshaped(f, cut, {heads, channels / heads, area, windows}), {0, 1, 4, 3, 2});
+  const Tensor pooled = f.permute(attention("pool", f.permute(input, {0, 3, 1, 2})), {0, 2, 3, 1});
+  const Tensor made = reshaped(f, attention("attn", pooled), {windows, heads, area, area});
+  const Tensor scaled = f.scale(f.permute(made, {0, 2, 1, 3, 4}));
+  const Tensor shares = attention("attn_drop", f.call("softmax", {scaled}, {{"dim", std::int64_t{4}}}));
+  const Tensor found = f.permute(f.call("matmul", {shares, value}), {0, 1, 4, 3, 2});
+  const Tensor images = f.call("fold", {reshaped(f, found, {channels * area, windows})},
+                               {{"output_size", Sizes{height, width}},
+                                {"kernel_size", side},
+                                {"dilation", std::int64_t{1}},
+                                {"padding", side / 2},
+                                {"stride", stride}});
+  return attention({"proj", "proj_drop"}, f.permute(images, {0, 2, 3, 1}));
+}
+
+/// ClassBlock: what the class token learns of all tokens.
+inline Tensor call_class_block(Forward& f, const Module& block, Tensor input) {
+  const auto attention = block.find("attn");
+  if (!attention || f.rank(input) != 3) return block.in_order(input);
+  const Tensor token = f.slice(input, 1, 0, 1);
+  const Tensor normed = block("norm1", input);
+  const std::vector<Tensor> kv = parts_of(f, (*attention)("kv", normed), 2, 2);
+  const Tensor query = (*attention)("q", f.slice(normed, 1, 0, 1));
+  const std::int64_t heads = heads_in(f.size(query, 2), 32);
+  const Heads of = {heads_of(f, query, heads), heads_of(f, kv[0], heads), heads_of(f, kv[1], heads)};
+  const Tensor found = merged(f, attend_written(f, *attention, of));
+  Tensor output = f.add(token, block("drop_path1", (*attention)({"proj", "proj_drop"}, found)));
+  output = f.add(output, block({"norm2", "mlp", "drop_path2"}, output));
+  return f.concatenate({output, f.slice(input, 1, 1, Forward::kRest)}, 1);
+}
+
+/// What the second classifier finds in any token is added to the class token's.
+inline Tensor classified(Forward& f, const Module& model, Tensor tokens) {
+  const Tensor token = f.select(tokens, 1, 0);
+  const Tensor all = model("head_drop", tokens);
+  const Tensor found = model("head", token);
+  if (!model.has("aux_head")) return found;
+  const Tensor each = model("aux_head", f.slice(all, 1, 1, Forward::kRest));
+  return f.add(found, f.scale(f.call("max_values", {each}, {{"dim", std::int64_t{1}}})));
+}
+
+inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
+  constexpr std::size_t kPlaced = 2;  // positions join before this part
+  Tensor output = f.permute(model({"patch_embed.conv", "patch_embed.proj"}, input), {0, 2, 3, 1});
+  if (f.rank(output) != 4) return model.in_order(input);
+  const std::vector<Module> network = model.parts("network");
+  for (std::size_t part = 0; part < network.size() && !f.failed(); ++part) {
+    if (part == kPlaced) {
+      const Sizes positions = {1, f.size(output, 1), f.size(output, 2), f.size(output, 3)};
+      output = model("pos_drop", f.add(output, f.parameter("pos_embed", positions)));
+    }
+    const bool smaller = network[part].class_name() == "Downsample";
+    output = smaller ? f.permute(network[part]("proj", f.permute(output, {0, 3, 1, 2})), {0, 2, 3, 1})
+                     : network[part].call(output);
+  }
+  if (f.failed() || f.rank(output) != 4) return output;
+  output = reshaped(f, output, {f.size(output, 1) * f.size(output, 2), f.size(output, 3)});
+  const std::vector<Module> post = model.parts("post_network");
+  if (!post.empty()) output = with_class_token(f, output);
+  for (const Module& block : post) output = block.call(output);
+  return classified(f, model, model("norm", output));
+}
+
+inline constexpr std::array<std::string_view, 1> kOutlook = {"OutlookAttention"};
+inline constexpr std::array<std::string_view, 1> kClassBlocks = {"ClassBlock"};
+inline constexpr std::array<std::string_view, 1> kModels = {"VOLO"};
+
+}  // namespace timm_volo_detail
+
+inline constexpr std::array<ModuleForward, 3> kTimmVolo = {
+    {{timm_volo_detail::kOutlook, timm_volo_detail::call_outlook},
+     {timm_volo_detail::kClassBlocks, timm_volo_detail::call_class_block},
+     {timm_volo_detail::kModels, timm_volo_detail::call_model}}};
 
 }  // namespace gpumem::architectures

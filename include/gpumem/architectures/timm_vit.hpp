@@ -1,7 +1,7 @@
 // timm's image transformers that keep one size of tokens: ViT, DeiT, BEiT, EVA, ConViT, CaiT, XCiT, MLP-Mixer; and
 // their modules, of which other models of timm are made: attention, blocks, gated MLPs. Learned tokens, positions and
 // scales are parameters of a model itself, which no line of a tree shows. Source: timm 1.0.9,
-// timm.models.vision_transformer, deit, beit, eva, convit, cait, xcit, mlp_mixer, pit, volo, twins, pvt_v2, crossvit,
+// timm.models.vision_transformer, deit, beit, eva, convit, cait, xcit, mlp_mixer, pit, volo, twins, pvt_v2,
 // levit, timm.layers.mlp.
 #pragma once
 
@@ -100,7 +100,7 @@ Tensor call(Forward& f, const Module& block, Tensor input) {
   return attention(f, block, kind, input);
 }
 
-/// One query, of the class token, on all tokens (cait.ClassAttn, volo.ClassAttention).
+/// One query, of the class token, on all tokens (cait.ClassAttn, xcit.ClassAttention).
 inline Tensor call_class(Forward& f, const Module& block, Tensor input) {
   if (f.rank(input) != 3) return block.in_order(input);
   const Tensor query = block("q", f.slice(input, 1, 0, 1));
@@ -215,7 +215,7 @@ inline Tensor call(Forward& f, const Module& block, Tensor input) {
   return call_all(all.last, input);
 }
 
-inline constexpr std::array<std::string_view, 20> kClasses = {"Transformer",
+inline constexpr std::array<std::string_view, 19> kClasses = {"Transformer",
                                                               "Block",
                                                               "ResPostBlock",
                                                               "EvaBlock",
@@ -225,7 +225,6 @@ inline constexpr std::array<std::string_view, 20> kClasses = {"Transformer",
                                                               "LayerScaleBlock",
                                                               "PartitionAttentionCl",
                                                               "XCABlock",
-                                                              "SerialBlock",
                                                               "Outlooker",
                                                               "MetaFormerBlock",
                                                               "FocalNetBlock",
@@ -234,7 +233,6 @@ inline constexpr std::array<std::string_view, 20> kClasses = {"Transformer",
                                                               "MixerBlock",
                                                               "LevitBlock",
                                                               "SpatialGatingBlock",
-
                                                               "LinearTransformerBlock"};
 
 }  // namespace timm_block_detail

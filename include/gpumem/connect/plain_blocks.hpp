@@ -13,7 +13,7 @@ namespace plain_blocks_detail {
 
 inline Tensor wire(Wiring& wiring, const Container& block, Tensor input) { return wiring.chain(block.parts, input); }
 
-inline constexpr std::array<std::string_view, 94> kClasses = {"AlexNet",
+inline constexpr std::array<std::string_view, 96> kClasses = {"AlexNet",
                                                               "AnyStage",
                                                               "BlockParams",
                                                               "BnActConv2d",
@@ -68,6 +68,8 @@ inline constexpr std::array<std::string_view, 94> kClasses = {"AlexNet",
                                                               "MNASNet",
                                                               "MaskRCNNHeads",
                                                               "MaskRCNNPredictor",
+                                                              "MaxVit",
+                                                              "MaxVitBlock",
                                                               "MaxxVit",
                                                               "MaxxVitStage",
                                                               "MetaFormer",

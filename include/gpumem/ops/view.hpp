@@ -393,16 +393,11 @@ inline core::Result<TensorId> record_cached(const OpCall& call, Tape& tape) {
 }
 
 inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
-/// Of timm's Hiera, which change the order of tokens, of torchvision's detection nets, and of wav2vec 2.0's convolution
-/// for positions: their rules know what they do.
-inline constexpr std::array<std::string_view, 8> kTreeIdentity = {"Unroll",
-                                                                  "Reroll",
-                                                                  "LastLevelMaxPool",
-                                                                  "AnchorGenerator",
-                                                                  "_WeightNorm",
-                                                                  "Wav2Vec2SamePadLayer",
-                                                                  "HubertSamePadLayer",
-                                                                  "WavLMSamePadLayer"};
+/// Of timm's Hiera and torchvision's MaxViT, which change the order of tokens, of torchvision's detection nets, and of
+/// wav2vec 2.0's convolution for positions: their rules know what they do.
+inline constexpr std::array<std::string_view, 11> kTreeIdentity = {
+    "Unroll",   "Reroll",      "LastLevelMaxPool",     "AnchorGenerator",    "WindowPartition",  "WindowDepartition",
+    "SwapAxes", "_WeightNorm", "Wav2Vec2SamePadLayer", "HubertSamePadLayer", "WavLMSamePadLayer"};
 inline constexpr std::array<std::string_view, 1> kFlatten = {"Flatten"};
 inline constexpr std::array<std::string_view, 2> kKerasReshape = {"Reshape", "RepeatVector"};
 inline constexpr std::array<std::string_view, 1> kPermute = {"Permute"};

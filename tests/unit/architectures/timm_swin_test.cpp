@@ -157,5 +157,79 @@ TEST(TorchvisionSwin, NothingIsGuessed) {
   EXPECT_EQ(testing::outputs_of(kTorchvision, {3, 224, 224}, "adaptive_avg_pool2d"), "[N, 64, 1, 1]");
 }
 
+// One layer of torchvision's MaxViT on 14 x 14 pixels of 32 channels.
+const std::string kMaxvit = [] {
+  const auto partitions = [](const std::string& name, const std::string& swap) {
+    return "    (" + name + "): PartitionAttentionLayer(\n" + R"(      (partition_op): WindowPartition()
+      (departition_op): WindowDepartition()
+      (partition_swap): )" +
+           swap + "()\n      (departition_swap): " + swap + R"(()
+      (attn_layer): Sequential(
+        (0): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+        (1): RelativePositionalMultiHeadAttention(
+          (to_qkv): Linear(in_features=32, out_features=96, bias=True)
+          (merge): Linear(in_features=32, out_features=32, bias=True)
+        )
+        (2): Dropout(p=0.0, inplace=False)
+      )
+      (mlp_layer): Sequential(
+        (0): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+        (1): Linear(in_features=32, out_features=32, bias=True)
+      )
+      (stochastic_dropout): StochasticDepth(p=0.0, mode=row)
+    )
+)";
+  };
+  return R"(MaxVitLayer(
+  (layers): Sequential(
+    (MBconv): MBConv(
+      (proj): Sequential(
+        (0): AvgPool2d(kernel_size=3, stride=2, padding=1)
+        (1): Conv2d(3, 32, kernel_size=(1, 1), stride=(1, 1))
+      )
+      (stochastic_depth): Identity()
+      (layers): Sequential(
+        (pre_norm): BatchNorm2d(3, eps=0.001, momentum=0.01, affine=True, track_running_stats=True)
+        (conv_a): Conv2d(3, 32, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), bias=False)
+      )
+    )
+)" + partitions("window_attention", "Identity") +
+         partitions("grid_attention", "SwapAxes") + "  )\n)\n";
+}();
+
+TEST(MaxVit, AttendsWithinWindowsAndWithinAGrid) {
+  // 14 x 14 pixels are 2 x 2 windows of 7 x 7, and as many pixels of a grid, one of each window
+  EXPECT_EQ(testing::outputs_of(kMaxvit, {3, 28, 28}, "softmax"), "[N, 4, 1, 49, 49] [N, 4, 1, 49, 49]");
+  const std::int64_t conv = (3 * 32 + 32) + 2 * 3 + 3 * 32 * 9;
+  const std::int64_t attention = (32 * 96 + 96) + (32 * 32 + 32) + 13 * 13 + 2 * 32;
+  const std::int64_t mlp = (32 * 32 + 32) + 2 * 32;
+  EXPECT_EQ(testing::parameters_of(kMaxvit, {3, 28, 28}), conv + 2 * (attention + mlp));
+}
+
+TEST(MaxVit, PartitionsThatFitNoImageAreRefused) {
+  const auto wired = testing::wired_tree(kMaxvit, {3, 26, 26});
+  ASSERT_FALSE(wired);
+  EXPECT_NE(core::to_string(wired.error()).find("partitions"), std::string::npos);
+}
+
+constexpr std::string_view kOutlook = R"(Net(
+  (first): Linear(in_features=12, out_features=12, bias=True)
+  (attn): OutlookAttention(
+    (v): Linear(in_features=12, out_features=12, bias=False)
+    (attn): Linear(in_features=12, out_features=162, bias=True)
+    (attn_drop): Dropout(p=0.0, inplace=False)
+    (proj): Linear(in_features=12, out_features=12, bias=True)
+    (proj_drop): Dropout(p=0.0, inplace=False)
+    (unfold): Unfold(kernel_size=3, dilation=1, padding=1, stride=2)
+    (pool): AvgPool2d(kernel_size=2, stride=2, padding=0)
+  )
+))";
+
+TEST(Volo, APixelWeighsTheWindowAroundIt) {
+  // two heads, 4 x 4 windows of 9 pixels
+  EXPECT_EQ(testing::outputs_of(kOutlook, {8, 8, 12}, "softmax"), "[N, 2, 16, 9, 9]");
+  EXPECT_EQ(testing::outputs_of(kOutlook, {8, 8, 12}, "fold"), "[N, 12, 8, 8]");
+}
+
 }  // namespace
 }  // namespace gpumem::architectures

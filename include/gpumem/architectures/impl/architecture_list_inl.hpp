@@ -87,6 +87,7 @@
 #include "gpumem/architectures/step3.hpp"
 #include "gpumem/architectures/swin.hpp"
 #include "gpumem/architectures/t5.hpp"
+#include "gpumem/architectures/timm_branches.hpp"
 #include "gpumem/architectures/timm_stages.hpp"
 #include "gpumem/architectures/timm_swin.hpp"
 #include "gpumem/architectures/timm_vit.hpp"
@@ -104,9 +105,10 @@ namespace gpumem::architectures {
 namespace architecture_list_detail {
 
 /// Of image models, whose classes any net may use.
-inline constexpr std::array<std::span<const ModuleForward>, 14> kModuleForwards = {
-    {kTimmAttention, kTimmBlocks, kTimmConvnext, kTimmGcvit, kTimmHiera, kTimmLevit, kTimmMaxvit, kTimmMetaformer,
-     kTimmMlps, kTimmNest, kTimmPyramids, kTimmSwin, kTimmVisformer, kTimmVit}};
+inline constexpr std::array<std::span<const ModuleForward>, 19> kModuleForwards = {
+    {kTimmAttention, kTimmBlocks, kTimmCoat, kTimmConvnext, kTimmCrossvit, kTimmGcvit, kTimmHiera, kTimmLevit,
+     kTimmMaxvit, kTimmMetaformer, kTimmMlps, kTimmMvit, kTimmNest, kTimmPyramids, kTimmSwin, kTimmVisformer, kTimmVit,
+     kTimmVolo, kTorchvisionMaxvit}};
 
 /// In the order of their names: those before "l", and the others.
 GPUMEM_INLINE Architectures from_a() {
