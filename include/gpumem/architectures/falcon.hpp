@@ -94,16 +94,17 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Posi
   }
   f.cache(heads.key);
   f.cache(heads.value);
+  const auto copied = [&](Tensor tensor) {
+    return model.alibi ? f.contiguous(tensor) : f.contiguous(tensor, When::masked);
+  };
+  heads = {copied(heads.query), copied(heads.key), copied(heads.value)};
   Tensor attended = 0;
   if (model.alibi) {
-    const Tensor mixed =
-        f.call("scaled_dot_product_attention",
-               {f.contiguous(heads.query), f.contiguous(heads.key), f.contiguous(heads.value), positions.mask},
-               {{"dropout_p", s.attention_dropout}});
+    const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value, positions.mask},
+                                {{"dropout_p", s.attention_dropout}});
     attended = merge_heads(f, mixed);
   } else {
-    const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::masked); };
-    attended = attend(f, {copied(heads.query), copied(heads.key), copied(heads.value)}, {.copies = false});
+    attended = attend(f, heads, {.copies = false});
   }
   const Tensor output = f.linear("dense", attended, s.heads * s.head_width, s.width, linear);
   return f.leave_function(output, {packed, heads.query, heads.key, heads.value, input});
@@ -127,7 +128,9 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Position
     const Tensor normed = f.layer_norm("input_layernorm", input, width);
     const Tensor mixed = attention(f, model, normed, positions);
     const Tensor attended = joined(mixed, input, model.sizes.attention_dropout);
-    return joined(fed(f.layer_norm("post_attention_layernorm", attended, width)), attended, model.dropout);
+    const Tensor again = f.layer_norm("post_attention_layernorm", attended, width);
+    const Tensor made = fed(again);
+    return f.leave_function(joined(made, attended, model.dropout), {normed, mixed, again, made});
   }
   const Tensor normed = f.layer_norm(model.two_norms ? "ln_attn" : "input_layernorm", input, width);
   const Tensor other = model.two_norms ? f.layer_norm("ln_mlp", input, width) : normed;
@@ -158,6 +161,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     hidden = stack(f, "h", "FalconDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, positions); });
     hidden = f.layer_norm("ln_f", hidden, s.width);
+    if (model.alibi) hidden = f.leave_function(hidden, {positions.mask});
   }
   decoder_head(f, config, s, head, hidden, {.upcasts = false});
 }

@@ -58,6 +58,7 @@ inline std::optional<core::Checked> bilinear_parameters(const model::Attributes&
 
 /// The class of an attention's output projection, which PyTorch calls on rows in the order [S, N].
 inline constexpr std::string_view kOutProjection = "NonDynamicallyQuantizableLinear";
+inline constexpr std::string_view kBiasApart = "FalconLinear";
 
 /// The last part of a function that makes this input again in backward, and keeps only what it reads itself.
 inline TensorId recomputed_linear(const OpCall& call, Tape& tape, bool bias, std::int64_t width) {
@@ -71,6 +72,17 @@ inline TensorId recomputed_linear(const OpCall& call, Tape& tape, bool bias, std
                       .library = bias ? Library::gemm_bias : Library::gemm,
                       .multiply_adds = call.size.times(width),
                       .autocast = Autocast::lower});
+}
+
+/// transformers.models.falcon.modeling_falcon.FalconLinear: x @ weight.T, and the bias added by a call of its own.
+/// Under autocast only the product is lowered, so the sum has the bias' type.
+inline TensorId sum_with_bias(const OpCall& call, Tape& tape, std::int64_t width) {
+  const auto parameters = tape.layer_parameters();
+  const TensorId product =
+      linear(tape, call.tensors[0], call.size, parameters.first(1), call.output.rank(), false, width);
+  // The caller's name for what is read lasts until the sum is there.
+  const std::array<TensorId, 3> inputs = {product, parameters[1], call.tensors[0]};
+  return tape.record({.inputs = inputs, .output = call.size, .gradient = Gradient::passed, .no_gradient = 4U});
 }
 
 inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
@@ -89,6 +101,7 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
     return shared_linear(tape, input, call.size, tape.layer_parameters(), sharing, bias, in.value_or(0));
   }
   if (call.attributes.flag("recomputed", false)) return recomputed_linear(call, tape, bias, in.value_or(0));
+  if (bias && call.class_name == kBiasApart) return sum_with_bias(call, tape, in.value_or(0));
   const bool turned = call.class_name == kOutProjection && !tape.tensor(input).layout.dense();
   const std::size_t rank = turned ? 2 : call.output.rank();
   const Products products = call.attributes.flag("grouped", false) ? Products::grouped

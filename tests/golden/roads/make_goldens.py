@@ -1,10 +1,12 @@
 """Writes the goldens next to this file: one small model of each architecture, on every road to gpumem.
 
     PYTHONPATH=TRANSFORMERS/src python3 tests/golden/roads/make_goldens.py [NAME...]
+    PYTHONPATH=TRANSFORMERS/src:TORCHINFO python3 tests/golden/roads/make_goldens.py --tables [NAME...]
 
 It needs PyTorch 2.6, transformers (4.52.4 made these) and no GPU. Each golden is one model of transformers: its
 config.json, print(model), its exported graph where the exporter can say what it computes, and recordings of two training
 steps with AdamW at each precision, with and without checkpointing, and with a mask, where they can be recorded.
+With --tables it adds what torchinfo (1.8.0) prints of the same batch to the goldens that are there.
 """
 
 from __future__ import annotations
@@ -39,6 +41,25 @@ PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
 BATCH, TOKENS = 8, 384
 #: Not in that release, or with routing that needs values.
 UNKNOWN = ("smollm3", "olmo3", "granitemoe", "t5_gated")
+#: One of each family, for tables.
+TABLES = (
+    "albert",
+    "bert",
+    "bert_masked_lm",
+    "deit",
+    "distilbert",
+    "electra",
+    "gpt2",
+    "gpt_neo",
+    "gpt_neox",
+    "llama",
+    "mistral",
+    "opt",
+    "phi",
+    "qwen2",
+    "qwen3",
+    "vit",
+)
 #: They compute with every mask that they are given, also with one of ones.
 ALWAYS_MASKED = ("xlnet", "deberta-v2")
 #: Two blocks: what more of them hold is alike.
@@ -213,14 +234,31 @@ def golden_of(config: dict[str, Any]) -> dict[str, Any]:
     return golden
 
 
+def write(name: str, golden: dict[str, Any]) -> None:
+    path = HERE / f"{name}.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(golden, indent=1).encode(), 9, mtime=0))
+    print(name, path.stat().st_size, len(golden["runs"]), "graph" in golden, "table" in golden, flush=True)
+
+
+def add_table(name: str) -> None:
+    from torchinfo import summary
+
+    config = config_of(name)
+    batch = {key: each for key, each in batch_of(config, torch.float32, "cpu").items() if key != "attention_mask"}
+    golden = json.loads(gzip.decompress((HERE / f"{name}.json.gz").read_bytes()))
+    golden["table"] = str(summary(model_of(config), input_data=batch, depth=10, verbose=0, device="cpu"))
+    write(name, golden)
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
+    if sys.argv[1:2] == ["--tables"]:
+        for name in sys.argv[2:] or TABLES:
+            add_table(name)
+        return
     for name in sys.argv[1:] or [each for each in CONFIGS if each not in UNKNOWN]:
-        golden = golden_of(config_of(name))
-        path = HERE / f"{name}.json.gz"
-        path.write_bytes(gzip.compress(json.dumps(golden, indent=1).encode(), 9, mtime=0))
-        print(name, path.stat().st_size, len(golden["runs"]), "graph" in golden, flush=True)
+        write(name, golden_of(config_of(name)))
 
 
 if __name__ == "__main__":

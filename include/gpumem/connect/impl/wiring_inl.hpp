@@ -245,7 +245,8 @@ GPUMEM_INLINE Tensor Wiring::as_sequence(Tensor input, std::int64_t tokens, std:
   input = operation("reshape", {&input, 1}, {{"shape", std::vector<std::int64_t>{width, pixels}}});
   input = operation("permute", {&input, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 1}}});
   if (more == 0) return input;
-  Tensor token = operation(model::kConstantOp, {}, {{"shape", std::vector<std::int64_t>{1, 1, width}}});
+  Tensor token = operation(model::kConstantOp, {},
+                           {{"shape", std::vector<std::int64_t>{1, 1, width}}, {"dtype", std::string("parameters")}});
   const std::vector<core::Dim> every = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
   token = operation("expand", {&token, 1}, {{"shape", every}});
   return concatenate(std::array<Tensor, 2>{token, input});
