@@ -51,14 +51,10 @@ constexpr Known kKnown[] = {
     {"stablelm", "graph", 0.031, 0.041, 0.006},
     {"stablelm_parallel", "graph", 0.005, 0.08, 0.005},
     {"starcoder2", "graph", 0.005, 0.028, 0.005},
-    // ViT and DeiT call the kernel on copies since 4.52.
-    {"deit", "", 0.037, 0.013, 0.026},
-    {"vit", "", 0.037, 0.013, 0.026},
     // Small tensors: biases of XLNet's attention under autocast, DeBERTa's index tables, the gradient of a leaf in T5.
     {"bart", "", 0.013, 0.005, 0.005},
     {"deberta", "", 0.005, 0.007, 0.008},
     {"gpt_bigcode", "", 0.005, 0.005, 0.008},
-    {"gpt_neo", "", 0.005, 0.01, 0.005},
     {"stablelm", "", 0.005, 0.005, 0.006},
     {"t5", "", 0.005, 0.005, 0.009},
     {"whisper", "", 0.007, 0.005, 0.005},

@@ -234,6 +234,7 @@ struct LanguageHead {
   bool scales = false;                  ///< logits are multiplied or divided by a number
   bool upcasts = true;                  ///< the loss is computed of float32 logits
   bool floats = false;                  ///< forward() casts the logits to float32, and returns these
+  bool retyped = false;                 ///< the same, but returned in the type of the hidden states
   bool outlives_loss = false;           ///< the logits are held until backward has run
   std::optional<Tensor> narrowed = {};  ///< what the head reads in place of the hidden states, which keep their name
 };

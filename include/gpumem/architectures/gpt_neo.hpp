@@ -67,7 +67,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
                         .dropout = model.dropout},
                        [&](Tensor input) { return attention(f, model, input); });
   }
-  decoder_head(f, config, s, head, hidden);
+  decoder_head(f, config, s, head, hidden, {.retyped = true});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTNeo", "gpt_neo", "transformer", kAlwaysTied}});

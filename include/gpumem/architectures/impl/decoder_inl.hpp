@@ -23,17 +23,17 @@ GPUMEM_INLINE void causal_loss(Forward& forward, Tensor logits, Tensor hidden, b
 GPUMEM_INLINE Tensor capped(Forward& forward, Tensor logits, const LanguageHead& options) {
   if (options.scales) logits = forward.scale(logits);
   if (options.softcap > 0.0) logits = forward.scale(forward.call("tanh", {forward.scale(logits)}));
-  return options.floats ? forward.to(logits, "float32") : logits;
+  return options.floats || options.retyped ? forward.to(logits, "float32") : logits;
 }
 
 GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden,
                                  const LanguageHead& options) {
-  const bool changed = options.scales || options.softcap > 0.0 || options.floats;
+  const bool changed = options.scales || options.softcap > 0.0 || options.floats || options.retyped;
   const Tensor logits = forward.linear(
       options.name, options.narrowed.value_or(hidden), sizes.width, sizes.vocabulary,
       {.bias = options.bias, .tied = sizes.tied, .returned = !changed, .outlives_loss = options.outlives_loss});
   const Tensor handed_out = capped(forward, logits, options);
-  if (changed) forward.hand_out(handed_out);
+  if (changed) forward.hand_out(options.retyped ? forward.as_type_of(handed_out, hidden) : handed_out);
   causal_loss(forward, handed_out, hidden, options.upcasts);
 }
 
