@@ -28,6 +28,9 @@ class ShardedModel {
     return sharing_.reduction != parallel::Reduction::none && sharing_.reduction != parallel::Reduction::bucketed;
   }
 
+  /// Whether gradients are added to main gradients, as Megatron's are.
+  [[nodiscard]] bool has_main_gradients() const { return sharing_.reduction == parallel::Reduction::main_buffer; }
+
   /// The model is wrapped: shards where it gathers, buckets, buffers of gradients.
   void construct();
 

@@ -139,9 +139,12 @@ GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, c
   flows_.clear();
   parameter_flows_.clear();
   // A product without a bias is aten::mm, which makes the gradient of its second operand, the weight, first; one with
-  // a bias is aten::addmm, which makes the input's first (MmBackward0, AddmmBackward0: by the operands' names).
+  // a bias is aten::addmm, which makes the input's first (MmBackward0, AddmmBackward0: by the operands' names). Where
+  // there are main gradients, products are functions of their own, which make the input's first (Megatron-LM core
+  // r0.12, tensor_parallel/layers.py: LinearWithGradAccumulationAndAsyncCommunication; TransformerEngine 2.1,
+  // pytorch/module/linear.py: _Linear).
   const bool weight_first = function.library == ops::Library::gemm && function.parameters.count == 1 &&
-                            function.gradient != ops::Gradient::made_in_forward;
+                            function.gradient != ops::Gradient::made_in_forward && !shards_.has_main_gradients();
   if (weight_first) make_parameter_gradients(function);
   make_input_gradients(function, output);
   const auto scratch = state_.tape().list(function.backward_scratch);
