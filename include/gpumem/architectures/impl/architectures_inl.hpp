@@ -69,11 +69,15 @@ GPUMEM_INLINE std::string known_types() {
   return names;
 }
 
-/// Whether the fields describe a decoder with gated feed-forward layers and RMS norms, as Llama is one.
-GPUMEM_INLINE bool is_like_llama(const ConfigFields& config) {
+/// What the config lacks to describe a decoder with gated feed-forward layers and RMS norms, as Llama is one.
+GPUMEM_INLINE std::vector<std::string> missing_of_llama(const ConfigFields& config) {
   constexpr std::array<std::string_view, 6> kFields = {"hidden_size",       "num_hidden_layers", "num_attention_heads",
                                                        "intermediate_size", "vocab_size",        "rms_norm_eps"};
-  return std::all_of(kFields.begin(), kFields.end(), [&](std::string_view name) { return config.has(name); });
+  std::vector<std::string> missing;
+  for (const std::string_view name : kFields) {
+    if (!config.has(name)) missing.emplace_back(name);
+  }
+  return missing;
 }
 
 /// Whether the fields are the arguments of Megatron's launcher: they name no model type.
@@ -105,6 +109,16 @@ struct Choice {
   bool known = true;           ///< else it is taken for a Llama
 };
 
+GPUMEM_INLINE std::string listed(const std::vector<std::string>& fields) {
+  constexpr std::size_t kMost = 8;
+  std::string names;
+  for (std::size_t at = 0; at < std::min(fields.size(), kMost); ++at) {
+    names += (names.empty() ? "" : ", ") + core::quoted(fields[at]);
+  }
+  if (fields.size() > kMost) names += " and " + std::to_string(fields.size() - kMost) + " more";
+  return names;
+}
+
 GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
   // The parts of diffusers' pipelines name their class in place of a model type.
   if (!config.has("model_type")) config.take_type(config.text({"_class_name"}, ""));
@@ -115,21 +129,13 @@ GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
   if (const Architecture* known = find(is_megatron(config) ? of_megatron : type_in_use)) {
     return Choice{known, type_in_use, true};
   }
-  if (is_like_llama(config)) return Choice{&llama(), type, false};
+  const std::vector<std::string> missing = missing_of_llama(config);
+  if (missing.empty()) return Choice{&llama(), type, false};
   return core::Error{core::ErrorCode::missing_information,
                      "has the model type " + core::quoted(type) + ", which is not known, and not the fields of a " +
-                         "Llama; known are " + known_types() + "; a recording of a training step answers for any model",
+                         "Llama (it has no " + listed(missing) + "); known are " + known_types() +
+                         "; a recording of a training step answers for any model",
                      {}};
-}
-
-GPUMEM_INLINE std::string listed(const std::vector<std::string>& fields) {
-  constexpr std::size_t kMost = 8;
-  std::string names;
-  for (std::size_t at = 0; at < std::min(fields.size(), kMost); ++at) {
-    names += (names.empty() ? "" : ", ") + core::quoted(fields[at]);
-  }
-  if (fields.size() > kMost) names += " and " + std::to_string(fields.size() - kMost) + " more";
-  return names;
 }
 
 /// A field that nobody read may be a part of the model that is larger than all the rest.
