@@ -33,8 +33,9 @@ GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Te
       options.name, options.narrowed.value_or(hidden), sizes.width, sizes.vocabulary,
       {.bias = options.bias, .tied = sizes.tied, .returned = !changed, .outlives_loss = options.outlives_loss});
   const Tensor handed_out = capped(forward, logits, options);
-  if (changed) forward.hand_out(options.retyped ? forward.as_type_of(handed_out, hidden) : handed_out);
+  if (changed && !options.retyped) forward.hand_out(handed_out);
   causal_loss(forward, handed_out, hidden, options.upcasts);
+  if (options.retyped) forward.hand_out(forward.as_type_of(handed_out, hidden));
 }
 
 }  // namespace decoder_detail

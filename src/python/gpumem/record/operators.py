@@ -6,6 +6,7 @@ The rules themselves (workspaces of cuBLAS and cuDNN, copies inside kernels) are
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -61,7 +62,8 @@ def largest_size(args: Any) -> int:
             for size in each:
                 elements *= size if isinstance(size, int) else 1
             return elements
-    return max([int(abs(each)) for each in args if isinstance(each, (int, float))] or [1])
+    numbers = [abs(each) for each in args if isinstance(each, (int, float)) and math.isfinite(each)]
+    return int(max(numbers, default=1))
 
 
 def small_extra(func: Any, args: Any) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .decoders import Phi3MLP, PlainMLP
+from .decoders import Phi3MLP
 from .layers import (
     Body,
     Cache,
@@ -23,6 +23,25 @@ from .layers import (
 )
 
 
+class FalconLinear(nn.Linear):
+    def forward(self, input: Tensor) -> Tensor:
+        hidden_states = input @ self.weight.T
+        if self.bias is None:
+            return hidden_states
+        return hidden_states + self.bias
+
+
+class FalconMLP(nn.Module):
+    def __init__(self, width: int, bias: bool) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = FalconLinear(width, 4 * width, bias=bias), FalconLinear(4 * width, width, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.gelu(self.fc1(x))
+        x = self.fc2(x)
+        return x
+
+
 class FalconAttention(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -31,8 +50,8 @@ class FalconAttention(nn.Module):
         self.grouped, self.alibi = config["new_decoder_architecture"], config["alibi"]
         self.kv_heads = config.get("num_kv_heads", self.heads) if self.grouped else 1 if config["multi_query"] else self.heads
         bias = config["bias"]
-        self.query_key_value = nn.Linear(self.width, self.width + 2 * self.kv_heads * self.head_dim, bias=bias)
-        self.dense = nn.Linear(self.width, self.width, bias=bias)
+        self.query_key_value = FalconLinear(self.width, self.width + 2 * self.kv_heads * self.head_dim, bias=bias)
+        self.dense = FalconLinear(self.width, self.width, bias=bias)
 
     def split(self, fused_qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         batch, tokens, _ = fused_qkv.shape
@@ -83,9 +102,7 @@ class FalconBlock(nn.Module):
         super().__init__()
         width, self.grouped, self.parallel = config["hidden_size"], config["new_decoder_architecture"], config["parallel_attn"]
         self.self_attention = FalconAttention(config)
-        self.mlp = PlainMLP({**config, "intermediate_size": 4 * width, "hidden_act": "gelu"})
-        if not config["bias"]:
-            self.mlp.fc1, self.mlp.fc2 = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
+        self.mlp = FalconMLP(width, config["bias"])
         self.input_layernorm = nn.LayerNorm(width)
         self.second_layernorm = nn.LayerNorm(width) if self.grouped or not self.parallel else None
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .decoders import PlainMLP
-from .layers import Body, Cache, CausalLM, Config, Outputs, RotaryEmbedding, sdpa_attention
+from .layers import Body, Cache, CausalLM, Config, Outputs, RotaryEmbedding, causal_lm_loss, sdpa_attention
 
 
 def split_heads(tensor: Tensor, heads: int) -> Tensor:
@@ -231,10 +231,13 @@ class GPTForCausalLM(CausalLM):
         self.tie(self.model.wte)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor) -> Outputs:
-        if self.config["model_type"] == "gpt_neo":
-            return super().forward(input_ids, attention_mask, labels)
         hidden_states, cache = self.model(input_ids)
         lm_logits = self.lm_head(hidden_states)
+        if self.config["model_type"] == "gpt_neo":
+            lm_logits = lm_logits.to(torch.float32)
+            loss = causal_lm_loss(lm_logits, labels, self.config["vocab_size"])
+            lm_logits = lm_logits.to(hidden_states.dtype)
+            return Outputs(loss=loss, logits=lm_logits, past_key_values=cache)
         shift_logits = lm_logits[..., :-1, :].contiguous()
         shift_labels = labels[..., 1:].contiguous()
         loss = F.cross_entropy(shift_logits.view(-1, shift_logits.size(-1)), shift_labels.view(-1))
