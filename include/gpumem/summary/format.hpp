@@ -1,17 +1,29 @@
 // Input: text.
 // Output: the type Format of a summary format: a name, a way to find its beginning in a text, and a way to read it from
-// there.
+// there, with the options that every format takes.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
-#include "gpumem/summary/read_options.hpp"
+#include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::summary {
+
+/// What the caller knows about a summary in addition to its text.
+struct ReadOptions {
+  /// The ops whose class names are layers; what is not among them and holds parameters is an error.
+  /// gpumem::read_summary passes ops::vocabulary(). Must outlive the call.
+  const model::Vocabulary* vocabulary = nullptr;
+  std::string file = {};  ///< the file's name, for messages
+  /// Take unknown layers that hold parameters as such: estimates become lower bounds, and say so. Otherwise they get an
+  /// op of their own, whose memory is bounded (model::kOpaqueOp), if the vocabulary has it; else they are errors.
+  bool lenient = false;
+};
 
 struct Format {
   std::string_view name;

@@ -10,7 +10,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
-#include "gpumem/summary/read_options.hpp"
+#include "gpumem/summary/format.hpp"
 
 namespace gpumem::summary {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpumem/model/graph_builder.hpp"
-#include "gpumem/summary/read_options.hpp"
+#include "gpumem/summary/format.hpp"
 
 namespace gpumem::summary {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "gpumem/model/model_graph.hpp"
-#include "gpumem/summary/read_options.hpp"
+#include "gpumem/summary/format.hpp"
 
 namespace gpumem::summary {
 
