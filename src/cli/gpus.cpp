@@ -166,16 +166,17 @@ int run_gpus(const GpusOptions& options) {
                {.title = "SMs", .right = true},
                {.title = "bandwidth", .right = true},
                {.title = "GPU"}});
-  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    if (options.json) {
+  if (options.json) {
+    for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
       list.push_back(nlohmann::ordered_json::parse(builtin.json));
-      continue;
     }
-    const Result<GpuProfile> profile = device::parse_profile(builtin.json, builtin.name);
-    if (!profile) return report_error(profile.error());
-    table.add({profile->name, Bytes(profile->memory_bytes.value),
-               profile->sm_count ? std::to_string(profile->sm_count->value) : "-",
-               scaled(profile->memory_bandwidth_bytes_per_second, 1e9, "GB/s"), profile->title});
+  }
+  const Result<std::vector<GpuProfile>>& profiles = device::known_profiles();
+  if (!profiles) return report_error(profiles.error());
+  for (const GpuProfile& profile : *profiles) {
+    table.add({profile.name, Bytes(profile.memory_bytes.value),
+               profile.sm_count ? std::to_string(profile.sm_count->value) : "-",
+               scaled(profile.memory_bandwidth_bytes_per_second, 1e9, "GB/s"), profile.title});
   }
   const std::string text = options.json ? list.dump(2) + "\n" : table.text(terminal_of(STDOUT_FILENO));
   std::printf("%s", text.c_str());

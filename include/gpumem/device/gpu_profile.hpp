@@ -117,4 +117,8 @@ struct BuiltinProfile {
 /// gpumem/device/impl/builtin_gpus.hpp, which CMake writes from models/gpus/.
 [[nodiscard]] std::span<const BuiltinProfile> builtin_profiles();
 
+/// The same, read when they are first asked for. Errors: those of parse_profile(); none of the profiles that the
+/// library comes with has one.
+[[nodiscard]] const core::Result<std::vector<GpuProfile>>& known_profiles();
+
 }  // namespace gpumem::device

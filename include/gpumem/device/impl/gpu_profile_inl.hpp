@@ -322,6 +322,16 @@ GPUMEM_INLINE core::Result<GpuProfile> by_its_words(std::string_view name, const
   return core::Error{core::ErrorCode::unknown_gpu, "GPU " + core::quoted(name) + " may be one of " + names, {}};
 }
 
+GPUMEM_INLINE core::Result<std::vector<GpuProfile>> read_profiles() {
+  std::vector<GpuProfile> profiles;
+  for (const BuiltinProfile& builtin : builtin_profiles()) {
+    core::Result<GpuProfile> profile = parse_profile(builtin.json, builtin.name);
+    if (!profile) return profile.error();
+    profiles.push_back(*std::move(profile));
+  }
+  return profiles;
+}
+
 }  // namespace gpu_profile_detail
 
 GPUMEM_INLINE core::Result<GpuProfile> parse_profile(std::string_view json, std::string_view file) {
@@ -358,13 +368,14 @@ GPUMEM_INLINE core::Result<GpuProfile> find_profile(std::string_view name) {
   for (const BuiltinProfile& builtin : builtin_profiles()) {
     if (builtin.name == wanted) return parse_profile(builtin.json, builtin.name);
   }
-  std::vector<GpuProfile> profiles;
-  for (const BuiltinProfile& builtin : builtin_profiles()) {
-    core::Result<GpuProfile> profile = parse_profile(builtin.json, builtin.name);
-    if (!profile) return profile;
-    profiles.push_back(*std::move(profile));
-  }
-  return detail::by_its_words(name, profiles);
+  const core::Result<std::vector<GpuProfile>>& profiles = known_profiles();
+  if (!profiles) return profiles.error();
+  return detail::by_its_words(name, *profiles);
+}
+
+GPUMEM_INLINE const core::Result<std::vector<GpuProfile>>& known_profiles() {
+  static const core::Result<std::vector<GpuProfile>> known = gpu_profile_detail::read_profiles();
+  return known;
 }
 
 }  // namespace gpumem::device

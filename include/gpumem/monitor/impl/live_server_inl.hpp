@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/monitor/nvml.hpp"
@@ -87,46 +88,34 @@ GPUMEM_INLINE bool can_be_shared(const LiveGpu& gpu, const std::optional<MpsDaem
 
 namespace live_server_detail {
 
-/// "NVIDIA A100-SXM4-40GB MIG 1g.5gb" as profiles spell it: "a100-sxm4-40gb-mig-1g.5gb".
-GPUMEM_INLINE std::string as_profiles_spell(std::string_view name) {
-  constexpr std::string_view kMaker = "NVIDIA ";
-  if (name.starts_with(kMaker)) name.remove_prefix(kMaker.size());
-  std::string spelled;
-  for (const char letter : name) {
-    if (letter == '+') break;  // "1g.5gb+me": with media engines
-    spelled += letter == ' ' ? '-' : (letter >= 'A' && letter <= 'Z') ? static_cast<char>(letter - 'A' + 'a') : letter;
-  }
-  return spelled;
-}
-
 /// How far the memory of a GPU is from what its profile says, as a share.
 GPUMEM_INLINE double distance(core::Bytes total, const device::GpuProfile& profile) {
   const auto capacity = static_cast<double>(profile.capacity().count());
   return capacity > 0.0 ? std::abs(static_cast<double>(total.count()) / capacity - 1.0) : 1.0;
 }
 
-/// Whether one of the words between the dashes is this one.
-GPUMEM_INLINE bool has_word(std::string_view spelled, std::string_view word) {
-  for (std::size_t at = 0; at <= spelled.size();) {
-    const std::size_t end = std::min(spelled.find('-', at), spelled.size());
-    if (spelled.substr(at, end - at) == word) return true;
+/// Whether one of the words between blanks and dashes is this one.
+GPUMEM_INLINE bool has_word(std::string_view name, std::string_view word) {
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find_first_of(" -", at), name.size());
+    if (core::lower_case(name.substr(at, end - at)) == word) return true;
     at = end + 1;
   }
   return false;
 }
 
 /// The profile of a whole GPU of the same kind, by memory.
-GPUMEM_INLINE std::string alike(std::string_view spelled, core::Bytes total) {
+GPUMEM_INLINE std::string alike(std::string_view name, core::Bytes total) {
   constexpr double kFurthest = 0.04;
   std::string nearest;
   double least = kFurthest;
-  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    const std::string_view kind = builtin.name.substr(0, builtin.name.find('-'));
-    if (!has_word(spelled, kind)) continue;
-    const auto profile = device::parse_profile(builtin.json);
-    if (!profile || !profile->parent.empty() || distance(total, *profile) > least) continue;
-    least = distance(total, *profile);
-    nearest = builtin.name;
+  const core::Result<std::vector<device::GpuProfile>>& profiles = device::known_profiles();
+  if (!profiles) return nearest;
+  for (const device::GpuProfile& profile : *profiles) {
+    const bool of_this_kind = profile.parent.empty() && has_word(name, profile.name.substr(0, profile.name.find('-')));
+    if (!of_this_kind || distance(total, profile) > least) continue;
+    least = distance(total, profile);
+    nearest = profile.name;
   }
   return nearest;
 }
@@ -159,13 +148,13 @@ GPUMEM_INLINE std::string assumed(const LiveGpu& gpu, const ProfileMatch& match)
 
 GPUMEM_INLINE ProfileMatch profile_of(const LiveGpu& gpu) {
   constexpr double kFurthest = 0.1;
-  const std::string spelled = live_server_detail::as_profiles_spell(gpu.name);
-  // What looks like a path would be read as a file.
-  if (spelled.empty() || spelled.find('/') != std::string::npos || spelled.ends_with(".json")) return {};
-  const auto named = device::find_profile(spelled);
+  // "MIG 1g.5gb+me": with media engines. What looks like a path would be read as a file.
+  const std::string name = gpu.name.substr(0, gpu.name.find('+'));
+  if (name.empty() || name.find('/') != std::string::npos || name.ends_with(".json")) return {};
+  const auto named = device::find_profile(name);
   if (named && live_server_detail::distance(gpu.total, *named) <= kFurthest) return {named->name, true};
   if (!gpu.mig_parent.empty()) return {};
-  return {live_server_detail::alike(spelled, gpu.total), false};
+  return {live_server_detail::alike(name, gpu.total), false};
 }
 
 GPUMEM_INLINE core::Result<LiveServer> live_server_of(const Machine& machine) {

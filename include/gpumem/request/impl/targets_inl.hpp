@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <tuple>
 
 namespace gpumem::request {
@@ -26,14 +27,11 @@ GPUMEM_INLINE bool smaller(const device::GpuProfile& left, const device::GpuProf
 /// The slices of this GPU, the smallest first; of a slice, only itself.
 GPUMEM_INLINE core::Result<std::vector<device::GpuProfile>> slices_of(const device::GpuProfile& gpu) {
   if (!gpu.parent.empty()) return std::vector{gpu};
+  const core::Result<std::vector<device::GpuProfile>>& known = device::known_profiles();
+  if (!known) return known.error();
   std::vector<device::GpuProfile> slices;
-  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    // Profiles are many and slices few: the name tells which need be read.
-    if (!builtin.name.starts_with(gpu.name + std::string(kMark))) continue;
-    core::Result<device::GpuProfile> slice = device::parse_profile(builtin.json, builtin.name);
-    if (!slice) return slice.error();
-    if (slice->parent == gpu.name) slices.push_back(*std::move(slice));
-  }
+  std::copy_if(known->begin(), known->end(), std::back_inserter(slices),
+               [&](const device::GpuProfile& each) { return each.parent == gpu.name; });
   std::sort(slices.begin(), slices.end(), smaller);
   return slices;
 }
