@@ -23,9 +23,14 @@ std::string requests_at_once(double concurrency) {
 std::string verdict_line(const serve::ServingEstimate& estimate) {
   if (!estimate.starts) return "does not start: " + estimate.reason + "\n";
   const bool tight = estimate.verdict() == estimate::Verdict::tight;
-  return std::string("starts") + (tight ? ", but it is tight" : "") + ": " + with_separators(estimate.kv_cache_tokens) +
-         " tokens of KV cache, " + requests_at_once(estimate.concurrency) + " requests of " +
-         with_separators(estimate.max_model_len) + " tokens at once\n";
+  const std::string starts = std::string("starts") + (tight ? ", but it is tight" : "") + ": ";
+  if (!estimate.caches) {
+    return starts + "it keeps no KV cache, and reads " + requests_at_once(estimate.concurrency) + " requests of " +
+           with_separators(estimate.max_model_len) + " tokens in one step\n";
+  }
+  return starts + with_separators(estimate.kv_cache_tokens) + " tokens of KV cache, " +
+         requests_at_once(estimate.concurrency) + " requests of " + with_separators(estimate.max_model_len) +
+         " tokens at once\n";
 }
 
 template <typename Value, typename Write>
@@ -45,6 +50,7 @@ std::string to_text(const serve::ServingEstimate& estimate, const Terminal& term
   Table table({{.title = "on each GPU"}, {.title = "memory", .right = true}});
   table.add({"weights", estimate.weights});
   if (estimate.adapters.count() > 0) table.add({"of them LoRA's slots", estimate.adapters});
+  if (estimate.draft.count() > 0) table.add({"of them the draft model", estimate.draft});
   table.add({"activation", estimate.activation});
   table.add({"outside PyTorch", estimate.outside_pytorch});
   table.add({"KV cache", estimate.kv_cache});

@@ -146,6 +146,7 @@ Json to_json(const serve::ServingEstimate& estimate, const device::GpuProfile& g
   json["requested_bytes"] = within;
   json["weights_bytes"] = estimate.weights.count();
   json["adapter_bytes"] = estimate.adapters.count();
+  json["draft_bytes"] = estimate.draft.count();
   json["activation_bytes"] = estimate.activation.count();
   json["outside_pytorch_bytes"] = estimate.outside_pytorch.count();
   json["outside_pytorch_range"] = {estimate.outside_pytorch_lower.count(), estimate.outside_pytorch_upper.count()};

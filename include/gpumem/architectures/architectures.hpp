@@ -31,6 +31,11 @@ namespace gpumem::architectures {
 [[nodiscard]] core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file = {}, const model::Images& images = {});
 
+/// The layers of the same model for who only counts them: of experts that are modules of their own one is there, the
+/// last, and Layer::expert is how many there are. Errors: those of read_config().
+[[nodiscard]] core::Result<model::ModelGraph> read_config_once(std::string_view text,
+                                                               const model::Vocabulary& vocabulary);
+
 /// The same model as samples with these images run it. Errors: those of read_config(); invalid_argument where the graph
 /// was not made of a config that reads images.
 [[nodiscard]] core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,

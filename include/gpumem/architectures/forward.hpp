@@ -166,6 +166,9 @@ class Forward {
   void freeze(bool frozen) { freezes_ = frozen; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
+  /// For who only counts: of experts that are modules of their own one is called, and Layer::expert says for how many.
+  void call_one_expert() { one_expert_ = true; }
+  [[nodiscard]] bool calls_one_expert() const { return one_expert_; }
   /// Any layer whose attributes give its parameters.
   Tensor layer(std::string_view name, std::string_view class_name, std::string_view op,
                std::initializer_list<Tensor> inputs, std::vector<model::Attribute> attributes);
@@ -279,6 +282,7 @@ class Forward {
   bool freezes_ = false;
   bool turns_ = false;
   std::uint32_t expert_ = 0;
+  bool one_expert_ = false;
 };
 
 /// Calls are in the module while this lives.

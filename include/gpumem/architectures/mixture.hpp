@@ -49,7 +49,8 @@ Tensor add_experts(Forward& f, const Mixture& mixture, Tensor input, Tensor weig
   const auto share = [&](Tensor of) {
     return f.call("gather_tokens", {of}, {{"experts", mixture.experts}, {"per_token", mixture.per_token}});
   };
-  for (std::int64_t index = 0; index < mixture.experts && !f.failed(); ++index) {
+  const std::int64_t first = f.calls_one_expert() ? mixture.experts - 1 : 0;
+  for (std::int64_t index = first; index < mixture.experts && !f.failed(); ++index) {
     const InModule one(f, std::to_string(index), mixture.expert_class);
     f.part_of_expert(static_cast<std::uint32_t>(index + 1));
     const Tensor made = expert(share(input));

@@ -74,9 +74,15 @@ struct ServedModel {
   std::int64_t experts_per_token = 0;
   std::int64_t sliding_layers = 0;
   std::int64_t sliding_window = 0;
-  bool gated = true;    ///< the feed-forward layer multiplies two projections
-  bool embeds = true;   ///< it begins with the embedding; a later stage of a pipeline does not
-  bool samples = true;  ///< it ends with the output layer; an earlier stage does not
+  std::int64_t index_bytes = 0;       ///< of a token in the cache of a layer's indexer; 0: it has none
+  std::int64_t index_keys = 0;        ///< that it chooses for each token
+  std::int64_t draft_vocabulary = 0;  ///< of the output layer of a draft model (EAGLE-3); 0: the model's own
+  bool chunked = false;               ///< some layers attend within chunks (Llama 4)
+  bool pools = false;                 ///< it gives embeddings or classes, and no tokens
+  bool classifies = false;            ///< classes
+  bool gated = true;                  ///< the feed-forward layer multiplies two projections
+  bool embeds = true;                 ///< it begins with the embedding; a later stage of a pipeline does not
+  bool samples = true;                ///< it ends with the output layer; an earlier stage does not
   ServedWeights weights;
   ServedTower tower;
   ServedAdapters adapters;  ///< without experts and tables
@@ -86,6 +92,9 @@ struct ServedModel {
   std::int64_t group_size = 0;   ///< weights that share a scale; 0: one output channel
   std::int64_t scale_bytes = 0;  ///< of a scale; 0: as the format has it
   std::vector<model::Doubt> doubts = {};
+
+  /// Whether something is kept of a sequence between two steps; an encoder keeps nothing.
+  [[nodiscard]] bool caches() const { return attention_layers + states.layers > 0; }
 };
 
 /// Errors: malformed_input, missing_information (a model type without an architecture), and unknown_format for a model

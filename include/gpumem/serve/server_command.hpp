@@ -55,6 +55,19 @@ struct EngineVersion {
 /// `job` already says. Errors: invalid_argument, naming a flag that is unknown or that has no rules.
 [[nodiscard]] core::Result<ServingJob> read_server_command(std::span<const std::string> words, ServingJob job);
 
+/// What a speculative_config asks for.
+struct Speculation {
+  std::string method;      ///< ngram, suffix, mtp, eagle, eagle3 or draft_model
+  std::string model;       ///< of the draft; empty: it needs none
+  std::int64_t ranks = 0;  ///< GPUs that share the draft; 0: as many as share the model
+};
+/// Nothing: no speculation. Errors: invalid_argument for what is no JSON object, and for a method without rules.
+[[nodiscard]] core::Result<std::optional<Speculation>> read_speculation(std::string_view config);
+
+/// Images of one request, of {"image": 2}, {"image": {"count": 2}} or "image=2". Nothing: no limit. Errors:
+/// invalid_argument.
+[[nodiscard]] core::Result<std::optional<std::int64_t>> images_per_prompt(std::string_view limits);
+
 /// What a front end is given about a server.
 struct ServingWords {
   std::string config;  ///< empty: the model that the command names

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "gpumem/estimate/memory_estimate.hpp"
 
 namespace gpumem::serve {
+
+struct ServedModel;
 
 /// What is asked for, under vLLM's own names. What is not given is the version's default on that GPU.
 struct ServingJob {
@@ -36,6 +39,10 @@ struct ServingJob {
   double cpu_offload_gb = 0.0;  ///< GiB of weights of each rank that stay in the host's memory
   std::optional<std::int64_t> kv_cache_memory_bytes = {};  ///< instead of what is left of gpu_memory_utilization
   bool language_model_only = false;                        ///< without its image tower
+  std::string runner = "auto";                             ///< generate, or pooling: embeddings and classes
+  std::string limit_mm_per_prompt;           ///< {"image": 2}: of one request at most; empty: as many as fit
+  std::string speculative_config;            ///< {"method": "eagle3", "model": NAME, ...}; empty: no speculation
+  std::shared_ptr<const ServedModel> draft;  ///< the sizes of the model that speculative_config names
 };
 
 /// A server that somebody asks about.
@@ -54,6 +61,7 @@ struct ServingEstimate {
   core::Bytes requested;        ///< utilisation x the GPU's memory; with kv_cache_memory_bytes the sum of the parts
   core::Bytes weights;          ///< as loaded
   core::Bytes adapters;         ///< slots of LoRA, a part of `weights`
+  core::Bytes draft;            ///< the model that drafts tokens, a part of `weights`
   core::Bytes activation;       ///< the peak of the profiling pass above the weights
   core::Bytes outside_pytorch;  ///< NCCL, libraries: more than before the start
   core::Bytes outside_pytorch_lower;  ///< as seen, at least
@@ -63,13 +71,15 @@ struct ServingEstimate {
   core::Bytes cuda_graphs_upper;
   core::Bytes kv_cache;         ///< what is left for it; 0: nothing
   core::Bytes kv_cache_needed;  ///< by one request of max_model_len
+  std::int64_t spare = 0;  ///< bytes: as much more may be outside PyTorch, and it still starts; negative: it does not
+  bool caches = true;      ///< encoders keep nothing between steps
   std::int64_t kv_cache_blocks = 0;
   std::int64_t kv_cache_tokens = 0;
   std::int64_t max_model_len = 0;
   std::int64_t max_num_seqs = 0;
   std::int64_t max_num_batched_tokens = 0;
   std::int64_t largest_max_model_len = 0;  ///< that this cache holds; 0: none
-  double concurrency = 0.0;                ///< requests of max_model_len at once
+  double concurrency = 0.0;                ///< requests of max_model_len at once; of an encoder, in one step
   bool starts = false;
   std::string reason;  ///< why it does not start; empty: it does
   std::vector<std::string> assumed;
@@ -78,8 +88,8 @@ struct ServingEstimate {
   /// that was seen there.
   [[nodiscard]] estimate::Verdict verdict() const {
     if (!starts) return estimate::Verdict::does_not_fit;
-    const std::int64_t least = kv_cache.count() - (outside_pytorch_upper.count() - outside_pytorch.count());
-    return least < kv_cache_needed.count() ? estimate::Verdict::tight : estimate::Verdict::fits;
+    const bool bears = spare >= outside_pytorch_upper.count() - outside_pytorch.count();
+    return bears ? estimate::Verdict::fits : estimate::Verdict::tight;
   }
   /// What the server takes of the GPU's memory once it runs: its share, and the graphs beyond it.
   [[nodiscard]] core::Bytes expected() const {

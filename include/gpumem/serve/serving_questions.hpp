@@ -21,6 +21,9 @@ namespace gpumem::serve {
 [[nodiscard]] core::Result<ServingEstimate> estimate_server(const ServedModel& model, const ServingJob& job,
                                                             const device::GpuProfile& gpu);
 
+/// On how many GPUs the server runs: those that share its layers, times stages, times copies. Errors: overflow.
+[[nodiscard]] core::Result<std::int64_t> gpus_of(const ServingJob& job);
+
 /// The same on each of so many GPUs as schedulers take it: what nvidia-smi shows, as an estimate of a training job has
 /// it.
 [[nodiscard]] estimate::MemoryEstimate memory_of(const ServingEstimate& server, std::int64_t gpus);

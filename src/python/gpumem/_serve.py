@@ -34,6 +34,7 @@ class Server:
     requested_bytes: int
     weights_bytes: int
     adapter_bytes: int
+    draft_bytes: int
     activation_bytes: int
     outside_pytorch_bytes: int
     cuda_graph_bytes: int
@@ -105,6 +106,9 @@ def serve(
     cpu_offload_gb: float | None = None,
     kv_cache_memory_bytes: int | None = None,
     language_model_only: bool = False,
+    runner: str | None = None,
+    limit_mm_per_prompt: str | None = None,
+    speculative_config: str | None = None,
     deadline_ms: int = 0,
 ) -> Server:
     """What each GPU of a server of vLLM or SGLang takes, and whether it starts.
@@ -113,6 +117,7 @@ def serve(
     engine_version: vLLM's, such as "0.19.0"; None: the newest whose rules are known.
     command: the words of a command, ["vllm", "serve", NAME, "--max-model-len", "8192"] or
         ["sglang", "serve", NAME, "--tp", "2"]; options that are given beside it win. Options are vLLM's own, with its defaults on that GPU.
+    limit_mm_per_prompt, speculative_config: JSON, as vLLM's command line takes it.
 
     Raises UsageError for an option out of range or a flag without a rule, InputError for a config
     that cannot be read. A server that does not start is no error.

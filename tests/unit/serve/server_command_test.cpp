@@ -116,5 +116,56 @@ TEST(ServerCommand, OptionsHoldOverTheCommand) {
   EXPECT_EQ(request->job.version, "0.19.0");
 }
 
+TEST(ServerCommand, SpeculationIsReadFromItsJson) {
+  const auto eagle = read_speculation(R"({"method": "eagle3", "model": "draft", "draft_tensor_parallel_size": 1})");
+  ASSERT_TRUE(eagle && *eagle);
+  EXPECT_EQ((*eagle)->method, "eagle3");
+  EXPECT_EQ((*eagle)->model, "draft");
+  EXPECT_EQ((*eagle)->ranks, 1);
+  const auto named = read_speculation(R"({"model": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"})");
+  ASSERT_TRUE(named && *named);
+  EXPECT_EQ((*named)->method, "eagle3");
+  const auto next = read_speculation(R"({"method": "qwen3_next_mtp", "model": "unused"})");
+  ASSERT_TRUE(next && *next);
+  EXPECT_EQ((*next)->method, "mtp");
+  EXPECT_EQ((*next)->model, "");
+  const auto none = read_speculation("");
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(*none);
+  for (const char* const wrong : {"ngram", "[]", "{\"method\": \"eagle\"}", "{\"method\": \"medusa\"}", "{}"}) {
+    const auto read = read_speculation(wrong);
+    ASSERT_FALSE(read) << wrong;
+    EXPECT_NE(read.error().message.find("speculative_config"), std::string::npos) << read.error().message;
+  }
+}
+
+TEST(ServerCommand, ImagesOfARequestAreReadInEveryForm) {
+  for (const char* const two : {"image=2", "video=0,image=2", "{\"image\": 2}", "{\"image\": {\"count\": 2}}"}) {
+    const auto images = images_per_prompt(two);
+    ASSERT_TRUE(images) << two;
+    EXPECT_EQ(*images, 2) << two;
+  }
+  for (const char* const none : {"", "video=1", "{\"video\": 1}"}) {
+    const auto images = images_per_prompt(none);
+    ASSERT_TRUE(images) << none;
+    EXPECT_FALSE(*images) << none;
+  }
+  for (const char* const wrong :
+       {"image", "image=", "image=-1", "image=2x", "{\"image\": -1}", "{\"image\": \"2\"}", "[2]"}) {
+    EXPECT_FALSE(images_per_prompt(wrong)) << wrong;
+  }
+}
+
+TEST(ServerCommand, OldTasksSayWhatTheModelDoes) {
+  for (const char* const task : {"embed", "classify", "score", "reward"}) {
+    const std::vector<std::string> words = {"vllm", "serve", "m", "--task", task};
+    const auto job = read_server_command(words, {});
+    ASSERT_TRUE(job) << task;
+    EXPECT_EQ(job->runner, "pooling") << task;
+  }
+  const std::vector<std::string> words = {"vllm", "serve", "m", "--task", "sing"};
+  EXPECT_FALSE(read_server_command(words, {}));
+}
+
 }  // namespace
 }  // namespace gpumem::serve

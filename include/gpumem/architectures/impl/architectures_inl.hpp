@@ -335,9 +335,19 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
   });
 }
 
-GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
-                                                          std::string_view file, const model::Images& images) {
+namespace architectures_detail {
+
+/// What a reader asks for besides the text.
+struct Asked {
+  std::string_view file;
+  const model::Images& images;
+  bool one_expert = false;
+};
+
+GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view text,
+                                                              const model::Vocabulary& vocabulary, const Asked& asked) {
   namespace detail = architectures_detail;
+  const std::string_view file = asked.file;
   const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text, kConfigLimits);
   if (!document) return core::Error(document.error()).in_file(file);
   if (!document->root().is(detail::Kind::object)) return detail::malformed("must hold one JSON object").in_file(file);
@@ -352,7 +362,8 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   model::GraphBuilder builder("config_json", file);
   builder.architecture(choice->architecture->name);
   Forward forward(builder, vocabulary);
-  forward.images(images);
+  forward.images(asked.images);
+  if (asked.one_expert) forward.call_one_expert();
   forward.pipeline_parts(config.find("_parts"));
   const Architecture& architecture = *choice->architecture;
   architecture.write(config, detail::named_head(config).value_or(architecture.usual_head), forward);
@@ -361,12 +372,25 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   if (const core::Status whole = detail::check_parts(config, *choice); !whole) {
     return core::Error(whole.error()).in_file(file);
   }
-  const core::Status shown = detail::check_images(images, forward.reads_images(), forward.pipeline_parts() != nullptr);
+  const core::Status shown =
+      detail::check_images(asked.images, forward.reads_images(), forward.pipeline_parts() != nullptr);
   if (!shown) return core::Error(shown.error()).in_file(file);
   if (forward.reads_images()) builder.config(text);
   core::Result<model::ModelGraph> graph = std::move(builder).build();
-  if (graph) detail::check_name(config, *graph);
+  if (graph && !asked.one_expert) detail::check_name(config, *graph);
   return graph;
+}
+
+}  // namespace architectures_detail
+
+GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
+                                                          std::string_view file, const model::Images& images) {
+  return architectures_detail::graph_of_config(text, vocabulary, {file, images});
+}
+
+GPUMEM_INLINE core::Result<model::ModelGraph> read_config_once(std::string_view text,
+                                                               const model::Vocabulary& vocabulary) {
+  return architectures_detail::graph_of_config(text, vocabulary, {{}, {}, true});
 }
 
 GPUMEM_INLINE core::Result<std::int64_t> parameters_of(const core::JsonValue& config,

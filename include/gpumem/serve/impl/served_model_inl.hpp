@@ -18,6 +18,8 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/json.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/serve/model_parts.hpp"
+#include "gpumem/serve/rank_weights.hpp"
 
 namespace gpumem::serve {
 
@@ -29,107 +31,18 @@ inline core::Error unknown(std::string message, std::string pointer) {
   return {core::ErrorCode::unknown_format, std::move(message), {.file = {}, .line = 0, .element = std::move(pointer)}};
 }
 
-/// The object of this name; null: there is none.
-inline const core::JsonValue* object_in(const core::JsonValue& config, std::string_view name) {
-  for (const core::JsonValue& field : config.items()) {
-    if (field.key() == name && field.is(Kind::object)) return &field;
-  }
-  return nullptr;
+/// Linear layers that every rank has whole: projections into a latent space, and an indexer. Source: vLLM's
+/// ReplicatedLinear in models/deepseek_v2.py.
+inline bool is_replicated(std::string_view name, std::string_view path) {
+  return name == "q_a_proj" || name == "kv_a_proj_with_mqa" || path.find(".indexer.") != std::string_view::npos;
 }
-
-/// A part of the names of layers: "self_attn" of "re:.*self_attn.*" and of "*.self_attn*"; empty: the pattern says more
-/// than that.
-inline std::string plain_part(std::string_view pattern) {
-  if (pattern.starts_with("re:")) pattern.remove_prefix(3);
-  std::string part;
-  for (const char each : pattern) {
-    if (each != '\\' && each != '^' && each != '$') part.push_back(each);
-  }
-  for (const std::string_view any : {".*", "*", "."}) {
-    if (part.starts_with(any)) part.erase(0, any.size());
-    if (part.ends_with(any)) part.erase(part.size() - any.size());
-  }
-  return part.find_first_of("[](){}|?+*") == std::string::npos ? part : std::string();
+/// What a pooling model does without: layers of language modelling. Source: vLLM's models/adapters.py,
+/// _create_pooling_model_cls(), and models/bert.py, whose embedding models have no pooler.
+inline bool is_language_head(std::string_view path, bool classifies) {
+  const std::string_view first = path.substr(0, path.find('.'));
+  if (first == "lm_head" || first == "cls" || first == "decoder") return true;
+  return !classifies && (first == "head" || path.find(".pooler") != std::string_view::npos);
 }
-
-/// Layers that stay as they are, by parts of their names. Source: the lists of compressed-tensors, AWQ and fp8, and
-/// ModelOpt.
-inline std::vector<std::string> kept_layers(const core::JsonValue& quantization, std::vector<model::Doubt>& doubts) {
-  constexpr std::size_t kMostPatterns = 4096;
-  std::vector<std::string> parts;
-  for (const core::JsonValue& field : quantization.items()) {
-    const bool listed =
-        field.key() == "ignore" || field.key() == "modules_to_not_convert" || field.key() == "exclude_modules";
-    if (!listed || !field.is(Kind::list)) continue;
-    for (const core::JsonValue& item : field.items()) {
-      if (!item.is(Kind::text) || parts.size() == kMostPatterns) continue;
-      std::string part = plain_part(item.text());
-      if (!part.empty()) {
-        parts.push_back(std::move(part));
-      } else {
-        doubts.push_back({model::Doubt::About::quantization,
-                          "layers that quantization_config leaves out by a "
-                          "pattern that is not read: " +
-                              core::shortened(item.text(), 40)});
-      }
-    }
-  }
-  return parts;
-}
-
-/// NVFP4: 16 weights share a scale of one byte.
-inline void read_nvfp4(ServedModel& model) {
-  model.weight_bits = 4;
-  model.group_size = 16;
-  model.scale_bytes = 1;
-}
-
-/// Bits of a linear layer's weights, and how many share a scale.
-inline core::Status read_quantization(const core::JsonValue& quantization, ServedModel& model) {
-  const core::JsonValue* weights = &quantization;
-  std::string_view method;
-  std::string_view algorithm;
-  for (const core::JsonValue& field : quantization.items()) {
-    if (field.key() == "quant_method" && field.is(Kind::text)) method = field.text();
-    if (field.key() == "quant_algo" && field.is(Kind::text)) algorithm = field.text();
-    if (field.key() != "config_groups" || !field.is(Kind::object) || field.size() != 1) continue;
-    if (const core::JsonValue* of = object_in(*field.items().begin(), "weights")) weights = of;
-  }
-  if (method == "mxfp4") {
-    model.held = HeldWeights::mxfp4_experts;
-    return core::Done{};
-  }
-  model.held = HeldWeights::packed;
-  bool floats = false;
-  for (const core::JsonValue& field : weights->items()) {
-    floats = floats || (field.key() == "type" && field.is(Kind::text) && field.text() == "float");
-    if (!field.is(Kind::integer)) continue;
-    if (field.key() == "num_bits" || field.key() == "bits" || field.key() == "w_bit") {
-      model.weight_bits = field.integer();
-    }
-    if ((field.key() == "group_size" || field.key() == "q_group_size") && field.integer() > 0) {
-      model.group_size = field.integer();
-    }
-  }
-  if (method == "fp8" || algorithm == "FP8") model.weight_bits = 8;
-  if (algorithm == "NVFP4" || (floats && model.weight_bits == 4 && model.group_size == 16)) read_nvfp4(model);
-  if (method == "compressed-tensors" && model.weight_bits == 0) {
-    model.weight_bits = 8;
-    model.doubts.push_back({model::Doubt::About::quantization,
-                            "quantization_config does not say of how many bits the weights are: 8 were taken"});
-  }
-  constexpr auto kMethods =
-      std::to_array<std::string_view>({"compressed-tensors", "gptq", "awq", "fp8", "modelopt", "modelopt_fp4"});
-  const bool known = std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end();
-  if (known && (model.weight_bits == 4 || model.weight_bits == 8)) return core::Done{};
-  return unknown(
-      "no rules for this quantisation; known: mxfp4 of gpt-oss, and compressed-tensors with one group, gptq, awq, "
-      "modelopt and fp8, of 4 or 8 bits",
-      "/quantization_config");
-}
-
-/// Linear layers that every rank has whole. Source: vLLM's ReplicatedLinear in models/deepseek_v2.py.
-inline bool is_latent(std::string_view name) { return name == "q_a_proj" || name == "kv_a_proj_with_mqa"; }
 /// vLLM never quantises a router.
 inline bool is_router(std::string_view name) {
   return name == "gate" || name == "router" || name == "shared_expert_gate";
@@ -180,8 +93,9 @@ inline void count_sides(const model::ModelGraph& graph, const model::Layer& laye
 inline void count_layer(const model::ModelGraph& graph, const model::Layer& layer,
                         std::span<const std::string> kept_layers, ServedModel& model) {
   ServedWeights& weights = model.weights;
-  const std::int64_t own = layer.parameters - layer.tied_parameters;
-  if (own <= 0) return;
+  const std::int64_t alike = std::max<std::int64_t>(1, layer.expert);  // one stands for all
+  const std::int64_t own = core::bounded_product({alike, layer.parameters - layer.tied_parameters});
+  if (own <= 0 || (model.pools && is_language_head(graph.path(layer), model.classifies))) return;
   if (model.tower.hidden > 0 && is_of_tower(graph, layer)) {
     const std::int64_t shared = linear_elements(graph, layer);
     model.tower.split += shared;
@@ -197,18 +111,21 @@ inline void count_layer(const model::ModelGraph& graph, const model::Layer& laye
     weights.plain += own % rows;
     return;
   }
-  const std::int64_t linear = is_router(graph.name(layer)) ? 0 : linear_elements(graph, layer);
-  (is_latent(graph.name(layer)) ? weights.replicated : weights.split) += linear;
-  weights.plain += own - linear;
+  const std::int64_t linear =
+      is_router(graph.name(layer)) ? 0 : core::bounded_product({alike, linear_elements(graph, layer)});
+  const auto add = [](std::int64_t& sum, std::int64_t elements) { sum = core::bounded_sum({sum, elements}); };
+  add(is_replicated(graph.name(layer), graph.path(layer)) ? weights.replicated : weights.split, linear);
+  add(weights.plain, own - linear);
   const bool of_experts = layer.expert > 0 || is_stacked(graph, layer);
-  if (of_experts) weights.experts += linear;
+  if (of_experts) add(weights.experts, linear);
   else if (linear > 0) count_sides(graph, layer, model.adapters);
-  if (linear > 0 && !kept_layers.empty() && is_named_by(kept_layers, graph.path(layer))) weights.kept += linear;
+  if (linear > 0 && !kept_layers.empty() && is_named_by(kept_layers, graph.path(layer))) add(weights.kept, linear);
   if (graph.name(layer) == "kv_b_proj") weights.latent_up += linear;
 }
 
 inline bool has_rotary(std::string_view architecture) {
-  constexpr auto kOthers = std::to_array<std::string_view>({"bloom", "gpt2", "gpt_bigcode", "gpt_neo", "mpt", "opt"});
+  constexpr auto kOthers =
+      std::to_array<std::string_view>({"bert", "bloom", "gpt2", "gpt_bigcode", "gpt_neo", "mpt", "opt"});
   return std::find(kOthers.begin(), kOthers.end(), architecture) == kOthers.end();
 }
 
@@ -308,124 +225,75 @@ struct UnservedField {
   std::string_view says;
 };
 inline constexpr auto kUnserved =
-    std::to_array<UnservedField>({{"index_head_dim", "an indexer has a cache of its own"},
-                                  {"swa_num_key_value_heads", "layers with a window have other heads"},
-                                  {"block_configs", "its layers differ from each other"},
-                                  {"attention_chunk_size", "attention is in chunks"}});
+    std::to_array<UnservedField>({{"swa_num_key_value_heads", "layers with a window have other heads"},
+                                  {"block_configs", "its layers differ from each other"}});
 
 inline bool reads_images(const model::ModelGraph& graph) {
   return std::any_of(graph.doubts().begin(), graph.doubts().end(),
                      [](const model::Doubt& doubt) { return doubt.about == model::Doubt::About::images; });
 }
 
-inline core::Status check_served(const model::ModelGraph& graph, const architectures::ConfigFields& fields) {
+/// Encoders of which vLLM has a class. Source: model_executor/models/registry.py, _EMBEDDING_MODELS and
+/// _SEQUENCE_CLASSIFICATION_MODELS.
+inline bool is_served_encoder(architectures::ConfigFields& fields) {
+  constexpr auto kServed = std::to_array<std::string_view>({"bert", "roberta", "xlm-roberta", "modernbert"});
+  const core::JsonValue* type = fields.find("model_type");
+  return type != nullptr && type->is(Kind::text) &&
+         std::find(kServed.begin(), kServed.end(), type->text()) != kServed.end();
+}
+
+/// The class that the config names first.
+inline std::string_view class_of(architectures::ConfigFields& fields) {
+  const core::JsonValue* names = fields.find("architectures");
+  if (names == nullptr || !names->is(Kind::list) || names->size() == 0) return {};
+  const core::JsonValue& first = *names->items().begin();
+  return first.is(Kind::text) ? first.text() : std::string_view();
+}
+
+/// Whether vLLM takes a class for embeddings or for classes, where nobody says so. Source: config/model.py,
+/// _SUFFIX_TO_DEFAULTS.
+inline bool classifies(std::string_view name) {
+  return name.ends_with("Classification") || name.ends_with("ClassificationModel");
+}
+inline bool embeds_texts(std::string_view name) {
+  constexpr auto kEndings = std::to_array<std::string_view>(
+      {"ForTextEncoding", "EmbeddingModel", "ForRewardModeling", "RewardModel", "Model"});
+  return !name.ends_with("LMHeadModel") && !name.ends_with("ChatModel") &&
+         std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view end) { return name.ends_with(end); });
+}
+
+/// An encoder keeps nothing between steps (EncoderOnlyAttentionSpec). RoBERTa's positions begin behind the padding's.
+inline void read_pooling(architectures::ConfigFields& fields, bool caches, ServedModel& model) {
+  const std::string_view name = class_of(fields);
+  model.classifies = classifies(name);
+  model.pools = model.classifies || embeds_texts(name) || !caches;
+  if (caches) return;
+  model.attention_layers = 0;
+  if (model.model_type.ends_with("roberta")) model.max_positions = std::max<std::int64_t>(1, model.max_positions - 2);
+}
+
+/// An indexer keeps a vector of 8 bits for each token, with a float32 scale for 128 of them. Source: vLLM's
+/// models/deepseek_v2.py, Indexer and DeepseekV32IndexerCache.
+inline void read_indexer(architectures::ConfigFields& fields, ServedModel& model) {
+  if (!fields.has("index_head_dim")) return;
+  const std::int64_t width = fields.size({"index_head_dim"});
+  model.index_bytes = width + divided_up(width, 128) * 4;
+  model.index_keys = fields.size_or({"index_topk"}, 2048);
+}
+
+inline core::Status check_served(const model::ModelGraph& graph, architectures::ConfigFields& fields) {
   constexpr auto kEncoders = std::to_array<std::string_view>({"bart", "t5", "whisper", "megatron_t5"});
   const auto refused = [&](std::string_view why) {
     return unknown("no rules for serving a \"" + std::string(graph.architecture()) + "\": " + std::string(why),
                    "/model_type");
   };
   const bool caches = architectures::keeps_cache(graph);
-  if (!caches || std::find(kEncoders.begin(), kEncoders.end(), graph.architecture()) != kEncoders.end()) {
-    return refused("only decoders with a KV cache are known");
+  const bool halves = std::find(kEncoders.begin(), kEncoders.end(), graph.architecture()) != kEncoders.end();
+  if (halves || (!caches && !is_served_encoder(fields))) {
+    return refused("known are decoders with a KV cache, and the encoders bert, roberta, xlm-roberta and modernbert");
   }
   for (const UnservedField& each : kUnserved) {
     if (fields.has(each.field)) return refused(each.says);
-  }
-  return core::Done{};
-}
-
-/// How many modules of the graph hold a layer that carries a state.
-inline std::int64_t recurrent_modules(const model::ModelGraph& graph) {
-  std::set<std::uint32_t> modules;
-  for (const model::Layer& layer : graph.layers()) {
-    const model::OpTraits* op = graph.op_traits(layer);
-    if (op != nullptr && op->family == model::OpFamily::recurrent) modules.insert(layer.scope);
-  }
-  return static_cast<std::int64_t>(modules.size());
-}
-
-/// Layers whose keys and values a cache holds: each hands on two tensors.
-inline std::int64_t attention_layers(const model::ModelGraph& graph) {
-  return std::count_if(graph.layers().begin(), graph.layers().end(),
-                       [&](const model::Layer& layer) { return graph.attributes(layer).find("cache") != nullptr; }) /
-         2;
-}
-
-/// What a layer with a state keeps of each sequence. Source: vLLM's model_executor/layers/mamba/mamba_utils.py:
-/// MambaStateShapeCalculator.gated_delta_net_state_shape(), mamba2_state_shape() and
-/// mamba1_state_shape(), and MambaStateDtypeCalculator.
-inline core::Status read_states(const model::ModelGraph& graph, architectures::ConfigFields& fields,
-                                ServedModel& model) {
-  ServedStates& states = model.states;
-  states.layers = recurrent_modules(graph);
-  if (states.layers == 0) return core::Done{};
-  model.attention_layers = std::min(model.layers, attention_layers(graph));
-  const auto product = [](std::initializer_list<std::int64_t> sizes) {
-    core::Checked all(1);
-    for (const std::int64_t size : sizes) all = all * core::Checked(size);
-    return all.value().value_or(INT64_MAX);
-  };
-  const std::int64_t kept = fields.size_or({"linear_conv_kernel_dim", "mamba_d_conv", "conv_kernel"}, 4) - 1;
-  if (fields.has("linear_num_value_heads")) {
-    const std::int64_t values = fields.size({"linear_num_value_heads"});
-    const std::int64_t key_width = fields.size({"linear_key_head_dim"});
-    const std::int64_t value_width = fields.size({"linear_value_head_dim"});
-    const std::int64_t keys = product({2, fields.size({"linear_num_key_heads"}), key_width});
-    states.convolved = product({keys + product({values, value_width}), kept});
-    states.carried = product({values, value_width, key_width});
-    states.in_float32 = fields.text({"mamba_ssm_dtype"}, "") == "float32";
-    return core::Done{};
-  }
-  if (model.model_type == "jamba") {
-    const std::int64_t wide = product({fields.size_or({"mamba_expand"}, 2), model.hidden});
-    states.convolved = product({wide, kept});
-    states.carried = product({wide, fields.size_or({"mamba_d_state"}, 16)});
-    return core::Done{};
-  }
-  const std::int64_t heads = fields.size_or({"mamba_n_heads", "mamba_num_heads"}, 0);
-  if (heads == 0) return unknown("no rules for the state that its layers hold besides a KV cache", "/model_type");
-  const std::int64_t inner = product({heads, fields.size({"mamba_d_head", "mamba_head_dim"})});
-  const std::int64_t width = fields.size({"mamba_d_state", "ssm_state_size"});
-  const std::int64_t groups = fields.size_or({"mamba_n_groups", "n_groups"}, 1);
-  states.convolved = product({inner + product({2, groups, width}), kept});
-  states.carried = product({inner, width});
-  states.in_float32 = fields.text({"mamba_ssm_cache_dtype"}, "") == "float32";
-  return core::Done{};
-}
-
-/// What the profiling pass gives the tower: the image that takes most tokens. Source: vLLM's models/pixtral.py,
-/// PixtralHFEncoderInfo; models/gemma3_mm.py; models/llava.py: get_image_size_with_most_features(). Of Qwen's it is
-/// 16,384 tokens (models/qwen2_vl.py, IMAGE_MAX... of the processor's max_pixels).
-inline core::Status read_tower(architectures::ConfigFields& fields, std::string_view type, ServedModel& model) {
-  architectures::ConfigFields* vision = fields.part("vision_config");
-  if (vision == nullptr) return unknown("the sizes of its image tower are not in \"vision_config\"", "/vision_config");
-  ServedTower& tower = model.tower;
-  tower.hidden = vision->size_or({"hidden_size", "embed_dim"}, 1024);
-  tower.intermediate = vision->size_or({"intermediate_size"}, 4 * tower.hidden);
-  const std::int64_t patch = vision->size_or({"patch_size"}, 14);
-  if (type.starts_with("qwen")) {
-    constexpr std::int64_t kMostTokens = 16384;
-    const std::int64_t merge = vision->size_or({"spatial_merge_size"}, 2);
-    const std::int64_t frames = vision->size_or({"temporal_patch_size"}, 2);
-    tower.tokens = kMostTokens;
-    tower.patches = kMostTokens * std::min<std::int64_t>(merge, 64) * std::min<std::int64_t>(merge, 64);
-    tower.pixels = tower.patches * 3 * std::min<std::int64_t>(frames, 64) * std::min<std::int64_t>(patch * patch, 4096);
-    return core::Done{};
-  }
-  constexpr std::int64_t kWidest = 16384;
-  const std::int64_t side = std::min(vision->size({"image_size"}), kWidest);
-  const std::int64_t patches = std::max<std::int64_t>(1, side / patch);
-  tower.patches = patches * patches;
-  tower.pixels = 3 * side * side;
-  if (type == "gemma3") {
-    tower.tokens = fields.size_or({"mm_tokens_per_image"}, 256);
-  } else if (type == "mistral3") {
-    const std::int64_t merged = std::max<std::int64_t>(1, patches / fields.size_or({"spatial_merge_size"}, 2));
-    tower.tokens = merged * merged;
-  } else if (type == "llava") {
-    tower.tokens = tower.patches;
-  } else {
-    return unknown("the profiling pass of its image tower is not known", "/vision_config");
   }
   return core::Done{};
 }
@@ -438,7 +306,8 @@ inline void count_weights(const model::ModelGraph& graph, std::span<const std::s
                                core::Checked(model.kv_heads) * core::Checked(model.head_dim);
     model.weights.keys_values = std::min(made.value().value_or(INT64_MAX), model.weights.split);
   }
-  model.gated = names(graph, "gate_proj") || names(graph, "gate_up_proj") || names(graph, "w1") || model.experts > 0;
+  model.gated = names(graph, "gate_proj") || names(graph, "Wi") || names(graph, "gate_up_proj") || names(graph, "w1") ||
+                model.experts > 0;
   if (!has_rotary(graph.architecture())) model.rotary_dim = 0;
   model.doubts.assign(graph.doubts().begin(), graph.doubts().end());
 }
@@ -446,7 +315,7 @@ inline void count_weights(const model::ModelGraph& graph, std::span<const std::s
 }  // namespace served_model_detail
 
 GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view config_json) {
-  const core::Result<model::ModelGraph> graph = architectures::read_config(config_json, ops::vocabulary());
+  const core::Result<model::ModelGraph> graph = architectures::read_config_once(config_json, ops::vocabulary());
   if (!graph) return graph.error();
   const core::Result<core::JsonDocument> document =
       core::JsonDocument::parse(config_json, architectures::kConfigLimits);
@@ -464,10 +333,12 @@ GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view confi
   model.model_type = text->text({"model_type"}, "");
   served_model_detail::read_sizes(*text, model);
   model.attention_layers = model.layers;
-  core::Status parts = served_model_detail::read_states(*graph, *text, model);
-  if (parts && served_model_detail::reads_images(*graph)) {
-    parts = served_model_detail::read_tower(fields, outer, model);
-  }
+  served_model_detail::read_indexer(*text, model);
+  served_model_detail::read_pooling(fields, architectures::keeps_cache(*graph), model);
+  model.chunked = text->has("attention_chunk_size");
+  model.draft_vocabulary = text->has("draft_vocab_size") ? text->size({"draft_vocab_size"}) : 0;
+  core::Status parts = read_states(*graph, *text, model);
+  if (parts && served_model_detail::reads_images(*graph)) parts = read_tower(fields, outer, model);
   if (core::Status read = fields.status(); !read) return read.error();
   if (core::Status read = text->status(); !read) return read.error();
   if (!parts) return parts.error();
@@ -477,10 +348,10 @@ GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view confi
     return model;
   }
   std::vector<model::Doubt> doubts;
-  served_model_detail::count_weights(*graph, served_model_detail::kept_layers(*quantized, doubts), model);
+  served_model_detail::count_weights(*graph, kept_layers(*quantized, doubts), model);
   std::erase_if(model.doubts, [](const auto& doubt) { return doubt.about == model::Doubt::About::quantization; });
   model.doubts.insert(model.doubts.end(), doubts.begin(), doubts.end());
-  if (const core::Status read = served_model_detail::read_quantization(*quantized, model); !read) return read.error();
+  if (const core::Status read = read_quantization(*quantized, model); !read) return read.error();
   return model;
 }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "gpumem/core/csv.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/serve/server_command.hpp"
 
 namespace gpumem::serve {
@@ -83,6 +85,16 @@ inline constexpr std::array kServingOptions = {
                   .limit = &ServingJob::kv_cache_memory_bytes},
     ServingOption{
         .name = "language_model_only", .help = "load no image tower", .flag = &ServingJob::language_model_only},
+    ServingOption{.name = "runner",
+                  .help = "auto, generate, or pooling: embeddings and classes instead of tokens",
+                  .word = &ServingJob::runner},
+    ServingOption{.name = "limit_mm_per_prompt",
+                  .help = "images of one request at most, such as image=2 or {\"image\": 2}",
+                  .word = &ServingJob::limit_mm_per_prompt},
+    ServingOption{.name = "speculative_config",
+                  .help = "tokens are drafted: {\"method\": \"eagle3\", \"model\": NAME}; also mtp, ngram, draft_model",
+                  .short_flag = "-sc",
+                  .word = &ServingJob::speculative_config},
 };
 
 /// Flags that change no memory of the GPU, with a value.
@@ -260,13 +272,41 @@ inline bool is_one_of(std::span<const std::string_view> flags, std::string_view 
   return std::ranges::find(flags, flag) != flags.end();
 }
 
+/// Up to 0.12 one flag said what the model does. Source: vLLM 0.10, config/__init__.py, _RUNNER_TASKS.
+inline core::Status set_task(std::string_view task, ServingJob& job) {
+  constexpr auto kPooling = std::to_array<std::string_view>({"embed", "embedding", "classify", "score", "reward"});
+  if (task == "auto" || task == "generate") job.runner = task;
+  else if (is_one_of(kPooling, task)) job.runner = "pooling";
+  else return wrong_flag("--task", "give auto, generate, embed, classify, score or reward");
+  return core::Done{};
+}
+
 /// One flag with its value.
 inline core::Status take_value(const Dialect& dialect, const std::string& name, const std::string& value,
                                ServingJob& job) {
+  if (name == "--task" && dialect.engine == "vllm") return set_task(value, job);
   if (const ServingOption* option = dialect.option(name)) return set_value(*option, name, value, job);
   if (is_one_of(dialect.values_without_effect, name)) return core::Done{};
   return wrong_flag(name, "gpumem has no rule for this flag of " + std::string(dialect.title) +
                               "; leave it out if it changes no memory");
+}
+
+inline constexpr core::JsonLimits kOptionLimits{.depth = 8, .values = 4096};
+
+/// The text of this field; empty: it has none.
+inline std::string text_in(const core::JsonValue& object, std::string_view name) {
+  for (const core::JsonValue& field : object.items()) {
+    if (field.key() == name && field.is(core::JsonValue::Kind::text)) return std::string(field.text());
+  }
+  return {};
+}
+
+/// How vLLM finds the method where none is given. Source: config/speculative.py, SpeculativeConfig.__post_init__().
+inline std::string usual_method(std::string_view model) {
+  const std::string name = core::lower_case(model);
+  if (name.find("eagle3") != std::string::npos) return "eagle3";
+  if (name.find("eagle-") != std::string::npos) return "eagle";
+  return "draft_model";
 }
 
 /// The model that a command names: its first word of no flag, or what --model or --model-path says; empty: none.
@@ -361,6 +401,73 @@ GPUMEM_INLINE core::Result<ServingJob> read_server_command(std::span<const std::
     if (const core::Status taken = detail::take_value(dialect, name, *value, job); !taken) return taken.error();
   }
   return job;
+}
+
+GPUMEM_INLINE core::Result<std::optional<Speculation>> read_speculation(std::string_view config) {
+  namespace detail = server_command_detail;
+  constexpr std::string_view kOption = "speculative_config";
+  if (config.empty()) return std::optional<Speculation>();
+  const auto document = core::JsonDocument::parse(config, detail::kOptionLimits);
+  if (!document || !document->root().is(core::JsonValue::Kind::object)) {
+    return detail::wrong_flag(kOption,
+                              R"(give a JSON object, such as {"method": "ngram", "num_speculative_tokens": 3})");
+  }
+  const core::JsonValue& root = document->root();
+  Speculation asked{detail::text_in(root, "method"), detail::text_in(root, "model")};
+  for (const core::JsonValue& field : root.items()) {
+    const bool ranks = field.key() == "draft_tensor_parallel_size" && field.is(core::JsonValue::Kind::integer);
+    if (ranks) asked.ranks = std::clamp<std::int64_t>(field.integer(), 1, INT32_MAX);
+  }
+  if (asked.method.empty() && asked.model == "ngram") asked.method = "ngram";
+  if (asked.method.empty() && !asked.model.empty()) asked.method = detail::usual_method(asked.model);
+  if (asked.method.ends_with("_mtp")) asked.method = "mtp";
+  constexpr auto kAlone = std::to_array<std::string_view>({"ngram", "suffix", "mtp"});
+  constexpr auto kDrafted = std::to_array<std::string_view>({"eagle", "eagle3", "draft_model"});
+  if (detail::is_one_of(kAlone, asked.method)) {
+    asked.model.clear();
+    return std::optional(asked);
+  }
+  if (detail::is_one_of(kDrafted, asked.method) && !asked.model.empty()) return std::optional(asked);
+  return detail::wrong_flag(kOption, asked.model.empty() && detail::is_one_of(kDrafted, asked.method)
+                                         ? "name the draft's \"model\""
+                                         : "no rules for the method " + core::quoted(asked.method) +
+                                               "; known: ngram, suffix, mtp, eagle, eagle3, draft_model");
+}
+
+GPUMEM_INLINE core::Result<std::optional<std::int64_t>> images_per_prompt(std::string_view limits) {
+  namespace detail = server_command_detail;
+  using Kind = core::JsonValue::Kind;
+  if (limits.empty()) return std::optional<std::int64_t>();
+  const auto wrong = detail::wrong_flag("limit_mm_per_prompt", R"(give image=2 or {"image": 2})");
+  const auto limited = [&](std::int64_t images) -> core::Result<std::optional<std::int64_t>> {
+    if (images < 0 || images > INT32_MAX) return wrong;
+    return std::optional(images);
+  };
+  if (!limits.starts_with('{')) {
+    for (std::string_view rest = limits; !rest.empty();) {
+      const std::string_view part = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+      if (part.find('=') == std::string_view::npos) return wrong;
+      if (!part.starts_with("image=")) continue;
+      std::int64_t images = -1;
+      const std::string_view digits = part.substr(part.find('=') + 1);
+      const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), images);
+      if (failed != std::errc{} || end != digits.data() + digits.size()) return wrong;
+      return limited(images);
+    }
+    return std::optional<std::int64_t>();
+  }
+  const auto document = core::JsonDocument::parse(limits, detail::kOptionLimits);
+  if (!document || !document->root().is(Kind::object)) return wrong;
+  for (const core::JsonValue& field : document->root().items()) {
+    if (field.key() != "image") continue;
+    if (field.is(Kind::integer)) return limited(field.integer());
+    if (!field.is(Kind::object)) return wrong;
+    for (const core::JsonValue& inner : field.items()) {
+      if (inner.key() == "count" && inner.is(Kind::integer)) return limited(inner.integer());
+    }
+  }
+  return std::optional<std::int64_t>();
 }
 
 GPUMEM_INLINE core::Result<ServingRequest> serving_request_of(const ServingWords& words) {

@@ -62,16 +62,16 @@ inline std::optional<std::int64_t> fewest_ranks(const ServedModel& model, const 
 
 /// By memory that a job can have, and then by name.
 inline std::string smallest_gpu(const ServedModel& model, const ServingJob& job) {
-  std::optional<device::GpuProfile> best;
-  for (const device::BuiltinProfile& each : device::builtin_profiles()) {
-    core::Result<device::GpuProfile> profile = device::find_profile(each.name);
-    if (!profile) continue;
-    const auto size = [](const device::GpuProfile& of) { return std::pair(of.capacity().count(), of.name); };
-    if (best && size(*best) <= size(*profile)) continue;
-    const core::Result<ServingEstimate> estimate = estimate_server(model, job, *profile);
-    if (estimate && estimate->starts) best = *std::move(profile);
+  const core::Result<std::vector<device::GpuProfile>>& profiles = device::known_profiles();
+  if (!profiles) return {};
+  const device::GpuProfile* best = nullptr;
+  const auto size = [](const device::GpuProfile& of) { return std::pair(of.capacity().count(), of.name); };
+  for (const device::GpuProfile& each : *profiles) {
+    if (best != nullptr && size(*best) <= size(each)) continue;
+    const core::Result<ServingEstimate> estimate = estimate_server(model, job, each);
+    if (estimate && estimate->starts) best = &each;
   }
-  return best ? best->name : std::string();
+  return best == nullptr ? std::string() : best->name;
 }
 
 /// What can be changed, in the order of what it costs.
@@ -118,6 +118,13 @@ GPUMEM_INLINE core::Result<ServingEstimate> estimate_server(const ServedModel& m
   return core::Error{core::ErrorCode::invalid_argument,
                      "no rules for the engine \"" + core::shortened(job.engine, 40) + "\"; known: vllm, sglang",
                      {}};
+}
+
+GPUMEM_INLINE core::Result<std::int64_t> gpus_of(const ServingJob& job) {
+  const core::Checked gpus =
+      core::Checked(job.tensor_parallel) * core::Checked(job.pipeline_parallel) * core::Checked(job.data_parallel);
+  if (gpus.value()) return *gpus.value();
+  return core::Error{core::ErrorCode::overflow, "the number of GPUs does not fit 64 bits", {}};
 }
 
 GPUMEM_INLINE estimate::MemoryEstimate memory_of(const ServingEstimate& server, std::int64_t gpus) {

@@ -83,6 +83,8 @@ inline core::Status check_job(const ServedModel& model, const ServingJob& job) {
   }
   if (model.states.layers > 0) return refused("no rules for SGLang's pool of the states of this model's layers");
   if (model.tower.hidden > 0) return refused("no rules for SGLang with an image tower");
+  if (model.pools) return refused("no rules for SGLang with embeddings and classes");
+  if (model.index_bytes > 0) return refused("no rules for SGLang's pool of an indexer");
   if (const core::Status options = check_options(job); !options) return options.error();
   return check_version(job.version);
 }
@@ -196,6 +198,7 @@ GPUMEM_INLINE core::Result<ServingEstimate> estimate_sglang(const ServedModel& m
                     ", more than mem_fraction_static leaves; lower it, or chunked_prefill_size";
   }
   answer.starts = answer.reason.empty();
+  answer.spare = answer.kv_cache.count() - answer.kv_cache_needed.count();
   detail::say_assumed(model, job, *start, answer.assumed);
   for (const model::Doubt& doubt : model.doubts) answer.assumed.emplace_back(doubt.text);
   return answer;

@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/serve/drafted.hpp"
 #include "gpumem/serve/rank_weights.hpp"
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/vllm.hpp"
+#include "gpumem/serve/vllm_start.hpp"
 
 namespace gpumem::serve {
 
@@ -34,159 +36,6 @@ inline core::Bytes from_gib(double gib) {
   return core::Bytes(static_cast<std::int64_t>(gib * static_cast<double>(std::int64_t{1} << 30)));
 }
 
-/// What changed between versions of vLLM.
-struct VllmRules {
-  std::int64_t first, last;  ///< minor versions
-  std::string_view name;
-  std::int64_t sorted_logit;     ///< bytes of one sampled logit beyond its own type, sorted with its index
-  bool rows_for_processors;      ///< sampling without a sort: a float32 row for each multiprocessor
-  bool experts_keep_work_areas;  ///< v1/worker/workspace.py: the work areas of experts stay once made
-};
-/// Up to 0.16 top-p sampling sorts the logits (v1/sample/ops/topk_topp_sampler.py, apply_top_k_top_p()): the float32
-/// copy (4), its sorted values and 64-bit indices (12) and the sort's own buffers (20). Logged starts of Llama-3.1-8B,
-/// Qwen3-0.6B and gpt-oss-20b show 36 bytes within 0.1 %. From 0.17 on a kernel finds the threshold without a sort: the
-/// float32 copy, probabilities and exponential noise.
-inline constexpr std::array kVllmRules = {VllmRules{9, 16, "0.9 to 0.16", 36, false, false},
-                                          VllmRules{17, 19, "0.17 to 0.19", 12, true, true}};
-
-/// All that later steps need, with the defaults filled in.
-struct VllmStart {
-  RankShare share;
-  std::int64_t element = 2, block = 16;
-  bool whole_experts = false;  ///< expert parallel
-  std::int64_t tokens = 0, sequences = 0, length = 0;
-  std::int64_t rank_kv_heads = 1;
-  double utilization = 0.0;
-  VllmRules rules = kVllmRules.back();
-};
-
-inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
-
-/// Errors: invalid_argument for what is no version, or one without rules.
-inline core::Result<VllmRules> rules_of(const std::string& asked, std::vector<std::string>& assumed) {
-  const VllmRules& newest = kVllmRules.back();
-  if (asked.empty()) {
-    assumed.emplace_back("the engine's version: 0.19 (none was given)");
-    return newest;
-  }
-  const std::optional<EngineVersion> version = engine_version(asked);
-  if (!version) return refused("engine version " + core::quoted(asked) + ": give it as 0.19.0");
-  if (*version > EngineVersion{0, newest.last}) {
-    assumed.emplace_back("vLLM " + core::shortened(asked, 40) + " is newer than the rules: those of 0.19 are followed");
-    return newest;
-  }
-  for (const VllmRules& rules : kVllmRules) {
-    if (version->minor_part >= rules.first && version->minor_part <= rules.last) return rules;
-  }
-  return refused("no rules for vLLM " + core::shortened(asked, 40) + "; known: 0.9 to 0.19");
-}
-
-/// Source of the words: config/cache.py, CacheDType, without those of one model or of other accelerators.
-inline constexpr auto kCacheWords =
-    std::to_array<std::string_view>({"auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2"});
-inline constexpr EngineTypes kTypes{"vLLM", kCacheWords};
-
-/// Source: vLLM's fused_moe/oracle/mxfp4.py, the order of backends, of which the first that the GPU supports is taken.
-inline Mxfp4Kernels mxfp4_kernels(const device::GpuProfile& gpu) {
-  if (gpu.compute_capability == "9.0") return Mxfp4Kernels::triton_on_hopper;
-  return gpu.compute_capability.starts_with("10.") ? Mxfp4Kernels::flashinfer_on_blackwell : Mxfp4Kernels::marlin;
-}
-
-inline core::Status check_split(const ServedModel& model, std::int64_t ranks) {
-  const auto whole = [&](std::int64_t size) { return size % ranks == 0; };
-  const bool keys =
-      model.latent_dim > 0 || (model.kv_heads >= ranks ? whole(model.kv_heads) : ranks % model.kv_heads == 0);
-  if (!whole(model.heads) || !whole(model.intermediate) || !keys) {
-    return refused("tensor_parallel_size " + std::to_string(ranks) + " does not divide the model's " +
-                   std::to_string(model.heads) + " heads, " + std::to_string(model.kv_heads) + " KV heads and " +
-                   std::to_string(model.intermediate) + " intermediate features");
-  }
-  return core::Done{};
-}
-
-/// Bytes of one token in the cache of one layer. Every rank keeps the whole latent of a token (MLAAttentionSpec), or
-/// the keys and values of its heads.
-inline core::Checked token_bytes(const ServedModel& model, const VllmStart& start) {
-  const core::Checked elements = model.latent_dim > 0
-                                     ? core::Checked(model.latent_dim)
-                                     : core::Checked(2 * start.rank_kv_heads) * core::Checked(model.head_dim);
-  return elements * core::Checked(start.share.cache_element);
-}
-
-/// Tokens of a block. Where layers hold states, a block of attention is made as large as a state. Source: vLLM's
-/// model_executor/models/config.py, HybridAttentionMambaModelConfig.verify_and_update_config().
-inline std::int64_t block_tokens(const ServedModel& model, const VllmStart& start) {
-  const ServedStates& states = model.states;
-  if (states.layers == 0) return start.block;
-  const std::int64_t state =
-      ((core::Checked(states.convolved / start.share.ranks) * core::Checked(start.element)) +
-       (core::Checked(states.carried / start.share.ranks) * core::Checked(states.in_float32 ? 4 : start.element)))
-          .value()
-          .value_or(INT64_MAX);
-  constexpr std::int64_t kAligned = 16;
-  const std::int64_t step = std::max<std::int64_t>(1, kAligned * token_bytes(model, start).value().value_or(1));
-  const std::int64_t steps = state / step + (state % step == 0 ? 0 : 1);
-  return std::max(start.block, kAligned * std::min<std::int64_t>(steps, INT32_MAX / kAligned));
-}
-
-/// Source: vLLM's config/lora.py, MaxLoRARanks.
-inline core::Status check_adapters(const ServingJob& job) {
-  constexpr std::array<std::int64_t, 9> kRanks = {1, 8, 16, 32, 64, 128, 256, 320, 512};
-  if (job.max_loras < 1 || job.max_lora_rank < 1) return refused("max_loras and max_lora_rank must be at least 1");
-  if (!job.enable_lora || std::find(kRanks.begin(), kRanks.end(), job.max_lora_rank) != kRanks.end()) {
-    return core::Done{};
-  }
-  return refused("max_lora_rank " + std::to_string(job.max_lora_rank) +
-                 " is none of vLLM's: 1, 8, 16, 32, 64, 128, 256, 320, 512");
-}
-
-/// The options in numbers. Source of the defaults: vLLM's engine/arg_utils.py, get_batch_defaults().
-inline core::Result<VllmStart> vllm_start(const ServedModel& model, const ServingJob& job,
-                                          const device::GpuProfile& gpu) {
-  if (job.tensor_parallel < 1) return refused("tensor_parallel_size must be at least 1");
-  if (job.pipeline_parallel < 1 || job.pipeline_parallel > model.layers) {
-    return refused("pipeline_parallel_size must be at least 1, and at most the model's " +
-                   std::to_string(model.layers) + " layers");
-  }
-  if (job.data_parallel < 1) return refused("data_parallel_size must be at least 1");
-  if (const core::Status adapters = check_adapters(job); !adapters) return adapters.error();
-  if (const std::int64_t given = job.kv_cache_memory_bytes.value_or(1); given < 1 || given > core::kMostBytes) {
-    return refused("kv_cache_memory_bytes must be at least 1, and less than any GPU has");
-  }
-  if (!(job.cpu_offload_gb >= 0.0)) return refused("cpu_offload_gb must be at least 0");
-  const double utilization = job.gpu_memory_utilization.value_or(0.9);
-  if (!(utilization > 0.0) || utilization > 1.0) {
-    return refused("gpu_memory_utilization must be above 0 and at most 1");
-  }
-  if (const core::Status split = check_split(model, job.tensor_parallel); !split) return split.error();
-  const core::Result<RankShare> share = share_of(model, job, kTypes);
-  if (!share) return share.error();
-  VllmStart start;
-  start.utilization = utilization;
-  start.share = *share;
-  start.element = share->element;
-  start.share.expert_shares = job.tensor_parallel * (model.experts > 0 ? job.data_parallel : 1);
-  start.whole_experts = job.enable_expert_parallel;
-  start.share.with_tower = !job.language_model_only;
-  start.share.mxfp4 = mxfp4_kernels(gpu);
-  const bool large = gpu.memory_bytes.value >= std::int64_t{70} << 30 && gpu.name.find("a100") == std::string::npos;
-  start.block = job.block_size.value_or(16);
-  start.tokens = job.max_num_batched_tokens.value_or(large ? 8192 : 2048);
-  start.sequences = job.max_num_seqs.value_or(std::min<std::int64_t>(large ? 1024 : 256, start.tokens));
-  start.length = job.max_model_len.value_or(model.max_positions);
-  if (std::min({start.block, start.tokens, start.sequences, start.length}) < 1) {
-    return refused("block_size, max_model_len, max_num_seqs and max_num_batched_tokens must be at least 1");
-  }
-  // Source: config/scheduler.py, SchedulerConfig.verify_max_model_len().
-  if (start.sequences > start.tokens) {
-    return refused("max_num_seqs is " + std::to_string(start.sequences) + " and max_num_batched_tokens " +
-                   std::to_string(start.tokens) + "; vLLM wants at least as many tokens as sequences");
-  }
-  start.rank_kv_heads = std::max<std::int64_t>(1, model.kv_heads / start.share.ranks);
-  start.block = block_tokens(model, start);
-  return start;
-}
-
 /// What stays on the GPU of one rank's weights, with the slots of its adapters. Source: vLLM's
 /// model_executor/offloader/uva.py: parameters go to the host until there are as many bytes of them as asked for.
 inline core::Status fill_weights(const ServedModel& model, const ServingJob& job, const VllmStart& start,
@@ -199,7 +48,11 @@ inline core::Status fill_weights(const ServedModel& model, const ServingJob& job
   const core::Result<core::Bytes> loaded = rank_weights(model, start.share);
   if (!loaded) return loaded.error();
   const std::int64_t stays = std::max<std::int64_t>(1, loaded->count() - from_gib(job.cpu_offload_gb).count());
-  answer.weights = core::Bytes(stays + answer.adapters.count());
+  const core::Checked chosen = core::Checked(start.tokens) * core::Checked(4 * model.index_keys);  // an indexer's
+  const auto all = checked_bytes(core::Checked(stays) + core::Checked(answer.adapters.count()) +
+                                 core::Checked(answer.draft.count()) + chosen);
+  if (!all) return all.error();
+  answer.weights = *all;
   return core::Done{};
 }
 
@@ -225,7 +78,9 @@ struct ProfiledImages {
 inline ProfiledImages profiled_images(const ServedModel& model, const VllmStart& start) {
   const ServedTower& tower = model.tower;
   if (!start.share.with_tower || tower.hidden == 0) return {};
-  const std::int64_t images = std::max<std::int64_t>(1, start.tokens / tower.tokens);
+  const std::int64_t fit = std::max<std::int64_t>(1, start.tokens / tower.tokens);
+  const std::int64_t of_a_prompt = std::clamp<std::int64_t>(start.length / tower.tokens, 1, start.images);
+  const std::int64_t images = std::min(fit, std::min(start.sequences, fit) * of_a_prompt);
   const core::Checked element(start.element);
   const core::Checked pixels = core::Checked(images) * core::Checked(tower.pixels) * element;
   const core::Checked outputs = core::Checked(images * tower.tokens) * core::Checked(model.hidden) * element;
@@ -237,12 +92,13 @@ inline ProfiledImages profiled_images(const ServedModel& model, const VllmStart&
 /// The sampler holds the model's output, the rows that are sampled, their logits, and what the version makes of each
 /// logit. Source: vLLM's v1/sample/sampler.py; v1/sample/ops/topk_topp_sampler.py, random_sample();
 /// v1/sample/ops/topk_topp_triton.py, NUM_PROGRAMS.
-inline core::Checked sampler_peak(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
+inline core::Checked sampler_peak(const ServedModel& model, const VllmStart& start, bool drafted,
+                                  const device::GpuProfile& gpu) {
   const core::Checked vocabulary(model.vocabulary);
   const std::int64_t processors = gpu.sm_count ? gpu.sm_count->value : 132;
   const std::int64_t rows = start.rules.rows_for_processors ? std::min(processors, start.sequences) : 0;
-  const core::Checked logits =
-      core::Checked(start.sequences) * vocabulary * core::Checked(start.rules.sorted_logit + start.element);
+  const core::Checked logits = core::Checked(start.sequences) * vocabulary *
+                               core::Checked(start.rules.sorted_logit + (drafted ? 3 : 1) * start.element);
   return core::Checked(start.tokens + start.sequences) * core::Checked(model.hidden) * core::Checked(start.element) +
          logits + core::Checked(rows) * vocabulary * core::Checked(4);
 }
@@ -257,6 +113,27 @@ inline core::Checked forward_peak(const ServedModel& model, const VllmStart& sta
          core::Checked(start.tokens) * core::Checked(width) * core::Checked(start.element);
 }
 
+/// What an indexer gathers of the tokens before a chunk, 40 times the longest request. Source: vLLM's
+/// v1/attention/backends/mla/indexer.py, get_max_prefill_buffer_size().
+inline core::Checked indexer_work_areas(const ServedModel& model, const VllmStart& start) {
+  return core::Checked(40 * model.index_bytes) * core::Checked(start.length);
+}
+
+/// A pooler is given the hidden states of all texts, and makes a float32 copy of them where it answers for each token.
+/// Source: vLLM's gpu_model_runner.py, _dummy_pooler_run(); layers/pooler/, of "token_embed".
+inline core::Checked pooler_peak(const ServedModel& model, const VllmStart& start) {
+  return core::Checked(start.tokens) * core::Checked(model.hidden) *
+         core::Checked(start.element + (model.classifies ? 0 : 4));
+}
+
+/// Of a model that generates, what vLLM makes where --runner pooling asks for embeddings. Source: vLLM's
+/// models/adapters.py, as_embedding_model().
+inline ServedModel without_output_layer(ServedModel model) {
+  model.pools = true;
+  model.weights.tables = std::min<std::int64_t>(1, model.weights.tables);
+  return model;
+}
+
 /// The largest sum; none that is valid where one of them is not.
 inline core::Checked largest_of(std::initializer_list<core::Checked> sums) {
   core::Checked most(0);
@@ -268,12 +145,15 @@ inline core::Checked largest_of(std::initializer_list<core::Checked> sums) {
 }
 
 /// The peak of profile_run() above the weights: the largest of the tower's pass, the forward pass and the sampler.
-inline core::Result<core::Bytes> vllm_activation(const ServedModel& model, const VllmStart& start,
+inline core::Result<core::Bytes> vllm_activation(const ServedModel& model, const VllmStart& start, bool drafted,
                                                  const device::GpuProfile& gpu) {
-  const core::Checked areas = expert_work_areas(model, start);
+  const core::Checked areas = expert_work_areas(model, start) + indexer_work_areas(model, start);
   const ProfiledImages images = profiled_images(model, start);
   const core::Checked forward = forward_peak(model, start) + areas + images.held;
-  core::Checked sampler = model.samples ? sampler_peak(model, start, gpu) + images.held : core::Checked(0);
+  core::Checked sampler(0);
+  if (model.samples) {
+    sampler = images.held + (model.pools ? pooler_peak(model, start) : sampler_peak(model, start, drafted, gpu));
+  }
   if (start.rules.experts_keep_work_areas) sampler = sampler + areas;
   const std::int64_t cublas = gpu.cublas_workspace_bytes ? gpu.cublas_workspace_bytes->value : kServeCublasBytes;
   return checked_bytes(largest_of({sampler, forward, images.pass}) + core::Checked(cublas));
@@ -303,7 +183,7 @@ inline ServedModel stage_of(const ServedModel& model, std::int64_t stages, std::
   part.states.layers = layers_of(model.states.layers);
   part.embeds = stage == 0;
   part.samples = stage == stages - 1;
-  part.weights.tables = (part.embeds ? 1 : 0) + (part.samples ? 1 : 0);
+  part.weights.tables = (part.embeds ? 1 : 0) + (part.samples && !model.pools ? 1 : 0);
   return part;
 }
 
@@ -336,10 +216,28 @@ inline std::int64_t request_blocks(const ServedModel& model, const VllmStart& st
   return groups.full * divided_up(length, start.block) + groups.sliding * sliding + groups.states;
 }
 
+/// All that is neither cache nor graphs.
+inline std::int64_t beside_the_cache(const ServingEstimate& answer) {
+  return answer.weights.count() + answer.activation.count() + answer.outside_pytorch.count();
+}
+
+/// An encoder has no cache: what does not fit a step waits for the next. Source: v1/engine/core.py,
+/// _initialize_kv_caches().
+inline void fill_without_cache(const ServedModel& model, const VllmStart& start, ServingEstimate& answer) {
+  answer.caches = false;
+  answer.kv_cache = core::Bytes(0);
+  answer.requested = core::Bytes(beside_the_cache(answer));
+  answer.largest_max_model_len = model.max_positions;
+  answer.concurrency = static_cast<double>(start.tokens) / static_cast<double>(start.length);
+}
+
 /// Blocks, tokens, concurrency and the longest request that the cache holds.
-inline void fill_cache(const ServedModel& model, const VllmStart& start, ServingEstimate& answer) {
+inline void fill_cache(const ServedModel& model, const VllmStart& start, const Drafted& drafted,
+                       ServingEstimate& answer) {
   const KvGroups groups = kv_groups(model);
-  const core::Checked page = token_bytes(model, start) * core::Checked(start.block) * core::Checked(groups.size);
+  const core::Checked page =
+      (cached_token_bytes(model, start.share) * core::Checked(groups.size) + drafted.token_bytes) *
+      core::Checked(start.block);
   const std::int64_t block_bytes = std::max<std::int64_t>(1, page.value().value_or(INT64_MAX));
   answer.kv_cache_blocks = answer.kv_cache.count() / block_bytes;
   answer.kv_cache_tokens = answer.kv_cache_blocks / groups.count() * start.block;
@@ -355,11 +253,6 @@ inline void fill_cache(const ServedModel& model, const VllmStart& start, Serving
     (fits ? low : high) = fits ? middle + 1 : middle - 1;
   }
   answer.largest_max_model_len = held;
-}
-
-/// All that is neither cache nor graphs.
-inline std::int64_t beside_the_cache(const ServingEstimate& answer) {
-  return answer.weights.count() + answer.activation.count() + answer.outside_pytorch.count();
 }
 
 /// Why the cache holds no request of max_model_len; empty: it does.
@@ -387,6 +280,13 @@ inline std::string given_cache_reason(const ServingEstimate& answer, core::Bytes
          "; weights, activation and what is outside PyTorch take " +
          core::to_string(core::Bytes(beside_the_cache(answer))) + ", and " + core::to_string(free) +
          " are free at the start; lower it, or raise tensor_parallel_size";
+}
+
+/// Why an encoder does not fit; empty: it does.
+inline std::string encoder_reason(const ServingEstimate& answer, core::Bytes free) {
+  if (answer.requested <= free) return {};
+  return "weights, activation and what is outside PyTorch take " + core::to_string(answer.requested) + ", and " +
+         core::to_string(free) + " are free at the start; lower max_num_batched_tokens";
 }
 
 /// What vLLM refuses before it loads anything.
@@ -425,23 +325,39 @@ inline void say_assumed(const ServedModel& model, const ServingJob& job, const V
   if (model.states.layers > 0) assumed.emplace_back("activation of layers with a state: as of feed-forward layers");
   if (model.tower.hidden > 0) assumed.emplace_back("images of the profiling pass: the largest that the model takes");
   if (job.enable_lora && model.experts > 0) assumed.emplace_back("LoRA: experts have no adapters");
+  if (model.chunked)
+    assumed.emplace_back(
+        "layers that attend within chunks keep all tokens, as vLLM does unless its environment says else");
+  if (model.index_bytes > 0)
+    assumed.emplace_back("an indexer's cache and buffers: by source, compared with no logged start");
+  if (model.pools || job.runner == "pooling")
+    assumed.emplace_back("embeddings and classes: by source, compared with no logged start");
+  if (!job.speculative_config.empty())
+    assumed.emplace_back("speculative model: its embedding is the model's own; compared with no logged start");
   if (job.kv_cache_memory_bytes)
     assumed.emplace_back("kv_cache_memory_bytes: it must fit beside the rest, which vLLM does not check");
   if (start.share.weight_bits == 4)
     assumed.emplace_back("weights of 4 bits: packed in full, compared with no logged start");
 }
 
-/// One rank: of a pipeline, one of this stage.
-inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, const ServingJob& job,
-                                                   const VllmStart& start, const device::GpuProfile& gpu) {
-  ServingEstimate answer;
-  const auto& logged = *std::find_if(kLogged.begin(), kLogged.end(), [&](const LoggedFigures& row) {
-    return row.most_ranks >= std::min(start.share.ranks, kLogged.back().most_ranks);
+/// What was logged of so many ranks.
+inline const LoggedFigures& logged_figures(std::int64_t ranks) {
+  return *std::find_if(kLogged.begin(), kLogged.end(), [&](const LoggedFigures& row) {
+    return row.most_ranks >= std::min(ranks, kLogged.back().most_ranks);
   });
+}
+
+/// The parts that are not the cache.
+inline core::Result<ServingEstimate> parts_of_rank(const ServedModel& model, const ServingJob& job,
+                                                   const VllmStart& start, const Drafted& drafted,
+                                                   const device::GpuProfile& gpu) {
+  ServingEstimate answer;
+  const LoggedFigures& logged = logged_figures(start.share.ranks);
   answer.requested =
       core::Bytes(static_cast<std::int64_t>(static_cast<double>(gpu.capacity().count()) * start.utilization));
+  answer.draft = drafted.weights;
   if (const core::Status filled = fill_weights(model, job, start, answer); !filled) return filled.error();
-  const auto activation = vllm_activation(model, start, gpu);
+  const auto activation = vllm_activation(model, start, drafted.drafts, gpu);
   if (!activation) return activation.error();
   answer.activation = *activation;
   answer.outside_pytorch = from_gib(logged.outside);
@@ -452,33 +368,56 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
     answer.cuda_graphs_lower = from_gib(kGraphsLower);
     answer.cuda_graphs_upper = from_gib(kGraphsUpper);
   }
-  const core::Bytes free(gpu.capacity().count() - from_gib(logged.before).count());
-  const std::int64_t left = answer.requested.count() - beside_the_cache(answer);
-  answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, job.kv_cache_memory_bytes.value_or(left)));
   answer.max_model_len = start.length;
   answer.max_num_seqs = start.sequences;
   answer.max_num_batched_tokens = start.tokens;
+  return answer;
+}
+
+/// One rank: of a pipeline, one of this stage.
+inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, const ServingJob& job,
+                                                   const VllmStart& start, const device::GpuProfile& gpu) {
+  const core::Result<Drafted> drafted = drafted_by(model, job, start);
+  if (!drafted) return drafted.error();
+  core::Result<ServingEstimate> parts = parts_of_rank(model, job, start, *drafted, gpu);
+  if (!parts) return parts;
+  ServingEstimate& answer = *parts;
+  const core::Bytes free(gpu.capacity().count() - from_gib(logged_figures(start.share.ranks).before).count());
   answer.reason = early_reason(model, start, free, answer.requested);
+  if (!model.caches()) {
+    fill_without_cache(model, start, answer);
+    if (answer.reason.empty()) answer.reason = encoder_reason(answer, free);
+    answer.starts = answer.reason.empty();
+    answer.spare = free.count() - answer.requested.count();
+    return parts;
+  }
+  const std::int64_t left = answer.requested.count() - beside_the_cache(answer);
+  answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, job.kv_cache_memory_bytes.value_or(left)));
   if (job.kv_cache_memory_bytes) {
     answer.requested = core::Bytes(beside_the_cache(answer) + answer.kv_cache.count());
     if (answer.reason.empty()) answer.reason = given_cache_reason(answer, free);
   }
-  fill_cache(model, start, answer);
+  fill_cache(model, start, *drafted, answer);
   if (answer.reason.empty()) answer.reason = cache_reason(job, answer);
   answer.starts = answer.reason.empty();
-  return answer;
+  const core::Bytes& most = job.kv_cache_memory_bytes ? free : answer.kv_cache;
+  const core::Bytes& taken = job.kv_cache_memory_bytes ? answer.requested : answer.kv_cache_needed;
+  answer.spare = most.count() - taken.count();
+  return parts;
 }
 
 }  // namespace vllm_detail
 
-GPUMEM_INLINE core::Result<ServingEstimate> estimate_vllm(const ServedModel& model, const ServingJob& job,
+GPUMEM_INLINE core::Result<ServingEstimate> estimate_vllm(const ServedModel& served, const ServingJob& job,
                                                           const device::GpuProfile& gpu) {
   std::vector<std::string> assumed;
-  const core::Result<vllm_detail::VllmRules> rules = vllm_detail::rules_of(job.version, assumed);
+  const core::Result<VllmRules> rules = vllm_rules(job.version, assumed);
   if (!rules) return rules.error();
-  core::Result<vllm_detail::VllmStart> start = vllm_detail::vllm_start(model, job, gpu);
+  std::optional<ServedModel> pooled;
+  if (job.runner == "pooling" && !served.pools) pooled = vllm_detail::without_output_layer(served);
+  const ServedModel& model = pooled ? *pooled : served;
+  const core::Result<VllmStart> start = vllm_start(model, job, gpu, *rules);
   if (!start) return start.error();
-  start->rules = *rules;
   // All stages have as many blocks as the one with the fewest, and all must start.
   const auto room = [](const ServingEstimate& of) { return std::pair(of.starts, of.kv_cache_blocks); };
   std::optional<ServingEstimate> answer;

@@ -12,6 +12,7 @@
 #include "gpumem/posttrain/post_training_questions.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
 #include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/read.hpp"
@@ -215,14 +216,10 @@ GPUMEM_INLINE core::Result<std::vector<estimate::GpuFit>> Session::gpus(const jo
   if (!chosen) return chosen.error();
   const core::Result<Asked> asked = ask(request, std::move(model));
   if (!asked) return asked.error();
-  std::vector<device::GpuProfile> known;
-  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    core::Result<device::GpuProfile> profile = device::parse_profile(builtin.json, builtin.name);
-    if (!profile) return std::move(profile.error());
-    known.push_back(*std::move(profile));
-  }
+  const core::Result<std::vector<device::GpuProfile>>& known = device::known_profiles();
+  if (!known) return known.error();
   const auto analysis = asked->analysis();
-  return estimate::fit_each(*analysis, known, **chosen);
+  return estimate::fit_each(*analysis, *known, **chosen);
 }
 
 GPUMEM_INLINE core::Result<estimate::Advice> Session::advise(const job::JobRequest& request,
@@ -300,7 +297,14 @@ auto Session::ask_about_server(const serve::ServingRequest& request, const Quest
   if (!profile) return Answer(profile.error());
   const auto model = served(request.config);
   if (!model) return Answer(model.error());
-  return question(**model, request.job, **profile);
+  const auto speculation = serve::read_speculation(request.job.speculative_config);
+  if (!speculation) return Answer(speculation.error());
+  if (!*speculation || (*speculation)->model.empty()) return question(**model, request.job, **profile);
+  const auto draft = served((*speculation)->model);
+  if (!draft) return Answer(draft.error());
+  serve::ServingJob job = request.job;
+  job.draft = *draft;
+  return question(**model, job, **profile);
 }
 
 GPUMEM_INLINE core::Result<serve::ServingEstimate> Session::serve(const serve::ServingRequest& request) {
@@ -327,11 +331,9 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::serving_request(const s
   if (!server->starts) {
     return core::Error{core::ErrorCode::missing_information, "the server does not start: " + server->reason, {}};
   }
-  const serve::ServingJob& job = request.job;
-  const core::Checked gpus =
-      core::Checked(job.tensor_parallel) * core::Checked(job.pipeline_parallel) * core::Checked(job.data_parallel);
-  if (!gpus.value()) return core::Error{core::ErrorCode::overflow, "the number of GPUs does not fit 64 bits", {}};
-  return request::make_request(target, serve::memory_of(*server, *gpus.value()), **profile, margin, site);
+  const core::Result<std::int64_t> gpus = serve::gpus_of(request.job);
+  if (!gpus) return gpus.error();
+  return request::make_request(target, serve::memory_of(*server, *gpus), **profile, margin, site);
 }
 
 GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_plan(
