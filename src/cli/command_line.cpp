@@ -145,8 +145,13 @@ std::string target_names() {
 
 void add_request(CLI::App& command, RequestOptions& options) {
   add_job(command, options.request);
+  if (!options.command.empty()) {  // of a server, which has no batch, and whose command names the model
+    command.get_option("--batch")->required(false);
+    command.get_option("summary")->required(false);
+  }
   name_estimators(command, Estimators::one);
   command.add_option("--for", options.target, target_names())->required();
+  command.add_option("--engine-version", options.engine_version, "of a server's engine, such as 0.19.0");
   command
       .add_option("--margin", options.margin,
                   "upper (the estimate's upper bound), or bytes beyond what is expected, such as 2GiB")
@@ -161,6 +166,8 @@ void add_request(CLI::App& command, RequestOptions& options) {
   command.footer(
       "Standard output has only the text to paste, or to give to a command:\n"
       "  sbatch $(gpumem request vgg16.txt --batch 64 --for slurm) job.sh\n"
+      "Of a server the command that starts it comes behind --:\n"
+      "  gpumem request config.json --gpu h100-80gb --for hami -- vllm serve NAME --max-model-len 8192\n"
       "Exit code 4 if no GPU of this type holds the job.");
 }
 
@@ -351,15 +358,15 @@ Command run_command(const std::vector<std::string>& theirs) {
 
 /// What follows "--" is the command of the program that the answer is about.
 template <typename Options>
-Command command_about(const char* name, const std::string& help, void (*add)(CLI::App&, Options&),
+Command command_about(const char* name, const char* group, const std::string& help, void (*add)(CLI::App&, Options&),
                       int (*run)(const Options&), const std::vector<std::string>& theirs) {
   const auto add_it = [add, run, theirs](CLI::App& parser) -> Run {
     const auto options = std::make_shared<Options>();
-    add(parser, *options);
     options->command = theirs;
+    add(parser, *options);
     return [options, run] { return run(*options); };
   };
-  return {name, kAsk, help, add_it};
+  return {name, group, help, add_it};
 }
 
 /// The commands about trained models have commands of their own.
@@ -378,7 +385,8 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
       command("fit", kAsk, "the largest batch that fits on a GPU, or the longest sequence", add_fit, run_fit),
       command("advise", kAsk, "which changes make a job fit, the cheapest first", add_advise, run_advise),
       command("plan", kAsk, "which layouts over GPUs fit, the fastest first", add_plan, run_plan),
-      command("request", kPlace, "what to ask a scheduler for, in its own units", add_request, run_request),
+      command_about("request", kPlace, "what to ask a scheduler for, in its own units", add_request, run_request,
+                    theirs),
       command("timeline", kAsk, "a page that shows the memory of a training run, event by event", add_timeline,
               run_timeline),
       command("batch", kAsk, "many jobs: one JSON job per line in, one estimate per line out", add_batch, run_batch),
@@ -388,12 +396,12 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
               run_calibrate),
       command("gpus", kKnow, "the GPUs that gpumem knows", add_gpus, run_gpus),
       model_command(words),
-      command_about("serve", "what an inference server of vLLM or SGLang takes, and whether it starts", add_serve,
+      command_about("serve", kAsk, "what an inference server of vLLM or SGLang takes, and whether it starts", add_serve,
                     run_serve, theirs),
-      command_about("posttrain", "what a job of DPO, GRPO, PPO or the like takes, phase by phase", add_post_training,
-                    run_post_training, theirs),
-      command("place", kPlace, "which GPUs of a server a job should run on, or why it has to wait", add_place,
-              run_place),
+      command_about("posttrain", kAsk, "what a job of DPO, GRPO, PPO or the like takes, phase by phase",
+                    add_post_training, run_post_training, theirs),
+      command_about("place", kPlace, "which GPUs of a server a job should run on, or why it has to wait", add_place,
+                    run_place, theirs),
       command("server", kPlace, "the GPUs of this machine and their jobs", add_server, run_server),
       run_command(theirs),
       command("queue", kPlace, "who waits for this machine's GPUs, and what runs where", add_queue, run_queue),

@@ -43,7 +43,7 @@ struct CommandRow {
 
 /// Whether the user's own command follows the options, after "--".
 [[nodiscard]] constexpr bool takes_command(std::string_view command) {
-  return command == "run" || command == "serve" || command == "posttrain";
+  return command == "run" || command == "serve" || command == "posttrain" || command == "request" || command == "place";
 }
 
 /// What stands for an option's value in help: "N" for any number without a fraction, "X" for one with, or its own word.

@@ -49,6 +49,8 @@ int run_plan(const PlanOptions& options);
 
 struct RequestOptions {
   JobRequest request;
+  std::string engine_version;        ///< of a server
+  std::vector<std::string> command;  ///< "vllm serve ...": of a server, which the request's summary is the config of
   std::string target;            ///< a name of request::targets()
   std::string margin = "upper";  ///< as place::parse_margin() takes it
   request::Site site;
@@ -183,7 +185,7 @@ int run_model_import(const ModelImportOptions& options);
 inline constexpr const char* kNoEstimator = "none";
 
 struct PlaceOptions {
-  std::string job;     ///< a .rad file, or a summary
+  std::string job;     ///< a .rad file, or a summary; of a server its config
   std::string server;  ///< the server as JSON, or "live": this machine
   std::string id;      ///< the job's name in the answer; empty: the file's
   JobRequest request;  ///< its summary is ignored, and its GPU is that of GPUs without a profile
@@ -194,8 +196,12 @@ struct PlaceOptions {
   std::string smact = "none";             ///< the job's own SM activity: none (not known), estimate, or a share
   bool exclusive = false;
   bool json = false;
+  std::string engine_version;        ///< of a server
+  std::vector<std::string> command;  ///< "vllm serve ...": the job is a server
 };
 int run_place(const PlaceOptions& options);
+/// The same of a job that is a server.
+int run_place_server(const PlaceOptions& options);
 
 struct ServerOptions {
   std::string window = "1s";  ///< as monitor::parse_window() takes it

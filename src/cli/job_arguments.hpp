@@ -45,8 +45,8 @@ struct CutWords {
   std::vector<std::string> theirs;
 };
 
-/// "gpumem run --memory 2GiB -- python3 train.py": what comes after the first "--" of `run` is the user's. Other
-/// commands keep all words.
+/// "gpumem run --memory 2GiB -- python3 train.py": what comes after the first "--" is the user's, where a command
+/// takes_command(). Others keep all words.
 [[nodiscard]] CutWords cut_command(std::span<const char* const> arguments);
 
 /// All options but `without`. An on-off option that is on by default is `--no-...`. `request` outlives the parsing,

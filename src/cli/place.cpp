@@ -253,6 +253,7 @@ int answer(Placing& placing, const PlaceOptions& options) {
 }  // namespace
 
 int run_place(const PlaceOptions& options) {
+  if (!options.command.empty()) return run_place_server(options);
   auto conditions = conditions_from(options.placing);
   if (!conditions) return report_error(conditions.error());
   const auto margin = place::parse_margin(options.placing.margin);

@@ -34,8 +34,10 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
 }
 
 void add_place(CLI::App& command, PlaceOptions& options) {
-  command.add_option("job", options.job, "one of CARMA's .rad files, or a model summary; - is standard input")
-      ->required();
+  command
+      .add_option("job", options.job,
+                  "one of CARMA's .rad files, a model summary, or a server's config.json; - is standard input")
+      ->required(options.command.empty());
   command
       .add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON; live: this machine")
       ->required();
@@ -57,8 +59,11 @@ void add_place(CLI::App& command, PlaceOptions& options) {
   add_job_options(command, options.request);
   name_estimators(command, Estimators::one);
   command.get_option("--batch")->description("the batch size; default: from the .rad file or the recording");
+  command.add_option("--engine-version", options.engine_version, "of a server's engine, such as 0.19.0");
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
+      "A job that serves: its config.json, and behind -- the command that starts it:\n"
+      "  gpumem place config.json --server server.json -- vllm serve NAME --max-model-len 8192\n"
       "--estimator none places without an estimate; --gpu is the profile for GPUs that have none in the server's "
       "file.\n"
       "A server: {\"format\": \"gpumem-server\", \"version\": 1, \"gpus\": [{\"id\": \"0\", \"profile\": "

@@ -1,6 +1,8 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "gpumem/serve/server_command.hpp"
+#include "job_json.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -16,6 +18,19 @@ Json map_of(const std::vector<request::Setting>& settings) {
   return json;
 }
 
+Json request_json(const GpuRequest& asked, std::int64_t gpus) {
+  Json json = {{"for", asked.target},
+               {"memory_bytes", asked.memory.count()},
+               {"annotations", map_of(asked.annotations)},
+               {"limits", map_of(asked.limits)},
+               {"argument", asked.argument.empty() ? Json(nullptr) : Json(asked.argument)}};
+  if (gpus > 1) {
+    json["gpus_per_node"] = asked.gpus_per_node;
+    json["nodes"] = asked.nodes;
+  }
+  return json;
+}
+
 Json to_json(const EstimatedJob& estimated_job, const GpuRequest& asked, const std::string& margin) {
   const MemoryEstimate& estimate = *estimated_job.answers.front().estimate;
   Json json = head_json(estimated_job);
@@ -25,15 +40,7 @@ Json to_json(const EstimatedJob& estimated_job, const GpuRequest& asked, const s
   json["verdict"] = model::name_of(estimate::kVerdicts, estimate.verdict);
   json["assumed"] = cli::to_json(estimate.assumed);
   json["margin"] = margin;
-  json["request"] = {{"for", asked.target},
-                     {"memory_bytes", asked.memory.count()},
-                     {"annotations", map_of(asked.annotations)},
-                     {"limits", map_of(asked.limits)},
-                     {"argument", asked.argument.empty() ? Json(nullptr) : Json(asked.argument)}};
-  if (estimate.gpus > 1) {
-    json["request"]["gpus_per_node"] = asked.gpus_per_node;
-    json["request"]["nodes"] = asked.nodes;
-  }
+  json["request"] = request_json(asked, estimate.gpus);
   return json;
 }
 
@@ -60,6 +67,28 @@ void print_headline(const EstimatedJob& estimated_job, const GpuRequest& asked) 
   }
 }
 
+int request_for_server(const RequestOptions& options, const place::Margin& margin) {
+  Session& session = session::process_session();
+  const auto question = serve::serving_request_of(
+      {options.request.summary, options.request.gpu, options.engine_version, options.command});
+  if (!question) return report_error(question.error());
+  const auto asked = session.serving_request(*question, options.target, margin, options.site);
+  if (!asked) return report_error(asked.error());
+  if (options.json) {
+    const auto server = session.serve(*question);
+    const auto gpu = session.gpu(question->gpu);
+    if (!server) return report_error(server.error());
+    if (!gpu) return report_error(gpu.error());
+    Json json = job_json::to_json(*server, **gpu);
+    json["margin"] = options.margin;
+    json["request"] = request_json(*asked, asked->gpus_per_node * asked->nodes);
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return 0;
+  }
+  std::printf("%s", request::to_text(*asked).c_str());
+  return 0;
+}
+
 }  // namespace
 
 int run_request(const RequestOptions& options) {
@@ -68,6 +97,7 @@ int run_request(const RequestOptions& options) {
   if (!target) return report_error(target.error());
   const auto margin = place::parse_margin(options.margin);
   if (!margin) return report_error(margin.error());
+  if (!options.command.empty()) return request_for_server(options, *margin);
   if (options.request.estimator == "all") {
     return report_error({ErrorCode::invalid_argument, "request takes one estimator, not all of them", {}});
   }

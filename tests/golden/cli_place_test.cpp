@@ -50,6 +50,37 @@ TEST(CliPlace, PutsALayoutOnAllOfItsGpus) {
   EXPECT_EQ(nlohmann::json::parse(unknown.out)["request"]["gpus"], 2) << unknown.err;
 }
 
+TEST(CliPlace, AServerIsAskedAboutOnEachKindOfGpu) {
+  const std::string config = "place examples/configs/llama3_8b/config.json --engine-version 0.19.0";
+  const std::string server = " -- vllm serve llama --max-model-len 8192";
+  expect_golden_run("place_server", config + " --server tests/golden/cli/place/kinds.json" + server);
+  const Outcome placed = run(config + " --json --server tests/golden/cli/place/kinds.json" + server);
+  EXPECT_EQ(placed.exit, 0) << placed.err;
+  const nlohmann::json kinds = nlohmann::json::parse(placed.out)["kinds"];
+  ASSERT_EQ(kinds.size(), 2U) << "the smallest first, until one has room";
+  EXPECT_EQ(kinds[0]["starts"], false);
+  EXPECT_EQ(kinds[1]["decision"]["gpus"], nlohmann::json::array({"whole"}));
+  const Outcome wide =
+      run(config + " --server tests/golden/cli/place/kinds.json" + server + " --tensor-parallel-size 4");
+  EXPECT_EQ(wide.exit, 4) << wide.out;
+  const Outcome wrong = run(config + " --server tests/golden/cli/place/kinds.json" + server + " --no-such-flag");
+  EXPECT_EQ(wrong.exit, 2);
+  EXPECT_NE(wrong.err.find("--no-such-flag"), std::string::npos) << wrong.err;
+}
+
+TEST(CliPlace, ARequestForAServerIsThatOfServe) {
+  const std::string options = " --engine-version 0.19.0 --gpu h100-80gb --for hami";
+  const std::string config = "examples/configs/llama3_8b/config.json";
+  const Outcome asked = run("request " + config + options + " -- vllm serve llama --max-model-len 8192");
+  EXPECT_EQ(asked.exit, 0) << asked.err;
+  EXPECT_EQ(asked.out, run("serve " + config + options + " --max-model-len 8192").out);
+  const Outcome json = run("request " + config + options + " --json -- vllm serve llama --max-model-len 8192");
+  const nlohmann::json answer = nlohmann::json::parse(json.out);
+  EXPECT_TRUE(answer["starts"]);
+  EXPECT_EQ(answer["request"]["for"], "hami");
+  EXPECT_EQ(run("request " + config + options).exit, 2) << "a training job needs a batch size";
+}
+
 TEST(CliPlace, NeedsNoEstimate) { expect_golden_run("place_no_estimate", place_vgg("--estimator none")); }
 
 TEST(CliPlace, ConditionsAreValues) {
