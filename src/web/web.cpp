@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "answers.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/search/frameworks.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "plan_report.hpp"
 #include "report.hpp"
 #include "timeline_page.hpp"
@@ -96,10 +98,28 @@ Json plan(const JobRequest& request, const Json& question) {
   return said;
 }
 
+/// `question`: {"job": {"summary": ..., "gpu": ...}, "serve": {"version": ..., "command": [words]}}; the same as
+/// `gpumem serve` prints.
+Json serve_model(const JobRequest& request, const Json& question) {
+  const auto text_of = [](const Json& json) { return json.is_string() ? json.get<std::string>() : std::string(); };
+  const Json asked = question.value("serve", Json::object());
+  std::vector<std::string> command;
+  for (const Json& word : asked.value("command", Json::array())) command.push_back(text_of(word));
+  serve::ServingWords words{request.summary, request.gpu, text_of(asked.value("version", Json("")))};
+  words.command = command;
+  const auto server = serve::serving_request_of(words);
+  if (!server) return error_reply(server.error());
+  const auto estimate = page().session->serve(*server);
+  if (!estimate) return error_reply(estimate.error());
+  const auto gpu = page().session->gpu(server->gpu);
+  if (!gpu) return error_reply(gpu.error());
+  return {{"text", dumped(job_json::to_json(*estimate, **gpu), 2) + "\n"}, {"warnings", Json::array()}};
+}
+
 Json answer_to(std::string_view verb, const Json& question) {
   using Answer = Json (*)(const JobRequest&, const Json&);
   constexpr std::pair<std::string_view, Answer> kVerbs[] = {
-      {"estimate", &estimate}, {"fit", &fit}, {"timeline", &timeline}, {"plan", &plan}};
+      {"estimate", &estimate}, {"fit", &fit}, {"timeline", &timeline}, {"plan", &plan}, {"serve", &serve_model}};
   for (const auto& [name, answer] : kVerbs) {
     if (name != verb) continue;
     const auto request = job_json::fields_from(question.value("job", Json::object()), {});
@@ -140,11 +160,11 @@ Json names_of(const Entries& entries) {
 Json about() {
   Json json = {{"version", GPUMEM_VERSION_STRING}, {"options", Json::array()}, {"gpus", Json::array()}};
   for (const job::JobOption& option : job::job_options()) json["options"].push_back(option_json(option));
-  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    const auto profile = device::parse_profile(builtin.json, builtin.name);
-    if (!profile) continue;
-    json["gpus"].push_back(
-        {{"name", profile->name}, {"title", profile->title}, {"capacity_bytes", profile->capacity().count()}});
+  if (const auto profiles = device::known_profiles()) {
+    for (const device::GpuProfile& profile : *profiles) {
+      json["gpus"].push_back(
+          {{"name", profile.name}, {"title", profile.title}, {"capacity_bytes", profile.capacity().count()}});
+    }
   }
   json["estimators"] = names_of(estimate::estimators());
   json["frameworks"] = names_of(search::frameworks());
@@ -176,7 +196,7 @@ EMSCRIPTEN_KEEPALIVE const char* gpumem_web_model(const char* name, const char* 
   return gpumem::web::page().answer.c_str();
 }
 
-/// `question`: {"job": {"summary": ..., ...}}, and of a plan {"plan": {...}} beside it.
+/// `question`: {"job": {"summary": ..., ...}}, and beside it {"plan": {...}} of a plan, {"serve": {...}} of a server.
 EMSCRIPTEN_KEEPALIVE const char* gpumem_web_answer(const char* verb, const char* question) {
   const auto json = gpumem::job_json::parse_json(question);
   if (!json || !json->is_object()) {

@@ -93,7 +93,7 @@ const wouldPrint = (reply) => ({
 
 const engine = await openEngine(build);
 const about = engine.about();
-const counts = {estimate: 0, fit: 0, plan: 0, timeline: 0, errors: 0, warnings: 0, differ: 0};
+const counts = {estimate: 0, fit: 0, plan: 0, serve: 0, timeline: 0, errors: 0, warnings: 0, differ: 0};
 
 const compare = (verb, ours, words, theirs) => {
   counts[verb] += 1;
@@ -133,6 +133,23 @@ for (const summary of ['src/web/examples/llama3_8b.json', 'examples/trainers/tin
     const own = Object.entries(plan).flatMap(([name, value]) => [`--${name.replaceAll('_', '-')}`, String(value)]);
     const words = ['plan', summary, '--json', ...wordsOf(job, about), ...own];
     compare('plan', wouldPrint(engine.ask('plan', {job: {summary, ...job}, plan})), words, printed(words));
+  }
+}
+
+const SERVERS = [
+  ['vllm', 'serve', 'llama', '--max-model-len', '8192'],
+  ['vllm', 'serve', 'llama', '--tensor-parallel-size', '2', '--kv-cache-dtype', 'fp8', '--runner', 'pooling'],
+  ['vllm', 'serve', 'llama', '--speculative-config', '{"method": "ngram", "num_speculative_tokens": 3}'],
+  ['sglang', 'serve', 'llama', '--context-length', '8192'],
+  ['vllm', 'serve', 'llama', '--no-such-flag'],
+  [],
+];
+for (const summary of ['src/web/examples/llama3_8b.json', 'README.md']) {
+  for (const command of SERVERS) {
+    take(summary);
+    const version = command[0] === 'sglang' ? '0.5.6' : '0.19.0';
+    const words = ['serve', summary, '--gpu', 'h100-80gb', '--engine-version', version, '--json', ...(command.length > 0 ? ['--', ...command] : [])];
+    compare('serve', wouldPrint(engine.ask('serve', {job: {summary, gpu: 'h100-80gb'}, serve: {version, command}})), words, printed(words));
   }
 }
 

@@ -188,6 +188,12 @@ const tests = {
     same(await page.value("document.querySelectorAll('#plan tbody tr').length"), plan.layouts.length, 'layouts');
     same(await page.value("document.querySelector('#plan tbody tr').cells[3].textContent"), (plan.layouts[0].estimate.expected_bytes / 2 ** 30).toFixed(2), 'the first layout');
     await picture(page, 'plan');
+    await page.value(`${el('serve-go')}.click()`);
+    await page.until(`!${el('served')}.hidden`);
+    const server = answerOf('serve', 'src/web/examples/llama3_8b.json', '--max-model-len', '8192');
+    same(await page.value("document.querySelector('#serve-parts tr:nth-child(2)').cells[1].textContent"), `${(server.weights_bytes / 2 ** 30).toFixed(2)} GiB`, 'the weights of a server');
+    same(await page.value(`${el('serve-verdict')}.textContent.startsWith('It starts') === ${server.starts}`), true, 'whether the server starts');
+    await picture(page, 'serve');
     // The link holds that it was asked for.
     const other = await browser.open(await page.value('location.href'));
     await other.until(`!${el('plan-scroll')}.hidden`);

@@ -150,6 +150,7 @@ const keepLayouts = () => {
 const changed = () => {
   wanted += 1;
   keepLayouts();
+  clearServer('');
   at('result').classList.add('stale');
   const more = [...at('more-options').querySelectorAll('input, select')].map((element) => fields.get(element.id.slice(2)));
   const set = more.filter((entry) => entry && valueOf(entry) !== undefined).length;
@@ -233,6 +234,8 @@ const listen = () => {
   at('plan-fields').addEventListener('input', keepLayouts);
   at('plan-fields').addEventListener('change', keepLink);
   at('plan-go').addEventListener('click', findLayouts);
+  at('serve-go').addEventListener('click', () => estimateServer(model, readJob()));
+  at('serve-fields').addEventListener('input', () => clearServer(''));
   at('plan-stop').addEventListener('click', () => Engine.end(STOPPED));
   at('copy-command').addEventListener('click', () => copy(at('copy-command'), at('command').textContent));
   at('copy-link').addEventListener('click', async () => copy(at('copy-link'), await keepLink()));
