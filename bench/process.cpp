@@ -5,12 +5,15 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include <array>
+#include <algorithm>
+#include <vector>
 
 namespace {
 
-void process_estimate_resnet50(benchmark::State& state) {
-  const std::array<const char*, 6> words = {GPUMEM_PROGRAM, "estimate", GPUMEM_RESNET50, "--batch", "32", nullptr};
+/// `words` without a closing null pointer.
+void run_process(benchmark::State& state, std::vector<const char*> words) {
+  words.insert(words.begin(), GPUMEM_PROGRAM);
+  words.push_back(nullptr);
   posix_spawn_file_actions_t quiet{};
   posix_spawn_file_actions_init(&quiet);
   posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);
@@ -27,6 +30,22 @@ void process_estimate_resnet50(benchmark::State& state) {
   posix_spawn_file_actions_destroy(&quiet);
   state.counters["resident_MB"] = static_cast<double>(most_kib) / 1000.0;
 }
+
+void process_estimate_resnet50(benchmark::State& state) {
+  run_process(state, {"estimate", GPUMEM_RESNET50, "--batch", "32"});
+}
 BENCHMARK(process_estimate_resnet50)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void process_serve_llama_8b(benchmark::State& state) {
+  run_process(state, {"serve", GPUMEM_LLAMA_CONFIG, "--gpu", "h100-80gb", "--engine-version", "0.19.0", "--", "vllm",
+                      "serve", "llama", "--max-model-len", "8192"});
+}
+BENCHMARK(process_serve_llama_8b)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void process_serve_experts_with_states(benchmark::State& state) {
+  run_process(state, {"serve", GPUMEM_HYBRID_CONFIG, "--gpu", "h200", "--engine-version", "0.19.0", "--", "vllm",
+                      "serve", "hybrid", "--tensor-parallel-size", "16", "--enable-expert-parallel"});
+}
+BENCHMARK(process_serve_experts_with_states)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
