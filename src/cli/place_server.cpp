@@ -50,7 +50,7 @@ core::Result<KindOfGpu> on_kind(serve::ServingRequest asked, const std::string& 
   KindOfGpu kind{profile, *std::move(estimate), of_kind(server, profile, options.request.gpu), {}, {}};
   const core::Status need = place::ask_for(kind.request, serve::memory_of(kind.estimate, *gpus), margin);
   if (!need) return need.error();
-  kind.request.id = options.id.empty() ? "server" : options.id;
+  kind.request.id = options.id.empty() ? std::string_view("server") : std::string_view(options.id);
   kind.request.exclusive = options.exclusive;
   if (const core::Status valid = place::validate(kind.request); !valid) return valid.error();
   return kind;
