@@ -333,7 +333,7 @@ inline void say_assumed(const ServedModel& model, const ServingJob& job, const V
   if (model.pools || job.runner == "pooling")
     assumed.emplace_back("embeddings and classes: by source, compared with no logged start");
   if (!job.speculative_config.empty())
-    assumed.emplace_back("speculative model: its embedding is the model's own; compared with no logged start");
+    assumed.emplace_back("speculative model: by source, compared with no logged start");
   if (job.kv_cache_memory_bytes)
     assumed.emplace_back("kv_cache_memory_bytes: it must fit beside the rest, which vLLM does not check");
   if (start.share.weight_bits == 4)
