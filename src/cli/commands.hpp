@@ -51,8 +51,8 @@ struct RequestOptions {
   JobRequest request;
   std::string engine_version;        ///< of a server
   std::vector<std::string> command;  ///< "vllm serve ...": of a server, which the request's summary is the config of
-  std::string target;            ///< a name of request::targets()
-  std::string margin = "upper";  ///< as place::parse_margin() takes it
+  std::string target;                ///< a name of request::targets()
+  std::string margin = "upper";      ///< as place::parse_margin() takes it
   request::Site site;
   bool json = false;
 };
