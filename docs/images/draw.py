@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/replay.md.
+"""Draws the pictures of docs/replay.md and docs/post-training.md.
 
     docs/images/draw.py [--check]
 
-Input: the segments and blocks that a program of docs/replay.md prints, as the page shows them.
-Output: docs/images/pipeline.svg and allocator.svg; with --check nothing is written, and exit code 1 says that one is not
-        what would be.
-Units: of the pictures pixels; of blocks KiB.
+Input: the segments and blocks that a program of docs/replay.md prints, and the first table of phases of
+       docs/post-training.md, as the pages show them.
+Output: docs/images/pipeline.svg, allocator.svg and phases.svg; with --check nothing is written, and exit code 1 says
+        that one is not what would be.
+Units: of the pictures pixels; of blocks KiB; of phases GiB.
 """
 
 import html
@@ -129,9 +130,33 @@ def allocator() -> str:
     return picture(left + width + 24, y + 60, "Segments and blocks of the caching allocator", parts)
 
 
+def phases() -> str:
+    """A row a phase: live tensors, what the allocator has cached, the engine, and the rest, which is the context."""
+    page = (FOLDER.parent / "post-training.md").read_text()
+    table = re.search(r"(?m)^phase +allocated +reserved +vLLM +on the GPU\n((?:.+\n)+)", page)
+    if table is None:
+        sys.exit("docs/post-training.md shows no table of phases with vLLM")
+    rows = re.findall(r"(?m)^(.+?) +<?([\d.]+) GiB +<?([\d.]+) GiB +<?([\d.]+) GiB +<?([\d.]+) GiB$", table.group(1))
+    parts, left, width = [], 190, 640
+    scale = width / max(float(row[4]) for row in rows)
+    for row, (name, *figures) in enumerate(rows):
+        allocated, reserved, engine, whole = (float(figure) for figure in figures)
+        y, x = 24 + 40 * row, float(left)
+        parts.append(text(left - 14, y + 20, name, size=14, anchor="end"))
+        for kind, size in (("used", allocated), ("free", reserved - allocated), ("waste", engine)):
+            parts.append(rect(x, y, size * scale, 28, kind))
+            x += size * scale
+        parts.append(rect(left, y, whole * scale, 28, "edge"))
+        parts.append(text(left + whole * scale + 8, y + 19, f"{whole:.1f} GiB", "small", 13, "start"))
+    y = 24 + 40 * len(rows) + 8
+    for index, (kind, words) in enumerate((("used", "live tensors"), ("free", "cached by the allocator"), ("waste", "vLLM"), ("edge", "the context"))):
+        parts += [rect(left + 170 * index, y, 16, 16, kind), text(left + 24 + 170 * index, y + 13, words, "small", 13, "start")]
+    return picture(left + width + 90, y + 34, "What each phase of an iteration takes", parts)
+
+
 def main() -> int:
     stale = 0
-    for name, draw in (("pipeline.svg", pipeline), ("allocator.svg", allocator)):
+    for name, draw in (("pipeline.svg", pipeline), ("allocator.svg", allocator), ("phases.svg", phases)):
         file, drawn = FOLDER / name, draw()
         if "--check" not in sys.argv[1:]:
             file.write_text(drawn)

@@ -413,6 +413,39 @@ GPUMEM_API gpumem_status gpumem_serve(const char* config, const char* gpu, const
                                       const char* const* words, size_t count, gpumem_serving_result* result,
                                       char* message, size_t message_size) GPUMEM_NOTHROW;
 
+/* ---- Post-training -------------------------------------------------------------------------------------------- */
+
+/* One GPU of a job of DPO, GRPO, PPO or the like, at the phase of an iteration that takes most. */
+typedef struct gpumem_post_training_result {
+  size_t size;            /* sizeof(gpumem_post_training_result) */
+  int64_t expected_bytes; /* all of the GPU's memory that is in use */
+  int64_t lower_bytes;
+  int64_t upper_bytes;     /* what a scheduler reserves */
+  int64_t allocated_bytes; /* live tensors of the training process in that phase */
+  int64_t reserved_bytes;  /* the most that its allocator has reserved by then */
+  int64_t rollout_bytes;   /* of the engine that generates, beside it */
+  int64_t gpus;            /* of the whole job */
+  gpumem_verdict verdict;
+  int32_t fits;      /* 1: upper_bytes do */
+  char* phase;       /* in: room for the phase's name, as for a message; NULL: not wanted */
+  size_t phase_size; /* in: its bytes */
+} gpumem_post_training_result;
+#define GPUMEM_POST_TRAINING_RESULT_INIT \
+  { sizeof(gpumem_post_training_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0 }
+
+/*
+ * What a post-training job takes on each GPU. `model`: the policy's config.json, the folder of a model, or a name that
+ * the local HuggingFace cache holds; NULL: the one that the command names. `gpu`: as in gpumem_job; NULL: the default.
+ * `options`: "NAME=VALUE" of `gpumem posttrain` with underscores, such as "algorithm=dpo", which hold over the command.
+ * `words`: the command of a program, such as "swift", "rlhf", "--rlhf_type", "dpo", or none.
+ * A job that does not fit is no error. Errors: GPUMEM_INVALID_ARGUMENT for an option that is none, naming it;
+ * GPUMEM_MISSING_INFORMATION for what the job needs and nobody said; those of reading the model.
+ */
+GPUMEM_API gpumem_status gpumem_post_training(const char* model, const char* gpu, const char* const* options,
+                                              size_t option_count, const char* const* words, size_t count,
+                                              gpumem_post_training_result* result, char* message,
+                                              size_t message_size) GPUMEM_NOTHROW;
+
 /* ---- Placement ------------------------------------------------------------------------------------------------ */
 
 /* A GPU of a server as its resource manager knows it; a MIG slice is a GPU of its own. */

@@ -13,6 +13,7 @@
 #include "guarded.hpp"
 #include "job_struct.hpp"
 #include "layouts.hpp"
+#include "post_training.hpp"
 #include "serving.hpp"
 #include "sized.hpp"
 
@@ -434,6 +435,15 @@ GPUMEM_API gpumem_status gpumem_serve(const char* config, const char* gpu, const
                                       char* message, size_t message_size) noexcept {
   return guarded({message, message_size},
                  [&] { return gpumem::capi::make_server(config, gpu, engine_version, words, count, result); });
+}
+
+GPUMEM_API gpumem_status gpumem_post_training(const char* model, const char* gpu, const char* const* options,
+                                              size_t option_count, const char* const* words, size_t count,
+                                              gpumem_post_training_result* result, char* message,
+                                              size_t message_size) noexcept {
+  return guarded({message, message_size}, [&] {
+    return gpumem::capi::make_post_training(model, gpu, options, option_count, words, count, result);
+  });
 }
 
 GPUMEM_API gpumem_status gpumem_place(const gpumem_request* request, const gpumem_server_gpu* gpus, size_t count,

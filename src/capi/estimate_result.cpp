@@ -7,12 +7,6 @@
 
 namespace gpumem::capi {
 
-namespace {
-
-using estimate::MemoryEstimate;
-
-std::int64_t told(const std::optional<core::Bytes>& bytes) { return bytes ? bytes->count() : kNotTold; }
-
 gpumem_verdict verdict_of(estimate::Verdict verdict) {
   switch (verdict) {
     case estimate::Verdict::fits: return GPUMEM_FITS;
@@ -22,6 +16,12 @@ gpumem_verdict verdict_of(estimate::Verdict verdict) {
   }
   return GPUMEM_NOT_KNOWN;
 }
+
+namespace {
+
+using estimate::MemoryEstimate;
+
+std::int64_t told(const std::optional<core::Bytes>& bytes) { return bytes ? bytes->count() : kNotTold; }
 
 gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::GpuProfile& gpu) {
   gpumem_estimate_result result = GPUMEM_ESTIMATE_RESULT_INIT;

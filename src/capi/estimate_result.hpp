@@ -12,6 +12,8 @@ namespace gpumem::capi {
 /// Where the API gives or takes a number that is not told.
 inline constexpr std::int64_t kNotTold = -1;
 
+[[nodiscard]] gpumem_verdict verdict_of(estimate::Verdict verdict);
+
 /// The estimate's figures, and in words what it assumes where the owner has room for them.
 void give_estimate(const estimate::MemoryEstimate& estimate, const device::GpuProfile& gpu, gpumem_estimate_result* to);
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "estimate_result.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/serve/server_command.hpp"
 #include "message.hpp"
@@ -36,16 +37,6 @@ core::Result<serve::ServingRequest> serving_request(const char* config, const ch
   return serve::serving_request_of(asked);
 }
 
-gpumem_verdict verdict_of(const serve::ServingEstimate& estimate) {
-  switch (estimate.verdict()) {
-    case estimate::Verdict::fits: return GPUMEM_FITS;
-    case estimate::Verdict::tight: return GPUMEM_TIGHT;
-    case estimate::Verdict::does_not_fit: return GPUMEM_DOES_NOT_FIT;
-    case estimate::Verdict::unknown: break;
-  }
-  return GPUMEM_NOT_KNOWN;
-}
-
 }  // namespace
 
 core::Status make_server(const char* config, const char* gpu, const char* engine_version, const char* const* words,
@@ -70,7 +61,7 @@ core::Status make_server(const char* config, const char* gpu, const char* engine
   given.max_model_len = found->max_model_len;
   given.largest_max_model_len = found->largest_max_model_len;
   given.max_concurrency = found->concurrency;
-  given.verdict = verdict_of(*found);
+  given.verdict = verdict_of(found->verdict());
   given.starts = found->starts ? 1 : 0;
   write_text(found->reason, given.reason, given.reason_size);
   give(given, result);

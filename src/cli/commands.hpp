@@ -117,6 +117,9 @@ struct PostTrainingCommand {
   std::vector<std::string> command;           ///< "swift rlhf --rlhf_type grpo ..."
   bool fit = false;                           ///< how far each option can go, instead of the memory
   bool advise = false;                        ///< what would help, instead of the memory
+  std::int64_t plan = 0;                      ///< layouts of so many GPUs, instead of the memory; 0: none
+  std::string target;                         ///< of `request`: what to ask it for, instead of the memory
+  std::string margin = "upper";               ///< with a target
   bool json = false;
 };
 int run_post_training(const PostTrainingCommand& command);

@@ -39,12 +39,30 @@ void add_post_training(CLI::App& command, PostTrainingCommand& options) {
   add_job_options(command, options.request.training, {"estimator", "model", "samples", "validation"});
   command.get_option("--batch")->description("samples of a forward pass: pairs of answers, or completions");
   CLI::Option* fit = command.add_flag("--fit", options.fit, "how far each option can go on this GPU");
-  command.add_flag("--advise", options.advise, "changes after which it takes less, by what they cost")->excludes(fit);
-  command.add_flag("--json", options.json, "print one JSON object");
+  CLI::Option* advise =
+      command.add_flag("--advise", options.advise, "changes after which it takes less, by what they cost")
+          ->excludes(fit);
+  CLI::Option* plan =
+      command.add_option("--plan", options.plan, "how to share out this many GPUs between training and generation")
+          ->excludes(fit)
+          ->excludes(advise)
+          ->check(CLI::Range(1, 1024).description(""))
+          ->type_name("GPUS");
+  CLI::Option* target =
+      command.add_option("--for", options.target, "what to ask this scheduler for, as 'gpumem request' does")
+          ->excludes(fit)
+          ->excludes(advise)
+          ->excludes(plan)
+          ->type_name("TARGET");
+  command.add_option("--margin", options.margin, "with --for: upper, or bytes beyond what is expected")
+      ->needs(target)
+      ->capture_default_str();
+  command.add_flag("--json", options.json, "print one JSON object")->excludes(target);
   command.footer(
       "The figures are those of one GPU. Behind -- comes the command that starts the training, or give options here:\n"
       "  gpumem posttrain config.json --gpu h100-80gb -- swift rlhf SETTINGS\n"
-      "Exit code 4 if the job does not fit, with --fit if no batch does, with --advise if no change helps.");
+      "Exit code 4 if the job does not fit, with --fit if no batch does, with --advise if no change helps, with --plan "
+      "if no layout fits.");
 }
 
 }  // namespace gpumem::cli

@@ -1,14 +1,11 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/job/job_options.hpp"
 #include "gpumem/posttrain/launch.hpp"
-#include "gpumem/posttrain/post_training_options.hpp"
 #include "gpumem/posttrain/post_training_questions.hpp"
 #include "job_json.hpp"
 #include "post_training_report.hpp"
@@ -18,7 +15,6 @@ namespace gpumem::cli {
 
 namespace {
 
-using posttrain::Launch;
 using posttrain::LaunchSetting;
 using posttrain::PostTrainingRequest;
 
@@ -53,131 +49,35 @@ void flatten(const trainer_files::Setting& setting, const std::string& path, std
   if (setting.kind != Kind::null) all.push_back({path, std::move(value)});
 }
 
-Result<std::vector<LaunchSetting>> settings_of(const PostTrainingCommand& command) {
+Result<std::vector<LaunchSetting>> settings_of_file(const std::string& file) {
   std::vector<LaunchSetting> settings;
-  if (!command.config.empty()) {
-    const Result<std::string> text = core::read_regular_file(command.config, trainer_files::kLargestTrainerFile);
-    if (!text) return text.error();
-    const Result<trainer_files::Setting> root = trainer_files::parse_settings(*text);
-    if (!root) return Error(root.error()).in_file(command.config);
-    flatten(*root, {}, settings);
-  }
-  auto words = posttrain::launch_settings(command.command);
-  if (!words) return words.error();
-  settings.insert(settings.end(), words->begin(), words->end());
+  if (file.empty()) return settings;
+  const Result<std::string> text = core::read_regular_file(file, trainer_files::kLargestTrainerFile);
+  if (!text) return text.error();
+  const Result<trainer_files::Setting> root = trainer_files::parse_settings(*text);
+  if (!root) return Error(root.error()).in_file(file);
+  flatten(*root, {}, settings);
   return settings;
 }
 
-/// The program that the options name, or whose keys the settings are.
-Result<posttrain::Program> program_of(const PostTrainingCommand& command, std::span<const LaunchSetting> settings) {
-  if (const auto named = command.values.find("program"); named != command.values.end()) {
-    posttrain::PostTrainingOptions options;
-    const core::Status set = posttrain::set_post_training_option(options, "program", named->second);
-    if (!set) return set.error();
-    return options.program;
-  }
-  if (const auto known = posttrain::program_of(settings)) return *known;
-  return Error{ErrorCode::missing_information, "whose settings are these? give --program", {}};
-}
-
-/// Options that were given on our command line count more than the program's settings.
-core::Status lay_over(const JobRequest& given, JobRequest& request) {
-  for (const job::JobOption& option : job::job_options()) {
-    if (!job::is_given(option, given)) continue;
-    const std::optional<job::OptionValue> value = option.place.get(given);
-    if (!value) continue;
-    if (core::Status set = job::set_option(option, request, *value); !set) return set;
-  }
-  if (!given.summary.empty()) request.summary = given.summary;
-  return core::Done{};
-}
-
-/// What the settings leave to the model: DeepSpeed's buckets, and a tower that is not trained.
-core::Status settle(const Launch& launch, JobRequest& request) {
-  if (launch.freezes_tower && request.training.freeze.empty()) {
-    const auto known = session::process_session().read(request.summary, request.lenient);
-    if (!known) return known.error();
-    const ModelGraph& graph = *(*known)->graph();
-    const auto of_tower = [&](const model::Layer& layer) {
-      return graph.path(layer).find("visual") != std::string::npos;
-    };
-    if (std::any_of(graph.layers().begin(), graph.layers().end(), of_tower)) request.training.freeze = "*visual*";
-  }
-  if (!launch.buckets_by_width) return core::Done{};
-  const auto sizes = session::process_session().served(request.summary);
-  if (sizes) posttrain::set_buckets(request.training.layout, (*sizes)->hidden);
-  return core::Done{};
-}
-
-/// "; give --batch", for an option of the job or of post-training.
-std::string remedy_of(std::string_view name) {
-  if (job::find_option(name) != nullptr) return job::spelled("; give `" + std::string(name) + "`", job::kCommandLine);
-  std::string flag(name);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return "; give --" + flag;
-}
-
-/// Whether somebody gave the option on our command line.
-bool gives(const PostTrainingCommand& command, std::string_view name) {
-  if (command.values.contains(std::string(name))) return true;
-  const job::JobOption* const option = job::find_option(name);
-  return option != nullptr && job::is_given(*option, command.request.training);
-}
-
-/// What the settings do not say and no option says, as notes. Errors: missing_information where the job needs it.
-core::Status say_missing(const PostTrainingCommand& command, const Launch& launch, Assumptions& notes) {
-  for (const posttrain::MissingSetting& missing : launch.missing) {
-    const auto given = [&](std::string_view name) { return gives(command, name); };
-    if (std::any_of(missing.options.begin(), missing.options.end(), given)) continue;
-    const std::string text = "the settings do not say " + missing.what;
-    if (missing.required) {
-      const std::string remedy = remedy_of(missing.options.front());
-      return Error{ErrorCode::missing_information, text + remedy, {}};
-    }
-    notes.push_back({"settings", text});
-  }
-  return core::Done{};
-}
-
-/// The job of a program's settings, and what of them nobody models or knows.
-core::Status take_settings(const PostTrainingCommand& command, PostTrainingRequest& request, Assumptions& notes) {
-  const auto settings = settings_of(command);
+core::Status read_request(const PostTrainingCommand& command, PostTrainingRequest& request) {
+  auto settings = settings_of_file(command.config);
   if (!settings) return settings.error();
-  const Result<posttrain::Program> program = program_of(command, *settings);
-  if (!program) return program.error();
-  Result<Launch> launch = posttrain::read_launch(*program, *settings);
-  if (!launch) return launch.error();
-  const auto say = [&](std::string text) { notes.push_back({"settings", std::move(text)}); };
-  for (const std::string& text : launch->decided) say(text);
-  for (const std::string& text : launch->not_modelled) say(text + " is not modelled");
-  // The command asks with the model's own config, not with Megatron's arguments.
-  const std::int64_t experts = launch->expert_tensor_parallel;
-  if (experts > 1) say("expert_tensor_parallel_size " + std::to_string(experts) + " is not modelled");
-  for (const std::string& key : launch->unknown) say("the key " + key + " is not known");
-  if (core::Status said = say_missing(command, *launch, notes); !said) return said;
-  request = std::move(launch->request);
-  request.training.summary = std::move(launch->model);
-  if (core::Status laid = lay_over(command.request.training, request.training); !laid) return laid;
-  return settle(*launch, request.training);
+  return posttrain::read_words({*std::move(settings), command.command, command.values}, request);
 }
 
-/// The request, with notes of what it leaves out.
-Result<PostTrainingRequest> request_of(const PostTrainingCommand& command, Assumptions& notes) {
-  PostTrainingRequest request = command.request;
-  if (!command.config.empty() || !command.command.empty()) {
-    if (const core::Status taken = take_settings(command, request, notes); !taken) return taken.error();
-  }
-  for (const auto& [name, value] : command.values) {
-    if (const core::Status set = posttrain::set_post_training_option(request.options, name, value); !set) {
-      return set.error();
-    }
-  }
-  if (!request.training.summary.empty()) return request;
-  return Error{ErrorCode::invalid_argument, "give the policy's config.json", {}};
+Result<int> ask_scheduler(const PostTrainingCommand& command, const PostTrainingRequest& request) {
+  const auto margin = place::parse_margin(command.margin);
+  if (!margin) return margin.error();
+  const auto asked = session::process_session().post_training_request(request, command.target, *margin, {});
+  if (!asked) return asked.error();
+  std::printf("%s", request::to_text(*asked).c_str());
+  return 0;
 }
 
-/// The answer to one of the three questions. Errors: those of the session.
-Result<int> answer(const PostTrainingCommand& command, const PostTrainingRequest& request, const Assumptions& notes) {
+/// The answer to one of the questions. Errors: those of the session.
+Result<int> answer(const PostTrainingCommand& command, const PostTrainingRequest& request) {
+  const Assumptions& notes = request.assumed;
   Session& session = session::process_session();
   const Terminal terminal = terminal_of(STDOUT_FILENO);
   if (command.fit) {
@@ -195,9 +95,16 @@ Result<int> answer(const PostTrainingCommand& command, const PostTrainingRequest
     return print_answer(to_text(*advice, terminal) + cli::to_text(notes), json, command.json,
                         advice->empty() ? kNoAnswer : 0);
   }
-  auto estimate = session.post_training(request);
+  if (command.plan != 0) {
+    const auto layouts = session.post_training_layouts(request, command.plan);
+    if (!layouts) return layouts.error();
+    const nlohmann::ordered_json json = {{"layouts", job_json::to_json(*layouts)}, {"assumed", json_of(notes)}};
+    return print_answer(to_text(*layouts, terminal) + cli::to_text(notes), json, command.json,
+                        layouts->empty() ? kNoAnswer : 0);
+  }
+  if (!command.target.empty()) return ask_scheduler(command, request);
+  const auto estimate = session.post_training(request);
   if (!estimate) return estimate.error();
-  estimate->memory.assumed.insert(estimate->memory.assumed.end(), notes.begin(), notes.end());
   const auto gpu = session.gpu(request.training.gpu);
   if (!gpu) return gpu.error();
   const bool fits = estimate->memory.verdict != estimate::Verdict::does_not_fit;
@@ -208,11 +115,11 @@ Result<int> answer(const PostTrainingCommand& command, const PostTrainingRequest
 }  // namespace
 
 int run_post_training(const PostTrainingCommand& command) {
-  Assumptions notes;
-  const Result<PostTrainingRequest> request = request_of(command, notes);
-  const Result<int> code = request ? answer(command, *request, notes) : Result<int>(request.error());
+  PostTrainingRequest request = command.request;
+  const core::Status read = read_request(command, request);
+  const Result<int> code = read ? answer(command, request) : Result<int>(read.error());
   if (code) return *code;
-  std::fputs(to_text(notes).c_str(), stderr);
+  std::fputs(to_text(request.assumed).c_str(), stderr);
   return report_error(code.error());
 }
 

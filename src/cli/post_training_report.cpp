@@ -6,6 +6,7 @@
 #include "figures.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "table.hpp"
 
 namespace gpumem::cli {
@@ -17,6 +18,14 @@ std::string verdict_line(const posttrain::PostTrainingEstimate& estimate, const 
   return std::string(estimate::to_string(memory.verdict)) + " on " + gpu.name + " (" + core::to_string(gpu.capacity()) +
          "): " + core::to_string(memory.expected) + " in \"" + estimate.phases[estimate.peak_phase].name +
          "\", between " + core::to_string(memory.lower) + " and " + core::to_string(memory.upper) + "\n";
+}
+
+/// What each GPU takes that generates alone.
+std::string elsewhere_line(const posttrain::PostTrainingEstimate& estimate) {
+  if (estimate.elsewhere.empty()) return {};
+  core::Bytes sum;
+  for (const posttrain::NamedBytes& part : estimate.elsewhere) sum = core::Bytes(sum.count() + part.bytes.count());
+  return "on each GPU that generates: " + core::to_string(sum) + "\n";
 }
 
 }  // namespace
@@ -38,7 +47,7 @@ std::string to_text(const posttrain::PostTrainingEstimate& estimate, const devic
   }
   Table parts({{.title = "at the peak"}, {.title = "memory", .right = true}});
   for (const posttrain::NamedBytes& part : estimate.parts) parts.add({part.name, part.bytes});
-  return phases.text(terminal) + "\n" + parts.text(terminal) + verdict_line(estimate, gpu) +
+  return phases.text(terminal) + "\n" + parts.text(terminal) + elsewhere_line(estimate) + verdict_line(estimate, gpu) +
          to_text(estimate.memory.assumed);
 }
 
@@ -69,6 +78,24 @@ std::string to_text(const std::vector<posttrain::PostTrainingChange>& advice, co
   for (const posttrain::PostTrainingChange& change : advice) {
     table.add({std::string(change.option) + " " + change.value, change.estimate.memory.expected,
                std::string(estimate::to_string(change.estimate.memory.verdict)), std::string(change.costs)});
+  }
+  return table.text(terminal);
+}
+
+std::string to_text(const std::vector<posttrain::PostTrainingLayout>& layouts, const Terminal& terminal) {
+  if (layouts.empty()) return "no layout of these GPUs holds the job\n";
+  Table table({{.title = "training"},
+               {.title = "engine over", .right = true},
+               {.title = "offload_policy"},
+               {.title = "on the GPU", .right = true},
+               {.title = "most in"},
+               {.title = "fits"}});
+  for (const posttrain::PostTrainingLayout& layout : layouts) {
+    const posttrain::PostTrainingEstimate& estimate = layout.estimate;
+    table.add({parallel::name_of(layout.sharding) + " over " + std::to_string(layout.data_parallel),
+               core::with_separators(layout.rollout_tensor_parallel),
+               std::string(model::name_of(posttrain::kWaitings, layout.offload)), estimate.memory.expected,
+               estimate.phases[estimate.peak_phase].name, std::string(estimate::to_string(estimate.memory.verdict))});
   }
   return table.text(terminal);
 }

@@ -16,6 +16,7 @@ namespace gpumem::cli {
                                   const Terminal& terminal);
 [[nodiscard]] std::string to_text(const posttrain::PostTrainingLimits& limits, const Terminal& terminal);
 [[nodiscard]] std::string to_text(const std::vector<posttrain::PostTrainingChange>& advice, const Terminal& terminal);
+[[nodiscard]] std::string to_text(const std::vector<posttrain::PostTrainingLayout>& layouts, const Terminal& terminal);
 /// A line of each: "assumed: lengths: ...".
 [[nodiscard]] std::string to_text(std::span<const estimate::Assumption> assumed);
 

@@ -48,6 +48,23 @@ constexpr KnownModel kModels[] = {
       "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
       "num_experts_per_tok": 8, "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [],
       "vocab_size": 151936, "max_position_embeddings": 40960, "tie_word_embeddings": false, "rms_norm_eps": 1e-06})"},
+    {"Qwen/Qwen2.5-VL-3B", R"({"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+      "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16,
+      "num_key_value_heads": 2, "vocab_size": 151936, "max_position_embeddings": 128000, "tie_word_embeddings": true,
+      "rms_norm_eps": 1e-06, "hidden_act": "silu", "vision_config": {"depth": 32, "hidden_size": 1280,
+      "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 14, "spatial_merge_size": 2,
+      "temporal_patch_size": 2, "in_chans": 3, "hidden_act": "silu", "window_size": 112,
+      "fullatt_block_indexes": [7, 15, 23, 31]}})"},
+    {"Qwen/Qwen2.5-VL-72B", R"({"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+      "hidden_size": 8192, "intermediate_size": 29568, "num_hidden_layers": 80, "num_attention_heads": 64,
+      "num_key_value_heads": 8, "vocab_size": 152064, "max_position_embeddings": 128000, "tie_word_embeddings": false,
+      "rms_norm_eps": 1e-06, "hidden_act": "silu", "vision_config": {"depth": 32, "hidden_size": 1280,
+      "intermediate_size": 3456, "num_heads": 16, "out_hidden_size": 8192, "patch_size": 14, "spatial_merge_size": 2,
+      "temporal_patch_size": 2, "in_chans": 3, "hidden_act": "silu", "window_size": 112,
+      "fullatt_block_indexes": [7, 15, 23, 31]}})"},
+    {"HuggingFaceTB/SmolLM-135M", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 576,
+      "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3,
+      "vocab_size": 49152, "max_position_embeddings": 2048, "tie_word_embeddings": true, "rms_norm_eps": 1e-05})"},
     {"LLM-Research/Meta-Llama-3.1-8B", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
       "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
       "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
@@ -113,12 +130,40 @@ core::Result<std::vector<posttrain::LaunchSetting>> settings_of(const core::CsvC
   return settings;
 }
 
+/// What a row's columns say, where nobody wrote its command line down.
+std::vector<posttrain::LaunchSetting> settings_of_columns(const core::CsvCells& cells, posttrain::Program program) {
+  std::vector<posttrain::LaunchSetting> settings;
+  const auto take = [&](std::string_view column, std::string_view key) {
+    const std::string word(cells.text(column));
+    const bool whole = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+    if (whole) settings.push_back({std::string(key), word});
+  };
+  if (program == posttrain::Program::verl) {
+    settings.push_back({"algorithm.adv_estimator", std::string(cells.text("algorithm"))});
+    take("micro_batch", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu");
+    take("max_length", "data.max_prompt_length");
+    take("max_completion", "data.max_response_length");
+    return settings;
+  }
+  settings.push_back({"rlhf_type", std::string(cells.text("algorithm"))});
+  take("micro_batch", "per_device_train_batch_size");
+  take("max_length", "max_length");
+  take("max_completion", "max_completion_length");
+  const std::string_view method = cells.text("method");
+  if (method.find("lora") != std::string_view::npos) settings.push_back({"use_peft", "true"});
+  take("rank", "lora_r");
+  if (method.find("4bit") != std::string_view::npos || method == "qlora") settings.push_back({"load_in_4bit", "true"});
+  return settings;
+}
+
 std::optional<posttrain::Program> program_of(const core::CsvCells& cells,
                                              std::span<const posttrain::LaunchSetting> settings) {
   const std::string_view software = cells.text("software");
   if (software.starts_with("verl") || software.starts_with("siirl")) return posttrain::Program::verl;
-  if (software.find("unsloth") != std::string_view::npos) return std::nullopt;  // kernels of its own
-  return posttrain::program_of(settings);
+  if (software.find("unsloth") != std::string_view::npos) return posttrain::Program::unsloth;
+  if (const auto known = posttrain::program_of(settings)) return known;
+  if (software.starts_with("trl")) return posttrain::Program::trl;
+  return std::nullopt;
 }
 
 core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
@@ -129,17 +174,12 @@ core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   if (!measured) return measured.error();
   run.measured_mib = *measured;
   const std::string_view figure = cells.text("figure");
+  constexpr double kHalfGibOfMib = 512.0;
+  if (cells.text("digits").starts_with("1 GiB")) run.rounding_mib = kHalfGibOfMib;
   run.figure = figure.find("allocated") != std::string_view::npos  ? Figure::allocated
                : figure.find("reserved") != std::string_view::npos ? Figure::reserved
                                                                    : Figure::device;
   return core::Done{};
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  constexpr std::size_t kLongest = 300;
-  return core::shortened(text, kLongest);
 }
 
 core::Status refuse(const core::CsvCells& cells, std::string why, MeasuredRun& run) {
@@ -147,35 +187,45 @@ core::Status refuse(const core::CsvCells& cells, std::string why, MeasuredRun& r
   return cells.malformed(run.refusal);
 }
 
-core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredRun& run) {
-  const auto settings = settings_of(cells);
+using Notes = std::vector<estimate::Assumption>;
+
+/// What the settings leave open is taken as the program has it, and named.
+void say_open(const posttrain::Launch& launch, Notes& notes) {
+  const auto say = [&](std::string text) { notes.push_back({"settings", std::move(text)}); };
+  for (const posttrain::MissingSetting& each : launch.missing) say("the settings do not say " + each.what);
+  for (const std::string& key : launch.unknown) say("the key " + key + " is not known");
+  for (const std::string& text : launch.not_modelled) say(text + " is not modelled");
+}
+
+core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredRun& run, Notes& notes) {
+  auto settings = settings_of(cells);
   if (!settings) return settings.error();
   const auto program = program_of(cells, *settings);
   if (!program) {
     return refuse(cells, settings->empty() ? "missing: the settings" : "a program without rules", run).error();
   }
+  if (settings->empty()) {
+    *settings = settings_of_columns(cells, *program);
+    notes.push_back({"settings", "only what the table's columns say is known"});
+  }
   auto launch = posttrain::read_launch(*program, *settings, run.gpus);
   if (!launch) return cells.malformed(launch.error().message);
-  std::vector<std::string> missing;
-  for (const posttrain::MissingSetting& each : launch->missing) missing.push_back(each.what);
-  if (settings->empty()) missing = {"the settings"};
-  if (!missing.empty()) return refuse(cells, "missing: " + joined(missing), run).error();
-  if (!launch->unknown.empty()) return refuse(cells, "unknown: " + joined(launch->unknown), run).error();
-  if (!launch->not_modelled.empty()) {
-    return refuse(cells, "not modelled: " + joined(launch->not_modelled), run).error();
+  for (const posttrain::MissingSetting& each : launch->missing) {
+    if (each.required) return refuse(cells, "missing: " + each.what, run).error();
   }
+  say_open(*launch, notes);
   return launch;
 }
 
 /// The text of the model's config.json.
-core::Result<std::string> config_of(const core::CsvCells& cells, const std::filesystem::path& folder) {
-  std::string name(cells.text("model").substr(0, cells.text("model").find(' ')));
+core::Result<std::string> config_of(std::string_view model, const std::filesystem::path& folder) {
+  std::string name(model.substr(0, model.find(' ')));
   for (const KnownModel& known : kModels) {
     const std::string_view rest = std::string_view(name).substr(std::min(known.name.size(), name.size()));
     if (name.starts_with(known.name) && (rest.empty() || rest.starts_with('-'))) return std::string(known.config);
   }
   if (const std::size_t slash = name.find('/'); slash != std::string::npos) name.replace(slash, 1, "--");
-  for (const char* where : {"configs", "../configs_new"}) {
+  for (const char* where : {"configs", "../configs_new", "../../serving/configs"}) {
     auto text =
         core::read_regular_file((folder / where / (name + ".json")).lexically_normal().string(), kLargestConfig);
     if (text) return text;
@@ -183,42 +233,82 @@ core::Result<std::string> config_of(const core::CsvCells& cells, const std::file
   return core::Error{core::ErrorCode::unreadable_file, "no config.json of " + core::quoted(name) + " is there", {}};
 }
 
-/// Whether it sees: then how many images a batch brings, and how large they are, no command line says.
-bool has_tower(const model::ModelGraph& graph) {
-  return std::any_of(graph.layers().begin(), graph.layers().end(),
-                     [&](const model::Layer& layer) { return graph.path(layer).find("visual") != std::string::npos; });
-}
+/// The models of a row.
+class RowModels {
+ public:
+  RowModels(std::filesystem::path folder, SummaryShelf& shelf, const posttrain::PostTrainingOptions& options)
+      : folder_(std::move(folder)), shelf_(shelf), options_(options) {}
+
+  using Graph = std::shared_ptr<const model::ModelGraph>;
+
+  /// As the program runs it: Megatron its own form.
+  core::Result<Graph> graph(const std::string& name, const std::string& config) {
+    if (options_.program != posttrain::Program::megatron) return shelf_.parse(name, config);
+    const std::int64_t ranks = options_.expert_tensor_parallel;
+    const auto arguments = posttrain::megatron_arguments_of(config, ranks);
+    if (!arguments) return arguments.error();
+    return shelf_.parse(name + " as Megatron's " + std::to_string(ranks), *arguments);
+  }
+
+  /// Of an image tower that Megatron's form leaves out.
+  std::int64_t tower(const std::string& name, const std::string& config) {
+    if (options_.program != posttrain::Program::megatron) return 0;
+    const core::Result<Graph> whole = shelf_.parse(name, config);
+    return whole ? posttrain::tower_parameters(**whole) : 0;
+  }
+
+  /// A further model by its name. Nothing: none is named, or its sizes are not known, so that one like the policy is
+  /// taken.
+  Graph other(const std::string& name, std::string_view role, const Graph& policy, Notes& notes) {
+    if (name.empty()) return nullptr;
+    const auto config = config_of(name, folder_);
+    const core::Result<Graph> made = config ? graph(name, *config) : config.error();
+    if (made) return *made;
+    notes.push_back({std::string(role), "of the policy's architecture, as the sizes of " +
+                                            core::quoted(core::shortened(name, 80)) + " are not known"});
+    return policy;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  SummaryShelf& shelf_;
+  const posttrain::PostTrainingOptions& options_;
+};
 
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
-                        const posttrain::Launch& launch, MeasuredRun& run) {
-  auto text = config_of(cells, folder);
+                        const posttrain::Launch& launch, Notes notes, MeasuredRun& run) {
   const std::string name(cells.text("model"));
-  core::Result<std::shared_ptr<const model::ModelGraph>> graph = text ? shelf.parse(name, *text) : text.error();
-  const bool megatron = launch.request.options.program == posttrain::Program::megatron;
-  if (text && megatron) {
-    const auto arguments = posttrain::megatron_arguments_of(*text, launch.expert_tensor_parallel);
-    graph = arguments
-                ? shelf.parse(name + " as Megatron's " + std::to_string(launch.expert_tensor_parallel), *arguments)
-                : arguments.error();
-  }
+  const auto text = config_of(name, folder);
+  const posttrain::PostTrainingOptions& options = launch.request.options;
+  RowModels models(folder, shelf, options);
+  const core::Result<RowModels::Graph> graph = text ? models.graph(name, *text) : text.error();
   if (!graph) {
     run.refusal = "a model that is not read";
     return graph.error();
   }
   const auto sizes = serve::read_served_model(*text);
   job::JobRequest training = launch.request.training;
-  if (launch.buckets_by_width && sizes) posttrain::set_buckets(training.training.layout, sizes->hidden);
-  if (has_tower(**graph)) return refuse(cells, "missing: the images of its batches", run);
+  if (launch.request.buckets_by_width && sizes) posttrain::set_buckets(training.training.layout, sizes->hidden);
+  if (launch.request.freezes_tower && posttrain::tower_parameters(**graph) > 0) training.training.freeze = "*visual*";
+  if ((*graph)->config().empty()) {  // it reads no images
+    training.training.image.clear();
+    training.training.images.reset();
+  }
   auto job = job::job_from(training, *graph);
   if (!job) return cells.malformed(job.error().message);
   run.job = *job;
-  run.alloc_conf = launch.request.training.alloc_conf;
-  posttrain::PostTrainingJob whole{.policy = *std::move(job), .options = launch.request.options};
-  if (posttrain::row_of(whole.options.algorithm).generates) {
-    if (sizes) whole.served = std::make_shared<const serve::ServedModel>(*sizes);
-  }
-  const bool others = !whole.options.reward_model.empty() || !whole.options.teacher_model.empty();
-  if (others) return refuse(cells, "missing: the config of a further model", run);
+  run.alloc_conf = training.alloc_conf;
+  posttrain::PostTrainingJob whole{.policy = *std::move(job), .options = options};
+  whole.tower_parameters = models.tower(name, *text);
+  if (sizes) whole.served = std::make_shared<const serve::ServedModel>(*sizes);
+  whole.reward = models.other(options.reward_model, "reward model", *graph, notes);
+  whole.critic = models.other(options.critic_model, "critic", *graph, notes);
+  whole.teacher = models.other(options.teacher_model, "teacher", *graph, notes);
+  whole.reference = models.other(options.reference_model, "reference", *graph, notes);
+  // Since verl 0.6 vLLM is a process of its own.
+  const std::string_view software = cells.text("software");
+  whole.one_process = software.starts_with("siirl") || software.starts_with("verl");
+  whole.assumed = std::move(notes);
   run.post_training = std::make_shared<const posttrain::PostTrainingJob>(std::move(whole));
   return core::Done{};
 }
@@ -231,9 +321,14 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   run.source = cells.text("software");
   run.training = cells.text("algorithm");
   core::Status read = take_measurement(cells, run);
+  // Of a figure that may be the card's size, nobody knows what was measured.
+  if (read && cells.text("status").starts_with("weak: may be the card")) {
+    read = refuse(cells, "the figure may be the card's size", run);
+  }
   if (read) {
-    const auto launch = launch_of(cells, run);
-    read = launch ? take_model(cells, folder, shelf, *launch, run) : core::Status(launch.error());
+    Notes notes;
+    const auto launch = launch_of(cells, run, notes);
+    read = launch ? take_model(cells, folder, shelf, *launch, std::move(notes), run) : core::Status(launch.error());
   }
   if (!read) run.error = std::move(read).error();
   if (run.error && run.refusal.empty()) run.refusal = "a row that is malformed";

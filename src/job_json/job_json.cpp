@@ -8,6 +8,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
 #include "gpumem/model/named.hpp"
+#include "gpumem/parallel/layout.hpp"
 
 namespace gpumem::job_json {
 
@@ -225,6 +226,10 @@ Json to_json(const posttrain::PostTrainingEstimate& estimate, const device::GpuP
   json["peak_phase"] = estimate.phases[estimate.peak_phase].name;
   json["parts"] = Json::object();
   for (const posttrain::NamedBytes& part : estimate.parts) json["parts"][part.name] = part.bytes.count();
+  if (!estimate.elsewhere.empty()) {
+    json["elsewhere"] = Json::object();
+    for (const posttrain::NamedBytes& part : estimate.elsewhere) json["elsewhere"][part.name] = part.bytes.count();
+  }
   json["phases"] = Json::array();
   for (const posttrain::PhaseEstimate& phase : estimate.phases) {
     json["phases"].push_back({{"phase", phase.name},
@@ -258,6 +263,23 @@ Json to_json(const std::vector<posttrain::PostTrainingChange>& advice) {
                     {"expected_bytes", change.estimate.memory.expected.count()},
                     {"fits", change.estimate.memory.fits},
                     {"verdict", model::name_of(estimate::kVerdicts, change.estimate.memory.verdict)}});
+  }
+  return json;
+}
+
+Json to_json(const std::vector<posttrain::PostTrainingLayout>& layouts) {
+  Json json = Json::array();
+  for (const posttrain::PostTrainingLayout& layout : layouts) {
+    const posttrain::PostTrainingEstimate& estimate = layout.estimate;
+    json.push_back({{"sharding", parallel::name_of(layout.sharding)},
+                    {"data_parallel", layout.data_parallel},
+                    {"rollout_tensor_parallel", layout.rollout_tensor_parallel},
+                    {"offload_policy", model::name_of(posttrain::kWaitings, layout.offload)},
+                    {"expected_bytes", estimate.memory.expected.count()},
+                    {"upper_bytes", estimate.memory.upper.count()},
+                    {"peak_phase", estimate.phases[estimate.peak_phase].name},
+                    {"fits", estimate.memory.fits},
+                    {"verdict", model::name_of(estimate::kVerdicts, estimate.memory.verdict)}});
   }
   return json;
 }

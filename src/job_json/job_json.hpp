@@ -45,5 +45,6 @@ namespace gpumem::job_json {
                                              const device::GpuProfile& gpu);
 [[nodiscard]] nlohmann::ordered_json to_json(const posttrain::PostTrainingLimits& limits);
 [[nodiscard]] nlohmann::ordered_json to_json(const std::vector<posttrain::PostTrainingChange>& advice);
+[[nodiscard]] nlohmann::ordered_json to_json(const std::vector<posttrain::PostTrainingLayout>& layouts);
 
 }  // namespace gpumem::job_json

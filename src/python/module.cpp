@@ -22,6 +22,7 @@
 #include "plan_report.hpp"
 #include "report.hpp"
 #include "reports.hpp"
+#include "post_training.hpp"
 #include "serving.hpp"
 
 namespace gpumem::python {
@@ -446,6 +447,7 @@ void define_module(py::module_& module) {
       py::arg("summary"), py::arg("job"), py::arg("global_batch"), py::arg("gpus"), py::arg("framework"),
       py::arg("gpus_per_node"), py::arg("network_gbps"), py::arg("show"), py::arg("deadline_ms"));
   define_serving(module);
+  define_post_training(module);
   module.def("gpus", &gpus);
   module.def("read_server", &read_server, py::arg("window_ms"));
   module.def("estimators", &estimators);

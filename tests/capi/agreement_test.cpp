@@ -209,6 +209,43 @@ TEST(CApi, AServerIsTheSessions) {
   EXPECT_EQ(gpumem_serve(config.c_str(), nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0), GPUMEM_INVALID_ARGUMENT);
 }
 
+TEST(CApi, APostTrainingJobIsTheSessions) {
+  const std::string config = GPUMEM_SOURCE_DIR "/examples/configs/llama3_8b/config.json";
+  posttrain::PostTrainingRequest request;
+  request.training.summary = config;
+  request.training.gpu = "h100-80gb";
+  request.training.training.batch_size = 1;
+  request.training.training.sequence_length = 512;
+  request.training.training.lora = 8;
+  const auto expected = session::process_session().post_training(request);
+  ASSERT_TRUE(expected) << core::to_string(expected.error());
+
+  std::vector<const char*> options = {"algorithm=dpo", "batch_size=1", "seq_length=512", "lora=8"};
+  gpumem_post_training_result given = GPUMEM_POST_TRAINING_RESULT_INIT;
+  char message[1000];
+  char phase[100] = "x";
+  given.phase = phase;
+  given.phase_size = sizeof phase;
+  const auto ask = [&](const char* model) {
+    return gpumem_post_training(model, "h100-80gb", options.data(), options.size(), nullptr, 0, &given, message,
+                                sizeof message);
+  };
+  ASSERT_EQ(ask(config.c_str()), GPUMEM_OK) << message;
+  EXPECT_EQ(given.expected_bytes, expected->memory.expected.count());
+  EXPECT_EQ(given.upper_bytes, expected->memory.upper.count());
+  EXPECT_EQ(given.fits, 1);
+  EXPECT_EQ(phase, expected->phases[expected->peak_phase].name);
+
+  options.push_back("no_such=1");
+  EXPECT_EQ(ask(config.c_str()), GPUMEM_INVALID_ARGUMENT);
+  EXPECT_NE(std::string_view(message).find("no_such"), std::string_view::npos) << message;
+  options.back() = "algorithm";
+  EXPECT_EQ(ask(config.c_str()), GPUMEM_INVALID_ARGUMENT) << "it has no value";
+  options.pop_back();
+  EXPECT_EQ(ask("/nowhere"), GPUMEM_UNREADABLE_FILE);
+  EXPECT_EQ(ask(nullptr), GPUMEM_INVALID_ARGUMENT);
+}
+
 TEST(CApi, HasAVersionAndANameForEveryError) {
   EXPECT_STREQ(gpumem_version(), GPUMEM_VERSION_STRING);
   for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(ErrorCode::deadline_exceeded); ++code) {

@@ -180,6 +180,19 @@ AT(gpumem_serving_result, verdict, 112);
 AT(gpumem_serving_result, starts, 116);
 AT(gpumem_serving_result, reason, 120);
 AT(gpumem_serving_result, reason_size, 128);
+
+SIZE(gpumem_post_training_result, 88);
+AT(gpumem_post_training_result, expected_bytes, 8);
+AT(gpumem_post_training_result, lower_bytes, 16);
+AT(gpumem_post_training_result, upper_bytes, 24);
+AT(gpumem_post_training_result, allocated_bytes, 32);
+AT(gpumem_post_training_result, reserved_bytes, 40);
+AT(gpumem_post_training_result, rollout_bytes, 48);
+AT(gpumem_post_training_result, gpus, 56);
+AT(gpumem_post_training_result, verdict, 64);
+AT(gpumem_post_training_result, fits, 68);
+AT(gpumem_post_training_result, phase, 72);
+AT(gpumem_post_training_result, phase_size, 80);
 #endif
 
 VALUE(GPUMEM_OK, 0);

@@ -50,7 +50,7 @@ bool gpumem::fuzz::fuzz_one(std::string_view input) {
     return false;
   }
   const std::string_view config = input.substr(std::min(end + 1, input.size()));
-  (void)posttrain::megatron_arguments_of(config, launch->expert_tensor_parallel);
+  (void)posttrain::megatron_arguments_of(config, launch->request.options.expert_tensor_parallel);
   if (!is_small(*launch)) return false;
   const auto job = job_of(*launch, config);
   if (!job) return false;

@@ -49,10 +49,24 @@ TEST(CliPosttrain, WhatTheJobNeedsAndNobodySaysIsAnError) {
   EXPECT_TRUE(has(failed.err, "the settings do not say the algorithm; give --algorithm")) << failed.err;
   EXPECT_EQ(posttrain("--algorithm simpo", words).exit, 0);
   const std::string no_batch = "trl dpo --model_name_or_path m --max_length 128";
-  EXPECT_TRUE(has(posttrain("", no_batch).err, "do not say the micro-batch; give --batch"));
+  EXPECT_TRUE(has(posttrain("", no_batch).out, "do not say the micro-batch; the program's default of 8 is taken"));
   const Outcome given = posttrain("--batch 2 --seq 64", no_batch);
   EXPECT_EQ(given.exit, 0) << given.err;
   EXPECT_FALSE(has(given.out, "do not say")) << "the options do: " << given.out;
+}
+
+TEST(CliPosttrain, PlansAndAsksSchedulers) {
+  const Outcome plan = posttrain("--plan 4 --json", kDpo);
+  ASSERT_EQ(plan.exit, 0) << plan.err;
+  const auto layouts = nlohmann::json::parse(plan.out)["layouts"];
+  ASSERT_FALSE(layouts.empty());
+  EXPECT_EQ(layouts[0]["sharding"], "ddp") << "it moves least, and fits";
+  EXPECT_EQ(layouts[0]["data_parallel"], 4);
+  const Outcome asked = posttrain("--for slurm", kDpo);
+  EXPECT_EQ(asked.exit, 0) << asked.err;
+  EXPECT_TRUE(has(asked.out, "--gres=shard:")) << asked.out;
+  EXPECT_NE(posttrain("--for nobody", kDpo).exit, 0);
+  EXPECT_NE(posttrain("--plan 0", kDpo).exit, 0);
 }
 
 TEST(CliPosttrain, AFolderIsTheModelOfMegatronAndOfDeepSpeedsBuckets) {

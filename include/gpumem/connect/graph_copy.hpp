@@ -31,6 +31,8 @@ struct NewLayer {
   std::vector<model::Attribute> attributes = {};
   model::WeightStorage weights = {};
   bool frozen = false;
+  model::TensorSplit split = model::TensorSplit::whole;
+  std::uint32_t expert = 0;  ///< as of model::Layer
 };
 
 /// What a copy of a layer has in place of the source's. Sizes among the attributes give its parameters.

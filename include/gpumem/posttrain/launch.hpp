@@ -6,9 +6,11 @@
 // trainer/config; OpenRLHF 0.8, cli/train_ppo_ray.py and train_dpo.py.
 //
 // Lengths: a program's maximum is a limit. Only where samples are packed into rows of that length, or where completions
-// are generated up to it, is it a length; else `missing` names the lengths, and the limit stands in the request.
+// are generated up to it, is it a length; else `missing` names the lengths, the request has what trainers cut sequences
+// to by default, and the limit is its length_limit.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,9 +37,9 @@ struct LaunchSetting {
 
 /// What settings do not say.
 struct MissingSetting {
-  std::string what;                       ///< "the lengths of its batches", for people
+  std::string what;                       ///< "the lengths of its batches", for people, and what is taken
   std::vector<std::string_view> options;  ///< of ours, each of which says it; the first is the remedy
-  bool required = true;                   ///< false: the request holds a limit in its place
+  bool required = true;                   ///< false: the request holds something in its place
 };
 
 struct Launch {
@@ -46,11 +48,8 @@ struct Launch {
   std::vector<std::string> not_modelled;  ///< "vit_gradient_checkpointing false"
   std::vector<std::string> unknown;       ///< keys
   std::vector<MissingSetting> missing;
-  std::vector<std::string> decided;         ///< between settings that contradict each other, for people
-  std::int64_t gpus = 1;                    ///< that the settings name, or their layout needs at least
-  bool buckets_by_width = false;            ///< DeepSpeed's "auto": set_buckets() is still to be called
-  bool freezes_tower = false;               ///< of a model that sees: its tower is not trained
-  std::int64_t expert_tensor_parallel = 0;  ///< Megatron's; 0: not given
+  std::vector<std::string> decided;  ///< between settings that contradict each other, for people
+  std::int64_t gpus = 1;             ///< that the settings name, or their layout needs at least
 };
 
 /// The program whose keys these are. Nothing: those of none, or of several.
@@ -61,12 +60,29 @@ struct Launch {
 [[nodiscard]] core::Result<Launch> read_launch(Program program, std::span<const LaunchSetting> settings,
                                                std::int64_t gpus = 0);
 
+/// What a front end is given about a job.
+struct PostTrainingWords {
+  std::vector<LaunchSetting> settings = {};         ///< of a program's file
+  std::span<const std::string> command = {};        ///< "swift rlhf --rlhf_type grpo ..."; empty: none
+  std::map<std::string, std::string> options = {};  ///< by the names of post_training_options() and job::job_options()
+};
+
+/// Reads the words over a request that has what else was given, which holds over a program's settings. What the
+/// settings leave open, and their keys that nobody models or knows, go to `assumed` of the request, on an error too.
+/// Errors: those of launch_settings(), read_launch() and set_post_training_option(); missing_information for what the
+/// job needs and nobody said; invalid_argument where nobody names a model.
+[[nodiscard]] core::Status read_words(const PostTrainingWords& words, PostTrainingRequest& request);
+
 /// The sizes of DeepSpeed's buckets that transformers puts in the place of "auto", for a model of this width. Source:
 /// transformers 4.48, integrations/deepspeed.py: trainer_config_finalize.
 void set_buckets(model::Layout& layout, std::int64_t width);
 
+/// Of the image tower, which Megatron's form of a model leaves out; 0: the model has none.
+[[nodiscard]] std::int64_t tower_parameters(const model::ModelGraph& graph);
+
 /// Megatron's arguments of a model whose config.json is transformers', as ms-swift and Megatron-Bridge make them; of
-/// one that is Megatron's already, itself. Errors: malformed_input; unknown_format for a model type without a rule.
+/// one that is Megatron's already, itself; of one that sees, those of its language model. Errors: malformed_input;
+/// unknown_format for a model type without a rule.
 [[nodiscard]] core::Result<std::string> megatron_arguments_of(std::string_view config_json,
                                                               std::int64_t expert_tensor_parallel = 0);
 

@@ -50,7 +50,7 @@ inline constexpr std::array kAlgorithmRows = {
 }
 
 /// The program that trains.
-enum class Program : std::uint8_t { trl, ms_swift, megatron, verl, openrlhf };
+enum class Program : std::uint8_t { trl, ms_swift, megatron, verl, openrlhf, unsloth };
 
 /// When the reference model runs.
 enum class ReferencePlace : std::uint8_t {
@@ -71,6 +71,7 @@ struct ProgramRow {
   bool empties_cache = false;           ///< torch.cuda.empty_cache() between phases
   bool usual_reference = false;         ///< GRPO compares with a reference unless it is told not to
   bool joint_critic = false;            ///< policy and critic run in one step
+  bool shares_weights = false;          ///< vLLM reads the weights that are trained: they are there once
   double utilization = 0.9;             ///< share of the GPU that a colocated vLLM gets
 };
 inline constexpr std::array kProgramRows = {
@@ -117,6 +118,13 @@ inline constexpr std::array kProgramRows = {
                .optimizer_only_updates = true,
                .empties_cache = true,
                .utilization = 0.9},
+    ProgramRow{.value = Program::unsloth,
+               .name = "unsloth",
+               .source = "unsloth 2025.8, models/rl.py and rl_replacements.py (TRL's trainers, log-probabilities of "
+                         "chunks); models/loader.py: fast_inference, gpu_memory_utilization",
+               .reference = ReferencePlace::after,
+               .shares_weights = true,
+               .utilization = 0.5},
 };
 [[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
   return kProgramRows[static_cast<std::size_t>(program)];
@@ -146,6 +154,20 @@ inline constexpr std::array<model::Named<Rollout>, 4> kRollouts = {{{Rollout::us
                                                                     {Rollout::generate, "generate"},
                                                                     {Rollout::colocated, "vllm"},
                                                                     {Rollout::elsewhere, "server"}}};
+
+/// What generates, where the training model does not.
+enum class Engine : std::uint8_t { vllm, sglang };
+inline constexpr std::array<model::Named<Engine>, 2> kEngines = {{{Engine::vllm, "vllm"}, {Engine::sglang, "sglang"}}};
+
+/// How an entropy of the policy, which the loss has, is computed.
+enum class Entropy : std::uint8_t {
+  none,     ///< the loss has no such term
+  fused,    ///< by a compiled function, which keeps the logits alone
+  whole,    ///< by PyTorch's calls, which keep probabilities
+  chunked,  ///< of some positions at a time, and again in backward
+};
+inline constexpr std::array<model::Named<Entropy>, 4> kEntropies = {
+    {{Entropy::none, "none"}, {Entropy::fused, "fused"}, {Entropy::whole, "whole"}, {Entropy::chunked, "chunked"}}};
 
 /// What is on the host while a model waits.
 enum class Waiting : std::uint8_t { none, optimizer, model, both };
@@ -183,8 +205,14 @@ struct PostTrainingOptions {
   std::int64_t sleep_level = 0;     ///< of vLLM while the policy is trained: 0, 1 or 2
   Waiting offload = Waiting::none;  ///< of the policy, while others run
   bool reference_offload = false;   ///< the reference model is on the host while others run
-  bool enforce_eager = false;       ///< vLLM captures no graphs
-  std::string engine_version = {};  ///< vLLM's
+  bool enforce_eager = false;       ///< the engine captures no graphs
+  Engine engine = Engine::vllm;
+  std::string engine_version = {};
+  std::int64_t sequence_ranks = 1;                ///< GPUs that share each sequence (Ulysses, ring attention)
+  std::optional<std::int64_t> length_limit = {};  ///< tokens of the longest sequence that there may be
+  Entropy entropy = Entropy::none;
+  double states_on_host = 0.0;              ///< share of the optimizer's states that is always there
+  std::int64_t expert_tensor_parallel = 0;  ///< GPUs that share each expert's weights in Megatron; 0: all
 
   friend bool operator==(const PostTrainingOptions&, const PostTrainingOptions&) = default;
 };
@@ -194,6 +222,9 @@ struct PostTrainingOptions {
 struct PostTrainingRequest {
   job::JobRequest training = {};
   PostTrainingOptions options = {};
+  bool buckets_by_width = false;  ///< DeepSpeed's "auto": the model's width says how large its buckets are
+  bool freezes_tower = false;     ///< of a model that sees: its tower is not trained, unless `training` says otherwise
+  std::vector<estimate::Assumption> assumed = {};  ///< by who made the request
 };
 
 /// A job with its models read. A model that is not given is not there, or a copy of the policy's.
@@ -205,6 +236,9 @@ struct PostTrainingJob {
   std::shared_ptr<const model::ModelGraph> reward = nullptr;
   std::shared_ptr<const model::ModelGraph> teacher = nullptr;
   std::shared_ptr<const serve::ServedModel> served = nullptr;  ///< the policy's sizes, for who generates
+  std::int64_t tower_parameters = 0;  ///< of a frozen image tower in bfloat16 that the policy's graph leaves out
+  bool one_process = false;           ///< vLLM runs in the training process: its memory is allocated there, too
+  std::vector<estimate::Assumption> assumed = {};  ///< by who made the job
 };
 
 /// What the options leave open, decided.
@@ -241,6 +275,7 @@ struct PostTrainingEstimate {
   std::vector<PhaseEstimate> phases;  ///< of an iteration, in their order
   std::size_t peak_phase = 0;         ///< the one that decides
   std::vector<NamedBytes> parts;      ///< at its peak; they sum to `memory.expected`
+  std::vector<NamedBytes> elsewhere;  ///< of each GPU that generates alone, where completions come from a server
 };
 
 }  // namespace gpumem::posttrain

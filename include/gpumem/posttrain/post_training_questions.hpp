@@ -1,5 +1,6 @@
 // Input: a post-training job and a GPU.
-// Output: how far each option of the job can go on that GPU, and which changes would make it fit.
+// Output: how far each option of the job can go on that GPU, which changes would make it fit, and how to share out a
+// number of such GPUs.
 // Units: samples, tokens; shares of a GPU's memory.
 #pragma once
 
@@ -40,5 +41,22 @@ struct PostTrainingChange {
 /// job as it is.
 [[nodiscard]] core::Result<std::vector<PostTrainingChange>> advise_post_training(
     const PostTrainingJob& job, const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
+
+/// A way to share a number of GPUs out between training and generation.
+struct PostTrainingLayout {
+  model::Sharding sharding = {};             ///< of the policy's training, over all GPUs that do not split the model
+  std::int64_t data_parallel = 1;            ///< those GPUs
+  std::int64_t rollout_tensor_parallel = 1;  ///< GPUs of each copy of the engine, where one stands beside the training
+  Waiting offload = Waiting::none;           ///< of the policy, while others run
+  PostTrainingEstimate estimate;
+};
+
+/// The layouts of exactly so many GPUs with which the job fits, or is tight: those that fit first; of these the one
+/// that moves least between GPUs and to the host, then the one whose engine is split least. What splits the model, such
+/// as tensor parallelism of the training, stays as it is. Errors: invalid_argument for less than 1 GPU, more than
+/// 1,024, or a number that what splits the model does not divide; those of decide().
+[[nodiscard]] core::Result<std::vector<PostTrainingLayout>> find_post_training_layouts(
+    const PostTrainingJob& job, const device::GpuProfile& gpu, std::int64_t gpus,
+    const device::AllocatorOptions& options = {});
 
 }  // namespace gpumem::posttrain

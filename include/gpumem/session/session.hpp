@@ -61,6 +61,7 @@ struct PostTrainingJob;
 struct PostTrainingEstimate;
 struct PostTrainingLimits;
 struct PostTrainingChange;
+struct PostTrainingLayout;
 }  // namespace gpumem::posttrain
 
 namespace gpumem::session {
@@ -249,10 +250,21 @@ class Session {
   [[nodiscard]] core::Result<std::vector<posttrain::PostTrainingChange>> post_training_advice(
       const posttrain::PostTrainingRequest& request);
 
+  /// posttrain::find_post_training_layouts().
+  [[nodiscard]] core::Result<std::vector<posttrain::PostTrainingLayout>> post_training_layouts(
+      const posttrain::PostTrainingRequest& request, std::int64_t gpus);
+  /// request::make_request() for the job on all its GPUs. Errors: also missing_information for one that does not fit.
+  [[nodiscard]] core::Result<request::GpuRequest> post_training_request(const posttrain::PostTrainingRequest& request,
+                                                                        std::string_view target,
+                                                                        const place::Margin& margin,
+                                                                        const request::Site& site);
+
   /// The model of a config.json, of a folder, or of a name in the local HuggingFace cache.
   [[nodiscard]] core::Result<std::shared_ptr<const serve::ServedModel>> served(const std::string& config);
 
  private:
+  /// What a request leaves to the model: DeepSpeed's buckets, and a tower that is not trained.
+  [[nodiscard]] core::Status settle_training(const posttrain::PostTrainingRequest& request, job::JobRequest& training);
   /// The request's job with its models read, asked on its GPU by `question`.
   template <typename Question>
   auto ask_post_training(const posttrain::PostTrainingRequest& request, const Question& question);

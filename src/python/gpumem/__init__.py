@@ -63,6 +63,17 @@ if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is no
     )
     from ._machine import read_server
     from ._plan import FRAMEWORKS, Layout, Plan, plan
+    from ._posttrain import (
+        PostTraining,
+        PostTrainingChange,
+        PostTrainingLayout,
+        PostTrainingLimits,
+        PostTrainingPhase,
+        advise_posttrain,
+        plan_posttrain,
+        posttrain,
+        posttrain_limits,
+    )
     from ._serve import Server, ServerChange, ServerLimits, advise_server, serve, serving_limits
 else:
 
@@ -98,6 +109,11 @@ __all__ = [
     "NoEstimateError",
     "Peak",
     "Plan",
+    "PostTraining",
+    "PostTrainingChange",
+    "PostTrainingLayout",
+    "PostTrainingLimits",
+    "PostTrainingPhase",
     "RecordError",
     "Server",
     "ServerChange",
@@ -105,6 +121,7 @@ __all__ = [
     "Summary",
     "UsageError",
     "__version__",
+    "advise_posttrain",
     "advise_server",
     "estimate",
     "estimate_module",
@@ -114,6 +131,9 @@ __all__ = [
     "fit",
     "gpus",
     "plan",
+    "plan_posttrain",
+    "posttrain",
+    "posttrain_limits",
     "read_module",
     "read_server",
     "read_summary",

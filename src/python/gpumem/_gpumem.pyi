@@ -66,6 +66,16 @@ def serve(
     options: dict[str, str],
     deadline_ms: int,
 ) -> Report: ...
+def posttrain(
+    question: str,
+    model: bytes,
+    gpu: bytes,
+    settings: list[tuple[str, str]],
+    command: list[str],
+    options: dict[str, str],
+    gpus: int,
+    deadline_ms: int,
+) -> Report: ...
 def gpus() -> list[dict[str, Any]]: ...
 def read_server(window_ms: int) -> tuple[str, tuple[str, ...]]: ...
 def estimators() -> list[tuple[str, str]]: ...

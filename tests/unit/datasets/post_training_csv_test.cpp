@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "expect.hpp"
 #include "gpumem/all.hpp"
 #include "gpumem/posttrain/estimate_post_training.hpp"
@@ -61,21 +63,52 @@ TEST(PostTrainingCsv, MegatronTrainsItsOwnFormOfTheModel) {
   EXPECT_NE(run.job.graph->file().find("Megatron"), std::string::npos) << run.job.graph->file();
 }
 
-TEST(PostTrainingCsv, SaysWhatIsMissing) {
+/// Whether the job says that it takes this as given.
+bool assumes(const MeasuredRun& run, std::string_view text) {
+  if (run.post_training == nullptr) return false;
+  const auto& all = run.post_training->assumed;
+  return std::any_of(all.begin(), all.end(),
+                     [&](const estimate::Assumption& at) { return at.text.find(text) != std::string::npos; });
+}
+
+TEST(PostTrainingCsv, WhatSettingsLeaveOpenIsTakenAndNamed) {
   const MeasuredRun lengths = read_one(
-      kSwift,
-      R"({"rlhf_type": "dpo", "tuner_type": "full", "per_device_train_batch_size": "1", "max_length": "2048"})");
-  ASSERT_TRUE(lengths.error);
-  EXPECT_NE(lengths.refusal.find("max_length 2048 is only their limit"), std::string::npos) << lengths.refusal;
-  const MeasuredRun unknown = read_one(
-      kSwift, R"({"rlhf_type": "dpo", "tuner_type": "full", "per_device_train_batch_size": "1", "max_length": "64",
-                  "packing": "true", "brand_new": "1"})");
-  ASSERT_TRUE(unknown.error);
-  EXPECT_EQ(unknown.refusal, "unknown: brand_new");
-  const MeasuredRun none = read_one("a,some/model,grpo,1,,allocated,1024,verl,", "");
+      kSwift, R"({"rlhf_type": "dpo", "tuner_type": "full", "per_device_train_batch_size": "1", "max_length": "2048",
+                  "brand_new": "1"})");
+  ASSERT_FALSE(lengths.error) << core::to_string(*lengths.error);
+  EXPECT_EQ(lengths.job.sequence_length, 1024);
+  EXPECT_EQ(lengths.post_training->options.length_limit, 2048);
+  EXPECT_TRUE(assumes(lengths, "max_length 2048"));
+  EXPECT_TRUE(assumes(lengths, "brand_new"));
+  const MeasuredRun columns = read_one("a,Qwen/Qwen3-8B,grpo,1,,allocated,1024,verl-agent,", "");
+  ASSERT_FALSE(columns.error) << core::to_string(*columns.error);
+  EXPECT_EQ(columns.figure, Figure::allocated);
+  EXPECT_TRUE(columns.post_training->one_process) << "vLLM's memory is in the figure";
+  EXPECT_TRUE(assumes(columns, "only what the table's columns say"));
+  const MeasuredRun reward =
+      read_one("a,Qwen/Qwen3-8B,ppo,4,A100,device,1024,ms-swift 4,",
+               R"({"rlhf_type": "ppo", "per_device_train_batch_size": "1", "response_length": "64", "max_length": "128",
+                   "reward_model": "who/knows"})");
+  ASSERT_FALSE(reward.error) << core::to_string(*reward.error);
+  EXPECT_EQ(reward.post_training->reward, reward.job.graph);
+  EXPECT_TRUE(assumes(reward, "who/knows"));
+}
+
+TEST(PostTrainingCsv, LoraInMegatronsLayoutIsAnswered) {
+  const MeasuredRun run =
+      read_one("a,Qwen/Qwen3-30B-A3B,dpo,2,A100,device,1024,ms-swift 4,",
+               R"({"rlhf_type": "dpo", "tuner_type": "lora", "micro_batch_size": "1", "expert_model_parallel_size": "2",
+          "max_length": "128", "packing": "true", "recompute_granularity": "full"})");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  const auto gpu = find_profile(run.gpu);
+  ASSERT_TRUE(gpu);
+  EXPECT_TRUE(testing::succeeds(posttrain::estimate_post_training(*run.post_training, *gpu)));
+}
+
+TEST(PostTrainingCsv, SaysWhatIsMissing) {
+  const MeasuredRun none = read_one("a,some/model,grpo,1,,allocated,1024,something,", "");
   ASSERT_TRUE(none.error);
   EXPECT_EQ(none.refusal, "missing: the settings");
-  EXPECT_EQ(none.figure, Figure::allocated);
   const MeasuredRun broken = read_one(kSwift, "[1, 2");
   ASSERT_TRUE(broken.error);
   const MeasuredRun model = read_one("a,who/knows,dpo,1,,reserved,1024,ms-swift 4,",

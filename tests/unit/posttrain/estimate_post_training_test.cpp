@@ -181,6 +181,90 @@ TEST(PostTraining, AServerThatDoesNotStartMakesTheJobNotFit) {
   EXPECT_FALSE(estimate.memory.fits);
 }
 
+TEST(PostTraining, ATeacherThatNobodyNamesIsOneLikeThePolicy) {
+  PostTrainingJob job = job_of(Algorithm::gkd);
+  const PostTrainingEstimate copied = estimated(job);
+  job.teacher = job.policy.graph;
+  EXPECT_EQ(estimated(job).memory.expected, copied.memory.expected);
+  EXPECT_GT(part(copied, "teacher: parameters"), 0);
+}
+
+TEST(PostTraining, ALimitWidensTheRangeAndLeavesTheFigure) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  const PostTrainingEstimate known = estimated(job);
+  job.options.length_limit = 8 * *job.policy.sequence_length;
+  const PostTrainingEstimate open = estimated(job);
+  EXPECT_EQ(open.memory.expected, known.memory.expected);
+  EXPECT_LT(open.memory.lower, known.memory.lower);
+  EXPECT_GT(open.memory.upper, known.memory.upper);
+}
+
+TEST(PostTraining, RanksThatShareASequenceTakeItsPart) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  const PostTrainingEstimate whole = estimated(job);
+  job.options.sequence_ranks = 4;
+  const PostTrainingEstimate shared = estimated(job);
+  EXPECT_LT(shared.memory.allocated, whole.memory.allocated);
+  job.options.sequence_ranks = 1;
+  job.policy.sequence_length = *job.policy.sequence_length / 4;
+  EXPECT_EQ(shared.memory.allocated, estimated(job).memory.allocated);
+}
+
+TEST(PostTraining, AnEntropyInTheLossTakesGradientsOfLogits) {
+  PostTrainingJob job = job_of(Algorithm::grpo, Program::verl);
+  job.options.prompt_length = 64;
+  job.options.completion_length = 64;
+  job.options.rollout = Rollout::elsewhere;
+  const auto backward = [&](Entropy entropy) {
+    job.options.entropy = entropy;
+    return phase(estimated(job), "update: backward").allocated;
+  };
+  EXPECT_GT(backward(Entropy::fused), backward(Entropy::none));
+  EXPECT_GT(backward(Entropy::whole), backward(Entropy::fused));
+}
+
+TEST(PostTraining, StatesOnTheHostAreNotOnTheGpu) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  const PostTrainingEstimate here = estimated(job);
+  job.options.states_on_host = 0.5;
+  const PostTrainingEstimate half = estimated(job);
+  const std::int64_t states = part(here, "policy: optimizer");
+  if (states > 0)
+    EXPECT_NEAR(static_cast<double>(part(half, "policy: optimizer")), static_cast<double>(states) / 2, 4096);
+  EXPECT_LT(phase(half, "update: optimizer").allocated, phase(here, "update: optimizer").allocated);
+}
+
+TEST(PostTraining, AServerOnOtherGpusIsToldBesideTheJob) {
+  PostTrainingJob job = job_of(Algorithm::grpo, Program::verl);
+  job.options.prompt_length = 64;
+  job.options.completion_length = 64;
+  job.options.rollout = Rollout::elsewhere;
+  const PostTrainingEstimate apart = estimated(job);
+  EXPECT_EQ(phase(apart, "rollout").rollout.count(), 0);
+  ASSERT_FALSE(apart.elsewhere.empty());
+  EXPECT_EQ(apart.elsewhere[0].name, "rollout: weights");
+  job.options.rollout = Rollout::colocated;
+  EXPECT_TRUE(estimated(job).elsewhere.empty());
+  job.options.engine = Engine::sglang;
+  EXPECT_GT(phase(estimated(job), "rollout").rollout.count(), 0);
+}
+
+TEST(PostTraining, UnslothsEngineReadsTheWeightsThatAreTrained) {
+  PostTrainingJob job = job_of(Algorithm::grpo, Program::unsloth);
+  job.options.prompt_length = 64;
+  job.options.completion_length = 64;
+  job.options.rollout = Rollout::colocated;
+  EXPECT_EQ(part(estimated(job), "rollout: weights"), 0);
+}
+
+TEST(PostTraining, ATowerIsHeldByPolicyAndReference) {
+  PostTrainingJob job = job_of(Algorithm::dpo, Program::megatron);
+  const core::Bytes without = phase(estimated(job), "load").allocated;
+  job.tower_parameters = 1 << 20;
+  constexpr std::int64_t kTwoOfTwoBytes = std::int64_t{4} << 20;
+  EXPECT_EQ(phase(estimated(job), "load").allocated.count() - without.count(), kTwoOfTwoBytes);
+}
+
 TEST(PostTraining, OptionsThatTheAlgorithmDoesNotHaveAreRefused) {
   const auto refused = [](Algorithm algorithm, std::string_view name, std::string_view word) {
     PostTrainingJob job = job_of(algorithm);
@@ -192,6 +276,8 @@ TEST(PostTraining, OptionsThatTheAlgorithmDoesNotHaveAreRefused) {
   EXPECT_TRUE(refused(Algorithm::dpo, "teacher_model", "t.json"));
   EXPECT_TRUE(refused(Algorithm::dpo, "gpu_memory_utilization", "0.5"));
   EXPECT_TRUE(refused(Algorithm::kto, "sleep_level", "1"));
+  EXPECT_TRUE(refused(Algorithm::dpo, "entropy", "whole"));
+  EXPECT_TRUE(refused(Algorithm::dpo, "engine", "sglang"));
   EXPECT_TRUE(refused(Algorithm::grpo, "critic_model", "c.json"));
 }
 
@@ -202,8 +288,6 @@ TEST(PostTraining, WhatDoesNotGoTogetherIsAnError) {
   job = job_of(Algorithm::grpo);
   job.policy.sequence_length.reset();
   EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "completion_length"));
-  job = job_of(Algorithm::gkd);
-  EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "teacher_model"));
   job = job_of(Algorithm::grpo);
   job.served = nullptr;
   EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "config.json"));

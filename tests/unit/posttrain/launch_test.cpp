@@ -150,9 +150,50 @@ TEST(Launch, ALimitIsNoLength) {
   const Launch launch =
       launched(Program::ms_swift, {"--rlhf_type", "dpo", "--per_device_train_batch_size", "1", "--max_length", "2048"});
   ASSERT_EQ(launch.missing.size(), 1U);
-  EXPECT_NE(launch.missing[0].what.find("max_length 2048 is only their limit"), std::string::npos);
+  EXPECT_NE(launch.missing[0].what.find("1,024 tokens are taken, and max_length 2048 for the upper end"),
+            std::string::npos);
   EXPECT_FALSE(launch.missing[0].required);
-  EXPECT_EQ(launch.request.training.training.sequence_length, 2048);
+  EXPECT_EQ(launch.request.training.training.sequence_length, 1024);
+  EXPECT_EQ(launch.request.options.length_limit, 2048);
+  const Launch shorter =
+      launched(Program::ms_swift, {"--rlhf_type", "dpo", "--per_device_train_batch_size", "1", "--max_length", "512"});
+  EXPECT_EQ(shorter.request.training.training.sequence_length, 512);
+  EXPECT_EQ(shorter.request.options.length_limit, std::nullopt);
+}
+
+TEST(Launch, SamplesWithoutPaddingAreOneRow) {
+  const auto row = [](Program program, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--rlhf_type", "dpo", "--max_length", "2048"};
+    words.insert(words.end(), more.begin(), more.end());
+    return launched(program, words);
+  };
+  const Launch swift = row(Program::ms_swift, {"--per_device_train_batch_size", "4", "--padding_free", "true"});
+  EXPECT_TRUE(swift.request.options.packing);
+  EXPECT_EQ(swift.request.training.training.batch_size, 1);
+  EXPECT_EQ(swift.request.training.training.sequence_length, 8 * 1024) << "pairs";
+  EXPECT_EQ(swift.request.options.length_limit, 8 * 2048);
+  const Launch megatron = row(Program::megatron, {"--micro_batch_size", "2", "--global_batch_size", "8"});
+  EXPECT_EQ(megatron.request.training.training.sequence_length, 4 * 1024) << "Megatron's default";
+  EXPECT_EQ(megatron.request.training.training.gradient_accumulation, 4) << "of samples, not of rows";
+  const Launch padded = row(Program::megatron, {"--micro_batch_size", "2", "--padding_free", "false"});
+  EXPECT_EQ(padded.request.training.training.batch_size, 2);
+}
+
+TEST(Launch, ImagesTakeTheirTokensOfALikelyLength) {
+  const Launch launch = launched(Program::ms_swift, {"MAX_PIXELS=784000", "swift", "rlhf", "--rlhf_type", "dpo",
+                                                     "--per_device_train_batch_size", "1", "--max_length", "8192"});
+  EXPECT_EQ(launch.request.training.training.sequence_length, 1024 + 1000);
+  EXPECT_EQ(launch.request.training.training.image, (std::vector<std::int64_t>{868, 868}));
+}
+
+TEST(Launch, LoraInMegatronLeavesRoutersOut) {
+  const Launch launch =
+      launched(Program::megatron, {"--rlhf_type", "dpo", "--micro_batch_size", "1", "--tuner_type", "lora",
+                                   "--optimizer_cpu_offload", "true", "--optimizer_offload_fraction", "0.4"});
+  EXPECT_EQ(launch.request.training.training.lora, 8);
+  EXPECT_EQ(launch.request.training.training.lora_targets, "all-linear+not:router");
+  EXPECT_EQ(launch.request.options.states_on_host, 0.4);
+  EXPECT_EQ(launch.request.training.training.offload, model::Offload::none);
 }
 
 TEST(Launch, MsSwiftsGrpoBesideVllm) {
@@ -231,11 +272,38 @@ TEST(Launch, VerlsOverrides) {
 
 TEST(Launch, UnknownKeysAndWhatIsNotModelledAreNamed) {
   const Launch launch = launched(Program::verl, {"algorithm.adv_estimator=grpo", "actor_rollout_ref.actor.new_thing=1",
-                                                 "actor_rollout_ref.actor.ulysses_sequence_parallel_size=2",
+                                                 "actor_rollout_ref.actor.strategy=megatron",
                                                  "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=$size"});
   EXPECT_EQ(launch.unknown, std::vector<std::string>{"actor_rollout_ref.actor.new_thing"});
-  EXPECT_EQ(launch.not_modelled, std::vector<std::string>{"actor_rollout_ref.actor.ulysses_sequence_parallel_size 2"});
-  EXPECT_TRUE(lacks(launch, "the micro-batch")) << "a variable of the shell is not known here";
+  EXPECT_EQ(launch.not_modelled, std::vector<std::string>{"actor_rollout_ref.actor.strategy megatron"});
+  ASSERT_FALSE(launch.missing.empty()) << "a variable of the shell is not known here";
+  EXPECT_NE(launch.missing[0].what.find("dynamic batches of 16,384 tokens"), std::string::npos);
+}
+
+TEST(Launch, TheMicroBatchIsTheProgramsWhereNobodySaysIt) {
+  const auto batch = [](Program program, const std::vector<std::string>& words) {
+    return launched(program, words).request.training.training.batch_size;
+  };
+  EXPECT_EQ(batch(Program::trl, {"trl", "dpo"}), 8);
+  EXPECT_EQ(batch(Program::ms_swift, {"--rlhf_type", "dpo"}), 1);
+  EXPECT_EQ(batch(Program::openrlhf, {"openrlhf.cli.train_ppo_ray", "--prompt_max_len", "64"}), 4);
+}
+
+TEST(Launch, VerlsEnginesEntropyAndSequenceRanks) {
+  const std::string actor = "actor_rollout_ref.actor.";
+  const auto options = [&](std::vector<std::string> words) {
+    words.push_back("algorithm.adv_estimator=grpo");
+    return launched(Program::verl, words).request.options;
+  };
+  EXPECT_EQ(options({"actor_rollout_ref.rollout.name=sglang"}).engine, Engine::sglang);
+  EXPECT_EQ(options({"actor_rollout_ref.hybrid_engine=False"}).rollout, Rollout::elsewhere);
+  EXPECT_EQ(options({"actor_rollout_ref.rollout.nnodes=1"}).rollout, Rollout::elsewhere);
+  EXPECT_EQ(options({actor + "ulysses_sequence_parallel_size=4"}).sequence_ranks, 4);
+  EXPECT_EQ(options({actor + "entropy_coeff=0.0"}).entropy, Entropy::none);
+  EXPECT_EQ(options({actor + "entropy_coeff=0.01"}).entropy, Entropy::fused);
+  EXPECT_EQ(options({actor + "entropy_coeff=0.01", actor + "use_torch_compile=False"}).entropy, Entropy::whole);
+  EXPECT_EQ(options({actor + "entropy_coeff=0.01", actor + "entropy_from_logits_with_chunking=True"}).entropy,
+            Entropy::chunked);
 }
 
 TEST(Launch, EveryKeyThatIsHandledByNameIsRead) {
@@ -266,18 +334,14 @@ TEST(Launch, WhatChangesMemoryIsNotDropped) {
     return launch && launch->not_modelled == std::vector<std::string>{key + " " + value};
   };
   const std::string actor = "actor_rollout_ref.actor.";
-  EXPECT_TRUE(not_modelled(Program::verl, "actor_rollout_ref.rollout.name", "sglang"));
+  EXPECT_TRUE(not_modelled(Program::verl, "actor_rollout_ref.rollout.name", "trtllm"));
   EXPECT_FALSE(not_modelled(Program::verl, "actor_rollout_ref.rollout.name", "vllm"));
   EXPECT_TRUE(not_modelled(Program::verl, actor + "strategy", "megatron"));
   EXPECT_FALSE(not_modelled(Program::verl, actor + "strategy", "fsdp2"));
-  EXPECT_TRUE(not_modelled(Program::verl, actor + "entropy_coeff", "0.01"));
-  EXPECT_FALSE(not_modelled(Program::verl, actor + "entropy_coeff", "0.0"));
   EXPECT_TRUE(not_modelled(Program::ms_swift, "vit_gradient_checkpointing", "false"));
   EXPECT_TRUE(not_modelled(Program::ms_swift, "freeze_aligner", "false"));
-  EXPECT_TRUE(not_modelled(Program::ms_swift, "padding_free", "true"));
-  EXPECT_TRUE(not_modelled(Program::ms_swift, "env:MAX_PIXELS", "1003520"));
   EXPECT_TRUE(not_modelled(Program::trl, "bf16", "false"));
-  EXPECT_TRUE(not_modelled(Program::openrlhf, "packing_samples", "true"));
+  EXPECT_TRUE(not_modelled(Program::megatron, "exp_avg_dtype", "bf16"));
   const std::vector<LaunchSetting> others = {{"peft_config.use_dora", "true"}, {actor + "optim.optimizer", "x"}};
   EXPECT_EQ(read_launch(Program::trl, std::span(others).first(1))->unknown.size(), 1U);
   EXPECT_EQ(read_launch(Program::verl, std::span(others).last(1))->unknown.size(), 1U);
@@ -358,6 +422,39 @@ TEST(MegatronArguments, AreMadeOfATransformersConfig) {
   EXPECT_TRUE(fails(megatron_arguments_of(R"({"model_type": "t5"})"), core::ErrorCode::unknown_format, 0, "t5"));
   EXPECT_TRUE(fails(megatron_arguments_of(R"({"model_type": "llama"})"), core::ErrorCode::malformed_input, 0,
                     "num_hidden_layers"));
+}
+
+TEST(MegatronArguments, OfAModelThatSeesAreThoseOfItsLanguageModel) {
+  const auto arguments = megatron_arguments_of(
+      R"({"model_type": "qwen3_vl_moe", "tie_word_embeddings": false, "vision_config": {"hidden_size": 8}, "text_config":
+          {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 32, "vocab_size": 512,
+           "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 1024, "num_experts": 8,
+           "num_experts_per_tok": 2, "moe_intermediate_size": 32}})");
+  ASSERT_TRUE(succeeds(arguments));
+  for (const char* field : {"\"hidden_size\": 64", "\"num_experts\": 8", "\"qk_layernorm\": true",
+                            "\"untie_embeddings_and_output_weights\": true"}) {
+    EXPECT_NE(arguments->find(field), std::string::npos) << field;
+  }
+}
+
+TEST(ReadWords, OptionsHoldOverSettings) {
+  PostTrainingRequest request;
+  request.training.summary = "config.json";
+  const std::vector<std::string> command = {
+      "trl", "dpo", "--per_device_train_batch_size", "2", "--max_length", "4096", "--new_thing", "1"};
+  ASSERT_TRUE(
+      succeeds(read_words({.command = command, .options = {{"batch_size", "4"}, {"algorithm", "kto"}}}, request)));
+  EXPECT_EQ(request.training.training.batch_size, 4);
+  EXPECT_EQ(request.options.algorithm, Algorithm::kto);
+  EXPECT_EQ(request.options.length_limit, 4096);
+  EXPECT_EQ(request.assumed.size(), 2U) << "the lengths, and a key that is not known";
+  PostTrainingRequest longer;
+  longer.training.summary = "config.json";
+  ASSERT_TRUE(succeeds(read_words({.command = command, .options = {{"seq_length", "512"}}}, longer)));
+  EXPECT_EQ(longer.options.length_limit, std::nullopt) << "somebody knows how long they are";
+  PostTrainingRequest none;
+  EXPECT_TRUE(
+      fails(read_words({.options = {{"no_such", "1"}}}, none), core::ErrorCode::invalid_argument, 0, "no_such"));
 }
 
 TEST(Buckets, FollowTheWidth) {

@@ -56,5 +56,22 @@ TEST(PostTrainingAdvice, EveryChangeTakesLess) {
   EXPECT_FALSE(has("sleep_level"));
 }
 
+TEST(PostTrainingLayouts, ThoseThatMoveLeastComeFirst) {
+  PostTrainingJob job = preferences();
+  const auto layouts = find_post_training_layouts(job, gpu(), 4);
+  ASSERT_TRUE(succeeds(layouts));
+  ASSERT_GE(layouts->size(), 3U);
+  EXPECT_EQ(layouts->front().sharding.kind, model::Shardings::ddp);
+  EXPECT_EQ(layouts->back().sharding.kind, model::Shardings::zero_3);
+  for (const PostTrainingLayout& layout : *layouts) {
+    EXPECT_EQ(layout.data_parallel, 4);
+    EXPECT_NE(layout.estimate.memory.verdict, estimate::Verdict::does_not_fit);
+  }
+  EXPECT_FALSE(find_post_training_layouts(job, gpu(), 0));
+  EXPECT_FALSE(find_post_training_layouts(job, gpu(), 1025));
+  job.policy.layout.tensor_parallel = 2;
+  EXPECT_FALSE(find_post_training_layouts(job, gpu(), 3)) << "two GPUs share the model";
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

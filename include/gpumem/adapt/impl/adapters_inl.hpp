@@ -17,8 +17,15 @@ using model::Quantization;
 /// Writes the calls of one adapter.
 class AdapterCalls {
  public:
-  AdapterCalls(connect::GraphCopy& copy, std::string name, model::AdapterType type)
-      : copy_(copy), name_(std::move(name)), type_(model::dtype_of(type)) {}
+  /// `base`: the layer that is adapted, of this graph.
+  AdapterCalls(connect::GraphCopy& copy, const model::ModelGraph& graph, const model::Layer& base,
+               model::AdapterType type)
+      : copy_(copy),
+        name_(graph.name(base)),
+        type_(model::dtype_of(type)),
+        split_(base.split),
+        expert_(base.expert),
+        ranks_(graph.attributes(base).integer("tensor_ranks")) {}
 
   LayerIndex call(std::string_view op, std::vector<LayerIndex> inputs, const core::Shape& shape,
                   std::vector<model::Attribute> attributes = {}) {
@@ -26,19 +33,27 @@ class AdapterCalls {
                          .op = op,
                          .inputs = std::move(inputs),
                          .output = shape,
-                         .attributes = std::move(attributes)});
+                         .attributes = std::move(attributes),
+                         .expert = expert_});
   }
-  /// "lora_A" or "lora_B".
+  /// "lora_A" or "lora_B". Tensor parallel ranks share the side that they share of the adapted layer: A its rows, B its
+  /// columns; the other is whole on each. Source: PEFT 0.17,
+  /// tuners/lora/tp_layer.py: LoraParallelLinear.update_layer(), from which ms-swift's mcore_bridge derives.
   LayerIndex weight(std::string_view part, LayerIndex input, std::int64_t in, core::Shape shape, std::int64_t out,
                     bool frozen = false) {
     shape.set(shape.rank() - 1, core::Dim::fixed(out));
+    std::vector<model::Attribute> attributes = {{"in_features", in}, {"out_features", out}, {"bias", false}};
+    if (ranks_) attributes.push_back({"tensor_ranks", *ranks_});
+    const model::TensorSplit side = part == "lora_A" ? model::TensorSplit::rows : model::TensorSplit::columns;
     return copy_.insert({.name = name_ + "." + std::string(part) + ".default",
                          .op = "linear",
                          .inputs = {input},
                          .output = shape,
-                         .attributes = {{"in_features", in}, {"out_features", out}, {"bias", false}},
+                         .attributes = std::move(attributes),
                          .weights = {.dtype = type_},
-                         .frozen = frozen});
+                         .frozen = frozen,
+                         .split = split_ == side ? side : model::TensorSplit::whole,
+                         .expert = expert_});
   }
   /// "lora_embedding_A".
   LayerIndex table(LayerIndex ids, std::int64_t rows, core::Shape shape, std::int64_t rank) {
@@ -58,6 +73,9 @@ class AdapterCalls {
   connect::GraphCopy& copy_;
   std::string name_;
   core::DType type_;
+  model::TensorSplit split_;
+  std::uint32_t expert_;
+  std::optional<std::int64_t> ranks_;  ///< that share the layer's weights, where not all do
 };
 
 GPUMEM_INLINE bool is_autocast(model::Precision precision) {
@@ -79,8 +97,7 @@ GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGra
   const bool gptq = quantization == Quantization::gptq_4bit;
   const bool casts = !quantised || !adapters_detail::is_autocast(job.precision);
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
-  adapters_detail::AdapterCalls calls(copy, std::string(source.graph().name(source.graph().layers()[base.layer])),
-                                      job.lora_dtype);
+  adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job.lora_dtype);
 
   const LayerIndex whole = nf4 ? calls.call("clone", {layer}, out) : layer;
   LayerIndex x = copy.now(read);
@@ -104,10 +121,9 @@ GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGra
                                const model::TrainingJob& job, std::int64_t rank) {
   using adapters_detail::LayerIndex;
   const core::Shape out = source.outputs(base.layer)[0];
-  const std::string name(source.graph().name(source.graph().layers()[base.layer]));
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
   const LayerIndex ids = copy.now(source.inputs(base.layer)[0]);
-  adapters_detail::AdapterCalls calls(copy, name, job.lora_dtype);
+  adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job.lora_dtype);
   const LayerIndex a = calls.table(ids, base.rows, out, rank);
   LayerIndex b = calls.weight("lora_embedding_B", a, rank, out, base.width);
   b = calls.call("mul", {b}, out);

@@ -9,9 +9,10 @@ namespace gpumem::adapt {
 
 namespace base_linears_detail {
 
-/// What transformers' heads are called.
-inline constexpr std::array<std::string_view, 7> kHeads = {"lm_head",    "embed_out",  "vocab_projector",  "score",
-                                                           "classifier", "qa_outputs", "output_projection"};
+/// What transformers' and Megatron's heads are called.
+inline constexpr std::array<std::string_view, 8> kHeads = {
+    "lm_head",    "embed_out",  "vocab_projector",   "score",
+    "classifier", "qa_outputs", "output_projection", "output_layer"};
 
 /// By layer: whether another layer reads it.
 GPUMEM_INLINE std::vector<bool> read_layers(const connect::WiredGraph& wired) {

@@ -130,7 +130,9 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::insert(NewLayer layer) {
                                                 .outputs = {&layer.output, printed ? 1U : 0U},
                                                 .inputs = layer.inputs,
                                                 .frozen = layer.frozen,
-                                                .inferred = true},
+                                                .inferred = true,
+                                                .split = layer.split,
+                                                .expert = layer.expert},
                                                std::move(layer.attributes));
   shapes_.leaves.push_back(true);
   if (!printed) shapes_.inferred.push_back(layer.output);

@@ -24,9 +24,11 @@ namespace gpumem::job {
 
 namespace option_texts_detail {
 
-/// Of what is not a job's estimate: `gpumem plan`, `request`, `evaluate`, a trainer's file, and the recorder.
-inline constexpr std::string_view kOthers[] = {"global_batch", "gpus",    "gpus_per_node", "network_gbps", "framework",
-                                               "summaries",    "adapter", "batch_arg",     "sequence_arg"};
+/// Of what is not a job's estimate: `gpumem plan`, `request`, `evaluate`, a trainer's file, the recorder, and
+/// `gpumem posttrain`.
+inline constexpr std::string_view kOthers[] = {"global_batch", "gpus",      "gpus_per_node", "network_gbps",
+                                               "framework",    "summaries", "adapter",       "batch_arg",
+                                               "sequence_arg", "algorithm", "program",       "teacher_model"};
 
 /// Without its dashes; empty: there is no option of this name.
 GPUMEM_INLINE std::string flag_of(std::string_view name) {

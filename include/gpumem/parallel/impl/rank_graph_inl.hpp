@@ -295,8 +295,13 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
     return fault("`expert_parallel=" + std::to_string(layout.expert_parallel) + "` must divide the model's " +
                  std::to_string(experts) + " experts");
   }
-  if (job.has_adapters() || model::holds_in_fewer_bits(job.quantize)) {
-    return fault("a layout that splits the model is modelled without adapters and quantised weights");
+  const bool lora = job.peft == model::PeftMethod::none || job.peft == model::PeftMethod::lora;
+  if ((job.has_adapters() && !lora) || model::holds_in_fewer_bits(job.quantize)) {
+    return fault(
+        "a layout that splits the model is modelled with no adapters but LoRA's, and without quantised weights");
+  }
+  if (job.has_adapters() && layout.sequence_parallel && !says_split(graph, TensorSplit::sequence)) {
+    return fault("`sequence_parallel` with adapters is only modelled for Megatron's GPT");
   }
   return std::nullopt;
 }

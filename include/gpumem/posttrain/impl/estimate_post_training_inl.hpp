@@ -13,7 +13,7 @@
 #include "gpumem/estimate/evidence.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/posttrain/phases.hpp"
-#include "gpumem/serve/vllm.hpp"
+#include "gpumem/serve/serving_questions.hpp"
 
 namespace gpumem::posttrain {
 
@@ -107,7 +107,8 @@ class PhaseWatcher final : public analysis::AllocatorObserver {
 struct RolloutMemory {
   std::vector<NamedBytes> awake;
   std::vector<NamedBytes> asleep;
-  std::int64_t lower = 0;  ///< of all, as far below as it may be
+  std::vector<NamedBytes> elsewhere;  ///< of GPUs that generate alone
+  std::int64_t lower = 0;             ///< of all, as far below as it may be
   std::int64_t upper = 0;
   std::string reason;  ///< why vLLM would not start
   std::vector<std::string> assumed;
@@ -119,35 +120,53 @@ inline std::int64_t sum_of(const std::vector<NamedBytes>& parts) {
   return sum;
 }
 
+/// A server that has a GPU for itself takes as much of it as it does where nobody says otherwise.
 inline serve::ServingJob server_of(const PostTrainingJob& job, const Decided& decided) {
+  constexpr double kAlone = 0.9;
   const PostTrainingOptions& options = job.options;
+  const double usual = decided.rollout == Rollout::elsewhere ? kAlone : decided.program.utilization;
   serve::ServingJob server;
+  server.engine = model::name_of(kEngines, options.engine);
   server.version = options.engine_version;
   server.tensor_parallel = options.rollout_tensor_parallel;
-  server.gpu_memory_utilization = options.gpu_memory_utilization.value_or(decided.program.utilization);
-  server.max_model_len = options.max_model_len ? options.max_model_len : decided.policy.sequence_length;
+  server.gpu_memory_utilization = options.gpu_memory_utilization.value_or(usual);
+  const std::int64_t sequence =
+      core::bounded_product({decided.policy.sequence_length.value_or(1), options.sequence_ranks});
+  const bool row = options.packing && options.prompt_length && options.completion_length;
+  server.max_model_len = options.max_model_len;
+  if (!server.max_model_len) {
+    server.max_model_len = row ? core::bounded_sum({*options.prompt_length, *options.completion_length}) : sequence;
+  }
   server.enforce_eager = options.enforce_eager;
   return server;
 }
 
+/// What SGLang keeps asleep is taken as vLLM's: what is outside PyTorch, and its graphs.
 inline core::Result<RolloutMemory> rollout_of(const PostTrainingJob& job, const Decided& decided,
                                               const device::GpuProfile& gpu) {
   RolloutMemory memory;
-  if (!decided.algorithm.generates || decided.rollout != Rollout::colocated) return memory;
-  const core::Result<serve::ServingEstimate> server = serve::estimate_vllm(*job.served, server_of(job, decided), gpu);
+  const bool serves = decided.rollout == Rollout::colocated || decided.rollout == Rollout::elsewhere;
+  if (!decided.algorithm.generates || !serves || job.served == nullptr) return memory;
+  const serve::ServingJob asked = server_of(job, decided);
+  const core::Result<serve::ServingEstimate> server = serve::estimate_server(*job.served, asked, gpu);
   if (!server) return server.error();
-  if (!server->starts) memory.reason = "vLLM " + server->reason;
+  if (!server->starts) memory.reason = server->reason;
+  if (!server->starts && job.options.engine == Engine::vllm) memory.reason = "vLLM " + server->reason;
   const std::vector<NamedBytes> stays = {{"rollout: outside PyTorch", server->outside_pytorch},
                                          {"rollout: CUDA graphs", server->cuda_graphs}};
-  memory.awake = {{"rollout: weights", server->weights},
-                  {"rollout: activation", server->activation},
-                  {"rollout: KV cache", server->kv_cache}};
+  memory.awake = {{"rollout: activation", server->activation}, {"rollout: KV cache", server->kv_cache}};
+  if (!decided.program.shares_weights) memory.awake.insert(memory.awake.begin(), {"rollout: weights", server->weights});
   memory.awake.insert(memory.awake.end(), stays.begin(), stays.end());
   memory.asleep = job.options.sleep_level > 0 ? stays : memory.awake;
   memory.lower = server->cuda_graphs.count() - server->cuda_graphs_lower.count();
   memory.upper = server->cuda_graphs_upper.count() - server->cuda_graphs.count();
   memory.assumed = server->assumed;
-  return memory;
+  if (decided.rollout == Rollout::colocated) return memory;
+  RolloutMemory apart;
+  apart.elsewhere = std::move(memory.awake);
+  apart.reason = std::move(memory.reason);
+  apart.assumed = std::move(memory.assumed);
+  return apart;
 }
 
 inline void add_part(std::vector<NamedBytes>& parts, std::string name, std::int64_t bytes) {
@@ -202,6 +221,7 @@ class Estimate {
     fill_phases();
     if (const core::Status filled = fill_memory(*context); !filled) return filled.error();
     fill_parts();
+    made_.elsewhere = std::move(rollout_.elsewhere);
     return std::move(made_);
   }
 
@@ -258,6 +278,13 @@ class Estimate {
     for (const PhaseEstimate& phase : made_.phases) {
       allocated = std::max(allocated, phase.allocated.count());
       reserved = std::max(reserved, phase.reserved.count());
+    }
+    if (job_.one_process) {
+      for (const NamedBytes& part : rollout_.awake) {
+        if (part.name != "rollout: weights" && part.name != "rollout: KV cache") continue;
+        allocated = core::bounded_sum({allocated, part.bytes.count()});
+        reserved = core::bounded_sum({reserved, part.bytes.count()});
+      }
     }
     memory.allocated = core::Bytes(allocated);
     memory.reserved = core::Bytes(reserved);
@@ -325,16 +352,48 @@ class Estimate {
   PostTrainingEstimate made_;
 };
 
+/// With all lengths as they are given.
+inline core::Result<PostTrainingEstimate> estimate_at(const PostTrainingJob& job, const device::GpuProfile& gpu,
+                                                      const device::AllocatorOptions& options) {
+  const core::Result<Decided> decided = decide(job);
+  if (!decided) return decided.error();
+  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu);
+  if (!plan) return plan.error();
+  return Estimate(job, *decided, gpu, *std::move(plan)).make(options);
+}
+
+/// Of lengths that nobody gave: in the lower end none of what grows with them, in the upper end the limit's.
+inline void widen(PostTrainingEstimate& likely, const PostTrainingEstimate& longest, const model::ModelGraph& graph,
+                  core::Bytes capacity) {
+  std::int64_t grows = 0;
+  for (const NamedBytes& part : likely.parts) {
+    const bool does = part.name.ends_with("activations") || part.name == "cache of the allocator";
+    if (does) grows = core::bounded_sum({grows, part.bytes.count()});
+  }
+  estimate::MemoryEstimate& memory = likely.memory;
+  memory.lower = std::min(memory.lower, core::Bytes(std::max<std::int64_t>(memory.lower.count() - grows, 0)));
+  memory.upper = std::max(memory.upper, longest.memory.upper);
+  memory.most_needed = std::max(memory.most_needed, longest.memory.most_needed);
+  memory.fits = memory.most_needed <= capacity && memory.verdict != estimate::Verdict::does_not_fit;
+  if (memory.verdict == estimate::Verdict::does_not_fit) return;
+  estimate::judge(memory, graph, capacity);
+}
+
 }  // namespace estimate_post_training_detail
 
 GPUMEM_INLINE core::Result<PostTrainingEstimate> estimate_post_training(const PostTrainingJob& job,
                                                                         const device::GpuProfile& gpu,
                                                                         const device::AllocatorOptions& options) {
-  const core::Result<Decided> decided = decide(job);
-  if (!decided) return decided.error();
-  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu);
-  if (!plan) return plan.error();
-  return estimate_post_training_detail::Estimate(job, *decided, gpu, *std::move(plan)).make(options);
+  namespace detail = estimate_post_training_detail;
+  core::Result<PostTrainingEstimate> likely = detail::estimate_at(job, gpu, options);
+  if (!likely || !job.options.length_limit) return likely;
+  PostTrainingJob longer = job;
+  longer.options.length_limit.reset();
+  longer.policy.sequence_length = *job.options.length_limit;
+  const core::Result<PostTrainingEstimate> longest = detail::estimate_at(longer, gpu, options);
+  if (!longest) return longest.error();
+  detail::widen(*likely, *longest, *job.policy.graph, gpu.capacity());
+  return likely;
 }
 
 }  // namespace gpumem::posttrain

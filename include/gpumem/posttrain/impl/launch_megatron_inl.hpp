@@ -17,6 +17,7 @@ struct Family {
   std::string_view model_type;
   bool query_bias = false;
   bool normed_heads = false;
+  bool sees = false;
 };
 inline constexpr std::array kFamilies = {
     Family{"llama"},
@@ -24,19 +25,24 @@ inline constexpr std::array kFamilies = {
     Family{.model_type = "qwen2", .query_bias = true},
     Family{.model_type = "qwen3", .normed_heads = true},
     Family{.model_type = "qwen3_moe", .normed_heads = true},
+    // The language models of those that see; their towers are not Megatron's.
+    Family{.model_type = "qwen2_vl", .query_bias = true, .sees = true},
+    Family{.model_type = "qwen2_5_vl", .query_bias = true, .sees = true},
+    Family{.model_type = "qwen3_vl", .normed_heads = true, .sees = true},
+    Family{.model_type = "qwen3_vl_moe", .normed_heads = true, .sees = true},
 };
 
 class Converter {
  public:
-  explicit Converter(const core::JsonValue& root) : root_(root) {}
+  explicit Converter(const core::JsonValue& root) : root_(root), text_config_(in(root, "text_config")) {}
 
+  /// Of the language model, where it has a config of its own; else of the whole.
   [[nodiscard]] const core::JsonValue* find(std::string_view key) const {
-    if (!root_.is(core::JsonValue::Kind::object)) return nullptr;
-    for (const core::JsonValue& field : root_.items()) {
-      if (field.key() == key && !field.is(core::JsonValue::Kind::null)) return &field;
-    }
-    return nullptr;
+    const core::JsonValue* const own = text_config_ == nullptr ? nullptr : in(*text_config_, key);
+    return own != nullptr ? own : in(root_, key);
   }
+  /// The model's own type, and whether its embedding is its head.
+  [[nodiscard]] const core::JsonValue* of_whole(std::string_view key) const { return in(root_, key); }
   /// Copies a whole number under Megatron's name; false: there is none.
   bool number(std::string_view from, std::string_view to) {
     const core::JsonValue* const value = find(from);
@@ -51,12 +57,30 @@ class Converter {
   [[nodiscard]] std::string take() && { return std::move(text_) + "}"; }
 
  private:
+  static const core::JsonValue* in(const core::JsonValue& object, std::string_view key) {
+    if (!object.is(core::JsonValue::Kind::object)) return nullptr;
+    for (const core::JsonValue& field : object.items()) {
+      if (field.key() == key && !field.is(core::JsonValue::Kind::null)) return &field;
+    }
+    return nullptr;
+  }
+
   const core::JsonValue& root_;
+  const core::JsonValue* text_config_;
   std::string text_;
 };
 
 inline bool is_on(const core::JsonValue* value) {
   return value != nullptr && value->is(core::JsonValue::Kind::boolean) && value->boolean();
+}
+
+inline std::string known_families() {
+  std::string names;
+  for (const Family& family : kFamilies) {
+    const std::string_view between = names.empty() ? "" : &family == &kFamilies.back() ? " and " : ", ";
+    names.append(between).append(family.model_type);
+  }
+  return names;
 }
 
 /// What every such model is made with: TransformerEngine, RMS norms, SwiGLU, rotary positions, no dropout.
@@ -74,6 +98,15 @@ inline void put_usual(Converter& to, const Family& family) {
 
 }  // namespace launch_megatron_detail
 
+GPUMEM_INLINE std::int64_t tower_parameters(const model::ModelGraph& graph) {
+  std::int64_t parameters = 0;
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.path(layer).find("visual") == std::string::npos) continue;
+    parameters = core::bounded_sum({parameters, layer.parameters});
+  }
+  return parameters;
+}
+
 GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view config_json,
                                                               std::int64_t expert_tensor_parallel) {
   namespace detail = launch_megatron_detail;
@@ -81,7 +114,7 @@ GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view c
   if (!document) return document.error();
   detail::Converter to(document->root());
   if (to.find("model_type") == nullptr && to.find("num_layers") != nullptr) return std::string(config_json);
-  const core::JsonValue* const type = to.find("model_type");
+  const core::JsonValue* const type = to.of_whole("model_type");
   const detail::Family* family = nullptr;
   for (const detail::Family& row : detail::kFamilies) {
     if (type != nullptr && type->is(row.model_type)) family = &row;
@@ -90,8 +123,7 @@ GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view c
     const bool named = type != nullptr && type->is(core::JsonValue::Kind::text);
     return core::Error{core::ErrorCode::unknown_format,
                        "has the model type " + core::quoted(named ? core::shortened(type->text(), 40) : std::string()) +
-                           ", of which Megatron's form is not known here; known are llama, mistral, qwen2, qwen3 and "
-                           "qwen3_moe",
+                           ", of which Megatron's form is not known here; known are " + detail::known_families(),
                        {}};
   }
   constexpr std::pair<std::string_view, std::string_view> kSizes[] = {
@@ -105,7 +137,10 @@ GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view c
   if (!to.number("num_key_value_heads", "num_query_groups")) to.number("num_attention_heads", "num_query_groups");
   to.number("head_dim", "kv_channels");
   detail::put_usual(to, *family);
-  to.flag("untie_embeddings_and_output_weights", !detail::is_on(to.find("tie_word_embeddings")));
+  to.flag(
+      "untie_embeddings_and_output_weights",
+      !detail::is_on(family->sees && to.of_whole("tie_word_embeddings") != nullptr ? to.of_whole("tie_word_embeddings")
+                                                                                   : to.find("tie_word_embeddings")));
   if (to.number("num_experts", "num_experts")) {
     to.number("num_experts_per_tok", "moe_router_topk");
     to.number("moe_intermediate_size", "moe_ffn_hidden_size");

@@ -1,24 +1,18 @@
 #pragma once
 
-#include "gpumem/posttrain/impl/launch_inl.hpp"
-#include "gpumem/posttrain/launch.hpp"
-
-#include <charconv>
+#include "gpumem/posttrain/impl/launch_setting_inl.hpp"
 
 namespace gpumem::posttrain {
 
 namespace launch_detail {
 
-class LaunchReader {
+class LaunchReader : private SettingReader {
  public:
   LaunchReader(Program program, std::span<const LaunchSetting> settings, std::int64_t gpus)
-      : program_(program), settings_(settings), gpus_(gpus) {}
+      : SettingReader(program, settings), gpus_(gpus) {}
 
   core::Result<Launch> read() {
-    made_.request.options.program = program_;
-    for (const LaunchSetting& setting : settings_) {
-      if (core::Status taken = take(setting); !taken) return taken.error();
-    }
+    if (core::Status taken = take_all(); !taken) return taken.error();
     choose_algorithm();
     choose_layout();
     choose_training();
@@ -33,94 +27,6 @@ class LaunchReader {
   }
 
  private:
-  [[nodiscard]] bool of_trainer() const { return program_ == Program::trl || program_ == Program::ms_swift; }
-  [[nodiscard]] bool of_swift() const { return program_ == Program::ms_swift || program_ == Program::megatron; }
-  [[nodiscard]] model::TrainingJob& training() { return made_.request.training.training; }
-  [[nodiscard]] PostTrainingOptions& options() { return made_.request.options; }
-  [[nodiscard]] const AlgorithmRow& algorithm() { return row_of(options().algorithm); }
-
-  // --- Settings one by one ------------------------------------------------------------------------------------------
-
-  core::Status take(const LaunchSetting& setting) {
-    const LaunchKey* const row = find_key(program_, setting.key);
-    if (row == nullptr) {
-      if (!changes_nothing(setting.key)) made_.unknown.push_back(core::shortened(setting.key, 80));
-      return core::Done{};
-    }
-    if (is_variable(setting.value) && row->means != Means::nothing) return core::Done{};  // as if it was not given
-    switch (row->means) {
-      case Means::training: return take_training(*row, setting);
-      case Means::post: return take_post(*row, setting);
-      case Means::model: made_.model = setting.value; break;
-      case Means::not_modelled:
-        if (!is_usual(setting.value, row->option)) say_not_modelled(setting);
-        break;
-      case Means::named:
-      case Means::nothing: break;
-    }
-    return core::Done{};
-  }
-
-  void say_not_modelled(const LaunchSetting& setting) {
-    made_.not_modelled.push_back(core::shortened(setting.key, 80) + " " + core::shortened(setting.value, 60));
-  }
-
-  core::Status take_training(const LaunchKey& row, const LaunchSetting& setting) {
-    if (is_false(setting.value) && row.option != "sequence_parallel") return core::Done{};
-    return with_key(set(row.option, setting.value), setting);
-  }
-  core::Status take_post(const LaunchKey& row, const LaunchSetting& setting) {
-    if (is_false(setting.value)) return core::Done{};
-    return with_key(set_post_training_option(options(), row.option, setting.value), setting);
-  }
-  void say_missing(std::string what, std::vector<std::string_view> options, bool required = true) {
-    made_.missing.push_back({std::move(what), std::move(options), required});
-  }
-  static core::Status with_key(core::Status taken, const LaunchSetting& setting) {
-    if (taken) return taken;
-    return core::Error{
-        core::ErrorCode::invalid_argument, core::shortened(setting.key, 60) + ": " + taken.error().message, {}};
-  }
-  core::Status set(std::string_view name, std::string_view word) {
-    const job::JobOption* const option = job::find_option(name);
-    if (option == nullptr) return core::Done{};
-    return job::set_option_text(*option, made_.request.training, word);
-  }
-  void refuse(std::string message) {
-    if (!fault_) fault_ = core::Error{core::ErrorCode::invalid_argument, std::move(message), {}};
-  }
-  /// Of a word of ours, which the option takes.
-  void want(std::string_view name, std::string_view word) {
-    if (core::Status taken = set(name, word); !taken && !fault_) fault_ = taken.error();
-  }
-
-  /// The value of a setting; the last one counts. Nothing: it is not given, or a variable of the shell.
-  [[nodiscard]] std::optional<std::string_view> value(std::string_view key) const {
-    std::optional<std::string_view> found;
-    for (const LaunchSetting& setting : settings_) {
-      if (setting.key == key && !is_variable(setting.value)) found = setting.value;
-    }
-    return found;
-  }
-  [[nodiscard]] std::string_view word(std::initializer_list<std::string_view> keys, std::string_view usual = {}) const {
-    for (const std::string_view key : keys) {
-      if (const auto found = value(key)) return *found;
-    }
-    return usual;
-  }
-  [[nodiscard]] bool on(std::initializer_list<std::string_view> keys, bool usual = false) const {
-    return is_true(word(keys, usual ? "true" : "false"));
-  }
-  [[nodiscard]] std::int64_t whole(std::initializer_list<std::string_view> keys, std::int64_t usual) {
-    const std::string_view text = word(keys);
-    if (text.empty()) return usual;
-    std::int64_t number = 0;
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failed == std::errc{} && end == text.data() + text.size() && number >= 0 && number <= INT32_MAX) return number;
-    refuse(std::string(*keys.begin()) + ": " + core::quoted(core::shortened(text, 60)) + " is no whole number");
-    return usual;
-  }
-
   // --- What they mean together --------------------------------------------------------------------------------------
 
   /// The word that names it. A script's name ("train_ppo_ray") says less than an estimator of advantages.
@@ -221,7 +127,7 @@ class LaunchReader {
       if (named) stage = each;
     }
     if (stage == "1" || stage == "2" || stage == "3") want("sharding", "zero-" + std::string(stage));
-    made_.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
+    made_.request.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
     if (!config.empty() && stage.empty()) say_missing("what is in " + core::quoted(config), {"sharding"});
     const bool offloads = config.find("offload") != std::string_view::npos || on({"adam_offload"});
     if (offloads) training().offload = stage == "3" ? model::Offload::parameters : model::Offload::optimizer;
@@ -258,9 +164,19 @@ class LaunchReader {
     } else if (!optimizer.starts_with("adamw_torch") && optimizer != "adamw") {
       say_not_modelled({"optim", std::string(optimizer)});
     }
-    if (on({"optimizer_cpu_offload"})) training().offload = model::Offload::optimizer;
-    const bool aware = on({"use_precision_aware_optimizer"}) && training().offload == model::Offload::none;
-    if (aware) say_not_modelled({"use_precision_aware_optimizer", "true"});
+    if (on({"optimizer_cpu_offload"})) choose_offloaded_share();
+  }
+
+  /// All states of Megatron's optimizer are on the host, or a part of them. A precision-aware optimizer holds what
+  /// others do, unless the types of its states are given.
+  void choose_offloaded_share() {
+    const std::string_view share = word({"optimizer_offload_fraction"}, "1");
+    if (share == "1" || share == "1.0") {
+      training().offload = model::Offload::optimizer;
+      return;
+    }
+    const core::Status taken = set_post_training_option(options(), "states_on_host", share);
+    if (!taken) refuse("optimizer_offload_fraction: " + taken.error().message);
   }
 
   void choose_adapters(bool adapted) {
@@ -274,9 +190,14 @@ class LaunchReader {
     std::erase_if(targets, [](char byte) { return std::string_view("[]\"' ").find(byte) != std::string_view::npos; });
     while (targets.ends_with(',')) targets.pop_back();
     std::replace(targets.begin(), targets.end(), ',', '+');
+    // Source: ms-swift 4, megatron/utils/utils.py: find_all_linears knows TransformerEngine's linear layers.
+    if (program_ == Program::megatron && targets == "all-linear") targets += "+not:router";
+    const bool frozen_tower = program_ == Program::ms_swift && on({"freeze_vit"}, true);
+    if (frozen_tower && targets == "all-linear") targets += "+not:model.visual";
     training().lora_targets = targets;
     const bool four = on({"load_in_4bit"}) || word({"quant_bits"}) == "4" || word({"tuner_type"}) == "qlora";
-    if (four) want("quantize", "nf4");
+    if (four) want("quantize", program_ == Program::unsloth ? "nf4-double" : "nf4");
+    if (on({"load_in_8bit"})) want("quantize", "int8");
   }
 
   /// Weights are loaded in bfloat16. DeepSpeed and Megatron keep float32 masters of what is trained, verl float32
@@ -313,7 +234,7 @@ class LaunchReader {
     const bool flash = attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl;
     if (flash) training().attention = model::AttentionBackend::flash;
     if (attention == "eager") training().attention = model::AttentionBackend::eager;
-    const bool usual = of_swift() || program_ == Program::trl || program_ == Program::verl;
+    const bool usual = of_swift() || of_trl() || program_ == Program::verl;
     bool checkpoints = on({"gradient_checkpointing", "actor_rollout_ref.model.enable_gradient_checkpointing"}, usual);
     if (program_ == Program::megatron) {
       const std::string_view granularity = word({"recompute_granularity"}, "selective");
@@ -321,16 +242,18 @@ class LaunchReader {
       if (granularity == "selective") want("checkpointing", "selective-attention");
     }
     if (checkpoints) want("checkpointing", "full");
-    const bool liger = on({"use_liger_kernel"}) || on({"use_liger_loss"});
-    if (liger && on({"use_liger_loss"})) training().loss_form = {model::LossForms::fused, 0};
-    if (liger && !on({"use_liger_loss"})) say_not_modelled({"use_liger_kernel", "true"});
+    if (on({"use_liger_loss"}) || program_ == Program::unsloth) training().loss_form = {model::LossForms::fused, 0};
+    // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
+    const bool liger = on({"use_liger_kernel"}) && !on({"use_liger_loss"});
+    if (liger && !checkpoints) say_not_modelled({"use_liger_kernel", "true"});
+    const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
+    if (hosts && checkpoints) training().offload = model::Offload::activations;
     if (on({"actor_rollout_ref.model.use_fused_kernels"})) training().loss_form = {model::LossForms::fused, 0};
     if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"})) {
       training().loss_form = {model::LossForms::fused_ce, 0};
     }
     training().transformers = model::Transformers::v4_51;
-    made_.expert_tensor_parallel = whole({"expert_tensor_parallel_size"}, 0);
-    made_.freezes_tower = of_swift() && on({"freeze_vit"}, true);
+    made_.request.freezes_tower = of_swift() && on({"freeze_vit"}, true);
     if (on({"freeze_llm"})) say_not_modelled({"freeze_llm", "true"});
   }
 
@@ -339,7 +262,7 @@ class LaunchReader {
     const bool compared = on({"actor_rollout_ref.actor.use_kl_loss"}) || on({"algorithm.use_kl_in_reward"});
     const bool zero = beta == "0" || beta == "0.0";
     if (program_ == Program::verl) options().reference = compared ? verl_reference() : Reference::none;
-    if (program_ == Program::trl && algorithm().generates) {
+    if (of_trl() && algorithm().generates) {
       const bool uses = !beta.empty() && !zero;
       options().reference = !uses ? Reference::none : training().has_adapters() ? Reference::base : Reference::own;
     } else if (zero && algorithm().generates) {
@@ -353,10 +276,12 @@ class LaunchReader {
 
   void choose_rollout() {
     if (!algorithm().generates) return;
+    choose_entropy();
     PostTrainingOptions& to = options();
-    const std::string_view mode = word({"vllm_mode"}, program_ == Program::trl ? "colocate" : "");
-    if (of_swift() || program_ == Program::trl) {
-      to.rollout = !on({"use_vllm"}) ? Rollout::generate : mode == "server" ? Rollout::elsewhere : Rollout::colocated;
+    const std::string_view mode = word({"vllm_mode"}, of_trl() ? "colocate" : "");
+    if (of_swift() || of_trl()) {
+      const bool serves = on({"use_vllm"}) || on({"fast_inference"});
+      to.rollout = !serves ? Rollout::generate : mode == "server" ? Rollout::elsewhere : Rollout::colocated;
       if (on({"vllm_enable_sleep_mode"})) to.sleep_level = 2;
       const bool model = on({"offload_model"});
       const bool states = on({"offload_optimizer"});
@@ -364,7 +289,12 @@ class LaunchReader {
       return;
     }
     if (program_ == Program::verl) {
-      to.rollout = Rollout::colocated;
+      const std::string_view engine = word({"actor_rollout_ref.rollout.name"}, "vllm");
+      if (engine == "sglang") to.engine = Engine::sglang;
+      else if (engine != "vllm") say_not_modelled({"actor_rollout_ref.rollout.name", std::string(engine)});
+      const bool apart =
+          !on({"actor_rollout_ref.hybrid_engine"}, true) || whole({"actor_rollout_ref.rollout.nnodes"}, 0) > 0;
+      to.rollout = apart ? Rollout::elsewhere : Rollout::colocated;
       if (on({"actor_rollout_ref.rollout.free_cache_engine"}, true)) to.sleep_level = 2;
       const bool model = on({"actor_rollout_ref.actor.fsdp_config.param_offload"});
       const bool states = on({"actor_rollout_ref.actor.fsdp_config.optimizer_offload"});
@@ -378,32 +308,124 @@ class LaunchReader {
     if (on({"deepspeed_enable_sleep"})) to.offload = Waiting::both;
   }
 
+  /// Compiled, unless verl is told not to. Source: verl 0.7, dp_actor.py; OpenRLHF 0.8, models/utils.py.
+  void choose_entropy() {
+    const std::string_view weight = word({"actor_rollout_ref.actor.entropy_coeff", "entropy_loss_coef"}, "0");
+    if (weight.find_first_not_of("0.") == std::string_view::npos) return;
+    const bool chunks = on({"actor_rollout_ref.actor.entropy_from_logits_with_chunking"});
+    const bool compiles = on({"actor_rollout_ref.actor.use_torch_compile"}, true);
+    options().entropy = chunks ? Entropy::chunked : compiles ? Entropy::fused : Entropy::whole;
+  }
+
+  /// Whether samples follow each other in one row without padding. ms-swift's Megatron does it unless it is told not to
+  /// (megatron/arguments/megatron_args.py: padding_free).
+  [[nodiscard]] bool padding_free() const {
+    return on({"padding_free"}, program_ == Program::megatron) || on({"packing_samples"});
+  }
+
+  /// Tokens that the largest image takes. A token of Qwen's processors stands for 28 x 28 pixels.
+  [[nodiscard]] std::int64_t image_tokens() {
+    constexpr std::int64_t kPixelsOfToken = 28 * 28;
+    const std::int64_t tokens = whole({"env:IMAGE_MAX_TOKEN_NUM"}, 0);
+    return tokens > 0 ? tokens : whole({"max_pixels", "env:MAX_PIXELS"}, 0) / kPixelsOfToken;
+  }
+
+  /// A limit that no batch need reach: what is likely, and the limit for the upper end.
+  [[nodiscard]] std::int64_t likely_of(std::int64_t limit, std::int64_t usual) {
+    return limit > 0 ? std::min(limit, core::bounded_sum({usual, image_tokens()})) : 0;
+  }
+
+  /// Samples that follow each other are one row of all their tokens.
+  void join_samples() {
+    const std::int64_t sequences =
+        core::bounded_product({training().batch_size, algorithm().pairs ? std::int64_t{2} : std::int64_t{1}});
+    PostTrainingOptions& to = options();
+    if (to.length_limit) to.length_limit = core::bounded_product({*to.length_limit, sequences});
+    training().sequence_length = core::bounded_product({*training().sequence_length, sequences});
+    to.packing = true;
+    samples_ = training().batch_size;
+    training().batch_size = 1;
+  }
+
+  /// An image a sample; rows of many samples have many.
+  void choose_images() {
+    const std::int64_t tokens = image_tokens();
+    if (tokens <= 0 || program_ == Program::megatron) return;
+    constexpr std::int64_t kTokenSide = 28;
+    std::int64_t side = 1;
+    while ((side + 1) * (side + 1) <= tokens) ++side;
+    const std::string pixels = std::to_string(side * kTokenSide);
+    want("image", pixels + "x" + pixels);
+    const std::int64_t sample = core::bounded_sum({kUsualLength, tokens});
+    const std::int64_t row = training().sequence_length.value_or(0);
+    if (options().packing && row > sample) want("images", std::to_string(row / sample));
+  }
+
   void choose_lengths() {
     PostTrainingOptions& to = options();
     const std::int64_t most = whole({"max_length", "max_len"}, 0);
     to.packing = on({"packing"});
-    if (on({"padding_free"}) && !to.packing) say_not_modelled({"padding_free", "true"});
     if (program_ == Program::verl && on({"actor_rollout_ref.actor.use_dynamic_bsz"})) {
       to.packing = true;
-      training().sequence_length = whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, 16384);
+      training().sequence_length = whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, kUsualRow);
       training().batch_size = 1;
     }
     if (training().batch_size == 0 && to.packing) training().batch_size = 1;
-    if (training().batch_size == 0) say_missing("the micro-batch", {"batch_size"});
+    if (training().batch_size == 0) choose_usual_batch();
     if (to.packing && most > 0) training().sequence_length = most;
-    const std::string limit = " (max_length " + std::to_string(most) + " is only their limit)";
     if (algorithm().generates) {
-      if (!to.completion_length) say_missing("the length of the completions", {"completion_length", "seq_length"});
-      if (!to.prompt_length) {
-        if (most > 0) to.prompt_length = most;
-        say_missing("the length of the prompts" + (most > 0 ? limit : ""), {"prompt_length", "seq_length"}, most == 0);
-      }
+      choose_generated_lengths(most);
     } else if (!training().sequence_length) {
-      if (most > 0) training().sequence_length = most;
-      say_missing("the lengths of its batches" + (most > 0 ? limit : ""), {"seq_length", "completion_length"},
-                  most == 0);
+      training().sequence_length =
+          most > 0 ? likely_of(most, kUsualLength) : core::bounded_sum({kUsualLength, image_tokens()});
+      if (most > *training().sequence_length) to.length_limit = most;
+      say_missing("the lengths of its batches; " + taken(*training().sequence_length, most),
+                  {"seq_length", "completion_length"}, false);
+      if (padding_free() && !to.packing && training().batch_size > 0) join_samples();
     }
-    if (algorithm().teacher && to.teacher_model.empty()) say_missing("the teacher's model", {"teacher_model"});
+    choose_images();
+    if (algorithm().teacher && to.teacher_model.empty()) {
+      say_missing("the teacher's model; one like the policy is taken", {"teacher_model"}, false);
+    }
+  }
+
+  void choose_generated_lengths(std::int64_t most) {
+    PostTrainingOptions& to = options();
+    if (!to.completion_length) {
+      to.completion_length = kUsualCompletion;
+      say_missing("the length of the completions; " + taken(kUsualCompletion, 0), {"completion_length", "seq_length"},
+                  false);
+    }
+    if (to.prompt_length || training().sequence_length) return;
+    to.prompt_length = most > 0 ? likely_of(most, kUsualPrompt) : core::bounded_sum({kUsualPrompt, image_tokens()});
+    if (most > *to.prompt_length) to.length_limit = core::bounded_sum({most, *to.completion_length});
+    say_missing("the length of the prompts; " + taken(*to.prompt_length, most), {"prompt_length", "seq_length"}, false);
+  }
+
+  /// What the programs take where nobody says how large a pass is. verl asks for one of two settings; of these the one
+  /// with a default is taken. Source: transformers 4.48, training_args.py; ms-swift 4, arguments/base_args; verl 0.7,
+  /// trainer/config/actor/actor.yaml: ppo_max_token_len_per_gpu; OpenRLHF 0.8, cli/train_ppo_ray.py and train_dpo.py.
+  void choose_usual_batch() {
+    if (program_ == Program::verl) {
+      options().packing = true;
+      training().sequence_length = kUsualRow;
+      training().batch_size = 1;
+      say_missing("the micro-batch; dynamic batches of 16,384 tokens are taken", {"batch_size"}, false);
+      return;
+    }
+    constexpr std::int64_t kOfTransformers = 8;
+    constexpr std::int64_t kOfRollouts = 4;
+    const bool ray = program_ == Program::openrlhf && algorithm().generates;
+    training().batch_size = of_swift() ? 1 : ray ? kOfRollouts : kOfTransformers;
+    say_missing("the micro-batch; the program's default of " + std::to_string(training().batch_size) + " is taken",
+                {"batch_size"}, false);
+  }
+
+  /// "1,024 tokens are taken, and max_length 2048 for the upper end of the range".
+  [[nodiscard]] static std::string taken(std::int64_t tokens, std::int64_t most) {
+    std::string text = core::with_separators(tokens) + " tokens are taken";
+    if (most > tokens) text += ", and max_length " + std::to_string(most) + " for the upper end of the range";
+    return text;
   }
 
   /// verl sizes the passes of policy and reference apart; the larger one is what takes more.
@@ -433,8 +455,9 @@ class LaunchReader {
       step = core::bounded_product(
           {whole({"actor_rollout_ref.actor.ppo_mini_batch_size"}, 0), whole({"actor_rollout_ref.rollout.n"}, 1)});
     }
+    const std::int64_t samples = samples_ > 0 ? samples_ : training().batch_size;
     const std::int64_t pass = core::bounded_product(
-        {std::max<std::int64_t>(training().batch_size, 0), std::max<std::int64_t>(training().layout.data_parallel, 0)});
+        {std::max<std::int64_t>(samples, 0), std::max<std::int64_t>(training().layout.data_parallel, 0)});
     if (step > 0 && pass > 0) training().gradient_accumulation = std::max<std::int64_t>(1, step / pass);
   }
 
@@ -450,14 +473,21 @@ class LaunchReader {
     to.rollout_tensor_parallel = usual.rollout_tensor_parallel;
     to.max_model_len = usual.max_model_len;
     to.enforce_eager = usual.enforce_eager;
+    to.engine = usual.engine;
+    to.entropy = usual.entropy;
     to.sleep_level = usual.sleep_level;
   }
 
-  Program program_;
-  std::span<const LaunchSetting> settings_;
+  /// What TRL's trainers of preferences cut sequences to, and TRL's and verl's of completions prompts and completions,
+  /// where nobody says otherwise. Source: TRL 0.24, trainer/dpo_config.py: max_length; grpo_config.py:
+  /// max_prompt_length, max_completion_length = 256; verl 0.7, trainer/config/data/legacy_data.yaml: 512 and 512.
+  static constexpr std::int64_t kUsualRow = 16384;  ///< verl's ppo_max_token_len_per_gpu
+  static constexpr std::int64_t kUsualLength = 1024;
+  static constexpr std::int64_t kUsualPrompt = 512;
+  static constexpr std::int64_t kUsualCompletion = 512;
+
   std::int64_t gpus_;
-  Launch made_;
-  std::optional<core::Error> fault_;
+  std::int64_t samples_ = 0;  ///< of a pass, where they follow each other in one row
 };
 
 }  // namespace launch_detail

@@ -3,6 +3,7 @@
 #include "gpumem/posttrain/phases.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,25 @@ struct Runner {
 };
 
 inline constexpr std::int64_t kIterations = 2;
+
+/// The words that the model's head knows: the width of its last linear layer.
+inline std::int64_t vocabulary_of(const model::ModelGraph& graph) {
+  std::int64_t words = 0;
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.op(layer) == "linear") words = graph.attributes(layer).integer("out_features").value_or(words);
+  }
+  return words;
+}
+
+/// Megatron's HybridDeviceOptimizer keeps this share of masters and states, with their parameters' steps, on the host.
+/// Source: Megatron-LM core r0.12, core/optimizer/cpu_offloading/hybrid_optimizer.py.
+inline void keep_on_host(plan::StepPlan& plan, double share) {
+  if (share <= 0.0) return;
+  for (plan::Event& event : plan.events) {
+    if (event.kind != plan::Event::Kind::allocate || event.category != plan::Category::optimizer) continue;
+    event.bytes = static_cast<std::int64_t>(std::ceil(static_cast<double>(event.bytes) * (1.0 - share)));
+  }
+}
 
 class PlanMaker {
  public:
@@ -145,22 +165,19 @@ class PlanMaker {
     if (!pass) return pass.error();
     core::Result<plan::StepPlan> plan = plan::make_run_plan(analysis.job(), **pass, parts);
     if (!plan) return plan.error();
-    if (role == Role::teacher) teacher_logits_ = logits_bytes(**pass, analysis.job().batch_size);
+    if (role == Role::policy || role == Role::critic) keep_on_host(*plan, job_.options.states_on_host);
     runner = Runner{writer_.add(*std::move(plan)), 0};
     made_.roles.push_back(role);
     return core::Done{};
   }
 
-  /// The largest tensor that the model returns.
-  static std::int64_t logits_bytes(const plan::ForwardPass& pass, std::int64_t batch) {
-    std::int64_t largest = 0;
-    for (const ops::TensorId held : pass.held) {
-      const ops::TensorSize& size = pass.tape.tensor(held).size;
-      const std::int64_t samples = size.batch_power > 0 ? batch : 1;
-      largest = std::max(
-          largest, core::bounded_product({size.elements.value().value_or(0), samples, core::element_size(size.dtype)}));
-    }
-    return largest;
+  /// The rank's part of a pass' logits in two bytes each.
+  [[nodiscard]] std::int64_t logits_bytes(const model::TrainingJob& of) const {
+    constexpr std::int64_t kBytes = 2;
+    const std::int64_t positions = of.objective.count > 0 ? of.objective.count : of.sequence_length.value_or(0);
+    const std::int64_t words =
+        vocabulary_of(*decided_.policy.graph) / std::max<std::int64_t>(of.layout.tensor_parallel, 1);
+    return core::bounded_product({of.batch_size, positions, words, kBytes});
   }
 
   // --- Phases -------------------------------------------------------------------------------------------------------
@@ -204,6 +221,7 @@ class PlanMaker {
   void load() {
     writer_.begin("load");
     play(*policy_);
+    load_towers();
     if (reader_) play(*reader_, {});  // the policy has these weights
     if (reference_) play(*reference_, decided_.reference == Reference::own ? weights() : Categories{});
     if (critic_) play(*critic_);
@@ -212,6 +230,16 @@ class PlanMaker {
     if (teacher_) play(*teacher_, weights());
     if (reference_ && job_.options.reference_offload) writer_.set_aside(reference_->model, weights());
     if (decided_.program.optimizer_only_updates) leave_states();
+  }
+
+  /// One of the policy, and one of a reference that is a model of its own.
+  void load_towers() {
+    constexpr std::int64_t kBytes = 2;
+    const std::int64_t bytes = core::bounded_product({job_.tower_parameters, kBytes});
+    if (bytes <= 0) return;
+    static_cast<void>(writer_.allocate(policy_->model, bytes, plan::Category::parameter));
+    const bool own = reference_ && decided_.reference == Reference::own;
+    if (own) static_cast<void>(writer_.allocate(reference_->model, bytes, plan::Category::parameter));
   }
 
   void leave_states() {
@@ -237,7 +265,10 @@ class PlanMaker {
     writer_.begin("log-probabilities");
     if (waits(Waiting::model)) writer_.bring_back(policy_->model, weights());
     if (!decided_.program.optimizer_only_updates) take_states();
-    if (reader_) read(*reader_);
+    if (reader_) {
+      read(*reader_);
+      read_entropy();
+    }
     between();
     writer_.begin("reference");
     read_reference();
@@ -246,6 +277,40 @@ class PlanMaker {
     if (reward_) read(*reward_);
     if (values_) read(*values_);
     between();
+  }
+
+  /// verl computes the entropy of completions with their log-probabilities, whether or not the loss has it. The logits
+  /// are there. Source: verl 0.7, workers/actor/dp_actor.py: _forward_micro_batch; utils/torch_functional.py:
+  /// entropy_from_logits, entropy_from_logits_with_chunking.
+  void read_entropy() {
+    constexpr std::int64_t kTensors = 3;  // the logits, their probabilities, and both multiplied
+    const bool makes = job_.options.entropy == Entropy::whole;
+    if (makes) hold_for_a_moment(*reader_, kTensors * logits_bytes(decided_.reading));
+    if (job_.options.entropy == Entropy::chunked) {
+      hold_for_a_moment(*reader_, core::bounded_sum({logits_bytes(decided_.reading), entropy_chunk()}));
+    }
+  }
+  /// A chunk's logits, probabilities and their product in float32.
+  [[nodiscard]] std::int64_t entropy_chunk() const {
+    constexpr std::int64_t kPositions = 2048;
+    constexpr std::int64_t kBytes = 3 * 4;
+    return core::bounded_product({kPositions, vocabulary_of(*decided_.policy.graph), kBytes});
+  }
+  /// What the entropy's gradient takes where backward begins: the logits are there, the gradient of the
+  /// log-probabilities is no longer written over them, and the entropy's is added to it.
+  void begin_backward_of_entropy() {
+    const std::int64_t logits = logits_bytes(decided_.policy);
+    constexpr std::int64_t kGradients = 2;
+    switch (job_.options.entropy) {
+      case Entropy::none: return;
+      case Entropy::fused: return hold_for_a_moment(*policy_, kGradients * logits);
+      case Entropy::whole: return hold_for_a_moment(*policy_, (kGradients + 2) * logits);  // and what it kept
+      case Entropy::chunked: break;
+    }
+    hold_for_a_moment(*policy_, core::bounded_sum({kGradients * logits, entropy_chunk()}));
+  }
+  void hold_for_a_moment(const Runner& runner, std::int64_t bytes) {
+    writer_.release(writer_.allocate(runner.model, bytes, plan::Category::temporary));
   }
 
   void read_reference() {
@@ -281,6 +346,7 @@ class PlanMaker {
       const bool backward = *phase == plan::Phase::backward;
       if (forward && preferences) compare_before();
       writer_.begin(std::string(name) + (backward ? ": backward" : ": forward"));
+      if (backward && compares) begin_backward_of_entropy();
       if (forward && preferences) forward_and_compare(runner);
       else play(runner);
       if (backward) drop_teacher();
@@ -331,14 +397,22 @@ class PlanMaker {
   }
 
   /// The teacher's logits and log-probabilities, the mixture's, and the two divergences from it, of which backward
-  /// keeps those of the student. Source: TRL 1.9, experimental/gkd/gkd_trainer.py: generalized_jsd_loss.
+  /// keeps those of the student. ms-swift goes chunk by chunk, of which backward keeps the student's log-probabilities,
+  /// both that are mixed, the mixture, and three factors; while it computes them there are the teacher's logits, and of
+  /// both the rows that count and the same divided by the temperature. Source: TRL 1.9,
+  /// experimental/gkd/gkd_trainer.py: generalized_jsd_loss; ms-swift 4, rlhf_trainers/gkd_loss.py: extract_active,
+  /// jsd_loss.
   void learn_from_teacher() {
     writer_.begin("teacher");
     play(*teacher_);
-    constexpr int kTensors = 6;
-    for (int tensor = 0; tensor < kTensors; ++tensor) {
-      held_of_teacher_.push_back(writer_.allocate(teacher_->model, teacher_logits_, plan::Category::activation));
+    const bool chunks = decided_.program.value == Program::ms_swift;
+    const std::int64_t logits = logits_bytes(decided_.policy);
+    const int kept = chunks ? 7 : 6;
+    constexpr std::int64_t kPassing = 5;
+    for (int tensor = 0; tensor < kept; ++tensor) {
+      held_of_teacher_.push_back(writer_.allocate(teacher_->model, logits, plan::Category::activation));
     }
+    if (chunks) hold_for_a_moment(*teacher_, core::bounded_product({kPassing, logits}));
   }
   void drop_teacher() {
     for (const std::uint32_t slot : held_of_teacher_) writer_.release(slot);
@@ -398,7 +472,6 @@ class PlanMaker {
   std::optional<Runner> reward_;
   std::optional<Runner> teacher_;
   Runner rollout_;
-  std::int64_t teacher_logits_ = 0;
   std::vector<std::uint32_t> held_of_teacher_;
 };
 

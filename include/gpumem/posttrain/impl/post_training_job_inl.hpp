@@ -25,6 +25,8 @@ inline std::string_view foreign_option(const PostTrainingOptions& options, const
       {options.rollout_tensor_parallel != usual.rollout_tensor_parallel, "rollout_tensor_parallel"},
       {options.max_model_len != usual.max_model_len, "max_model_len"},
       {options.enforce_eager != usual.enforce_eager, "enforce_eager"},
+      {options.engine != usual.engine, "engine"},
+      {options.entropy != usual.entropy, "entropy"},
       {options.engine_version != usual.engine_version, "engine_version"},
       {options.sleep_level != usual.sleep_level, "sleep_level"}};
   for (const auto& [given, name] : of_generation) {
@@ -76,7 +78,8 @@ inline model::Objective objective_of(const AlgorithmRow& algorithm, const Progra
 inline model::Loop loop_of(const ProgramRow& program) {
   switch (program.value) {
     case Program::trl:
-    case Program::ms_swift: return model::Loop::hf_trainer;
+    case Program::ms_swift:
+    case Program::unsloth: return model::Loop::hf_trainer;
     case Program::megatron: return model::Loop::megatron;
     case Program::verl:
     case Program::openrlhf: break;
@@ -95,7 +98,10 @@ inline core::Status fill_policy(const PostTrainingJob& job, Decided& decided) {
   if (!length) return length.error();
   model::TrainingJob& policy = decided.policy;
   policy = job.policy;
-  policy.sequence_length = *length;
+  // Each of the GPUs has its part of every sequence but in attention, where it has its part of the heads.
+  const std::int64_t ranks = std::max<std::int64_t>(job.options.sequence_ranks, 1);
+  policy.sequence_length = *length / ranks + (*length % ranks == 0 ? 0 : 1);
+  if (ranks > 1 && !policy.graph->config().empty()) policy.images = 0;  // their tokens are shared, too
   const std::int64_t sequences = decided.algorithm.pairs && !job.options.packing ? 2 : 1;
   const auto batch = (core::Checked(policy.batch_size) * core::Checked(sequences)).value();
   if (!batch) return core::Error{core::ErrorCode::overflow, "the batch is too large", {}};
@@ -120,7 +126,10 @@ inline core::Status fill_policy(const PostTrainingJob& job, Decided& decided) {
 inline model::TrainingJob reading_of(const PostTrainingJob& job, const Decided& decided) {
   model::TrainingJob reading = decided.policy;
   if (job.options.log_prob_batch && !job.options.packing) reading.batch_size = *job.options.log_prob_batch;
-  if (job.options.log_prob_tokens && job.options.packing) reading.sequence_length = *job.options.log_prob_tokens;
+  if (job.options.log_prob_tokens && job.options.packing) {
+    const std::int64_t ranks = std::max<std::int64_t>(job.options.sequence_ranks, 1);
+    reading.sequence_length = std::max<std::int64_t>(*job.options.log_prob_tokens / ranks, 1);
+  }
   if (reading.objective.kind == model::Objective::log_probabilities ||
       reading.objective.kind == model::Objective::one_log_probabilities) {
     reading.objective.kind = model::Objective::read_log_probabilities;
@@ -134,10 +143,18 @@ inline void say_assumed(const PostTrainingJob& job, Decided& decided) {
     decided.assumed.push_back({std::move(about), std::move(text)});
   };
   say("phases", "in the order of " + std::string(decided.program.name) + "; how wide the range is, is a guess");
-  say("lengths", "every sequence has " + core::with_separators(decided.policy.sequence_length.value_or(0)) + " tokens");
+  std::string lengths = "every sequence has " + core::with_separators(decided.policy.sequence_length.value_or(0)) +
+                        " tokens" + (job.options.sequence_ranks > 1 ? " on each GPU" : "");
+  if (job.options.length_limit) {
+    lengths += ", and in the upper end of the range " + core::with_separators(*job.options.length_limit);
+  }
+  say("lengths", std::move(lengths));
   const bool copies = decided.reference == Reference::own && job.reference == nullptr;
   if (copies) say("reference", "a copy of the policy's model");
   if (decided.algorithm.critic && job.critic == nullptr) say("critic", "of the policy's architecture");
+  if (decided.algorithm.teacher && job.teacher == nullptr) say("teacher", "of the policy's architecture");
+  if (job.tower_parameters > 0) say("image tower", "its weights are counted, frozen in bfloat16, and not its passes");
+  decided.assumed.insert(decided.assumed.end(), job.assumed.begin(), job.assumed.end());
 }
 
 }  // namespace post_training_job_detail
@@ -162,11 +179,9 @@ GPUMEM_INLINE core::Result<Decided> decide(const PostTrainingJob& job) {
   decided.reference = *reference;
   decided.rollout = job.options.rollout;
   if (decided.rollout == Rollout::usual) {
-    const bool own = job.options.program == Program::trl || job.options.program == Program::ms_swift;
+    const bool own = job.options.program == Program::trl || job.options.program == Program::ms_swift ||
+                     job.options.program == Program::unsloth;
     decided.rollout = own ? Rollout::generate : Rollout::colocated;
-  }
-  if (decided.algorithm.teacher && job.teacher == nullptr) {
-    return post_training_job_detail::refused("distillation needs the teacher's model; give teacher_model");
   }
   const bool sizes = decided.algorithm.generates && decided.rollout != Rollout::elsewhere;
   if (sizes && job.served == nullptr) {

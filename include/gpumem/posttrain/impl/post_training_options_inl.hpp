@@ -81,8 +81,16 @@ inline bool set_sleep(Options& options, std::string_view word) {
   return true;
 }
 
-inline bool set_ranks(Options& options, std::string_view word) {
-  return word != "0" && set_whole<&Options::rollout_tensor_parallel>(options, word);
+/// GPUs: at least one.
+template <auto kMember>
+bool set_ranks(Options& options, std::string_view word) {
+  return word != "0" && set_whole<kMember>(options, word);
+}
+
+/// More than 0 and at most 1; or 0.
+inline bool set_states(Options& options, std::string_view word) {
+  if (word == "0") options.states_on_host = 0.0;
+  return word == "0" || set_share<&Options::states_on_host>(options, word);
 }
 
 inline constexpr PostTrainingOption kOptions[] = {
@@ -110,17 +118,29 @@ inline constexpr PostTrainingOption kOptions[] = {
      &set_whole<&Options::rollout_batch>},
     {"gpu_memory_utilization", "SHARE", "share of the GPU that vLLM takes on it",
      &set_share<&Options::gpu_memory_utilization>},
-    {"rollout_tensor_parallel", "N", "GPUs that share each of vLLM's layers", &set_ranks},
+    {"rollout_tensor_parallel", "N", "GPUs that share each of vLLM's layers",
+     &set_ranks<&Options::rollout_tensor_parallel>},
     {"max_model_len", "N", "tokens of vLLM's longest sequence; default: prompt and completion",
      &set_whole<&Options::max_model_len>},
-    {"enforce_eager", "", "vLLM captures no CUDA graphs", &set_flag<&Options::enforce_eager>},
-    {"engine_version", "NAME", "vLLM's version, such as 0.19.0", &set_text<&Options::engine_version>},
+    {"enforce_eager", "", "the engine captures no CUDA graphs", &set_flag<&Options::enforce_eager>},
+    {"engine", "NAME", "the server that generates on the same GPUs", &set_choice<&Options::engine, kEngines>,
+     &names<kEngines>},
+    {"engine_version", "NAME", "the engine's version, such as 0.19.0", &set_text<&Options::engine_version>},
     {"sleep_level", "N", "vLLM sleeps while the policy is trained: 0 no, 1 weights on the host, 2 weights dropped",
      &set_sleep},
     {"offload_policy", "NAME", "what of the policy is on the host while others run",
      &set_choice<&Options::offload, kWaitings>, &names<kWaitings>},
     {"reference_offload", "", "the reference model is on the host while others run",
      &set_flag<&Options::reference_offload>},
+    {"states_on_host", "SHARE", "share of the optimizer's states that is always on the host", &set_states},
+    {"sequence_ranks", "N", "GPUs that share each sequence: Ulysses, ring attention",
+     &set_ranks<&Options::sequence_ranks>},
+    {"length_limit", "N", "tokens of the longest sequence that there may be; the upper end of the range is for these",
+     &set_whole<&Options::length_limit>},
+    {"expert_tensor_parallel", "N", "GPUs that share each expert's weights in Megatron; default: those of a layer",
+     &set_ranks<&Options::expert_tensor_parallel>},
+    {"entropy", "NAME", "how an entropy that the loss has is computed", &set_choice<&Options::entropy, kEntropies>,
+     &names<kEntropies>},
 };
 
 }  // namespace post_training_options_detail

@@ -128,7 +128,89 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
   };
 }
 
+/// How a program shards, from what moves least between GPUs to what moves most.
+inline std::vector<model::Shardings> shardings_of(Program program, std::int64_t ranks) {
+  using enum model::Shardings;
+  if (program == Program::megatron) return {distributed_optimizer};
+  if (ranks == 1) return {none};
+  if (program == Program::verl) return {fsdp1};
+  return {ddp, zero_2, zero_3};
+}
+
+/// DeepSpeed keeps float32 masters of what is trained. Without it a program trains in what the job says, or where that
+/// has masters too, in autocast.
+inline void set_sharding(PostTrainingJob& job, model::Shardings kind, std::int64_t ranks) {
+  model::TrainingJob& policy = job.policy;
+  policy.layout.data_parallel = ranks;
+  policy.layout.sharding = {};
+  policy.layout.sharding.kind = kind;
+  const bool zero = kind == model::Shardings::zero_2 || kind == model::Shardings::zero_3;
+  if (zero && !model::has_masters(policy.precision)) {
+    policy.precision =
+        policy.precision == model::Precision::amp_fp16 ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
+    policy.base_dtype = model::BaseType::precision;
+  }
+}
+
+/// 1, 2, 4, ... GPUs that share the engine's layers, where there is an engine on the same GPUs.
+inline std::vector<std::int64_t> engine_ranks(const PostTrainingJob& job, const Decided& decided, std::int64_t gpus) {
+  if (!decided.algorithm.generates || decided.rollout != Rollout::colocated) {
+    return {job.options.rollout_tensor_parallel};
+  }
+  constexpr std::int64_t kMost = 8;  // of one server
+  std::vector<std::int64_t> ranks;
+  for (std::int64_t each = 1; each <= std::min(gpus, kMost) && gpus % each == 0; each *= 2) ranks.push_back(each);
+  return ranks;
+}
+
+inline core::Error no_layout(std::string message) {
+  return {core::ErrorCode::invalid_argument, std::move(message), {}};
+}
+
 }  // namespace post_training_questions_detail
+
+GPUMEM_INLINE core::Result<std::vector<PostTrainingLayout>> find_post_training_layouts(
+    const PostTrainingJob& job, const device::GpuProfile& gpu, std::int64_t gpus,
+    const device::AllocatorOptions& options) {
+  namespace detail = post_training_questions_detail;
+  constexpr std::int64_t kMostGpus = 1024;
+  if (gpus < 1 || gpus > kMostGpus) return detail::no_layout("a plan is of 1 to 1,024 GPUs");
+  const model::Layout& layout = job.policy.layout;
+  const std::int64_t split =
+      core::bounded_product({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel});
+  if (split < 1 || gpus % split != 0) {
+    return detail::no_layout("the model is split over " + std::to_string(split) + " GPUs, which do not divide " +
+                             std::to_string(gpus));
+  }
+  const core::Result<Decided> decided = decide(job);
+  if (!decided) return decided.error();
+  const std::int64_t ranks = gpus / split;
+  std::vector<Waiting> waitings = {job.options.offload};
+  const bool moves = decided->algorithm.generates && job.options.offload != Waiting::both;
+  if (moves) waitings.push_back(Waiting::both);
+  const detail::Asked asked{job, gpu, options};
+  std::vector<PostTrainingLayout> found;
+  for (const model::Shardings kind : detail::shardings_of(decided->program.value, ranks)) {
+    for (const Waiting waiting : waitings) {
+      for (const std::int64_t engine : detail::engine_ranks(job, *decided, gpus)) {
+        auto estimate = asked.after([&](PostTrainingJob& to) {
+          detail::set_sharding(to, kind, ranks);
+          to.options.offload = waiting;
+          to.options.rollout_tensor_parallel = engine;
+        });
+        if (!estimate) return estimate.error();
+        const bool runs = estimate->has_value() && (*estimate)->memory.verdict != estimate::Verdict::does_not_fit;
+        if (!runs) continue;
+        model::Sharding sharding;
+        sharding.kind = kind;
+        found.push_back({sharding, ranks, engine, waiting, **std::move(estimate)});
+      }
+    }
+  }
+  const auto fits = [](const PostTrainingLayout& at) { return at.estimate.memory.verdict == estimate::Verdict::fits; };
+  std::stable_partition(found.begin(), found.end(), fits);
+  return found;
+}
 
 GPUMEM_INLINE core::Result<PostTrainingLimits> find_post_training_limits(const PostTrainingJob& job,
                                                                          const device::GpuProfile& gpu,

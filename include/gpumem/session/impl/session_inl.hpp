@@ -59,11 +59,12 @@ GPUMEM_INLINE std::string config_path(const std::string& name) {
 }
 
 /// A config.json as Megatron's arguments.
-GPUMEM_INLINE core::Result<std::shared_ptr<const model::ModelGraph>> megatron_model(const std::string& name) {
+GPUMEM_INLINE core::Result<std::shared_ptr<const model::ModelGraph>> megatron_model(const std::string& name,
+                                                                                    std::int64_t expert_ranks) {
   const std::string path = config_path(name);
   const core::Result<std::string> text = core::read_regular_file(path, kLargestConfig);
   if (!text) return text.error();
-  const core::Result<std::string> arguments = posttrain::megatron_arguments_of(*text);
+  const core::Result<std::string> arguments = posttrain::megatron_arguments_of(*text, expert_ranks);
   if (!arguments) return core::Error(arguments.error()).in_file(path);
   core::Result<model::ModelGraph> graph = parse_summary(*arguments, false, path);
   if (!graph) return graph.error();
@@ -344,6 +345,20 @@ GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_p
       });
 }
 
+GPUMEM_INLINE core::Status Session::settle_training(const posttrain::PostTrainingRequest& request,
+                                                    job::JobRequest& training) {
+  const bool megatron = request.options.program == posttrain::Program::megatron;
+  if (request.freezes_tower && !megatron && training.training.freeze.empty()) {
+    const auto known = read(training.summary, training.lenient);
+    if (!known) return known.error();
+    if (posttrain::tower_parameters(*(*known)->graph()) > 0) training.training.freeze = "*visual*";
+  }
+  if (!request.buckets_by_width) return core::Done{};
+  const auto sizes = served(training.summary);
+  if (sizes) posttrain::set_buckets(training.training.layout, (*sizes)->hidden);
+  return core::Done{};
+}
+
 template <typename Question>
 auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, const Question& question) {
   using Answer = std::invoke_result_t<Question, const posttrain::PostTrainingJob&, const device::GpuProfile&,
@@ -351,14 +366,18 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, c
   const core::Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.training.alloc_conf);
   if (!allocator) return Answer(allocator.error());
   std::shared_ptr<const Model> policy;
-  if (request.options.program == posttrain::Program::megatron) {
-    auto converted = session_detail::megatron_model(request.training.summary);
+  const bool megatron = request.options.program == posttrain::Program::megatron;
+  const std::int64_t expert_ranks = request.options.expert_tensor_parallel;
+  if (megatron) {
+    auto converted = session_detail::megatron_model(request.training.summary, expert_ranks);
     if (!converted) return Answer(converted.error());
     policy = model_of(*std::move(converted));
   }
-  const core::Result<Asked> asked = ask(request.training, std::move(policy));
+  job::JobRequest training = request.training;
+  if (const core::Status settled = settle_training(request, training); !settled) return Answer(settled.error());
+  const core::Result<Asked> asked = ask(training, std::move(policy));
   if (!asked) return Answer(asked.error());
-  posttrain::PostTrainingJob job{.policy = asked->job, .options = request.options};
+  posttrain::PostTrainingJob job{.policy = asked->job, .options = request.options, .assumed = request.assumed};
   const std::pair<const std::string*, std::shared_ptr<const model::ModelGraph>*> others[] = {
       {&request.options.reference_model, &job.reference},
       {&request.options.critic_model, &job.critic},
@@ -366,16 +385,26 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, c
       {&request.options.teacher_model, &job.teacher}};
   for (const auto& [path, graph] : others) {
     if (path->empty()) continue;
+    if (megatron) {
+      auto converted = session_detail::megatron_model(*path, expert_ranks);
+      if (!converted) return Answer(converted.error());
+      *graph = *std::move(converted);
+      continue;
+    }
     const auto known = read(*path, request.training.lenient);
     if (!known) return Answer(known.error());
     *graph = (*known)->graph();
   }
-  const bool serves = posttrain::row_of(request.options.algorithm).generates &&
-                      request.options.rollout != posttrain::Rollout::elsewhere;
-  if (serves) {
+  if (megatron) {
+    // A config of Megatron's own arguments has no tower.
+    const auto whole = read(request.training.summary, request.training.lenient);
+    if (whole) job.tower_parameters = posttrain::tower_parameters(*(*whole)->graph());
+  }
+  if (posttrain::row_of(request.options.algorithm).generates) {
     const auto sizes = served(request.training.summary);
-    if (!sizes) return Answer(sizes.error());
-    job.served = *sizes;
+    const bool needed = request.options.rollout != posttrain::Rollout::elsewhere;
+    if (!sizes && needed) return Answer(sizes.error());
+    if (sizes) job.served = *sizes;
   }
   return question(job, *asked->gpu, *allocator);
 }
@@ -393,6 +422,24 @@ GPUMEM_INLINE core::Result<posttrain::PostTrainingLimits> Session::post_training
 GPUMEM_INLINE core::Result<std::vector<posttrain::PostTrainingChange>> Session::post_training_advice(
     const posttrain::PostTrainingRequest& request) {
   return ask_post_training(request, &posttrain::advise_post_training);
+}
+
+GPUMEM_INLINE core::Result<std::vector<posttrain::PostTrainingLayout>> Session::post_training_layouts(
+    const posttrain::PostTrainingRequest& request, std::int64_t gpus) {
+  return ask_post_training(request, [gpus](const posttrain::PostTrainingJob& job, const device::GpuProfile& gpu,
+                                           const device::AllocatorOptions& options) {
+    return posttrain::find_post_training_layouts(job, gpu, gpus, options);
+  });
+}
+
+GPUMEM_INLINE core::Result<request::GpuRequest> Session::post_training_request(
+    const posttrain::PostTrainingRequest& request, std::string_view target, const place::Margin& margin,
+    const request::Site& site) {
+  const auto profile = gpu(request.training.gpu);
+  if (!profile) return profile.error();
+  const core::Result<posttrain::PostTrainingEstimate> takes = post_training(request);
+  if (!takes) return takes.error();
+  return request::make_request(target, takes->memory, **profile, margin, site);
 }
 
 GPUMEM_INLINE Session& process_session() {

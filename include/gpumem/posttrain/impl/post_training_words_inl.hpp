@@ -1,0 +1,107 @@
+#pragma once
+
+#include "gpumem/posttrain/launch.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gpumem/job/job_options.hpp"
+#include "gpumem/posttrain/post_training_options.hpp"
+
+namespace gpumem::posttrain {
+
+namespace post_training_words_detail {
+
+/// The program that the options name, or whose keys the settings are.
+inline core::Result<Program> program_of_words(const PostTrainingWords& words, std::span<const LaunchSetting> settings) {
+  if (const auto named = words.options.find("program"); named != words.options.end()) {
+    PostTrainingOptions options;
+    const core::Status set = set_post_training_option(options, "program", named->second);
+    if (!set) return set.error();
+    return options.program;
+  }
+  if (const auto known = program_of(settings)) return *known;
+  return core::Error{core::ErrorCode::missing_information, "whose settings are these? give `program`", {}};
+}
+
+/// Options of ours count more than the program's settings.
+inline core::Status lay_over(const job::JobRequest& given, job::JobRequest& request) {
+  for (const job::JobOption& option : job::job_options()) {
+    if (!job::is_given(option, given)) continue;
+    const std::optional<job::OptionValue> value = option.place.get(given);
+    if (!value) continue;
+    if (core::Status set = job::set_option(option, request, *value); !set) return set;
+  }
+  if (!given.summary.empty()) request.summary = given.summary;
+  return core::Done{};
+}
+
+/// Whether somebody gave the option to us.
+inline bool gives(const PostTrainingWords& words, const job::JobRequest& given, std::string_view name) {
+  if (words.options.contains(std::string(name))) return true;
+  const job::JobOption* const option = job::find_option(name);
+  return option != nullptr && job::is_given(*option, given);
+}
+
+inline core::Status say_missing(const PostTrainingWords& words, const Launch& launch, PostTrainingRequest& request) {
+  for (const MissingSetting& missing : launch.missing) {
+    const auto given = [&](std::string_view name) { return gives(words, request.training, name); };
+    if (std::any_of(missing.options.begin(), missing.options.end(), given)) continue;
+    const std::string text = "the settings do not say " + missing.what;
+    if (missing.required) {
+      const std::string remedy = "; give `" + std::string(missing.options.front()) + "`";
+      return core::Error{core::ErrorCode::missing_information, text + remedy, {}};
+    }
+    request.assumed.push_back({"settings", text});
+  }
+  return core::Done{};
+}
+
+/// The job of a program's settings, and what of them nobody models or knows.
+inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRequest& request) {
+  auto settings = words.settings;
+  auto command = launch_settings(words.command);
+  if (!command) return command.error();
+  settings.insert(settings.end(), command->begin(), command->end());
+  const core::Result<Program> program = program_of_words(words, settings);
+  if (!program) return program.error();
+  core::Result<Launch> launch = read_launch(*program, settings);
+  if (!launch) return launch.error();
+  const auto say = [&](std::string text) { request.assumed.push_back({"settings", std::move(text)}); };
+  for (const std::string& text : launch->decided) say(text);
+  for (const std::string& text : launch->not_modelled) say(text + " is not modelled");
+  for (const std::string& key : launch->unknown) say("the key " + key + " is not known");
+  if (core::Status said = say_missing(words, *launch, request); !said) return said;
+  PostTrainingRequest made = std::move(launch->request);
+  made.training.summary = std::move(launch->model);
+  if (core::Status laid = lay_over(request.training, made.training); !laid) return laid;
+  // Who says how long the sequences are has no use for a limit.
+  const auto says = [&](std::string_view name) { return gives(words, request.training, name); };
+  if (says("seq_length") || says("prompt_length") || says("completion_length")) made.options.length_limit.reset();
+  made.assumed = std::move(request.assumed);
+  request = std::move(made);
+  return core::Done{};
+}
+
+}  // namespace post_training_words_detail
+
+GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTrainingRequest& request) {
+  namespace detail = post_training_words_detail;
+  for (const auto& [name, value] : words.options) {
+    const job::JobOption* const option = find_post_training_option(name) == nullptr ? job::find_option(name) : nullptr;
+    if (option == nullptr) continue;
+    if (core::Status set = job::set_option_text(*option, request.training, value); !set) return set;
+  }
+  if (!words.settings.empty() || !words.command.empty()) {
+    if (core::Status taken = detail::take_settings(words, request); !taken) return taken;
+  }
+  for (const auto& [name, value] : words.options) {
+    if (find_post_training_option(name) == nullptr && job::find_option(name) != nullptr) continue;
+    if (core::Status set = set_post_training_option(request.options, name, value); !set) return set;
+  }
+  if (!request.training.summary.empty()) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument, "give the policy's config.json", {}};
+}
+
+}  // namespace gpumem::posttrain

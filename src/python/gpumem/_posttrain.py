@@ -1,0 +1,192 @@
+"""posttrain(): what a job of DPO, GRPO, PPO or the like takes, phase by phase; `import gpumem` has it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _gpumem
+from ._arguments import Path as _Path
+from ._arguments import file_name, integer, text_of
+
+
+@dataclasses.dataclass(frozen=True)
+class PostTrainingPhase:
+    """The most that one phase takes; device_bytes is the sum of context, reserved_bytes and rollout_bytes."""
+
+    phase: str
+    allocated_bytes: int
+    reserved_bytes: int
+    rollout_bytes: int
+    device_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PostTraining:
+    """What a post-training job takes on each GPU. str(it) is what `gpumem posttrain` prints.
+
+    verdict: "fits", "tight" or "does_not_fit". peak_phase: the phase that decides. parts: bytes at the
+    peak, by their names. assumed: what was not said.
+    """
+
+    gpu: str
+    gpus: int
+    expected_bytes: int
+    lower_bytes: int
+    upper_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+    device_bytes: int
+    fits: bool
+    verdict: str
+    peak_phase: str
+    parts: Mapping[str, int]
+    phases: tuple[PostTrainingPhase, ...]
+    assumed: tuple[str, ...]
+    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
+
+    def json(self) -> str:
+        """What `gpumem posttrain --json` prints."""
+        return self.report.json()
+
+    def __str__(self) -> str:
+        return self.report.text()
+
+
+@dataclasses.dataclass(frozen=True)
+class PostTrainingLimits:
+    """The furthest value of each option with which the job fits, all else as it is; None: with none."""
+
+    largest_batch: int | None
+    longest_completion: int | None
+    largest_utilization: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class PostTrainingChange:
+    """One option changed, so that the job takes less; costs says in words what it costs."""
+
+    option: str
+    value: str
+    costs: str
+    expected_bytes: int
+    fits: bool
+    verdict: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PostTrainingLayout:
+    """A way to share GPUs out between training and generation."""
+
+    sharding: str
+    data_parallel: int
+    rollout_tensor_parallel: int
+    offload_policy: str
+    expected_bytes: int
+    upper_bytes: int
+    peak_phase: str
+    fits: bool
+    verdict: str
+
+
+def posttrain(
+    model: _Path | None = None,
+    *,
+    gpu: _Path = "a100-40gb",
+    settings: Mapping[str, Any] | None = None,
+    command: Sequence[str] = (),
+    deadline_ms: int = 0,
+    **options: Any,
+) -> PostTraining:
+    """What each GPU of a post-training job takes, phase by phase.
+
+    model: the policy's config.json, the folder of a model, or a cached name; None: what the settings name.
+    settings: a program's own, as its config has them (TRL's config as a dict, verl's nested config).
+    command: the words of a program's command, ["swift", "rlhf", "--rlhf_type", "dpo", ...].
+    options: those of `gpumem posttrain`, with underscores: algorithm="dpo", batch_size=1, seq_length=2048.
+        They hold over settings and command.
+
+    Raises UsageError for an unknown option or a value out of range, NoEstimateError if the job needs
+    something that nobody said, InputError if a model cannot be read.
+    """
+    report = _asked("estimate", model, gpu, settings, command, options, 0, deadline_ms)
+    fields = json.loads(report.json())
+    plain = {field.name for field in dataclasses.fields(PostTraining)} - {"phases", "assumed", "report"}
+    return PostTraining(
+        **{name: fields[name] for name in plain},
+        phases=tuple(PostTrainingPhase(**phase) for phase in fields["phases"]),
+        assumed=tuple(f"{line['about']}: {line['text']}" for line in fields["assumed"]),
+        report=report,
+    )
+
+
+def posttrain_limits(model: _Path | None = None, **given: Any) -> PostTrainingLimits:
+    """How far batch, completion and the engine's share can go on a GPU. Arguments are those of posttrain()."""
+    return PostTrainingLimits(**json.loads(_asked_of("limits", model, given).json()))
+
+
+def advise_posttrain(model: _Path | None = None, **given: Any) -> tuple[PostTrainingChange, ...]:
+    """Changes after which the job takes less, in the order of what they cost. Arguments are those of posttrain()."""
+    return tuple(PostTrainingChange(**each) for each in json.loads(_asked_of("advice", model, given).json()))
+
+
+def plan_posttrain(model: _Path | None = None, *, gpus: int, **given: Any) -> tuple[PostTrainingLayout, ...]:
+    """Ways to share so many GPUs out with which the job fits, or is tight. Other arguments are those of posttrain()."""
+    layouts = json.loads(_asked_of("layouts", model, given, integer("gpus", gpus, 1)).json())
+    return tuple(PostTrainingLayout(**each) for each in layouts)
+
+
+def _asked_of(question: str, model: _Path | None, given: dict[str, Any], gpus: int = 0) -> _gpumem.Report:
+    rest = dict(given)
+    return _asked(
+        question,
+        model,
+        rest.pop("gpu", "a100-40gb"),
+        rest.pop("settings", None),
+        rest.pop("command", ()),
+        rest,
+        gpus,
+        rest.pop("deadline_ms", 0),
+    )
+
+
+def _asked(
+    question: str,
+    model: _Path | None,
+    gpu: _Path,
+    settings: Mapping[str, Any] | None,
+    command: Sequence[str],
+    options: Mapping[str, Any],
+    gpus: int,
+    deadline_ms: int,
+) -> _gpumem.Report:
+    return _gpumem.posttrain(
+        question,
+        b"" if model is None else file_name(model),
+        file_name(gpu),
+        list(_leaves(settings or {}, "")),
+        [text_of("command", word) for word in command],
+        {name: _word_of(value) for name, value in options.items() if value is not None},
+        gpus,
+        integer("deadline_ms", deadline_ms, 0),
+    )
+
+
+def _leaves(settings: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
+    """Keys with those above them, as hydra has them: "actor_rollout_ref.model.path"."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{above}{key}.")
+        elif value is not None:
+            yield f"{above}{key}", _word_of(value)
+
+
+def _word_of(value: Any) -> str:
+    """A value as a command line has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "+".join(_word_of(each) for each in value)
+    return str(value)
