@@ -28,7 +28,7 @@ struct PostTrainingQuestion {
   std::int64_t gpus = 0;  ///< of a plan
 };
 
-inline Result<posttrain::PostTrainingRequest> request_of(const PostTrainingQuestion& question) {
+inline Result<posttrain::PostTrainingRequest> post_training_request(const PostTrainingQuestion& question) {
   posttrain::PostTrainingRequest request;
   request.training.summary = question.model;
   request.training.gpu = question.gpu;
@@ -45,7 +45,7 @@ inline Report post_training_answer(const std::string& asked, const PostTrainingQ
   using Answer = std::pair<nlohmann::ordered_json, std::string>;
   auto [json, text] = without_gil(deadline_ms, [&]() -> Result<Answer> {
     session::Session& session = session::process_session();
-    const Result<posttrain::PostTrainingRequest> request = request_of(question);
+    const Result<posttrain::PostTrainingRequest> request = post_training_request(question);
     if (!request) return request.error();
     const auto answered = [](const auto& answer) -> Result<Answer> {
       if (!answer) return answer.error();

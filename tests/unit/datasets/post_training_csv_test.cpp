@@ -94,17 +94,6 @@ TEST(PostTrainingCsv, WhatSettingsLeaveOpenIsTakenAndNamed) {
   EXPECT_TRUE(assumes(reward, "who/knows"));
 }
 
-TEST(PostTrainingCsv, LoraInMegatronsLayoutIsAnswered) {
-  const MeasuredRun run =
-      read_one("a,Qwen/Qwen3-30B-A3B,dpo,2,A100,device,1024,ms-swift 4,",
-               R"({"rlhf_type": "dpo", "tuner_type": "lora", "micro_batch_size": "1", "expert_model_parallel_size": "2",
-          "max_length": "128", "packing": "true", "recompute_granularity": "full"})");
-  ASSERT_FALSE(run.error) << core::to_string(*run.error);
-  const auto gpu = find_profile(run.gpu);
-  ASSERT_TRUE(gpu);
-  EXPECT_TRUE(testing::succeeds(posttrain::estimate_post_training(*run.post_training, *gpu)));
-}
-
 TEST(PostTrainingCsv, SaysWhatIsMissing) {
   const MeasuredRun none = read_one("a,some/model,grpo,1,,allocated,1024,something,", "");
   ASSERT_TRUE(none.error);

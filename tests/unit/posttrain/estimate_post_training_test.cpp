@@ -1,6 +1,7 @@
 #include "gpumem/posttrain/estimate_post_training.hpp"
 
 #include "gpumem/all.hpp"
+#include "gpumem/posttrain/launch.hpp"
 #include "gpumem/posttrain/post_training_options.hpp"
 #include "small_transformers.hpp"
 
@@ -255,6 +256,44 @@ TEST(PostTraining, UnslothsEngineReadsTheWeightsThatAreTrained) {
   job.options.completion_length = 64;
   job.options.rollout = Rollout::colocated;
   EXPECT_EQ(part(estimated(job), "rollout: weights"), 0);
+}
+
+/// Of a small mixture in Megatron's form, with adapters on every linear layer.
+PostTrainingJob lora_of_experts() {
+  const auto arguments = megatron_arguments_of(
+      R"({"model_type": "qwen3_moe", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
+          "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 512, "max_position_embeddings": 256,
+          "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32})",
+      1);
+  EXPECT_TRUE(succeeds(arguments));
+  auto graph = parse_summary(*arguments);
+  EXPECT_TRUE(succeeds(graph));
+  PostTrainingJob job{.policy = {}, .options = {.algorithm = Algorithm::dpo, .program = Program::megatron}};
+  job.policy.graph = std::make_shared<const ModelGraph>(*std::move(graph));
+  job.policy.batch_size = 1;
+  job.policy.sequence_length = 64;
+  job.policy.precision = model::Precision::bf16_mixed;
+  job.policy.optimizer = model::Optimizer::adamw;
+  job.policy.layout.sharding.kind = model::Shardings::distributed_optimizer;
+  job.policy.lora = 4;
+  job.policy.lora_targets = "all-linear+not:router";
+  return job;
+}
+
+TEST(PostTraining, RanksShareLorasWeightsAsTheyShareTheLayers) {
+  PostTrainingJob job = lora_of_experts();
+  const std::int64_t whole = part(estimated(job), "policy: optimizer");
+  ASSERT_GT(whole, 0);
+  job.policy.layout.tensor_parallel = 2;
+  job.policy.layout.sequence_parallel = true;
+  const std::int64_t shared = part(estimated(job), "policy: optimizer");
+  EXPECT_LT(shared, whole);
+  EXPECT_GT(shared, whole / 2) << "one side of each pair is whole on every rank, and experts are";
+  job.policy.layout.expert_parallel = 2;
+  const std::int64_t half_of_experts = part(estimated(job), "policy: optimizer");
+  EXPECT_LT(half_of_experts, shared);
+  job.policy.peft = model::PeftMethod::dora;
+  EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "LoRA"));
 }
 
 TEST(PostTraining, ATowerIsHeldByPolicyAndReference) {

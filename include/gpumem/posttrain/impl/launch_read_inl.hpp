@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpumem/posttrain/impl/launch_setting_inl.hpp"
+#include "gpumem/posttrain/launch.hpp"
 
 namespace gpumem::posttrain {
 
@@ -215,9 +216,8 @@ class LaunchReader : private SettingReader {
       return;
     }
     if (program_ == Program::verl) {
-      training().precision = model::Precision::amp_bf16;
-      if (training().layout.sharding.kind != model::Shardings::none)
-        training().precision = model::Precision::bf16_mixed;
+      const bool shards = training().layout.sharding.kind != model::Shardings::none;
+      training().precision = shards ? model::Precision::bf16_mixed : model::Precision::amp_bf16;
       return;
     }
     if (training().has_adapters()) {

@@ -10,6 +10,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/estimate/replay.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/posttrain/launch.hpp"
 
 namespace gpumem::posttrain {
 
@@ -235,7 +236,9 @@ class PlanMaker {
   /// One of the policy, and one of a reference that is a model of its own.
   void load_towers() {
     constexpr std::int64_t kBytes = 2;
-    const std::int64_t bytes = core::bounded_product({job_.tower_parameters, kBytes});
+    const bool left_out = decided_.policy.images == 0 && job_.policy.images != 0;
+    const std::int64_t parameters = left_out ? tower_parameters(*job_.policy.graph) : job_.tower_parameters;
+    const std::int64_t bytes = core::bounded_product({parameters, kBytes});
     if (bytes <= 0) return;
     static_cast<void>(writer_.allocate(policy_->model, bytes, plan::Category::parameter));
     const bool own = reference_ && decided_.reference == Reference::own;

@@ -101,7 +101,11 @@ inline core::Status fill_policy(const PostTrainingJob& job, Decided& decided) {
   // Each of the GPUs has its part of every sequence but in attention, where it has its part of the heads.
   const std::int64_t ranks = std::max<std::int64_t>(job.options.sequence_ranks, 1);
   policy.sequence_length = *length / ranks + (*length % ranks == 0 ? 0 : 1);
-  if (ranks > 1 && !policy.graph->config().empty()) policy.images = 0;  // their tokens are shared, too
+  // The tokens of images are shared, too. What is frozen of a model that sees is its tower.
+  if (ranks > 1 && !policy.graph->config().empty()) {
+    policy.images = 0;
+    policy.freeze.clear();
+  }
   const std::int64_t sequences = decided.algorithm.pairs && !job.options.packing ? 2 : 1;
   const auto batch = (core::Checked(policy.batch_size) * core::Checked(sequences)).value();
   if (!batch) return core::Error{core::ErrorCode::overflow, "the batch is too large", {}};

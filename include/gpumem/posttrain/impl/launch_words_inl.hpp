@@ -11,7 +11,7 @@
 
 namespace gpumem::posttrain {
 
-namespace post_training_words_detail {
+namespace launch_words_detail {
 
 /// The program that the options name, or whose keys the settings are.
 inline core::Result<Program> program_of_words(const PostTrainingWords& words, std::span<const LaunchSetting> settings) {
@@ -84,10 +84,10 @@ inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRe
   return core::Done{};
 }
 
-}  // namespace post_training_words_detail
+}  // namespace launch_words_detail
 
 GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTrainingRequest& request) {
-  namespace detail = post_training_words_detail;
+  namespace detail = launch_words_detail;
   for (const auto& [name, value] : words.options) {
     const job::JobOption* const option = find_post_training_option(name) == nullptr ? job::find_option(name) : nullptr;
     if (option == nullptr) continue;
