@@ -20,9 +20,9 @@
 #include "gpumem/job/job_options.hpp"
 #include "options.hpp"
 #include "plan_report.hpp"
+#include "post_training.hpp"
 #include "report.hpp"
 #include "reports.hpp"
-#include "post_training.hpp"
 #include "serving.hpp"
 
 namespace gpumem::python {
