@@ -47,6 +47,10 @@ constexpr OptionColumn kOptionColumns[] = {
     {"pipeline_parallel", "pipeline_parallel", {"1"}},
     {"virtual_stages", "virtual_stages", {"1"}},
     {"schedule", "schedule", {"none"}},
+    {"pipeline_layers", "pipeline_layers", {"none"}},
+    {"first_stage_layers", "first_stage_layers", {"none"}},
+    {"last_stage_layers", "last_stage_layers", {"none"}},
+    {"optimizer_in_backward", "optimizer_in_backward", {"no"}},
     {"context_parallel", "context_parallel", {"1"}},
     {"expert_parallel", "expert_parallel", {"1"}},
     {"offload", "offload", {"none"}},
@@ -89,6 +93,7 @@ constexpr SourceOption kSourceOptions[] = {
     {"AnswerDotAI/fsdp_qlora", "loop", "script"},
     // torchtitan/train.py: `del pred` before backward, as torchtune has it.
     {"pytorch/torchtitan", "loop", "torchtune"},
+    {"pytorch/torchtune", "loop", "torchtune"},
     {"NVIDIA/Megatron-LM", "loop", "megatron"},
     {"MooreThreads/SimuMax", "loop", "megatron"},
 };
@@ -196,6 +201,9 @@ constexpr ToldOption kToldOptions[] = {
     {"notes", "norms, embeddings and lm_head are cast to float32", "base_dtype", "fp32", Where::adapters_on_one_gpu},
     // prepare_model_for_kbit_training() casts what is not quantised to float32; computing stays in bfloat16.
     {"notes", "norms, embeddings and lm_head are cast to float32", "precision", "amp-bf16", Where::one_gpu},
+    // torchtune's recipes: optimizer_in_bwd=True.
+    {"notes", "optimizer_in_bwd", "optimizer_in_backward", "true"},
+    {"notes", "optimizer in backward", "optimizer_in_backward", "true"},
     {"software", "transformers 4.45", "transformers", "4.45"},
     {"notes", "the first iteration holds the longest", "batch_lengths", "longest-first"},
     {"software", "CUDA 11.2", "software", "cuda-11.2"},

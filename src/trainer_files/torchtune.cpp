@@ -95,11 +95,12 @@ void read(TrainerReading& from) {
     from.want("checkpointing", "full", "enable_activation_checkpointing");
   }
   if (from.on("enable_activation_offloading")) from.want("offload", "activations", "enable_activation_offloading");
+  if (from.on("optimizer_in_bwd")) from.want("optimizer_in_backward", "true", "optimizer_in_bwd");
   if (from.on("compile")) from.want("compile", "true", "compile");
   read_adapters(from);
   read_loss(from);
-  for (const std::string_view path : {"optimizer_in_bwd", "fsdp_cpu_offload", "custom_sharded_layers",
-                                      "tensor_parallel_dim", "fsdp_sharding_strategy", "ac_mode"}) {
+  for (const std::string_view path :
+       {"fsdp_cpu_offload", "custom_sharded_layers", "tensor_parallel_dim", "fsdp_sharding_strategy", "ac_mode"}) {
     from.not_modelled(path);
   }
   from.without_effect(kWithoutEffect);

@@ -1,17 +1,22 @@
-// GPT of Megatron-Core, with experts or without, and by megatron_t5.hpp its T5, of the arguments that its launcher
-// takes, as one JSON object: num_layers, hidden_size, swiglu. The model is whole: what a rank holds of it is the
-// layout's matter. Attention is TransformerEngine's fused one. Experts are taken to get their tokens one after the
-// other. Source: Megatron-LM core r0.12, megatron/training/arguments.py, core/models/gpt/gpt_model.py,
+// GPT of Megatron-Core, with experts or without, BERT, hybrid models with Mamba-2's mixers, and by megatron_t5.hpp its
+// T5, of the arguments that its launcher takes, as one JSON object: num_layers, hidden_size, swiglu. The model is
+// whole: what a rank holds of it is the layout's matter. Attention is TransformerEngine's fused one. Experts are taken
+// to get their tokens one after the other. Source: Megatron-LM core r0.12, megatron/training/arguments.py,
+// core/models/gpt/gpt_model.py, core/models/bert/bert_model.py, core/models/mamba/mamba_model.py,
 // core/transformer/transformer_layer.py.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/latent_attention.hpp"
+#include "gpumem/architectures/mamba_mixers.hpp"
 #include "gpumem/architectures/megatron_arguments.hpp"
 #include "gpumem/architectures/mixture.hpp"
 
@@ -42,51 +47,92 @@ struct Model {
   bool grouped = false;           ///< TransformerEngine multiplies all experts of a rank at once
   bool float32_routing = false;   ///< weights of the experts' results
   bool fused_gradients = false;   ///< products add a weight's gradient to the main one themselves
-  bool lower_loss = false;        ///< TransformerEngine's cross entropy, of logits that are not cast
+  bool bert = false;              ///< segments among the embeddings, a head of two layers, and a second loss
+  std::string pattern = {};       ///< of a hybrid: a letter a layer; empty: it is none
+  Mamba2Mixer mixer;
+  bool lower_loss = false;  ///< TransformerEngine's cross entropy, of logits that are not cast
 };
 
-/// "([0]*3+[1]*12)": one figure a layer. Nothing if it is written otherwise.
-inline std::vector<bool> layer_pattern(std::string_view text, std::int64_t layers) {
-  std::vector<bool> pattern;
-  std::size_t at = 0;
-  const auto number = [&]() {
-    std::int64_t value = 0;
-    while (at < text.size() && text[at] >= '0' && text[at] <= '9' && value < ConfigFields::kMostLayers) {
-      value = value * 10 + (text[at++] - '0');
-    }
-    return value;
-  };
-  while (at < text.size() && static_cast<std::int64_t>(pattern.size()) <= layers) {
-    if (text[at] != '[') {
-      if (std::string_view("()+ ").find(text[at]) == std::string_view::npos) return {};
-      ++at;
-      continue;
-    }
-    std::vector<bool> part;
-    for (++at; at < text.size() && text[at] != ']';) {
-      const char byte = text[at++];
-      if (byte == '0' || byte == '1') part.push_back(byte == '1');
-    }
-    if (at < text.size()) ++at;
-    std::int64_t times = 1;
-    if (at < text.size() && text[at] == '*') {
-      ++at;
-      times = number();
-    }
-    const auto goes_on = [&]() { return static_cast<std::int64_t>(pattern.size()) <= layers; };
-    for (std::int64_t time = 0; time < times && goes_on(); ++time) {
-      pattern.insert(pattern.end(), part.begin(), part.end());
-    }
+/// An expression of lists: "([0]*3+[1]*12)", "([1]+[0]*2)*4", one figure a layer. Megatron evaluates it as Python's.
+class LayerPattern {
+ public:
+  LayerPattern(std::string_view text, std::int64_t layers) : text_(text), most_(static_cast<std::size_t>(layers) + 1) {}
+
+  /// Nothing if it is written otherwise.
+  [[nodiscard]] std::vector<bool> read() {
+    std::vector<bool> pattern = sum(0);
+    skip();
+    return wrong_ || at_ < text_.size() ? std::vector<bool>() : pattern;
   }
-  return pattern;
-}
+
+ private:
+  static constexpr int kDeepest = 16;
+
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool takes(char wanted) {
+    skip();
+    if (at_ == text_.size() || text_[at_] != wanted) return false;
+    ++at_;
+    return true;
+  }
+  std::int64_t number() {
+    skip();
+    std::int64_t value = 0;
+    const std::size_t first = at_;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+      if (value < ConfigFields::kMostLayers) value = value * 10 + (text_[at_] - '0');
+    }
+    wrong_ = wrong_ || at_ == first;
+    return value;
+  }
+  /// More layers than there can be are not written out.
+  void append(std::vector<bool>& pattern, const std::vector<bool>& part) const {
+    if (pattern.size() < most_) pattern.insert(pattern.end(), part.begin(), part.end());
+  }
+  std::vector<bool> sum(int depth) {
+    std::vector<bool> pattern = repeated(depth);
+    while (!wrong_ && takes('+')) append(pattern, repeated(depth));
+    return pattern;
+  }
+  std::vector<bool> repeated(int depth) {
+    const std::vector<bool> part = takes('(') ? grouped(depth) : list();
+    if (!takes('*')) return part;
+    std::vector<bool> pattern;
+    const std::int64_t times = number();
+    for (std::int64_t time = 0; time < times && pattern.size() < most_ && !part.empty(); ++time) append(pattern, part);
+    return pattern;
+  }
+  std::vector<bool> grouped(int depth) {
+    wrong_ = wrong_ || depth == kDeepest;
+    std::vector<bool> part = wrong_ ? std::vector<bool>() : sum(depth + 1);
+    wrong_ = wrong_ || !takes(')');
+    return part;
+  }
+  std::vector<bool> list() {
+    std::vector<bool> part;
+    wrong_ = wrong_ || !takes('[');
+    while (!wrong_ && !takes(']')) {
+      part.push_back(number() != 0);
+      if (takes(']')) break;
+      wrong_ = wrong_ || !takes(',');
+    }
+    return part;
+  }
+
+  std::string_view text_;
+  std::size_t most_;
+  std::size_t at_ = 0;
+  bool wrong_ = false;
+};
 
 /// Which layers have experts: moe_layer_freq is a pattern, or says that every N-th layer has them, from the first.
 inline std::vector<bool> mixing_layers(ConfigFields& config, std::int64_t layers) {
   std::vector<bool> mixes(static_cast<std::size_t>(layers), true);
   const core::JsonValue* frequency = config.find("moe_layer_freq");
   if (frequency != nullptr && frequency->is(core::JsonValue::Kind::text)) {
-    std::vector<bool> pattern = layer_pattern(frequency->text(), layers);
+    std::vector<bool> pattern = LayerPattern(frequency->text(), layers).read();
     if (static_cast<std::int64_t>(pattern.size()) == layers) return pattern;
     config.fail("must give 0 or 1 for each layer, as ([0]*3+[1]*12)", "moe_layer_freq");
     return mixes;
@@ -154,19 +200,67 @@ inline model::RunSettings stages_of(ConfigFields& config) {
   run.last_stage_blocks = given("decoder_last_pipeline_num_layers");
   run.embedding_counts = config.flag("account_for_embedding_in_pipeline_split", false);
   run.head_counts = config.flag("account_for_loss_in_pipeline_split", false);
+  run.pipeline_layers = std::string(config.text({"pipeline_model_parallel_layout"}, ""));
+  run.micro_batch_group = config.size_or({"microbatch_group_size_per_virtual_pipeline_stage"}, 0);
+  if (config.flag("defer_embedding_wgrad_compute", false)) {
+    constexpr std::int64_t kAll = std::int64_t{1} << 20;
+    const std::int64_t limit = config.size_or({"wgrad_deferral_limit"}, 0);
+    run.deferred_head_gradients = limit > 0 ? limit : kAll;
+  }
   return run;
+}
+
+/// The letters of a hybrid's layers: M a mixer, * attention, - an MLP, E experts. '|' ends a pipeline stage.
+/// Source: Megatron-LM of August 2026, core/models/hybrid/hybrid_layer_allocation.py.
+inline void read_pattern(ConfigFields& config, std::string_view field, Model& model) {
+  std::string counts;
+  std::int64_t of_stage = 0;
+  bool cut = false;
+  for (const char letter : config.text({field}, "")) {
+    if (letter == '|') {
+      counts += std::to_string(std::exchange(of_stage, 0)) + ",";
+      cut = true;
+      continue;
+    }
+    if (std::string_view("M*-E").find(letter) == std::string_view::npos) {
+      return config.fail(
+          "has a letter that is not one of M, *, E, - and |; layers that predict further tokens (after /) "
+          "are not modelled",
+          field);
+    }
+    model.pattern += letter;
+    ++of_stage;
+  }
+  if (cut) model.run.pipeline_layers = counts + std::to_string(of_stage);
+  if (static_cast<std::int64_t>(model.pattern.size()) != model.sizes.layers) {
+    config.fail("must have a letter for each of num_layers", field);
+  }
+}
+
+/// Source: core/ssm/mamba_mixer.py: MambaMixer.__init__; training/arguments.py: --mamba-state-dim and its like.
+inline void read_hybrid(ConfigFields& config, Model& model) {
+  for (const std::string_view field : {"hybrid_layer_pattern", "hybrid_override_pattern"}) {
+    if (config.has(field) && model.pattern.empty()) read_pattern(config, field, model);
+  }
+  if (model.pattern.empty()) return;
+  const std::int64_t width = model.sizes.width;
+  Mamba2Mixer& m = model.mixer;
+  m = {.class_name = "MambaMixer", .norm_class = "ExtendedRMSNorm", .width = width, .chunk = 128};
+  m.head_width = config.size_or({"mamba_head_dim"}, 64);
+  m.heads = config.size_or({"mamba_num_heads"}, std::max<std::int64_t>(2 * width / m.head_width, 1));
+  m.groups = config.size_or({"mamba_num_groups"}, 8);
+  m.state = config.size_or({"mamba_state_dim"}, 128);
+  check_mamba2(config, m, "mamba_num_heads", "mamba_num_groups");
+  if (config.size_or({"tensor_model_parallel_size"}, 1) > 1) {
+    config.fail("is not modelled for a hybrid model, whose mixers ranks share by heads", "tensor_model_parallel_size");
+  }
+  config.ignore({"is_hybrid_model", "spec", "hybrid_attention_ratio", "hybrid_mlp_ratio"});
 }
 
 inline Model read(ConfigFields& config) {
   Model model;
   DecoderSizes& s = model.sizes;
-  const std::string_view family = config.text({"_model_family"}, "gpt");
-  for (const std::string_view other : {"hybrid_layer_pattern", "hybrid_override_pattern"}) {
-    if (!config.has(other) && family != "bert") continue;
-    config.fail("of Megatron's models, only GPT (with or without experts) and T5 are known",
-                config.has(other) ? other : std::string_view("_model_family"));
-    return model;
-  }
+  model.bert = config.text({"_model_family"}, "gpt") == "bert";
   s.vocabulary = config.size({"padded_vocab_size"});
   s.width = config.size({"hidden_size"});
   s.layers = config.layers({"num_layers"});
@@ -192,6 +286,7 @@ inline Model read(ConfigFields& config) {
   model.lower_loss =
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
   model.run = stages_of(config);
+  read_hybrid(config, model);
   ignore_megatron_run(config);
   return model;
 }
@@ -310,6 +405,37 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
   return joined(attended, fed(f, model, again, model.sizes.inner));
 }
 
+/// A layer of a hybrid has one part of a block: core/ssm/mamba_layer.py, and transformer layers without the other part.
+inline Tensor hybrid_block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, char kind) {
+  const std::int64_t width = model.sizes.width;
+  const auto joined = [&](Tensor part) { return f.add(input, f.dropout("dropout", part, model.dropout)); };
+  const bool feeds = kind == '-' || kind == 'E';
+  const Tensor normed = norm(f, model,
+                             feeds         ? "pre_mlp_layernorm"
+                             : kind == 'M' ? "norm"
+                                           : "input_layernorm",
+                             input, width);
+  if (kind == 'M') return joined(mamba2_mixer(f, model.mixer, normed));
+  if (kind == '*') return joined(attention(f, model, normed, rotary));
+  if (kind == 'E') return joined(mixture(f, model, normed));
+  const InModule inside(f, "mlp", "MLP");
+  return joined(fed(f, model, normed, model.sizes.inner));
+}
+
+/// BertLMHead, and what the second loss is of: a pooled state, and whether the sentences are in order.
+inline Tensor bert_head(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "lm_head", "BertLMHead");
+  const std::int64_t width = model.sizes.width;
+  return f.layer_norm("layer_norm", f.activation("gelu", f.linear("dense", hidden, width, width), "gelu"), width);
+}
+
+inline Tensor order_loss(Forward& f, const Model& model, Tensor hidden) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor pooled = f.linear("pooler.dense", f.slice(hidden, 1, 0, 1), width, width);
+  const Tensor order = f.linear("binary_head", f.activation("tanh", pooled, "tanh"), width, 2);
+  return f.call("cross_entropy", {f.flatten(f.to(order, "float32"), 0, 1), f.fixed_token_input("is_random", 1)});
+}
+
 inline Tensor embedded(Forward& f, const Model& model, Tensor ids) {
   const InModule inside(f, "embedding", "LanguageModelEmbedding");
   const DecoderSizes& s = model.sizes;
@@ -318,6 +444,7 @@ inline Tensor embedded(Forward& f, const Model& model, Tensor ids) {
     const Tensor numbers = f.positions(ids, model.positions);
     words = f.add(words, f.embedding("position_embeddings", numbers, model.positions, s.width));
   }
+  if (model.bert) words = f.add(words, f.embedding("tokentype_embeddings", f.token_input("types"), 2, s.width));
   // [N, S] -> [S, N], copied.
   return f.dropout("embedding_dropout", f.enter_sequence(words), model.dropout);
 }
@@ -334,14 +461,19 @@ inline void write(ConfigFields& config, Head, Forward& f) {
     const InModule inside(f, "decoder", "TransformerBlock");
     const std::int64_t turned = model.latent ? model.attention.rotary_width : model.rotary_width;
     const Rotary rotary = turned > 0 ? rotary_tables(f, ids, turned) : Rotary{};
-    hidden = stack(f, "layers", "TransformerLayer", s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    hidden = stack(f, "layers", "TransformerLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
+      if (model.pattern.empty()) return block(f, model, x, rotary, index);
+      return hybrid_block(f, model, x, rotary, model.pattern[static_cast<std::size_t>(index)]);
+    });
     hidden = norm(f, model, "final_layernorm", hidden, s.width);
   }
-  const Linear output = {.bias = false, .tied = s.tied, .split = Split::columns};
+  const Tensor order = model.bert ? order_loss(f, model, hidden) : Tensor{};
+  if (model.bert) hidden = bert_head(f, model, hidden);
+  const Linear output = {.bias = model.bert, .tied = s.tied, .split = Split::columns};
   // GPTModel.forward()'s name for the logits ends when it returns the loss.
   const Tensor logits = f.linear("output_layer", hidden, s.width, s.vocabulary, output);
-  const Tensor loss = vocabulary_parallel_loss(f, model.lower_loss ? logits : f.to(logits, "float32"));
+  Tensor loss = vocabulary_parallel_loss(f, model.lower_loss ? logits : f.to(logits, "float32"));
+  if (model.bert) loss = f.add(loss, order);
   f.leave_function(loss, {logits});
 }
 

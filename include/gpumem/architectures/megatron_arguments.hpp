@@ -73,6 +73,7 @@ inline constexpr auto kMegatronRun =
                                      "cp_comm_type",
                                      "microbatch_group_size_per_virtual_pipeline_stage",
                                      "overlap_p2p_communication_warmup_flush",
+                                     "pipeline_model_parallel_layout",
                                      "decoder_first_pipeline_num_layers",
                                      "decoder_last_pipeline_num_layers",
                                      "account_for_embedding_in_pipeline_split",

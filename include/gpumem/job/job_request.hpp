@@ -3,7 +3,7 @@
 // Units: those of TrainingJob.
 #pragma once
 
-#include <cstdint>
+#include <bitset>
 #include <string>
 
 #include "gpumem/model/training_job.hpp"
@@ -17,7 +17,7 @@ inline constexpr const char* kDefaultEstimator = "replay";
 /// Which options were given, by their place in the list: a value may be given and be the default. Requests are compared
 /// only by their values.
 struct GivenOptions {
-  std::uint64_t bits = 0;
+  std::bitset<96> bits = {};
 
   friend bool operator==(const GivenOptions& /*left*/, const GivenOptions& /*right*/) { return true; }
 };

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "gpumem/model/named.hpp"
@@ -151,6 +152,11 @@ struct Layout {
   std::int64_t pipeline_parallel = 1;
   std::int64_t virtual_stages = 1;  ///< stages of the model on one pipeline rank
   Schedule schedule = Schedule::one_forward_one_backward;
+  /// How many layers each stage has: "15,16,15", or Megatron's layout "Et*15|t*16|t*15L"; empty: as the framework
+  /// shares them.
+  std::string pipeline_layers = {};
+  std::optional<std::int64_t> first_stage_layers = {};  ///< of the pipeline's first rank, where the others are alike
+  std::optional<std::int64_t> last_stage_layers = {};   ///< of its last rank
   std::int64_t context_parallel = 1;
   std::int64_t expert_parallel = 1;  ///< of the ranks above: groups that share the experts
   Rank rank = {};

@@ -108,8 +108,11 @@ struct RunSettings {
   std::int64_t optimizer_instances = 1;  ///< distributed optimizers, each of which cuts states over its own ranks
   std::optional<std::int64_t> first_stage_blocks = {};  ///< of a pipeline's first rank; nothing: as many as others
   std::optional<std::int64_t> last_stage_blocks = {};   ///< and of its last rank
-  bool embedding_counts = false;  ///< what comes before the blocks counts as one when stages share them
-  bool head_counts = false;       ///< and what comes after them
+  bool embedding_counts = false;             ///< what comes before the blocks counts as one when stages share them
+  bool head_counts = false;                  ///< and what comes after them
+  std::string pipeline_layers = {};          ///< of each stage, as Layout::pipeline_layers
+  std::int64_t micro_batch_group = 0;        ///< that a virtual stage runs in turn; 0: as many as pipeline ranks
+  std::int64_t deferred_head_gradients = 0;  ///< micro-batches whose gradient of the head's weight waits for the step
 };
 
 /// Something the reader should know, though the summary could be read.

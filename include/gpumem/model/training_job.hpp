@@ -100,11 +100,12 @@ struct TrainingJob {
   Optimizer optimizer = Optimizer::adam;
   Precision precision = Precision::fp32;
   Loss loss = Loss::cross_entropy;
-  LossForm loss_form = {};            ///< of a language model's cross entropy
-  Counted<Objective> objective = {};  ///< posttrain/ sets it: no option of a job does
-  bool foreach = true;                ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
-  bool fused = false;                 ///< the optimizer's fused form
-  bool weight_decay = false;          ///< the optimizer decays the weights: some optimizers copy the gradients to do so
+  LossForm loss_form = {};             ///< of a language model's cross entropy
+  Counted<Objective> objective = {};   ///< posttrain/ sets it: no option of a job does
+  bool foreach = true;                 ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
+  bool fused = false;                  ///< the optimizer's fused form
+  bool optimizer_in_backward = false;  ///< each parameter is updated when its gradient is there, which then ends
+  bool weight_decay = false;  ///< the optimizer decays the weights: some optimizers copy the gradients to do so
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
   Layout layout = {};                      ///< GPUs that train together, each on batches of `batch_size` of its own
   bool activation_checkpointing = false;

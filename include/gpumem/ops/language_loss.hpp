@@ -33,6 +33,8 @@ struct ChunkedLoss {
   std::int64_t positions = 1;    ///< of a chunk
   bool hands_out_float = false;  ///< the model's logits are copied in float32 before the loss begins
   bool upcasts = false;          ///< the loss casts each chunk when its turn comes
+  /// The vocabulary, where the loss of a chunk is compiled (torchtune 0.4, training/_compile.py: compile_loss); else 0.
+  std::int64_t compiled = 0;
 };
 
 namespace language_loss_detail {
@@ -69,6 +71,24 @@ inline TensorId record_compiled_cross_entropy(Tape& tape, TensorId logits, const
   const std::array<TensorSize, 2> figures = {rows.as(core::DType::float32), rows.as(core::DType::float32)};
   return tape.record(
       {.inputs = {&logits, 1}, .output = language_loss_detail::kScalar, .saved_inputs = 1, .extras = figures});
+}
+
+/// The flag of a cross entropy of a DTensor whose vocabulary ranks share (torchtitan's loss_parallel()).
+inline constexpr std::string_view kLossParallel = "loss_parallel";
+
+/// Its log_softmax is written out: the logits less their maximum, the exponentials of these, and the result, which is
+/// kept. Backward writes out the gradient too: zeros with -1 at the labels, the exponentials, and their sum. Source:
+/// PyTorch 2.6, torch/distributed/tensor/parallel/loss.py: _log_softmax(), _nll_loss_and_log_softmax_backward().
+inline TensorId record_loss_parallel(Tape& tape, TensorId logits) {
+  const TensorId wide = tape.cast(contiguous(tape, logits), core::DType::float32);
+  const std::array<TensorSize, 2> passing = {tape.tensor(wide).size, tape.tensor(wide).size};
+  const TensorId log = tape.record({.inputs = {&wide, 1},
+                                    .output = tape.tensor(wide).size,
+                                    .saves_output = true,
+                                    .scratch = std::span(passing).first(1),
+                                    .gradient = Gradient::passed});
+  return tape.record(
+      {.inputs = {&log, 1}, .output = language_loss_detail::kScalar, .saved_inputs = 1, .backward_scratch = passing});
 }
 
 /// The flag of a cross entropy that is Megatron's.
@@ -170,11 +190,22 @@ inline std::vector<TensorId> record_chunked_logits(Tape& tape, const LanguageHea
   return logits;
 }
 
+/// One figure a row of these logits.
+inline TensorSize rows_within(const Tape& tape, TensorId logits, std::int64_t vocabulary) {
+  TensorSize rows = tape.tensor(logits).size.as(core::DType::float32);
+  rows.elements = rows.elements.value().value_or(0) / std::max<std::int64_t>(vocabulary, 1);
+  return rows;
+}
+
 /// The mean of the losses of these logits.
 inline TensorId record_chunked_cross_entropy(Tape& tape, std::span<const TensorId> logits, const ChunkedLoss& how) {
   std::vector<TensorId> losses;
   losses.reserve(logits.size());
   for (const TensorId part : logits) {
+    if (how.compiled > 0) {
+      losses.push_back(record_compiled_cross_entropy(tape, part, rows_within(tape, part, how.compiled)));
+      continue;
+    }
     losses.push_back(
         language_loss_detail::cross_entropy_of(tape, how.upcasts ? tape.cast(part, core::DType::float32) : part));
   }
@@ -202,13 +233,6 @@ namespace language_loss_detail {
 inline TensorSize sample_of(const TensorSize& size) { return {size.elements, 0, size.dtype}; }
 
 }  // namespace language_loss_detail
-
-/// One figure a row of these logits.
-inline TensorSize rows_within(const Tape& tape, TensorId logits, std::int64_t vocabulary) {
-  TensorSize rows = tape.tensor(logits).size.as(core::DType::float32);
-  rows.elements = rows.elements.value().value_or(0) / std::max<std::int64_t>(vocabulary, 1);
-  return rows;
-}
 
 /// The log-probabilities of given tokens, sample by sample, and a loss of them. Of logits in lower precision
 /// log_softmax is kept; of float32 ones the logits themselves, since each sample's logsumexp and the gather read them

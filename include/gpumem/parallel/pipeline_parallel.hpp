@@ -3,28 +3,44 @@
 // also what comes after them; and on each stage the layers without parameters that its layers read (positions, masks).
 // Units: indices.
 // Source: Megatron-LM core r0.12, core/transformer/transformer_block.py (get_num_layers_to_build) and
-// core/transformer/transformer_layer.py (get_transformer_layer_offset).
+// core/transformer/transformer_layer.py (get_transformer_layer_offset); torchtitan of October 2025,
+// distributed/pipeline_parallel.py (generate_llm_fqn_per_model_part).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/layout.hpp"
+#include "gpumem/model/training_job.hpp"
 
 namespace gpumem::parallel {
+
+// Input: how many layers each stage has, as people write it: "15,16,15", or Megatron's layout string "Et*15|(tt|)*8L".
+// Output: these numbers, stage by stage.
+// Units: layers.
+//
+// In a layout string a stage ends with '|'; t is a layer, E the embedding, L the head and loss, m a layer that predicts
+// further tokens; x*3 and (..)*3 repeat. Source: Megatron-LM of August 2026,
+// core/transformer/pipeline_parallel_layer_layout.py (parse_str_to_list).
+
+/// Nothing: the text is neither.
+[[nodiscard]] std::optional<std::vector<std::int64_t>> layers_of_stages(std::string_view text);
 
 // Input: a layout and the number of micro-batches in a step.
 // Output: the order in which a pipeline rank runs them forward and backward, stage by stage.
 // Units: indices.
 //
 // 1F1B: the ranks after this one are as many micro-batches ahead. Interleaved, each rank has several stages, and runs
-// them for as many micro-batches as there are ranks before it turns to the next. GPipe runs all forward first.
-// Source: Megatron-LM core r0.12, core/pipeline_parallel/schedules.py,
-// forward_backward_pipelining_without_interleaving and _with_interleaving.
+// them for a group of micro-batches before it turns to the next: as many as there are ranks, or as Megatron's
+// microbatch_group_size_per_virtual_pipeline_stage says; of torch's schedules all groups are alike. GPipe runs all
+// forward first. Source: PyTorch 2.6, distributed/pipelining/schedules.py (ScheduleInterleaved1F1B); Megatron-LM core
+// r0.12, core/pipeline_parallel/schedules.py, forward_backward_pipelining_without_interleaving and _with_interleaving.
 
 /// One stage of the rank run for one micro-batch.
 struct StagePass {
@@ -36,9 +52,13 @@ struct StagePass {
 };
 
 /// As far as memory differs: once a rank runs one forward and one backward in turn, further micro-batches are like
-/// those before, and are left out. `rank`: of the pipeline, from 0. The layout passed check().
+/// those before, and are left out. `rank`: of the pipeline, from 0; `group`: what micro_batch_group() says, 0: as many
+/// as there are ranks. The layout passed check().
 [[nodiscard]] std::vector<StagePass> schedule_of(const model::Layout& layout, std::int64_t rank,
-                                                 std::int64_t micro_batches);
+                                                 std::int64_t micro_batches, std::int64_t group = 0);
+
+/// Micro-batches that a virtual stage runs before its rank turns to the next one.
+[[nodiscard]] std::int64_t micro_batch_group(const model::TrainingJob& job);
 
 /// Forward passes of a stage that the rank has run when its first backward begins: what these keep is held at once.
 [[nodiscard]] std::int64_t forwards_before_backward(const model::Layout& layout, std::int64_t rank,
@@ -51,10 +71,19 @@ struct StageLayers {
   std::vector<bool> trained;           ///< by layer: a parameter has a part in what it leaves
 };
 
-/// Errors: missing_information where nothing repeats; invalid_argument where the stages do not share the blocks evenly,
-/// naming the rule.
+/// What becomes of blocks that the stages cannot share evenly.
+enum class Shares : bool {
+  even,    ///< they are refused, as Megatron refuses them
+  uneven,  ///< torchtitan's split: embedding and head count as a block each, and the first stages have one more
+};
+
+/// How the job's framework goes about it.
+[[nodiscard]] Shares shares_of(const model::TrainingJob& job);
+
+/// Errors: missing_information where nothing repeats; invalid_argument where the blocks cannot be shared so, naming the
+/// rule.
 [[nodiscard]] core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,
-                                                     std::int64_t stage);
+                                                     std::int64_t stage, Shares shares = Shares::even);
 
 /// Whether all stages have as many blocks: nothing in the graph gives the first or the last one another number.
 [[nodiscard]] bool stages_are_alike(const connect::WiredGraph& wired);
@@ -69,8 +98,8 @@ struct StageLayers {
 /// The first rank of each stage.
 [[nodiscard]] std::vector<model::Rank> ranks_of_stages(const model::Layout& layout);
 
-/// The stages that may take most, as ranks: the first, the last, and one between, of which all hold as many layers and
-/// the earliest keeps the most micro-batches.
-[[nodiscard]] std::vector<model::Rank> ranks_to_compare(const model::Layout& layout);
+/// The stages that may take most, as ranks: the first, the last, and one between, of which none holds more layers and
+/// the earliest keeps the most micro-batches. Where somebody has said how many layers stages have: all.
+[[nodiscard]] std::vector<model::Rank> ranks_to_compare(const model::TrainingJob& job);
 
 }  // namespace gpumem::parallel

@@ -24,7 +24,7 @@ namespace gpumem::parallel {
 /// The fields of a job that it depends on, in addition to the graph.
 template <typename Job>
 [[nodiscard]] auto rank_key(Job& job) {
-  return std::tie(job.layout, job.sequence_length, job.input_shape, job.lora, job.peft, job.quantize);
+  return std::tie(job.layout, job.sequence_length, job.input_shape, job.lora, job.peft, job.quantize, job.loop);
 }
 
 /// Whether the layout splits the model itself.

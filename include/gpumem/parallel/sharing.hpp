@@ -39,7 +39,12 @@ struct Sharing {
   std::int64_t reuse_elements = 0;       ///< a unit that is called again before this many other elements is not freed
   bool prefetches = true;                ///< in backward the next unit is gathered while this one runs
   std::int64_t prefetch_elements = 0;    ///< of units gathered ahead in backward; 0: one unit
-  bool float32_shards = false;  ///< shards of trained parameters are float32, whatever is gathered and computed in
+  std::int64_t expert_ranks = 0;    ///< that share an expert's parameters, gradients and states; 0: as many as others'
+  bool whole_for_step = false;      ///< units stay gathered, and gradients whole, while a step's micro-batches run
+  std::int64_t queue_elements = 0;  ///< of gradients whose reductions may be under way; 0: one unit's
+  bool shares_ended = false;        ///< each is used up when it is there: the optimizer runs in backward
+  bool shares_stand = false;        ///< the shares of gradients are there from the start on
+  bool float32_shards = false;      ///< shards of trained parameters are float32, whatever is gathered and computed in
 
   Reduction reduction = Reduction::none;
   std::int64_t gradient_ranks = 1;             ///< that share each gradient after its reduction
@@ -193,6 +198,17 @@ struct Sharing {
 // (foreach_all_gather, foreach_reduce), _fsdp_state.py. Mixed precision is MixedPrecisionPolicy(param_dtype=bfloat16,
 // reduce_dtype=float32), as torchtitan has it: then the shards are float32, and the optimizer needs no other masters.
 
+// In a pipeline, units are not given back after forward (torchtitan 0.1, parallelize_llama.py: reshard_after_forward),
+// nor reduced before the last micro-batch: each stage's backward runs without the sync of gradients, which become whole
+// ones in the type that they are reduced in (torch/distributed/pipelining/stage.py: backward_maybe_with_nosync;
+// _fsdp_param.py: to_accumulated_grad_if_needed).
+//
+// Ranks that share experts cut each expert over those that have the same ones (torchtitan of October 2025,
+// models/llama4/infra/parallelize.py: apply_fsdp, dp_mod_ep_mesh).
+
+/// Of a sharding over `ranks`: those that have the same part of an expert; 0: experts are nothing else.
+[[nodiscard]] std::int64_t expert_ranks_among(const model::TrainingJob& job, std::int64_t ranks);
+
 /// Parameters are cut over `ranks`.
 [[nodiscard]] inline Sharing fsdp2(const model::TrainingJob& job, std::int64_t ranks) {
   Sharing sharing;
@@ -203,6 +219,9 @@ struct Sharing {
   sharing.gradient_ranks = ranks;
   if (sharing.float32_shards) sharing.reduced_in = core::DType::float32;
   sharing.state_ranks = ranks;
+  sharing.expert_ranks = expert_ranks_among(job, ranks);
+  sharing.whole_for_step = job.layout.pipeline_parallel > 1;
+  sharing.shares_ended = job.optimizer_in_backward;
   sharing.on_host = job.offload == model::Offload::parameters;
   return sharing;
 }
@@ -229,6 +248,36 @@ struct Sharing {
   sharing.reduced_in = core::DType::float32;
   sharing.state_ranks = ranks_of_instance(job, sharing_ranks(job.layout));
   sharing.masters = model::has_masters(job.precision);
+  return sharing;
+}
+
+// Input: a job under Megatron-FSDP (--use-megatron-fsdp), whose --data-parallel-sharding-strategy is optim, optim_grads
+// or optim_grads_params, here zero-1, zero-2 and zero-3.
+// Output: its Sharing: as under the distributed optimizer (1); gradients are cut as well (2), and parameters (3), a
+// layer at a time. Shares of gradients, in the parameters' type, stand from the start on. Whole gradients wait until
+// their reductions are through, of which as many may be under way as a queue has room for.
+// Units: ranks, elements.
+//
+// Source: Megatron-LM of August 2026, core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py
+// (suggested_RS_queue_capacity), param_and_grad_buffer.py (GradReducePipeline.wait_for_previous_grad_reduce;
+// main_grads_dtype None is the parameters' type). All-gathers are not made ahead, as without --overlap-param-gather.
+
+[[nodiscard]] inline Sharing megatron_fsdp(const model::TrainingJob& job) {
+  constexpr std::int64_t kQueue = 1'000'000'000;
+  const model::Shardings kind = job.layout.sharding.kind;
+  if (kind == model::Shardings::zero_1) return distributed_optimizer(job);
+  Sharing sharing;
+  sharing.reduction = Reduction::scattered;
+  sharing.state_ranks = sharing_ranks(job.layout);
+  sharing.gradient_ranks = sharing.state_ranks;
+  sharing.expert_ranks = expert_ranks_among(job, sharing.state_ranks);
+  sharing.queue_elements = kQueue;
+  sharing.shares_stand = true;
+  sharing.masters = model::has_masters(job.precision);
+  sharing.prefetches = false;
+  if (kind == model::Shardings::zero_2) return sharing;
+  sharing.gather = Gather::in_place;
+  sharing.parameter_ranks = sharing.state_ranks;
   return sharing;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpumem/plan/checkpoints.hpp"
+#include "gpumem/plan/optimizer_step.hpp"
 #include "gpumem/plan/run_state.hpp"
 #include "gpumem/plan/sharded_model.hpp"
 
@@ -17,13 +18,17 @@ namespace gpumem::plan {
 
 class GradientFlow {
  public:
-  GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks, ShardedModel& shards);
+  /// `in_backward`: updates each parameter when its gradient is there; it need not be made yet.
+  GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks, ShardedModel& shards,
+               OptimizerStep* in_backward = nullptr);
 
   /// loss.backward(), of the whole pass or of one stage of it. `scaled_loss`: the loss times GradScaler's scale, which
   /// is released when backward has run; kNoSlot: the loss is not scaled.
   void backward(const StagePart& part, Slot scaled_loss);
   /// optimizer.zero_grad(set_to_none=True).
   void zero_grad();
+  /// The last micro-batch of a step has run: what waited for it is used.
+  void end_step();
 
  private:
   /// A gradient on its way through backward.
@@ -52,6 +57,8 @@ class GradientFlow {
   void make_parameter_gradients(const ops::Function& function);
   [[nodiscard]] Slot next_made_in_forward(const ops::Function& function);
   void end_call(const ops::Function& function, const Flow& output);
+  void find_deferred();
+  void defer(const ops::Function& function, Slot gradient);
   [[nodiscard]] bool is_widened(const ops::Function& function, ops::TensorId input) const;
   void hand_on(const ops::Function& function);
   [[nodiscard]] bool follows_its_cast(std::size_t index) const;
@@ -73,11 +80,15 @@ class GradientFlow {
   ForwardCalls& calls_;
   Recomputation& blocks_;
   ShardedModel& shards_;
-  std::vector<Flow> gradients_;        ///< by tensor; a parameter's stays until zero_grad
-  std::vector<Slot> met_;              ///< by parameter: what its readers' gradients sum to so far in this pass
-  std::vector<std::int32_t> readers_;  ///< by parameter: how many gradients it gets in a pass
-  std::vector<std::int32_t> awaited_;  ///< of these, how many are to come
-  std::vector<Flow> flows_;            ///< what a function has made: of its inputs
+  OptimizerStep* in_backward_ = nullptr;
+  std::vector<Slot> deferred_;                ///< gradients and inputs of the head, which wait for the step's end
+  const ops::Function* deferring_ = nullptr;  ///< the head, if its weight's gradients wait for the step's end
+  std::int64_t deferrals_ = 0;                ///< micro-batches of this step that are among them
+  std::vector<Flow> gradients_;               ///< by tensor; a parameter's stays until zero_grad
+  std::vector<Slot> met_;                     ///< by parameter: what its readers' gradients sum to so far in this pass
+  std::vector<std::int32_t> readers_;         ///< by parameter: how many gradients it gets in a pass
+  std::vector<std::int32_t> awaited_;         ///< of these, how many are to come
+  std::vector<Flow> flows_;                   ///< what a function has made: of its inputs
   std::vector<std::pair<ops::TensorId, Slot>> parameter_flows_;  ///< and of its parameters
   std::vector<std::pair<ops::TensorId, Slot>> lower_;            ///< of parameters, which are still to be cast
   std::vector<Part> parts_;

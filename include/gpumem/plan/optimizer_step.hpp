@@ -42,6 +42,8 @@ class OptimizerStep {
   void create();
   /// optimizer.step(), with the state that it makes if it has none yet.
   void run();
+  /// In place of run(), where each parameter is updated in backward: what that of one of these bytes makes and frees.
+  void update_one(std::int64_t bytes, std::uint32_t layer);
   /// The fused form, as asked for.
   [[nodiscard]] bool fused() const { return fused_; }
 
@@ -59,6 +61,7 @@ class OptimizerStep {
   bool scalars_on_device_ = false;
   bool foreach_ = false;
   bool fused_ = false;
+  bool in_backward_ = false;
   bool decays_ = false;  ///< into a copy of the gradients
   bool has_state_ = false;
   bool averages_ = false;  ///< keeps a copy of the parameters (diffusers, training_utils.py: EMAModel)

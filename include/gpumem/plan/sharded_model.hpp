@@ -47,6 +47,8 @@ class ShardedModel {
   /// Memory that does so; kNoSlot: nothing.
   void keep_until_end(Slot slot);
   void end_backward();
+  /// The last micro-batch of a step has run.
+  void end_step();
 
   /// The parameter's gradient of this pass, whole.
   void take_gradient(ops::TensorId parameter, Slot gradient);
@@ -85,7 +87,11 @@ class ShardedModel {
   [[nodiscard]] bool persists(ops::TensorId parameter) const {
     return elements(parameter) <= sharing_.persistent_elements;
   }
+  /// How many ranks share it: an expert is on fewer.
+  [[nodiscard]] std::int64_t ranks_of(ops::TensorId parameter, std::int64_t usual) const;
   [[nodiscard]] std::int64_t shard_elements(ops::TensorId parameter) const;
+  /// Padded to a multiple of the ranks.
+  [[nodiscard]] std::int64_t padded_elements(ops::TensorId parameter) const;
   [[nodiscard]] std::int64_t elements(ops::TensorId parameter) const;
   [[nodiscard]] core::DType dtype(ops::TensorId parameter) const;
   [[nodiscard]] core::DType held_in(ops::TensorId parameter) const;
@@ -96,7 +102,12 @@ class ShardedModel {
   void gather(Unit& unit, bool forward);
   void release(Unit& unit);
   void prefetch_before(std::uint32_t unit);
+  void add_shares();
+  void end_unit(Unit& unit);
+  void gather_up(Unit& unit);
   void reduce(Unit& unit);
+  void hold_reduction(Slot slot, std::int64_t elements);
+  void end_reductions();
   void keep_share(Unit& unit, Slot share);
 
   RunState& state_;
@@ -109,9 +120,11 @@ class ShardedModel {
   std::vector<std::uint8_t> received_;  ///< by parameter's tensor: its gradient of this pass
   std::vector<Slot> kept_;              ///< until backward has ended
   Slot last_buffer_ = kNoSlot;          ///< of the last gather in forward, until the next one was waited for
-  Slot reduce_input_ = kNoSlot;         ///< of the last reduction, until the next one
-  Slot partition_ = kNoSlot;            ///< the rank's share of all gradients, until zero_grad
-  Slot bucket_ = kNoSlot;               ///< that gradients are copied into
+  /// Gradients that are being reduced: the last unit's, or as many as the queue has room for.
+  std::vector<std::pair<Slot, std::int64_t>> under_way_;
+  std::vector<Slot> summed_;  ///< by parameter's tensor: its whole gradients of a step's micro-batches so far
+  Slot partition_ = kNoSlot;  ///< the rank's share of all gradients, until zero_grad
+  Slot bucket_ = kNoSlot;     ///< that gradients are copied into
 };
 
 }  // namespace gpumem::plan

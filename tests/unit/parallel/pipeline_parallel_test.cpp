@@ -57,6 +57,30 @@ TEST(Schedule, InterleavedTurnsToTheNextStageAfterAsManyMicroBatchesAsRanks) {
   EXPECT_EQ(most_in_flight(schedule_of(pipeline(4, 3), 0, 16)), 15);
 }
 
+TEST(Schedule, MegatronsGroupsOfMicroBatchesMayBeLargerThanThePipeline) {
+  // 2 stages a rank, groups of 3: the last of 2 ranks is 3 passes ahead, of which none counts the first backward's own.
+  EXPECT_EQ(text_of(schedule_of(pipeline(2, 2), 1, 3, 3), true),
+            "F0.0 F1.0 F2.0 F0.1 B0.1 F1.1 B1.1 F2.1 B2.1 B0.0 B1.0 B2.0");
+  model::TrainingJob job;
+  job.layout = pipeline(4, 2);
+  job.gradient_accumulation = 10;
+  EXPECT_EQ(micro_batch_group(job), 5) << "torch has two groups that are alike";
+  job.loop = model::Loop::megatron;
+  EXPECT_EQ(micro_batch_group(job), 4) << "Megatron's are as large as the pipeline";
+}
+
+TEST(StageLayers, AreReadFromAListOrFromMegatronsLayout) {
+  using Layers = std::vector<std::int64_t>;
+  EXPECT_EQ(layers_of_stages("15,16,16,15"), (Layers{15, 16, 16, 15}));
+  EXPECT_EQ(layers_of_stages("Et*3|(tt|)*3L"), (Layers{3, 2, 2, 2, 0}));
+  EXPECT_EQ(layers_of_stages("Ettt|(tt|)*2,m|L"), (Layers{3, 2, 2, 0, 0}));
+  EXPECT_EQ(layers_of_stages("E|(t|t)*2L"), (Layers{0, 1, 2, 1}));
+  for (const char* wrong : {"", "?", "15,,16", "15,16,", "15;16", "Et(t", "Et*|L", "Etx|L", "-1,2", "(t)|L",
+                            "Et*99999999999|L", "(t*1000000)*1000000"}) {
+    EXPECT_FALSE(layers_of_stages(wrong)) << wrong;
+  }
+}
+
 TEST(Schedule, RunsEachStageForwardBeforeBackward) {
   for (std::int64_t rank = 0; rank < 4; ++rank) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, int> seen;

@@ -166,6 +166,56 @@ TEST(RankGraph, VirtualStagesAreRunsOfBlocksOnOneRank) {
   EXPECT_EQ(shapes(graph, "sent").size(), 1U);
 }
 
+/// The parameters of each pipeline rank, in blocks; the ends of the model not counted.
+std::vector<std::int64_t> blocks_of_ranks(std::int64_t ranks, const std::function<void(Layout&)>& change,
+                                          std::string_view more = "") {
+  std::vector<std::int64_t> blocks;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const auto graph = ranked(more, [&](Layout& layout) {
+      layout.pipeline_parallel = ranks;
+      layout.rank = {model::Ranks::one, rank};
+      change(layout);
+    });
+    if (!graph) return {};
+    std::int64_t count = 0;
+    for (const model::Layer& layer : graph->graph().layers())
+      count += graph->graph().name(layer) == "linear_fc1" ? 1 : 0;
+    blocks.push_back(count);
+  }
+  return blocks;
+}
+
+TEST(RankGraph, StagesHaveAsManyBlocksAsSomebodySays) {
+  using Blocks = std::vector<std::int64_t>;
+  EXPECT_EQ(blocks_of_ranks(2, [](Layout& layout) { layout.pipeline_layers = "1,3"; }), (Blocks{1, 3}));
+  EXPECT_EQ(blocks_of_ranks(3, [](Layout& layout) { layout.pipeline_layers = "E|t*4|L"; }), (Blocks{0, 4, 0}))
+      << "the ends may be without blocks";
+  EXPECT_EQ(blocks_of_ranks(2, [](Layout& layout) { layout.first_stage_layers = 1; }), (Blocks{1, 3}));
+  EXPECT_EQ(blocks_of_ranks(3, [](Layout& layout) { layout.last_stage_layers = 2; }), (Blocks{1, 1, 2}));
+  EXPECT_EQ(blocks_of_ranks(
+                2, [](Layout&) {}, R"(, "pipeline_model_parallel_layout": "Ettt|tL")"),
+            (Blocks{3, 1}));
+  const auto refused = [](std::string_view layers) {
+    return ranked("", [&](Layout& layout) {
+      layout.pipeline_parallel = 2;
+      layout.pipeline_layers = layers;
+    });
+  };
+  EXPECT_TRUE(fails(refused("2,3"), core::ErrorCode::invalid_argument, 0, "'2,3'"));
+  EXPECT_TRUE(fails(refused("1,2,1"), core::ErrorCode::invalid_argument, 0, "add up"));
+}
+
+TEST(RankGraph, TorchtitanSharesUnevenlyAndMegatronRefuses) {
+  // Embedding and head count as one block each: 6 on 3 stages.
+  EXPECT_EQ(blocks_of_ranks(3, [](Layout&) {}), (std::vector<std::int64_t>{1, 2, 1}));
+  model::TrainingJob job = job_with("", [](Layout& layout) { layout.pipeline_parallel = 3; });
+  job.loop = model::Loop::megatron;
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(succeeds(wired));
+  EXPECT_TRUE(
+      fails(rank_graph(*wired, job, ops::catalogue()), core::ErrorCode::invalid_argument, 0, "pipeline_layers"));
+}
+
 TEST(RankGraph, AStageOfOneBlockShowsThatBlock) {
   const auto graph = ranked("", [](Layout& layout) {
     layout.pipeline_parallel = 4;

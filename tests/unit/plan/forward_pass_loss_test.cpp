@@ -94,6 +94,31 @@ TEST(LanguageLoss, AFusedCrossEntropyWritesItsGradientOverTheLogits) {
   EXPECT_EQ(count(events(job, plan, Phase::backward), "+192 loss flow"), 0);
 }
 
+/// The golden: of two ranks' shared vocabulary, in bytes of the rank's logits in float32.
+TEST(LanguageLoss, OfASharedVocabularyHoldsWhatPyTorchWasSeenToHold) {
+  constexpr std::string_view kNodes = R"(
+    {"name": "head", "op": "linear", "inputs": ["rows"], "attrs": {"in_features": 4, "out_features": 4096, "bias": false}},
+    {"name": "loss", "op": "cross_entropy", "inputs": ["head", "labels"],
+     "attrs": {"keeps_type": true, "loss_parallel": true}})";
+  TrainingJob job = job_of(
+      R"({"name": "rows", "shape": ["N", 4]}, {"name": "labels", "shape": ["N"], "dtype": "int64"})", kNodes, 128);
+  job.precision = Precision::bf16;
+  const auto plan = planned(job).plan;
+  constexpr std::int64_t kWide = 128 * 4096 * 4;
+  const auto most_beyond_one = [&](Phase phase) {
+    testing::Live live(plan);
+    std::int64_t most = 0;
+    for (std::size_t at = 0; at < plan.events.size(); ++at) {
+      live.apply(plan.events[at]);
+      if (plan.phase_of(at).phase == phase && plan.phase_of(at).step == 2) most = std::max(most, live.total());
+    }
+    return most / kWide;
+  };
+  // tests/golden/loss_parallel/golden.json: 3.0 in forward beside the logits, 4.0 in backward.
+  EXPECT_EQ(most_beyond_one(Phase::forward), 3);
+  EXPECT_EQ(most_beyond_one(Phase::backward), 4);
+}
+
 TEST(LanguageLoss, ACompiledOneMakesNothingOfTheLogitsSizeButTheirGradient) {
   TrainingJob job = job_of(kTokens,
                            language(R"({"name": "float", "op": "cast", "inputs": ["head"],

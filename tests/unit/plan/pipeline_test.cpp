@@ -150,5 +150,77 @@ TEST(Pipeline, InterleavedStagesKeepMoreMicroBatches) {
   }
 }
 
+/// A rank of two under FSDP2, which is not Megatron's.
+model::TrainingJob fsdp2_job(std::int64_t micro_batches, std::int64_t stages) {
+  model::TrainingJob job = job_of(micro_batches, 0);
+  job.loop = model::Loop::torchtune;
+  job.layout.data_parallel = 2;
+  job.layout.sharding.kind = model::Shardings::fsdp2;
+  job.layout.pipeline_parallel = stages;
+  return job;
+}
+
+/// The most that is live of a category.
+std::int64_t most_of(const StepPlan& plan, Category category) {
+  std::map<std::uint32_t, Event> held;
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (const Event& event : plan.events) {
+    if (event.kind == Event::Kind::call) continue;
+    const bool allocates = event.kind == Event::Kind::allocate;
+    if (allocates) held[event.slot] = event;
+    const Event& of = held[event.slot];
+    if (of.category == category) now += allocates ? of.bytes : -of.bytes;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+TEST(Pipeline, UnderFsdp2AStageStaysWholeWhileItsMicroBatchesRun) {
+  const StepPlan alone = plan_of(fsdp2_job(4, 1));
+  const StepPlan stage = plan_of(fsdp2_job(4, 2));
+  constexpr std::int64_t kBlock = 4 * 64 * 64 + 2 * 64 * 256;  // weights; biases and norms are small beside them
+  constexpr std::int64_t kWords = 128 * 64;
+  EXPECT_LT(most_of(alone, Category::gathered), 2 * (3 * kBlock + kWords)) << "a block, and the next one";
+  EXPECT_GT(most_of(stage, Category::gathered), 2 * (4 * kBlock + kWords)) << "all of the stage's blocks";
+  EXPECT_GT(most_of(stage, Category::gradient), 4 * (4 * kBlock + kWords)) << "float32 and whole until the last one";
+  EXPECT_LT(most_of(alone, Category::gradient), 4 * (8 * kBlock + kWords) / 2 + 4 * 2 * kBlock);
+}
+
+TEST(Pipeline, UnderFsdp2StepsRepeat) {
+  for (const std::int64_t stages : {1, 2, 4}) {
+    const StepPlan plan = plan_of(fsdp2_job(5, stages));
+    const std::vector<std::int64_t> live = live_at(plan, Phase::optimizer);
+    ASSERT_EQ(live.size(), 2U);
+    EXPECT_GT(live[1], live[0]) << "the first step makes the states";
+    std::map<std::uint32_t, Category> held;
+    for (const Event& event : plan.events) {
+      if (event.kind == Event::Kind::allocate) held[event.slot] = event.category;
+      if (event.kind == Event::Kind::release) held.erase(event.slot);
+    }
+    for (const auto& [slot, category] : held) {
+      EXPECT_NE(category, Category::gathered) << stages;
+      EXPECT_NE(category, Category::activation_gradient) << stages;
+    }
+  }
+}
+
+TEST(Pipeline, AHeadWhoseGradientsAreDeferredKeepsThemUntilTheStepEnds) {
+  const auto peak_with = [](std::string_view more) {
+    const std::string config = R"({"num_layers": 8, "hidden_size": 64, "num_attention_heads": 4,
+      "padded_vocab_size": 4096, "max_position_embeddings": 32)" +
+                               std::string(more) + "}";
+    auto graph = architectures::read_config(config, ops::vocabulary());
+    EXPECT_TRUE(succeeds(graph));
+    model::TrainingJob job = job_of(8, 3);
+    job.graph = std::make_shared<const model::ModelGraph>(*std::move(graph));
+    return plan_of(job).peak_bytes;
+  };
+  constexpr std::int64_t kEach = 2 * 32 * (4096 + 64) * 2;  // the logits' gradient and what the head reads
+  const std::int64_t usual = peak_with("");
+  const std::int64_t two = peak_with(R"(, "defer_embedding_wgrad_compute": true, "wgrad_deferral_limit": 2)");
+  EXPECT_EQ(two - usual, 2 * kEach);
+}
+
 }  // namespace
 }  // namespace gpumem::plan

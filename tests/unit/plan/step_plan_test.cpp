@@ -291,5 +291,28 @@ TEST(StepPlan, ATensorBeyondSixtyFourBitsNamesItsLayer) {
   EXPECT_EQ(plan.error().place.element, "a");
 }
 
+TEST(StepPlan, UpdatesInBackwardEndEachGradientAtOnce) {
+  TrainingJob job(*read_summary(GPUMEM_SOURCE_DIR "/models/graphs/gpt_like.json"), 2);
+  job.sequence_length = 64;
+  job.optimizer = Optimizer::adamw;
+  job.fused = true;
+  const auto most_of_gradients = [](const TrainingJob& asked) {
+    const auto plan = testing::planned(asked).plan;
+    testing::Live live(plan);
+    std::int64_t most = 0;
+    for (const Event& event : plan.events) {
+      live.apply(event);
+      most = std::max(most, live.of(Category::gradient));
+    }
+    EXPECT_GT(live.of(Category::optimizer), 0) << "the states are there";
+    return most;
+  };
+  const std::int64_t usual = most_of_gradients(job);
+  job.optimizer_in_backward = true;
+  EXPECT_LT(most_of_gradients(job), usual / 2) << "the largest parameter's, and what waits for a tied one";
+  job.gradient_accumulation = 2;
+  EXPECT_TRUE(parallel::check_modelled(job, "the replay").error().message.find("accumulate") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace gpumem::plan

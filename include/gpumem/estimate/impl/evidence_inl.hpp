@@ -197,6 +197,14 @@ GPUMEM_INLINE std::string padding_text(const model::TrainingJob& job) {
 /// What is taken as given of adapters and quantised weights.
 GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
                                   std::vector<Assumption>& assumed) {
+  if (job.quantize == model::Quantization::float8 && job.loop == model::Loop::megatron) {
+    assumed.push_back(
+        {"quantize",
+         "TransformerEngine's products copy their operands to float8; that backward reads the copies, and "
+         "that those of weights stay, is not modelled: the first makes less of it, the second more; the "
+         "range does not come from such runs"});
+    return;
+  }
   if (job.quantize == model::Quantization::float8) {
     assumed.push_back({"quantize",
                        "products copy their operands to float8 for each call, all but the head's (torchao, compiled); "

@@ -123,7 +123,7 @@ GPUMEM_INLINE core::Status choose_rank(analysis::Analysis& analysis, const devic
   std::optional<model::Rank> most;
   std::int64_t most_bytes = 0;
   // The first stage often takes most: looked at last, it need not be made again. Of equals the first counts.
-  std::vector<model::Rank> ranks = parallel::ranks_to_compare(job.layout);
+  std::vector<model::Rank> ranks = parallel::ranks_to_compare(job);
   std::reverse(ranks.begin(), ranks.end());
   for (const model::Rank& rank : ranks) {
     job.layout.rank = rank;

@@ -229,6 +229,27 @@ inline constexpr JobOption kOptions[] = {
      .help = "the order of a pipeline's micro-batches",
      .remark = "schedule %",
      .place = choice<&Layout::schedule, model::kSchedules>()},
+    {.name = "pipeline_layers",
+     .group = OptionGroup::many_gpus,
+     .flag = "pipeline-layers",
+     .value = "N,N,..",
+     .help = "layers of each pipeline stage: 15,16,15, or Megatron's layout 'Et*15|t*16|t*15L'",
+     .remark = "stages of % layers",
+     .place = plain<&Layout::pipeline_layers>(kText)},
+    {.name = "first_stage_layers",
+     .group = OptionGroup::many_gpus,
+     .flag = "first-stage-layers",
+     .value = "N",
+     .help = "layers of the pipeline's first rank; the other ranks share the rest",
+     .remark = "% layers on the first rank",
+     .place = plain<&Layout::first_stage_layers>(kWhole)},
+    {.name = "last_stage_layers",
+     .group = OptionGroup::many_gpus,
+     .flag = "last-stage-layers",
+     .value = "N",
+     .help = "layers of the pipeline's last rank",
+     .remark = "% layers on the last rank",
+     .place = plain<&Layout::last_stage_layers>(kWhole)},
     {.name = "context_parallel",
      .group = OptionGroup::many_gpus,
      .flag = "context-parallel",
@@ -298,6 +319,12 @@ inline constexpr JobOption kOptions[] = {
      .remark = "fused",
      .after_recording = true,
      .place = plain<&TrainingJob::fused>(kFlag)},
+    {.name = "optimizer_in_backward",
+     .group = OptionGroup::saving_memory,
+     .flag = "optimizer-in-backward",
+     .help = "each parameter is updated as soon as its gradient is there, and the gradient is freed (torchtune)",
+     .remark = "the optimizer in backward",
+     .place = plain<&TrainingJob::optimizer_in_backward>(kFlag)},
     {.name = "weight_decay",
      .group = OptionGroup::training,
      .flag = "weight-decay",
@@ -463,28 +490,10 @@ inline constexpr JobOption kOptions[] = {
 };
 
 /// As many as GivenOptions has bits.
-static_assert(std::size(kOptions) <= 64);
+static_assert(std::size(kOptions) <= 96);
 
 }  // namespace job_options_detail
 
-GPUMEM_INLINE bool JobOption::is_named(std::string_view text) const {
-  return text == name || (!text.empty() && std::find(aliases.begin(), aliases.end(), text) != aliases.end());
-}
-
 GPUMEM_INLINE std::span<const JobOption> job_options() { return job_options_detail::kOptions; }
-
-GPUMEM_INLINE const JobOption* find_option(std::string_view name) {
-  const auto named = [&](const JobOption& option) { return option.is_named(name); };
-  const auto found = std::ranges::find_if(job_options(), named);
-  return found == job_options().end() ? nullptr : &*found;
-}
-
-GPUMEM_INLINE const JobOption* find_flag(std::string_view flag) {
-  std::string name(flag);
-  std::replace(name.begin(), name.end(), '-', '_');
-  const auto named = [&](const JobOption& option) { return option.flag == flag || option.is_named(name); };
-  const auto found = std::ranges::find_if(job_options(), named);
-  return found == job_options().end() ? nullptr : &*found;
-}
 
 }  // namespace gpumem::job

@@ -22,6 +22,24 @@
 
 namespace gpumem::job {
 
+GPUMEM_INLINE bool JobOption::is_named(std::string_view text) const {
+  return text == name || (!text.empty() && std::find(aliases.begin(), aliases.end(), text) != aliases.end());
+}
+
+GPUMEM_INLINE const JobOption* find_option(std::string_view name) {
+  const auto named = [&](const JobOption& option) { return option.is_named(name); };
+  const auto found = std::ranges::find_if(job_options(), named);
+  return found == job_options().end() ? nullptr : &*found;
+}
+
+GPUMEM_INLINE const JobOption* find_flag(std::string_view flag) {
+  std::string name(flag);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const auto named = [&](const JobOption& option) { return option.flag == flag || option.is_named(name); };
+  const auto found = std::ranges::find_if(job_options(), named);
+  return found == job_options().end() ? nullptr : &*found;
+}
+
 namespace option_texts_detail {
 
 /// Of what is not a job's estimate: `gpumem plan`, `request`, `evaluate`, a trainer's file, the recorder, and
@@ -360,8 +378,8 @@ GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text
 }
 
 /// `option` is a row of the list.
-GPUMEM_INLINE std::uint64_t bit_of(const JobOption& option) {
-  return std::uint64_t{1} << (&option - job_options().data());
+GPUMEM_INLINE std::size_t bit_of(const JobOption& option) {
+  return static_cast<std::size_t>(&option - job_options().data());
 }
 
 }  // namespace option_values_detail
@@ -374,7 +392,7 @@ GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& reque
         {}};
   }
   if (option.place.set(request, value)) {
-    request.given.bits |= option_values_detail::bit_of(option);
+    request.given.bits.set(option_values_detail::bit_of(option));
     return core::Done{};
   }
   return option_values_detail::refused(option, to_text(value));
@@ -387,12 +405,12 @@ GPUMEM_INLINE core::Status set_option_text(const JobOption& option, JobRequest& 
 }
 
 GPUMEM_INLINE bool is_given(const JobOption& option, const JobRequest& request) {
-  return (request.given.bits & option_values_detail::bit_of(option)) != 0;
+  return request.given.bits.test(option_values_detail::bit_of(option));
 }
 
 GPUMEM_INLINE void forget_defaults(JobRequest& request) {
   for (const JobOption& option : job_options()) {
-    if (is_default(option, request)) request.given.bits &= ~option_values_detail::bit_of(option);
+    if (is_default(option, request)) request.given.bits.reset(option_values_detail::bit_of(option));
   }
 }
 

@@ -38,10 +38,6 @@ GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
   }
   const bool frozen =
       job.has_adapters() || holds_in_fewer_bits(job.quantize) || !job.freeze.empty() || !job.train.empty();
-  if (job.quantize == Quantization::float8 && job.loop == Loop::megatron) {
-    return "float8 is torchao's, and Megatron's (TransformerEngine) keeps activations in eight bits, which is not "
-           "modelled; leave `quantize` out for a figure above it";
-  }
   if (job.base_dtype != BaseType::precision && !frozen) {
     return "the type of the frozen base is given, and nothing is frozen; say `lora=16`, or `freeze`";
   }

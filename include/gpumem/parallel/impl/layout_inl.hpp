@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
@@ -57,11 +58,28 @@ GPUMEM_INLINE std::string sharding_fault(const Layout& layout) {
          std::to_string(group) + " ranks, and " + std::to_string(ranks) + " ranks are not a multiple of that";
 }
 
+/// Whether an interleaved schedule can run the step's micro-batches: torch's in groups that are alike; Megatron's last
+/// group may be smaller, but not smaller than the pipeline.
+GPUMEM_INLINE bool groups_share(const TrainingJob& job) {
+  const std::int64_t group = micro_batch_group(job);
+  const std::int64_t ranks = job.layout.pipeline_parallel;
+  const std::int64_t rest = job.gradient_accumulation % group;
+  if (job.loop != model::Loop::megatron) return rest == 0 && job.gradient_accumulation >= ranks;
+  return group >= ranks && group <= job.gradient_accumulation && (rest == 0 || rest >= ranks);
+}
+
 /// The rule of pipelines that the layout breaks; empty: none.
 GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
   const Layout& layout = job.layout;
   if (layout.pipeline_parallel == 1) {
     if (layout.virtual_stages > 1) return "`virtual_stages` needs a pipeline; say `pipeline_parallel=4`";
+    if (layout.first_stage_layers || layout.last_stage_layers) {
+      return "`first_stage_layers` and `last_stage_layers` are a pipeline's; say `pipeline_parallel=4`";
+    }
+    if (!layout.pipeline_layers.empty()) {
+      return "`pipeline_layers` is a pipeline's, and is " + core::quoted(core::shortened(layout.pipeline_layers, 60)) +
+             "; say `pipeline_parallel=4`";
+    }
     if (layout.schedule != Schedule::one_forward_one_backward) {
       return "`schedule` is a pipeline's; say `pipeline_parallel=4`";
     }
@@ -74,11 +92,13 @@ GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
   if (interleaved && layout.virtual_stages == 1) {
     return "`schedule=interleaved-1f1b` needs two stages a rank or more; say `virtual_stages=2`";
   }
-  if (interleaved && job.gradient_accumulation % layout.pipeline_parallel != 0) {
+  if (interleaved && !groups_share(job)) {
     return "`schedule=interleaved-1f1b` needs a number of micro-batches (`accumulate`) that is a multiple of "
            "`pipeline_parallel`";
   }
-  return {};
+  if (layout.pipeline_layers.empty() || layers_of_stages(layout.pipeline_layers)) return {};
+  return "`pipeline_layers` is " + core::quoted(core::shortened(layout.pipeline_layers, 60)) +
+         "; give the layers of each stage as 15,16,15, or Megatron's layout as Et*15|t*16|t*15L";
 }
 
 /// The rule of groups and ranks that the layout breaks, `world` ranks in all; empty: none.
@@ -107,26 +127,36 @@ GPUMEM_INLINE std::string split_of_model(const Layout& layout) {
   return {};
 }
 
+/// The rule of updates in backward that the job breaks; empty: none. Source: torchtune 0.4,
+/// recipes/full_finetune_single_device.py and full_finetune_distributed.py (optimizer_in_bwd).
+GPUMEM_INLINE std::string in_backward_fault(const TrainingJob& job) {
+  if (!job.optimizer_in_backward) return {};
+  const Shardings kind = job.layout.sharding.kind;
+  if (job.gradient_accumulation > 1) return "`optimizer_in_backward` with `accumulate`; each pass would be a step";
+  if (job.layout.pipeline_parallel > 1) return "`optimizer_in_backward` in a pipeline";
+  if (kind != Shardings::none && kind != Shardings::fsdp2 && kind != Shardings::hsdp) {
+    return "`optimizer_in_backward` with `sharding=" + parallel::name_of(job.layout.sharding) + "`; say fsdp2";
+  }
+  return {};
+}
+
 /// The first combination that no plan follows; empty: none.
 GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
   const Layout& layout = job.layout;
   if (layout.pipeline_parallel > 1) {
-    // No published run has both, so no plan was compared with one.
-    const bool keeps = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::selective_op;
-    if (keeps) return "`checkpointing=selective-op` in a pipeline; say full, or none";
     if (job.prefetch) return "`prefetch` in a pipeline";
     if (job.batch_lengths != model::BatchLengths::alike) return "`batch_lengths` in a pipeline";
   }
   // Ranks that share parameters do not hold the same experts.
   const Shardings kind = layout.sharding.kind;
-  const bool knows_experts =
-      kind == Shardings::none || kind == Shardings::ddp || kind == Shardings::distributed_optimizer;
-  if (layout.expert_parallel > 1 && !knows_experts) {
+  const bool deepspeed = job.loop != model::Loop::megatron &&
+                         (kind == Shardings::zero_1 || kind == Shardings::zero_2 || kind == Shardings::zero_3);
+  if (layout.expert_parallel > 1 && (deepspeed || kind == Shardings::fsdp1)) {
     return counted("expert_parallel", layout.expert_parallel) +
            " cannot be combined with `sharding=" + parallel::name_of(layout.sharding) +
-           "`; say distributed-optimizer, or ddp";
+           "`; say fsdp2, distributed-optimizer, or ddp";
   }
-  return {};
+  return in_backward_fault(job);
 }
 
 }  // namespace layout_detail

@@ -12,9 +12,80 @@
 
 namespace gpumem::parallel {
 
+namespace stage_text_detail {
+
+/// Beyond what anybody writes.
+inline constexpr std::size_t kMostLetters = std::size_t{1} << 20;
+
+/// The number from `at` on; `at` moves past it. Nothing: there is none, or it is too large.
+GPUMEM_INLINE std::optional<std::int64_t> number_at(std::string_view text, std::size_t& at) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  const std::size_t first = at;
+  std::int64_t value = 0;
+  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
+    value = value * 10 + (text[at] - '0');
+    if (value > kMost) return std::nullopt;
+  }
+  return at == first ? std::nullopt : std::optional(value);
+}
+
+GPUMEM_INLINE std::optional<std::vector<std::int64_t>> list_of(std::string_view text) {
+  std::vector<std::int64_t> layers;
+  for (std::size_t at = 0;; ++at) {
+    const auto number = number_at(text, at);
+    if (!number) return std::nullopt;
+    layers.push_back(*number);
+    if (at == text.size()) return layers;
+    if (text[at] != ',') return std::nullopt;
+  }
+}
+
+/// Every (..)*3, or, with `groups` false, every x*3, is written out.
+GPUMEM_INLINE std::optional<std::string> written_out(std::string_view text, bool groups) {
+  std::string whole;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool opens = groups && text[at] == '(';
+    const std::size_t close = opens ? text.find(')', at) : at;
+    if (close == std::string_view::npos) return std::nullopt;
+    const std::string_view part = opens ? text.substr(at + 1, close - at - 1) : text.substr(at, 1);
+    at = close + 1;
+    std::int64_t times = 1;
+    const bool repeats = (opens || !groups) && at < text.size() && text[at] == '*';
+    if (opens && !repeats) return std::nullopt;
+    if (repeats) {
+      const auto number = number_at(text, ++at);
+      if (!number) return std::nullopt;
+      times = *number;
+    }
+    for (std::int64_t time = 0; time < times; ++time) {
+      if (whole.size() + part.size() > kMostLetters) return std::nullopt;
+      whole += part;
+    }
+  }
+  return whole;
+}
+
+}  // namespace stage_text_detail
+
+GPUMEM_INLINE std::optional<std::vector<std::int64_t>> layers_of_stages(std::string_view text) {
+  if (auto list = stage_text_detail::list_of(text)) return list;
+  std::string plain(text);
+  std::erase(plain, ',');
+  const auto grouped = stage_text_detail::written_out(plain, true);
+  const auto whole = grouped ? stage_text_detail::written_out(*grouped, false) : std::nullopt;
+  if (!whole || whole->empty()) return std::nullopt;
+  std::vector<std::int64_t> layers(1, 0);
+  for (const char letter : *whole) {
+    if (letter == '|') layers.push_back(0);
+    else if (letter == 't') ++layers.back();
+    else if (letter != 'E' && letter != 'L' && letter != 'm') return std::nullopt;
+  }
+  return layers;
+}
+
 namespace schedule_detail {
 
-/// The rank's passes in one direction, in order.
+/// The rank's passes in one direction, in order. `ranks`: the size of a group.
 GPUMEM_INLINE std::vector<StagePass> passes_of(std::int64_t ranks, std::int64_t stages, std::int64_t micro_batches,
                                                bool backward) {
   std::vector<StagePass> passes;
@@ -30,44 +101,53 @@ GPUMEM_INLINE std::vector<StagePass> passes_of(std::int64_t ranks, std::int64_t 
 }
 
 /// How many forward passes come before the first backward pass, not counting the one that belongs to it.
-GPUMEM_INLINE std::int64_t ahead(const model::Layout& layout, std::int64_t rank) {
+GPUMEM_INLINE std::int64_t ahead(const model::Layout& layout, std::int64_t rank, std::int64_t group) {
   const std::int64_t behind = layout.pipeline_parallel - 1 - rank;
   if (layout.virtual_stages == 1) return behind;
-  return behind * 2 + (layout.virtual_stages - 1) * layout.pipeline_parallel;
+  return behind * 2 + (layout.virtual_stages - 1) * group;
 }
 
 /// Micro-batches that differ in memory: in the steady state gradients are held, and one more micro-batch runs.
-GPUMEM_INLINE std::int64_t distinct(const model::Layout& layout, std::int64_t rank, std::int64_t micro_batches) {
+GPUMEM_INLINE std::int64_t distinct(const model::Layout& layout, std::int64_t rank, std::int64_t micro_batches,
+                                    std::int64_t group) {
   if (layout.schedule == model::Schedule::gpipe) return micro_batches;
-  const std::int64_t ranks = layout.pipeline_parallel;
-  return std::min(micro_batches, layout.virtual_stages == 1 ? ranks - rank + 2 : 2 * ranks);
+  return std::min(micro_batches, layout.virtual_stages == 1 ? layout.pipeline_parallel - rank + 2 : 2 * group);
 }
 
 }  // namespace schedule_detail
 
 GPUMEM_INLINE std::int64_t forwards_before_backward(const model::Layout& layout, std::int64_t rank,
                                                     std::int64_t micro_batches) {
-  const std::int64_t all = schedule_detail::distinct(layout, rank, micro_batches) * layout.virtual_stages;
+  const std::int64_t group = layout.pipeline_parallel;
+  const std::int64_t all = schedule_detail::distinct(layout, rank, micro_batches, group) * layout.virtual_stages;
   if (layout.schedule == model::Schedule::gpipe) return all;
-  return std::min(schedule_detail::ahead(layout, rank) + 1, all);
+  return std::min(schedule_detail::ahead(layout, rank, group) + 1, all);
 }
 
 GPUMEM_INLINE std::vector<StagePass> schedule_of(const model::Layout& layout, std::int64_t rank,
-                                                 std::int64_t micro_batches) {
-  const std::int64_t ranks = layout.pipeline_parallel;
+                                                 std::int64_t micro_batches, std::int64_t group) {
+  if (group <= 0) group = layout.pipeline_parallel;
   const std::int64_t stages = layout.virtual_stages;
   const bool all_first = layout.schedule == model::Schedule::gpipe;
-  const std::int64_t count = schedule_detail::distinct(layout, rank, micro_batches);
-  const std::vector<StagePass> forward = schedule_detail::passes_of(ranks, stages, count, false);
-  const std::vector<StagePass> backward = schedule_detail::passes_of(ranks, stages, count, true);
+  const std::int64_t count = schedule_detail::distinct(layout, rank, micro_batches, group);
+  const std::vector<StagePass> forward = schedule_detail::passes_of(group, stages, count, false);
+  const std::vector<StagePass> backward = schedule_detail::passes_of(group, stages, count, true);
   const auto all = static_cast<std::int64_t>(forward.size());
-  const std::int64_t warmup = all_first ? all : std::min(schedule_detail::ahead(layout, rank), all);
+  const std::int64_t warmup = all_first ? all : std::min(schedule_detail::ahead(layout, rank, group), all);
   std::vector<StagePass> passes(forward.begin(), forward.begin() + warmup);
   for (std::int64_t at = 0; at < all; ++at) {
     if (warmup + at < all) passes.push_back(forward[static_cast<std::size_t>(warmup + at)]);
     passes.push_back(backward[static_cast<std::size_t>(at)]);
   }
   return passes;
+}
+
+GPUMEM_INLINE std::int64_t micro_batch_group(const model::TrainingJob& job) {
+  const std::int64_t ranks = job.layout.pipeline_parallel;
+  const std::int64_t said = job.graph == nullptr ? 0 : job.graph->run_settings().micro_batch_group;
+  if (said > 0) return said;
+  if (job.loop == model::Loop::megatron) return ranks;
+  return job.gradient_accumulation / std::max<std::int64_t>(job.gradient_accumulation / ranks, 1);
 }
 
 namespace pipeline_parallel_detail {
@@ -107,34 +187,74 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const model::RunSettings&
   return blocks;
 }
 
+/// torchtitan's: what is left over goes to the first stages, one each. The first stage has the embedding in place of a
+/// block, the last one norm and head.
+GPUMEM_INLINE std::vector<std::int64_t> unevenly(std::int64_t counted, std::int64_t count) {
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(count), counted / count);
+  for (std::int64_t stage = 0; stage < counted % count; ++stage) ++blocks[static_cast<std::size_t>(stage)];
+  return blocks;
+}
+
+/// The settings of the model's source, where the job's options do not say otherwise.
+GPUMEM_INLINE model::RunSettings settings_of(const connect::WiredGraph& wired, const model::Layout& layout) {
+  model::RunSettings run = wired.graph().run_settings();
+  const bool given = !layout.pipeline_layers.empty() || layout.first_stage_layers || layout.last_stage_layers;
+  if (!given) return run;
+  run.pipeline_layers = layout.pipeline_layers;
+  run.first_stage_blocks = layout.first_stage_layers;
+  run.last_stage_blocks = layout.last_stage_layers;
+  run.embedding_counts = run.head_counts = false;
+  return run;
+}
+
 /// The blocks of each stage, of which each rank has every pipeline_parallel-th; none: they cannot be shared.
 /// Source: Megatron-LM core r0.12, core/transformer/transformer_block.py: get_num_layers_to_build().
 GPUMEM_INLINE std::vector<std::int64_t> blocks_of_stages(const model::RunSettings& run, const model::Layout& layout,
-                                                         std::int64_t all) {
+                                                         std::int64_t all, Shares shares) {
+  if (!run.pipeline_layers.empty()) return layers_of_stages(run.pipeline_layers).value_or(std::vector<std::int64_t>());
   if (layout.pipeline_parallel > 1 && (run.first_stage_blocks || run.last_stage_blocks))
     return blocks_as_said(run, layout, all);
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
-  const std::int64_t before = run.embedding_counts ? 1 : 0;
-  const std::int64_t behind = run.head_counts ? 1 : 0;
+  const bool even = all % count == 0 || shares == Shares::even;
+  const std::int64_t before = run.embedding_counts || !even ? 1 : 0;
+  const std::int64_t behind = run.head_counts || !even ? 1 : 0;
   const std::int64_t counted = all + before + behind;
-  if (counted % count != 0) return {};
-  std::vector<std::int64_t> blocks(static_cast<std::size_t>(count), counted / count);
+  if (even && counted % count != 0) return {};
+  std::vector<std::int64_t> blocks = unevenly(counted, count);
   blocks.front() -= before;
   blocks.back() -= behind;
   return blocks;
 }
 
-GPUMEM_INLINE core::Error cannot_share(std::int64_t blocks, std::int64_t stages, std::string_view file) {
+GPUMEM_INLINE core::Error cannot_share(std::int64_t blocks, const model::RunSettings& run, std::int64_t stages,
+                                       std::string_view file) {
+  const std::string ways = " repeated blocks, which " + std::to_string(stages) + " pipeline stages cannot share ";
+  const bool said = !run.pipeline_layers.empty();
   return {core::ErrorCode::invalid_argument,
-          "has " + std::to_string(blocks) + " repeated blocks, which " + std::to_string(stages) +
-              " pipeline stages cannot share evenly; choose a `pipeline_parallel` (times "
-              "`virtual_stages`) that divides them",
+          "has " + std::to_string(blocks) + ways +
+              (said ? "as " + core::quoted(core::shortened(run.pipeline_layers, 60)) +
+                          " says; give each stage's layers (`pipeline_layers=15,16,15`), as many numbers as "
+                          "`pipeline_parallel` times `virtual_stages`, which add up to the blocks"
+                    : std::string("evenly; choose a `pipeline_parallel` (times `virtual_stages`) that divides them, or "
+                                  "say how many each stage has (`pipeline_layers=15,16,15`)")),
           {std::string(file), 0, {}}};
+}
+
+/// Whether these are the blocks of so many stages: only the first and the last one may do without.
+GPUMEM_INLINE bool are_shares(const std::vector<std::int64_t>& shares, std::int64_t stages, std::int64_t all) {
+  if (static_cast<std::int64_t>(shares.size()) != stages) return false;
+  std::int64_t sum = 0;
+  for (std::size_t stage = 0; stage < shares.size(); ++stage) {
+    const bool end = stage == 0 || stage + 1 == shares.size();
+    if (shares[stage] < (end ? 0 : 1)) return false;
+    sum += shares[stage];
+  }
+  return sum == all;
 }
 
 /// The runs of layers of the stages on one rank, which has every pipeline_parallel-th of them.
 GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGraph& wired, const model::Layout& layout,
-                                                         std::int64_t rank) {
+                                                         std::int64_t rank, Shares how) {
   const std::vector<Range> blocks = connect::repeated_blocks(wired.graph());
   if (blocks.empty()) {
     return core::Error{core::ErrorCode::missing_information,
@@ -143,15 +263,16 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
   }
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
   const auto all = static_cast<std::int64_t>(blocks.size());
-  const std::vector<std::int64_t> shares = blocks_of_stages(wired.graph().run_settings(), layout, all);
-  const bool full = !shares.empty() && std::all_of(shares.begin(), shares.end(), [](auto share) { return share > 0; });
-  if (!full) return cannot_share(all, count, wired.graph().file());
+  const model::RunSettings run = settings_of(wired, layout);
+  const std::vector<std::int64_t> shares = blocks_of_stages(run, layout, all, how);
+  if (!are_shares(shares, count, all)) return cannot_share(all, run, count, wired.graph().file());
   std::vector<Range> stages;
   std::int64_t first = 0;
   for (std::int64_t stage = 0; stage < count; ++stage) {
     const std::int64_t end = first + shares[static_cast<std::size_t>(stage)];
     if (stage % layout.pipeline_parallel == rank) {
-      Range range{blocks[static_cast<std::size_t>(first)].first, blocks[static_cast<std::size_t>(end) - 1].end};
+      const std::uint32_t behind = end == 0 ? blocks.front().first : blocks[static_cast<std::size_t>(end) - 1].end;
+      Range range{first == all ? behind : blocks[static_cast<std::size_t>(first)].first, behind};
       if (stage == 0) range.first = 0;
       if (stage + 1 == count) range.end = static_cast<std::uint32_t>(wired.graph().layers().size());
       stages.push_back(range);
@@ -165,17 +286,22 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
 
 GPUMEM_INLINE bool stages_are_alike(const connect::WiredGraph& wired) {
   const model::RunSettings& run = wired.graph().run_settings();
-  return !run.first_stage_blocks && !run.last_stage_blocks && !run.embedding_counts && !run.head_counts;
+  return !run.first_stage_blocks && !run.last_stage_blocks && !run.embedding_counts && !run.head_counts &&
+         run.pipeline_layers.empty();
+}
+
+GPUMEM_INLINE Shares shares_of(const model::TrainingJob& job) {
+  return job.loop == model::Loop::megatron ? Shares::even : Shares::uneven;
 }
 
 GPUMEM_INLINE core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,
-                                                     std::int64_t stage) {
+                                                     std::int64_t stage, Shares shares) {
   const auto count = wired.graph().layers().size();
   StageLayers found;
   found.has.assign(count, true);
   found.stages = {{0, static_cast<std::uint32_t>(count)}};
   if (layout.pipeline_parallel == 1) return found;
-  core::Result<std::vector<connect::Range>> stages = pipeline_parallel_detail::stages_of(wired, layout, stage);
+  core::Result<std::vector<connect::Range>> stages = pipeline_parallel_detail::stages_of(wired, layout, stage, shares);
   if (!stages) return stages.error();
   found.stages = *std::move(stages);
   found.trained = pipeline_parallel_detail::trained_layers(wired);
@@ -223,7 +349,11 @@ GPUMEM_INLINE std::vector<model::Rank> ranks_of_stages(const model::Layout& layo
   return ranks;
 }
 
-GPUMEM_INLINE std::vector<model::Rank> ranks_to_compare(const model::Layout& layout) {
+GPUMEM_INLINE std::vector<model::Rank> ranks_to_compare(const model::TrainingJob& job) {
+  const model::Layout& layout = job.layout;
+  const bool given = !layout.pipeline_layers.empty() || layout.first_stage_layers || layout.last_stage_layers ||
+                     (job.graph != nullptr && !job.graph->run_settings().pipeline_layers.empty());
+  if (given) return ranks_of_stages(layout);
   const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
   std::vector<model::Rank> ranks;
   for (const std::int64_t stage : {std::int64_t{0}, std::int64_t{1}, layout.pipeline_parallel - 1}) {

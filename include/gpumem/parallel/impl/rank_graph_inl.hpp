@@ -18,6 +18,7 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/collective.hpp"
 #include "gpumem/ops/images.hpp"
+#include "gpumem/ops/language_loss.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 
@@ -205,8 +206,9 @@ class RankGraph {
     const bool owner_is_here = layers_.stages.front().first == 0;
     const bool untied = layer.tied_parameters > 0 && !owner_is_here;
     const bool sent_tokens = layer.expert > 0 && ranks_of_tokens() > 1 && is_gather(layer);
+    const bool shares_loss = head_ && *head_ < at && whole_.graph().op(layer) == "cross_entropy";
     std::optional<connect::ChangedLayer> change;
-    if (!*attributes && !untied && !sent_tokens) return change;
+    if (!*attributes && !untied && !sent_tokens && !shares_loss) return change;
     const auto all = whole_.graph().attributes(layer).all();
     change.emplace();
     if (*attributes) {
@@ -217,6 +219,7 @@ class RankGraph {
       if (!untied) change->tied_parameters = layer.tied_parameters;
     }
     if (sent_tokens) change->attributes.push_back({"ranks", ranks_of_tokens()});
+    if (shares_loss) change->attributes.push_back({std::string(ops::kLossParallel), true});
     return change;
   }
 
@@ -322,15 +325,15 @@ GPUMEM_INLINE bool same_rank_graph(const model::TrainingJob& left, const model::
     split.schedule = {};
     return split;
   };
-  return std::tie(left.sequence_length, left.input_shape, left.lora, left.peft, left.quantize) ==
-             std::tie(right.sequence_length, right.input_shape, right.lora, right.peft, right.quantize) &&
+  return std::tie(left.sequence_length, left.input_shape, left.lora, left.peft, left.quantize, left.loop) ==
+             std::tie(right.sequence_length, right.input_shape, right.lora, right.peft, right.quantize, right.loop) &&
          split_of(left.layout) == split_of(right.layout);
 }
 
 GPUMEM_INLINE core::Result<connect::WiredGraph> rank_graph(const connect::WiredGraph& whole,
                                                            const model::TrainingJob& job, const ops::Catalogue& ops) {
   if (auto fault = rank_graph_detail::fault_of(whole, job)) return *std::move(fault);
-  core::Result<StageLayers> layers = stage_layers(whole, job.layout, stage_of_rank(job.layout));
+  core::Result<StageLayers> layers = stage_layers(whole, job.layout, stage_of_rank(job.layout), shares_of(job));
   if (!layers) return layers.error();
   const std::int64_t experts = rank_graph_detail::most_experts(whole.graph()) / job.layout.expert_parallel;
   return rank_graph_detail::RankGraph(whole, job, *std::move(layers), experts, ops).run();

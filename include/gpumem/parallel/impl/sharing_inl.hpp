@@ -2,9 +2,11 @@
 
 #include "gpumem/parallel/sharing.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/rank_graph.hpp"
 
 namespace gpumem::parallel {
 
@@ -36,6 +38,13 @@ GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
 
 }  // namespace sharing_detail
 
+GPUMEM_INLINE std::int64_t expert_ranks_among(const model::TrainingJob& job, std::int64_t ranks) {
+  const model::Layout& layout = job.layout;
+  if (layout.expert_parallel == 1 || job.graph == nullptr) return 0;
+  const std::int64_t all = ranks * (layout.tensor_parallel / expert_tensor_ranks(*job.graph, layout));
+  return std::max<std::int64_t>(all / layout.expert_parallel, 1);
+}
+
 GPUMEM_INLINE core::Result<Sharing> sharing_of(const model::TrainingJob& job) {
   if (std::string fault = sharing_detail::fault(job); !fault.empty()) {
     return core::Error{core::ErrorCode::invalid_argument, std::move(fault), {}};
@@ -45,7 +54,11 @@ GPUMEM_INLINE core::Result<Sharing> sharing_of(const model::TrainingJob& job) {
   if (model::row_of(job.loop).main_gradients && model::has_masters(job.precision) && one_rank_or_alike) {
     return main_gradients(job);
   }
-  switch (job.layout.sharding.kind) {
+  const model::Shardings kind = job.layout.sharding.kind;
+  const bool zero =
+      kind == model::Shardings::zero_1 || kind == model::Shardings::zero_2 || kind == model::Shardings::zero_3;
+  if (job.loop == model::Loop::megatron && zero) return megatron_fsdp(job);
+  switch (kind) {
     case model::Shardings::ddp: return ddp(job);
     case model::Shardings::fsdp1: return fsdp1(job);
     case model::Shardings::fsdp2: return fsdp2(job);

@@ -216,6 +216,9 @@ class ForwardPassBuilder {
     if (fused && rows) {
       return ops::record_fused_cross_entropy(tape(), call.tensors[0], *rows);
     }
+    if (job_.loss_form == model::LossForm() && call.attributes.flag(ops::kLossParallel, false)) {
+      return ops::record_loss_parallel(tape(), call.tensors[0]);
+    }
     if (job_.loss_form.kind == model::LossForms::compiled && rows) {
       return ops::record_compiled_cross_entropy(tape(), call.tensors[0], *rows);
     }
@@ -225,7 +228,9 @@ class ForwardPassBuilder {
     if (!rows || !known) return unknown_size("what the head reads", head_.shape);
     head_.rows = *rows;
     if (job_.loss_form.kind == model::LossForms::fused) return ops::record_fused_linear_cross_entropy(tape(), head_);
-    const ops::ChunkedLoss how = {job_.loss_form.count, hands_out_float(), model::row_of(job_.loop).upcasts};
+    const bool upcasts = model::row_of(job_.loop).upcasts;
+    const ops::ChunkedLoss how = {job_.loss_form.count, hands_out_float(), upcasts,
+                                  job_.compile && upcasts ? head_.vocabulary : 0};
     const std::vector<TensorId> logits = ops::record_chunked_logits(tape(), head_, how);
     if (in_loop_) returned_ = tape().functions().size();
     for (const TensorId part : logits) hold(part);

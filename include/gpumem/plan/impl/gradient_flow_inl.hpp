@@ -3,17 +3,48 @@
 #include "gpumem/plan/gradient_flow.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace gpumem::plan {
 
 GPUMEM_INLINE GradientFlow::GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks,
-                                         ShardedModel& shards)
-    : state_(state), log_(state.log()), calls_(calls), blocks_(blocks), shards_(shards) {
+                                         ShardedModel& shards, OptimizerStep* in_backward)
+    : state_(state), log_(state.log()), calls_(calls), blocks_(blocks), shards_(shards), in_backward_(in_backward) {
   const std::size_t tensors = state.tape().tensors().size();
   gradients_.assign(tensors, {});
   met_.assign(tensors, kNoSlot);
   readers_.assign(tensors, 0);
   count_readers();
+  find_deferred();
+}
+
+GPUMEM_INLINE void GradientFlow::find_deferred() {
+  const model::ModelGraph& graph = state_.forward_pass().wired.graph();
+  if (graph.run_settings().deferred_head_gradients == 0) return;
+  for (const ops::Function& function : state_.tape().functions()) {
+    const bool product = function.library == ops::Library::gemm && function.parameters.count > 0;
+    if (product && graph.path(graph.layers()[function.layer]).ends_with("output_layer")) deferring_ = &function;
+  }
+}
+
+/// Megatron's --defer-embedding-wgrad-compute: what the head has read and the gradient of what it has made stay for so
+/// many micro-batches of a step. Source: Megatron-LM core r0.12, core/tensor_parallel/layers.py
+/// (LinearWithGradAccumulationAndAsyncCommunication), core/utils.py (drain_embedding_wgrad_compute).
+GPUMEM_INLINE void GradientFlow::defer(const ops::Function& function, Slot gradient) {
+  const std::int64_t most = state_.forward_pass().wired.graph().run_settings().deferred_head_gradients;
+  if (deferrals_ >= most) return;
+  ++deferrals_;
+  for (const Slot slot : {gradient, state_.slot(state_.tape().list(function.inputs)[0])}) {
+    if (slot == kNoSlot) continue;
+    log_.hold(slot);
+    deferred_.push_back(slot);
+  }
+}
+
+GPUMEM_INLINE void GradientFlow::end_step() {
+  for (const Slot slot : deferred_) log_.drop(slot);
+  deferred_.clear();
+  deferrals_ = 0;
 }
 
 GPUMEM_INLINE void GradientFlow::count_readers() {
@@ -73,7 +104,8 @@ GPUMEM_INLINE void GradientFlow::deliver_rest(bool all) {
   for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
     deliver(parameter.tensor);
     if (parameter.frozen || parameter.tied) continue;
-    if (!all && readers_[static_cast<std::size_t>(parameter.tensor)] > 0) continue;
+    const bool read = readers_[static_cast<std::size_t>(parameter.tensor)] > 0;
+    if (read && (!all || in_backward_ != nullptr)) continue;
     const bool taken = shards_.takes_gradients();
     if (taken ? shards_.has_gradient(parameter.tensor) : gradient(parameter.tensor).slot != kNoSlot) continue;
     const Slot rest = state_.allocate(parameter.tensor, Category::gradient);
@@ -166,6 +198,7 @@ GPUMEM_INLINE void GradientFlow::end_call(const ops::Function& function, const F
   }
   const bool leaf = function.keeps_until_graph_ends && function.gradient == ops::Gradient::none;
   if (leaf) return calls_.keep_of_graph(own_gradient(function.output, output));
+  if (&function == deferring_) defer(function, output.slot);
   log_.drop(output.slot);
   for (const Slot slot : wide) log_.drop(slot);
 }
@@ -294,6 +327,11 @@ GPUMEM_INLINE void GradientFlow::deliver(ops::TensorId parameter) {
   Slot& met = met_[static_cast<std::size_t>(parameter)];
   if (met == kNoSlot) return;
   if (shards_.takes_gradients()) return shards_.take_gradient(parameter, std::exchange(met, kNoSlot));
+  if (in_backward_ != nullptr) {
+    in_backward_->update_one(state_.bytes(parameter), state_.layer(parameter));
+    log_.drop(std::exchange(met, kNoSlot));
+    return;
+  }
   Slot& stands = gradient(parameter).slot;
   if (stands == kNoSlot) {
     stands = met;

@@ -14,6 +14,7 @@ GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, cons
   fused_ = job.fused && multi_tensor && row_.has_fused;
   decays_ = job.weight_decay && row_.decay_copies && !fused_;
   foreach_ = job.foreach && multi_tensor && (row_.foreach_temporaries > 0 || decays_);
+  in_backward_ = job.optimizer_in_backward;
   scalars_on_device_ = backend.step_counts_on_device || fused_;
 }
 
@@ -35,6 +36,7 @@ GPUMEM_INLINE void OptimizerStep::create() {
 
 GPUMEM_INLINE void OptimizerStep::run() {
   if (masters_.on_host) return;
+  if (in_backward_) return make_state();
   const std::vector<Slot> gradients = masters_.gradients_copied ? copy_all() : std::vector<Slot>();
   const std::vector<Slot> decayed = decays_ && foreach_ ? copy_all() : std::vector<Slot>();
   make_state();
@@ -47,6 +49,19 @@ GPUMEM_INLINE void OptimizerStep::run() {
   }
   for (const Slot slot : decayed) log_.drop(slot);
   for (const Slot slot : gradients) log_.drop(slot);
+}
+
+/// Each parameter has an optimizer of its own, whose states are there from the first step on. Source: torchtune 0.4,
+/// training/memory.py: register_optim_in_bwd_hooks().
+GPUMEM_INLINE void OptimizerStep::update_one(std::int64_t bytes, std::uint32_t layer) {
+  if (masters_.on_host) return;
+  const int kinds = fused_ ? 0 : foreach_ ? row_.foreach_temporaries : row_.single_temporaries;
+  const int copies = (masters_.gradients_copied ? 1 : 0) + (decays_ ? 1 : 0);
+  std::vector<Slot> taken;
+  for (int count = 0; count < kinds + copies; ++count) {
+    taken.push_back(log_.allocate(bytes, Category::temporary, layer));
+  }
+  for (const Slot slot : taken) log_.drop(slot);
 }
 
 /// Copies of the gradients, which live until the step returns: grads = torch._foreach_add(grads, params,

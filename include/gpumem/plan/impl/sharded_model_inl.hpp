@@ -26,7 +26,8 @@ GPUMEM_INLINE std::int64_t divided(std::int64_t count, std::int64_t by) {
 GPUMEM_INLINE ShardedModel::ShardedModel(RunState& state, const parallel::Sharing& sharing)
     : state_(state), log_(state.log()), sharing_(sharing) {
   received_.assign(takes_gradients() ? state.tape().tensors().size() : 0, 0);
-  if (gathers()) find_units();
+  if (sharing.whole_for_step) summed_.assign(received_.size(), kNoSlot);
+  if (gathers() || sharing.reduction == parallel::Reduction::scattered) find_units();
 }
 
 GPUMEM_INLINE std::int64_t ShardedModel::elements(ops::TensorId parameter) const {
@@ -41,15 +42,25 @@ GPUMEM_INLINE core::DType ShardedModel::held_in(ops::TensorId parameter) const {
   return state_.requires_grad(parameter) ? sharing_.shard_type(dtype(parameter)) : dtype(parameter);
 }
 
+GPUMEM_INLINE std::int64_t ShardedModel::ranks_of(ops::TensorId parameter, std::int64_t usual) const {
+  if (sharing_.expert_ranks == 0 || usual == 1) return usual;
+  const model::ModelGraph& graph = state_.forward_pass().wired.graph();
+  return graph.layers()[state_.layer(parameter)].expert > 0 ? sharing_.expert_ranks : usual;
+}
+
 GPUMEM_INLINE std::int64_t ShardedModel::shard_elements(ops::TensorId parameter) const {
-  return sharded_model_detail::divided(elements(parameter), sharing_.parameter_ranks);
+  return sharded_model_detail::divided(elements(parameter), ranks_of(parameter, sharing_.parameter_ranks));
+}
+
+GPUMEM_INLINE std::int64_t ShardedModel::padded_elements(ops::TensorId parameter) const {
+  return core::bounded_product({shard_elements(parameter), ranks_of(parameter, sharing_.parameter_ranks)});
 }
 
 GPUMEM_INLINE std::int64_t ShardedModel::gathered_bytes(const Unit& unit) const {
   std::int64_t sum = 0;
   for (const ops::TensorId parameter : unit.parameters) {
-    sum = core::bounded_sum({sum, core::bounded_product({shard_elements(parameter), sharing_.parameter_ranks,
-                                                         core::element_size(dtype(parameter))})});
+    sum = core::bounded_sum(
+        {sum, core::bounded_product({padded_elements(parameter), core::element_size(dtype(parameter))})});
   }
   return sum;
 }
@@ -126,6 +137,7 @@ GPUMEM_INLINE void ShardedModel::find_layers() {
 
 GPUMEM_INLINE void ShardedModel::construct() {
   if (gathers()) add_shards();
+  if (sharing_.shares_stand) add_shares();
   if (sharing_.reduction == parallel::Reduction::bucketed) add_buckets();
   if (sharing_.reduction == parallel::Reduction::main_buffer) add_main_buffer();
   if (!sharing_.buffers_stand || state_.trained().empty()) return;
@@ -183,8 +195,12 @@ GPUMEM_INLINE void ShardedModel::start_gather(Unit& unit) {
   if (unit.buffer != kNoSlot || !unit.whole.empty() || bytes == 0) return;
   const bool copies = sharing_.float32_shards || sharing_.on_host;
   const std::uint32_t layer = state_.layer(unit.parameters.front());
-  const Slot shard =
-      copies ? log_.allocate(bytes / sharing_.parameter_ranks, Category::communication, layer, kGatherStream) : kNoSlot;
+  std::int64_t own = 0;
+  for (const ops::TensorId parameter : unit.parameters) {
+    own = core::bounded_sum(
+        {own, core::bounded_product({shard_elements(parameter), core::element_size(dtype(parameter))})});
+  }
+  const Slot shard = copies ? log_.allocate(own, Category::communication, layer, kGatherStream) : kNoSlot;
   unit.buffer = log_.allocate(bytes, Category::gathered, layer, kGatherStream);
   log_.drop(shard);
 }
@@ -199,8 +215,8 @@ GPUMEM_INLINE void ShardedModel::gather(Unit& unit, bool forward) {
   }
   if (forward) log_.drop(std::exchange(last_buffer_, kNoSlot));
   for (const ops::TensorId parameter : unit.parameters) {
-    const std::int64_t bytes = core::bounded_product(
-        {shard_elements(parameter), sharing_.parameter_ranks, core::element_size(dtype(parameter))});
+    const std::int64_t bytes =
+        core::bounded_product({padded_elements(parameter), core::element_size(dtype(parameter))});
     unit.whole.push_back(log_.allocate(bytes, Category::gathered, state_.layer(parameter)));
   }
   const Slot buffer = std::exchange(unit.buffer, kNoSlot);
@@ -225,14 +241,14 @@ GPUMEM_INLINE void ShardedModel::begin_forward() {
 }
 
 GPUMEM_INLINE void ShardedModel::begin_call(std::size_t function) {
-  if (!begins_.empty() && begins_[function] != kNoUnit) gather(units_[begins_[function]], true);
+  if (gathers() && !begins_.empty() && begins_[function] != kNoUnit) gather(units_[begins_[function]], true);
 }
 
 GPUMEM_INLINE void ShardedModel::end_call(std::size_t function) {
   if (ends_.empty() || ends_[function] == kNoUnit) return;
   Unit& unit = units_[ends_[function]];
   const bool soon = unit.in_backward && unit.later < sharing_.reuse_elements;
-  if (!soon) release(unit);
+  if (!soon && !sharing_.whole_for_step) release(unit);
 }
 
 /// Without a backward the root would stay gathered as well.
@@ -266,13 +282,13 @@ GPUMEM_INLINE void ShardedModel::prefetch_before(std::uint32_t unit) {
 }
 
 GPUMEM_INLINE void ShardedModel::begin_backward_of(std::size_t function) {
-  if (ends_.empty() || ends_[function] == kNoUnit || !units_[ends_[function]].in_backward) return;
+  if (!gathers() || ends_.empty() || ends_[function] == kNoUnit || !units_[ends_[function]].in_backward) return;
   gather(units_[ends_[function]], false);
   prefetch_before(ends_[function]);
 }
 
 GPUMEM_INLINE void ShardedModel::end_backward_of(std::size_t function) {
-  if (!begins_.empty() && begins_[function] != kNoUnit) reduce(units_[begins_[function]]);
+  if (!begins_.empty() && begins_[function] != kNoUnit) end_unit(units_[begins_[function]]);
 }
 
 GPUMEM_INLINE bool ShardedModel::keeps_inputs_of(std::size_t function) const {
@@ -290,8 +306,8 @@ GPUMEM_INLINE void ShardedModel::keep_until_end(Slot slot) {
 GPUMEM_INLINE void ShardedModel::end_backward() {
   for (const Slot slot : kept_) log_.drop(slot);
   kept_.clear();
-  if (gathers()) reduce(units_[kRoot]);
-  log_.drop(std::exchange(reduce_input_, kNoSlot));
+  if (!units_.empty()) end_unit(units_[kRoot]);
+  end_reductions();
   if (!sharing_.buffers_stand) log_.drop(std::exchange(bucket_, kNoSlot));
 }
 
@@ -313,29 +329,104 @@ GPUMEM_INLINE void ShardedModel::add_partition() {
   partition_ = log_.allocate(sharded_model_detail::divided(sum, sharing_.gradient_ranks), Category::gradient, kNoLayer);
 }
 
+/// In the parameters' type, one buffer.
+GPUMEM_INLINE void ShardedModel::add_shares() {
+  std::int64_t sum = 0;
+  for (const ops::TensorId parameter : state_.trained()) {
+    const std::int64_t share =
+        sharded_model_detail::divided(elements(parameter), ranks_of(parameter, sharing_.gradient_ranks));
+    sum = core::bounded_sum({sum, core::bounded_product({share, core::element_size(dtype(parameter))})});
+  }
+  if (sum > 0) log_.allocate(sum, Category::gradient, kNoLayer);
+}
+
 /// The unit's backward has run.
+GPUMEM_INLINE void ShardedModel::end_unit(Unit& unit) {
+  if (sharing_.whole_for_step) gather_up(unit);
+  else reduce(unit);
+}
+
+/// Its whole gradients are added to those of the micro-batches before, in the type that they are reduced in.
+GPUMEM_INLINE void ShardedModel::gather_up(Unit& unit) {
+  for (std::size_t at = 0; at < unit.made.size(); ++at) {
+    const ops::TensorId parameter = unit.made[at];
+    Slot& sum = summed_[static_cast<std::size_t>(parameter)];
+    if (sum != kNoSlot) {
+      log_.drop(unit.gradients[at]);
+      continue;
+    }
+    const core::DType type = sharing_.reduced_type(dtype(parameter));
+    if (type == dtype(parameter)) {
+      sum = unit.gradients[at];
+      continue;
+    }
+    const std::int64_t bytes = core::bounded_product({elements(parameter), core::element_size(type)});
+    sum = log_.allocate(bytes, Category::gradient, state_.layer(parameter));
+    log_.drop(unit.gradients[at]);
+  }
+  unit.made.clear();
+  unit.gradients.clear();
+}
+
+/// Unit by unit in the order of forward: _FSDPParamGroup.post_backward() of each.
+GPUMEM_INLINE void ShardedModel::end_step() {
+  if (!sharing_.whole_for_step) return;
+  for (Unit& unit : units_) {
+    for (const ops::TensorId parameter : unit.parameters) {
+      Slot& sum = summed_[static_cast<std::size_t>(parameter)];
+      if (sum == kNoSlot) continue;
+      unit.made.push_back(parameter);
+      unit.gradients.push_back(std::exchange(sum, kNoSlot));
+    }
+    reduce(unit);
+  }
+  end_reductions();
+}
+
+GPUMEM_INLINE void ShardedModel::hold_reduction(Slot slot, std::int64_t elements) {
+  under_way_.emplace_back(slot, elements);
+  std::int64_t sum = 0;
+  for (const auto& [held, size] : under_way_) sum = core::bounded_sum({sum, size});
+  while (sharing_.queue_elements > 0 && sum > sharing_.queue_elements && !under_way_.empty()) {
+    log_.drop(under_way_.front().first);
+    sum -= under_way_.front().second;
+    under_way_.erase(under_way_.begin());
+  }
+}
+
+GPUMEM_INLINE void ShardedModel::end_reductions() {
+  for (const auto& [slot, size] : under_way_) log_.drop(slot);
+  under_way_.clear();
+}
+
 GPUMEM_INLINE void ShardedModel::reduce(Unit& unit) {
-  std::int64_t wide = 0;  // in the type that it is reduced in
-  std::int64_t held = 0;  // the share, in the shards' type
+  std::int64_t wide = 0;   // in the type that it is reduced in
+  std::int64_t share = 0;  // of it
+  std::int64_t held = 0;   // the share, in the shards' type
+  std::int64_t count = 0;  // elements of the gradients
   bool casts = false;
   for (const ops::TensorId parameter : unit.made) {
     const core::DType type = sharing_.reduced_type(dtype(parameter));
-    const std::int64_t share = shard_elements(parameter);
-    wide = core::bounded_sum({wide, core::bounded_product({share, sharing_.gradient_ranks, core::element_size(type)})});
-    held = core::bounded_sum({held, core::bounded_product({share, core::element_size(held_in(parameter))})});
+    const std::int64_t ranks = ranks_of(parameter, sharing_.gradient_ranks);
+    const std::int64_t part = sharded_model_detail::divided(elements(parameter), ranks);
+    const std::int64_t part_bytes = core::bounded_product({part, core::element_size(type)});
+    wide = core::bounded_sum({wide, core::bounded_product({part_bytes, ranks})});
+    share = core::bounded_sum({share, part_bytes});
+    held = core::bounded_sum({held, core::bounded_product({part, core::element_size(held_in(parameter))})});
+    count = core::bounded_sum({count, elements(parameter)});
     casts |= type != held_in(parameter);
   }
   const std::uint32_t layer = unit.made.empty() ? kNoLayer : state_.layer(unit.made.front());
   if (!sharing_.cat_gradients || wide == 0) release(unit);
-  log_.drop(std::exchange(reduce_input_, kNoSlot));
+  if (sharing_.queue_elements == 0) end_reductions();
   if (wide > 0) {
-    reduce_input_ = log_.allocate(wide, Category::communication, layer);
+    hold_reduction(log_.allocate(wide, Category::communication, layer), count);
     for (const Slot slot : unit.gradients) log_.drop(slot);
     release(unit);
-    Slot share = log_.allocate(wide / sharing_.gradient_ranks, Category::gradient, layer, kReduceStream);
-    if (sharing_.cat_gradients) log_.drop(std::exchange(reduce_input_, kNoSlot));
-    if (casts) log_.drop(std::exchange(share, log_.allocate(held, Category::gradient, layer, kReduceStream)));
-    keep_share(unit, share);
+    Slot made = sharing_.shares_stand ? kNoSlot : log_.allocate(share, Category::gradient, layer, kReduceStream);
+    if (sharing_.cat_gradients) end_reductions();
+    if (casts) log_.drop(std::exchange(made, log_.allocate(held, Category::gradient, layer, kReduceStream)));
+    keep_share(unit, made);
   }
   unit.made.clear();
   unit.gradients.clear();
@@ -343,7 +434,7 @@ GPUMEM_INLINE void ShardedModel::reduce(Unit& unit) {
 
 /// A share that is there already is added to in place.
 GPUMEM_INLINE void ShardedModel::keep_share(Unit& unit, Slot share) {
-  if (sharing_.on_host || unit.share != kNoSlot) log_.drop(share);
+  if (sharing_.on_host || sharing_.shares_ended || unit.share != kNoSlot) log_.drop(share);
   else unit.share = share;
 }
 

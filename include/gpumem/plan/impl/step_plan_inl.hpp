@@ -52,7 +52,7 @@ class TrainingScript {
         calls_(state_, job.offload == model::Offload::activations),
         blocks_(state_, calls_, names_, blocks, job),
         shards_(state_, sharing),
-        gradients_(state_, calls_, blocks_, shards_),
+        gradients_(state_, calls_, blocks_, shards_, job.optimizer_in_backward ? &optimizer_ : nullptr),
         optimizer_(state_.log(), state_.pace(), job, state_.backend(), masters_of(job, sharing)),
         scaler_(state_, job),
         loader_(state_, job) {}
@@ -186,9 +186,10 @@ class TrainingScript {
   /// Ranks that share a parameter's masters and states: of experts, which other ranks do not have, they are fewer.
   [[nodiscard]] std::int64_t state_ranks_of(ops::TensorId parameter) const {
     const model::ModelGraph& graph = pass_.wired.graph();
+    if (graph.layers()[state_.layer(parameter)].expert == 0) return sharing_.state_ranks;
+    if (sharing_.expert_ranks > 0) return sharing_.expert_ranks;
     const bool cut = job_.layout.sharding.kind == model::Shardings::distributed_optimizer;
-    if (!cut || graph.layers()[state_.layer(parameter)].expert == 0) return sharing_.state_ranks;
-    return expert_state_ranks_;
+    return cut ? expert_state_ranks_ : sharing_.state_ranks;
   }
 
   void forward_and_backward(const TensorBytes& bytes, bool first) {
@@ -217,7 +218,9 @@ class TrainingScript {
     }
     const std::int64_t rank = parallel::stage_of_rank(job_.layout);
     std::vector<Recomputation::MicroBatch> held;
-    for (const parallel::StagePass& pass : parallel::schedule_of(job_.layout, rank, job_.gradient_accumulation)) {
+    const std::int64_t group = parallel::micro_batch_group(job_);
+    for (const parallel::StagePass& pass :
+         parallel::schedule_of(job_.layout, rank, job_.gradient_accumulation, group)) {
       if (state_.pace().was_late()) return;
       if (pass.micro_batch >= held.size()) held.resize(pass.micro_batch + 1, blocks_.nothing_held());
       blocks_.exchange(held[pass.micro_batch]);
@@ -225,6 +228,8 @@ class TrainingScript {
       else stage_forward(pass.stage, bytes);
       blocks_.exchange(held[pass.micro_batch]);
     }
+    shards_.end_step();
+    gradients_.end_step();
     if (!state_.pace().was_late()) update(bytes);
   }
 
