@@ -110,8 +110,8 @@ std::string framework_names() {
 void add_plan(CLI::App& command, PlanOptions& options) {
   add_job(command, options.request,
           {"batch_size", "accumulate", "data_parallel", "sharding", "tensor_parallel", "sequence_parallel",
-           "pipeline_parallel", "virtual_stages", "schedule", "context_parallel", "expert_parallel", "rank",
-           "checkpointing", "estimator", "model"});
+           "pipeline_parallel", "virtual_stages", "schedule", "pipeline_layers", "first_stage_layers",
+           "last_stage_layers", "context_parallel", "expert_parallel", "rank", "checkpointing", "estimator", "model"});
   command.get_option("--precision")->default_str("bf16-mixed");
   command.get_option("--optimizer")->default_str("adamw");
   command

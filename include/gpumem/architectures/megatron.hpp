@@ -114,7 +114,9 @@ class LayerPattern {
     std::vector<bool> part;
     wrong_ = wrong_ || !takes('[');
     while (!wrong_ && !takes(']')) {
-      part.push_back(number() != 0);
+      const std::int64_t figure = number();
+      wrong_ = wrong_ || figure > 1;
+      part.push_back(figure == 1);
       if (takes(']')) break;
       wrong_ = wrong_ || !takes(',');
     }

@@ -62,6 +62,10 @@ OPTIONS_HELP = """
     pipeline_parallel: GPUs that hold the model's layers one after another.
     virtual_stages: model stages on each GPU of the pipeline.
     schedule: the order of a pipeline's micro-batches: 1f1b, interleaved-1f1b, gpipe.
+    pipeline_layers: layers of each pipeline stage: 15,16,15, or Megatron's layout
+        'Et*15|t*16|t*15L'.
+    first_stage_layers: layers of the pipeline's first rank; the other ranks share the rest.
+    last_stage_layers: layers of the pipeline's last rank.
     context_parallel: GPUs that share each sample's positions.
     expert_parallel: GPUs that share the experts of a mixture.
     rank: the rank to estimate: its number, or one of: max, last, all.
@@ -76,6 +80,8 @@ OPTIONS_HELP = """
         collator does.
     foreach: the optimizer's multi-tensor form.
     fused: the optimizer's fused form.
+    optimizer_in_backward: each parameter is updated as soon as its gradient is there, and the
+        gradient is freed (torchtune).
     weight_decay: the optimizer decays the weights; sgd, adam, adagrad, rmsprop and nadam copy the
         gradients for it.
     prefetch: copy the next batch to the GPU while a step runs (timm's PrefetchLoader).

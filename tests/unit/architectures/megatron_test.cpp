@@ -52,6 +52,11 @@ TEST(Megatron, GivesTheLayersOfThePatternExperts) {
   EXPECT_EQ(parameters(kExperts), parameters("") + 3 * (kMixture - kFeedForward));
   EXPECT_EQ(parameters(std::string(kExperts) + R"x(, "moe_layer_freq": "([0]*1+[1]*2)")x"),
             parameters("") + 2 * (kMixture - kFeedForward));
+  for (const std::string_view same : {"[0]+[1]*2", "[0,1,1]", "([0]+([1])*2)", "[0]*1 + [1, 1]"}) {
+    EXPECT_EQ(parameters(std::string(kExperts) + R"(, "moe_layer_freq": ")" + std::string(same) + "\""),
+              parameters("") + 2 * (kMixture - kFeedForward))
+        << same;
+  }
   EXPECT_EQ(parameters(std::string(kExperts) + R"(, "moe_layer_freq": 2)"),
             parameters("") + 2 * (kMixture - kFeedForward));
   EXPECT_EQ(parameters(std::string(kExperts) + R"(, "moe_shared_expert_intermediate_size": 32)"),
@@ -70,9 +75,32 @@ TEST(Megatron, CompressesKeysAndValues) {
             parameters("") + 3 * (kLatent - kAttention));
 }
 
+TEST(Megatron, BertHasSegmentsAndTwoHeads) {
+  constexpr std::int64_t kHead = 64 * 64 + 64 + 2 * 64 + 128;  // dense, norm, the output's bias
+  constexpr std::int64_t kOrder = 64 * 64 + 64 + 2 * 64 + 2;   // pooler and binary head
+  EXPECT_EQ(parameters(R"(, "_model_family": "bert")"), parameters("") + 2 * 64 + kHead + kOrder);
+}
+
+TEST(Megatron, AHybridsLayersAreHalfBlocks) {
+  constexpr std::int64_t kInner = 128;  // 2 heads of 64
+  constexpr std::int64_t kConvolved = kInner + 2 * 2 * 16;
+  constexpr std::int64_t kMixer =
+      64 + 64 + 64 * (kInner + kConvolved + 2) + 5 * kConvolved + 3 * 2 + kInner + kInner * 64;
+  constexpr std::string_view kSizes = R"(, "mamba_state_dim": 16, "mamba_num_groups": 2)";
+  const auto hybrid = [&](std::string_view pattern) {
+    return parameters(R"(, "hybrid_layer_pattern": ")" + std::string(pattern) + "\"" + std::string(kSizes));
+  };
+  const std::int64_t feeds = kNorms / 2 + kFeedForward;
+  EXPECT_EQ(hybrid("---"), kEmbeddings + 3 * feeds + 2 * 64);
+  EXPECT_EQ(hybrid("**-"), hybrid("---") + 2 * (kAttention - kFeedForward));
+  EXPECT_EQ(hybrid("M|M-"), hybrid("---") + 2 * (kMixer - feeds)) << "a bar ends a pipeline stage, and is no layer";
+}
+
 TEST(Megatron, RefusesWhatIsNoGpt) {
-  EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-M*")")), ErrorCode::malformed_input, 0, "only GPT"));
-  EXPECT_TRUE(fails(read(with(R"(, "_model_family": "bert")")), ErrorCode::malformed_input, 0, "only GPT"));
+  EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-M*")")), ErrorCode::malformed_input, 0, "num_layers"));
+  EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-*/*")")), ErrorCode::malformed_input, 0, "predict"));
+  EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-*", "tensor_model_parallel_size": 2)")),
+                    ErrorCode::malformed_input, 0, "by heads"));
   EXPECT_TRUE(fails(read(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4})"),
                     ErrorCode::missing_information, 0, "padded_vocab_size, max_position_embeddings"));
   EXPECT_TRUE(fails(read(with(R"(, "num_query_groups": 3)")), ErrorCode::malformed_input, 0, "does not divide"));

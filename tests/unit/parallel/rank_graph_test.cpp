@@ -166,7 +166,7 @@ TEST(RankGraph, VirtualStagesAreRunsOfBlocksOnOneRank) {
   EXPECT_EQ(shapes(graph, "sent").size(), 1U);
 }
 
-/// The parameters of each pipeline rank, in blocks; the ends of the model not counted.
+/// How many blocks each pipeline rank has.
 std::vector<std::int64_t> blocks_of_ranks(std::int64_t ranks, const std::function<void(Layout&)>& change,
                                           std::string_view more = "") {
   std::vector<std::int64_t> blocks;
@@ -286,18 +286,13 @@ TEST(RankGraph, SomeTensorParallelRanksShareAnExpert) {
   EXPECT_TRUE(fails(on(R"(, "expert_tensor_parallel_size": 3)"), ErrorCode::invalid_argument, 0, "cannot share"));
 }
 
-std::vector<std::int64_t> blocks_on_ranks(std::string_view more, std::int64_t stages, std::int64_t chunks = 1) {
-  std::vector<std::int64_t> blocks;
-  for (std::int64_t rank = 0; rank < stages; ++rank) {
-    const auto graph = ranked(more, [&](Layout& layout) {
-      layout.pipeline_parallel = stages;
-      layout.virtual_stages = chunks;
-      if (chunks > 1) layout.schedule = model::Schedule::interleaved;
-      layout.rank = {model::Ranks::one, rank};
-    });
-    blocks.push_back(static_cast<std::int64_t>(shapes(graph, "linear_fc1").size()));
-  }
-  return blocks;
+/// The same where only the config says how many.
+std::vector<std::int64_t> blocks_on_ranks(std::string_view more, std::int64_t ranks, std::int64_t stages = 1) {
+  const auto interleaved = [&](Layout& layout) {
+    layout.virtual_stages = stages;
+    if (stages > 1) layout.schedule = model::Schedule::interleaved;
+  };
+  return blocks_of_ranks(ranks, interleaved, more);
 }
 
 TEST(RankGraph, EndsOfAPipelineMayHaveOtherNumbersOfBlocks) {
@@ -317,8 +312,10 @@ TEST(RankGraph, EndsOfAPipelineMayHaveOtherNumbersOfBlocks) {
   EXPECT_TRUE(
       fails(ranked(R"(, "decoder_first_pipeline_num_layers": 2)", [](Layout& layout) { layout.pipeline_parallel = 4; }),
             ErrorCode::invalid_argument, 0, "cannot share evenly"));
+  EXPECT_EQ(blocks_on_ranks(R"(, "account_for_embedding_in_pipeline_split": true)", 5), (Blocks{0, 1, 1, 1, 1}))
+      << "a stage may have the embedding alone";
   EXPECT_TRUE(fails(ranked(R"(, "account_for_embedding_in_pipeline_split": true)",
-                           [](Layout& layout) { layout.pipeline_parallel = 5; }),
+                           [](Layout& layout) { layout.pipeline_parallel = 3; }),
                     ErrorCode::invalid_argument, 0, "cannot share evenly"));
 }
 

@@ -215,7 +215,7 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_of_stages(const model::RunSetting
   if (layout.pipeline_parallel > 1 && (run.first_stage_blocks || run.last_stage_blocks))
     return blocks_as_said(run, layout, all);
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
-  const bool even = all % count == 0 || shares == Shares::even;
+  const bool even = all % count == 0 || shares == Shares::even || run.embedding_counts || run.head_counts;
   const std::int64_t before = run.embedding_counts || !even ? 1 : 0;
   const std::int64_t behind = run.head_counts || !even ? 1 : 0;
   const std::int64_t counted = all + before + behind;

@@ -244,6 +244,14 @@ class Space {
                         .time = {},
                         .work = work};
     const model::TrainingJob job = job_of(job_, candidate);
+    // No published run has both, so no plan was compared with one: an estimate answers, and a search leaves it out.
+    const bool keeps = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::selective_op;
+    if (keeps && layout.pipeline_parallel > 1) {
+      return refuse(Rule::modelled,
+                    {core::ErrorCode::invalid_argument,
+                     "a plan does not model `checkpointing=selective-op` in a pipeline; say full, or none",
+                     {}});
+    }
     if (const core::Status known = parallel::check_modelled(job, "a plan"); !known) {
       return refuse(Rule::modelled, known.error());
     }
