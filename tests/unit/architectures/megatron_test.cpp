@@ -99,8 +99,9 @@ TEST(Megatron, AHybridsLayersAreHalfBlocks) {
 TEST(Megatron, RefusesWhatIsNoGpt) {
   EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-M*")")), ErrorCode::malformed_input, 0, "num_layers"));
   EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-*/*")")), ErrorCode::malformed_input, 0, "predict"));
-  EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-*", "tensor_model_parallel_size": 2)")),
-                    ErrorCode::malformed_input, 0, "by heads"));
+  EXPECT_TRUE(
+      fails(read(with(R"(, "hybrid_layer_pattern": "M-*", "mamba_num_groups": 2, "tensor_model_parallel_size": 2)")),
+            ErrorCode::malformed_input, 0, "by heads"));
   EXPECT_TRUE(fails(read(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4})"),
                     ErrorCode::missing_information, 0, "padded_vocab_size, max_position_embeddings"));
   EXPECT_TRUE(fails(read(with(R"(, "num_query_groups": 3)")), ErrorCode::malformed_input, 0, "does not divide"));

@@ -155,13 +155,40 @@ TEST(Layout, CombinationsThatNoPlanFollowsAreRefused) {
   job.prefetch = false;
   job.batch_lengths = model::BatchLengths::longest_first;
   EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "`batch_lengths` in a pipeline"));
-  const TrainingJob experts = job_with([](Layout& of) {
+  TrainingJob experts = job_with([](Layout& of) {
     of.data_parallel = 8;
     of.expert_parallel = 8;
-    of.sharding = {Shardings::fsdp2, 0};
+    of.sharding = {Shardings::fsdp1, 0};
   });
   EXPECT_TRUE(fails(check_modelled(experts, "replay"), ErrorCode::invalid_argument, 0,
-                    "`expert_parallel=8` cannot be combined with `sharding=fsdp2`"));
+                    "`expert_parallel=8` cannot be combined with `sharding=fsdp1`"));
+  experts.layout.sharding.kind = Shardings::fsdp2;
+  EXPECT_TRUE(succeeds(check_modelled(experts, "replay")));
+}
+
+TEST(Layout, UpdatesInBackwardNeedStepsOfOnePass) {
+  TrainingJob job = job_with([](Layout& of) { of.data_parallel = 2; });
+  job.optimizer_in_backward = true;
+  job.layout.sharding.kind = Shardings::fsdp2;
+  EXPECT_TRUE(succeeds(check_modelled(job, "replay")));
+  job.gradient_accumulation = 2;
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "`accumulate`"));
+  job.gradient_accumulation = 1;
+  job.layout.sharding.kind = Shardings::ddp;
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "say fsdp2"));
+}
+
+TEST(Layout, LayersOfStagesAreAPipelines) {
+  TrainingJob job = job_with([](Layout& of) { of.pipeline_layers = "?"; });
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "'?'"));
+  job.layout.pipeline_parallel = 2;
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "Megatron's layout"));
+  job.layout.pipeline_layers = "3,4";
+  EXPECT_TRUE(succeeds(check(job)));
+  job.layout.pipeline_parallel = 1;
+  job.layout.pipeline_layers.clear();
+  job.layout.first_stage_layers = 3;
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "a pipeline's"));
 }
 
 TEST(Layout, SequencesAreMultiplesOfWhatRanksShare) {
@@ -175,12 +202,12 @@ TEST(Layout, SequencesAreMultiplesOfWhatRanksShare) {
   EXPECT_EQ(tokens_multiple(layout), 16);
 }
 
-TEST(Layout, APipelineKeepsNoResultsOfCheckpointing) {
+TEST(Layout, APipelineMayKeepResultsOfCheckpointing) {
   TrainingJob job = job_with([](Layout& of) { of.pipeline_parallel = 2; });
   job.activation_checkpointing = true;
   EXPECT_TRUE(succeeds(check_modelled(job, "replay")));
   job.checkpoints.kind = model::Checkpoints::selective_op;
-  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "selective-op` in a pipeline"));
+  EXPECT_TRUE(succeeds(check_modelled(job, "replay")));
 }
 
 TEST(Layout, OnlyJobsOfSeveralGpusHaveCommunicators) {
