@@ -8,6 +8,7 @@
 #include "answers.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "report.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
@@ -116,16 +117,23 @@ Error no_advice(const FoundAdvice& found) {
           {found.estimated_job.graph->file(), 0, {}}};
 }
 
-int run_advise(const AdviseOptions& options) {
+int run_advise(const AdviseOptions& asked) {
+  if (const auto code = answered_elsewhere(asked.command, asked.request, Question::advise, asked.json)) return *code;
+  Result<ToldJob> told = told_by_command(asked.command, asked.request);
+  if (!told) return report_error(told.error());
+  AdviseOptions options = asked;
+  options.request = std::move(told->request);
   Session session;
-  const Result<FoundAdvice> found = find_advice(options, session);
+  Result<FoundAdvice> found = find_advice(options, session);
   if (!found) return report_error(found.error());
+  assume(told->notes, found->advice.now);
   print_warnings(found->estimated_job);
   if (options.json) {
     std::printf("%s\n", to_json(*found).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%s%s", headline(found->estimated_job).c_str(),
-                to_text(found->advice, *found->estimated_job.gpu, terminal_of(STDOUT_FILENO)).c_str());
+    std::printf("%s%s%s", headline(found->estimated_job).c_str(),
+                to_text(found->advice, *found->estimated_job.gpu, terminal_of(STDOUT_FILENO)).c_str(),
+                assumed_lines(told->notes).c_str());
   }
   return helps(found->advice) ? 0 : report_error(no_advice(*found));
 }

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "checking_arguments.hpp"
 #include "command_table.hpp"
 #include "commands.hpp"
 #include "completion.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/search/frameworks.hpp"
-#include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "help_text.hpp"
 #include "job_arguments.hpp"
 #include "manual.hpp"
@@ -40,20 +40,20 @@ std::string estimator_list() {
   return text;
 }
 
-std::string utilisation_estimator_names() {
-  std::string names;
-  for (const auto& entry : gpumem::utilisation::utilisation_estimators()) names += std::string(entry.name) + ", ";
-  return names + "all";
-}
+/// Whether a command behind "--" says what the job is.
+enum class Told : std::uint8_t { here, by_command };
 
-/// The options of a job, with its summary; the batch size is required, unless that is a recording.
-void add_job(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without = {}) {
+Told told_by(const std::vector<std::string>& theirs) { return theirs.empty() ? Told::here : Told::by_command; }
+
+/// The options of a job, with its summary; the batch size is required, unless that is a recording, or a command tells.
+void add_job(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without = {},
+             Told told = Told::here) {
   CLI::Option& summary =
       *command.add_option("summary", request.summary, "the model summary, or a recording; - is standard input");
-  summary.required();
+  summary.required(told == Told::here);
   add_job_options(command, request, without);
   CLI::Option* const batch = command.get_option_no_throw("--batch");
-  if (batch == nullptr) return;
+  if (batch == nullptr || told == Told::by_command) return;
   batch->required();
   summary.each([batch](const std::string& path) {
     if (may_be_recording(path)) batch->required(false);
@@ -76,16 +76,20 @@ void add_trainer(CLI::App& command, EstimateOptions& options) {
   command.add_option("--adapter", options.adapter, "PEFT's adapter_config.json, or its folder; also with --trainer");
 }
 
+constexpr const char* kCommandTells =
+    "Behind -- comes the command that starts the training, in place of options:\n"
+    "  gpumem estimate --gpu h100-80gb -- axolotl train axolotl.yaml\n";
+
 void add_estimate(CLI::App& command, EstimateOptions& options) {
-  add_job(command, options.request);
+  add_job(command, options.request, {}, told_by(options.command));
   name_estimators(command);
   add_trainer(command, options);
   command.add_flag("--json", options.json, "print one JSON object");
-  command.footer([] { return estimator_list(); });  // made for help alone
+  command.footer([] { return kCommandTells + estimator_list(); });  // made for help alone
 }
 
 void add_fit(CLI::App& command, FitOptions& options) {
-  add_job(command, options.request, {"batch_size"});
+  add_job(command, options.request, {"batch_size"}, told_by(options.command));
   command.add_option("--batch", options.batch, "find the longest sequence at this batch size, not the largest batch")
       ->transform(whole_number());
   name_estimators(command, Estimators::one);
@@ -93,8 +97,18 @@ void add_fit(CLI::App& command, FitOptions& options) {
   command.footer("Exit code 4 if not even batch 1 fits, or with --batch, not even one token per sample.");
 }
 
+void add_check(CLI::App& command, CheckOptions& options) {
+  add_job(command, options.request, {}, told_by(options.command));
+  name_estimators(command, Estimators::one);
+  command.add_flag("--surely", options.surely, "a job that is tight does not pass");
+  command.add_flag("--json", options.json, "print one JSON object, on one line");
+  command.footer(
+      "One line, for scripts: gpumem check -- COMMAND && COMMAND\n"
+      "Exit code 0 if the job fits, or is tight; 4 if it does not fit.");
+}
+
 void add_advise(CLI::App& command, AdviseOptions& options) {
-  add_job(command, options.request);
+  add_job(command, options.request, {}, told_by(options.command));
   name_estimators(command, Estimators::one);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer("Exit code 4 if nothing makes it fit.");
@@ -111,14 +125,17 @@ void add_plan(CLI::App& command, PlanOptions& options) {
   add_job(command, options.request,
           {"batch_size", "accumulate", "data_parallel", "sharding", "tensor_parallel", "sequence_parallel",
            "pipeline_parallel", "virtual_stages", "schedule", "pipeline_layers", "first_stage_layers",
-           "last_stage_layers", "context_parallel", "expert_parallel", "rank", "checkpointing", "estimator", "model"});
+           "last_stage_layers", "context_parallel", "expert_parallel", "rank", "checkpointing", "estimator", "model"},
+          told_by(options.command));
   command.get_option("--precision")->default_str("bf16-mixed");
   command.get_option("--optimizer")->default_str("adamw");
   command
       .add_option("--gpus", options.gpus, "how many GPUs; default: the smallest of 1, 2, 4, ... on which a layout fits")
       ->transform(whole_number());
+  const bool told = told_by(options.command) == Told::by_command;
+  if (told) options.global_batch = 0;  // as the command says
   command.add_option("--global-batch", options.global_batch, "samples per step, on all GPUs together")
-      ->required()
+      ->required(!told)
       ->transform(whole_number());
   command.add_option("--framework", options.framework, framework_names())->capture_default_str();
   command.add_option("--gpus-per-node", options.gpus_per_node, "GPUs in a node; default: from the GPU's profile, or 8")
@@ -207,27 +224,6 @@ void add_gpus(CLI::App& command, GpusOptions& options) {
   command.footer("Exit code 4 with --for if no GPU holds the job.");
 }
 
-void add_evaluate(CLI::App& command, EvaluateOptions& options) {
-  CLI::Option* log = command.add_option("--vllm-log", options.vllm_log, "instead: the log of one start of vLLM");
-  command.add_option("runs", options.runs, "the table of measured runs (CSV)")->excludes(log);
-  command.add_option("--config", options.config, "with --vllm-log: the model's config.json; default: by its name")
-      ->needs(log);
-  command.add_option("--estimator", options.estimator, estimator_names())->capture_default_str();
-  command.add_option("--model", options.model, job::help_text(*job::find_option("model")));
-  command.add_option("--summaries", options.summaries, "folder with the summaries, for tables that only name models");
-  command.add_option("--gpu", options.gpu, "profile for all runs; default: the table's");
-  command.add_option("--out", options.out, "write each prediction to this CSV file");
-  command.add_option("--filter", options.filter, "only runs with this text in their name");
-  command.add_flag("--utilisation", options.utilisation,
-                   "compare GPU utilisation instead of memory; --estimator: " + utilisation_estimator_names());
-  command.add_flag("--json", options.json, "print one JSON object");
-  command.footer(
-      "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib with one run a row, the\n"
-      "summary's path relative to the table. Also read: GPUMemNet's and xMem's published tables, tables of language\n"
-      "models (name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column per option), and of starts of\n"
-      "vLLM (name,model,engine,version,gpu,weights_gib,kv_cache_tokens,status; configs/OWNER--NAME.json beside it).");
-}
-
 void add_utilisation(CLI::App& command, UtilisationOptions& options) {
   add_job(command, options.request, {"estimator"});
   command.add_option("--estimator", options.estimator, utilisation_estimator_names())->capture_default_str();
@@ -236,29 +232,6 @@ void add_utilisation(CLI::App& command, UtilisationOptions& options) {
       "Figures are shares of this GPU. SMACT, SMOCC, GRACT, FP32A: DCGM's profiling counters; GPU-Util: "
       "nvidia-smi's.\n"
       "The host matters too: a slow data loader leaves a GPU idle. The estimates assume an average host.");
-}
-
-void add_calibrate(CLI::App& command, CalibrateOptions& options) {
-  command.add_option("runs", options.runs, "the table of measured runs (CSV), as for evaluate")->required();
-  command.add_option("--gpu", options.gpu, "the profile to start from")->capture_default_str();
-  command.add_option("--estimator", options.estimator, "an estimator that gives reserved memory")
-      ->capture_default_str();
-  command.add_option("--summaries", options.summaries, "folder with the summaries, for tables that only name models");
-  command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
-}
-
-void add_replay_trace(CLI::App& command, ReplayTraceOptions& options) {
-  command.add_option("trace", options.trace, "the trace, as JSON; - is standard input")->required();
-  command.add_option("--gpu", options.gpu,
-                     "check whether it fits on this GPU: a name from 'gpumem gpus', or a profile");
-  command.add_option("--alloc-conf", options.allocator,
-                     "the value of PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
-  command.add_option("--device", options.device, "which GPU of the trace; default: the first one in it")
-      ->transform(whole_number());
-  command.add_flag("--json", options.json, "print one JSON object");
-  command.footer(
-      "A trace is torch.cuda.memory._snapshot() written with json.dump, or the chrome trace of torch.profiler\n"
-      "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
 }
 
 void add_completion(CLI::App& command, CompletionOptions& options) {
@@ -381,10 +354,12 @@ Command model_command(const std::vector<std::string>& words) {
 /// Every command, a row each. They view `words`.
 std::vector<Command> commands(const std::vector<std::string>& words, const std::vector<std::string>& theirs) {
   return {
-      command("estimate", kAsk, "how much memory one training job will take", add_estimate, run_estimate),
-      command("fit", kAsk, "the largest batch that fits on a GPU, or the longest sequence", add_fit, run_fit),
-      command("advise", kAsk, "which changes make a job fit, the cheapest first", add_advise, run_advise),
-      command("plan", kAsk, "which layouts over GPUs fit, the fastest first", add_plan, run_plan),
+      command_about("estimate", kAsk, "how much memory one training job will take", add_estimate, run_estimate, theirs),
+      command_about("fit", kAsk, "the largest batch that fits on a GPU, or the longest sequence", add_fit, run_fit,
+                    theirs),
+      command_about("check", kAsk, "whether a job fits, in one line and the exit code", add_check, run_check, theirs),
+      command_about("advise", kAsk, "which changes make a job fit, the cheapest first", add_advise, run_advise, theirs),
+      command_about("plan", kAsk, "which layouts over GPUs fit, the fastest first", add_plan, run_plan, theirs),
       command_about("request", kPlace, "what to ask a scheduler for, in its own units", add_request, run_request,
                     theirs),
       command("timeline", kAsk, "a page that shows the memory of a training run, event by event", add_timeline,

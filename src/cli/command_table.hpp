@@ -3,6 +3,8 @@
 // for it.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +45,9 @@ struct CommandRow {
 
 /// Whether the user's own command follows the options, after "--".
 [[nodiscard]] constexpr bool takes_command(std::string_view command) {
-  return command == "run" || command == "serve" || command == "posttrain" || command == "request" || command == "place";
+  constexpr std::string_view kTheirs[] = {"run",      "serve", "posttrain", "request", "place",
+                                          "estimate", "fit",   "check",     "advise",  "plan"};
+  return std::find(std::begin(kTheirs), std::end(kTheirs), command) != std::end(kTheirs);
 }
 
 /// What stands for an option's value in help: "N" for any number without a fraction, "X" for one with, or its own word.

@@ -17,6 +17,7 @@ struct EstimateOptions {
   JobRequest request;
   std::string trainer;  ///< a trainer's file, whose options count where the request was given none; empty: none
   std::string adapter;  ///< PEFT's adapter_config.json, or its folder; empty: the one next to the trainer's file
+  std::vector<std::string> command;  ///< that starts the training; empty: none
   bool json = false;
 };
 int run_estimate(const EstimateOptions& options);
@@ -24,15 +25,26 @@ int run_estimate(const EstimateOptions& options);
 struct FitOptions {
   JobRequest request;                 ///< its batch size is ignored
   std::optional<std::int64_t> batch;  ///< the longest sequence at this batch size is asked for
+  std::vector<std::string> command;   ///< that starts the training; empty: none
   bool json = false;
 };
 int run_fit(const FitOptions& options);
 
 struct AdviseOptions {
   JobRequest request;
+  std::vector<std::string> command;  ///< that starts the training; empty: none
   bool json = false;
 };
 int run_advise(const AdviseOptions& options);
+
+/// A guard for scripts: one line, and whether the job fits as the exit code.
+struct CheckOptions {
+  JobRequest request;
+  std::vector<std::string> command;  ///< that starts the training; empty: none
+  bool surely = false;               ///< a job that is tight does not pass
+  bool json = false;
+};
+int run_check(const CheckOptions& options);
 
 struct PlanOptions {
   JobRequest request;                     ///< without a batch size and a layout
@@ -43,6 +55,7 @@ struct PlanOptions {
   std::optional<double> network_gbps = {};  ///< of one GPU, in 10^9 bits a second
   std::int64_t show = 10;                   ///< layouts
   std::int64_t settings = 1;                ///< for how many layouts to print the framework's settings
+  std::vector<std::string> command;         ///< that starts the training; empty: none
   bool json = false;
 };
 int run_plan(const PlanOptions& options);

@@ -6,7 +6,7 @@
 #include "commands.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "report.hpp"
-#include "trainer_files.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
@@ -16,45 +16,6 @@ int report_error(const Error& error) {
 }
 
 namespace {
-
-/// The request with what the trainer's file says laid under it. What the file says and nothing models is added to
-/// `notes`.
-Result<JobRequest> with_trainer(const EstimateOptions& options, std::vector<std::string>& notes) {
-  JobRequest request = options.request;
-  if (options.trainer.empty()) {
-    if (options.adapter.empty()) return request;
-    const auto adapter = trainer_files::read_adapter_job(options.adapter);
-    if (!adapter) return adapter.error();
-    auto missing = trainer_files::apply(*adapter, request);
-    if (!missing) return std::move(missing).error().in_file(options.adapter);
-    notes = *std::move(missing);
-    return request;
-  }
-  const auto job = trainer_files::read_trainer_job(options.trainer, options.adapter);
-  if (!job) return job.error();
-  auto missing = trainer_files::apply(*job, request);
-  if (!missing) return std::move(missing).error().in_file(options.trainer);
-  notes = *std::move(missing);
-  if (request.training.batch_size == 0) {
-    return Error{
-        ErrorCode::missing_information, "it has no batch size; give it with --batch", {options.trainer, 0, {}}};
-  }
-  if (!request.summary.empty()) return request;
-  auto model = trainer_files::find_model(*job, options.trainer);
-  if (!model) return model.error();
-  request.summary = *std::move(model);
-  return request;
-}
-
-/// What nothing models of the trainer's file belongs to what every estimate assumes.
-void assume(const std::vector<std::string>& notes, EstimatedJob& estimated_job) {
-  for (Answer& answer : estimated_job.answers) {
-    if (!answer.estimate) continue;
-    for (const std::string& note : notes) {
-      answer.estimate->assumed.push_back({"trainer", "trainer's file: " + note});
-    }
-  }
-}
 
 void write_out(const nlohmann::ordered_json& json) {
   const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -80,8 +41,8 @@ void add_rank(Table& table, const EstimatedJob& estimated_job) {
 }
 
 /// --rank all: a line, or an object of a list, for the first rank of each pipeline stage; those of a stage are alike.
-int run_ranks(const EstimateOptions& options, JobRequest request, const std::vector<std::string>& notes,
-              Session& session) {
+int run_ranks(const EstimateOptions& options, ToldJob told, Session& session) {
+  JobRequest& request = told.request;
   if (const core::Status possible = parallel::check(request.training); !possible) return report_error(possible.error());
   if (request.estimator == "all") {
     return report_error(
@@ -94,7 +55,7 @@ int run_ranks(const EstimateOptions& options, JobRequest request, const std::vec
     request.training.layout.rank = rank;
     Result<EstimatedJob> estimated_job = estimate_job(session, request);
     if (!estimated_job) return report_error(estimated_job.error());
-    assume(notes, *estimated_job);
+    assume(told.notes, *estimated_job);
     if (!estimated_job->answers[0].estimate) return report_error(estimated_job->answers[0].estimate.error());
     if (!table) {
       print_warnings(*estimated_job);
@@ -116,14 +77,19 @@ int run_ranks(const EstimateOptions& options, JobRequest request, const std::vec
 }  // namespace
 
 int run_estimate(const EstimateOptions& options) {
-  std::vector<std::string> notes;
-  const Result<JobRequest> request = with_trainer(options, notes);
-  if (!request) return report_error(request.error());
+  if (const auto code = answered_elsewhere(options.command, options.request, Question::estimate, options.json)) {
+    return *code;
+  }
+  Result<ToldJob> told =
+      options.command.empty() ? told_by_trainer_file(options) : told_by_command(options.command, options.request);
+  if (!told) return report_error(told.error());
   Session session;
-  if (request->training.layout.rank.kind == model::Ranks::all) return run_ranks(options, *request, notes, session);
-  Result<EstimatedJob> estimated_job = estimate_job(session, *request);
+  if (told->request.training.layout.rank.kind == model::Ranks::all) {
+    return run_ranks(options, *std::move(told), session);
+  }
+  Result<EstimatedJob> estimated_job = estimate_job(session, told->request);
   if (!estimated_job) return report_error(estimated_job.error());
-  assume(notes, *estimated_job);
+  assume(told->notes, *estimated_job);
   // If one estimator was asked for, its failure is the answer. If all were, each has its own.
   const auto& answers = estimated_job->answers;
   if (answers.size() == 1 && !answers[0].estimate) return report_error(answers[0].estimate.error());

@@ -5,13 +5,22 @@
 #include "answers.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "report.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
-int run_fit(const FitOptions& options) {
+int run_fit(const FitOptions& asked) {
+  if (const auto code = answered_elsewhere(asked.command, asked.request, Question::fit, asked.json)) return *code;
+  LeftOut left_out = {"batch_size"};
+  if (asked.batch) left_out.emplace_back("seq_length");  // what is looked for
+  Result<ToldJob> told = told_by_command(asked.command, asked.request, left_out);
+  if (!told) return report_error(told.error());
+  FitOptions options = asked;
+  options.request = std::move(told->request);
   Session session;
-  const Result<FoundFit> found = find_fit(options, session);
+  Result<FoundFit> found = find_fit(options, session);
   if (!found) return report_error(found.error());
+  if (found->fit.estimate) assume(told->notes, *found->fit.estimate);
   const auto& [estimated_job, estimator, fit, seconds] = *found;
   print_warnings(estimated_job);
   if (options.json) {

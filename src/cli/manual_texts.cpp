@@ -27,7 +27,7 @@ constexpr ManualText kTexts[] = {
          "GPU.",
      .examples = {"gpumem estimate resnet50.txt --batch 32 --gpu a100-40gb",
                   "gpumem estimate config.json --batch 4 --seq 2048 --precision bf16-mixed --optimizer adamw",
-                  "gpumem estimate --trainer axolotl.yaml"},
+                  "gpumem estimate --gpu h100-80gb -- axolotl train axolotl.yaml"},
      .see_also = {"fit", "advise", "timeline"}},
     {.command = "fit",
      .description =
@@ -35,6 +35,12 @@ constexpr ManualText kTexts[] = {
          "finds the longest sequence at that batch size.",
      .examples = {"gpumem fit resnet50.txt --gpu t4-16gb", "gpumem fit config.json --gpu a100-80gb --batch 1"},
      .see_also = {"estimate", "advise"}},
+    {.command = "check",
+     .description = "Says in one line whether a job fits on a GPU, for scripts: the exit code is 0 if it fits, or is "
+                    "tight, and 4 if it does not. The command that starts the training may say what the job is.",
+     .examples = {"gpumem check resnet50.txt --batch 32 --gpu a100-40gb",
+                  "gpumem check --gpu h100-80gb -- axolotl train axolotl.yaml && axolotl train axolotl.yaml"},
+     .see_also = {"estimate", "fit"}},
     {.command = "advise",
      .description =
          "Shows how much memory each single change to a job would save, the cheapest for the training first. If none "

@@ -7,16 +7,43 @@
 #include "plan_report.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
-int run_plan(const PlanOptions& options) {
+namespace {
+
+/// What the command says where no option does; its layout and batch are what a plan chooses.
+Result<ToldJob> told_for_plan(PlanOptions& options) {
+  static const LeftOut kChosen = {
+      "batch_size",        "accumulate",        "data_parallel",  "sharding",  "tensor_parallel",
+      "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",  "rank",
+      "context_parallel",  "expert_parallel",   "checkpointing",  "estimator", "model"};
+  Result<ToldJob> told = told_by_command(options.command, options.request, kChosen);
+  if (!told) return told;
+  options.request = told->request;
+  if (!options.gpus && told->gpus > 1) options.gpus = told->gpus;
+  if (options.global_batch == 0) options.global_batch = told->global_batch;  // not given
+  if (options.global_batch == 0) {
+    return Error{ErrorCode::missing_information, "the command does not say a batch size; give --global-batch", {}};
+  }
+  return told;
+}
+
+}  // namespace
+
+int run_plan(const PlanOptions& asked) {
+  if (const auto code = answered_elsewhere(asked.command, asked.request, Question::plan, asked.json)) return *code;
+  PlanOptions options = asked;
+  const Result<ToldJob> told = told_for_plan(options);
+  if (!told) return report_error(told.error());
   Session session;
   std::optional<Progress> progress(std::in_place, "looking at", "layouts");
-  const auto found =
+  auto found =
       find_plan(options, session, [&progress](std::size_t done, std::size_t all) { progress->show(done, all); });
   progress.reset();
   if (!found) return report_error(found.error());
+  found->plan.assumed.insert(found->plan.assumed.end(), told->notes.begin(), told->notes.end());
   const auto& [estimated_job, question, plan] = *found;
   print_warnings(estimated_job);
   if (options.json) {

@@ -9,6 +9,7 @@
 #include "live_gpus.hpp"
 #include "open_file.hpp"
 #include "placed_job.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
@@ -108,6 +109,21 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
   return need;
 }
 
+/// Where no option says what the job is, its command may. Of a command that gpumem cannot read, or cannot estimate,
+/// nothing is known, as without an estimate.
+Result<Need> need_by_command(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
+  const bool is_told = !options.memory.empty() || !options.rad.empty() || !options.request.summary.empty();
+  if (is_told || options.request.estimator == kNoEstimator) return need_of(options, server, margin);
+  const Result<ToldJob> told = told_by_command(options.command, options.request);
+  if (!told) return need_of(options, server, margin);
+  RunOptions by_command = options;
+  by_command.request = told->request;
+  Result<Need> need = need_of(by_command, server, margin);
+  if (!need) return need_of(options, server, margin);
+  if (!options.quiet) std::fputs(assumed_lines(told->notes).c_str(), stderr);
+  return need;
+}
+
 Result<place::RecoveryRule> recovery_of(const RunOptions& options) {
   Result<place::RecoveryRule> rule = recovery_from(options.recovery);
   if (!rule) return rule;
@@ -154,7 +170,7 @@ Result<launcher::Job> job_of(const RunOptions& options, const launcher::ReadGpus
   if (!recovery) return recovery.error();
   const auto gpus = read_gpus();
   if (!gpus) return gpus.error();
-  Result<Need> need = need_of(options, gpus->server, *margin);
+  Result<Need> need = need_by_command(options, gpus->server, *margin);
   if (!need) return need.error();
   const std::string name = options.name.empty() ? launcher::name_of(options.command) : options.name;
   const core::Status valid = place::validate(launcher::request_of(need->asked, name));

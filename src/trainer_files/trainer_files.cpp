@@ -24,12 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAdapterName = "adapter_config.json";
 
-void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job) {
-  TrainerReading reading(root, job);
-  format.read(reading);
-  reading.finish();
-}
-
 /// The first of these that is there.
 std::optional<std::string> first_file(const std::vector<fs::path>& candidates) {
   for (const fs::path& path : candidates) {

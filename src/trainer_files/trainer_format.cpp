@@ -37,6 +37,12 @@ const WantedOption* TrainerJob::find(std::string_view option) const {
   return found == options.end() ? nullptr : &*found;
 }
 
+void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job) {
+  TrainerReading reading(root, job);
+  format.read(reading);
+  reading.finish();
+}
+
 const Setting* TrainerReading::at(std::string_view path) {
   known_.emplace(path.substr(0, path.find('.')));
   const Setting* const found = root_.at(path);

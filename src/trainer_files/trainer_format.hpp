@@ -48,6 +48,9 @@ struct TrainerFormat {
   void (*read)(TrainerReading& from);
 };
 
+/// What the settings say, over what the job already says.
+void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job);
+
 class TrainerReading {
  public:
   TrainerReading(const Setting& root, TrainerJob& job) : root_(root), job_(job) {}

@@ -1,0 +1,67 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "report.hpp"
+#include "told_jobs.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+constexpr int kDoesNotFit = 4;
+
+std::string_view word_of(estimate::Verdict verdict) {
+  switch (verdict) {
+    case estimate::Verdict::fits: return "fits";
+    case estimate::Verdict::tight: return "tight";
+    case estimate::Verdict::does_not_fit: return "does not fit";
+    case estimate::Verdict::unknown: break;
+  }
+  return "not known to fit";
+}
+
+bool passes(estimate::Verdict verdict, bool surely) {
+  return verdict == estimate::Verdict::fits || (verdict == estimate::Verdict::tight && !surely);
+}
+
+std::string line_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
+  std::string text = std::string(word_of(estimate.verdict)) + ": " + core::to_string(estimate.expected) +
+                     " expected, up to " + core::to_string(estimate.upper) + ", of " + core::to_string(gpu.capacity()) +
+                     " on " + gpu.name;
+  if (estimate.gpus > 1) text += ", each of " + core::with_separators(estimate.gpus) + " GPUs";
+  return text + "\n";
+}
+
+}  // namespace
+
+int run_check(const CheckOptions& options) {
+  if (const auto code = answered_elsewhere(options.command, options.request, Question::other, options.json)) {
+    return *code;
+  }
+  const Result<ToldJob> told = told_by_command(options.command, options.request);
+  if (!told) return report_error(told.error());
+  Session session;
+  const Result<EstimatedJob> estimated_job = estimate_job(session, told->request);
+  if (!estimated_job) return report_error(estimated_job.error());
+  const Answer& answer = estimated_job->answers.front();
+  if (!answer.estimate) return report_error(answer.estimate.error());
+  const MemoryEstimate& estimate = *answer.estimate;
+  const GpuProfile& gpu = *estimated_job->gpu;
+  const bool passed = passes(estimate.verdict, options.surely);
+  if (options.json) {
+    const nlohmann::ordered_json json = {{"passes", passed},
+                                         {"verdict", model::name_of(estimate::kVerdicts, estimate.verdict)},
+                                         {"expected_bytes", estimate.expected.count()},
+                                         {"upper_bytes", estimate.upper.count()},
+                                         {"capacity_bytes", gpu.capacity().count()},
+                                         {"gpu", gpu.name},
+                                         {"gpus", estimate.gpus}};
+    std::printf("%s\n", json.dump().c_str());
+  } else {
+    std::printf("%s", line_of(estimate, gpu).c_str());
+  }
+  return passed ? 0 : kDoesNotFit;
+}
+
+}  // namespace gpumem::cli

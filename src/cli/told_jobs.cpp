@@ -1,0 +1,221 @@
+#include "told_jobs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "launch_command.hpp"
+#include "trainer_files.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+namespace told_jobs_detail {
+
+using estimate::Assumption;
+using trainer_files::LaunchedJob;
+using trainer_files::LaunchedProgram;
+
+std::vector<Assumption> notes_of_file(const std::vector<std::string>& texts) {
+  std::vector<Assumption> notes;
+  for (const std::string& text : texts) notes.push_back({"trainer", "trainer's file: " + text});
+  return notes;
+}
+
+bool is_one_of(const LeftOut& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// "--batch 4", as one gives it.
+std::string words_of(const job::JobOption& option, const JobRequest& request) {
+  const auto value = option.place.get(request);
+  const std::string text = value ? job::to_text(*value) : std::string();
+  if (text == "true") return "--" + std::string(option.flag);
+  if (text == "false") return "--no-" + std::string(option.flag);
+  return "--" + std::string(option.flag) + " " + text;
+}
+
+/// Lays `told` under the request. Returns the options that it sets, as words.
+Result<std::string> lay_under(const JobRequest& told, const LeftOut& left_out, JobRequest& request) {
+  std::string words;
+  for (const job::JobOption& option : job::job_options()) {
+    const bool says = job::is_given(option, told) || !job::is_default(option, told);
+    if (!says || job::is_given(option, request) || is_one_of(left_out, option.name)) continue;
+    const auto value = option.place.get(told);
+    if (!value) continue;
+    if (const core::Status set = job::set_option(option, request, *value); !set) return set.error();
+    words += (words.empty() ? "" : ", ") + words_of(option, request);
+  }
+  return words;
+}
+
+/// What the command and its files say, as a request of its own. `given`: what need not be said again.
+Result<JobRequest> request_of(const LaunchedJob& launched, const JobRequest& given, std::vector<std::string>& texts) {
+  JobRequest told;
+  auto missing = trainer_files::apply(launched.job, told);
+  if (!missing) return missing.error();
+  texts.insert(texts.end(), missing->begin(), missing->end());
+  // A layout that was given is not filled up: its sizes are taken before the rest is spread.
+  const model::Layout& layout = given.training.layout;
+  for (const std::string_view name : {"tensor_parallel", "pipeline_parallel", "context_parallel"}) {
+    const job::JobOption& option = *job::find_option(name);
+    const auto value = option.place.get(given);
+    if (!job::is_given(option, given) || !value) continue;
+    if (const core::Status set = job::set_option(option, told, *value); !set) return set.error();
+  }
+  if (layout.data_parallel > 1) return told;
+  if (const core::Status spread = trainer_files::spread(launched.job, launched.gpus, told); !spread) {
+    return spread.error();
+  }
+  return told;
+}
+
+/// The model that the command names: a path from here or from one of its files, or a name on the hub.
+std::string model_of(const LaunchedJob& launched) {
+  if (launched.job.model.empty()) return {};
+  const std::string beside = launched.files.empty() ? std::string() : launched.files.front();
+  auto found = trainer_files::find_model(launched.job, beside);
+  return found ? *std::move(found) : launched.job.model;
+}
+
+Error unknown_job(const LaunchedJob& launched, std::string_view what) {
+  const std::string script = core::shortened(launched.script, 80);
+  if (launched.known) {
+    return {ErrorCode::missing_information, script + " does not say " + std::string(what), {}};
+  }
+  return {ErrorCode::missing_information,
+          "what " + script + " trains is not known; record one step of it (gpumem.record), or say " +
+              std::string(what) + " and how it trains in options",
+          {}};
+}
+
+/// The notes of a command: what it set, then what it leaves open.
+std::vector<Assumption> notes_of_command(const LaunchedJob& launched, const std::string& words,
+                                         const std::vector<std::string>& texts) {
+  std::string source = "from the command";
+  for (const std::string& file : launched.files) source += " and " + core::shortened(file, 80);
+  std::vector<Assumption> notes;
+  if (!words.empty()) notes.push_back({"command", source + ": " + words});
+  for (const std::string& text : launched.notes) notes.push_back({"command", "from the command: " + text});
+  for (const std::string& text : texts) notes.push_back({"command", source + ": " + text});
+  return notes;
+}
+
+Error other_program(const LaunchedJob& launched) {
+  const bool server = launched.program == LaunchedProgram::server;
+  return {ErrorCode::invalid_argument,
+          std::string("the command starts ") + (server ? "an inference server" : "a post-training") + "; ask `gpumem " +
+              (server ? "serve" : "posttrain") + "` about it",
+          {}};
+}
+
+int serve_it(const LaunchedJob& launched, const JobRequest& request, Question question, bool json) {
+  ServeOptions options;
+  options.config = request.summary;
+  options.gpu = request.gpu;
+  options.command = launched.words;
+  options.fit = question == Question::fit;
+  options.advise = question == Question::advise;
+  options.json = json;
+  return run_serve(options);
+}
+
+int post_train_it(const LaunchedJob& launched, const JobRequest& request, Question question, bool json) {
+  PostTrainingCommand command;
+  command.request.training = request;
+  command.command = launched.words;
+  command.fit = question == Question::fit;
+  command.advise = question == Question::advise;
+  command.json = json;
+  return run_post_training(command);
+}
+
+}  // namespace told_jobs_detail
+
+}  // namespace
+
+void assume(const std::vector<estimate::Assumption>& notes, MemoryEstimate& estimate) {
+  estimate.assumed.insert(estimate.assumed.end(), notes.begin(), notes.end());
+}
+
+void assume(const std::vector<estimate::Assumption>& notes, EstimatedJob& estimated_job) {
+  for (Answer& answer : estimated_job.answers) {
+    if (answer.estimate) assume(notes, *answer.estimate);
+  }
+}
+
+std::string assumed_lines(const std::vector<estimate::Assumption>& notes) {
+  std::string text;
+  for (const estimate::Assumption& note : notes) {
+    text += "assumed: " + job::spelled(note.text, job::kCommandLine) + "\n";
+  }
+  return text;
+}
+
+Result<ToldJob> told_by_trainer_file(const EstimateOptions& options) {
+  namespace detail = told_jobs_detail;
+  ToldJob told{options.request, {}};
+  if (options.trainer.empty()) {
+    if (options.adapter.empty()) return told;
+    const auto adapter = trainer_files::read_adapter_job(options.adapter);
+    if (!adapter) return adapter.error();
+    auto missing = trainer_files::apply(*adapter, told.request);
+    if (!missing) return std::move(missing).error().in_file(options.adapter);
+    told.notes = detail::notes_of_file(*missing);
+    return told;
+  }
+  const auto job = trainer_files::read_trainer_job(options.trainer, options.adapter);
+  if (!job) return job.error();
+  auto missing = trainer_files::apply(*job, told.request);
+  if (!missing) return std::move(missing).error().in_file(options.trainer);
+  told.notes = detail::notes_of_file(*missing);
+  if (told.request.training.batch_size == 0) {
+    return Error{
+        ErrorCode::missing_information, "it has no batch size; give it with --batch", {options.trainer, 0, {}}};
+  }
+  if (!told.request.summary.empty()) return told;
+  auto model = trainer_files::find_model(*job, options.trainer);
+  if (!model) return model.error();
+  told.request.summary = *std::move(model);
+  return told;
+}
+
+Result<ToldJob> told_by_command(const std::vector<std::string>& command, const JobRequest& request,
+                                const LeftOut& left_out) {
+  namespace detail = told_jobs_detail;
+  if (command.empty()) return ToldJob{request, {}};
+  const auto launched = trainer_files::read_launch_command(command);
+  if (!launched) return launched.error();
+  if (launched->program != trainer_files::LaunchedProgram::training) return detail::other_program(*launched);
+  std::vector<std::string> texts;
+  const Result<JobRequest> told = detail::request_of(*launched, request, texts);
+  if (!told) return told.error();
+  ToldJob made{request, {}, launched->gpus};
+  const TrainingJob& job = told->training;
+  made.global_batch = core::bounded_product({job.batch_size, job.gradient_accumulation, job.layout.data_parallel});
+  const Result<std::string> words = detail::lay_under(*told, left_out, made.request);
+  if (!words) return words.error();
+  if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched);
+  if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
+  const bool recorded = made.request.summary.ends_with(".gz");  // a recording has a batch size
+  if (!recorded && made.request.training.batch_size == 0 && !detail::is_one_of(left_out, "batch_size"))
+    return detail::unknown_job(*launched, "its batch size (--batch)");
+  made.notes = detail::notes_of_command(*launched, *words, texts);
+  return made;
+}
+
+std::optional<int> answered_elsewhere(const std::vector<std::string>& command, const JobRequest& request,
+                                      Question question, bool json) {
+  namespace detail = told_jobs_detail;
+  if (command.empty()) return std::nullopt;
+  const auto launched = trainer_files::read_launch_command(command);
+  if (!launched || launched->program == trainer_files::LaunchedProgram::training) return std::nullopt;
+  const bool server = launched->program == trainer_files::LaunchedProgram::server;
+  if (question == Question::plan || question == Question::other) {
+    return report_error(detail::other_program(*launched));
+  }
+  return server ? detail::serve_it(*launched, request, question, json)
+                : detail::post_train_it(*launched, request, question, json);
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,356 @@
+#include "launch_command.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "axolotl.hpp"
+#include "command_words.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/posttrain/launch.hpp"
+#include "launchers.hpp"
+#include "llama_factory.hpp"
+#include "ms_swift.hpp"
+#include "torchtune.hpp"
+#include "trainer_files.hpp"
+#include "training_arguments.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+namespace launch_command_detail {
+
+namespace fs = std::filesystem;
+
+/// A program that reads one format of settings.
+struct ProgramRow {
+  std::string_view name;     ///< its word, or its module
+  std::string_view command;  ///< the word behind it; empty: none
+  const TrainerFormat& (*format)();
+};
+constexpr ProgramRow kPrograms[] = {
+    {"axolotl", "train", &axolotl},
+    {"axolotl.cli.train", "", &axolotl},
+    {"llamafactory-cli", "train", &llama_factory},
+    {"lmf", "train", &llama_factory},
+    {"tune", "run", &torchtune},
+    {"swift", "sft", &ms_swift},
+    {"swift", "pt", &ms_swift},
+    {"megatron", "sft", &ms_swift},
+    {"megatron", "pt", &ms_swift},
+    {"trl", "sft", &training_arguments},
+};
+
+/// Keys whose value is the file of a program's settings.
+constexpr std::string_view kFileKeys[] = {"config", "config_file", "cfg", "config_path", "args_file"};
+
+bool is_settings_file(std::string_view word) {
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+}
+
+std::string_view base_name(std::string_view word) { return word.substr(word.rfind('/') + 1); }
+
+core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
+
+class CommandReader {
+ public:
+  CommandReader(std::span<const std::string> words, const ReadCommandFile& read_file)
+      : words_(words), read_file_(read_file) {}
+
+  core::Result<LaunchedJob> read() {
+    launcher_ = read_launcher(words_);
+    if (launcher_.begin >= words_.size()) return refused("the command names no program");
+    made_.script = words_[launcher_.begin];
+    if (is_server() || is_post_training()) return std::move(made_);
+    core::Status taken = take_program();
+    if (taken) taken = take_accelerate();
+    if (taken) taken = take_deepspeed_file();
+    if (!taken) return taken.error();
+    settle_precision();
+    count_gpus();
+    return std::move(made_);
+  }
+
+ private:
+  [[nodiscard]] std::string_view word(std::size_t offset) const {
+    const std::size_t at = launcher_.begin + offset;
+    return at < words_.size() ? std::string_view(words_[at]) : std::string_view();
+  }
+
+  // --- Other questions ----------------------------------------------------------------------------------------------
+
+  bool is_server() {
+    const std::string_view name = base_name(word(0));
+    const bool by_word = (name == "vllm" || name == "sglang") && word(1) == "serve";
+    const bool by_module = name.starts_with("vllm.entrypoints.") || name == "sglang.launch_server";
+    if (!by_word && !by_module) return false;
+    made_.program = LaunchedProgram::server;
+    if (by_module) made_.words = {"python", "-m"};
+    made_.words.emplace_back(name);
+    made_.words.insert(made_.words.end(), words_.begin() + static_cast<std::ptrdiff_t>(launcher_.begin) + 1,
+                       words_.end());
+    return true;
+  }
+
+  bool is_post_training() {
+    const bool swift = base_name(word(0)) == "swift" || word(0) == "megatron";
+    bool found = (swift && (word(1) == "rlhf" || word(1) == "grpo")) || word(0) == "verl.trainer.main_ppo";
+    if (const auto settings = posttrain::launch_settings(words_); settings && !found) {
+      found = std::any_of(settings->begin(), settings->end(),
+                          [](const posttrain::LaunchSetting& one) { return one.key == "trainer"; });
+    }
+    if (!found) return false;
+    made_.program = LaunchedProgram::post_training;
+    made_.words.assign(words_.begin(), words_.end());
+    return true;
+  }
+
+  // --- The program --------------------------------------------------------------------------------------------------
+
+  core::Status take_program() {
+    const auto* const row = std::find_if(std::begin(kPrograms), std::end(kPrograms), [&](const ProgramRow& one) {
+      return one.name == base_name(word(0)) && (one.command.empty() || one.command == word(1));
+    });
+    const TrainerFormat* const format = row == std::end(kPrograms) ? nullptr : &row->format();
+    const bool python = launcher_.launcher != Launcher::none || word(0).ends_with(".py") ||
+                        (launcher_.begin > 0 && words_[launcher_.begin - 1] == "-m");
+    if (format == nullptr && !python) {
+      return refused("the command " + core::quoted(core::shortened(words_[launcher_.begin], 60)) +
+                     " is not known; known are torchrun, accelerate launch, deepspeed, python, axolotl train, "
+                     "llamafactory-cli train, tune run, swift sft, megatron sft, trl sft, vllm serve and sglang serve");
+    }
+    std::size_t at = launcher_.begin + 1;
+    if (format != nullptr && !row->command.empty()) {
+      made_.script += " " + std::string(row->command);
+      ++at;
+    }
+    if (format == &torchtune()) {  // its recipe stands behind torchrun's settings
+      at = read_torchrun_words(words_, at, launcher_.settings) + 1;
+      if (!launcher_.settings.items.empty()) launcher_.launcher = Launcher::torchrun;
+    }
+    return take_settings(read_program_words(words_.subspan(std::min(at, words_.size()))), format);
+  }
+
+  core::Status take_settings(const ProgramWords& words, const TrainerFormat* format) {
+    Setting root{Setting::Kind::object, {}, {}, {}, 0};
+    Setting over = words.settings;
+    const std::string file = file_of(words, over);
+    if (!file.empty()) {
+      if (core::Status taken = take_file(file, format, root); !taken) return taken;
+    }
+    lay_over(root, over);
+    if (format == &ms_swift()) add_swift_settings(root);
+    if (format == nullptr) format = format_of(root);
+    if (format != nullptr) {
+      read_into(*format, root, made_.job);
+      made_.job.format = format->name;
+      made_.known = true;
+      if (made_.script.ends_with(".py") && format == &training_arguments()) {
+        made_.notes.push_back(made_.script + " is taken for a program of HuggingFace's Trainer, by its settings");
+      }
+    }
+    if (const Setting* const native = root.field("deepspeed_config"); native != nullptr) {
+      if (native->kind == Setting::Kind::text) made_.job.deepspeed = native->word;
+    }
+    return core::Done{};
+  }
+
+  /// The file of settings, which is then no setting itself; empty: there is none.
+  static std::string file_of(const ProgramWords& words, Setting& settings) {
+    for (const std::string_view key : kFileKeys) {
+      const auto found = std::find_if(settings.items.begin(), settings.items.end(),
+                                      [&](const Setting& item) { return item.key == key; });
+      if (found == settings.items.end() || found->kind != Setting::Kind::text) continue;
+      std::string file = found->word;
+      settings.items.erase(found);
+      return file;
+    }
+    const auto file = std::find_if(words.standing_by.begin(), words.standing_by.end(), &is_settings_file);
+    return file == words.standing_by.end() ? std::string() : *file;
+  }
+
+  /// A program that is known cannot do without its file; of another nobody knows what the file is.
+  core::Status take_file(const std::string& file, const TrainerFormat* format, Setting& root) {
+    if (format == &torchtune() && !is_settings_file(file)) {
+      return refused("torchtune's own config " + core::quoted(core::shortened(file, 80)) + " is not here: `tune cp " +
+                     core::shortened(file, 80) + " .` makes it a file to name");
+    }
+    const auto text = read_file_(file);
+    const auto settings = text ? parse_settings(*text) : core::Result<Setting>(text.error());
+    if (settings) {
+      made_.files.push_back(file);
+      root = *settings;
+      return core::Done{};
+    }
+    if (format != nullptr) return core::Error(settings.error()).in_file(file);
+    made_.notes.push_back("the file " + core::shortened(file, 80) + " is not read: " + settings.error().message);
+    return core::Done{};
+  }
+
+  /// By its keys, as of a file. A script's words name a model more often than they name a batch size.
+  static const TrainerFormat* format_of(const Setting& root) {
+    for (const TrainerFormat* format : trainer_formats()) {
+      if (format->sniff(root)) return format;
+    }
+    const bool trainer = root.field("model_name_or_path") != nullptr && root.field("output_dir") != nullptr;
+    return trainer ? &training_arguments() : nullptr;
+  }
+
+  /// ms-swift's format reads variables, and tells `megatron sft` by its batch size, which is 1 unless it is given.
+  void add_swift_settings(Setting& root) const {
+    for (const Setting& variable : launcher_.environment.items) {
+      Setting setting = variable;
+      setting.key = "env:" + variable.key;
+      root.items.push_back(std::move(setting));
+    }
+    const bool megatron = made_.script.starts_with("megatron");
+    if (megatron && root.field("micro_batch_size") == nullptr) {
+      put_setting(root, "micro_batch_size", setting_of_word({}, "1"));
+    }
+  }
+
+  // --- The launcher -------------------------------------------------------------------------------------------------
+
+  core::Status take_accelerate() {
+    if (launcher_.launcher != Launcher::accelerate) return core::Done{};
+    Setting file;
+    if (const Setting* const named = launcher_.settings.field("config_file"); named != nullptr) {
+      const auto text = read_file_(named->word);
+      if (!text) return text.error();
+      auto settings = parse_settings(*text);
+      if (!settings) return core::Error(settings.error()).in_file(named->word);
+      made_.files.push_back(named->word);
+      file = *std::move(settings);
+    } else {
+      made_.notes.emplace_back("accelerate's own default_config.yaml is not read; --config_file names one");
+    }
+    launcher_.settings = accelerate_settings(file, launcher_.settings);
+    TrainerReading from(launcher_.settings, made_.job);
+    const std::string type = from.word("distributed_type").value_or("NO");
+    if (type == "DEEPSPEED") take_accelerates_deepspeed(from);
+    else if (type == "FSDP") take_accelerates_fsdp(from);
+    else if (type == "MEGATRON_LM" || type == "TP") from.not_modelled("distributed_type");
+    take_mixed_precision(from);
+    return core::Done{};
+  }
+
+  void take_accelerates_deepspeed(TrainerReading& from) {
+    if (const auto path = from.word("deepspeed_config.deepspeed_config_file"); path && *path != "none") {
+      made_.job.deepspeed = *path;
+      return;
+    }
+    const std::string stage = from.word("deepspeed_config.zero_stage").value_or("2");
+    if (stage != "0") from.want("sharding", "zero-" + stage, "deepspeed_config.zero_stage");
+    const auto is_away = [&](std::string_view path) {
+      const auto device = from.word(path);
+      return device && (*device == "cpu" || *device == "nvme");
+    };
+    if (is_away("deepspeed_config.offload_param_device")) {
+      from.want("offload", "parameters", "deepspeed_config.offload_param_device");
+    } else if (is_away("deepspeed_config.offload_optimizer_device")) {
+      from.want("offload", "optimizer", "deepspeed_config.offload_optimizer_device");
+    }
+  }
+
+  static void take_accelerates_fsdp(TrainerReading& from) {
+    const bool second = from.word("fsdp_config.fsdp_version").value_or("1") == "2";
+    const std::string strategy = from.word("fsdp_config.fsdp_sharding_strategy").value_or("FULL_SHARD");
+    const bool whole = strategy == "NO_SHARD" || strategy == "3";
+    if (whole) from.want("sharding", "ddp", "fsdp_config.fsdp_sharding_strategy");
+    else from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp_config");
+    if (!whole && strategy != "1") from.not_modelled("fsdp_config.fsdp_sharding_strategy", "FULL_SHARD");
+    if (second) from.not_modelled("fsdp_config.fsdp_reshard_after_forward", "true");
+    if (from.on("fsdp_config.fsdp_offload_params")) {
+      from.want("offload", "parameters", "fsdp_config.fsdp_offload_params");
+    }
+    if (from.on("fsdp_config.fsdp_activation_checkpointing")) {
+      from.want("checkpointing", "full", "fsdp_config.fsdp_activation_checkpointing");
+    }
+  }
+
+  /// The Trainer's own bf16 and fp16 count more (training_args.py: ACCELERATE_MIXED_PRECISION is the default).
+  void take_mixed_precision(TrainerReading& from) const {
+    const std::string mixed = from.word("mixed_precision").value_or("no");
+    const WantedOption* const precision = made_.job.find("precision");
+    if (mixed == "fp8") from.not_modelled("mixed_precision");
+    const bool open = precision == nullptr || precision->value == "fp32";
+    if (open && (mixed == "bf16" || mixed == "fp16")) from.want("precision", "amp-" + mixed, "mixed_precision");
+  }
+
+  core::Status take_deepspeed_file() {
+    TrainerJob& job = made_.job;
+    if (job.deepspeed.empty()) return core::Done{};
+    const std::string beside =
+        made_.files.empty() ? std::string() : (fs::path(made_.files.front()).parent_path() / job.deepspeed).string();
+    auto text = read_file_(job.deepspeed);
+    std::string path = job.deepspeed;
+    if (!text && !beside.empty()) {
+      text = read_file_(beside);
+      path = beside;
+    }
+    if (!text) {
+      job.not_modelled.push_back("deepspeed " + job.deepspeed + ", a file that is not here");
+      return core::Done{};
+    }
+    if (core::Status taken = take_deepspeed(*text, job); !taken) return std::move(taken).error().in_file(path);
+    if (job.find("batch_size") != nullptr) made_.known = true;
+    made_.files.push_back(path);
+    return core::Done{};
+  }
+
+  /// DeepSpeed, and FSDP under accelerate, keep float32 masters of what is trained and compute in bfloat16 (accelerate
+  /// 1.2: fsdp_utils.py upcasts the parameters that are trained).
+  void settle_precision() {
+    const WantedOption* const sharding = made_.job.find("sharding");
+    const WantedOption* const precision = made_.job.find("precision");
+    const bool by_shards =
+        sharding != nullptr && (sharding->value.starts_with("zero-") ||
+                                (launcher_.launcher == Launcher::accelerate && made_.job.format != axolotl().name &&
+                                 sharding->value.starts_with("fsdp")));
+    if (!by_shards || precision == nullptr) return;
+    const bool half = precision->value == "amp-fp16";
+    if (!half && precision->value != "amp-bf16" && precision->value != "bf16") return;
+    TrainerReading from(launcher_.settings, made_.job);
+    from.want("precision", half ? "fp16-mixed" : "bf16-mixed", "");
+    const bool adapts = made_.job.find("lora") != nullptr && made_.job.find("quantize") == nullptr;
+    if (adapts && made_.job.find("base_dtype") == nullptr) from.want("base_dtype", half ? "fp16" : "bf16", "");
+  }
+
+  void count_gpus() {
+    const RankCount count = rank_count(launcher_.launcher, launcher_.settings, launcher_.environment);
+    made_.gpus = count.gpus;
+    const bool several = launcher_.launcher != Launcher::none || made_.job.format == llama_factory().name ||
+                         made_.job.format == axolotl().name;
+    if (!count.from.empty()) {
+      made_.job.one_process = false;
+      if (count.gpus > 1) made_.notes.push_back(std::to_string(count.gpus) + " GPUs (" + count.from + ")");
+    } else if (several) {
+      made_.notes.emplace_back("it does not say on how many GPUs it runs, so one is taken");
+    }
+  }
+
+  std::span<const std::string> words_;
+  const ReadCommandFile& read_file_;
+  LauncherWords launcher_;
+  LaunchedJob made_;
+};
+
+}  // namespace launch_command_detail
+}  // namespace
+
+core::Result<LaunchedJob> read_launch_command(std::span<const std::string> words, const ReadCommandFile& read_file) {
+  const auto too_long = [](const std::string& word) { return word.size() > kLongestCommandWord; };
+  if (words.size() > kMostWords || std::any_of(words.begin(), words.end(), too_long)) {
+    return launch_command_detail::refused("the command is longer than any that starts a training");
+  }
+  return launch_command_detail::CommandReader(words, read_file).read();
+}
+
+core::Result<LaunchedJob> read_launch_command(std::span<const std::string> words) {
+  return read_launch_command(
+      words, [](const std::string& path) { return core::read_regular_file(path, kLargestTrainerFile); });
+}
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,89 @@
+// Jobs that the command behind "--" tells.
+#include <nlohmann/json.hpp>
+
+#include "command_line.hpp"
+#include "gpumem/all.hpp"
+
+namespace gpumem {
+namespace {
+
+using nlohmann::json;
+using testing::Outcome;
+using testing::run;
+
+const std::string kModel = "examples/trainers/tinyllama";
+const std::string kTorchrun =
+    " -- torchrun --nproc-per-node 4 train.py --output_dir o --model_name_or_path m --per_device_train_batch_size 2 "
+    "--max_seq_length 256 --bf16 True";
+
+json answer(const std::string& words) {
+  const Outcome result = run(words);
+  EXPECT_EQ(result.exit, 0) << result.err;
+  return json::parse(result.out, nullptr, false);
+}
+
+std::int64_t expected_of(const json& estimate) {
+  return estimate["estimates"][0]["expected_bytes"].get<std::int64_t>();
+}
+
+TEST(CliLaunch, ACommandSaysWhatOptionsWouldSay) {
+  const json by_command = answer("estimate " + kModel + " --json" + kTorchrun);
+  const json by_options = answer("estimate " + kModel +
+                                 " --json --batch 2 --seq 256 --precision amp-bf16 --optimizer adamw --loop hf-trainer "
+                                 "--data-parallel 4 --sharding ddp");
+  EXPECT_EQ(expected_of(by_command), expected_of(by_options));
+  EXPECT_EQ(by_command["job"]["data_parallel"], 4);
+  bool told = false;
+  for (const json& one : by_command["estimates"][0]["assumed"]) {
+    told = told ||
+           (one["about"] == "command" && one["text"].get<std::string>().starts_with("from the command: --batch 2"));
+  }
+  EXPECT_TRUE(told) << by_command["estimates"][0]["assumed"].dump();
+}
+
+TEST(CliLaunch, GivenOptionsWin) {
+  const json given = answer("estimate " + kModel + " --json --batch 1 --precision fp32" + kTorchrun);
+  EXPECT_EQ(given["job"]["batch_size"], 1);
+  EXPECT_EQ(given["job"]["precision"], "fp32");
+  EXPECT_EQ(given["job"]["seq_length"], 256);
+}
+
+TEST(CliLaunch, EveryQuestionTakesIt) {
+  EXPECT_EQ(run("fit " + kModel + kTorchrun).exit, 0);
+  EXPECT_EQ(run("advise " + kModel + kTorchrun).exit, 0);
+  const Outcome plan = run("plan " + kModel + " --gpu h100-80gb" + kTorchrun);
+  EXPECT_EQ(plan.exit, 0) << plan.err;
+  EXPECT_NE(plan.out.find("8 samples a step on 4 GPUs"), std::string::npos) << plan.out;
+}
+
+TEST(CliLaunch, CheckIsOneLineAndACode) {
+  const Outcome fits = run("check " + kModel + " --gpu h100-80gb" + kTorchrun);
+  EXPECT_EQ(fits.exit, 0) << fits.err;
+  EXPECT_EQ(fits.out.rfind("fits: ", 0), 0U) << fits.out;
+  EXPECT_EQ(std::count(fits.out.begin(), fits.out.end(), '\n'), 1);
+  const Outcome not_here = run("check " + kModel + " --gpu t4-16gb" + kTorchrun);
+  EXPECT_EQ(not_here.exit, 4) << not_here.err;
+  EXPECT_EQ(not_here.out.rfind("does not fit: ", 0), 0U) << not_here.out;
+  EXPECT_EQ(run("check --json nowhere.json --batch 1").exit, 3);
+}
+
+TEST(CliLaunch, ServersAndPostTrainingsAreAnswered) {
+  const Outcome server = run("estimate --gpu h100-80gb -- vllm serve " + kModel + " --max-model-len 1024");
+  EXPECT_EQ(server.exit, 0) << server.err;
+  EXPECT_NE(server.out.find("KV cache"), std::string::npos);
+  EXPECT_EQ(run("plan -- vllm serve " + kModel).exit, 2);
+  const Outcome preferences =
+      run("estimate --gpu h100-80gb --seq 256 -- swift rlhf --rlhf_type dpo --model " + kModel + " --max_length 256");
+  EXPECT_EQ(preferences.exit, 0) << preferences.err;
+  EXPECT_NE(preferences.out.find("reference"), std::string::npos) << preferences.out;
+}
+
+TEST(CliLaunch, AScriptThatIsNotKnownIsToBeRecorded) {
+  const Outcome unknown = run("estimate --gpu h100-80gb -- torchrun --nproc-per-node 8 train.py --lr 1");
+  EXPECT_EQ(unknown.exit, 4);
+  EXPECT_NE(unknown.err.find("record one step of it"), std::string::npos) << unknown.err;
+  EXPECT_EQ(run("estimate -- ls -l").exit, 2);
+}
+
+}  // namespace
+}  // namespace gpumem
