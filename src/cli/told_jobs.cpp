@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpumem/summary/model_folder.hpp"
+#include "gpumem/summary/published_models.hpp"
 #include "launch_command.hpp"
 #include "trainer_files.hpp"
 
@@ -175,8 +177,9 @@ Result<ToldJob> told_by_trainer_file(const EstimateOptions& options) {
   }
   if (!told.request.summary.empty()) return told;
   auto model = trainer_files::find_model(*job, options.trainer);
-  if (!model) return model.error();
-  told.request.summary = *std::move(model);
+  const bool by_name = !model && (summary::published_model(job->model) || summary::cached_model(job->model));
+  if (!model && !by_name) return model.error();
+  told.request.summary = by_name ? job->model : *std::move(model);
   return told;
 }
 

@@ -12,6 +12,7 @@
 #include "gpumem/summary/impl/module_tree_inl.hpp"
 #include "gpumem/summary/impl/node_linker_inl.hpp"
 #include "gpumem/summary/impl/plain_graph_json_inl.hpp"
+#include "gpumem/summary/impl/published_models_inl.hpp"
 #include "gpumem/summary/impl/read_inl.hpp"
 #include "gpumem/summary/impl/recording_checks_inl.hpp"
 #include "gpumem/summary/impl/recording_fields_inl.hpp"

@@ -365,6 +365,9 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   forward.images(asked.images);
   if (asked.one_expert) forward.call_one_expert();
   forward.pipeline_parts(config.find("_parts"));
+  if (const core::JsonValue* name = config.find("_published"); name != nullptr && name->is(detail::Kind::text)) {
+    forward.remark("published sizes of " + std::string(name->text()));  // summary/published_models.hpp
+  }
   const Architecture& architecture = *choice->architecture;
   architecture.write(config, detail::named_head(config).value_or(architecture.usual_head), forward);
   if (const core::Status read = config.status(); !read) return core::Error(read.error()).in_file(file);

@@ -15,6 +15,7 @@
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
 #include "gpumem/summary/model_folder.hpp"
+#include "gpumem/summary/published_models.hpp"
 #include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 
@@ -58,11 +59,27 @@ GPUMEM_INLINE std::string config_path(const std::string& name) {
   return path;
 }
 
+/// What is in the config.json of a model that somebody names, at the path of config_path(); else its published sizes.
+GPUMEM_INLINE core::Result<std::string> config_text(const std::string& name, const std::string& path) {
+  core::Result<std::string> text = path == "-" ? core::read_file(path) : core::read_regular_file(path, kLargestConfig);
+  if (text) return text;
+  if (auto published = summary::published_model(name)) return std::move(published->config);
+  return text;
+}
+
+/// What an answer says where it was made of published sizes; else empty.
+GPUMEM_INLINE std::string published_note(const std::string& name) {
+  std::error_code failure;
+  if (name == "-" || std::filesystem::exists(config_path(name), failure)) return {};
+  const auto published = summary::published_model(name);
+  return published ? "published sizes of " + std::string(published->name) : std::string();
+}
+
 /// A config.json as Megatron's arguments.
 GPUMEM_INLINE core::Result<std::shared_ptr<const model::ModelGraph>> megatron_model(const std::string& name,
                                                                                     std::int64_t expert_ranks) {
   const std::string path = config_path(name);
-  const core::Result<std::string> text = core::read_regular_file(path, kLargestConfig);
+  const core::Result<std::string> text = config_text(name, path);
   if (!text) return text.error();
   const core::Result<std::string> arguments = posttrain::megatron_arguments_of(*text, expert_ranks);
   if (!arguments) return core::Error(arguments.error()).in_file(path);
@@ -282,8 +299,7 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::request(const job::JobR
 GPUMEM_INLINE core::Result<std::shared_ptr<const serve::ServedModel>> Session::served(const std::string& config) {
   const std::string path = session_detail::config_path(config);
   return served_.get(path, session_detail::stamp_of(path), [&]() -> Kept<serve::ServedModel>::Shared {
-    const core::Result<std::string> text =
-        path == "-" ? core::read_file(path) : core::read_regular_file(path, session_detail::kLargestConfig);
+    const core::Result<std::string> text = session_detail::config_text(config, path);
     if (!text) return text.error();
     core::Result<serve::ServedModel> model = serve::read_served_model(*text);
     if (!model) return core::Error(model.error()).in_file(path);
@@ -309,7 +325,10 @@ auto Session::ask_about_server(const serve::ServingRequest& request, const Quest
 }
 
 GPUMEM_INLINE core::Result<serve::ServingEstimate> Session::serve(const serve::ServingRequest& request) {
-  return ask_about_server(request, serve::estimate_server);
+  core::Result<serve::ServingEstimate> estimate = ask_about_server(request, serve::estimate_server);
+  const std::string note = estimate ? session_detail::published_note(request.config) : std::string();
+  if (!note.empty()) estimate->assumed.insert(estimate->assumed.begin(), note);
+  return estimate;
 }
 
 GPUMEM_INLINE core::Result<serve::ServingLimits> Session::serving_limits(const serve::ServingRequest& request) {

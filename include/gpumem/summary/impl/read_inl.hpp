@@ -8,6 +8,7 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/summary/model_folder.hpp"
+#include "gpumem/summary/published_models.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace gpumem::summary {
@@ -75,13 +76,14 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(std::string_view text) {
   return std::nullopt;
 }
 
-/// About a path that cannot be read: it may be the name of a model that nobody has loaded here.
+/// About a path that cannot be read: it may be the name of a model whose sizes nobody has here.
 GPUMEM_INLINE core::Error no_file(const std::string& path, core::Error error) {
   std::error_code ignored;
   if (!is_hub_name(path) || std::filesystem::exists(path, ignored)) return error;
   error.message +=
-      "; if it is the name of a model, the HuggingFace cache of this machine has none of that name: give the "
-      "path of its config.json";
+      "; if it is the name of a model, gpumem does not know its sizes, and the HuggingFace cache of this machine has "
+      "none of that name: give the path of its config.json (https://huggingface.co/" +
+      path + "/raw/main/config.json)";
   return error;
 }
 
@@ -143,8 +145,9 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path,
   const std::string place = path_of_model(path);
   if (is_model_folder(place)) return read_folder(place, named);
   const core::Result<std::string> text = core::read_file(place);
-  if (!text) return read_detail::no_file(path, text.error());
-  return read(*text, named, known);
+  if (text) return read(*text, named, known);
+  if (const auto published = published_model(path)) return read(published->config, named, known);
+  return read_detail::no_file(path, text.error());
 }
 
 }  // namespace gpumem::summary

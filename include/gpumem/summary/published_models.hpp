@@ -1,0 +1,26 @@
+// Input: the name of a well-known model ("meta-llama/Llama-3.1-8B").
+// Output: its published sizes, as the config.json that they make. They are facts: what each model's config.json says,
+// and how many parameters its checkpoint stores. Source: the config.json and the safetensors index of each model on the
+// hub, in November 2026.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpumem::summary {
+
+struct PublishedModel {
+  std::string_view name;
+  std::int64_t parameters = 0;  ///< as published, tied weights once
+  std::string config;           ///< with "_published": the name, which the reader of configs says in a remark
+};
+
+/// Nothing: gpumem does not know its sizes. Case does not count.
+[[nodiscard]] std::optional<PublishedModel> published_model(std::string_view name);
+
+[[nodiscard]] std::vector<std::string_view> published_model_names();
+
+}  // namespace gpumem::summary

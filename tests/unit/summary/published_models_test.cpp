@@ -1,0 +1,68 @@
+#include "gpumem/summary/published_models.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "expect.hpp"
+#include "gpumem/session/session.hpp"
+
+namespace gpumem::summary {
+namespace {
+
+using testing::succeeds;
+
+TEST(PublishedModels, EveryOneHasThePublishedNumberOfParameters) {
+  constexpr double kMostApart = 0.01;
+  for (const std::string_view name : published_model_names()) {
+    const auto published = published_model(name);
+    ASSERT_TRUE(published) << name;
+    const auto graph = session::parse_summary(published->config, false, std::string(name));
+    ASSERT_TRUE(succeeds(graph)) << name;
+    const auto parameters = static_cast<double>(published->parameters);
+    EXPECT_NEAR(static_cast<double>(graph->parameters()) / parameters, 1.0, kMostApart) << name;
+  }
+}
+
+TEST(PublishedModels, NamesAreMoreThanAHundredAndTheirOwn) {
+  const std::vector<std::string_view> names = published_model_names();
+  EXPECT_GE(names.size(), 100U);
+  EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()).size(), names.size());
+}
+
+TEST(PublishedModels, CaseDoesNotCount) {
+  const auto published = published_model("META-llama/llama-3.1-8b");
+  ASSERT_TRUE(published);
+  EXPECT_EQ(published->name, "meta-llama/Llama-3.1-8B");
+  EXPECT_FALSE(published_model("somebody/a-model"));
+  EXPECT_FALSE(published_model(""));
+}
+
+TEST(PublishedModels, ARowsFieldTakesThePlaceOfItsFamilys) {
+  const auto tied = published_model("meta-llama/Llama-3.2-1B");
+  ASSERT_TRUE(tied);
+  EXPECT_NE(tied->config.find("\"tie_word_embeddings\": true"), std::string::npos) << tied->config;
+  EXPECT_EQ(tied->config.find("\"tie_word_embeddings\": false"), std::string::npos) << tied->config;
+}
+
+TEST(PublishedModels, ANameIsReadWhereAFileWouldBe) {
+  session::Session door;
+  const auto model = door.read("Qwen/Qwen3-0.6B");
+  ASSERT_TRUE(succeeds(model));
+  const auto remarks = (*model)->graph()->remarks();
+  EXPECT_EQ(std::vector<std::string>(remarks.begin(), remarks.end()),
+            std::vector<std::string>{"published sizes of Qwen/Qwen3-0.6B"});
+  serve::ServingRequest request;
+  request.config = "Qwen/Qwen3-0.6B";
+  request.gpu = "h100-80gb";
+  const auto server = door.serve(request);
+  ASSERT_TRUE(succeeds(server));
+  EXPECT_EQ(server->assumed.front(), "published sizes of Qwen/Qwen3-0.6B");
+  const auto unknown = door.read("somebody/a-model");
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().message.find("somebody/a-model/raw/main/config.json"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpumem::summary
