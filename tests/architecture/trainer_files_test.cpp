@@ -11,8 +11,8 @@ namespace {
 
 using Names = std::set<std::string>;
 
-const Names kShared = {"setting", "yaml_settings", "trainer_format", "shared_settings"};
-const Names kLists = {"trainer_files"};
+const Names kShared = {"setting", "yaml_settings", "trainer_format", "shared_settings", "command_words", "launchers"};
+const Names kLists = {"trainer_files", "launch_command"};
 /// Laid over what another file says: no trainer's own.
 const Names kBeside = {"peft_adapter"};
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "expect.hpp"
+#include "gpumem/serve/serving_job.hpp"
 #include "gpumem/session/session.hpp"
 
 namespace gpumem::summary {
