@@ -56,8 +56,12 @@ std::string to_text(const Advice& advice, const GpuProfile& gpu, const Terminal&
   text += "\n" + table.text(terminal);
   if (advice.now.verdict == estimate::Verdict::fits) return text;
   if (advice.together) {
-    text += "\nno single change is enough; together these are: " + words_of(advice.together->settings) + ": " +
-            core::to_string(advice.together->estimate->expected) + "\n";
+    const bool single = std::any_of(advice.single.begin(), advice.single.end(), [](const ChangeEffect& effect) {
+      return effect.estimate && estimate::is_enough(*effect.estimate);
+    });
+    text += single ? "\nwith the same result, these together are enough: "
+                   : "\nno single change is enough; together these are: ";
+    text += words_of(advice.together->settings) + ": " + core::to_string(advice.together->estimate->expected) + "\n";
   }
   return text;
 }

@@ -353,7 +353,7 @@ Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job) {
   return {ErrorCode::missing_information,
           std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
               need_of(fit.next) + " of " + core::to_string(estimated_job.gpu->capacity()) + " on " +
-              estimated_job.gpu->name,
+              estimated_job.gpu->name + "; `gpumem advise` says what makes it fit",
           {estimated_job.graph->file(), 0, {}}};
 }
 

@@ -148,6 +148,17 @@ TEST(Advise, AddsUpTheCheapestChangesWhereNoSingleOneIsEnough) {
   EXPECT_TRUE(advice->together->estimate->fits);
 }
 
+TEST(Advise, PrefersSeveralChangesThatKeepTheResultToOneThatDoesNot) {
+  const ToldByJob told([](const TrainingJob& job) {
+    const bool small = job.optimizer == model::Optimizer::adam_8bit;
+    return 2000 - (job.fused ? 400 : 0) - (job.activation_checkpointing ? 800 : 0) - (small ? 1500 : 0);
+  });
+  const auto advice = advise(job_with_batch(1), gpu_with(1000), told);
+  ASSERT_TRUE(testing::succeeds(advice));
+  ASSERT_TRUE(advice->together) << "8-bit states alone are enough, and change the result";
+  EXPECT_EQ(words_of(advice->together->settings), "fused=true checkpointing=true");
+}
+
 TEST(Advise, SaysWhereNothingHelps) {
   const auto advice = advise(job_with_batch(4), gpu_with(10), ToldByJob([](const TrainingJob&) { return 2000; }));
   ASSERT_TRUE(testing::succeeds(advice));

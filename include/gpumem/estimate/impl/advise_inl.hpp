@@ -173,6 +173,13 @@ inline constexpr std::array<Change, 15> kChanges = {{
     {"what is learned, and precision: adapters on an 8-bit image model (by SDNQ)", adapters_on_eight_bits},
 }};
 
+/// Whether the job learns what it learns without the change, but for rounding: such changes cost nothing or time.
+GPUMEM_INLINE bool keeps_result(const Change& change) {
+  constexpr std::array kLossy = {&autocast,       &eight_bit_states, &all_in_bfloat16,
+                                 &smaller_images, &adapters,         &adapters_on_four_bits};
+  return std::find(kLossy.begin(), kLossy.end(), change.forms) == kLossy.end();
+}
+
 /// A job that fits is better than a tight one, and that better than one that does not fit; one that takes less better
 /// than one that takes more, and any answer better than none.
 GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::Result<MemoryEstimate>& other) {
@@ -229,12 +236,17 @@ GPUMEM_INLINE void add_settings(std::vector<Setting>& settings, std::vector<Sett
   }
 }
 
+/// Which changes may be added up.
+enum class Among : std::uint8_t { all, with_the_same_result };
+
 /// The cheapest changes one after another, until the job fits. One that helps nothing is left out. Nothing: all
 /// together do not do it.
-GPUMEM_INLINE std::optional<ChangeEffect> added_up(TrainingJob job, MemoryEstimate takes, analysis::Analysis& analysis,
-                                                   const device::GpuProfile& gpu, const Estimator& estimator) {
+GPUMEM_INLINE std::optional<ChangeEffect> added_up(Among among, TrainingJob job, MemoryEstimate takes,
+                                                   analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                                   const Estimator& estimator) {
   std::vector<Setting> settings;
   for (const Change& change : kChanges) {
+    if (among == Among::with_the_same_result && !keeps_result(change)) continue;
     Forms forms = change.forms(job, gpu);
     if (forms.empty()) continue;
     auto [changed, estimate] = best_of(change, std::move(forms), analysis, gpu, estimator);
@@ -258,15 +270,23 @@ GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const d
   if (!now) return now.error();
   Advice advice{*std::move(now), {}, std::nullopt};
   bool fits = is_enough(advice.now);
+  bool fits_unchanged = fits;  // with the same result
   for (const Change& change : advise_detail::kChanges) {
     std::vector<ChangedJob> forms = change.forms(job, gpu);
     if (forms.empty()) continue;
     auto [changed, estimate] = advise_detail::best_of(change, std::move(forms), analysis, gpu, estimator);
     if (!estimate && estimate.error().code == core::ErrorCode::missing_information) continue;
-    fits = fits || (estimate && is_enough(*estimate));
+    const bool enough = estimate && is_enough(*estimate);
+    fits = fits || enough;
+    fits_unchanged = fits_unchanged || (enough && advise_detail::keeps_result(change));
     advice.single.push_back({change.cost, std::move(changed.settings), std::move(estimate)});
   }
-  if (!fits) advice.together = advise_detail::added_up(job, advice.now, analysis, gpu, estimator);
+  using advise_detail::Among;
+  const auto added_up = [&](Among among) {
+    return advise_detail::added_up(among, job, advice.now, analysis, gpu, estimator);
+  };
+  if (!fits_unchanged) advice.together = added_up(Among::with_the_same_result);
+  if (!fits && !advice.together) advice.together = added_up(Among::all);
   return advice;
 }
 
