@@ -15,6 +15,11 @@ namespace gpumem::datasets {
 [[nodiscard]] core::Status take_adapter_file(const std::string& file, const core::CsvCells& cells,
                                              job::JobRequest& request, MeasuredRun& run);
 
+/// The same of PEFT's comparison of images, whose script moves the adapted model to the host and back
+/// (method_comparison/image-gen/utils.py), so that a view of all singular vectors becomes a tensor of its own.
+[[nodiscard]] core::Status take_moved_adapter_file(const std::string& file, const core::CsvCells& cells,
+                                                   job::JobRequest& request, MeasuredRun& run);
+
 /// The same of LyCORIS' LoKr, from a file that lists SimpleTuner's examples by name, each with its "_lycoris_config".
 /// The run's name begins with its example's.
 [[nodiscard]] core::Status take_lycoris_example(const std::string& file, const core::CsvCells& cells,

@@ -156,6 +156,16 @@ core::Status take_adapter_file(const std::string& file, const core::CsvCells& ce
   return adapter_file_detail::set_options(config->options, cells, request);
 }
 
+core::Status take_moved_adapter_file(const std::string& file, const core::CsvCells& cells, job::JobRequest& request,
+                                     MeasuredRun& run) {
+  core::Status taken = take_adapter_file(file, cells, request, run);
+  std::string& options = request.training.peft_options;
+  if (taken && request.training.peft == model::PeftMethod::psoft) {
+    options += options.empty() ? "psoft_svd=lowrank" : ",psoft_svd=lowrank";
+  }
+  return taken;
+}
+
 core::Status take_lycoris_example(const std::string& file, const core::CsvCells& cells, job::JobRequest& request,
                                   MeasuredRun& run) {
   namespace detail = adapter_file_detail;

@@ -300,13 +300,7 @@ core::Status take_method(const core::CsvCells& cells, const std::filesystem::pat
   }
   if (const std::size_t at = notes.find(kAdapter); at != std::string_view::npos) {
     const std::string file = (folder / notes.substr(at + kAdapter.size())).lexically_normal().string();
-    core::Status taken = take_adapter_file(file, cells, request, run);
-    // PEFT's script moves the adapted model to the host and back (method_comparison/image-gen/utils.py), so that a view
-    // of all singular vectors becomes a tensor of its own.
-    const bool views = request.training.peft == model::PeftMethod::psoft;
-    std::string& options = request.training.peft_options;
-    if (taken && views) options += options.empty() ? "psoft_svd=lowrank" : ",psoft_svd=lowrank";
-    return taken;
+    return take_moved_adapter_file(file, cells, request, run);
   }
   if (method == "LOKR (lycoris)") {
     return take_lycoris_example((folder / "simpletuner_examples.json").string(), cells, request, run);

@@ -35,7 +35,18 @@ constexpr KnownModel kModels[] = {
      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 3072, "intermediate_size": 8192,
          "num_hidden_layers": 28, "num_attention_heads": 24, "num_key_value_heads": 8, "head_dim": 128,
          "vocab_size": 128256, "tie_word_embeddings": true, "max_position_embeddings": 131072, "hidden_act": "silu",
-         "rms_norm_eps": 1e-05, "attention_bias": false, "mlp_bias": false})"}};
+         "rms_norm_eps": 1e-05, "attention_bias": false, "mlp_bias": false})"},
+    {"black-forest-labs/FLUX.2-klein-base-4B",
+     R"({"_class_name": "Flux2Transformer2DModel", "patch_size": 1, "in_channels": 128, "num_layers": 5,
+         "num_single_layers": 20, "attention_head_dim": 128, "num_attention_heads": 24, "joint_attention_dim": 7680,
+         "timestep_guidance_channels": 256, "mlp_ratio": 3.0, "axes_dims_rope": [32, 32, 32, 32], "rope_theta": 2000,
+         "eps": 1e-06, "guidance_embeds": false})"}};
+
+/// What the image script keeps on the GPU beside the denoiser: DINOv2-base in float32 (86,580,480 parameters), and of
+/// its 14 prompts the embeddings (512 x 7680 in bf16), the latents (128 x 32 x 32 in bf16) and the ids (512 x 4).
+constexpr std::int64_t kImageResidentMib = 439;
+/// max_sequence_length of its prompts.
+constexpr std::int64_t kImageTextTokens = 512;
 
 core::Status set(job::JobRequest& request, std::string_view name, const std::string& word) {
   const job::JobOption* const option = job::find_option(name);
@@ -60,14 +71,41 @@ core::Status take_loop(const core::CsvCells& cells, job::JobRequest& request) {
   return core::Done{};
 }
 
+bool makes_images(const core::CsvCells& cells) { return cells.text("task") == "image-gen"; }
+
+/// What every run of the comparison of images has. Source: method_comparison/image-gen/run.py: squares, latents and
+/// embeddings precomputed, text encoder and VAE on the CPU, zero_grad() before forward, no autocast.
+core::Status take_image_loop(const core::CsvCells& cells, job::JobRequest& request) {
+  const auto batch = cells.whole("batch");
+  if (!batch) return batch.error();
+  const auto side = cells.whole("max_seq_or_resolution");
+  if (!side) return side.error();
+  request.training.batch_size = batch->value_or(0);
+  request.training.image = {side->value_or(0), side->value_or(0)};
+  request.training.sequence_length = kImageTextTokens;
+  request.training.resident = kImageResidentMib;
+  request.training.zero_grad = model::ZeroGrad::before_forward;
+  const bool whole = cells.text("adapter_dtype").starts_with("float32");
+  request.training.lora_dtype = whole ? model::AdapterType::fp32 : model::AdapterType::bf16;
+  for (const auto& [name, word] :
+       {std::pair{"precision", "bf16"}, std::pair{"optimizer", "adamw"}, std::pair{"loop", "script"},
+        std::pair{"base_dtype", "bf16"},
+        std::pair{"checkpointing", cells.text("checkpointing") == "True" ? "full" : "none"}}) {
+    if (core::Status taken = set(request, name, word); !taken) return taken;
+  }
+  return core::Done{};
+}
+
 core::Status take_adapter(const core::CsvCells& cells, const std::filesystem::path& folder, job::JobRequest& request,
                           MeasuredRun& run) {
   if (cells.text("method") == "FULL") {
     request.training.lora_dtype = model::AdapterType::fp32;
+    request.training.base_dtype = model::BaseType::precision;
     return core::Done{};
   }
   const std::string file = (folder / cells.text("adapter_file")).lexically_normal().string();
-  if (core::Status taken = take_adapter_file(file, cells, request, run); !taken) return taken;
+  const auto take = makes_images(cells) ? &take_moved_adapter_file : &take_adapter_file;
+  if (core::Status taken = take(file, cells, request, run); !taken) return taken;
   if (cells.text("optimizer") == "lora-fa") return set(request, "peft", "lora-fa");
   return core::Done{};
 }
@@ -106,11 +144,7 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   run.training = cells.text("method");
   job::JobRequest request;
   core::Status read = take_measurement(cells, run);
-  if (read) read = take_loop(cells, request);
-  if (read && cells.text("task") == "image-gen") {
-    run.refusal = "a model that is not read";
-    read = cells.malformed("an image model (" + std::string(cells.text("model")) + ") is not modelled");
-  }
+  if (read) read = makes_images(cells) ? take_image_loop(cells, request) : take_loop(cells, request);
   if (read) read = take_adapter(cells, folder, request, run);
   if (read) read = take_model(cells, folder, shelf, request, run);
   if (!read) run.error = std::move(read).error();
