@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "gpumem/estimate/fit.hpp"
+#include "gpumem/job/lengths.hpp"
 #include "gpumem/search/frameworks.hpp"
 
 namespace gpumem::cli {
@@ -15,7 +16,7 @@ void take_usual(JobRequest& request) {
     request.training.precision = model::Precision::bf16_mixed;
   }
   if (!job::is_given(*job::find_option("optimizer"), request)) request.training.optimizer = Optimizer::adamw;
-  request.training.batch_size = 1;
+  job::take_any_batch(request);
 }
 
 Result<search::Question> question_of(const PlanOptions& options) {
@@ -40,7 +41,8 @@ Result<FoundFit> find_fit(const FitOptions& options, Session& session) {
                  "leave out --seq or --batch",
                  {}};
   }
-  request.training.batch_size = options.batch.value_or(1);
+  if (of_sequence) request.training.batch_size = *options.batch;
+  else job::take_any_batch(request);
   const auto estimators = session.estimators(request);
   if (!estimators) return estimators.error();
   if (estimators->size() > 1) {

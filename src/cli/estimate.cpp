@@ -80,6 +80,13 @@ int run_estimate(const EstimateOptions& options) {
   if (const auto code = answered_elsewhere(options.command, options.request, Question::estimate, options.json)) {
     return *code;
   }
+  if (!options.command.empty() && !(options.trainer.empty() && options.adapter.empty())) {
+    return report_error(
+        Error{ErrorCode::invalid_argument,
+              "--trainer and --adapter name files that tell the job, and the command behind -- tells it "
+              "as well; leave one of them out",
+              {}});
+  }
   Result<ToldJob> told =
       options.command.empty() ? told_by_trainer_file(options) : told_by_command(options.command, options.request);
   if (!told) return report_error(told.error());

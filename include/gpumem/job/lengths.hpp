@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
+#include "gpumem/job/job_request.hpp"
 
 namespace gpumem::job {
 
@@ -63,5 +64,9 @@ struct LongestBatch {
 [[nodiscard]] core::Result<LongestBatch> longest_batch(const std::vector<LengthCount>& lengths,
                                                        const LengthOptions& options, const Draws& draws,
                                                        std::optional<std::int64_t> longest);
+
+/// Makes the request one about batches of any size: how long the longest of a few batches is depends on their size, but
+/// the longest sample is in a batch of any size, beside shorter ones.
+void take_any_batch(JobRequest& request);
 
 }  // namespace gpumem::job

@@ -105,6 +105,23 @@ TEST(Lengths, AnEpochMeetsTheLongestSample) {
   EXPECT_FALSE(longest("100\n200", "", {1, 1}).padded) << "one sample a batch";
 }
 
+TEST(Lengths, AnyBatchMayHoldTheLongestSample) {
+  JobRequest request;
+  request.lengths = "100x1000+4000";
+  request.lengths_options = "steps=1,percentile=10";
+  take_any_batch(request);
+  const auto options = parse_length_options(request.lengths_options);
+  ASSERT_TRUE(succeeds(options));
+  const auto found = longest_batch({{100, 1000}, {4000, 1}}, *options, {request.training.batch_size, 1}, std::nullopt);
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_EQ(found->peak, 4000);
+  EXPECT_TRUE(found->padded);
+  JobRequest alike;
+  take_any_batch(alike);
+  EXPECT_EQ(alike.training.batch_size, 1);
+  EXPECT_TRUE(alike.lengths_options.empty());
+}
+
 TEST(Lengths, SortedBatchesHoldSamplesOfLikeLength) {
   // In batches of 2: 9 9 | 8 5 | 5 5 | 1.
   const std::string text = "9 2\n8 1\n5 3\n1 1";

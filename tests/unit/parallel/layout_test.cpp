@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 
 namespace gpumem::parallel {
 namespace {
@@ -189,6 +190,13 @@ TEST(Layout, LayersOfStagesAreAPipelines) {
   job.layout.pipeline_layers.clear();
   job.layout.first_stage_layers = 3;
   EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "a pipeline's"));
+  job.layout.pipeline_parallel = 2;
+  EXPECT_TRUE(succeeds(check(job)));
+  job.layout.pipeline_layers = "3,4";
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "leave out"));
+  std::string nothings;
+  for (int at = 0; at < 10000; ++at) nothings += "()*1048576";
+  EXPECT_FALSE(layers_of_stages(nothings)) << "and at once";
 }
 
 TEST(Layout, SequencesAreMultiplesOfWhatRanksShare) {

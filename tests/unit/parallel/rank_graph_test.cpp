@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -201,6 +202,13 @@ TEST(RankGraph, StagesHaveAsManyBlocksAsSomebodySays) {
       layout.pipeline_layers = layers;
     });
   };
+  for (const std::int64_t own : {std::numeric_limits<std::int64_t>::max(), std::int64_t{-1}}) {
+    const auto ends = ranked("", [&](Layout& layout) {
+      layout.pipeline_parallel = 2;
+      layout.first_stage_layers = layout.last_stage_layers = own;
+    });
+    EXPECT_TRUE(fails(ends, core::ErrorCode::invalid_argument, 0, "cannot share")) << own;
+  }
   EXPECT_TRUE(fails(refused("2,3"), core::ErrorCode::invalid_argument, 0, "'2,3'"));
   EXPECT_TRUE(fails(refused("1,2,1"), core::ErrorCode::invalid_argument, 0, "add up"));
 }

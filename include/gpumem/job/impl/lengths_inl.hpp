@@ -200,4 +200,11 @@ GPUMEM_INLINE core::Result<LongestBatch> longest_batch(const std::vector<LengthC
   return found;
 }
 
+GPUMEM_INLINE void take_any_batch(JobRequest& request) {
+  request.training.batch_size = 1;
+  if (request.lengths.empty()) return;
+  request.training.batch_size = 2;  // only a batch of several samples is padded
+  request.lengths_options += ",percentile=100";
+}
+
 }  // namespace gpumem::job

@@ -96,6 +96,10 @@ GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
     return "`schedule=interleaved-1f1b` needs a number of micro-batches (`accumulate`) that is a multiple of "
            "`pipeline_parallel`";
   }
+  const bool by_ends = layout.first_stage_layers || layout.last_stage_layers;
+  if (by_ends && !layout.pipeline_layers.empty()) {
+    return "`pipeline_layers` says the layers of every stage; leave out `first_stage_layers` and `last_stage_layers`";
+  }
   if (layout.pipeline_layers.empty() || layers_of_stages(layout.pipeline_layers)) return {};
   return "`pipeline_layers` is " + core::quoted(core::shortened(layout.pipeline_layers, 60)) +
          "; give the layers of each stage as 15,16,15, or Megatron's layout as Et*15|t*16|t*15L";

@@ -57,7 +57,7 @@ GPUMEM_INLINE std::optional<std::string> written_out(std::string_view text, bool
       if (!number) return std::nullopt;
       times = *number;
     }
-    for (std::int64_t time = 0; time < times; ++time) {
+    for (std::int64_t time = 0; time < times && !part.empty(); ++time) {
       if (whole.size() + part.size() > kMostLetters) return std::nullopt;
       whole += part;
     }
@@ -172,6 +172,9 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const model::RunSettings&
                                                        std::int64_t all) {
   const std::int64_t ranks = layout.pipeline_parallel;
   const std::int64_t chunks = layout.virtual_stages;
+  for (const auto& own : {run.first_stage_blocks, run.last_stage_blocks}) {
+    if (own && (*own < 0 || *own > all)) return {};
+  }
   const std::int64_t others = ranks - (run.first_stage_blocks ? 1 : 0) - (run.last_stage_blocks ? 1 : 0);
   const std::int64_t rest = all - run.first_stage_blocks.value_or(0) - run.last_stage_blocks.value_or(0);
   if (rest < 0 || (others == 0 ? rest != 0 : rest == 0 || rest % (others * chunks) != 0)) return {};

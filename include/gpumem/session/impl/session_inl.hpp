@@ -8,6 +8,7 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/job/lengths.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/posttrain/post_training_questions.hpp"
 #include "gpumem/request/targets.hpp"
@@ -207,9 +208,7 @@ GPUMEM_INLINE core::Result<estimate::MemoryEstimate> Session::estimate(const job
 GPUMEM_INLINE core::Result<estimate::Fit> Session::fit(const job::JobRequest& request,
                                                        std::shared_ptr<const Model> model) {
   job::JobRequest complete = request;
-  complete.training.batch_size = 1;
-  // How long the longest of a few batches is depends on their size; the longest sample is in a batch of any size.
-  if (!request.lengths.empty()) complete.lengths_options += ",percentile=100";
+  job::take_any_batch(complete);
   const auto chosen = estimator(request);
   if (!chosen) return chosen.error();
   const core::Result<Asked> asked = ask(complete, std::move(model));
@@ -263,7 +262,7 @@ GPUMEM_INLINE core::Result<search::LayoutPlan> Session::plan(const job::JobReque
                                                              const search::Question& question,
                                                              std::shared_ptr<const Model> model) {
   job::JobRequest complete = request;
-  complete.training.batch_size = 1;
+  job::take_any_batch(complete);
   const core::Result<Asked> asked = ask(complete, std::move(model));
   if (!asked) return asked.error();
   return search::find_layouts(asked->job, *asked->gpu, question);
