@@ -132,7 +132,13 @@ TEST(ServerCommand, SpeculationIsReadFromItsJson) {
   const auto none = read_speculation("");
   ASSERT_TRUE(none);
   EXPECT_FALSE(*none);
-  for (const char* const wrong : {"ngram", "[]", "{\"method\": \"eagle\"}", "{\"method\": \"medusa\"}", "{}"}) {
+  const auto open = read_speculation(R"({"model": "draft", "draft_tensor_parallel_size": null})");
+  ASSERT_TRUE(open && *open);
+  EXPECT_EQ((*open)->ranks, 0);
+  for (const char* const wrong :
+       {"ngram", "[]", "{\"method\": \"eagle\"}", "{\"method\": \"medusa\"}", "{}",
+        R"({"method": "ngram", "num_speculative_tokens": 0})", R"({"method": "mtp", "num_speculative_tokens": "x"})",
+        R"({"model": "draft", "draft_tensor_parallel_size": -1})"}) {
     const auto read = read_speculation(wrong);
     ASSERT_FALSE(read) << wrong;
     EXPECT_NE(read.error().message.find("speculative_config"), std::string::npos) << read.error().message;

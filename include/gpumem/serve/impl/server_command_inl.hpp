@@ -415,8 +415,11 @@ GPUMEM_INLINE core::Result<std::optional<Speculation>> read_speculation(std::str
   const core::JsonValue& root = document->root();
   Speculation asked{detail::text_in(root, "method"), detail::text_in(root, "model")};
   for (const core::JsonValue& field : root.items()) {
-    const bool ranks = field.key() == "draft_tensor_parallel_size" && field.is(core::JsonValue::Kind::integer);
-    if (ranks) asked.ranks = std::clamp<std::int64_t>(field.integer(), 1, INT32_MAX);
+    const bool ranks = field.key() == "draft_tensor_parallel_size";
+    if ((!ranks && field.key() != "num_speculative_tokens") || field.is(core::JsonValue::Kind::null)) continue;
+    const bool counts = field.is(core::JsonValue::Kind::integer) && field.integer() > 0 && field.integer() <= INT32_MAX;
+    if (!counts) return detail::wrong_flag(kOption, std::string(field.key()) + ": give a whole number of at least 1");
+    if (ranks) asked.ranks = field.integer();
   }
   if (asked.method.empty() && asked.model == "ngram") asked.method = "ngram";
   if (asked.method.empty() && !asked.model.empty()) asked.method = detail::usual_method(asked.model);
