@@ -77,15 +77,15 @@ int run_ranks(const EstimateOptions& options, ToldJob told, Session& session) {
 }  // namespace
 
 int run_estimate(const EstimateOptions& options) {
-  if (const auto code = answered_elsewhere(options.command, options.request, Question::estimate, options.json)) {
-    return *code;
-  }
   if (!options.command.empty() && !(options.trainer.empty() && options.adapter.empty())) {
     return report_error(
         Error{ErrorCode::invalid_argument,
               "--trainer and --adapter name files that tell the job, and the command behind -- tells it "
               "as well; leave one of them out",
               {}});
+  }
+  if (const auto code = answered_elsewhere(options.command, options.request, Question::estimate, options.json)) {
+    return *code;
   }
   Result<ToldJob> told =
       options.command.empty() ? told_by_trainer_file(options) : told_by_command(options.command, options.request);

@@ -12,6 +12,7 @@
 #include "placement_options.hpp"
 #include "report.hpp"
 #include "server_table.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
@@ -137,6 +138,7 @@ int print_kinds(const std::vector<KindOfGpu>& kinds, const place::Conditions& co
 }  // namespace
 
 int run_place_server(const PlaceOptions& options) {
+  if (const core::Status asks = asks_of_a_server(options.request); !asks) return report_error(asks.error());
   const auto conditions = conditions_from(options.placing);
   if (!conditions) return report_error(conditions.error());
   const auto margin = place::parse_margin(options.placing.margin);

@@ -4,6 +4,7 @@
 #include "gpumem/serve/server_command.hpp"
 #include "job_json.hpp"
 #include "report.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
@@ -68,6 +69,7 @@ void print_headline(const EstimatedJob& estimated_job, const GpuRequest& asked) 
 }
 
 int request_for_server(const RequestOptions& options, const place::Margin& margin) {
+  if (const core::Status asks = asks_of_a_server(options.request); !asks) return report_error(asks.error());
   Session& session = session::process_session();
   const auto question = serve::serving_request_of(
       {options.request.summary, options.request.gpu, options.engine_version, options.command});

@@ -112,6 +112,7 @@ Error other_program(const LaunchedJob& launched) {
 }
 
 int serve_it(const LaunchedJob& launched, const JobRequest& request, Question question, bool json) {
+  if (const core::Status asks = asks_of_a_server(request); !asks) return report_error(asks.error());
   ServeOptions options;
   options.config = request.summary;
   options.gpu = request.gpu;
@@ -205,6 +206,18 @@ Result<ToldJob> told_by_command(const std::vector<std::string>& command, const J
     return detail::unknown_job(*launched, "its batch size (--batch)");
   made.notes = detail::notes_of_command(*launched, *words, texts);
   return made;
+}
+
+core::Status asks_of_a_server(const JobRequest& request) {
+  for (const job::JobOption& option : job::job_options()) {
+    if (option.name == "gpu" || !job::is_given(option, request)) continue;
+    return Error{ErrorCode::invalid_argument,
+                 "--" + std::string(option.flag) +
+                     " is a training's, and the command starts an inference server: leave it out, or give the server's "
+                     "own flags behind --",
+                 {}};
+  }
+  return core::Done{};
 }
 
 std::optional<int> answered_elsewhere(const std::vector<std::string>& command, const JobRequest& request,

@@ -38,6 +38,9 @@ enum class Question : std::uint8_t { estimate, fit, advise, plan, other };
 [[nodiscard]] std::optional<int> answered_elsewhere(const std::vector<std::string>& command, const JobRequest& request,
                                                     Question question, bool json);
 
+/// Whether the request has options that say nothing of an inference server. Errors: invalid_argument, naming one.
+[[nodiscard]] core::Status asks_of_a_server(const JobRequest& request);
+
 /// The notes are among what the estimate assumes.
 void assume(const std::vector<estimate::Assumption>& notes, MemoryEstimate& estimate);
 void assume(const std::vector<estimate::Assumption>& notes, EstimatedJob& estimated_job);
