@@ -74,6 +74,9 @@ TEST(CliPlace, ARequestForAServerIsThatOfServe) {
   const Outcome asked = run("request " + config + options + " -- vllm serve llama --max-model-len 8192");
   EXPECT_EQ(asked.exit, 0) << asked.err;
   EXPECT_EQ(asked.out, run("serve " + config + options + " --max-model-len 8192").out);
+  const Outcome training = run("request " + config + options + " --optimizer sgd -- vllm serve llama");
+  EXPECT_EQ(training.exit, 2) << training.out;
+  EXPECT_NE(training.err.find("--optimizer is a training's"), std::string::npos) << training.err;
   const Outcome json = run("request " + config + options + " --json -- vllm serve llama --max-model-len 8192");
   const nlohmann::json answer = nlohmann::json::parse(json.out);
   EXPECT_TRUE(answer["starts"]);
