@@ -75,6 +75,8 @@ inline TensorId record_compiled_cross_entropy(Tape& tape, TensorId logits, const
 
 /// The flag of a cross entropy of a DTensor whose vocabulary ranks share (torchtitan's loss_parallel()).
 inline constexpr std::string_view kLossParallel = "loss_parallel";
+/// The op that has it.
+inline constexpr std::string_view kLossParallelOp = "cross_entropy";
 
 /// Its log_softmax is written out: the logits less their maximum, the exponentials of these, and the result, which is
 /// kept. Backward writes out the gradient too: zeros with -1 at the labels, the exponentials, and their sum. Source:

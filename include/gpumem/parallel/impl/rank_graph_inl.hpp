@@ -206,7 +206,7 @@ class RankGraph {
     const bool owner_is_here = layers_.stages.front().first == 0;
     const bool untied = layer.tied_parameters > 0 && !owner_is_here;
     const bool sent_tokens = layer.expert > 0 && ranks_of_tokens() > 1 && is_gather(layer);
-    const bool shares_loss = head_ && *head_ < at && whole_.graph().op(layer) == "cross_entropy";
+    const bool shares_loss = head_ && *head_ < at && whole_.graph().op(layer) == ops::kLossParallelOp;
     std::optional<connect::ChangedLayer> change;
     if (!*attributes && !untied && !sent_tokens && !shares_loss) return change;
     const auto all = whole_.graph().attributes(layer).all();
