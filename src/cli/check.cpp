@@ -9,16 +9,8 @@ namespace gpumem::cli {
 
 namespace {
 
-constexpr int kDoesNotFit = 4;
-
 std::string_view word_of(estimate::Verdict verdict) {
-  switch (verdict) {
-    case estimate::Verdict::fits: return "fits";
-    case estimate::Verdict::tight: return "tight";
-    case estimate::Verdict::does_not_fit: return "does not fit";
-    case estimate::Verdict::unknown: break;
-  }
-  return "not known to fit";
+  return verdict == estimate::Verdict::unknown ? "not known to fit" : estimate::to_string(verdict);
 }
 
 bool passes(estimate::Verdict verdict, bool surely) {
@@ -61,7 +53,7 @@ int run_check(const CheckOptions& options) {
   } else {
     std::printf("%s", line_of(estimate, gpu).c_str());
   }
-  return passed ? 0 : kDoesNotFit;
+  return passed ? 0 : core::exit_code(ErrorCode::missing_information);
 }
 
 }  // namespace gpumem::cli

@@ -46,7 +46,7 @@ enum class Told : std::uint8_t { here, by_command };
 Told told_by(const std::vector<std::string>& theirs) { return theirs.empty() ? Told::here : Told::by_command; }
 
 /// The options of a job, with its summary; the batch size is required, unless that is a recording, or a command tells.
-void add_job(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without = {},
+void add_job(CLI::App& command, JobRequest& request, const std::vector<std::string_view>& without = {},
              Told told = Told::here) {
   CLI::Option& summary =
       *command.add_option("summary", request.summary, "the model summary, or a recording; - is standard input");
@@ -122,11 +122,7 @@ std::string framework_names() {
 
 /// What a plan chooses is no option of it.
 void add_plan(CLI::App& command, PlanOptions& options) {
-  add_job(command, options.request,
-          {"batch_size", "accumulate", "data_parallel", "sharding", "tensor_parallel", "sequence_parallel",
-           "pipeline_parallel", "virtual_stages", "schedule", "pipeline_layers", "first_stage_layers",
-           "last_stage_layers", "context_parallel", "expert_parallel", "rank", "checkpointing", "estimator", "model"},
-          told_by(options.command));
+  add_job(command, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)}, told_by(options.command));
   command.get_option("--precision")->default_str("bf16-mixed");
   command.get_option("--optimizer")->default_str("adamw");
   command

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "estimated_jobs.hpp"
 #include "gpumem/posttrain/post_training_job.hpp"
@@ -45,6 +46,14 @@ struct CheckOptions {
   bool json = false;
 };
 int run_check(const CheckOptions& options);
+
+/// Options of a job that a plan chooses, or has no use for: neither the command line nor a launch command sets them.
+inline constexpr std::string_view kChosenByPlan[] = {"batch_size",        "accumulate",         "data_parallel",
+                                                     "sharding",          "tensor_parallel",    "sequence_parallel",
+                                                     "pipeline_parallel", "virtual_stages",     "schedule",
+                                                     "pipeline_layers",   "first_stage_layers", "last_stage_layers",
+                                                     "context_parallel",  "expert_parallel",    "rank",
+                                                     "checkpointing",     "estimator",          "model"};
 
 struct PlanOptions {
   JobRequest request;                     ///< without a batch size and a layout

@@ -129,7 +129,7 @@ CutWords cut_command(std::span<const char* const> arguments) {
   return cut;
 }
 
-void add_job_options(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without) {
+void add_job_options(CLI::App& command, JobRequest& request, const std::vector<std::string_view>& without) {
   for (const JobOption& option : job::job_options()) {
     if (std::find(without.begin(), without.end(), option.name) != without.end()) continue;
     if (option.place.type == OptionType::flag) {
@@ -140,6 +140,20 @@ void add_job_options(CLI::App& command, JobRequest& request, std::initializer_li
       add_value(command, option, request);
     }
   }
+}
+
+void add_word(CLI::App& command, std::map<std::string, std::string>& words, const WordOption& option) {
+  std::string flag = "--" + std::string(option.name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  if (option.type.empty()) {
+    const auto turn_on = [&words, name = std::string(option.name)](std::int64_t) { words[name] = "true"; };
+    command.add_flag_function(flag, turn_on, option.help)->group(option.group);
+    return;
+  }
+  const auto set = [&words, name = std::string(option.name)](const std::string& word) { words[name] = word; };
+  command.add_option_function<std::string>(flag, set, option.help)
+      ->type_name(std::string(option.type))
+      ->group(option.group);
 }
 
 std::string estimator_names() {

@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <initializer_list>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -51,7 +51,41 @@ struct CutWords {
 
 /// All options but `without`. An on-off option that is on by default is `--no-...`. `request` outlives the parsing,
 /// which throws OptionRefused besides what CLI11 throws.
-void add_job_options(CLI::App& command, job::JobRequest& request, std::initializer_list<std::string_view> without = {});
+void add_job_options(CLI::App& command, job::JobRequest& request, const std::vector<std::string_view>& without = {});
+
+/// An option whose value is kept as a word.
+struct WordOption {
+  std::string_view name;  ///< "max_model_len": of --max-model-len
+  std::string_view type;  ///< what stands for its value in help; empty: it is a flag, whose word is "true"
+  std::string help;
+  const char* group = "";
+};
+/// Adds it; its word goes to its name in `words`, which outlives the parsing.
+void add_word(CLI::App& command, std::map<std::string, std::string>& words, const WordOption& option);
+
+/// What is asked of a server or a post-training in place of its memory: --fit, --advise, --plan or --for, one at a
+/// time;
+/// --json besides. `advise` and `plan` are the help of these.
+template <typename Options>
+void add_questions(CLI::App& command, Options& options, const char* advise, const char* plan) {
+  CLI::Option* const fits = command.add_flag("--fit", options.fit, "how far each option can go on this GPU");
+  CLI::Option* const advises = command.add_flag("--advise", options.advise, advise)->excludes(fits);
+  CLI::Option* const plans = command.add_option("--plan", options.plan, plan)
+                                 ->excludes(fits)
+                                 ->excludes(advises)
+                                 ->check(CLI::Range(1, 1024).description(""))
+                                 ->type_name("GPUS");
+  CLI::Option* const target =
+      command.add_option("--for", options.target, "what to ask this scheduler for, as 'gpumem request' does")
+          ->excludes(fits)
+          ->excludes(advises)
+          ->excludes(plans)
+          ->type_name("TARGET");
+  command.add_option("--margin", options.margin, "with --for: upper, or bytes beyond what is expected")
+      ->needs(target)
+      ->capture_default_str();
+  command.add_flag("--json", options.json, "print one JSON object")->excludes(target);
+}
 
 /// The estimators of memory, as words: "replay, ..., all".
 [[nodiscard]] std::string estimator_names();

@@ -91,7 +91,7 @@ constexpr std::array<Tool, 5> kTools = {
 constexpr std::string_view kSummaryHelp =
     "path of the model: a config.json or its folder, a printed module tree or summary table, graph JSON, or a "
     "recording; or "
-    "the name of a model in the local HuggingFace cache";
+    "the name of a model that is known, or in the local HuggingFace cache";
 
 Json type_of(const JobOption& option) {
   Json schema = {{"description", job::help_text(option)}};

@@ -15,11 +15,8 @@ namespace {
 
 /// What the command says where no option does; its layout and batch are what a plan chooses.
 Result<ToldJob> told_for_plan(PlanOptions& options) {
-  static const LeftOut kChosen = {
-      "batch_size",        "accumulate",        "data_parallel",  "sharding",  "tensor_parallel",
-      "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",  "rank",
-      "context_parallel",  "expert_parallel",   "checkpointing",  "estimator", "model"};
-  Result<ToldJob> told = told_by_command(options.command, options.request, kChosen);
+  Result<ToldJob> told =
+      told_by_command(options.command, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)});
   if (!told) return told;
   options.request = told->request;
   if (!options.gpus && told->gpus > 1) options.gpus = told->gpus;

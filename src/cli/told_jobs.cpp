@@ -20,6 +20,7 @@ using trainer_files::LaunchedProgram;
 
 std::vector<Assumption> notes_of_file(const std::vector<std::string>& texts) {
   std::vector<Assumption> notes;
+  notes.reserve(texts.size());
   for (const std::string& text : texts) notes.push_back({"trainer", "trainer's file: " + text});
   return notes;
 }
@@ -95,7 +96,7 @@ Error unknown_job(const LaunchedJob& launched, std::string_view what) {
 std::vector<Assumption> notes_of_command(const LaunchedJob& launched, const std::string& words,
                                          const std::vector<std::string>& texts) {
   std::string source = "from the command";
-  for (const std::string& file : launched.files) source += " and " + core::shortened(file, 80);
+  for (const std::string& file : launched.files) source.append(" and ").append(core::shortened(file, 80));
   std::vector<Assumption> notes;
   if (!words.empty()) notes.push_back({"command", source + ": " + words});
   for (const std::string& text : launched.notes) notes.push_back({"command", "from the command: " + text});
