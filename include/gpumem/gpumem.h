@@ -403,8 +403,8 @@ typedef struct gpumem_serving_result {
   { sizeof(gpumem_serving_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, NULL, 0 }
 
 /*
- * What a server of vLLM takes on each GPU, and whether it starts. `config`: a config.json, the folder of a model, or a
- * name that the local HuggingFace cache holds. `gpu`: as in gpumem_job; NULL: the default. `engine_version`: "0.19.0";
+ * What a server of vLLM takes on each GPU, and whether it starts. `config`: a config.json, the folder of a model, or
+ * the name of one that is cached or known. `gpu`: as in gpumem_job; NULL: the default. `engine_version`: "0.19.0";
  * NULL: the newest whose rules are known. `words`: "vllm", "serve", NAME and the flags of the command, or none.
  * A server that does not start is no error. Errors: GPUMEM_INVALID_ARGUMENT for a flag that has no rule, naming it;
  * those of reading the config; GPUMEM_UNKNOWN_FORMAT for a model that holds no KV cache.
@@ -434,8 +434,8 @@ typedef struct gpumem_post_training_result {
   { sizeof(gpumem_post_training_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0 }
 
 /*
- * What a post-training job takes on each GPU. `model`: the policy's config.json, the folder of a model, or a name that
- * the local HuggingFace cache holds; NULL: the one that the command names. `gpu`: as in gpumem_job; NULL: the default.
+ * What a post-training job takes on each GPU. `model`: the policy's config.json, the folder of a model, or the name of
+ * one that is cached or known; NULL: the one that the command names. `gpu`: as in gpumem_job; NULL: the default.
  * `options`: "NAME=VALUE" of `gpumem posttrain` with underscores, such as "algorithm=dpo", which hold over the command.
  * `words`: the command of a program, such as "swift", "rlhf", "--rlhf_type", "dpo", or none.
  * A job that does not fit is no error. Errors: GPUMEM_INVALID_ARGUMENT for an option that is none, naming it;

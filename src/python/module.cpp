@@ -344,10 +344,8 @@ py::dict fields_of(const GpuProfile& profile) {
 py::list gpus() {
   const Running running;
   py::list list;
-  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    const auto gpu = without_gil(0, [&] { return process_session().gpu(std::string(builtin.name)); });
-    list.append(fields_of(*gpu));
-  }
+  const auto profiles = without_gil(0, [] { return device::known_profiles(); });
+  for (const device::GpuProfile& profile : profiles) list.append(fields_of(profile));
   return list;
 }
 

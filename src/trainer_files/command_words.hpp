@@ -22,6 +22,9 @@ struct ProgramWords {
 inline constexpr std::size_t kMostWords = 2'000;
 inline constexpr std::size_t kLongestCommandWord = 8'192;
 
+/// "torchrun" of "/usr/bin/torchrun".
+[[nodiscard]] constexpr std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 /// Several words behind one key are a list. '-' in a key is '_', and a leading '+' (hydra) is left out.
 [[nodiscard]] ProgramWords read_program_words(std::span<const std::string> words);
 

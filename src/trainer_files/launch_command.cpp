@@ -50,8 +50,6 @@ bool is_settings_file(std::string_view word) {
   return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
 }
 
-std::string_view base_name(std::string_view word) { return word.substr(word.rfind('/') + 1); }
-
 core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
 class CommandReader {

@@ -25,8 +25,6 @@ constexpr std::string_view kDeepSpeedSwitches =
 constexpr std::array<std::string_view, 6> kWrappers = {"env", "nohup", "exec", "time", "sudo", "command"};
 constexpr std::array<std::string_view, 4> kRunners = {"uv", "poetry", "pixi", "rye"};  // "uv run"
 
-std::string_view base_name(std::string_view word) { return word.substr(word.rfind('/') + 1); }
-
 bool is_one_of(std::span<const std::string_view> names, std::string_view word) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
@@ -143,9 +141,9 @@ LauncherWords read_launcher(std::span<const std::string> words) {
     read.launcher = launcher;
     at = detail::read_words(words, from, switches, read.settings);
   };
-  if (detail::base_name(word(0)).starts_with("python")) at = detail::behind_python(words, at);
+  if (base_name(word(0)).starts_with("python")) at = detail::behind_python(words, at);
   const std::size_t module = word(0) == "-m" ? 1 : 0;
-  const std::string_view name = detail::base_name(word(module));
+  const std::string_view name = base_name(word(module));
   if (name == "torchrun" || name == "torch.distributed.run" || name == "torch.distributed.launch") {
     launch(Launcher::torchrun, at + module + 1, detail::kTorchrunSwitches);
   } else if ((name == "accelerate" && word(module + 1) == "launch") || name == "accelerate.commands.launch") {
@@ -155,7 +153,7 @@ LauncherWords read_launcher(std::span<const std::string> words) {
   } else {
     at += module;
   }
-  if (detail::base_name(word(0)).starts_with("python")) at = detail::behind_python(words, at);  // --no-python python
+  if (base_name(word(0)).starts_with("python")) at = detail::behind_python(words, at);  // --no-python python
   if (word(0) == "-m") ++at;
   read.begin = std::min(at, words.size());
   return read;

@@ -26,7 +26,6 @@ constexpr std::string_view kWithoutEffect[] = {"add_non_thinking_prefix",
                                                "create_checkpoint_symlink",
                                                "custom_*",
                                                "dataset*",
-
                                                "env:CUDA_VISIBLE_DEVICES",
                                                "env:ENABLE_AUDIO_OUTPUT",
                                                "env:HF_*",

@@ -31,7 +31,7 @@ namespace gpumem::architectures {
 [[nodiscard]] core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file = {}, const model::Images& images = {});
 
-/// The layers of the same model for who only counts them: of experts that are modules of their own one is there, the
+/// The same model's layers for those who only count them: of experts that are modules of their own one is there, the
 /// last, and Layer::expert is how many there are. Errors: those of read_config().
 [[nodiscard]] core::Result<model::ModelGraph> read_config_once(std::string_view text,
                                                                const model::Vocabulary& vocabulary);

@@ -11,7 +11,7 @@
 // - A freed block merges with its free neighbours. Segments stay reserved until a new one would pass the capacity. Then
 //   all segments that are wholly free are released; if that is not enough, memory has run out.
 // Assumption: a later segment has a higher address, as cudaMalloc mostly does it. This only decides between free blocks
-// of the same size. Not modelled: private pools (CUDA graphs), record_stream.
+// of the same size. A CUDA graph's private pool is a stream of its own. Not modelled: record_stream.
 #pragma once
 
 #include <array>

@@ -4,7 +4,7 @@
 //
 // Source: batches are drawn without putting samples back, as torch.utils.data.RandomSampler draws an epoch, so that
 // the longest sample of n drawn among N has the distribution of the largest order statistic: C(K, n) / C(N, n) that all
-// are among the K that are no longer. A sorted data set is parted into batches first, which are drawn likewise
+// are among the K that are no longer. A sorted data set is cut into batches first, which are drawn the same way
 // (transformers 5.13 trainer_pt_utils.py, get_length_grouped_indices, sorts in parts, which comes near to it). Padding
 // is to the longest of a batch, or to a multiple of it (DataCollatorWithPadding).
 #pragma once
@@ -27,7 +27,7 @@ struct LengthCount {
 };
 
 /// Lengths in ascending order, each once: one a line, "512", or with how many have it, "512 40"; also "512x40". Words
-/// are parted by spaces, tabs, commas or ends of lines that follow. Errors: malformed_input, naming the line.
+/// are separated by spaces, tabs, commas or ends of lines that follow. Errors: malformed_input, naming the line.
 [[nodiscard]] core::Result<std::vector<LengthCount>> parse_lengths(std::string_view text);
 
 enum class Batching : std::uint8_t {

@@ -47,7 +47,7 @@ struct ServingJob {
 
 /// A server that somebody asks about.
 struct ServingRequest {
-  std::string config;  ///< a config.json, the folder of a model, or a name that the local HuggingFace cache holds
+  std::string config;             ///< a config.json, the folder of a model, or the name of a cached or published one
   std::string gpu = "a100-40gb";  ///< a name, an alias or a profile
   ServingJob job;
 };

@@ -259,7 +259,7 @@ class Session {
                                                                         const place::Margin& margin,
                                                                         const request::Site& site);
 
-  /// The model of a config.json, of a folder, or of a name in the local HuggingFace cache.
+  /// The model of a config.json, of a folder, or of a name: in the local HuggingFace cache, or a published one.
   [[nodiscard]] core::Result<std::shared_ptr<const serve::ServedModel>> served(const std::string& config);
 
  private:

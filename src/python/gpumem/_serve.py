@@ -113,7 +113,7 @@ def serve(
 ) -> Server:
     """What each GPU of a server of vLLM or SGLang takes, and whether it starts.
 
-    model: a config.json, the folder of a model, or a name that the local HuggingFace cache holds.
+    model: a config.json, the folder of a model, or the name of one that is in the local HuggingFace cache or known.
     engine_version: vLLM's, such as "0.19.0"; None: the newest whose rules are known.
     command: the words of a command, ["vllm", "serve", NAME, "--max-model-len", "8192"] or
         ["sglang", "serve", NAME, "--tp", "2"]; options that are given beside it win. Options are vLLM's own, with its defaults on that GPU.

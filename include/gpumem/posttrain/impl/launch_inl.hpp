@@ -425,16 +425,15 @@ class WordReader {
     }
     std::string value = "true";
     // A list has several words: "--dataset a b".
-    for (bool first = true; at_ + 1 < words_.size() && ends_no_value(at_ + 1); first = false) {
+    for (bool first = true; at_ + 1 < words_.size() && is_value(at_ + 1); first = false) {
       if (first) value.clear();
       else value += '+';
       value += unquoted(words_[++at_]);
     }
     settings_.push_back({std::move(key), std::move(value)});
   }
-  [[nodiscard]] bool ends_no_value(std::size_t at) const {
-    return !words_[at].starts_with("--") && !starts_program(at);
-  }
+  /// Whether the word belongs to the flag in front of it.
+  [[nodiscard]] bool is_value(std::size_t at) const { return !words_[at].starts_with("--") && !starts_program(at); }
 
   void take_pair(const std::string& word, std::size_t equals) {
     std::string key = word.substr(0, equals);

@@ -213,9 +213,9 @@ GPUMEM_INLINE core::Status read_states(const model::ModelGraph& graph, architect
   return core::Done{};
 }
 
-/// Source: vLLM's models/pixtral.py,
-/// PixtralHFEncoderInfo; models/gemma3_mm.py; models/llava.py: get_image_size_with_most_features(). Of Qwen's it is
-/// 16,384 tokens (models/qwen2_vl.py, IMAGE_MAX... of the processor's max_pixels).
+/// Source: vLLM's models/pixtral.py, PixtralHFEncoderInfo; models/gemma3_mm.py; models/llava.py and models/qwen2_vl.py:
+/// get_image_size_with_most_features(). Qwen's largest image follows from its processor's max_pixels, which config.json
+/// does not have: 16,384 tokens are taken.
 GPUMEM_INLINE core::Status read_tower(architectures::ConfigFields& fields, std::string_view type, ServedModel& model) {
   if (type == "llama4") return model_parts_detail::read_llama4_tower(fields, model.tower);
   architectures::ConfigFields* vision = fields.part("vision_config");
