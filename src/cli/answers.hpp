@@ -49,6 +49,8 @@ struct FoundGpus {
 /// Errors: also invalid_argument for a price that is none, and unknown_gpu for that of a GPU which is not known.
 [[nodiscard]] Result<FoundGpus> find_gpus(const GpusOptions& options, Session& session);
 [[nodiscard]] nlohmann::ordered_json to_json(const FoundGpus& found);
+/// The JSON of a profile that find_profile() found by this name: the user's own file, or what the library comes with.
+[[nodiscard]] Result<std::string> profile_text(const GpuProfile& profile, const std::string& name);
 
 struct FoundTimeline {
   EstimatedJob estimated_job;

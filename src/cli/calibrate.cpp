@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "answers.hpp"
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/device/workspace.hpp"
@@ -92,15 +93,6 @@ bool halves(const std::vector<double>& by_rule, const std::vector<double>& by_va
     if (before >= kLeastSpreadMib && spread(by_variant, without) > kShare * before) return false;
   }
   return true;
-}
-
-/// The text of a profile as find_profile() finds it by this name.
-Result<std::string> profile_text(const GpuProfile& profile, const std::string& name) {
-  if (name.find('/') != std::string::npos || name.ends_with(".json")) return core::read_file(name);
-  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    if (builtin.name == profile.name) return std::string(builtin.json);
-  }
-  return Error{ErrorCode::unknown_gpu, "there is no GPU profile " + core::quoted(name), {}};
 }
 
 std::string mib(double value) { return core::with_separators(std::llround(std::max(0.0, value))) + " MiB"; }

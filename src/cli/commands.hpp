@@ -114,7 +114,7 @@ struct GpusOptions {
 int run_gpus(const GpusOptions& options);
 
 struct ServeOptions {
-  std::string config;  ///< a config.json, its folder, or a cached model; empty: the model that the command names
+  std::string config;  ///< a config.json, its folder, or a name; empty: the model that the command names
   std::string gpu = kDefaultGpu;
   std::string engine_version;                 ///< "0.19.0"; empty: the newest whose rules are known
   std::map<std::string, std::string> values;  ///< of options, by vLLM's names

@@ -28,14 +28,9 @@ std::string scaled(const std::optional<device::Figure>& figure, double unit, con
 int print_one(const std::string& name) {
   const Result<GpuProfile> profile = find_profile(name);
   if (!profile) return report_error(profile.error());
-  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    if (builtin.name != profile->name) continue;
-    std::printf("%.*s", static_cast<int>(builtin.json.size()), builtin.json.data());
-    return 0;
-  }
-  const Result<std::string> own = core::read_file(name);
-  if (!own) return report_error(own.error());
-  std::printf("%s", own->c_str());
+  const Result<std::string> text = profile_text(*profile, name);
+  if (!text) return report_error(text.error());
+  std::printf("%s", text->c_str());
   return 0;
 }
 
@@ -154,6 +149,14 @@ nlohmann::ordered_json to_json(const FoundGpus& found) {
     json["gpus"].push_back(std::move(one));
   }
   return json;
+}
+
+Result<std::string> profile_text(const GpuProfile& profile, const std::string& name) {
+  if (name.find('/') != std::string::npos || name.ends_with(".json")) return core::read_file(name);
+  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
+    if (builtin.name == profile.name) return std::string(builtin.json);
+  }
+  return Error{ErrorCode::unknown_gpu, "there is no GPU profile " + core::quoted(name), {}};
 }
 
 int run_gpus(const GpusOptions& options) {
