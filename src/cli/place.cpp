@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using place::Decision;
-using place::ServerGpu;
 
 /// Not now, but later: neither done nor an error.
 constexpr int kMustWait = 5;

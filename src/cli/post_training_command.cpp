@@ -9,6 +9,7 @@
 #include "gpumem/posttrain/post_training_questions.hpp"
 #include "job_json.hpp"
 #include "post_training_report.hpp"
+#include "report.hpp"
 #include "setting.hpp"
 
 namespace gpumem::cli {
@@ -27,12 +28,6 @@ int print_answer(const std::string& text, const nlohmann::ordered_json& json, bo
   const std::string shown = as_json ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text;
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   return code;
-}
-
-nlohmann::ordered_json json_of(const Assumptions& notes) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const estimate::Assumption& note : notes) json.push_back({{"about", note.about}, {"text", note.text}});
-  return json;
 }
 
 /// The leaves of a file's settings, with the keys above them: "actor_rollout_ref.model.path".
@@ -84,21 +79,21 @@ Result<int> answer(const PostTrainingCommand& command, const PostTrainingRequest
     const auto limits = session.post_training_limits(request);
     if (!limits) return limits.error();
     nlohmann::ordered_json json = job_json::to_json(*limits);
-    json["assumed"] = json_of(notes);
+    json["assumed"] = cli::to_json(notes);
     return print_answer(to_text(*limits, terminal) + cli::to_text(notes), json, command.json,
                         limits->largest_batch ? 0 : kNoAnswer);
   }
   if (command.advise) {
     const auto advice = session.post_training_advice(request);
     if (!advice) return advice.error();
-    const nlohmann::ordered_json json = {{"changes", job_json::to_json(*advice)}, {"assumed", json_of(notes)}};
+    const nlohmann::ordered_json json = {{"changes", job_json::to_json(*advice)}, {"assumed", cli::to_json(notes)}};
     return print_answer(to_text(*advice, terminal) + cli::to_text(notes), json, command.json,
                         advice->empty() ? kNoAnswer : 0);
   }
   if (command.plan != 0) {
     const auto layouts = session.post_training_layouts(request, command.plan);
     if (!layouts) return layouts.error();
-    const nlohmann::ordered_json json = {{"layouts", job_json::to_json(*layouts)}, {"assumed", json_of(notes)}};
+    const nlohmann::ordered_json json = {{"layouts", job_json::to_json(*layouts)}, {"assumed", cli::to_json(notes)}};
     return print_answer(to_text(*layouts, terminal) + cli::to_text(notes), json, command.json,
                         layouts->empty() ? kNoAnswer : 0);
   }
