@@ -97,10 +97,11 @@ std::vector<Assumption> notes_of_command(const LaunchedJob& launched, const std:
                                          const std::vector<std::string>& texts) {
   std::string source = "from the command";
   for (const std::string& file : launched.files) source.append(" and ").append(core::shortened(file, 80));
+  source += ": ";
   std::vector<Assumption> notes;
-  if (!words.empty()) notes.push_back({"command", source + ": " + words});
+  if (!words.empty()) notes.push_back({"command", source + words});
   for (const std::string& text : launched.notes) notes.push_back({"command", "from the command: " + text});
-  for (const std::string& text : texts) notes.push_back({"command", source + ": " + text});
+  for (const std::string& text : texts) notes.push_back({"command", source + text});
   return notes;
 }
 

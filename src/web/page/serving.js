@@ -1,5 +1,5 @@
 // A server of the model: what is asked, and what is shown of the answer.
-// The words of a command as a shell parts them, without what else a shell does.
+// The words of a command as a shell splits them; nothing else that a shell does.
 const wordsOf = (text) => {
   const words = [];
   for (const [, double, single, plain] of text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)) {

@@ -93,13 +93,13 @@ inline std::string hundredths_text(double share) {
 /// In the order of what they cost.
 inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decided& decided) {
   const PostTrainingOptions& options = job.options;
-  const bool vllm = decided.algorithm.generates && decided.rollout == Rollout::colocated;
+  const bool engine = decided.algorithm.generates && decided.rollout == Rollout::colocated;
   const bool own = decided.reference == Reference::own;
   const double share = options.gpu_memory_utilization.value_or(decided.program.utilization);
   const double less = std::max(share - 0.1, share / 2);
   const std::int64_t half = job.policy.batch_size / 2;
   return {
-      {"sleep_level", "1", "a copy of vLLM's weights in the host's memory", vllm && options.sleep_level == 0,
+      {"sleep_level", "1", "a copy of the engine's weights in the host's memory", engine && options.sleep_level == 0,
        [](PostTrainingJob& to) { to.options.sleep_level = 1; }},
       {"reference", "precomputed", "one pass over the data set before training", own && !decided.algorithm.generates,
        [](PostTrainingJob& to) { to.options.reference = Reference::precomputed; }},
@@ -113,7 +113,7 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
        [](PostTrainingJob& to) { to.policy.activation_checkpointing = true; }},
       {"reference_offload", "true", "copies the reference to the GPU in every pass", own && !options.reference_offload,
        [](PostTrainingJob& to) { to.options.reference_offload = true; }},
-      {"gpu_memory_utilization", hundredths_text(less), "fewer completions at once", vllm,
+      {"gpu_memory_utilization", hundredths_text(less), "fewer completions at once", engine,
        [less](PostTrainingJob& to) { to.options.gpu_memory_utilization = less; }},
       {"offload_policy", "optimizer", "copies the optimizer's states in every iteration",
        decided.algorithm.generates && options.offload == Waiting::none,
