@@ -14,20 +14,6 @@ namespace gpumem::capi {
 namespace {
 
 constexpr std::size_t kFirstPostTraining = sizeof(gpumem_post_training_result);
-constexpr std::size_t kMostPostTrainingWords = 100'000;
-
-core::Result<std::vector<std::string>> texts_of(const char* const* words, std::size_t count, const char* what) {
-  const std::string name(what);
-  if (count > 0 && (words == nullptr || count > kMostPostTrainingWords)) {
-    return refused(name + " is a null pointer, or its count is above 100000");
-  }
-  std::vector<std::string> texts;
-  for (std::size_t index = 0; index < count; ++index) {
-    if (words[index] == nullptr) return refused("a word of " + name + " is a null pointer");
-    texts.emplace_back(words[index]);
-  }
-  return texts;
-}
 
 core::Result<posttrain::PostTrainingRequest> post_training_request(const char* model, const char* gpu,
                                                                    const std::vector<std::string>& options,

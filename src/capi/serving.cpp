@@ -14,7 +14,6 @@ namespace gpumem::capi {
 namespace {
 
 constexpr std::size_t kFirstServing = sizeof(gpumem_serving_result);
-constexpr std::size_t kMostWords = 100'000;
 
 std::string word_or(const char* text, const char* otherwise) {
   return text == nullptr || *text == '\0' ? otherwise : text;
@@ -25,15 +24,9 @@ core::Result<serve::ServingRequest> serving_request(const char* config, const ch
   serve::ServingWords asked{word_or(config, ""), word_or(gpu, job::kDefaultGpu), word_or(engine_version, "")};
   if (asked.config.empty()) return refused("config is a null pointer or empty");
   if (asked.config == "-") asked.config = "./-";  // a file of that name, as everywhere in the C API
-  if (count > 0 && (words == nullptr || count > kMostWords)) {
-    return refused("words is a null pointer, or count is above 100000");
-  }
-  std::vector<std::string> command;
-  for (std::size_t index = 0; index < count; ++index) {
-    if (words[index] == nullptr) return refused("a word is a null pointer");
-    command.emplace_back(words[index]);
-  }
-  asked.command = command;
+  const auto command = texts_of(words, count, "words");
+  if (!command) return command.error();
+  asked.command = *command;
   return serve::serving_request_of(asked);
 }
 

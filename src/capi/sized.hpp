@@ -1,4 +1,4 @@
-// Input: a struct of the C API. Its first field is the size that its owner was compiled with.
+// Input: a struct of the C API. Its first field is the size that its owner was compiled with. Or an array of words.
 // Output: the struct in today's size, or what is wrong with it; and a result of today in the room that the owner has.
 // Units: bytes.
 #pragma once
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "gpumem/core/result.hpp"
 
@@ -16,6 +17,22 @@ namespace gpumem::capi {
 inline constexpr std::size_t kLargestStruct = 4096;
 
 inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
+
+inline constexpr std::size_t kMostWords = 100'000;
+
+/// An array of words that enters.
+inline core::Result<std::vector<std::string>> texts_of(const char* const* words, std::size_t count, const char* what) {
+  const std::string name(what);
+  if (count > 0 && (words == nullptr || count > kMostWords)) {
+    return refused(name + " is a null pointer, or its count is above 100000");
+  }
+  std::vector<std::string> texts;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (words[index] == nullptr) return refused("a word of " + name + " is a null pointer");
+    texts.emplace_back(words[index]);
+  }
+  return texts;
+}
 
 /// `first` is the size of the struct in the first version of the API.
 inline core::Status check_size(std::size_t size, std::size_t first, const char* name) {
