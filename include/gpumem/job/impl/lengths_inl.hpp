@@ -78,13 +78,14 @@ GPUMEM_INLINE std::int64_t reached(const std::vector<LengthCount>& lengths, doub
 /// Batches of a sorted data set, each by its longest sample.
 GPUMEM_INLINE std::vector<LengthCount> in_batches(const std::vector<LengthCount>& lengths, std::int64_t batch) {
   std::vector<LengthCount> batches;
-  std::int64_t free = 0;  // places in the last batch that was begun
-  for (auto one = lengths.rbegin(); one != lengths.rend(); ++one) {
-    const std::int64_t left = one->count - std::min(free, one->count);
-    free -= one->count - left;
+  std::int64_t free = 0;                                 // places in the last batch that was begun
+  for (std::size_t at = lengths.size(); at > 0; --at) {  // the longest first
+    const LengthCount& one = lengths[at - 1];
+    const std::int64_t left = one.count - std::min(free, one.count);
+    free -= one.count - left;
     if (left == 0) continue;
     const std::int64_t begun = left / batch + (left % batch == 0 ? 0 : 1);
-    batches.push_back({one->length, begun});
+    batches.push_back({one.length, begun});
     free = begun * batch - left;
   }
   std::reverse(batches.begin(), batches.end());
@@ -120,6 +121,7 @@ GPUMEM_INLINE core::Result<std::vector<LengthCount>> parse_lengths(std::string_v
   }
   if (counts.empty()) return detail::wrong("there are no lengths", 1);
   std::vector<LengthCount> lengths;
+  lengths.reserve(counts.size());
   for (const auto& [length, count] : counts) lengths.push_back({length, count});
   return lengths;
 }

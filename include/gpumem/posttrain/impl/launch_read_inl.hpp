@@ -325,7 +325,7 @@ class LaunchReader : private SettingReader {
 
   /// Tokens that the largest image takes. A token of Qwen's processors stands for 28 x 28 pixels.
   [[nodiscard]] std::int64_t image_tokens() {
-    constexpr std::int64_t kPixelsOfToken = 28 * 28;
+    constexpr std::int64_t kPixelsOfToken = std::int64_t{28} * 28;
     const std::int64_t tokens = whole({"env:IMAGE_MAX_TOKEN_NUM"}, 0);
     return tokens > 0 ? tokens : whole({"max_pixels", "env:MAX_PIXELS"}, 0) / kPixelsOfToken;
   }

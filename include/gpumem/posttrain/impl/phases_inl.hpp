@@ -296,7 +296,7 @@ class PlanMaker {
   /// A chunk's logits, probabilities and their product in float32.
   [[nodiscard]] std::int64_t entropy_chunk() const {
     constexpr std::int64_t kPositions = 2048;
-    constexpr std::int64_t kBytes = 3 * 4;
+    constexpr std::int64_t kBytes = std::int64_t{3} * 4;
     return core::bounded_product({kPositions, vocabulary_of(*decided_.policy.graph), kBytes});
   }
   /// What the entropy's gradient takes where backward begins: the logits are there, the gradient of the

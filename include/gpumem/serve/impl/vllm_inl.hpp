@@ -325,9 +325,10 @@ inline void say_assumed(const ServedModel& model, const ServingJob& job, const V
   if (model.states.layers > 0) assumed.emplace_back("activation of layers with a state: as of feed-forward layers");
   if (model.tower.hidden > 0) assumed.emplace_back("images of the profiling pass: the largest that the model takes");
   if (job.enable_lora && model.experts > 0) assumed.emplace_back("LoRA: experts have no adapters");
-  if (model.chunked)
+  if (model.chunked) {
     assumed.emplace_back(
         "layers that attend within chunks keep all tokens, as vLLM does unless its environment says else");
+  }
   if (model.index_bytes > 0)
     assumed.emplace_back("an indexer's cache and buffers: by source, compared with no logged start");
   if (model.pools || job.runner == "pooling")
