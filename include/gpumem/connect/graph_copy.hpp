@@ -232,9 +232,7 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
   for (std::uint32_t index = 0; index < layers.size(); ++index) {
     if (!changes(layers[index])) {
       copy.copy(wired.weights(index), layers[index].frozen);
-    } else if (!shifts(layers[index])) {
-      copy.omit(copy.now(wired.inputs(index)[0]));
-    } else if (detail::shifts_own_type(wired, index)) {
+    } else if (shifts(layers[index]) && detail::shifts_own_type(wired, index)) {
       const model::LayerIndex logits = wired.inputs(index)[0];
       (void)copy.put({.name = "float",
                       .op = "cast",
