@@ -166,7 +166,7 @@ class Forward {
   void freeze(bool frozen) { freezes_ = frozen; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
-  /// For who only counts: of experts that are modules of their own one is called, and Layer::expert says for how many.
+  /// One of the experts that are modules of their own is called; Layer::expert says for how many. For counts alone.
   void call_one_expert() { one_expert_ = true; }
   [[nodiscard]] bool calls_one_expert() const { return one_expert_; }
   /// Any layer whose attributes give its parameters.
