@@ -20,6 +20,7 @@ Result<ToldJob> told_for_plan(PlanOptions& options) {
   if (!told) return told;
   options.request = told->request;
   if (!options.gpus && told->gpus > 1) options.gpus = told->gpus;
+  if (options.command.empty()) return told;
   if (options.global_batch == 0) options.global_batch = told->global_batch;  // not given
   if (options.global_batch == 0) {
     return Error{ErrorCode::missing_information, "the command does not say a batch size; give --global-batch", {}};
