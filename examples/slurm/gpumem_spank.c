@@ -33,7 +33,7 @@ enum { kFine = 0, kFailed = -1 };
 /* ---- What users say: one text for each option, as given last --------------------------------------------------- */
 
 /* The plugin's own options; those of a job, as the library lists them, follow. */
-enum { kModel, kMargin, kOwnOptions, kMostOptions = 64, kLongestName = 64 };
+enum { kModel, kMargin, kOwnOptions, kMostOptions = 128, kLongestName = 64 };
 
 static struct spank_option options[kMostOptions];
 static char option_names[kMostOptions][kLongestName];

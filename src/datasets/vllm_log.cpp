@@ -1,7 +1,12 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem_datasets/serving_starts.hpp"
@@ -97,11 +102,44 @@ std::size_t end_of_value(std::string_view text) {
   return text.size();
 }
 
+/// A dict as Python prints it, as JSON has it.
+std::string as_json(std::string_view dict) {
+  constexpr std::pair<std::string_view, std::string_view> kConstants[] = {
+      {"True", "true"}, {"False", "false"}, {"None", "null"}};
+  std::string json;
+  char quote = '\0';
+  while (!dict.empty()) {
+    const char each = dict.front();
+    const auto* const constant = std::find_if(std::begin(kConstants), std::end(kConstants), [&](const auto& one) {
+      return quote == '\0' && dict.starts_with(one.first);
+    });
+    if (constant != std::end(kConstants)) {
+      json += constant->second;
+      dict.remove_prefix(constant->first.size());
+      continue;
+    }
+    dict.remove_prefix(1);
+    const bool opens = quote == '\0' && (each == '\'' || each == '"');
+    if (opens || (quote != '\0' && each == quote)) {
+      quote = opens ? each : '\0';
+      json += '"';
+    } else {
+      if (each == '"') json += '\\';
+      json += each;
+    }
+  }
+  return json;
+}
+
 /// One option as Python prints it. What gpumem cannot follow is left out, and said so.
 void read_argument(std::string_view name, std::string_view value, ServingStart& start) {
   constexpr std::size_t kMostLeftOut = 50;
   if (value == "None" || name == "model_tag" || serve::changes_no_memory(name)) return;
-  const std::string_view spelled = value == "True" ? "true" : value == "False" ? "false" : value_before(value, "");
+  const std::string dict = value.starts_with('{') ? as_json(value) : std::string();
+  const std::string_view spelled = !dict.empty()      ? dict
+                                   : value == "True"  ? "true"
+                                   : value == "False" ? "false"
+                                                      : value_before(value, "");
   if (serve::set_serving_option(start.job, name, spelled)) return;
   if (start.left_out.size() < kMostLeftOut) start.left_out.emplace_back(name.substr(0, kLongestWord));
 }

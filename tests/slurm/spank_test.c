@@ -11,7 +11,7 @@
 
 #include "../capi/check.h"
 
-static struct spank_option* registered[64];
+static struct spank_option* registered[128];
 static size_t registered_count = 0;
 static spank_context_t context = S_CTX_ALLOCATOR;
 static char figure[64];      /* GPUMEM_MIB as it was sent */

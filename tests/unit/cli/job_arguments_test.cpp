@@ -112,7 +112,7 @@ TEST(JobArguments, TheUsersOwnCommandStandsBehindItsMark) {
             std::pair(Words({"gpumem", "run", "--gpus", "2"}), Words({"python3", "--", "-u"})));
   EXPECT_EQ(cut({"gpumem", "run", "--"}), std::pair(Words({"gpumem", "run"}), Words()));
   EXPECT_EQ(cut({"gpumem", "run"}), std::pair(Words({"gpumem", "run"}), Words()));
-  EXPECT_EQ(cut({"gpumem", "request", "--", "x"}), std::pair(Words({"gpumem", "request", "--", "x"}), Words()))
+  EXPECT_EQ(cut({"gpumem", "batch", "--", "x"}), std::pair(Words({"gpumem", "batch", "--", "x"}), Words()))
       << "other commands have no command of the user's";
   EXPECT_EQ(cut({"gpumem"}), std::pair(Words({"gpumem"}), Words()));
 }

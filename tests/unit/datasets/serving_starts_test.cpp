@@ -77,10 +77,12 @@ TEST(VllmLog, EveryOptionThatIsServedIsRead) {
 
 TEST(VllmLog, OptionsWithoutRulesAreLeftOutByName) {
   const auto start = with_arguments(
-      "{'model_tag': 'm', 'port': 80, 'speculative_config': {'model': 'x', 'num_seqs': [1, 2]}, 'dtype': None, "
+      "{'model_tag': 'm', 'port': 80, 'speculative_config': {'model': \"x's\", 'num_seqs': [1, 2], 'eager': True}, "
+      "'dtype': None, "
       "'max_num_seqs': 32, 'block_size': 'many', \"it's\": 1, 'max_loras': 3}");
   ASSERT_TRUE(succeeds(start));
-  EXPECT_EQ(start->left_out, (std::vector<std::string>{"speculative_config", "block_size", "it's"}));
+  EXPECT_EQ(start->left_out, (std::vector<std::string>{"block_size", "it's"}));
+  EXPECT_EQ(start->job.speculative_config, R"({"model": "x's", "num_seqs": [1, 2], "eager": true})");
   EXPECT_EQ(start->job.max_num_seqs, 32);
   EXPECT_EQ(start->job.max_loras, 3);
   EXPECT_TRUE(succeeds(with_arguments("{'max_num_seqs': 3, 'kv")));

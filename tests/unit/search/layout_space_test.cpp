@@ -96,6 +96,7 @@ TEST(LayoutSpace, SaysWhichRulesRefused) {
 TEST(LayoutSpace, OfAModelThatRanksCannotShareHasDataParallelRanksAlone) {
   model::TrainingJob job = small_llama(4);
   job.lora = 4;
+  job.quantize = model::Quantization::nf4;
   const LayoutSpace space = space_of(job, 4, 8, "any");
   EXPECT_FALSE(space.candidates.empty());
   for (const Candidate& candidate : space.candidates) EXPECT_EQ(candidate.layout.data_parallel, 4);
