@@ -106,9 +106,10 @@ TEST(BlockWork, AModelThatRanksCannotShareIsTakenWhole) {
   model::TrainingJob job(*std::move(graph), 1);
   job.sequence_length = 64;
   job.lora = 4;
+  job.quantize = model::Quantization::nf4;
   const auto found = work_of(job, {{1, {}}});
   ASSERT_TRUE(succeeds(found));
-  EXPECT_FALSE(found->front().apart) << "adapters are not modelled in a pipeline";
+  EXPECT_FALSE(found->front().apart) << "quantised weights are not modelled in a pipeline";
   EXPECT_EQ(found->front().blocks, 4);
 }
 
