@@ -62,8 +62,8 @@ inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor condit
   const std::int64_t width = model.sizes.width;
   const Tensor made = f.linear("adaln_modulation", conditions, model.conditions, 4 * width);
   std::vector<Tensor> rows = chunks(f, made, 2, 4, width);
-  for (const std::size_t gate : {1, 3}) rows[gate] = f.call("tanh", {rows[gate]});
-  for (const std::size_t scale : {0, 2}) rows[scale] = f.call("add", {rows[scale]});
+  for (const std::size_t gate : {1U, 3U}) rows[gate] = f.call("tanh", {rows[gate]});
+  for (const std::size_t scale : {0U, 2U}) rows[scale] = f.call("add", {rows[scale]});
   const Tensor normed = f.multiply(own_rms_norm(f, "attention_norm1", hidden, width), rows[0]);
   const Tensor mixed = own_rms_norm(f, "attention_norm2", attention(f, model, normed, tables), width);
   const Tensor attended = gated_sum(f, hidden, rows[1], mixed);

@@ -97,7 +97,7 @@ class LayerPattern {
     return pattern;
   }
   std::vector<bool> repeated(int depth) {
-    const std::vector<bool> part = takes('(') ? grouped(depth) : list();
+    std::vector<bool> part = takes('(') ? grouped(depth) : list();
     if (!takes('*')) return part;
     std::vector<bool> pattern;
     const std::int64_t times = number();

@@ -87,8 +87,8 @@ inline Tensor block(Forward& f, const Model& model, Tensor hidden, const PairTab
   if (conditions) {
     const Tensor made = f.linear("adaLN_modulation.0", *conditions, model.conditions(), 4 * model.width);
     rows = row_chunks(f, made, 4, model.width);
-    for (const std::size_t gate : {1, 3}) rows[gate] = f.call("tanh", {rows[gate]});
-    for (const std::size_t scale : {0, 2}) rows[scale] = f.call("add", {rows[scale]});
+    for (const std::size_t gate : {1U, 3U}) rows[gate] = f.call("tanh", {rows[gate]});
+    for (const std::size_t scale : {0U, 2U}) rows[scale] = f.call("add", {rows[scale]});
   }
   const auto scaled = [&](Tensor tensor, std::size_t row) {
     return conditions ? f.multiply(tensor, rows[row]) : tensor;

@@ -56,10 +56,10 @@ GPUMEM_INLINE void OptimizerStep::run() {
 GPUMEM_INLINE void OptimizerStep::update_one(std::int64_t bytes, std::uint32_t layer) {
   if (masters_.on_host) return;
   const int kinds = fused_ ? 0 : foreach_ ? row_.foreach_temporaries : row_.single_temporaries;
-  const int copies = (masters_.gradients_copied ? 1 : 0) + (decays_ ? 1 : 0);
+  const int all = kinds + (masters_.gradients_copied ? 1 : 0) + (decays_ ? 1 : 0);
   std::vector<Slot> taken;
-  taken.reserve(static_cast<std::size_t>(kinds + copies));
-  for (int count = 0; count < kinds + copies; ++count) {
+  taken.reserve(static_cast<std::size_t>(all));
+  for (int count = 0; count < all; ++count) {
     taken.push_back(log_.allocate(bytes, Category::temporary, layer));
   }
   for (const Slot slot : taken) log_.drop(slot);
