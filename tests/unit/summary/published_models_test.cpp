@@ -47,6 +47,17 @@ TEST(PublishedModels, ARowsFieldTakesThePlaceOfItsFamilys) {
   EXPECT_EQ(tied->config.find("\"tie_word_embeddings\": false"), std::string::npos) << tied->config;
 }
 
+TEST(PublishedModels, WeightsHaveTheBitsOfTheirCheckpoints) {
+  session::Session door;
+  serve::ServingRequest request;
+  request.config = "openai/gpt-oss-120b";
+  request.gpu = "h100-80gb";
+  const auto server = door.serve(request);
+  ASSERT_TRUE(succeeds(server));
+  constexpr double kPublishedGib = 60.8;  // of its files
+  EXPECT_NEAR(static_cast<double>(server->weights.count()) / (1024.0 * 1024 * 1024), kPublishedGib, 6.0);
+}
+
 TEST(PublishedModels, ANameIsReadWhereAFileWouldBe) {
   session::Session door;
   const auto model = door.read("Qwen/Qwen3-0.6B");

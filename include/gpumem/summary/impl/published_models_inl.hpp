@@ -135,6 +135,10 @@ inline constexpr PublishedFamily kFamilies[] = {
      R"("model_type": "smollm3", "architectures": ["SmolLM3ForCausalLM"], "hidden_act": "silu", "tie_word_embeddings": true)"},
 };
 
+/// The experts of gpt-oss, as its checkpoints have them.
+inline constexpr std::string_view kMxfp4Experts =
+    R"("quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]})";
+
 /// Models of one size.
 struct PublishedRow {
   std::string_view names;  ///< with a space between them
@@ -328,14 +332,14 @@ inline constexpr PublishedRow kRows[] = {
     {"stabilityai/stablelm-2-1_6b", "stablelm", 1'644'515'328, "2048 5632 24 32 32 100352 4096",
      R"("use_qkv_bias": true)"},
     {"stabilityai/stablelm-3b-4e1t", "stablelm", 2'795'443'200, "2560 6912 32 32 32 50304 4096"},
-    {"openai/gpt-oss-20b", "gpt_oss", 20'914'757'184, "2880 2880 24 64 8 64 201088 131072 32 4"},
-    {"openai/gpt-oss-120b", "gpt_oss", 116'829'156'672, "2880 2880 36 64 8 64 201088 131072 128 4"},
+    {"openai/gpt-oss-20b", "gpt_oss", 20'914'757'184, "2880 2880 24 64 8 64 201088 131072 32 4", kMxfp4Experts},
+    {"openai/gpt-oss-120b", "gpt_oss", 116'829'156'672, "2880 2880 36 64 8 64 201088 131072 128 4", kMxfp4Experts},
     {"deepseek-ai/DeepSeek-V2-Lite", "deepseek", 15'706'484'224,
      "2048 10944 27 16 102400 163840 1408 64 2 6 1 512 128 64 128",
      R"("model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"], "q_lora_rank": null)"},
     {"deepseek-ai/DeepSeek-V3 deepseek-ai/DeepSeek-R1", "deepseek", 671'026'404'352,
      "7168 18432 61 128 129280 163840 2048 256 1 8 3 512 128 64 128",
-     R"("model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "q_lora_rank": 1536, "n_group": 8, "topk_group": 4)"},
+     R"("model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "q_lora_rank": 1536, "n_group": 8, "topk_group": 4, "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128]})"},
     {"CohereForAI/c4ai-command-r-v01", "cohere", 34'980'831'232, "8192 22528 40 64 64 256000 8192"},
     {"CohereForAI/aya-23-8B", "cohere", 8'028'033'024, "4096 14336 32 32 8 256000 8192"},
     {"HuggingFaceTB/SmolLM3-3B", "smollm3", 3'075'098'624, "2048 11008 36 16 4 128256 65536"},
