@@ -148,10 +148,11 @@ inline void read_windows(architectures::ConfigFields& fields, ServedModel& model
     model.sliding_layers = std::min(model.sliding_layers, model.layers);
     return;
   }
-  // Qwen's layers from max_window_layers on; Gemma 2's every second one; five of six in Gemma 3; Mistral's all.
+  // Qwen's layers from max_window_layers on; Gemma 2's and gpt-oss' every second one; five of six in Gemma 3; Mistral's
+  // all.
   if (switched) {
     model.sliding_layers = model.layers - std::min(model.layers, fields.size_or({"max_window_layers"}, model.layers));
-  } else if (model.model_type == "gemma2") {
+  } else if (model.model_type == "gemma2" || model.model_type == "gpt_oss") {
     model.sliding_layers = (model.layers + 1) / 2;
   } else if (model.model_type.starts_with("gemma3")) {
     model.sliding_layers = model.layers - model.layers / fields.size_or({"sliding_window_pattern"}, 6);
