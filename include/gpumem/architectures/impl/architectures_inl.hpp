@@ -60,11 +60,10 @@ GPUMEM_INLINE const Architecture* find(std::string_view model_type) {
   return nullptr;
 }
 
-GPUMEM_INLINE std::string known_types() {
-  std::string names;
+GPUMEM_INLINE std::vector<std::string_view> known_types() {
+  std::vector<std::string_view> names;
   for (const Architecture* architecture : architectures()) {
-    for (const std::string_view type : architecture->model_types)
-      names += (names.empty() ? "" : ", ") + std::string(type);
+    names.insert(names.end(), architecture->model_types.begin(), architecture->model_types.end());
   }
   return names;
 }
@@ -131,10 +130,12 @@ GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
   }
   const std::vector<std::string> missing = missing_of_llama(config);
   if (missing.empty()) return Choice{&llama(), type, false};
+  const std::vector<std::string_view> types = known_types();
   return core::Error{core::ErrorCode::missing_information,
-                     "has the model type " + core::quoted(type) + ", which is not known, and not the fields of a " +
-                         "Llama (it has no " + listed(missing) + "); known are " + known_types() +
-                         "; a recording of a training step answers for any model",
+                     "has the model type " + core::quoted(type) + ", which is not known" +
+                         core::did_you_mean(type, types) + ", and not the fields of a Llama (it has no " +
+                         listed(missing) + "); " + std::to_string(types.size()) +
+                         " model types are known; a recording of a training step answers for any model",
                      {}};
 }
 

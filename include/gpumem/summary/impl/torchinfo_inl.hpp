@@ -169,8 +169,10 @@ class Reader : private TableReader {
   }
 
   /// What the foot counts and no row shows. A cut table says "(recursive)" at every call of a module that is called
-  /// more than once and in parts, such as the lists of a FeaturePyramidNetwork, and its count nowhere.
+  /// more than once and in parts, such as the lists of a FeaturePyramidNetwork, and its count nowhere. A foot alone is
+  /// no model.
   void hold_unseen(std::optional<std::int64_t> total) {
+    if (builder().graph().layers().empty()) return;
     core::Checked shown = 0;
     for (const model::Layer& layer : builder().graph().layers()) shown += core::Checked(layer.parameters);
     const auto sum = shown.value();
