@@ -16,6 +16,8 @@
 namespace gpumem::device {
 
 struct AllocatorOptions {
+  /// They were said, even if all are PyTorch's defaults: those of a recorded program do not count then.
+  bool said = false;
   /// What the allocator may reserve: the device's memory without the context. Nothing: no limit.
   std::optional<core::Bytes> capacity;
   /// One growing segment a pool and stream instead of one a request.
@@ -31,6 +33,8 @@ struct AllocatorOptions {
   /// The share of `capacity` above which segments that were long unused are released before new ones are made;
   /// 0: never. PyTorch does so only after torch.cuda.set_per_process_memory_fraction().
   double garbage_collection_threshold = 0.0;
+  /// The share of the device's memory that the process may take (per_process_memory_fraction). Nothing: not said.
+  std::optional<double> memory_fraction;
 
   friend bool operator==(const AllocatorOptions&, const AllocatorOptions&) = default;
 };

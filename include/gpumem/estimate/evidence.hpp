@@ -32,8 +32,9 @@ struct Margin {
 [[nodiscard]] Margin margin_of(const model::TrainingJob& job, const analysis::PlanSource& source,
                                const device::GpuProfile& gpu);
 
-/// What the replay of this job takes as given; `context` is CUDA's, communicators apart.
+/// What the replay of this job takes as given; `context` is CUDA's, communicators apart, `allocator` as it ran.
 [[nodiscard]] std::vector<Assumption> assumptions_of(const model::TrainingJob& job, const analysis::PlanSource& source,
-                                                     const device::GpuProfile& gpu, const device::Context& context);
+                                                     const device::GpuProfile& gpu, const device::Context& context,
+                                                     const device::AllocatorOptions& allocator = {});
 
 }  // namespace gpumem::estimate

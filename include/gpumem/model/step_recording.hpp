@@ -135,6 +135,7 @@ inline constexpr std::array<Named<RecordedEvent::Use>, 8> kRecordedUses = {
 
 /// Names of settings, as src/python/gpumem/record/settings.py writes them.
 inline constexpr std::string_view kRecordedAllocConf = "alloc_conf";
+inline constexpr std::string_view kRecordedBenchmark = "cudnn_benchmark";
 inline constexpr std::string_view kRecordedMemoryFraction = "memory_fraction";
 inline constexpr std::string_view kRecordedGraphs = "cuda_graphs";
 inline constexpr std::string_view kRecordedCompiled = "compiled";

@@ -62,6 +62,8 @@ TABLES = (
 )
 #: They compute with every mask that they are given, also with one of ones.
 ALWAYS_MASKED = ("xlnet", "deberta-v2")
+#: Checkpointing turns the cache off in all other classes, as "graph_without_cache" has it.
+ALWAYS_CACHED = ("gpt_bigcode",)
 #: Two blocks: what more of them hold is alike.
 LAYERS = {"num_hidden_layers": 2, "n_layer": 2, "n_layers": 2, "num_layers": 2}
 #: What a tree does not print has the published value here: the width of a head, and whether the head is tied.
@@ -190,6 +192,15 @@ def recorded(config: dict[str, Any], precision: str, checkpointing: bool, paddin
     }
 
 
+def tensors_of(cache: Any) -> list[Any]:
+    """Of a DynamicCache, or of the tuples and lists that GPT-2 and GPTBigCode return in its place."""
+    if isinstance(cache, (tuple, list)):
+        return [tensor for each in cache for tensor in tensors_of(each)]
+    if hasattr(cache, "key_cache"):
+        return [*cache.key_cache, *cache.value_cache]
+    return [] if cache is None else [cache]
+
+
 class Trained(nn.Module):
     """A model whose inputs come by position, as an exported graph's do, and which gives logits and loss."""
 
@@ -203,9 +214,7 @@ class Trained(nn.Module):
     def forward(self, first: Tensor, second: Tensor) -> tuple[Tensor, ...]:
         given = dict(zip(self.names, (first, second)))
         outputs = self.model(**arguments_of(self.config, given, padding=True))
-        cache = getattr(outputs, "past_key_values", None)
-        kept = [] if cache is None else [*getattr(cache, "key_cache", []), *getattr(cache, "value_cache", [])]
-        return (outputs.loss, outputs.logits, *kept)
+        return (outputs.loss, outputs.logits, *tensors_of(getattr(outputs, "past_key_values", None)))
 
 
 def graph_of(config: dict[str, Any], cache: bool) -> str:
@@ -221,7 +230,7 @@ def golden_of(config: dict[str, Any]) -> dict[str, Any]:
     golden["tree"] = str(model_of(config))
     try:
         golden["graph"] = graph_of(config, cache=True)
-        golden["graph_without_cache"] = graph_of(config, cache=False)  # as under checkpointing
+        golden["graph_without_cache"] = graph_of(config, cache=config["model_type"] in ALWAYS_CACHED)
     except Exception as error:  # Whatever the model's own code raises.
         print("  no graph:", str(error)[:300], flush=True)
     golden["runs"] = []

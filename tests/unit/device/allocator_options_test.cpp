@@ -20,13 +20,14 @@ TEST(AllocatorOptions, NothingIsTheDefault) {
     EXPECT_EQ(options->max_non_split_rounding.count(), 20 * kMiB);
     EXPECT_EQ(options->roundup_power2_divisions[0], 0);
     EXPECT_EQ(options->garbage_collection_threshold, 0.0);
+    EXPECT_EQ(*options, AllocatorOptions{});
   }
 }
 
 TEST(AllocatorOptions, ReadsAll) {
   const auto options = parse_allocator_options(
       "expandable_segments:True, max_split_size_mb:128,max_non_split_rounding_mb : 40,roundup_power2_divisions:4,"
-      "garbage_collection_threshold:0.8,backend:native,pinned_num_register_threads:8");
+      "garbage_collection_threshold:0.8,backend:native,pinned_num_register_threads:8,per_process_memory_fraction:0.5");
   ASSERT_TRUE(succeeds(options));
   EXPECT_TRUE(options->expandable_segments);
   ASSERT_TRUE(options->max_split_size);
@@ -34,6 +35,8 @@ TEST(AllocatorOptions, ReadsAll) {
   EXPECT_EQ(options->max_non_split_rounding.count(), 40 * kMiB);
   for (const std::int32_t divisions : options->roundup_power2_divisions) EXPECT_EQ(divisions, 4);
   EXPECT_EQ(options->garbage_collection_threshold, 0.8);
+  EXPECT_EQ(options->memory_fraction, 0.5);
+  EXPECT_TRUE(options->said);
 }
 
 TEST(AllocatorOptions, DivisionsMayDependOnTheSize) {
@@ -63,6 +66,9 @@ TEST(AllocatorOptions, WhatPyTorchRefusesIsAnError) {
                            "garbage_collection_threshold:0",
                            "garbage_collection_threshold:1",
                            "garbage_collection_threshold:nan",
+                           "per_process_memory_fraction:0",
+                           "per_process_memory_fraction:1.5",
+                           "per_process_memory_fraction:nan",
                            "roundup_power2_divisions:3",
                            "roundup_power2_divisions:",
                            "roundup_power2_divisions:[256:3]",

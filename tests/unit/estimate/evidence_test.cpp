@@ -335,6 +335,28 @@ TEST(Evidence, ARecordingOfAnotherGenerationIsSaid) {
   EXPECT_NE(subjects(found).find("recording"), std::string::npos);
 }
 
+TEST(Evidence, SaysWhetherASettingOfTheRecordedProgramCounts) {
+  const TrainingJob job = job_of(testing::with(
+      testing::kSmallRecording, R"("optimizer": )",
+      R"("settings": {"alloc_conf": "expandable_segments:True", "memory_fraction": 0.5, "cudnn_benchmark": true}, "optimizer": )"));
+  const auto texts = [&](const std::string& alloc_conf) {
+    const auto allocator = device::parse_allocator_options(alloc_conf);
+    EXPECT_TRUE(succeeds(allocator));
+    const auto found = (*make_estimator("replay", {*allocator}))->estimate(job, *find_profile("a100-40gb"));
+    EXPECT_TRUE(succeeds(found));
+    std::string all;
+    for (const Assumption& assumption : found->assumed) all += assumption.text + "\n";
+    return all;
+  };
+  const std::string as_recorded = texts("");
+  EXPECT_NE(as_recorded.find("expandable_segments:True: it counts"), std::string::npos) << as_recorded;
+  EXPECT_NE(as_recorded.find("may take 0.5 of the GPU's memory\n"), std::string::npos) << as_recorded;
+  EXPECT_NE(as_recorded.find("cudnn_benchmark: the job's option counts"), std::string::npos) << "it is off in the job";
+  const std::string asked = texts("expandable_segments:False,per_process_memory_fraction:1");
+  EXPECT_NE(asked.find("expandable_segments:True: `alloc_conf` of the job counts"), std::string::npos) << asked;
+  EXPECT_NE(asked.find("memory: `alloc_conf` of the job counts"), std::string::npos) << asked;
+}
+
 }  // namespace
 
 }  // namespace gpumem::estimate

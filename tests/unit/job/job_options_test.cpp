@@ -419,6 +419,21 @@ TEST(JobRequest, OfARecordingAnotherOptimizerOrAFormOfItTakesThePlaceOfTheRecord
   EXPECT_TRUE(replaces("foreach", "false"));
 }
 
+TEST(JobRequest, OfARecordingBenchmarkModeCanBeSwitchedOff) {
+  const std::string text = testing::with(testing::kSmallRecording, R"("optimizer": )",
+                                         R"("settings": {"cudnn_benchmark": true}, "optimizer": )");
+  const auto graph = parse_summary(text);
+  ASSERT_TRUE(succeeds(graph));
+  const auto shared = std::make_shared<const model::ModelGraph>(*graph);
+  JobRequest request;
+  const auto as_recorded = job_from(request, shared);
+  ASSERT_TRUE(set_option_text(option("cudnn_benchmark"), request, "false"));
+  const auto off = job_from(request, shared);
+  ASSERT_TRUE(succeeds(as_recorded) && succeeds(off));
+  EXPECT_TRUE(as_recorded->cudnn_benchmark);
+  EXPECT_FALSE(off->cudnn_benchmark);
+}
+
 TEST(JobRequest, OfAnUnknownRecordedOptimizerThereIsNoOtherForm) {
   auto read =
       parse_summary(testing::with(testing::kSmallRecording, R"("optimizer": "sgd")", R"("optimizer": "sophia")"));

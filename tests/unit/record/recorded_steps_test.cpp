@@ -166,6 +166,19 @@ TEST(RecordedSteps, TheProgramsAllocatorOptionsCountWhereNoneAreAskedFor) {
   EXPECT_EQ(unknown->options, plain->options);
 }
 
+TEST(RecordedSteps, TheProgramsAllocatorOptionsCanBeSwitchedOff) {
+  const auto off = device::parse_allocator_options("expandable_segments:False");
+  const auto whole = device::parse_allocator_options("per_process_memory_fraction:1");
+  ASSERT_TRUE(succeeds(off) && succeeds(whole));
+  const auto plain = run_with_settings("");
+  const auto segments = run_with_settings(R"("alloc_conf": "expandable_segments:True")", *off);
+  const auto fraction = run_with_settings(R"("memory_fraction": 0.00001)", *whole);
+  ASSERT_TRUE(succeeds(plain) && succeeds(segments) && succeeds(fraction));
+  EXPECT_FALSE(segments->options.expandable_segments);
+  EXPECT_EQ(segments->run.peak_reserved, plain->run.peak_reserved);
+  EXPECT_TRUE(fraction->fits);
+}
+
 TEST(RecordedSteps, GarbageIsCollectedOnlyWithinAFractionOfTheMemory) {
   const std::string collects = R"("alloc_conf": "garbage_collection_threshold:0.5")";
   const auto without = run_with_settings(collects);

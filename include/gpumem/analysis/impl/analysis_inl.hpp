@@ -275,15 +275,19 @@ GPUMEM_INLINE device::AllocatorOptions as_recorded(const model::TrainingJob& job
   const auto recorded = device::parse_allocator_options(*text);
   if (!recorded) return asked;
   device::AllocatorOptions options = *recorded;
-  if (!recording->memory_fraction()) options.garbage_collection_threshold = 0.0;
+  options.said = false;
+  if (!recording->memory_fraction() && !options.memory_fraction) options.garbage_collection_threshold = 0.0;
   return options;
 }
 
-/// What the allocator may reserve of `capacity`, beside which `context` is taken.
-GPUMEM_INLINE core::Bytes room_for(const model::TrainingJob& job, core::Bytes capacity, core::Bytes context) {
+/// What the allocator may reserve of `capacity`, beside which `context` is taken. A fraction that is asked for comes
+/// before the recorded program's.
+GPUMEM_INLINE core::Bytes room_for(const model::TrainingJob& job, const device::AllocatorOptions& options,
+                                   core::Bytes capacity, core::Bytes context) {
   const std::int64_t room = std::max<std::int64_t>(capacity.count() - context.count(), 0);
   const model::StepRecording* const recording = job.graph == nullptr ? nullptr : job.graph->recording();
-  const std::optional<double> fraction = recording == nullptr ? std::nullopt : recording->memory_fraction();
+  std::optional<double> fraction = options.memory_fraction;
+  if (!fraction && recording != nullptr) fraction = recording->memory_fraction();
   if (!fraction) return core::Bytes(room);
   return core::Bytes(std::min(room, static_cast<std::int64_t>(static_cast<double>(capacity.count()) * *fraction)));
 }
@@ -314,7 +318,7 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& 
                                                       JobRun made) {
   const auto planned = steps();
   if (!planned) return planned.error();
-  const core::Bytes room = analysis_detail::room_for(job_, gpu.capacity(), made.beside().expected);
+  const core::Bytes room = analysis_detail::room_for(job_, options, gpu.capacity(), made.beside().expected);
   const auto run_within = [&](core::Bytes capacity) {
     options.capacity = capacity;
     return run_allocator(**planned, gpu, options, nullptr, &memory_.allocator);

@@ -131,12 +131,18 @@ GPUMEM_INLINE core::Status read_value(std::string_view name, std::string_view va
       return wrong("garbage_collection_threshold must lie between 0 and 1" + not_this);
     }
     options.garbage_collection_threshold = *threshold;
+  } else if (name == "per_process_memory_fraction") {
+    options.memory_fraction = number<double>(value);
+    if (!options.memory_fraction || !(*options.memory_fraction > 0.0 && *options.memory_fraction <= 1.0)) {
+      return wrong("per_process_memory_fraction must be more than 0 and at most 1" + not_this);
+    }
   } else if (name == "backend") {
     if (value != "native") return wrong("only backend:native is modelled" + not_this);
   } else if (!is_neutral(name)) {
     return wrong(core::quoted(name) +
                  " is not an option that gpumem knows; it knows expandable_segments, max_split_size_mb, "
-                 "max_non_split_rounding_mb, roundup_power2_divisions and garbage_collection_threshold");
+                 "max_non_split_rounding_mb, roundup_power2_divisions, garbage_collection_threshold and "
+                 "per_process_memory_fraction");
   }
   return core::Done{};
 }
@@ -147,6 +153,7 @@ GPUMEM_INLINE core::Result<AllocatorOptions> parse_allocator_options(std::string
   namespace detail = allocator_options_detail;
   AllocatorOptions options;
   detail::Tokens tokens(text);
+  options.said = !tokens.done();
   while (!tokens.done()) {
     const std::string_view name = tokens.next();
     if (!tokens.take(":")) return detail::wrong(core::quoted(name) + " must be followed by ':' and a value");

@@ -271,15 +271,26 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, const analysis::Pla
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
 }
 
+/// Whether the estimate has the allocator's options that a recorded program sets.
+GPUMEM_INLINE std::string alloc_conf_text(const std::string& value, const device::AllocatorOptions& allocator) {
+  if (allocator.said) return "`alloc_conf` of the job counts in its place";
+  const auto known = device::parse_allocator_options(value);
+  return known ? "it counts, as `alloc_conf` is not given" : "it is not counted (" + known.error().message + ")";
+}
+
 /// What is said of a setting of a recorded program; nothing where the estimate has all of it.
-GPUMEM_INLINE std::string setting_text(std::string_view name, const std::string& value) {
+GPUMEM_INLINE std::string setting_text(std::string_view name, const std::string& value, const model::TrainingJob& job,
+                                       const device::AllocatorOptions& allocator) {
   if (name == model::kRecordedAllocConf) {
-    const auto known = device::parse_allocator_options(value);
-    const std::string how =
-        known ? "it counts where `alloc_conf` says nothing else" : "it is not counted (" + known.error().message + ")";
-    return "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + ": " + how;
+    return "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + ": " + alloc_conf_text(value, allocator);
   }
-  if (name == model::kRecordedMemoryFraction) return "the program may take " + value + " of the GPU's memory";
+  if (name == model::kRecordedMemoryFraction) {
+    return "the program may take " + value + " of the GPU's memory" +
+           (allocator.memory_fraction ? ": `alloc_conf` of the job counts in its place" : "");
+  }
+  if (name == model::kRecordedBenchmark) {
+    return job.cudnn_benchmark ? "" : "the program sets cudnn_benchmark: the job's option counts in its place";
+  }
   if (name == model::kRecordedGraphs) {
     return "the program captures " + value +
            " CUDA graphs, whose pools keep their memory to themselves, as counted; what the graphs themselves take is "
@@ -289,12 +300,13 @@ GPUMEM_INLINE std::string setting_text(std::string_view name, const std::string&
     return "torch.compile: buffers are those of PyTorch's Inductor as it compiled for this GPU's capability; kernels "
            "that it would choose by measuring (padded products, max-autotune) are the default ones";
   }
-  if (name == "cudnn_benchmark" || name == "tf32") return {};
+  if (name == "tf32") return {};
   return "the program sets " + std::string(name) + "=" + value + "; workspaces are those without it";
 }
 
 /// What a recording's program was given or sets, and what of it is not in the estimate.
-GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, std::vector<Assumption>& assumed) {
+GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, const model::TrainingJob& job,
+                                const device::AllocatorOptions& allocator, std::vector<Assumption>& assumed) {
   if (!recording.invented.empty()) {
     std::string lines;
     constexpr std::size_t kNamed = 5;
@@ -307,7 +319,8 @@ GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, std::vect
                                      (recording.invented_sizes ? ", some of which decide sizes" : "")});
   }
   for (const auto& [name, value] : recording.settings) {
-    if (std::string text = setting_text(name, value); !text.empty()) assumed.push_back({"settings", std::move(text)});
+    std::string text = setting_text(name, value, job, allocator);
+    if (!text.empty()) assumed.push_back({"settings", std::move(text)});
   }
 }
 
@@ -360,7 +373,8 @@ GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::Pl
 }
 
 GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& job, const analysis::PlanSource& source,
-                                                     const device::GpuProfile& gpu, const device::Context& context) {
+                                                     const device::GpuProfile& gpu, const device::Context& context,
+                                                     const device::AllocatorOptions& allocator) {
   namespace detail = evidence_detail;
   std::vector<Assumption> assumed;
   if (auto of_context = detail::of_context(gpu, context)) assumed.push_back(*std::move(of_context));
@@ -391,7 +405,7 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
   detail::add_adaptation(job, source, assumed);
   detail::add_layout(job, source, assumed);
   if (const model::StepRecording* recording = job.graph->recording()) {
-    detail::add_recorded(*recording, assumed);
+    detail::add_recorded(*recording, job, allocator, assumed);
     const std::string capability = detail::capability_text(recording->capability);
     if (capability != gpu.compute_capability) {
       assumed.push_back({"recording", "the same kernels as at compute capability " + capability +

@@ -97,7 +97,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   limit_upper(estimate, of_job->communicators, estimate.fits ? gpu.capacity() : estimate.upper);
   estimate.upper_coverage = margin.coverage;
   estimate.ranged = true;
-  estimate.assumed = assumptions_of(analysis.job(), *source, gpu, of_job->context);
+  estimate.assumed = assumptions_of(analysis.job(), *source, gpu, of_job->context, of_job->options);
   estimate.allocated = core::Bytes(run.peak_allocated);
   estimate.reserved = core::Bytes(run.peak_reserved);
   estimate.device = estimate.expected;

@@ -276,7 +276,8 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   } else if (training.batch_size == 0) {
     training.batch_size = recording.recorded(0).value_or(0);
   }
-  if (recording.setting("cudnn_benchmark") != nullptr) training.cudnn_benchmark = true;
+  const bool benchmarks = recording.setting(model::kRecordedBenchmark) != nullptr;
+  if (benchmarks && !is_given(*find_option("cudnn_benchmark"), request)) training.cudnn_benchmark = true;
   const auto precision = model::value_of(model::kPrecisions, recording.precision);
   if (precision && !is_given(*find_option("precision"), request)) training.precision = *precision;
   const auto optimizer = model::value_of(model::kOptimizers, recording.optimizer);
