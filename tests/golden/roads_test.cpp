@@ -37,8 +37,8 @@ constexpr Known kKnown[] = {
     // Graphs do not show the names of a program, which end with their functions, nor which cache is held.
     {"deepseek", "graph", 0.005, 0.007, 0.011},
     {"gemma", "graph", 0.005, 0.01, 0.005},
-    {"gpt2", "graph", 0.005, 0.013, 0.005},
-    {"gpt_bigcode", "graph", 0.005, 0.009, 0.015},
+    {"gpt2", "graph", 0.005, 0.017, 0.005},
+    {"gpt_bigcode", "graph", 0.005, 0.009, 0.039},
     {"gpt_neox", "graph", 0.005, 0.021, 0.005},
     {"granite", "graph", 0.005, 0.018, 0.005},
     {"mistral", "graph", 0.005, 0.015, 0.005},

@@ -350,7 +350,7 @@ TEST(Evidence, SaysWhetherASettingOfTheRecordedProgramCounts) {
   };
   const std::string as_recorded = texts("");
   EXPECT_NE(as_recorded.find("expandable_segments:True: it counts"), std::string::npos) << as_recorded;
-  EXPECT_NE(as_recorded.find("may take 0.5 of the GPU's memory\n"), std::string::npos) << as_recorded;
+  EXPECT_NE(as_recorded.find("may take 0.500000 of the GPU's memory\n"), std::string::npos) << as_recorded;
   EXPECT_NE(as_recorded.find("cudnn_benchmark: the job's option counts"), std::string::npos) << "it is off in the job";
   const std::string asked = texts("expandable_segments:False,per_process_memory_fraction:1");
   EXPECT_NE(asked.find("expandable_segments:True: `alloc_conf` of the job counts"), std::string::npos) << asked;
