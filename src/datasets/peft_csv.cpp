@@ -107,6 +107,11 @@ core::Status take_adapter(const core::CsvCells& cells, const std::filesystem::pa
   const auto take = makes_images(cells) ? &take_moved_adapter_file : &take_adapter_file;
   if (core::Status taken = take(file, cells, request, run); !taken) return taken;
   if (cells.text("optimizer") == "lora-fa") return set(request, "peft", "lora-fa");
+  // Its script makes the adapter on the GPU and moves no model later, as the one of images does.
+  if (request.training.peft == model::PeftMethod::frod && !makes_images(cells)) {
+    std::string& options = request.training.peft_options;
+    options += options.empty() ? "projections_on_cpu=true" : ",projections_on_cpu=true";
+  }
   return core::Done{};
 }
 

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,10 @@ struct PeftTensor {
 struct PeftShared {
   std::int64_t widest_in = 0;  ///< of the layers with adapters
   std::int64_t widest_out = 0;
+  std::int64_t heads = 0;                                           ///< of queries, where the method needs them
   std::map<std::string, PeftTensor, std::less<>> tensors = {};      ///< by name, once they are made
   std::map<std::string, std::int64_t, std::less<>> layers_of = {};  ///< how many layers of a name have been written
+  std::set<std::string, std::less<>> remarks = {};
 };
 
 class PeftLayer {
@@ -56,6 +59,8 @@ class PeftLayer {
   [[nodiscard]] const PeftTensor& weight() const { return weight_; }
   PeftTensor base_linear(const PeftTensor& x, const PeftTensor& weight);
   [[nodiscard]] bool has_bias() const { return has_bias_; }
+  /// The type of the base's weight, by PyTorch's name.
+  [[nodiscard]] std::string_view base_type() const { return core::to_string(base_type_); }
   /// Whether the base's weight needs no copy in the adapters' type.
   [[nodiscard]] bool holds_base_in_own_type() const { return base_type_ == type_; }
 
@@ -66,6 +71,7 @@ class PeftLayer {
   PeftTensor cast_like(const PeftTensor& x, const PeftTensor& like);
 
   PeftTensor parameter(std::string_view name, Sizes sizes, bool trained = true);
+  PeftTensor base_parameter(std::string_view name, Sizes sizes);  ///< trained, in the base's type
   PeftTensor buffer(std::string_view name, Sizes sizes, std::string_view dtype = "float32");
   /// One for all layers, made by the first of them.
   PeftTensor shared_parameter(std::string_view name, Sizes sizes);
@@ -78,7 +84,7 @@ class PeftLayer {
   PeftTensor mul(const PeftTensor& a, const PeftTensor& b);          ///< of the first one's shape
   PeftTensor scale(const PeftTensor& a);                             ///< by a number
   PeftTensor add(const PeftTensor& a, const PeftTensor& b);
-  PeftTensor turned(const PeftTensor& matrix);  ///< its transpose, a view
+  PeftTensor turned(const PeftTensor& matrix);  ///< the transpose of a matrix, or of several: a view
   /// A part of a matrix, or the same figures in another shape, from the first one on: a view.
   PeftTensor part(const PeftTensor& matrix, const Sizes& sizes);
   /// ops/adapter.hpp. `shape`: empty is that of the rows, with "out_features".
@@ -86,6 +92,16 @@ class PeftLayer {
                       Attributes attributes);
   /// A tensor that a function's name keeps until it returns, besides those that it made it of.
   PeftTensor returned(const PeftTensor& result, std::initializer_list<PeftTensor> names);
+
+  /// Keeps what this layer reads, its weight and its bias for layers that are written later, under its name.
+  void lend();
+  /// What a layer of this name that was lent last reads; F.linear of its weight and bias.
+  [[nodiscard]] PeftTensor lent_input(std::string_view leaf) const;
+  PeftTensor lent_linear(std::string_view leaf, const PeftTensor& x);
+  /// As many rows for each sample, all alike (Tensor.repeat), as a look-up that makes tensors of the same sizes.
+  PeftTensor for_each_sample(const PeftTensor& rows);
+  /// Said once for all layers.
+  void remark(std::string text);
 
   /// A base's output + the update, in the base's type. `name`: what the adapter read, by a name that lasts.
   PeftTensor sum(const PeftTensor& base, const PeftTensor& update, const PeftTensor& name);
@@ -100,6 +116,7 @@ class PeftLayer {
 
  private:
   void take_base(const model::WeightStorage& storage);
+  PeftTensor typed_parameter(std::string_view name, Sizes sizes, core::DType type, bool trained);
   PeftTensor insert(std::string_view name, std::string_view op, std::initializer_list<PeftTensor> inputs,
                     const core::Shape& shape, Attributes attributes);
 

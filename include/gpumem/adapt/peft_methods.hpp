@@ -3,7 +3,7 @@
 // takes, and the function that writes what its forward calls. All other code reads the row.
 //
 // To add a method: a value of model::PeftMethod, a row here, and a function in the file of its kind (peft_low_rank,
-// peft_weights, peft_rotations, peft_prompts).
+// peft_weights, peft_rotations).
 //
 // Source: huggingface/peft 0.20.1.dev0 (5d602fd), src/peft: utils/peft_types.py, utils/constants.py (the usual targets)
 // and the folder tuners/ that each row names: config.py (settings), layer.py (forward), model.py (what layers share).
@@ -30,6 +30,7 @@ enum class PeftTargets : std::uint8_t {
   all_linear,  ///< all linear layers (OSF)
   norms,       ///< no linear layer: the norms
   tokens,      ///< the embedding, and the head that is tied to it
+  attention,   ///< queries, keys, values and outputs of the last blocks (adaption prompts)
   prompts,     ///< none: what it adds goes in front of the tokens, or of keys and values
 };
 
@@ -71,6 +72,7 @@ class PeftSettings {
   /// Of LoKr: factor_pattern.NAME of the layer's name, else decompose_factor.
   [[nodiscard]] std::int64_t factor_of(std::string_view leaf) const;
   [[nodiscard]] std::int64_t whole(std::string_view name) const;
+  [[nodiscard]] double share(std::string_view name) const;  ///< from 0 to 1
   [[nodiscard]] bool flag(std::string_view name) const;
   [[nodiscard]] std::string_view text(std::string_view name) const;
 

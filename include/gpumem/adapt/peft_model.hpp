@@ -49,6 +49,9 @@ class PeftModel {
   [[nodiscard]] bool is_trained_norm(const model::Layer& layer) const;
   void find_embedding();
   void find_cache();
+  void find_attention();
+  [[nodiscard]] std::int64_t heads_behind(std::uint32_t layer, std::int64_t width) const;
+  [[nodiscard]] core::Status check_attention() const;
   bool widen_mask(connect::GraphCopy& copy, std::uint32_t layer);
   bool replace_table(connect::GraphCopy& copy, std::uint32_t layer);
   void put_prompt(connect::GraphCopy& copy);
@@ -70,7 +73,8 @@ class PeftModel {
   std::vector<std::uint32_t> cached_;        ///< layers that put keys or values into the cache
   std::vector<model::LayerIndex> prefixes_;  ///< of the copy: one each
   std::int64_t kept_width_ = 0;              ///< of the keys of one layer
-  bool alike_ = true;                        ///< of all cached layers it is the same
+  bool alike_ = true;                        ///< of all cached layers it is the same; blocks have the same layers
+  std::int64_t blocks_ = 0;                  ///< whose attention has an adaption prompt
   std::int64_t more_tokens_ = 0;
   model::LayerIndex table_ = 0;
   model::LayerIndex rows_ = 0;

@@ -89,6 +89,10 @@ TEST(PeftMethods, TrainWhatPeftsDefinitionsSay) {
       {PeftMethod::road, {}, "variant=road_2", 2 * 2 * 16},
       {PeftMethod::oft, {}, "oft_block_size=4", 2 * 4 * 6},
       {PeftMethod::boft, {}, "boft_block_size=4", 2 * (4 * 16 + 16)},
+      {PeftMethod::boft, {}, "boft_block_size=4,boft_n_butterfly_factor=2", 2 * (4 * 16 + 16)},
+      {PeftMethod::boft, {}, "boft_block_size=4,boft_n_butterfly_factor=2,fbd_cuda=true", 2 * (2 * 4 * 16 + 16)},
+      {PeftMethod::frod, {}, "sparse_rate=0.1", 2 * (16 + 25)},
+      {PeftMethod::frod, {}, "sparse_rate=1", 2 * (16 + 16 * 15)},
       {PeftMethod::hra, 2, "", 2 * 2 * 16},
       {PeftMethod::miss, 2, "", 2 * 2 * 16},
       {PeftMethod::miss, 2, "init_weights=mini,mini_r=4", 2 * 2 * 4},
@@ -119,7 +123,8 @@ TEST(PeftMethods, LokrHasTheSettingsOfLycoris) {
 
 TEST(PeftMethods, ArePlannedWithStatesOfWhatTheyTrain) {
   for (const PeftMethodRow& row : peft_methods()) {
-    if (!row.refusal.empty() || row.targets == PeftTargets::prompts || row.targets == PeftTargets::norms) continue;
+    const bool whole_model = row.targets == PeftTargets::prompts || row.targets == PeftTargets::attention;
+    if (!row.refusal.empty() || whole_model || row.targets == PeftTargets::norms) continue;
     const std::string name(model::name_of(model::kPeftMethods, row.value));
     std::string options;
     if (row.value == PeftMethod::vblora) options = "num_vectors=6,vector_length=8";
@@ -149,6 +154,9 @@ TEST(PeftMethods, SayWhatIsWrong) {
       {with_method(PeftMethod::road, {}, "variant=road_9"), "one of road_1|road_2|road_4"},
       {with_method(PeftMethod::dora, std::int64_t{1} << 40), "the rank must be at most"},
       {with_method(PeftMethod::prompt_tuning), "virtual tokens"},
+      {with_method(PeftMethod::frod, {}, "sparse_rate=2"), "a number from 0 to 1"},
+      {with_method(PeftMethod::adaption_prompt), "adapter_len=10"},
+      {with_method(PeftMethod::adaption_prompt, {}, "adapter_len=10,adapter_layers=2"), "attention as Llama has it"},
       {with_method(PeftMethod::prefix_tuning, {}, "num_virtual_tokens=4"), "a cache of keys and values"},
   };
   for (const auto& [job, part] : cases) {
@@ -161,6 +169,62 @@ TEST(PeftMethods, SayWhatIsWrong) {
   TrainingJob none = testing::small_model();
   none.peft_options = "r=8";
   EXPECT_FALSE(model::validate(none)) << "no method is given";
+}
+
+/// Four layers with 16 features, four heads, and two of keys and values.
+TrainingJob small_llama(PeftMethod method, std::string options) {
+  const auto graph = parse_summary(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 16,
+      "intermediate_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
+      "vocab_size": 100, "max_position_embeddings": 64, "attention_bias": true})");
+  EXPECT_TRUE(graph) << graph.error().message;
+  if (!graph) return testing::small_model();
+  TrainingJob job(*graph, 2);
+  job.sequence_length = 8;
+  job.peft = method;
+  job.peft_options = std::move(options);
+  return job;
+}
+
+TEST(PeftMethods, AdaptionPromptsAreInTheLastBlocks) {
+  const TrainingJob job = small_llama(PeftMethod::adaption_prompt, "adapter_len=5,adapter_layers=3");
+  EXPECT_EQ(trained_by(job).trained, 3 * (5 * 16 + 1)) << trained_by(job).error;
+  const auto calls = testing::adapted_lines(job);
+  const auto count = [&](std::string_view part) {
+    return std::ranges::count_if(calls, [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  };
+  EXPECT_EQ(count("o_proj.scores"), 3);
+  EXPECT_EQ(count("layers.0.self_attn.o_proj.adaption_gate"), 0) << "the first block has none";
+  // One more of all: what the queries find in the prompt grows with its length.
+  analysis::Analysis shorter(small_llama(PeftMethod::adaption_prompt, "adapter_len=1,adapter_layers=3"));
+  analysis::Analysis longer(job);
+  const auto few = shorter.steps();
+  const auto many = longer.steps();
+  ASSERT_TRUE(testing::succeeds(few));
+  ASSERT_TRUE(testing::succeeds(many));
+  EXPECT_GT((*many)->peak_bytes, (*few)->peak_bytes);
+  const std::string error =
+      trained_by(small_llama(PeftMethod::adaption_prompt, "adapter_len=5,adapter_layers=9")).error;
+  EXPECT_NE(error.find("the model has 4 layers of attention"), std::string::npos) << error;
+}
+
+TEST(PeftMethods, FrodKeepsTheBasesWeightWhereItIsTold) {
+  const auto peak = [](const std::string& options) {
+    analysis::Analysis analysis(small_llama(PeftMethod::frod, options));
+    const auto steps = analysis.steps();
+    EXPECT_TRUE(testing::succeeds(steps)) << options;
+    return steps ? (*steps)->peak_bytes : 0;
+  };
+  EXPECT_LT(peak("runtime_offload_base_weight=true"), peak("")) << "the weights of queries and values are on the CPU";
+  EXPECT_NE(peak("projections_on_cpu=true"), peak("")) << "copied in every pass";
+}
+
+TEST(PeftMethods, BoftSaysThatItsFactorsNeedAnExtension) {
+  const TrainingJob job = with_method(PeftMethod::boft, {}, "boft_n_butterfly_factor=2");
+  analysis::Analysis analysis(job);
+  const auto adapted = analysis.adapted();
+  ASSERT_TRUE(testing::succeeds(adapted));
+  const auto remarks = (*adapted)->remarks();
+  EXPECT_EQ(std::ranges::count_if(remarks, [](const std::string& one) { return one.find("fbd_cuda") != one.npos; }), 1);
 }
 
 TEST(PeftMethods, TakeASettingOfALayerByItsName) {

@@ -67,7 +67,8 @@ GPUMEM_INLINE core::Result<LoraTargets> targets_of(const connect::WiredGraph& wi
   const PeftTargets kind = peft_row(job).targets;
   if (kind == PeftTargets::norms || kind == PeftTargets::tokens || kind == PeftTargets::prompts) return none;
   std::string named = own ? litgpt_targets(linears, job.lora_targets) : job.lora_targets;
-  if (named.empty()) named = peft_targets(kind, linears);
+  // PEFT's adaption prompts name the whole attention module (target_modules).
+  if (named.empty() || kind == PeftTargets::attention) named = peft_targets(kind, linears);
   core::Result<LoraTargets> found = lora_targets(linears, named, embeddings);
   if (!found) return core::Error(found.error()).in_file(wired.graph().file());
   return found;

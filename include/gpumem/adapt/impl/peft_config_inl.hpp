@@ -85,6 +85,8 @@ inline constexpr auto kWithoutEffect = std::to_array<std::string_view>({"peft_ty
                                                                         "target_svd_config",
                                                                         "group_size",
                                                                         "eps",
+                                                                        "regularization_alpha",
+                                                                        "progressbar",
                                                                         "coft",
                                                                         "token_dim",
                                                                         "num_attention_heads",
@@ -121,7 +123,6 @@ inline constexpr auto kNotModelled = std::to_array<NotModelledKey>({
     {"rank_dropout", ""},
     {"module_dropout", ""},
     {"boft_dropout", ""},
-    {"boft_n_butterfly_factor", "1"},
     {"block_size_pattern", ""},
     {"n_frequency_pattern", ""},
     {"num_transformer_submodules", "1"},
@@ -200,7 +201,8 @@ class Reading {
     const bool expression = setting.word.find_first_of("*()[]|\\^$,") != std::string::npos;
     auto targets = expression ? targets_of_expression(setting.word) : std::optional(setting.word);
     if (!targets) return config_.not_modelled.push_back("target_modules " + setting.word);
-    if (row_->targets != PeftTargets::tokens && row_->targets != PeftTargets::prompts) {
+    if (row_->targets != PeftTargets::tokens && row_->targets != PeftTargets::prompts &&
+        row_->targets != PeftTargets::attention) {
       want("lora_targets", *std::move(targets), setting.key);
     }
   }

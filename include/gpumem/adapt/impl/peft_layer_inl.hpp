@@ -47,7 +47,9 @@ GPUMEM_INLINE void PeftLayer::take_base(const model::WeightStorage& storage) {
     made.at = index == 0 ? copy_.put(std::move(layer)) : copy_.insert(std::move(layer));
     return made;
   };
-  weight_ = tensor(name_, {base_.out, base_.in}, 0);
+  // FroD without dropout multiplies with what it makes of the weight, which may stay on the CPU.
+  const bool on_cpu = settings_.flag("runtime_offload_base_weight") && !(job_.lora_dropout > 0.0);
+  weight_ = tensor(name_, on_cpu ? Sizes{1} : Sizes{base_.out, base_.in}, 0);
   if (has_bias_) bias_ = tensor(name_ + ".bias", {base_.out}, 1);
 }
 
@@ -76,7 +78,8 @@ GPUMEM_INLINE PeftTensor PeftLayer::insert(std::string_view name, std::string_vi
           shape};
 }
 
-GPUMEM_INLINE PeftTensor PeftLayer::parameter(std::string_view name, Sizes sizes, bool trained) {
+GPUMEM_INLINE PeftTensor PeftLayer::typed_parameter(std::string_view name, Sizes sizes, core::DType type,
+                                                    bool trained) {
   PeftTensor made;
   made.shape = fixed(sizes);
   made.at = copy_.insert({.name = name_ + "." + std::string(name) + ".default",
@@ -84,9 +87,17 @@ GPUMEM_INLINE PeftTensor PeftLayer::parameter(std::string_view name, Sizes sizes
                           .inputs = {},
                           .output = made.shape,
                           .attributes = {{"shape", std::move(sizes)}},
-                          .weights = {.dtype = type_},
+                          .weights = {.dtype = type},
                           .frozen = !trained});
   return made;
+}
+
+GPUMEM_INLINE PeftTensor PeftLayer::parameter(std::string_view name, Sizes sizes, bool trained) {
+  return typed_parameter(name, std::move(sizes), type_, trained);
+}
+
+GPUMEM_INLINE PeftTensor PeftLayer::base_parameter(std::string_view name, Sizes sizes) {
+  return typed_parameter(name, std::move(sizes), base_type_, true);
 }
 
 GPUMEM_INLINE PeftTensor PeftLayer::buffer(std::string_view name, Sizes sizes, std::string_view dtype) {
@@ -154,10 +165,11 @@ GPUMEM_INLINE PeftTensor PeftLayer::add(const PeftTensor& a, const PeftTensor& b
 }
 
 GPUMEM_INLINE PeftTensor PeftLayer::turned(const PeftTensor& matrix) {
-  core::Shape shape;
-  shape.push_back(matrix.shape[1]);
-  shape.push_back(matrix.shape[0]);
-  return call("permute", {matrix}, shape, {{"dims", Sizes{1, 0}}});
+  const std::size_t rank = matrix.shape.rank();
+  core::Shape shape = matrix.shape;
+  shape.set(rank - 2, matrix.shape[rank - 1]);
+  shape.set(rank - 1, matrix.shape[rank - 2]);
+  return call("permute", {matrix}, shape, {{"dims", rank == 2 ? Sizes{1, 0} : Sizes{0, 2, 1}}});
 }
 
 GPUMEM_INLINE PeftTensor PeftLayer::part(const PeftTensor& matrix, const Sizes& sizes) {
@@ -187,6 +199,40 @@ GPUMEM_INLINE PeftTensor PeftLayer::returned(const PeftTensor& result, std::init
   for (const PeftTensor& name : names) read.push_back(name.at);
   return {copy_.insert({.name = name_ + ".return", .op = "return", .inputs = std::move(read), .output = result.shape}),
           result.shape};
+}
+
+GPUMEM_INLINE void PeftLayer::lend() {
+  const std::string leaf(base_.leaf());
+  shared_.tensors[leaf + ".input"] = input_;
+  shared_.tensors[leaf + ".weight"] = weight_;
+  shared_.tensors.erase(leaf + ".bias");
+  if (bias_) shared_.tensors[leaf + ".bias"] = *bias_;
+}
+
+GPUMEM_INLINE PeftTensor PeftLayer::lent_input(std::string_view leaf) const {
+  return shared_.tensors.at(std::string(leaf) + ".input");
+}
+
+GPUMEM_INLINE PeftTensor PeftLayer::lent_linear(std::string_view leaf, const PeftTensor& x) {
+  const PeftTensor& weight = shared_.tensors.at(std::string(leaf) + ".weight");
+  const auto bias = shared_.tensors.find(std::string(leaf) + ".bias");
+  if (bias == shared_.tensors.end()) return linear(x, weight);
+  core::Shape shape = x.shape;
+  shape.set(shape.rank() - 1, weight.shape[0]);
+  return call("linear_function", {x, weight, bias->second}, shape);
+}
+
+GPUMEM_INLINE PeftTensor PeftLayer::for_each_sample(const PeftTensor& rows) {
+  core::Shape shape;
+  shape.push_back(input_.shape[0]);
+  shape.push_back(rows.shape[0]);
+  const PeftTensor ids = call("adapter_rows", {input_}, shape, {{"rows", rows.shape[0].size}});
+  shape.push_back(rows.shape[1]);
+  return call("adapter_lookup", {rows, ids}, shape);
+}
+
+GPUMEM_INLINE void PeftLayer::remark(std::string text) {
+  if (shared_.remarks.insert(text).second) copy_.remark(std::move(text));
 }
 
 GPUMEM_INLINE void PeftLayer::leave(const PeftTensor& result) { copy_.replace(base_.layer, result.at); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -71,7 +72,8 @@ inline constexpr auto kRows = std::to_array<PeftMethodRow>({
     {M::oft, "OFT", "oft", 0, T::usual,
      "oft_block_size=32,r=0,block_share=false,use_cayley_neumann=true,num_cayley_neumann_terms=5", "", true,
      &peft_calls::oft},
-    {M::boft, "BOFT", "boft", 0, T::usual, "boft_block_size=4,boft_block_num=0", "", true, &peft_calls::boft},
+    {M::boft, "BOFT", "boft", 0, T::usual,
+     "boft_block_size=4,boft_block_num=0,boft_n_butterfly_factor=1,fbd_cuda=false", "", true, &peft_calls::boft},
     {M::hra, "HRA", "hra", 8, T::usual, "apply_GS=false", "", true, &peft_calls::hra},
     {M::miss, "MISS", "miss", 64, T::usual, "init_weights=true,mini_r=1", "miss_dropout", true, &peft_calls::miss},
     {M::ln_tuning, "LN_TUNING", "ln_tuning", 0, T::norms},
@@ -80,12 +82,13 @@ inline constexpr auto kRows = std::to_array<PeftMethodRow>({
     {M::p_tuning, "P_TUNING", "p_tuning", 0, T::prompts,
      "num_virtual_tokens=0,encoder_hidden_size=0,encoder_reparameterization_type=MLP"},
     {M::prefix_tuning, "PREFIX_TUNING", "prefix_tuning", 0, T::prompts, "num_virtual_tokens=0,prefix_projection=false"},
-    {M::adaption_prompt, "ADAPTION_PROMPT", "adaption_prompt", 0, T::prompts, "", "", false, nullptr,
-     "its second attention over learned prompts is not written yet"},
+    {M::adaption_prompt, "ADAPTION_PROMPT", "adaption_prompt", 0, T::attention, "adapter_len=0,adapter_layers=0", "",
+     true, &peft_calls::adaption_prompt},
     {M::adamss, "ADAMSS", "adamss", 0, T::usual, "", "", false, nullptr,
      "what it trains depends on how the weights cluster"},
-    {M::frod, "FROD", "frod", 0, T::usual, "", "", false, nullptr,
-     "what it keeps depends on a joint decomposition of the weights, and it moves them to the CPU"},
+    {M::frod, "FROD", "frod", 0, T::usual,
+     "sparse_rate=0.01,runtime_offload_base_weight=false,projections_on_cpu=false", "frod_dropout", true,
+     &peft_calls::frod},
     {M::cpt, "CPT", "cpt", 0, T::prompts, "", "", false, nullptr, "its prompt is made of the user's examples"},
     {M::multitask_prompt_tuning, "MULTITASK_PROMPT_TUNING", "multitask_prompt_tuning", 0, T::prompts, "", "", false,
      nullptr, "its prompts depend on the number of tasks"},
@@ -113,6 +116,15 @@ GPUMEM_INLINE std::optional<std::int64_t> number(std::string_view text) {
   const auto [stop, fault] = std::from_chars(text.data(), end, value);
   if (fault != std::errc() || stop != end || value < -1 || value > kLargest) return std::nullopt;
   return value;
+}
+
+/// From 0 to 1.
+GPUMEM_INLINE std::optional<double> share_in(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const double share = std::strtod(copy.c_str(), &end);
+  if (copy.empty() || *end != '\0' || !(share >= 0.0) || !(share <= 1.0)) return std::nullopt;
+  return share;
 }
 
 GPUMEM_INLINE core::Error wrong(std::string message) {
@@ -152,6 +164,7 @@ GPUMEM_INLINE bool is_choice(std::string_view choices, std::string_view value) {
 GPUMEM_INLINE bool is_alike(std::string_view name, std::string_view choices, std::string_view value) {
   const std::string_view usual = choices.substr(0, choices.find('|'));
   if (name == "token_indices" || name == "weight_tying") return true;
+  if (name == "sparse_rate") return share_in(value).has_value();
   if (usual.size() < choices.size()) return is_choice(choices, value);
   if (number(usual)) return number(value) && (name == "decompose_factor" || *number(value) >= 0);
   return !is_flag(usual) || is_flag(value) || name == "init_weights";
@@ -234,9 +247,11 @@ GPUMEM_INLINE core::Status PeftSettings::take(std::string_view options, bool giv
     if (!detail::is_alike(name, found->usual, value)) {
       const std::string_view usual = found->usual;
       const bool chosen = usual.find('|') != std::string_view::npos;
+      const bool is_share = !detail::is_flag(usual) && detail::share_in(usual).has_value();
       return detail::wrong("the setting " + core::quoted(one) + " must be " +
                            (chosen                  ? "one of " + std::string(usual)
                             : detail::number(usual) ? "a whole number from 0 on"
+                            : is_share              ? "a number from 0 to 1"
                                                     : "true or false"));
     }
     found->value = value;
@@ -253,6 +268,10 @@ GPUMEM_INLINE std::string_view PeftSettings::text(std::string_view name) const {
 
 GPUMEM_INLINE std::int64_t PeftSettings::whole(std::string_view name) const {
   return peft_methods_detail::number(text(name)).value_or(0);
+}
+
+GPUMEM_INLINE double PeftSettings::share(std::string_view name) const {
+  return peft_methods_detail::share_in(text(name)).value_or(0.0);
 }
 
 GPUMEM_INLINE bool PeftSettings::flag(std::string_view name) const { return text(name) == "true"; }

@@ -20,6 +20,7 @@ inline constexpr std::int64_t kWidest = std::int64_t{1} << 30;
 inline constexpr std::array<std::string_view, 12> kKeys = {"k_proj",   "v_proj", "query_key_value", "c_attn",
                                                            "qkv_proj", "key",    "value",           "down_proj",
                                                            "fc2",      "wo",     "dense_4h_to_h",   "fc_out"};
+inline constexpr std::array<std::string_view, 4> kAttention = {"q_proj", "k_proj", "v_proj", "o_proj"};
 inline constexpr std::array<std::string_view, 5> kValues = {"v_proj", "value", "v", "v_lin", "value_proj"};
 
 GPUMEM_INLINE std::string those_of(std::span<const std::string_view> names, const std::vector<BaseLinear>& linears) {
@@ -43,6 +44,7 @@ GPUMEM_INLINE std::string peft_targets(PeftTargets targets, const std::vector<Ba
   switch (targets) {
     case PeftTargets::keys: return detail::those_of(detail::kKeys, linears);
     case PeftTargets::values: return detail::those_of(detail::kValues, linears);
+    case PeftTargets::attention: return detail::those_of(detail::kAttention, linears);
     case PeftTargets::all_linear: return "all-linear";
     case PeftTargets::usual:
     case PeftTargets::norms:
@@ -69,6 +71,7 @@ GPUMEM_INLINE PeftModel::PeftModel(const connect::WiredGraph& wired, const std::
   }
   find_embedding();
   find_cache();
+  find_attention();
   const model::PeftMethod method = settings_.row().value;
   const bool in_front = method == model::PeftMethod::prompt_tuning || method == model::PeftMethod::p_tuning;
   if (in_front) more_tokens_ = settings_.whole("num_virtual_tokens");
@@ -102,6 +105,39 @@ GPUMEM_INLINE void PeftModel::find_cache() {
   }
 }
 
+/// Of adaption prompts: the last `adapter_layers` blocks get one each, and how many heads their queries have.
+GPUMEM_INLINE void PeftModel::find_attention() {
+  if (settings_.row().targets != PeftTargets::attention) return;
+  std::int64_t left = settings_.whole("adapter_layers");
+  blocks_ = left;
+  std::size_t next = peft_model_detail::kAttention.size();  // of the names, from the last one on
+  for (std::size_t at = adapted_at_.size(); at-- > 0;) {
+    const BaseLinear* linear = adapted_at(static_cast<std::uint32_t>(at));
+    if (linear == nullptr) continue;
+    if (left == 0) {
+      adapted_at_[at] = -1;
+      continue;
+    }
+    alike_ = alike_ && linear->leaf() == peft_model_detail::kAttention[--next];
+    if (next > 0) continue;
+    next = peft_model_detail::kAttention.size();
+    --left;
+    if (shared_.heads == 0) shared_.heads = heads_behind(static_cast<std::uint32_t>(at), linear->out);
+  }
+  blocks_ -= left;
+  alike_ = alike_ && next == peft_model_detail::kAttention.size();
+}
+
+/// Of queries of this width, as the first tensor that has their heads apart shows them.
+GPUMEM_INLINE std::int64_t PeftModel::heads_behind(std::uint32_t layer, std::int64_t width) const {
+  for (std::size_t at = layer + std::size_t{1}; at < adapted_at_.size(); ++at) {
+    if (wired_.outputs(at).empty()) continue;
+    const core::Shape& shape = wired_.outputs(at)[0];
+    if (shape.rank() == 4 && core::bounded_product({shape[1].size, shape[3].size}) == width) return shape[1].size;
+  }
+  return 0;
+}
+
 GPUMEM_INLINE core::Status PeftModel::check() const {
   const PeftMethodRow& row = settings_.row();
   const auto missing = [&](std::string_view what) {
@@ -114,6 +150,9 @@ GPUMEM_INLINE core::Status PeftModel::check() const {
   if (tokens && !has_embedding_) return missing("the embedding of its tokens");
   if (row.value == model::PeftMethod::prefix_tuning && (cached_.empty() || kept_width_ < 1 || !alike_)) {
     return missing("a cache of keys and values that are as wide in every layer");
+  }
+  if (row.targets == PeftTargets::attention) {
+    if (core::Status fits = check_attention(); !fits) return fits;
   }
   for (const BaseLinear& linear : linears_) {
     if (adapted_at(linear.layer) == nullptr || std::max(linear.in, linear.out) <= peft_model_detail::kWidest) continue;
@@ -143,6 +182,28 @@ GPUMEM_INLINE core::Status PeftModel::check() const {
                        {}};
   }
   return core::Done{};
+}
+
+/// Source: PEFT, tuners/adaption_prompt/model.py, add_adapter(); config.py: both settings have no default.
+GPUMEM_INLINE core::Status PeftModel::check_attention() const {
+  const std::int64_t asked = settings_.whole("adapter_layers");
+  if (settings_.whole("adapter_len") < 1 || asked < 1) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "the length of the prompts and the number of layers that have them are not given; say "
+                       "`peft_options=adapter_len=10,adapter_layers=30`",
+                       {}};
+  }
+  if (!alike_ || blocks_ == 0 || shared_.heads < 1) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "PEFT's adaption-prompt needs attention as Llama has it, with q_proj, k_proj, v_proj and "
+                       "o_proj, which the model does not show",
+                       {wired_.graph().file(), 0, {}}};
+  }
+  if (asked <= blocks_) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "adapter_layers is " + std::to_string(asked) + ", and the model has " + std::to_string(blocks_) +
+                         " layers of attention; give at most as many",
+                     {wired_.graph().file(), 0, {}}};
 }
 
 GPUMEM_INLINE const BaseLinear* PeftModel::adapted_at(std::uint32_t layer) const {

@@ -45,6 +45,16 @@ GPUMEM_INLINE std::int64_t nearest_divisor(std::int64_t side, std::int64_t wante
   return wanted - lower <= higher - wanted ? lower : higher;
 }
 
+/// Of BOFT. More than the extension allows are no layer's.
+GPUMEM_INLINE std::int64_t butterfly_factors(PeftLayer& layer) {
+  constexpr std::int64_t kMost = 32;
+  const std::int64_t asked = std::clamp<std::int64_t>(layer.settings().whole("boft_n_butterfly_factor"), 1, kMost);
+  if (asked == 1 || layer.settings().flag("fbd_cuda")) return asked;
+  layer.remark("BOFT has one butterfly factor, as PEFT sets it without its CUDA extension; where that is built, say " +
+               std::string("`peft_options=fbd_cuda=true` too"));
+  return 1;
+}
+
 }  // namespace peft_rotations_detail
 
 GPUMEM_INLINE void ia3(PeftLayer& layer) {
@@ -118,8 +128,9 @@ GPUMEM_INLINE void oft(PeftLayer& layer) {
   layer.leave(layer.base_linear(turned, layer.weight()));
 }
 
-/// The rotation is a whole square matrix: blocks on its diagonal between two permutations, which are a buffer of each
-/// layer. Source: without the extension in CUDA (fbd), there is one factor.
+/// The rotation is a whole square matrix: a product of factors, each with blocks on its diagonal between two
+/// permutations, which are a buffer of each layer. Source: update_layer(): where PEFT cannot build its extension in
+/// CUDA (fbd), there is one factor, whatever the settings say.
 GPUMEM_INLINE void boft(PeftLayer& layer) {
   const std::int64_t in = layer.in();
   const std::int64_t given = layer.settings().whole("boft_block_size");
@@ -127,20 +138,24 @@ GPUMEM_INLINE void boft(PeftLayer& layer) {
   const std::int64_t asked = given > 0 ? given : in / std::max<std::int64_t>(number, 1);
   const std::int64_t size = std::clamp<std::int64_t>(asked, 1, std::max<std::int64_t>(in, 1));
   const std::int64_t blocks = in / std::max<std::int64_t>(size, 1);
-  const std::int64_t square = blocks * size * size;
-  const PeftTensor permutation = layer.buffer("boft_P", {in, in});
-  const PeftTensor angles = layer.parameter("boft_R", {blocks, size * size});
+  const std::int64_t factors = peft_rotations_detail::butterfly_factors(layer);
+  const std::int64_t square = factors * blocks * size * size;
+  const PeftLayer::Sizes wide = factors == 1 ? PeftLayer::Sizes{in, in} : PeftLayer::Sizes{factors, in, in};
+  const PeftTensor permutation = layer.buffer("boft_P", wide);
+  const PeftTensor angles = layer.parameter("boft_R", {factors * blocks, size * size});
   const PeftTensor scaling = layer.parameter("boft_s", {layer.out()});
   // Kept of the solution: itself and its factors.
-  const PeftTensor turn = layer.function("cayley", {angles}, {blocks, size * size},
+  const PeftTensor turn = layer.function("cayley", {angles}, {factors * blocks, size * size},
                                          {{"kept", PeftLayer::Sizes{square, square}},
                                           {"scratch", PeftLayer::Sizes{square, square}},
                                           {"backward", PeftLayer::Sizes{square, square, square}}});
-  const PeftTensor diagonal = layer.function("block_diag", {turn}, {in, in}, {});
+  const PeftTensor diagonal = layer.function("block_diag", {turn}, wide, {});
   const PeftTensor permuted = layer.cast_like(permutation, layer.input());
   const PeftTensor typed = layer.cast_like(diagonal, layer.input());
   const PeftTensor right = layer.matmul(typed, layer.turned(permuted));
-  const PeftTensor butterfly = layer.matmul(permuted, right);
+  const PeftTensor all = layer.matmul(permuted, right);
+  PeftTensor butterfly = layer.part(all, {in, in});
+  for (std::int64_t at = 1; at < factors; ++at) butterfly = layer.matmul(layer.part(all, {in, in}), butterfly);
   const PeftTensor unit = layer.function("eye", {permuted}, {in, in}, {{"detached", true}});
   const PeftTensor rotation = layer.matmul(butterfly, unit);
   const PeftTensor turned = layer.matmul(layer.input(), rotation);
@@ -149,7 +164,7 @@ GPUMEM_INLINE void boft(PeftLayer& layer) {
   PeftTensor scaled = layer.mul(y, scaling);
   if (layer.has_bias()) scaled = layer.function("add_bias", {scaled}, {}, {});
   layer.leave(layer.returned(layer.cast_like(scaled, layer.input()),
-                             {turned, y, rotation, diagonal, permuted, right, butterfly, unit}));
+                             {turned, y, rotation, diagonal, permuted, right, all, butterfly, unit}));
 }
 
 /// A chain of reflections, each a whole square matrix that is kept; then the weight times the last of them.
@@ -174,6 +189,48 @@ GPUMEM_INLINE void hra(PeftLayer& layer) {
   const PeftTensor x = layer.cast_input();
   const PeftTensor y = layer.base_linear(x, weight);
   layer.leave(layer.returned(layer.cast_like(y, layer.input()), {x, weight, original, chain, reflected}));
+}
+
+namespace peft_rotations_detail {
+
+/// llama_compute_query_states: the queries once more, turned by their positions.
+GPUMEM_INLINE PeftTensor query_again(PeftLayer& layer) {
+  const PeftTensor query = layer.lent_linear("q_proj", layer.lent_input("q_proj"));
+  const PeftTensor straight = layer.scale(query);
+  const PeftTensor half = layer.function("rotate_half", {query}, {}, {});
+  const PeftTensor turned = layer.add(straight, layer.scale(half));
+  return layer.function("reshape", {turned}, {}, {});
+}
+
+}  // namespace peft_rotations_detail
+
+/// AdaptedAttention.forward: the queries look at a learned prompt too, through the layer's own projections; a gate
+/// weighs what they find there. Called for queries, keys, values and the output in their order.
+GPUMEM_INLINE void adaption_prompt(PeftLayer& layer) {
+  const PeftTensor output = layer.base_linear(layer.input(), layer.weight());
+  layer.lend();
+  if (layer.base().leaf() != "o_proj") return layer.leave(output);
+  const std::int64_t length = layer.settings().whole("adapter_len");
+  const std::int64_t width = layer.lent_input("q_proj").shape[layer.input().shape.rank() - 1].size;
+  const PeftTensor prompt = layer.base_parameter("adaption_prompt", {length, width});
+  const PeftTensor gate = layer.base_parameter("adaption_gate", {1});
+  // Keys and values of the prompt, for each sample, and then for each head that shares them.
+  const auto looked_at = [&](std::string_view leaf) {
+    const PeftTensor each = layer.for_each_sample(layer.lent_linear(leaf, prompt));
+    return layer.function("repeat_interleave", {each}, {}, {{"out_features", layer.in()}});
+  };
+  const PeftTensor key = looked_at("k_proj");
+  const PeftTensor value = looked_at("v_proj");
+  const PeftTensor query = peft_rotations_detail::query_again(layer);
+  const PeftLayer::Attributes both = {{"saved", std::int64_t{3}}, {"out_features", layer.shared().heads * length}};
+  const PeftTensor scores = layer.scale(layer.function("scores", {query, key}, {}, both));
+  const PeftTensor shares = layer.call("softmax", {layer.cast(scores, "float32")}, scores.shape);
+  const PeftTensor weights = layer.mul(layer.cast_like(shares, query), gate);
+  const PeftTensor found =
+      layer.function("weighted", {weights, value}, {}, {{"saved", std::int64_t{3}}, {"out_features", layer.in()}});
+  const PeftTensor merged = layer.function("reshape", {found}, {}, {});
+  const PeftTensor added = layer.lent_linear("o_proj", merged);
+  layer.leave(layer.returned(layer.add(output, added), {key, value, query, weights, merged, output}));
 }
 
 }  // namespace gpumem::adapt::peft_calls

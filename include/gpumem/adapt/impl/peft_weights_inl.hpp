@@ -3,6 +3,7 @@
 #include "gpumem/adapt/peft_weights.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace gpumem::adapt::peft_calls {
@@ -291,6 +292,79 @@ GPUMEM_INLINE void miss(PeftLayer& layer) {
   const PeftTensor x = layer.cast_input();
   const PeftTensor summed = layer.function("sum", {layer.dropped(x)}, {}, {{"out_features", rank}});
   layer.leave(layer.returned(layer.sum(result, layer.matmul(summed, block), x), {block}));
+}
+
+namespace peft_weights_detail {
+
+/// FrodLayer: U of the layer, V of all layers of its role, and S + L between them.
+struct FrodFactors {
+  PeftTensor u;
+  PeftTensor v;
+  PeftTensor s;
+  PeftTensor diagonal;
+};
+
+/// _category_from_key(): layers whose last two names are the same share V and the places of S.
+GPUMEM_INLINE std::string role_of(const BaseLinear& base) {
+  const std::string_view path = base.path;
+  const std::size_t last = path.rfind('.');
+  const std::size_t before = last == std::string_view::npos || last == 0 ? last : path.rfind('.', last - 1);
+  return std::string(before == std::string_view::npos ? path : path.substr(before + 1));
+}
+
+/// A matrix that nothing trains, in the base's type: with the model, or on the CPU and copied in every pass.
+GPUMEM_INLINE PeftTensor frozen_matrix(PeftLayer& layer, const std::string& name, Sizes sizes, bool shared) {
+  if (layer.settings().flag("projections_on_cpu")) {
+    return layer.function(name + ".to", {layer.input()}, std::move(sizes),
+                          {{"typed_as_first", true}, {"detached", true}});
+  }
+  if (shared) return layer.shared_buffer(name, std::move(sizes), layer.base_type());
+  return layer.buffer(name, std::move(sizes), layer.base_type());
+}
+
+/// FrodLayer._get_frod_tensors(), and S as a dense matrix, which products in 16 bits need: coalesce() sorts the places.
+GPUMEM_INLINE FrodFactors frod_factors(PeftLayer& layer) {
+  constexpr std::int64_t kInt64Figures = 2;
+  const std::int64_t in = layer.in();
+  const double cells = static_cast<double>(in) * static_cast<double>(in);
+  const auto wanted = static_cast<std::int64_t>(cells * layer.settings().share("sparse_rate"));
+  const std::int64_t count = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(in * (in - 1), 1));
+  const std::int64_t places = kInt64Figures * count;
+  const std::string role = role_of(layer.base());
+  const PeftTensor diagonal = layer.parameter("frod_lambda_l", {in});
+  const PeftTensor values = layer.parameter("frod_lambda_s_values", {count});
+  const PeftTensor u = frozen_matrix(layer, "frod_U", {layer.out(), in}, false);
+  const PeftTensor v = frozen_matrix(layer, "frod_V." + role, {in, in}, true);
+  const bool copies = layer.settings().flag("projections_on_cpu");
+  if (!copies) (void)layer.shared_buffer("frod_s_indices." + role, {2, count}, "int64");
+  Sizes kept = {2 * places, count};
+  if (copies) kept.push_back(2 * places);
+  const PeftTensor s = layer.function("to_dense", {layer.cast_like(values, layer.input())}, {in, in},
+                                      {{"kept", std::move(kept)},
+                                       {"scratch", Sizes{places, places, places, 2 * places}},
+                                       {"backward", Sizes{places, places, count}}});
+  return {u, v, s, layer.cast_like(diagonal, layer.input())};
+}
+
+}  // namespace peft_weights_detail
+
+/// The adapted weight is U (S + L) V^T, so without dropout the base's weight is not read. With dropout what the base
+/// makes of the input is added and taken away.
+GPUMEM_INLINE void frod(PeftLayer& layer) {
+  const peft_weights_detail::FrodFactors factors = peft_weights_detail::frod_factors(layer);
+  const PeftTensor h = layer.dropped(layer.input());
+  const bool drops = h.at != layer.input().at;
+  const PeftTensor z = layer.matmul(h, factors.v);
+  const PeftTensor crossed = layer.matmul(z, layer.turned(factors.s));
+  const PeftTensor straight = layer.mul(z, factors.diagonal);
+  PeftTensor result = layer.linear(layer.add(crossed, straight), factors.u);
+  if (drops) {
+    const PeftTensor all = layer.add(layer.base_linear(layer.input(), layer.weight()), result);
+    result = layer.function("sub", {all, layer.base_linear(h, layer.weight())}, {}, {});
+  } else if (layer.has_bias()) {
+    result = layer.function("add_bias", {result}, {}, {});
+  }
+  layer.leave(layer.returned(result, {factors.u, factors.v, z, crossed, straight}));
 }
 
 }  // namespace gpumem::adapt::peft_calls
