@@ -49,17 +49,11 @@ struct Model {
 
 /// attn_layer_indices: which layers are attention.
 inline std::vector<LayerKind> read_kinds(ConfigFields& config, std::int64_t layers, bool parallel) {
-  const core::JsonValue* indices = config.find("attn_layer_indices");
+  const std::vector<bool> listed = config.layers_listed("attn_layer_indices", layers);
   std::vector<LayerKind> kinds = mixer_kinds(config, "layer_types", layers);
   if (parallel) kinds.assign(static_cast<std::size_t>(layers), LayerKind::both);
-  if (!kinds.empty()) return kinds;
-  kinds.assign(static_cast<std::size_t>(layers), LayerKind::recurrent);
-  if (indices == nullptr || !indices->is(core::JsonValue::Kind::list)) return kinds;
-  for (const core::JsonValue& item : indices->items()) {
-    const bool known = item.is(core::JsonValue::Kind::integer) && item.integer() >= 0 && item.integer() < layers;
-    if (!known) config.fail("names a layer that the model does not have", "attn_layer_indices");
-    if (known) kinds[static_cast<std::size_t>(item.integer())] = LayerKind::attention;
-  }
+  if (kinds.empty() && !listed.empty()) return kinds_of(listed, LayerKind::attention);
+  if (kinds.empty()) kinds.assign(static_cast<std::size_t>(layers), LayerKind::recurrent);
   return kinds;
 }
 

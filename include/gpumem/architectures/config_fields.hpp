@@ -49,6 +49,9 @@ class ConfigFields {
   /// or an empty one. A shorter list, and any other entry, is a fault.
   template <typename Value>
   std::vector<bool> layers_with(std::string_view name, std::int64_t layers, Value value, Value other);
+  /// Which layers a list of their numbers names, where the first is `first`; empty: the field is no list. A number of
+  /// no layer is a fault.
+  std::vector<bool> layers_listed(std::string_view name, std::int64_t layers, std::int64_t first = 0);
   bool flag(std::string_view name, bool otherwise);
   double number(std::initializer_list<std::string_view> names, double otherwise);
   std::string_view text(std::initializer_list<std::string_view> names, std::string_view otherwise);

@@ -235,6 +235,7 @@ struct LanguageHead {
   bool upcasts = true;                  ///< the loss is computed of float32 logits
   bool floats = false;                  ///< forward() casts the logits to float32, and returns these
   bool retyped = false;                 ///< the same, but returned in the type of the hidden states
+  bool norms_weight = false;            ///< its weight's rows are normed in each pass (Baichuan 2's NormHead)
   bool outlives_loss = false;           ///< the logits are held until backward has run
   std::optional<Tensor> narrowed = {};  ///< what the head reads in place of the hidden states, which keep their name
 };
@@ -243,6 +244,21 @@ struct LanguageHead {
 /// the last token's copied, cross entropy. The classifiers of transformers have no bias on decoders.
 void decoder_head(Forward& forward, ConfigFields& config, const DecoderSizes& sizes, Head head, Tensor hidden,
                   const LanguageHead& options = {});
+
+/// A language model as Llama's: embedding, blocks and a last norm in its body's module, then the head.
+/// `body(ids, embedded)` makes what the head reads.
+template <typename Body>
+void decoder_model(Forward& f, ConfigFields& config, const DecoderSizes& sizes, Head head, std::string_view body_class,
+                   Body body) {
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", body_class);
+    const Tensor ids = token_ids(f);
+    const Tensor embedded = f.embedding("embed_tokens", ids, sizes.vocabulary, sizes.width);
+    hidden = body(ids, embedded);
+  }
+  decoder_head(f, config, sizes, head, hidden);
+}
 
 /// The additive mask [N, 1, 1, S] of an attention mask [N, S].
 Tensor row_mask(Forward& forward, Tensor attention_mask);

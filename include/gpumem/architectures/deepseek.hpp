@@ -59,20 +59,11 @@ struct Model {
 };
 
 inline LatentAttention read_attention(ConfigFields& config, const Model& model) {
-  LatentAttention attention = {.width = model.sizes.width,
-                               .heads = model.sizes.heads,
-                               .query_rank = config.size_or({"q_lora_rank"}, 0),
-                               .kv_rank = config.size({"kv_lora_rank"}),
-                               .plain_width = config.size({"qk_nope_head_dim"}),
-                               .rotary_width = config.size({"qk_rope_head_dim"}),
-                               .value_width = config.size({"v_head_dim"}),
-                               .bias = config.flag("attention_bias", false),
-                               .dropout = model.sizes.attention_dropout,
-                               .index_heads = model.variant.indexes ? config.size({"index_n_heads"}) : 0,
-                               .index_width = model.variant.indexes ? config.size({"index_head_dim"}) : 1,
-                               .class_name = model.named("Attention"),
-                               .norm_class = model.named("RMSNorm")};
-  check_latent_attention(config, attention, "qk_nope_head_dim");
+  LatentAttention attention = read_latent_attention(config, model.sizes);
+  attention.index_heads = model.variant.indexes ? config.size({"index_n_heads"}) : 0;
+  attention.index_width = model.variant.indexes ? config.size({"index_head_dim"}) : 1;
+  attention.class_name = model.named("Attention");
+  attention.norm_class = model.named("RMSNorm");
   if (attention.index_heads > ConfigFields::kLargestSize / attention.index_width)
     config.fail("makes the indexer too wide", "index_n_heads");
   return attention;
@@ -241,27 +232,7 @@ inline void assume_experts(TreeFields& t, bool lite) {
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
-  const std::string attention = "layers.0.self_attn.";
-  t.size("q_lora_rank", attention + "q_a_proj", "out_features");
-  t.size("kv_lora_rank", attention + "kv_a_layernorm", "normalized_shape");
-  t.flag("attention_bias", attention + "o_proj");
-  const auto out = [&](std::string_view name) {
-    return t.value(attention + std::string(name), "out_features").value_or(0);
-  };
-  const std::int64_t queries = t.has(attention + "q_b_proj") ? out("q_b_proj") : out("q_proj");
-  const std::int64_t rotary =
-      out("kv_a_proj_with_mqa") - t.value(attention + "kv_a_layernorm", "normalized_shape").value_or(0);
-  const std::int64_t values = t.value(attention + "o_proj", "in_features").value_or(0);
-  // Heads make queries of plain + rotary, keys and values of plain + value, and values: three equations.
-  const std::int64_t turned = queries - out("kv_b_proj") + values;
-  if (rotary > 0 && turned > 0 && turned % rotary == 0) {
-    const std::int64_t heads = turned / rotary;
-    t.set("num_attention_heads", heads);
-    t.set("num_key_value_heads", heads);
-    t.set("qk_rope_head_dim", rotary);
-    t.set("qk_nope_head_dim", queries / heads - rotary);
-    t.set("v_head_dim", values / heads);
-  }
+  tree_latent_attention(t, "layers.0.self_attn");
   t.there("sandwich_norm", "layers.0.pre_mlp_layernorm");
   read_indexer(t);
   std::int64_t dense = 0;

@@ -287,23 +287,18 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   warn_of_routing(f);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "DeepseekV4Model");
-    const Tensor ids = token_ids(f);
-    const Tensor embedded = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, "DeepseekV4Model", [&](Tensor ids, Tensor embedded) {
     const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}});
     const Tensor streams = first_streams(f, embedded, model.streams.streams, true);
     const Rotary rotary = rotary_tables(f, ids, model.turned);
-    hidden = stack(f, "layers", "DeepseekV4DecoderLayer", s.layers, streams,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, mask, index); });
+    const Tensor hidden = stack(f, "layers", "DeepseekV4DecoderLayer", s.layers, streams,
+                                [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, mask, index); });
     HyperConnections last = model.streams;
     last.matrix = "hc_fn";
     last.offsets = "hc_base";
     last.factors = "hc_scale";
-    hidden = norm(f, "norm", last_stream(f, last, "hc_head", "DeepseekV4HyperHead", hidden), s.width);
-  }
-  decoder_head(f, config, s, head, hidden);
+    return norm(f, "norm", last_stream(f, last, "hc_head", "DeepseekV4HyperHead", hidden), s.width);
+  });
 }
 
 }  // namespace deepseek_v4_detail

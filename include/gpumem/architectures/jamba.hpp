@@ -82,13 +82,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
 
 inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "feed_forward", "JambaSparseMoeBlock");
-  const std::int64_t width = model.sizes.width;
-  const Mixture& m = model.mixture;
-  const Tensor scores = f.linear("router", input, width, m.experts, {.bias = false});
-  const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
-  const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
-  const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
-  return add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+  return softmax_experts(f, model.mixture, model.sizes.width, model.sizes.activation, "router", input);
 }
 
 inline Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t index) {

@@ -49,15 +49,10 @@ struct Model {
 };
 
 /// Layers counted from 1, as checkpoints list them.
-inline void mark(ConfigFields& config, ConfigFields& lists, std::string_view field, LayerKind kind,
-                 std::vector<LayerKind>& kinds) {
-  const core::JsonValue* list = lists.find(field);
-  if (list == nullptr || !list->is(core::JsonValue::Kind::list)) return;
-  for (const core::JsonValue& item : list->items()) {
-    const bool whole = item.is(core::JsonValue::Kind::integer) && item.integer() >= 1;
-    const bool known = whole && item.integer() <= static_cast<std::int64_t>(kinds.size());
-    if (!known) return config.fail("names a layer that the model does not have", "linear_attn_config");
-    kinds[static_cast<std::size_t>(item.integer() - 1)] = kind;
+inline void mark(ConfigFields& lists, std::string_view field, LayerKind kind, std::vector<LayerKind>& kinds) {
+  const std::vector<bool> listed = lists.layers_listed(field, static_cast<std::int64_t>(kinds.size()), 1);
+  for (std::size_t at = 0; at < listed.size(); ++at) {
+    if (listed[at]) kinds[at] = kind;
   }
 }
 
@@ -75,8 +70,8 @@ inline void read_delta(ConfigFields& config, Model& model) {
     model.delta = {.heads = fields.size_or({"num_heads"}, model.delta.heads),
                    .width = fields.size_or({"head_dim"}, model.delta.width),
                    .kernel = fields.size_or({"short_conv_kernel_size"}, model.delta.kernel)};
-    mark(config, fields, "kda_layers", LayerKind::recurrent, usual);
-    mark(config, fields, "full_attn_layers", LayerKind::attention, usual);
+    mark(fields, "kda_layers", LayerKind::recurrent, usual);
+    mark(fields, "full_attn_layers", LayerKind::attention, usual);
     model.wide_gates = fields.flag("use_full_rank_gate", false);
     fields.ignore({"gate_lower_bound"});
   }
@@ -88,19 +83,10 @@ inline void read_delta(ConfigFields& config, Model& model) {
 
 inline void read_attention(ConfigFields& config, Model& model) {
   const DecoderSizes& sizes = model.sizes;
-  model.attention = {.width = sizes.width,
-                     .heads = sizes.heads,
-                     .query_rank = config.size_or({"q_lora_rank"}, 0),
-                     .kv_rank = config.size({"kv_lora_rank"}),
-                     .plain_width = config.size({"qk_nope_head_dim"}),
-                     .rotary_width = config.size({"qk_rope_head_dim"}),
-                     .value_width = config.size({"v_head_dim"}),
-                     .bias = config.flag("attention_bias", false),
-                     .dropout = sizes.attention_dropout,
-                     .gates = config.flag("mla_use_output_gate", false),
-                     .class_name = "KimiLinearAttention",
-                     .norm_class = "KimiLinearRMSNorm"};
-  check_latent_attention(config, model.attention, "qk_nope_head_dim");
+  model.attention = read_latent_attention(config, sizes);
+  model.attention.gates = config.flag("mla_use_output_gate", false);
+  model.attention.class_name = "KimiLinearAttention";
+  model.attention.norm_class = "KimiLinearRMSNorm";
 }
 
 /// What Kimi K3 has besides.
@@ -315,29 +301,6 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"KimiLinear", "kimi_linear", "model"}});
 
-/// The sizes of attention over compressed keys: three equations of what its projections make.
-inline void read_attention_of_tree(TreeFields& t, const std::string& attention) {
-  const auto size = [&](std::string_view name, std::string_view attribute) {
-    return t.value(attention + "." + std::string(name), attribute).value_or(0);
-  };
-  const std::int64_t rank = size("kv_a_layernorm", "normalized_shape");
-  t.set("kv_lora_rank", rank);
-  t.size("q_lora_rank", attention + ".q_a_proj", "out_features");
-  t.flag("attention_bias", attention + ".o_proj");
-  const bool compressed = t.has(attention + ".q_b_proj");
-  const std::int64_t queries = size(compressed ? "q_b_proj" : "q_proj", "out_features");
-  const std::int64_t values = size("o_proj", "in_features");
-  const std::int64_t rotary = size("kv_a_proj_with_mqa", "out_features") - rank;
-  const std::int64_t turned = queries - size("kv_b_proj", "out_features") + values;
-  if (rotary < 1 || turned < rotary || turned % rotary != 0) return;
-  const std::int64_t heads = turned / rotary;
-  t.set("num_attention_heads", heads);
-  t.set("num_key_value_heads", heads);
-  t.set("qk_rope_head_dim", rotary);
-  t.set("qk_nope_head_dim", queries / heads - rotary);
-  t.set("v_head_dim", values / heads);
-}
-
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
@@ -358,7 +321,7 @@ inline void read_tree(TreeFields& t) {
   t.set("linear_head_dim", t.value(delta + ".forget_gate_down", "out_features").value_or(128));
   t.size("linear_num_heads", delta + ".beta_proj", "out_features");
   t.size("linear_conv_kernel_dim", delta + ".conv1d", "kernel_size");
-  if (!attention.empty()) read_attention_of_tree(t, attention);
+  if (!attention.empty()) tree_latent_attention(t, attention);
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   t.set("first_k_dense_replace", std::max<std::int64_t>(dense, 0));
   const std::string mixture = "layers." + std::to_string(std::max<std::int64_t>(dense, 0)) + ".mlp.";

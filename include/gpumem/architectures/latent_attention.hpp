@@ -43,6 +43,13 @@ Attended latent_attention(Forward& forward, const LatentAttention& attention, Te
                           std::optional<Tensor> shared);
 Tensor latent_attention(Forward& forward, const LatentAttention& attention, Tensor input, const Rotary& rotary);
 
+/// Its fields, under DeepSeek's names; the classes are left out.
+[[nodiscard]] LatentAttention read_latent_attention(ConfigFields& config, const DecoderSizes& sizes);
+/// Heads that are too wide, or leave rotary positions an odd number of elements, are a fault of this field.
+void check_latent_attention(ConfigFields& config, const LatentAttention& attention, std::string_view field);
+/// The fields, of the module of this path.
+void tree_latent_attention(TreeFields& tree, const std::string& attention);
+
 namespace latent_attention_detail {
 
 /// The elements of each head in the order of their pairs, copied, and turned.
@@ -86,7 +93,43 @@ inline std::optional<Tensor> index(Forward& f, const LatentAttention& a, Tensor 
 
 }  // namespace latent_attention_detail
 
-/// Heads that are too wide, or leave rotary positions an odd number of elements, are a fault of this field.
+inline LatentAttention read_latent_attention(ConfigFields& config, const DecoderSizes& sizes) {
+  const LatentAttention attention = {.width = sizes.width,
+                                     .heads = sizes.heads,
+                                     .query_rank = config.size_or({"q_lora_rank"}, 0),
+                                     .kv_rank = config.size({"kv_lora_rank"}),
+                                     .plain_width = config.size({"qk_nope_head_dim"}),
+                                     .rotary_width = config.size({"qk_rope_head_dim"}),
+                                     .value_width = config.size({"v_head_dim"}),
+                                     .bias = config.flag("attention_bias", false),
+                                     .dropout = sizes.attention_dropout};
+  check_latent_attention(config, attention, "qk_nope_head_dim");
+  return attention;
+}
+
+/// Heads make queries of plain + rotary, keys and values of plain + value, and values: three equations.
+inline void tree_latent_attention(TreeFields& t, const std::string& attention) {
+  const auto size = [&](std::string_view name, std::string_view attribute) {
+    return t.value(attention + "." + std::string(name), attribute).value_or(0);
+  };
+  const std::int64_t rank = size("kv_a_layernorm", "normalized_shape");
+  t.size("kv_lora_rank", attention + ".kv_a_layernorm", "normalized_shape");
+  t.size("q_lora_rank", attention + ".q_a_proj", "out_features");
+  t.flag("attention_bias", attention + ".o_proj");
+  const bool compressed = t.has(attention + ".q_b_proj");
+  const std::int64_t queries = size(compressed ? "q_b_proj" : "q_proj", "out_features");
+  const std::int64_t values = size("o_proj", "in_features");
+  const std::int64_t rotary = size("kv_a_proj_with_mqa", "out_features") - rank;
+  const std::int64_t turned = queries - size("kv_b_proj", "out_features") + values;
+  if (rotary < 1 || turned < rotary || turned % rotary != 0) return;
+  const std::int64_t heads = turned / rotary;
+  t.set("num_attention_heads", heads);
+  t.set("num_key_value_heads", heads);
+  t.set("qk_rope_head_dim", rotary);
+  t.set("qk_nope_head_dim", queries / heads - rotary);
+  t.set("v_head_dim", values / heads);
+}
+
 inline void check_latent_attention(ConfigFields& config, const LatentAttention& attention, std::string_view field) {
   const std::int64_t most = ConfigFields::kLargestSize / std::max<std::int64_t>(attention.heads, 1);
   const std::int64_t made = attention.plain_width + attention.value_width;

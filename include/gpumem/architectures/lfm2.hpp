@@ -25,17 +25,10 @@ struct Model {
 
 /// full_attn_idxs: which layers are attention; all, where nothing says so.
 inline std::vector<LayerKind> read_kinds(ConfigFields& config, std::int64_t layers) {
-  const core::JsonValue* indices = config.find("full_attn_idxs");
+  const std::vector<bool> listed = config.layers_listed("full_attn_idxs", layers);
   std::vector<LayerKind> kinds = mixer_kinds(config, "layer_types", layers);
-  if (!kinds.empty()) return kinds;
-  const bool listed = indices != nullptr && indices->is(core::JsonValue::Kind::list);
-  kinds.assign(static_cast<std::size_t>(layers), listed ? LayerKind::recurrent : LayerKind::attention);
-  if (!listed) return kinds;
-  for (const core::JsonValue& item : indices->items()) {
-    const bool known = item.is(core::JsonValue::Kind::integer) && item.integer() >= 0 && item.integer() < layers;
-    if (!known) config.fail("names a layer that the model does not have", "full_attn_idxs");
-    if (known) kinds[static_cast<std::size_t>(item.integer())] = LayerKind::attention;
-  }
+  if (kinds.empty() && !listed.empty()) return kinds_of(listed, LayerKind::attention);
+  if (kinds.empty()) kinds.assign(static_cast<std::size_t>(layers), LayerKind::attention);
   return kinds;
 }
 

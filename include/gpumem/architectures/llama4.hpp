@@ -45,14 +45,7 @@ inline Model read(ConfigFields& config) {
     model.mixes.push_back((at + 1) % step == 0);
     if (!listed) model.turns.push_back((at + 1) % unturned != 0);
   }
-  if (const core::JsonValue* own = config.find("moe_layers"); own != nullptr && own->is(core::JsonValue::Kind::list)) {
-    model.mixes.assign(static_cast<std::size_t>(layers), false);
-    for (const core::JsonValue& index : own->items()) {
-      const bool sound = index.is(core::JsonValue::Kind::integer) && index.integer() >= 0 && index.integer() < layers;
-      if (sound) model.mixes[static_cast<std::size_t>(index.integer())] = true;
-      else config.fail("names a layer that is not there", "moe_layers");
-    }
-  }
+  if (std::vector<bool> own = config.layers_listed("moe_layers", layers); !own.empty()) model.mixes = std::move(own);
   model.bias = config.flag("attention_bias", false);
   model.norms = config.flag("use_qk_norm", true);
   const core::JsonValue* tuning = config.find("attn_temperature_tuning");

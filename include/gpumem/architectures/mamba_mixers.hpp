@@ -30,6 +30,9 @@ struct LayerKindName {
 /// The same of "mamba" or "linear_attention" and "attention" or "full_attention", one for each of the layers.
 [[nodiscard]] std::vector<LayerKind> mixer_kinds(ConfigFields& config, std::string_view field, std::int64_t layers);
 
+/// This kind where a layer is listed, and a recurrent one elsewhere.
+[[nodiscard]] std::vector<LayerKind> kinds_of(const std::vector<bool>& listed, LayerKind kind);
+
 /// That the packages with the fused kernels are installed: without them the same layers keep a multiple.
 /// `more`: what else is taken as given of them.
 void doubt_kernels(Forward& forward, std::string_view packages, std::string_view more = {});
@@ -134,6 +137,12 @@ inline std::vector<LayerKind> mixer_kinds(ConfigFields& config, std::string_view
   if (!kinds.empty() && static_cast<std::int64_t>(kinds.size()) != layers) {
     config.fail("must name as many layers as the model has", field);
   }
+  return kinds;
+}
+
+inline std::vector<LayerKind> kinds_of(const std::vector<bool>& listed, LayerKind kind) {
+  std::vector<LayerKind> kinds;
+  for (const bool is_listed : listed) kinds.push_back(is_listed ? kind : LayerKind::recurrent);
   return kinds;
 }
 

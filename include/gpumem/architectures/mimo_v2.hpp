@@ -137,19 +137,14 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   warn_of_routing(f);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "MiMoV2FlashModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, "MiMoV2FlashModel", [&](Tensor ids, Tensor embedded) {
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     const Tensor all = f.call("causal_mask", {ids}, {{"padded", true}});
     const Masks masks = {all, f.call("causal_mask", {ids}, {{"padded", true}})};
-    hidden = stack(f, "layers", "MiMoV2FlashDecoderLayer", s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, masks, index); });
-    hidden = f.rms_norm("norm", hidden, s.width, "MiMoV2FlashRMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    const Tensor hidden = stack(f, "layers", "MiMoV2FlashDecoderLayer", s.layers, embedded,
+                                [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, masks, index); });
+    return f.rms_norm("norm", hidden, s.width, "MiMoV2FlashRMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"MiMoV2Flash", "mimo_v2_flash", "model"}});

@@ -154,17 +154,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   warn_of_routing(f);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "MiniMaxM3VLTextModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, "MiniMaxM3VLTextModel", [&](Tensor ids, Tensor embedded) {
     const Rotary rotary = rotary_tables(f, ids, model.turned);
-    hidden = stack(f, "layers", "MiniMaxM3VLDecoderLayer", s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-    hidden = norm(f, "norm", hidden, s.width);
-  }
-  decoder_head(f, config, s, head, hidden);
+    const Tensor hidden = stack(f, "layers", "MiniMaxM3VLDecoderLayer", s.layers, embedded,
+                                [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    return norm(f, "norm", hidden, s.width);
+  });
 }
 
 }  // namespace minimax_m3_detail

@@ -162,13 +162,8 @@ inline std::vector<bool> mixing_layers(ConfigFields& config, const Model& model)
   for (std::int64_t index = 0; index < layers; ++index) {
     mixes[static_cast<std::size_t>(index)] = index >= first && index <= last && (index + 1) % every == 0;
   }
-  const core::JsonValue* plain = config.find("mlp_only_layers");
-  if (plain == nullptr || !plain->is(core::JsonValue::Kind::list)) return mixes;
-  for (const core::JsonValue& index : plain->items()) {
-    const bool sound = index.is(core::JsonValue::Kind::integer) && index.integer() >= 0 && index.integer() < layers;
-    if (sound) mixes[static_cast<std::size_t>(index.integer())] = false;
-    else config.fail("names a layer that is not there", "mlp_only_layers");
-  }
+  const std::vector<bool> plain = config.layers_listed("mlp_only_layers", layers);
+  for (std::size_t at = 0; at < plain.size(); ++at) mixes[at] = mixes[at] && !plain[at];
   return mixes;
 }
 

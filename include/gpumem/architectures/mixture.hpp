@@ -122,6 +122,16 @@ inline Tensor gated_layer(Forward& forward, std::int64_t width, std::int64_t inn
   return forward.linear(names.down, forward.multiply(open, up), inner, width, linear);
 }
 
+/// Experts that the softmax of a linear layer chooses, in the module that is open.
+inline Tensor softmax_experts(Forward& f, const Mixture& m, std::int64_t width, std::string_view activation,
+                              std::string_view router, Tensor input, const GatedNames& names = {}) {
+  const Tensor scores = f.linear(router, input, width, m.experts, {.bias = false});
+  const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
+  const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
+  const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, activation, rows, names); };
+  return add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+}
+
 /// That the routing is taken to be even.
 inline void warn_of_routing(Forward& forward) {
   forward.warn("tokens are assumed to be spread evenly over the experts; in fact it depends on the data");

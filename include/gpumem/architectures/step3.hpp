@@ -189,17 +189,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   warn_of_routing(f);
   doubt_heads(f, config, model);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "Step3p7TextModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, "Step3p7TextModel", [&](Tensor ids, Tensor embedded) {
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = stack(f, "layers", "Step3p7DecoderLayer", s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-    hidden = norm(f, "norm", hidden, s.width);
-  }
-  decoder_head(f, config, s, head, hidden);
+    const Tensor hidden = stack(f, "layers", "Step3p7DecoderLayer", s.layers, embedded,
+                                [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    return norm(f, "norm", hidden, s.width);
+  });
 }
 
 }  // namespace step3_detail

@@ -318,6 +318,22 @@ GPUMEM_INLINE std::int64_t ConfigFields::size_of_layers(std::string_view name, s
   return all.value_or(otherwise);
 }
 
+GPUMEM_INLINE std::vector<bool> ConfigFields::layers_listed(std::string_view name, std::int64_t layers,
+                                                            std::int64_t first) {
+  const core::JsonValue* list = find(name);
+  if (list == nullptr || !list->is(config_fields_detail::Kind::list)) return {};
+  std::vector<bool> listed(static_cast<std::size_t>(layers), false);
+  for (const core::JsonValue& item : list->items()) {
+    const bool whole = item.is(config_fields_detail::Kind::integer);
+    if (whole && item.integer() >= first && item.integer() < layers + first) {
+      listed[static_cast<std::size_t>(item.integer() - first)] = true;
+    } else {
+      fail("names a layer that the model does not have", name);
+    }
+  }
+  return listed;
+}
+
 GPUMEM_INLINE std::vector<std::int64_t> ConfigFields::sizes_or(std::string_view name,
                                                                std::vector<std::int64_t> otherwise) {
   const core::JsonValue* value = find(name);
