@@ -56,9 +56,26 @@ inline constexpr Published kRecent[] = {
     {"glm-5", 743'911'199'232,
      R"({"model_type": "glm_moe_dsa", "hidden_size": 6144, "num_hidden_layers": 78, "num_attention_heads": 64, "num_key_value_heads": 64, "intermediate_size": 12288, "vocab_size": 154880, "q_lora_rank": 2048, "kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "first_k_dense_replace": 3, "index_n_heads": 32, "index_head_dim": 128})"}};
 
+/// Hybrids, and models with classes of their own code.
+inline constexpr Published kFurther[] = {
+    {"baichuan-7b", 7'000'559'616,
+     R"({"model_type": "baichuan", "architectures": ["BaiChuanForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 64000, "max_position_embeddings": 4096})"},
+    {"baichuan2-7b", 7'505'973'248,
+     R"({"model_type": "baichuan", "architectures": ["BaichuanForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 125696, "max_position_embeddings": 4096, "model_max_length": 4096, "z_loss_weight": 0})"},
+    {"baichuan2-13b", 13'896'668'160,
+     R"({"model_type": "baichuan", "architectures": ["BaichuanForCausalLM"], "hidden_size": 5120, "num_hidden_layers": 40, "num_attention_heads": 40, "intermediate_size": 13696, "vocab_size": 125696, "model_max_length": 4096, "z_loss_weight": 0})"},
+    {"minimax-text-01", 456'089'655'296,
+     R"({"model_type": "minimax_text_01", "architectures": ["MiniMaxForCausalLM"], "hidden_size": 6144, "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "rotary_dim": 64, "intermediate_size": 9216, "vocab_size": 200064, "num_local_experts": 32, "num_experts_per_tok": 2, "attn_type_list": [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1]})"},
+    {"recurrentgemma-2b", 2'682'862'080,
+     R"({"model_type": "recurrent_gemma", "hidden_size": 2560, "num_hidden_layers": 26, "num_attention_heads": 10, "num_key_value_heads": 1, "intermediate_size": 15360, "vocab_size": 256000, "lru_width": 2560, "conv1d_width": 4, "block_types": ["recurrent", "recurrent", "attention"], "partial_rotary_factor": 0.5})"},
+    {"zamba2-1.2b", 1'215'064'704,
+     R"({"model_type": "zamba2", "hidden_size": 2048, "num_hidden_layers": 38, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32000, "mamba_d_state": 128, "mamba_headdim": 64, "n_mamba_heads": 64, "mamba_ngroups": 1, "mamba_expand": 2, "num_mem_blocks": 1, "adapter_rank": 128, "use_shared_attention_adapter": true, "use_mem_rope": true, "layers_block_type": ["mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba"]})"},
+};
+
 inline std::vector<Published> all_published() {
   std::vector<Published> all(std::begin(kPublished), std::end(kPublished));
   all.insert(all.end(), std::begin(kRecent), std::end(kRecent));
+  all.insert(all.end(), std::begin(kFurther), std::end(kFurther));
   return all;
 }
 

@@ -8,6 +8,10 @@
 //   gated_delta_rule: the gated delta rule and Kimi's, with a decay a channel (fla-org/flash-linear-attention 0.4,
 //     ops/gated_delta_rule/chunk.py, ops/kda/chunk.py).
 //   linear_scan: scans whose kernel keeps what it reads and what it leaves (RWKV-4's wkv_cuda.cu).
+//   lightning_attention: MiniMax's linear attention of heads [N, heads, S, d], in plain PyTorch, block by block
+//     (transformers 4.57, models/minimax/modeling_minimax.py: MiniMaxLightningAttention).
+//   gated_recurrence: h = a h + x, token by token in plain PyTorch (transformers 4.57,
+//     models/recurrent_gemma/modeling_recurrent_gemma.py: RecurrentGemmaRglru._rnn_scan).
 //   gated_norm: RMS norm and gate in one kernel (mamba 2.2, ops/triton/layernorm_gated.py; flash-linear-attention 0.4,
 //     modules/fused_norm_gate.py).
 // "recomputed": the call is one part of a function that computes this part again in backward, and keeps nothing of it.
@@ -253,6 +257,53 @@ inline core::Result<TensorId> record_linear_scan(const OpCall& call, Tape& tape)
                       .saves_output = true});
 }
 
+/// Each block of tokens keeps copies of its queries, keys and values for each product that reads them, its scores times
+/// their decay, and the state before it. Blocks are views, each of whose gradients is as large as all of them.
+inline core::Result<TensorId> record_lightning(const OpCall& call, Tape& tape) {
+  if (call.tensors.size() != 3 || call.shapes[0].rank() != 4) return unfit(call.shapes[0], "queries, keys and values");
+  const core::Result<Sequence> sequence = sequence_of(call, 2);
+  if (!sequence) return sequence.error();
+  const std::int64_t block = std::min(size_attribute(call, "block", 256), sequence->length);
+  const std::int64_t heads = std::clamp<std::int64_t>(call.shapes[0][1].size, 1, INT32_MAX);
+  const std::int64_t width = std::clamp<std::int64_t>(call.shapes[0][3].size, 1, INT32_MAX);
+  const core::DType type = tape.tensor(call.tensors[0]).size.dtype;
+  const TensorSize typed = call.size.as(type);
+  const std::int64_t rest = sequence->length % block;
+  const TensorSize each = sequence->samples.times(heads).as(type);
+  const TensorSize one = each.times(block).times(block);
+  const std::int64_t whole = sequence->length / block;
+  const TensorSize states = each.times(sequence->chunks(block)).times(width).times(width);
+  // Queries, keys and values of the scores, decayed queries and keys, and values again.
+  std::vector<TensorSize> extras(6, typed);
+  extras.insert(extras.end(), {one.times(whole), states});
+  if (rest > 0) extras.push_back(each.times(rest).times(rest));
+  const std::array<TensorSize, 3> scratch = {typed, one, one};
+  const std::array<TensorSize, 6> backward = {typed, typed, typed, typed, one, one};
+  return tape.record({.inputs = call.tensors,
+                      .output = typed,
+                      .extras = extras,
+                      .scratch = tape.own_scratch(scratch),
+                      .backward_scratch = tape.own_scratch(backward),
+                      .multiply_adds = call.size.times(2 * (block + width))});
+}
+
+/// Of inputs and gates [N, S, C]: each token keeps its state and, in a type of 16 bits, a copy of its gate, in float32.
+/// Each token is written in place, so its gradient is a copy of all.
+inline core::Result<TensorId> record_recurrence(const OpCall& call, Tape& tape) {
+  if (call.tensors.size() != 2) return unfit(call.output, "an input and its gate");
+  const core::DType type = tape.tensor(call.tensors[0]).size.dtype;
+  const TensorSize typed = call.size.as(type);
+  const TensorSize states = call.size.as(core::DType::float32);
+  const bool copies = tape.tensor(call.tensors[1]).size.dtype != core::DType::float32;
+  const std::array<TensorSize, 2> extras = {states, states};
+  const std::array<TensorSize, 4> backward = {typed, typed, typed, typed};
+  return tape.record({.inputs = call.tensors,
+                      .output = typed,
+                      .saved_inputs = copies ? 0U : 2U,
+                      .extras = std::span(extras).first(copies ? 2 : 1),
+                      .backward_scratch = tape.own_scratch(backward)});
+}
+
 /// What the norm has, if it is one: without "normalizes" the gate alone.
 inline std::optional<core::Checked> gated_parameters(const model::Attributes& attributes) {
   if (!attributes.flag("normalizes", true)) return core::Checked(0);
@@ -278,7 +329,7 @@ inline core::Result<TensorId> record_gated(const OpCall& call, Tape& tape) {
 
 }  // namespace scan_detail
 
-inline constexpr std::array<Op, 6> kScanOps = {{
+inline constexpr std::array<Op, 8> kScanOps = {{
     // Not cuDNN's: no workspace of its kind.
     {.traits = {.name = "causal_conv1d",
                 .family = OpFamily::recurrent,
@@ -300,6 +351,12 @@ inline constexpr std::array<Op, 6> kScanOps = {{
     {.traits = {.name = "linear_scan", .family = OpFamily::recurrent, .keeps = Keeps::input},
      .output_shape = same_shape,
      .record = scan_detail::record_linear_scan},
+    {.traits = {.name = "lightning_attention", .family = OpFamily::recurrent, .keeps = Keeps::input},
+     .output_shape = same_shape,
+     .record = scan_detail::record_lightning},
+    {.traits = {.name = "gated_recurrence", .family = OpFamily::recurrent, .keeps = Keeps::input},
+     .output_shape = same_shape,
+     .record = scan_detail::record_recurrence},
     {.traits = {.name = "gated_norm",
                 .family = OpFamily::norm,
                 .parameters = scan_detail::gated_parameters,

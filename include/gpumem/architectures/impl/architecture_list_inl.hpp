@@ -10,6 +10,7 @@
 #include "gpumem/architectures/apertus.hpp"
 #include "gpumem/architectures/auraflow.hpp"
 #include "gpumem/architectures/autoencoder_kl.hpp"
+#include "gpumem/architectures/baichuan.hpp"
 #include "gpumem/architectures/bamba.hpp"
 #include "gpumem/architectures/bart.hpp"
 #include "gpumem/architectures/bert.hpp"
@@ -59,6 +60,7 @@
 #include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/megatron_t5.hpp"
 #include "gpumem/architectures/mimo_v2.hpp"
+#include "gpumem/architectures/minimax.hpp"
 #include "gpumem/architectures/minimax_m3.hpp"
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/mllama.hpp"
@@ -79,6 +81,7 @@
 #include "gpumem/architectures/qwen3_next.hpp"
 #include "gpumem/architectures/qwen_image.hpp"
 #include "gpumem/architectures/qwen_vl.hpp"
+#include "gpumem/architectures/recurrent_gemma.hpp"
 #include "gpumem/architectures/rwkv.hpp"
 #include "gpumem/architectures/sana.hpp"
 #include "gpumem/architectures/sd3.hpp"
@@ -99,6 +102,7 @@
 #include "gpumem/architectures/whisper.hpp"
 #include "gpumem/architectures/xlnet.hpp"
 #include "gpumem/architectures/z_image.hpp"
+#include "gpumem/architectures/zamba2.hpp"
 
 namespace gpumem::architectures {
 
@@ -112,54 +116,67 @@ inline constexpr std::array<std::span<const ModuleForward>, 19> kModuleForwards 
 
 /// In the order of their names: those before "l", and the others.
 GPUMEM_INLINE Architectures from_a() {
-  return {&albert(),       &apertus(),
-          &auraflow(),     &autoencoder_kl(),
-          &bamba(),        &bart(),
-          &bert(),         &bloom(),
-          &clip(),         &cogvideox(),
-          &cohere(),       &cosmos(),
-          &deberta(),      &deci(),
-          &deepseek(),     &deepseek_v4(),
-          &distilbert(),   &ernie_image(),
-          &esm(),          &falcon(),
-          &flux(),         &flux2(),
-          &gemma(),        &gemma3n(),
-          &gemma3n_text(), &gemma4(),
-          &gemma4_text(),  &gemma_vision(),
-          &glm(),          &gpt2(),
-          &gpt_bigcode(),  &gpt_neo(),
-          &gpt_neox(),     &gpt_oss(),
-          &gptj(),         &granitemoe(),
-          &hidream(),      &hunyuan_video15(),
-          &idefics3(),     &ideogram4(),
-          &internvl(),     &jamba(),
-          &kandinsky5(),   &kimi_linear(),
+  return {&albert(),       &apertus(),     &auraflow(),    &autoencoder_kl(),  &baichuan(),
+          &bamba(),        &bart(),        &bert(),        &bloom(),           &clip(),
+          &cogvideox(),    &cohere(),      &cosmos(),      &deberta(),         &deci(),
+          &deepseek(),     &deepseek_v4(), &distilbert(),  &ernie_image(),     &esm(),
+          &falcon(),       &flux(),        &flux2(),       &gemma(),           &gemma3n(),
+          &gemma3n_text(), &gemma4(),      &gemma4_text(), &gemma_vision(),    &glm(),
+          &gpt2(),         &gpt_bigcode(), &gpt_neo(),     &gpt_neox(),        &gpt_oss(),
+          &gptj(),         &granitemoe(),  &hidream(),     &hunyuan_video15(), &idefics3(),
+          &ideogram4(),    &internvl(),    &jamba(),       &kandinsky5(),      &kimi_linear(),
           &krea2()};
 }
 GPUMEM_INLINE Architectures from_l() {
-  return {&lfm2(),        &llama(),
-          &llama4(),      &llava(),
-          &ltx(),         &lumina2(),
-          &mamba(),       &megatron(),
-          &megatron_t5(), &mimo_v2(),
-          &minimax_m3(),  &mixtral(),
-          &mllama(),      &mochi(),
-          &modernbert(),  &moonvit(),
-          &mpt(),         &nemotron(),
-          &nemotron_h(),  &olmo(),
-          &omnigen(),     &opt(),
-          &pangu_v2(),    &phi(),
-          &phi3(),        &phi4_multimodal(),
-          &pixart(),      &qwen3_next(),
-          &qwen_image(),  &qwen_vl(),
-          &rwkv(),        &sana(),
-          &sd3(),         &stablelm(),
-          &starcoder2(),  &step3(),
-          &swin(),        &t5(),
-          &unet(),        &video_autoencoders(),
-          &vit(),         &wan(),
-          &wav2vec2(),    &whisper(),
-          &xlnet(),       &z_image()};
+  return {&lfm2(),
+          &llama(),
+          &llama4(),
+          &llava(),
+          &ltx(),
+          &lumina2(),
+          &mamba(),
+          &megatron(),
+          &megatron_t5(),
+          &mimo_v2(),
+          &minimax(),
+          &minimax_m3(),
+          &mixtral(),
+          &mllama(),
+          &mochi(),
+          &modernbert(),
+          &moonvit(),
+          &mpt(),
+          &nemotron(),
+          &nemotron_h(),
+          &olmo(),
+          &omnigen(),
+          &opt(),
+          &pangu_v2(),
+          &phi(),
+          &phi3(),
+          &phi4_multimodal(),
+          &pixart(),
+          &qwen3_next(),
+          &qwen_image(),
+          &qwen_vl(),
+          &recurrent_gemma(),
+          &rwkv(),
+          &sana(),
+          &sd3(),
+          &stablelm(),
+          &starcoder2(),
+          &step3(),
+          &swin(),
+          &t5(),
+          &unet(),
+          &video_autoencoders(),
+          &vit(),
+          &wan(),
+          &wav2vec2(),
+          &whisper(),
+          &xlnet(),
+          &z_image(),
+          &zamba2()};
 }
 
 }  // namespace architecture_list_detail

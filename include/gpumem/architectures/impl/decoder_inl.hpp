@@ -26,12 +26,26 @@ GPUMEM_INLINE Tensor capped(Forward& forward, Tensor logits, const LanguageHead&
   return options.floats || options.retyped ? forward.to(logits, "float32") : logits;
 }
 
+/// F.linear of a weight that F.normalize makes anew.
+GPUMEM_INLINE Tensor normed_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden,
+                                 const LanguageHead& options) {
+  const InModule inside(forward, options.name, "NormHead");
+  const Tensor weight = forward.parameter("weight", {sizes.vocabulary, sizes.width});
+  const Tensor normed = forward.call("lp_normalize", {weight}, {{"dim", std::int64_t{1}}});
+  return forward.call("linear_function", {hidden, normed});
+}
+
 GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden,
                                  const LanguageHead& options) {
-  const bool changed = options.scales || options.softcap > 0.0 || options.floats || options.retyped;
-  const Tensor logits = forward.linear(
-      options.name, options.narrowed.value_or(hidden), sizes.width, sizes.vocabulary,
-      {.bias = options.bias, .tied = sizes.tied, .returned = !changed, .outlives_loss = options.outlives_loss});
+  const bool changed =
+      options.scales || options.softcap > 0.0 || options.floats || options.retyped || options.norms_weight;
+  const Tensor logits = options.norms_weight ? normed_head(forward, sizes, hidden, options)
+                                             : forward.linear(options.name, options.narrowed.value_or(hidden),
+                                                              sizes.width, sizes.vocabulary,
+                                                              {.bias = options.bias,
+                                                               .tied = sizes.tied,
+                                                               .returned = !changed,
+                                                               .outlives_loss = options.outlives_loss});
   const Tensor handed_out = capped(forward, logits, options);
   if (changed && !options.retyped) forward.hand_out(handed_out);
   causal_loss(forward, handed_out, hidden, options.upcasts);
