@@ -220,6 +220,12 @@ void add_gpus(CLI::App& command, GpusOptions& options) {
   command.footer("Exit code 4 with --for if no GPU holds the job.");
 }
 
+void add_models(CLI::App& command, ModelsOptions& options) {
+  command.add_option("text", options.part, "only those with this in their names");
+  command.add_flag("--json", options.json, "print a JSON object");
+  command.footer("Exit code 4 if no model has the text in its name.");
+}
+
 void add_utilisation(CLI::App& command, UtilisationOptions& options) {
   add_job(command, options.request, {"estimator"});
   command.add_option("--estimator", options.estimator, utilisation_estimator_names())->capture_default_str();
@@ -366,6 +372,7 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
       command("calibrate", kCheck, "make a GPU profile with the context that your own runs show", add_calibrate,
               run_calibrate),
       command("gpus", kKnow, "the GPUs that gpumem knows", add_gpus, run_gpus),
+      command("models", kKnow, "the models that gpumem knows: by type, and by published name", add_models, run_models),
       model_command(words),
       command_about("serve", kAsk, "what an inference server of vLLM or SGLang takes, and whether it starts", add_serve,
                     run_serve, theirs),

@@ -113,6 +113,12 @@ struct GpusOptions {
 };
 int run_gpus(const GpusOptions& options);
 
+struct ModelsOptions {
+  std::string part;  ///< of a name, in any case; empty: all
+  bool json = false;
+};
+int run_models(const ModelsOptions& options);
+
 struct ServeOptions {
   std::string config;  ///< a config.json, its folder, or a name; empty: the model that the command names
   std::string gpu = kDefaultGpu;

@@ -114,6 +114,13 @@ constexpr ManualText kTexts[] = {
          "prints the profile, with the source of each figure.",
      .examples = {"gpumem gpus", "gpumem gpus h100-80gb"},
      .see_also = {"calibrate"}},
+    {.command = "models",
+     .description =
+         "Lists the models that gpumem knows: the model types of a config.json, by architecture, with what they are "
+         "read from; and the models whose published sizes it knows, which a job can name. With a text it lists those "
+         "that have it in their names.",
+     .examples = {"gpumem models", "gpumem models qwen"},
+     .see_also = {"estimate"}},
     {.command = "model",
      .description =
          "Shows, checks and runs the trained models that some estimators read. Each is a folder of config.json and "

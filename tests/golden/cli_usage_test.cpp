@@ -1,9 +1,11 @@
-// What the command line says to wrong words and wrong input, its help, and `gpumem gpus`.
+// What the command line says to wrong words and wrong input, its help, `gpumem gpus` and `gpumem models`.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
 #include "gpumem/all.hpp"
+#include "gpumem/architectures/architecture_list.hpp"
+#include "gpumem/summary/published_models.hpp"
 
 namespace gpumem {
 namespace {
@@ -90,6 +92,7 @@ TEST(CliErrors, WrongWordsAreNamed) {
        "there is no trained model 'nowhere'; choose one of gpumemnet-mlp-cnn"},
       {"verify nothing", "model verify", 2, "folders is required"},
       {"unknown profile", "gpus gtx9999", 2, "no GPU profile 'gtx9999'"},
+      {"unknown model", "models nothing-of-the-kind", 4, "has 'nothing-of-the-kind' in its name"},
   });
 }
 
@@ -125,8 +128,8 @@ TEST(CliErrors, WrongInputNamesThePlace) {
 
 TEST(CliHelp, IsNoError) {
   for (const char* words : {"--help", "estimate --help", "batch --help", "evaluate --help", "calibrate --help",
-                            "gpus --help", "server --help", "replay-trace --help", "model --help", "model run --help",
-                            "fit --help", "advise --help", "timeline --help", "simulate --help"}) {
+                            "gpus --help", "models --help", "server --help", "replay-trace --help", "model --help",
+                            "model run --help", "fit --help", "advise --help", "timeline --help", "simulate --help"}) {
     const Outcome result = run(words);
     EXPECT_EQ(result.exit, 0) << words;
     EXPECT_NE(result.out.find("Usage"), std::string::npos) << words;
@@ -169,6 +172,39 @@ TEST(CliGpus, PrintsOneProfileAsItsFileHasIt) {
   const Outcome result = run("gpus T4");
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.out, testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "models/gpus/t4-16gb.json"));
+}
+
+TEST(CliModels, AreThoseOfTheLists) {
+  const Outcome result = run("models");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const Outcome as_json = run("models --json");
+  ASSERT_EQ(as_json.exit, 0) << as_json.err;
+  const nlohmann::json json = nlohmann::json::parse(as_json.out);
+  ASSERT_EQ(json["architectures"].size(), architectures::architectures().size());
+  for (std::size_t at = 0; at < json["architectures"].size(); ++at) {
+    const architectures::Architecture& architecture = *architectures::architectures()[at];
+    EXPECT_EQ(json["architectures"][at]["architecture"], architecture.name);
+    EXPECT_EQ(json["architectures"][at]["model_types"].size(), architecture.model_types.size());
+    EXPECT_EQ(json["architectures"][at]["printed_classes"].empty(), architecture.classes.empty());
+    for (const std::string_view type : architecture.model_types) {
+      EXPECT_NE(result.out.find(type), std::string::npos) << type;
+    }
+  }
+  const auto names = summary::published_model_names();
+  ASSERT_EQ(json["models"].size(), names.size());
+  for (std::size_t at = 0; at < names.size(); ++at) {
+    EXPECT_EQ(json["models"][at]["name"], names[at]);
+    EXPECT_GT(json["models"][at]["parameters"], 0) << names[at];
+  }
+}
+
+TEST(CliModels, AreThoseWithATextInTheirNames) {
+  const nlohmann::json json = nlohmann::json::parse(run("models SMOLLM3 --json").out, nullptr, false);
+  ASSERT_EQ(json["architectures"].size(), 1U);
+  EXPECT_EQ(json["architectures"][0]["model_types"], nlohmann::json::array({"smollm3"}));
+  EXPECT_EQ(json["architectures"][0]["printed_classes"], nlohmann::json::array({"SmolLM3"}));
+  EXPECT_EQ(json["models"][0]["name"], "HuggingFaceTB/SmolLM3-3B");
+  EXPECT_EQ(run("models zamba2").out, "architecture  read from  model types\nzamba2        config     zamba2\n");
 }
 
 TEST(CliGpus, SayWhichHoldAJob) {

@@ -49,9 +49,7 @@ inline std::array<Tensor, 2> turned(Forward& f, const Model& model, Tensor query
   };
   const Tensor cosines = table();
   const Rotary rotary = {.cosines = cosines, .sines = table(), .width = each};
-  const auto turn = [&](Tensor heads) {
-    return f.as_type_of(rotate(f, f.to(heads, "float32"), rotary, each), heads);
-  };
+  const auto turn = [&](Tensor heads) { return f.as_type_of(rotate(f, f.to(heads, "float32"), rotary, each), heads); };
   const Tensor turned_query = turn(query);
   return {turned_query, turn(key)};
 }

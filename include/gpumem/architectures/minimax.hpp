@@ -57,8 +57,8 @@ inline Model read(ConfigFields& config) {
   config.ignore({"full_attn_alpha_factor", "full_attn_beta_factor", "linear_attn_alpha_factor",
                  "linear_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor", "layernorm_full_attention_alpha",
                  "layernorm_full_attention_beta", "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
-                 "layernorm_mlp_alpha", "layernorm_mlp_beta", "postnorm", "router_jitter_noise",
-                 "router_aux_loss_coef", "output_router_logits", "shared_intermediate_size", "shared_moe_mode"});
+                 "layernorm_mlp_alpha", "layernorm_mlp_beta", "postnorm", "router_jitter_noise", "router_aux_loss_coef",
+                 "output_router_logits", "shared_intermediate_size", "shared_moe_mode"});
   return model;
 }
 
@@ -72,8 +72,8 @@ inline Tensor lightning_attention(Forward& f, const Model& model, Tensor input) 
   }
   f.constant("diagonal_decay", {1, s.heads, model.block, model.block}, "parameters");
   const Tensor projected = f.linear("qkv_proj", input, s.width, 3 * inner, {.bias = false});
-  const Tensor packed = f.unflatten_heads(f.activation("act_fn", projected, s.activation), 2,
-                                          {s.heads, 3 * s.head_width});
+  const Tensor packed =
+      f.unflatten_heads(f.activation("act_fn", projected, s.activation), 2, {s.heads, 3 * s.head_width});
   const std::vector<Tensor> parts = f.split(packed, 3, {s.head_width, s.head_width, s.head_width});
   const auto heads = [&](Tensor part) { return f.permute(part, {0, 2, 1, 3}); };
   const Tensor query = heads(parts[0]);
@@ -93,14 +93,12 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
     return f.add(own, f.scale(branch));
   };
   const Tensor normed = f.rms_norm("input_layernorm", input, width, "MiniMaxRMSNorm");
-  const Tensor mixed =
-      kind == LayerKind::attention
-          ? rotary_attention(f, model.sizes, normed, rotary, {.class_name = "MiniMaxAttention"})
-          : lightning_attention(f, model, normed);
+  const Tensor mixed = kind == LayerKind::attention
+                           ? rotary_attention(f, model.sizes, normed, rotary, {.class_name = "MiniMaxAttention"})
+                           : lightning_attention(f, model, normed);
   const Tensor again = f.rms_norm("post_attention_layernorm", joined(normed, mixed), width, "MiniMaxRMSNorm");
   const InModule inside(f, "block_sparse_moe", "MiniMaxSparseMoeBlock");
-  const Tensor fed =
-      softmax_experts(f, model.mixture, width, model.sizes.activation, "gate", again, kExpertNames);
+  const Tensor fed = softmax_experts(f, model.mixture, width, model.sizes.activation, "gate", again, kExpertNames);
   return joined(again, fed);
 }
 

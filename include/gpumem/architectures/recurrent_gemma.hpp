@@ -41,9 +41,11 @@ inline Model read(ConfigFields& config) {
   s.inner = std::max<std::int64_t>(s.inner / 2, 1);
   model.channels = config.size_or({"lru_width"}, s.width);
   model.kernel = config.size_or({"conv1d_width"}, 4);
-  model.kinds = config.texts_or("block_types", config.texts_or("_block_types", {"recurrent", "recurrent", "attention"}));
+  model.kinds =
+      config.texts_or("block_types", config.texts_or("_block_types", {"recurrent", "recurrent", "attention"}));
   for (const std::string& kind : model.kinds) {
-    if (kind != "recurrent" && kind != "attention") config.fail("names a kind of layer that is not known", "block_types");
+    if (kind != "recurrent" && kind != "attention")
+      config.fail("names a kind of layer that is not known", "block_types");
   }
   if (model.kinds.empty()) config.fail("names no layers", "block_types");
   if (model.channels % s.heads != 0) config.fail("is not a number of channels for each head", "lru_width");
@@ -59,7 +61,8 @@ inline Model read(ConfigFields& config) {
 inline Tensor gate(Forward& f, const Model& model, const std::string& name, Tensor heads) {
   const std::int64_t count = model.sizes.heads;
   const Tensor weight = f.parameter(name + "_weight", {count, model.own(), model.own()});
-  const Tensor bias = f.call("unsqueeze", {f.parameter(name + "_bias", {count, model.own()})}, {{"dim", std::int64_t{1}}});
+  const Tensor bias =
+      f.call("unsqueeze", {f.parameter(name + "_bias", {count, model.own()})}, {{"dim", std::int64_t{1}}});
   const Tensor made = f.add(f.call("matmul", {heads, weight}), bias);
   return f.call("sigmoid", {merge_heads(f, made)});
 }
@@ -86,7 +89,8 @@ inline Tensor recurrence(Forward& f, const Model& model, Tensor input) {
 inline Tensor recurrent_block(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "temporal_block", "RecurrentGemmaRecurrentBlock");
   const std::int64_t width = model.sizes.width;
-  const Tensor open = f.activation("act_fn", f.linear("linear_y", input, width, model.channels), model.sizes.activation);
+  const Tensor open =
+      f.activation("act_fn", f.linear("linear_y", input, width, model.channels), model.sizes.activation);
   const Tensor planes = f.permute(f.linear("linear_x", input, width, model.channels), {0, 2, 1});
   const Tensor made = f.layer("conv_1d", "Conv1d", "conv1d", {planes},
                               {{"in_channels", model.channels},
@@ -159,7 +163,8 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2560, 10}, {4
 inline void read_tree(TreeFields& t) {
   const std::int64_t width = t.body("embed_tokens", "layers");
   t.labels();
-  if (const auto inner = t.value("layers.0.mlp_block.gate_proj", "out_features")) t.set("intermediate_size", 2 * *inner);
+  if (const auto inner = t.value("layers.0.mlp_block.gate_proj", "out_features"))
+    t.set("intermediate_size", 2 * *inner);
   std::string kinds;
   std::string attention;
   for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
@@ -173,10 +178,7 @@ inline void read_tree(TreeFields& t) {
   t.set_text("block_types", "[" + kinds + "]");
   if (attention.empty()) return (void)t.heads_of_width({.published = kPublished, .usual_width = 256}, width);
   t.flag("attention_bias", attention + ".q_proj");
-  t.heads({.query = attention + ".q_proj",
-           .key = attention + ".k_proj",
-           .published = kPublished,
-           .usual_width = 256});
+  t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .published = kPublished, .usual_width = 256});
 }
 
 }  // namespace recurrent_gemma_detail

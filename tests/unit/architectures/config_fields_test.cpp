@@ -34,6 +34,18 @@ TEST(ConfigFields, TakeNullForNotThere) {
   EXPECT_TRUE(fails(read.fields.status(), ErrorCode::missing_information, 0, "hidden_size"));
 }
 
+TEST(ConfigFields, ReadListsOfLayers) {
+  Read read(R"({"from_zero": [0, 2], "from_one": [1, 3], "empty": [], "none": null, "behind": [0, 3]})");
+  const std::vector<bool> both = {true, false, true};
+  EXPECT_EQ(read.fields.layers_listed("from_zero", 3), both);
+  EXPECT_EQ(read.fields.layers_listed("from_one", 3, 1), both);
+  EXPECT_EQ(read.fields.layers_listed("empty", 2), std::vector<bool>(2, false));
+  EXPECT_TRUE(read.fields.layers_listed("none", 3).empty());
+  EXPECT_TRUE(succeeds(read.fields.status()));
+  (void)read.fields.layers_listed("behind", 3);
+  EXPECT_TRUE(fails(read.fields.status(), ErrorCode::malformed_input, 0, "a layer that the model does not have"));
+}
+
 TEST(ConfigFields, NameAllThatIsMissingInOneError) {
   Read read("{}");
   (void)read.fields.size({"hidden_size", "d_model"});

@@ -127,6 +127,25 @@ TEST(Scan, TheDeltaRuleKeepsNormedKeysAndTheInverseOfEachChunk) {
   EXPECT_EQ(by_channel.kept(), 2 * kHeads + 2 * kRows + 2 * kInverse);
 }
 
+TEST(Scan, LightningAttentionKeepsWhatEachBlockMultiplies) {
+  const core::Shape heads = shape({N, 4, 300, 32});
+  const Recorded blocks("lightning_attention", "block=128", {heads, heads, heads});
+  EXPECT_FALSE(blocks.keeps(0) || blocks.keeps(1) || blocks.keeps(2)) << "copies of blocks instead";
+  constexpr std::int64_t kHeads = 4 * 300 * 32;
+  constexpr std::int64_t kScores = 4 * (2 * 128 * 128 + 44 * 44);
+  constexpr std::int64_t kStates = 4 * 3 * 32 * 32;
+  EXPECT_EQ(blocks.kept(), 2 * (6 * kHeads + kScores + kStates));
+  const Recorded one("lightning_attention", "block=512", {heads, heads, heads});
+  EXPECT_EQ(one.kept(), 2 * (6 * kHeads + 4 * 300 * 300 + 4 * 32 * 32)) << "a block longer than the samples";
+}
+
+TEST(Scan, ARecurrenceKeepsAStateAToken) {
+  const core::Shape rows = shape({N, 10, 64});
+  const Recorded scanned("gated_recurrence", "", {rows, rows});
+  EXPECT_FALSE(scanned.keeps(0) || scanned.keeps(1));
+  EXPECT_EQ(scanned.kept(), 10 * 64 * 4 * 2) << "states, and gates in float32";
+}
+
 TEST(Scan, AGatedNormKeepsAFigureARowAndGroup) {
   const core::Shape rows = shape({N, 10, 64});
   EXPECT_EQ(parameters("gated_norm", "normalized_shape=64"), 64);
