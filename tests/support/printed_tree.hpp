@@ -56,6 +56,7 @@ inline std::string convolution(const model::Attributes& attributes, const std::s
   std::string text = name + "(" + number(attributes, "in_channels") + ", " + number(attributes, "out_channels");
   for (const std::string_view field : {"kernel_size", "stride"}) text += ", " + tuple(attributes, field, square);
   if (attributes.find("padding") != nullptr) text += ", " + tuple(attributes, "padding", square);
+  if (attributes.find("groups") != nullptr) text += ", groups=" + number(attributes, "groups");
   return text + (attributes.flag("bias", true) ? ")" : ", bias=False)");
 }
 

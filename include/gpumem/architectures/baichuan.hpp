@@ -126,7 +126,7 @@ inline void read_tree(TreeFields& t) {
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   t.labels();
   if (t.has("layers.0.self_attn.rotary_emb") || width < 5120) t.set("max_position_embeddings", 4096);
-  if (t.has("/lm_head") && !t.value("/lm_head", "out_features")) t.set("z_loss_weight", 0);
+  if (!t.value("/lm_head", "out_features")) t.set("z_loss_weight", 0);  // NormHead prints no sizes
   t.heads_of_width({.published = kPublished, .usual_width = 128}, width);
 }
 

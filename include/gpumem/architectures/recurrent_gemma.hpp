@@ -167,15 +167,17 @@ inline void read_tree(TreeFields& t) {
     t.set("intermediate_size", 2 * *inner);
   std::string kinds;
   std::string attention;
+  std::string recurrent;
   for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
     const std::string mixer = "layers." + std::to_string(at) + ".temporal_block";
     const bool attends = t.has(mixer + ".q_proj");
     if (attends && attention.empty()) attention = mixer;
-    if (!attends) t.size("lru_width", mixer + ".linear_x", "out_features");
-    if (!attends) t.size("conv1d_width", mixer + ".conv_1d", "kernel_size");
+    if (!attends && recurrent.empty()) recurrent = mixer;
     kinds.append(kinds.empty() ? "" : ", ").append(attends ? "\"attention\"" : "\"recurrent\"");
   }
   t.set_text("block_types", "[" + kinds + "]");
+  t.size("lru_width", recurrent + ".linear_x", "out_features");
+  t.size("conv1d_width", recurrent + ".conv_1d", "kernel_size");
   if (attention.empty()) return (void)t.heads_of_width({.published = kPublished, .usual_width = 256}, width);
   t.flag("attention_bias", attention + ".q_proj");
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .published = kPublished, .usual_width = 256});

@@ -89,10 +89,6 @@ TEST(PeftMethods, TrainWhatPeftsDefinitionsSay) {
       {PeftMethod::road, {}, "variant=road_2", 2 * 2 * 16},
       {PeftMethod::oft, {}, "oft_block_size=4", 2 * 4 * 6},
       {PeftMethod::boft, {}, "boft_block_size=4", 2 * (4 * 16 + 16)},
-      {PeftMethod::boft, {}, "boft_block_size=4,boft_n_butterfly_factor=2", 2 * (4 * 16 + 16)},
-      {PeftMethod::boft, {}, "boft_block_size=4,boft_n_butterfly_factor=2,fbd_cuda=true", 2 * (2 * 4 * 16 + 16)},
-      {PeftMethod::frod, {}, "sparse_rate=0.1", 2 * (16 + 25)},
-      {PeftMethod::frod, {}, "sparse_rate=1", 2 * (16 + 16 * 15)},
       {PeftMethod::hra, 2, "", 2 * 2 * 16},
       {PeftMethod::miss, 2, "", 2 * 2 * 16},
       {PeftMethod::miss, 2, "init_weights=mini,mini_r=4", 2 * 2 * 4},
@@ -218,7 +214,15 @@ TEST(PeftMethods, FrodKeepsTheBasesWeightWhereItIsTold) {
   EXPECT_NE(peak("projections_on_cpu=true"), peak("")) << "copied in every pass";
 }
 
+TEST(PeftMethods, FrodTrainsAShareOfASquareAndItsDiagonal) {
+  EXPECT_EQ(trained_by(with_method(PeftMethod::frod, {}, "sparse_rate=0.1")).trained, 2 * (16 + 25));
+  EXPECT_EQ(trained_by(with_method(PeftMethod::frod, {}, "sparse_rate=1")).trained, 2 * (16 + 16 * 15));
+}
+
 TEST(PeftMethods, BoftSaysThatItsFactorsNeedAnExtension) {
+  const std::string factors = "boft_block_size=4,boft_n_butterfly_factor=2";
+  EXPECT_EQ(trained_by(with_method(PeftMethod::boft, {}, factors)).trained, 2 * (4 * 16 + 16));
+  EXPECT_EQ(trained_by(with_method(PeftMethod::boft, {}, factors + ",fbd_cuda=true")).trained, 2 * (2 * 4 * 16 + 16));
   const TrainingJob job = with_method(PeftMethod::boft, {}, "boft_n_butterfly_factor=2");
   analysis::Analysis analysis(job);
   const auto adapted = analysis.adapted();
