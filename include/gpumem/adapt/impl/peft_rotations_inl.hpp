@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "gpumem/core/bytes.hpp"
+
 namespace gpumem::adapt::peft_calls {
 
 namespace peft_rotations_detail {
@@ -139,7 +141,7 @@ GPUMEM_INLINE void boft(PeftLayer& layer) {
   const std::int64_t size = std::clamp<std::int64_t>(asked, 1, std::max<std::int64_t>(in, 1));
   const std::int64_t blocks = in / std::max<std::int64_t>(size, 1);
   const std::int64_t factors = peft_rotations_detail::butterfly_factors(layer);
-  const std::int64_t square = factors * blocks * size * size;
+  const std::int64_t square = core::bounded_product({factors, blocks, size, size});
   const PeftLayer::Sizes wide = factors == 1 ? PeftLayer::Sizes{in, in} : PeftLayer::Sizes{factors, in, in};
   const PeftTensor permutation = layer.buffer("boft_P", wide);
   const PeftTensor angles = layer.parameter("boft_R", {factors * blocks, size * size});
