@@ -273,12 +273,16 @@ inline core::Result<TensorId> record_lightning(const OpCall& call, Tape& tape) {
   const TensorSize one = each.times(block).times(block);
   const std::int64_t whole = sequence->length / block;
   const TensorSize states = each.times(sequence->chunks(block)).times(width).times(width);
-  // Queries, keys and values of the scores, decayed queries and keys, and values again.
-  std::vector<TensorSize> extras(6, typed);
-  extras.insert(extras.end(), {one.times(whole), states});
+  // Queries, keys and values of the scores. Decayed queries meet the state, which the first block has no gradient of;
+  // decayed keys and values make the next one, which nothing reads after the last block.
+  const std::int64_t last = rest > 0 ? rest : block;
+  const TensorSize after_first = each.times(sequence->length - block).times(width);
+  const TensorSize before_last = each.times(sequence->length - last).times(width);
+  std::vector<TensorSize> extras = {typed, typed, typed, one.times(whole), states};
+  if (sequence->length > block) extras.insert(extras.end(), {after_first, before_last, before_last});
   if (rest > 0) extras.push_back(each.times(rest).times(rest));
   const std::array<TensorSize, 3> scratch = {typed, one, one};
-  const std::array<TensorSize, 6> backward = {typed, typed, typed, typed, one, one};
+  const std::array<TensorSize, 5> backward = {typed, typed, typed, one, one};
   return tape.record({.inputs = call.tensors,
                       .output = typed,
                       .extras = extras,

@@ -108,6 +108,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "intermediate_size": 256,
         "rotary_dim": 32,
     },
+    "minimax": {
+        **ROUTED,
+        "model_type": "minimax",
+        "num_local_experts": 8,
+        "intermediate_size": 256,
+        "block_size": 256,
+        "layer_types": ["linear_attention", "full_attention"] * 2,
+    },
     "glm4_moe": {
         **ROUTED,
         "model_type": "glm4_moe",
