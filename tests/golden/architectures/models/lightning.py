@@ -35,7 +35,8 @@ class LightningAttention(nn.Module):
         query_states = query_states.transpose(1, 2)
         key_states = key_states.transpose(1, 2)
         value_states = value_states.transpose(1, 2)
-        inter = torch.zeros(batch, self.heads, self.head_dim, self.head_dim, device=hidden_states.device).to(value_states)
+        inter = torch.zeros(batch, self.heads, self.head_dim, self.head_dim, device=hidden_states.device)
+        inter = inter.to(value_states)
         attn_output = []
         for start in range(0, tokens, self.block_size):
             end = min(start + self.block_size, tokens)
