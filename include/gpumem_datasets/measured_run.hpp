@@ -21,18 +21,20 @@ namespace gpumem::datasets {
 
 /// What was measured, each at its peak.
 enum class Figure : std::uint8_t {
-  device,     ///< all used memory of the device: CUDA context + what the allocator holds, as nvidia-smi shows
-  reserved,   ///< torch.cuda.max_memory_reserved
-  allocated,  ///< torch.cuda.max_memory_allocated
-  growth,     ///< device less what was in use before the model came: without the bare context
-  active,     ///< active_bytes.all.peak of torch.cuda.memory_stats
+  device,      ///< all used memory of the device: CUDA context + what the allocator holds, as nvidia-smi shows
+  reserved,    ///< torch.cuda.max_memory_reserved
+  allocated,   ///< torch.cuda.max_memory_allocated
+  growth,      ///< device less what was in use before the model came: without the bare context
+  active,      ///< active_bytes.all.peak of torch.cuda.memory_stats
+  after_step,  ///< torch.cuda.memory_allocated when a step has ended
 };
 
-inline constexpr std::array<model::Named<Figure>, 5> kFigures = {{{Figure::device, "device"},
+inline constexpr std::array<model::Named<Figure>, 6> kFigures = {{{Figure::device, "device"},
                                                                   {Figure::reserved, "reserved"},
                                                                   {Figure::allocated, "allocated"},
                                                                   {Figure::growth, "growth"},
-                                                                  {Figure::active, "active"}}};
+                                                                  {Figure::active, "active"},
+                                                                  {Figure::after_step, "after step"}}};
 
 /// What the GPU's counters said on average over the run, each from 0 to 1; nothing where none was read.
 struct Counters {

@@ -22,6 +22,7 @@ std::optional<Bytes> figure_of(const MemoryEstimate& estimate, datasets::Figure 
     // nothing.
     case datasets::Figure::allocated:
     case datasets::Figure::active: return estimate.allocated;
+    case datasets::Figure::after_step: return estimate.after_step;
   }
   return std::nullopt;
 }

@@ -37,6 +37,7 @@ struct KnownModel {
   std::string_view file;
   std::string_view config = {};
   Intervals intervals = Intervals::halved;
+  bool streams_blocks = false;  ///< SimpleTuner's example of RamTorch names the blocks' layers alone
 };
 constexpr KnownModel kModels[] = {
     {"Lykon/dreamshaper-8", "SD1.5-unet.json", "", Intervals::ignored},
@@ -55,17 +56,21 @@ constexpr KnownModel kModels[] = {
     {"black-forest-labs/FLUX.2-klein-base-9B", "FLUX.2-klein-9B-transformer.json", "", Intervals::joined},
     {"THUDM/CogVideoX-2b", "CogVideoX-2b-transformer.json"},
     {"THUDM/CogVideoX-5b", "CogVideoX-5b-transformer.json"},
-    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan2.1-T2V-1.3B-Diff-transformer.json", "", Intervals::joined},
-    {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan2.1-T2V-14B-Diff-transformer.json", "", Intervals::joined},
-    {"Wan-AI/Wan2.2-T2V-A14B-Diffusers", "Wan2.2-T2V-A14B-transformer.json", "", Intervals::joined},
-    {"Wan-AI/Wan2.2-TI2V-5B-Diffusers", "Wan2.2-TI2V-5B-transformer.json", "", Intervals::joined},
+    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan2.1-T2V-1.3B-Diff-transformer.json", "", Intervals::joined, true},
+    {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan2.1-T2V-14B-Diff-transformer.json", "", Intervals::joined, true},
+    {"Wan-AI/Wan2.2-T2V-A14B-Diffusers", "Wan2.2-T2V-A14B-transformer.json", "", Intervals::joined, true},
+    {"Wan-AI/Wan2.2-TI2V-5B-Diffusers", "Wan2.2-TI2V-5B-transformer.json", "", Intervals::joined, true},
     {"lodestones/Chroma1-Base", "Chroma1-transformer.json"},
     {"terminusresearch/auraflow-v0.3", "AuraFlow-v0.3-transformer.json"},
     {"terminusresearch/sana-1.6b-1024px", "Sana-transformer.json", "", Intervals::no_effect},
     {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "SanaVideo-transformer.json", "", Intervals::no_effect},
     {"HiDream-ai/HiDream-I1-Full", "HiDream-I1-transformer-defaults.json"},
     {"HiDream-ai/HiDream-I1-Dev", "HiDream-I1-transformer-defaults.json"},
-    {"baidu/ERNIE-Image", "ERNIE-Image-transformer.json"},
+    // As its loaders make it; the class' own defaults are of a smaller model.
+    {"baidu/ERNIE-Image", "",
+     R"({"_class_name": "ErnieImageTransformer2DModel", "hidden_size": 4096, "num_attention_heads": 32,
+         "num_layers": 36, "ffn_hidden_size": 12288, "in_channels": 128, "out_channels": 128, "patch_size": 1,
+         "text_in_dim": 3072, "rope_axes_dim": [32, 48, 48], "qk_layernorm": true})"},
     {"ideogram-ai/ideogram-4-fp8", "Ideogram-4-transformer.json"},
     {"krea/Krea-2", "Krea-2-transformer.json", "", Intervals::joined},
     {"krea/Krea-2-Raw", "Krea-2-transformer.json", "", Intervals::joined},
@@ -113,6 +118,9 @@ constexpr Wording kWordings[] = {
     {"checkpointing", "none", "checkpointing", "none"},
     {"checkpointing", "full", "checkpointing", "full"},
     {"checkpointing", "full (diffusers enable_gradient_checkpointing)", "checkpointing", "full"},
+    {"checkpointing", "full, with attention activations offloaded to the CPU", "checkpointing", "full+host-attention"},
+    {"checkpointing", "two blocks of every four, attention activations offloaded to the CPU", "checkpointing",
+     "joined-every-other:2+host-attention"},
     {"checkpointing", "two blocks a checkpoint", "checkpointing", "joined:2"},
     {"checkpointing", "two blocks of every four", "checkpointing", "joined-every-other:2"},
     {"optimizer", "adamw_bf16", "optimizer", "adamw-bf16"},
@@ -134,6 +142,9 @@ constexpr Wording kWordings[] = {
     {"offload", "", "", ""},
     {"offload", "optimizer+gradients", "", ""},
     {"offload", "embeddings and latents precomputed", "", ""},
+    {"offload", "checkpointed activations on the CPU; embeddings and latents precomputed", "offload", "checkpoints"},
+    {"offload", "ramtorch: frozen weights stream from the CPU; embeddings and latents precomputed", "offload",
+     "ramtorch"},
     {"offload", "vae and text encoder on the CPU, embeddings and latents precomputed on the GPU", "", ""},
     {"compile", "", "", ""},
     {"compile", "no", "", ""},
@@ -342,6 +353,9 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   for (const KnownModel& known : kModels) {
     if (!same_name(known.name, cells.text("model"))) continue;
     apply_intervals(known.intervals, request.training);
+    if (known.streams_blocks && request.training.offload == model::Offload::ramtorch) {
+      request.training.offload = model::Offload::ramtorch_blocks;
+    }
     auto graph = known.file.empty() ? shelf.parse(std::string(known.name), known.config)
                                     : shelf.take((folder / "configs" / known.file).lexically_normal().string());
     if (!graph) return graph.error();
@@ -363,6 +377,7 @@ core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   if (figure.starts_with("device")) run.figure = Figure::device;
   else if (figure == "reserved") run.figure = Figure::reserved;
   else if (figure == "allocated (inferred)") run.figure = Figure::allocated;
+  else if (figure == "allocated at the end of a step") run.figure = Figure::after_step;
   else {
     run.refusal = "a figure that is no peak: " + std::string(figure);
     return cells.malformed(run.refusal);

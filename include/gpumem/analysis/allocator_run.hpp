@@ -24,10 +24,11 @@ using ByCategory = std::array<std::int64_t, plan::kCategories + 1>;
 struct AllocatorRun {
   std::int64_t peak_allocated = 0;
   std::int64_t peak_reserved = 0;
-  ByCategory at_peak{};        ///< allocated bytes when they reached their peak
-  std::size_t peak_event = 0;  ///< the event at which they did
-  bool out_of_memory = false;  ///< the run ended there: the allocator found no room
-  std::int64_t retries = 0;    ///< how often it released its cache to go on
+  std::int64_t last_allocated = 0;  ///< when the last step had ended
+  ByCategory at_peak{};             ///< allocated bytes when they reached their peak
+  std::size_t peak_event = 0;       ///< the event at which they did
+  bool out_of_memory = false;       ///< the run ended there: the allocator found no room
+  std::int64_t retries = 0;         ///< how often it released its cache to go on
 };
 
 /// The state after an event.

@@ -99,7 +99,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor hidden, const std::ve
   Tensor fed = 0;
   {
     const InModule inside(f, "mlp", "ErnieImageFeedForward");
-    const Tensor up = f.linear("up_proj", again, model.width, model.inner, {.bias = false});
+    const Tensor up = f.linear("up_proj", again, model.width, model.inner, {.bias = false, .out_of_order = true});
     const Tensor open = f.call("gelu", {f.linear("gate_proj", again, model.width, model.inner, {.bias = false})});
     fed = f.linear("linear_fc2", f.multiply(up, open), model.inner, model.width, {.bias = false});
   }

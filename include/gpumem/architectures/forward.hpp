@@ -48,6 +48,7 @@ struct Linear {
   std::int64_t tensor_ranks = 0;  ///< tensor parallel ranks that share it; 0: all
   bool recomputed = false;        ///< part of a function that makes its input again in backward
   bool outlives_loss = false;     ///< its output is held until backward has run, in programs that keep no outputs too
+  bool out_of_order = false;      ///< its module is registered right behind one that runs after it
 };
 
 /// How a language model is called as the part of another model that reads text: its own architecture writes it, and

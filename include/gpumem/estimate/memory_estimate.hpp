@@ -137,9 +137,10 @@ struct MemoryEstimate {
   std::int64_t gpus = 1;
 
   /// The three figures that people confuse, each at its peak, where the estimator tells them apart.
-  std::optional<core::Bytes> allocated;  ///< in live tensors: torch.cuda.max_memory_allocated
-  std::optional<core::Bytes> reserved;   ///< held by the caching allocator: torch.cuda.max_memory_reserved
-  std::optional<core::Bytes> device;     ///< context + reserved: what nvidia-smi shows
+  std::optional<core::Bytes> allocated;   ///< in live tensors: torch.cuda.max_memory_allocated
+  std::optional<core::Bytes> after_step;  ///< in live tensors when the step has ended: torch.cuda.memory_allocated
+  std::optional<core::Bytes> reserved;    ///< held by the caching allocator: torch.cuda.max_memory_reserved
+  std::optional<core::Bytes> device;      ///< context + reserved: what nvidia-smi shows
 
   Breakdown breakdown;                  ///< all zero where the estimator does not tell
   std::optional<PeakLayer> peak_layer;  ///< where the estimator follows the run

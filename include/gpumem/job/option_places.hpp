@@ -95,16 +95,20 @@ inline constexpr std::string_view kModulesBegin = "selective:";
   return !text.empty() && !text.starts_with('+') && !text.ends_with('+') && text.find("++") == text.npos;
 }
 
-/// A kind of checkpointing. Nothing: there is no such kind.
+inline constexpr std::string_view kHostAttention = "+host-attention";
+
+/// A kind of checkpointing, which may end in "+host-attention". Nothing: there is no such kind.
 [[nodiscard]] inline std::optional<model::CheckpointPolicy> checkpoint_policy_of(std::string_view text) {
+  const bool hosted = text.ends_with(kHostAttention);
+  if (hosted) text.remove_suffix(kHostAttention.size());
   if (text.starts_with(kModulesBegin)) {
     const std::string_view modules = text.substr(kModulesBegin.size());
     if (!joined_names(modules)) return std::nullopt;
-    return model::CheckpointPolicy{model::Checkpoints::selective_modules, 0, std::string(modules)};
+    return model::CheckpointPolicy{model::Checkpoints::selective_modules, 0, std::string(modules), hosted};
   }
   const auto counted = counted_of(model::kCheckpoints, text);
   if (!counted || counted->kind == model::Checkpoints::selective_modules) return std::nullopt;
-  return model::CheckpointPolicy{counted->kind, counted->count, {}};
+  return model::CheckpointPolicy{counted->kind, counted->count, {}, hosted};
 }
 
 /// "none" or a kind. False: it is neither.
@@ -118,8 +122,12 @@ inline constexpr std::string_view kModulesBegin = "selective:";
 }
 
 [[nodiscard]] inline std::string checkpointing_text(const model::CheckpointPolicy& policy) {
-  if (policy.kind == model::Checkpoints::selective_modules) return std::string(kModulesBegin) + policy.modules;
-  return text_of(model::kCheckpoints, model::Counted<model::Checkpoints>{policy.kind, policy.count});
+  const std::string_view more = policy.attention_on_host ? kHostAttention : std::string_view();
+  if (policy.kind == model::Checkpoints::selective_modules) {
+    return std::string(kModulesBegin) + policy.modules + std::string(more);
+  }
+  return text_of(model::kCheckpoints, model::Counted<model::Checkpoints>{policy.kind, policy.count}) +
+         std::string(more);
 }
 
 [[nodiscard]] inline std::vector<std::string_view> checkpointing_names() {

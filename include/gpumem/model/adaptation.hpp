@@ -199,6 +199,7 @@ struct WeightStorage {
   /// For four bits: bitsandbytes before 0.43.2, whose product keeps its input, and weights that were quantised from
   /// float16, so that they are made whole in float16 and then cast.
   bool older_four_bits = false;
+  bool on_host = false;     ///< each product copies the weight from the host's memory, where it lies
   bool float8 = false;      ///< a product with the weight copies both of its operands to eight bits
   std::uint8_t frozen = 0;  ///< bit i: the layer's tensor i (0 the weight, 1 the bias) gets no gradient
 

@@ -42,6 +42,9 @@ struct CheckpointPolicy {
   Checkpoints kind = Checkpoints::full;
   std::int64_t count = 0;    ///< of those with N
   std::string modules = {};  ///< of `selective_modules`: names, joined by '+'
+  /// What attention keeps is in the host's memory; it runs again with its block all the same (SimpleTuner 2026-08,
+  /// --gradient_checkpointing_offload_attention).
+  bool attention_on_host = false;
 
   friend bool operator==(const CheckpointPolicy&, const CheckpointPolicy&) = default;
 };
@@ -89,13 +92,24 @@ inline constexpr std::array<Named<AttentionBackend>, 3> kAttentionBackends = {
 enum class Offload : std::uint8_t {
   none,
   activations,  ///< what backward reads, except parameters (torchtune's OffloadActivations without streams)
+  checkpoints,  ///< of activations, what checkpointed blocks keep: their arguments that have gradients (Unsloth)
   optimizer,    ///< states and masters; the step runs on the host (DeepSpeed's DeepSpeedCPUAdam)
   parameters,   ///< and shards of parameters and gradients (CPUOffloadPolicy, CPUOffload, offload_param)
+  ramtorch,  ///< frozen weights of linear layers, each copied for each of its products (RamTorch's CPUBouncingLinear)
+  ramtorch_blocks,  ///< those of the repeated blocks alone (SimpleTuner's ramtorch_target_modules=blocks.*)
 };
-inline constexpr std::array<Named<Offload>, 4> kOffloads = {{{Offload::none, "none"},
+inline constexpr std::array<Named<Offload>, 7> kOffloads = {{{Offload::none, "none"},
                                                              {Offload::activations, "activations"},
+                                                             {Offload::checkpoints, "checkpoints"},
                                                              {Offload::optimizer, "optimizer"},
-                                                             {Offload::parameters, "parameters"}}};
+                                                             {Offload::parameters, "parameters"},
+                                                             {Offload::ramtorch, "ramtorch"},
+                                                             {Offload::ramtorch_blocks, "ramtorch-blocks"}}};
+
+/// Whether frozen weights stay in the host's memory and come for each product.
+[[nodiscard]] constexpr bool bounces_weights(Offload offload) {
+  return offload == Offload::ramtorch || offload == Offload::ramtorch_blocks;
+}
 
 /// Which data parallel rank holds which parameters, gradients and states.
 enum class Shardings : std::uint8_t {

@@ -90,6 +90,7 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const auto out = call.attributes.integer("out_features");
   const core::Checked weight = in && out ? core::Checked(*in) * core::Checked(*out) : core::Checked(call.parameters);
   const bool bias = call.parameters > 0 && weight.value() != call.parameters;
+  if (call.weights.on_host && in && out) return bounced_linear(call, tape, *in, *out, bias);
   if (call.weights.quantization != model::Quantization::none && in && out) {
     return quantized_linear(call, tape, *in, *out, bias);
   }

@@ -1,6 +1,6 @@
-// Input: a linear layer whose frozen weight is quantised.
-// Output: what it stores between calls, and its call: the input times the weight. The weight is dequantised for each
-// product, in forward and in backward.
+// Input: a linear layer whose frozen weight is quantised, or lies in the host's memory.
+// Output: what it stores between calls, and its call: the input times the weight. The weight is dequantised, or copied
+// from the host, for each product, in forward and in backward.
 // Units: elements of each type.
 //
 // Source: bitsandbytes 0.45: functional.quantize_4bit (blocks of 64, nested in blocks of 256), dequantize_4bit,
@@ -14,6 +14,8 @@
 // (_choose_scale_float8, _quantize_affine_float8, _dequantize_affine_float8), which autograd records call by call; the
 // product's backward is SimpleTuner 2026-08's, helpers/training/quantisation/torchao_workarounds.py
 // (_ScaledMmInputGrad).
+// RamTorch 2025-10: ramtorch/modules/linear.py (BouncingLinearFn), and SimpleTuner 2026-08's copy of it, which makes
+// quantised weights whole on the GPU (helpers/ramtorch/modules/linear.py: _dense_weight_for_linear).
 #pragma once
 
 #include <array>
@@ -266,7 +268,54 @@ inline TensorId record_float8_weight(const OpCall& call, Tape& tape, const Sides
   return bias ? elementwise(tape, product) : product;
 }
 
+/// What crosses from the host: the weight as it is held there.
+inline TensorSize weight_on_host(const Sides& sides, const model::WeightStorage& held, core::DType own) {
+  switch (held.quantization) {
+    case Quantization::int8_sdnq: return {sides.weights(), 0, core::DType::int8};
+    case Quantization::fp8_torchao:
+    case Quantization::fp8wo_torchao: return {sides.weights(), 0, core::DType::uint8};
+    default: return {sides.weights(), 0, held.dtype.value_or(own)};
+  }
+}
+
+/// What is made of its copy on the GPU before the product.
+inline std::vector<TensorSize> made_of_copy(const TensorSize& copy, Quantization quantization, core::DType type) {
+  const TensorSize full = copy.as(core::DType::float32);
+  if (quantization == Quantization::int8_sdnq) return {full, full.as(type)};
+  if (quantization != Quantization::none) return {full, full, full.as(type)};
+  if (copy.dtype == type) return {};
+  return {copy.as(type)};
+}
+
 }  // namespace quantized_detail
+
+/// BouncingLinearFn: keeps its input as it came, whatever autocast makes of it, and no weight. SimpleTuner fetches the
+/// weight of the module that is registered next ahead of time (add_ramtorch_prefetch_hooks): if that one has run, it
+/// stays unused on the GPU until the next step.
+inline TensorId bounced_linear(const OpCall& call, Tape& tape, std::int64_t in, std::int64_t out, bool bias) {
+  const TensorId given = call.tensors[0];
+  const TapeTensor& read = tape.tensor(given);
+  const TensorId kept = tape.record({.inputs = {&given, 1},
+                                     .output = read.size,
+                                     .kind = Output::view,
+                                     .layout = read.layout,
+                                     .saved_inputs = 1,
+                                     .gradient = Gradient::passed});
+  const core::DType type = tape.product_dtype();
+  const TensorId rows = tape.cast(kept, type);
+  const TensorSize copy = quantized_detail::weight_on_host({in, out}, call.weights, tape.dtype());
+  const std::vector<TensorSize> whole = quantized_detail::made_of_copy(copy, call.weights.quantization, type);
+  if (call.attributes.flag("out_of_order", false)) tape.add_buffer(copy);
+  std::vector<TensorSize> backward = whole;
+  if (rows != kept) backward.push_back(tape.tensor(rows).size);
+  return tape.record({.inputs = {&rows, 1},
+                      .output = call.size,
+                      .scratch = whole,
+                      .backward_scratch = backward,
+                      .host_weight = copy,
+                      .library = bias ? Library::gemm_bias : Library::gemm,
+                      .multiply_adds = call.size.times(in)});
+}
 
 /// Puts the weight of a layer on the tape as it is held, and its bias, which is not quantised.
 inline void add_quantized_parameters(const OpCall& call, Tape& tape, std::int64_t in, std::int64_t out, bool bias) {

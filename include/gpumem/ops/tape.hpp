@@ -161,6 +161,7 @@ struct Call {
   std::span<const TensorSize> scratch = {};           ///< forward's, given back when the call ends
   std::span<const TensorSize> backward_scratch = {};  ///< backward's, given back when it ends
   std::span<const TensorId> parameters = {};          ///< read, and given gradients
+  TensorSize host_weight = {};                        ///< copied from the host for the call, and again for its backward
   Gradient gradient = Gradient::fresh;
   std::uint32_t no_gradient = 0;  ///< bit i: input i gets none (indices, masks)
   Library library = Library::none;
@@ -187,6 +188,7 @@ struct Function {
   model::Slice parameters;
   std::uint32_t no_gradient = 0;
   std::int32_t convolution = -1;
+  TensorId host_weight = kNoTensor;
   TensorSize multiply_adds = {};  ///< of the type it computes in; calls that only move bytes count nothing
   Output kind = Output::fresh;
   Gradient gradient = Gradient::fresh;

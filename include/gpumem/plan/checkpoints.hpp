@@ -26,6 +26,10 @@ using connect::repeated_blocks;
 [[nodiscard]] core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass,
                                                             const model::CheckpointPolicy& policy = {});
 
+/// By function: whether it is in a module with an attention, under a policy that keeps what these save on the host.
+/// Empty: none is.
+[[nodiscard]] std::vector<bool> hooked_functions(const ForwardPass& pass, const model::TrainingJob& job);
+
 /// The functions in this part whose results are kept and do not run again: none; under selective-op the attention and
 /// every other product with a weight (aten::mm, from the first on).
 /// Source: torchtitan 2024-10 to 2025-06, parallelize_llama.py: _save_list and its policy, per block.
@@ -67,12 +71,14 @@ class Recomputation {
   Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names, std::span<const Range> blocks,
                 const model::TrainingJob& job);
 
-  /// Whether the function is in a checkpointed block: then autograd keeps nothing of it in forward.
-  [[nodiscard]] bool covers(std::size_t function) const { return block_of(function) != nullptr; }
+  /// Whether the function is in a checkpointed block: then autograd keeps nothing of it in forward, unless hooks do.
+  [[nodiscard]] bool covers(std::size_t function) const {
+    return block_of(function) != nullptr && !calls_.is_hooked(state_.tape().functions()[function]);
+  }
   /// Whether the function's saved tensors are held: not in a block that has not run again yet.
   [[nodiscard]] bool has_saved(std::size_t function) const {
     const Block* block = block_of(function);
-    return block == nullptr || block->recomputed;
+    return block == nullptr || block->recomputed || !covers(function);
   }
 
   /// Forward comes to this function: a block that begins here holds its arguments.
@@ -84,7 +90,8 @@ class Recomputation {
   /// Backward asks for what this function saved: its block runs again, once.
   void begin_backward(std::size_t function) {
     Block* block = block_of(function);
-    if (block == nullptr || block->recomputed || !saves(state_.tape().functions()[function])) return;
+    if (block == nullptr || block->recomputed || !covers(function) || !saves(state_.tape().functions()[function]))
+      return;
     run_again(*block, static_cast<std::uint32_t>(function));
   }
   /// Backward of this function has run: with a block's first one the graph releases the arguments.
@@ -136,7 +143,12 @@ class Recomputation {
   void hold_inputs(Block& block);
   void run_again(Block& block, std::uint32_t upto);
   void end(Block& block);
-  void put_aside(Block& block, ops::TensorId id);
+  /// Whether the argument waits in the host's memory for the second run. Source: of checkpoints alone, Unsloth's and
+  /// SimpleTuner 2026-08's offloaded_checkpoint(), whose hooks leave tensors without a gradient where they are.
+  [[nodiscard]] bool on_host(ops::TensorId argument) const {
+    return calls_.on_host(argument) || (offloads_ && state_.requires_grad(argument));
+  }
+  void put_aside(Block& block, ops::TensorId id, bool hooked);
   void forget_names(Block& block);
   void fetch_inputs(Block& block);
   void call_again(Block& block, std::uint32_t function, bool recorded);
@@ -156,6 +168,7 @@ class Recomputation {
   RunState& state_;
   ForwardCalls& calls_;
   const NameLifetimes& names_;
+  bool offloads_ = false;  ///< the arguments of blocks
   std::vector<Block> blocks_;
   std::vector<std::vector<ForwardCalls::Results>> results_;  ///< of the micro-batch whose turn it is
   std::vector<std::uint32_t> block_at_;                      ///< by function; empty: there are no blocks

@@ -288,9 +288,41 @@ class BatchLoader {
 /// On which of PyTorch's threads a function runs: each has a cuBLAS handle of its own.
 enum class Thread : bool { forward, backward };
 
+/// Copies of weights that lie in the host's memory. Of either direction the last two stay: the next one takes the older
+/// one's place. Source: RamTorch's ping-pong buffers (BouncingLinearFn: w_buffers, w_bwd_buffers).
+class BouncedWeights {
+ public:
+  explicit BouncedWeights(RunState& state) : state_(state) {}
+
+  void bring(const ops::Function& function, Direction direction) {
+    if (function.host_weight == ops::kNoTensor) return;
+    Buffers& buffers = direction == Direction::forward ? forward_ : backward_;
+    const Slot older = std::exchange(buffers.older, buffers.newer);
+    buffers.newer = state_.allocate(function.host_weight, Category::parameter);
+    state_.log().drop(older);
+  }
+
+ private:
+  struct Buffers {
+    Slot newer = kNoSlot;
+    Slot older = kNoSlot;
+  };
+
+  RunState& state_;
+  Buffers forward_;
+  Buffers backward_;
+};
+
 class ForwardCalls {
  public:
-  explicit ForwardCalls(RunState& state, bool offloads = false) : state_(state), copies_(state), offloads_(offloads) {}
+  /// `offloads`: what autograd keeps goes to the host; `hooked`: of these functions, by hooks of their own.
+  explicit ForwardCalls(RunState& state, bool offloads = false, std::vector<bool> hooked = {})
+      : state_(state),
+        copies_(state),
+        weights_(state),
+        offloads_(offloads),
+        hooked_(std::move(hooked)),
+        kept_by_hooks_(hooked_.size()) {}
 
   /// What a call made and a second run takes in place of calling again: its extras, then its output.
   using Results = std::vector<Slot>;
@@ -304,6 +336,7 @@ class ForwardCalls {
   void keep_inputs(const ops::Function& function);
   /// Its backward has run. `again`: what it kept is of a second run.
   void drop_kept(const ops::Function& function, bool again) {
+    if (is_hooked(function)) return drop_hooked(function);
     for (const ops::TensorId saved : state_.tape().list(function.saved)) {
       if (!again && on_host(function, saved)) continue;
       if (function.keeps_until_graph_ends && !again) {
@@ -318,8 +351,16 @@ class ForwardCalls {
   void keep_of_graph(Slot gradient) { kept_of_graph_.push_back(gradient); }
   /// What functions whose backward has run still hold, until the graph ends. Whoever takes it drops it.
   [[nodiscard]] std::vector<Slot> take_kept_of_graph() { return std::exchange(kept_of_graph_, {}); }
+  /// The backward of the function needs its weight.
+  void bring_weight(const ops::Function& function) { weights_.bring(function, Direction::data_gradient); }
   /// Its backward begins: copies of what is kept on the host, which end with it.
   [[nodiscard]] std::vector<Slot> fetch(const ops::Function& function);
+  /// Whether hooks around the function take what it saves, whatever checkpoint is around them: PyTorch asks the
+  /// innermost ones. Source: SimpleTuner 2026-08, helpers/training/offloaded_gradient_checkpointer.py
+  /// (activation_offload_context); torch/csrc/autograd/saved_variable.cpp.
+  [[nodiscard]] bool is_hooked(const ops::Function& function) const {
+    return !hooked_.empty() && hooked_[index_of(function)];
+  }
   /// Whether autograd keeps the tensor in the host's memory: what is large enough, and no parameter
   /// (OffloadActivations.min_offload_size of torchtune). Copies of weights under autocast stay.
   [[nodiscard]] bool on_host(ops::TensorId saved) const {
@@ -331,20 +372,31 @@ class ForwardCalls {
 
  private:
   void keep(const ops::Function& function, bool again) {
+    if (is_hooked(function)) return keep_hooked(function);
     for (const ops::TensorId saved : state_.tape().list(function.saved)) {
       if (again || !on_host(function, saved)) state_.hold(saved);
     }
   }
   /// Gradients that forward made stay where they are.
   [[nodiscard]] bool on_host(const ops::Function& function, ops::TensorId saved) const {
+    if (is_hooked(function)) return state_.requires_grad(saved) && !state_.is_parameter(saved);
     const bool gradients =
         function.gradient == ops::Gradient::made_in_forward || function.gradient == ops::Gradient::over_input;
     return !gradients && on_host(saved);
   }
 
+  [[nodiscard]] std::size_t index_of(const ops::Function& function) const {
+    return static_cast<std::size_t>(&function - state_.tape().functions().data());
+  }
+  void keep_hooked(const ops::Function& function);
+  void drop_hooked(const ops::Function& function);
+
   RunState& state_;
   AutocastCopies copies_;
+  BouncedWeights weights_;
   bool offloads_ = false;
+  std::vector<bool> hooked_;                      ///< by function; empty: none
+  std::vector<std::vector<Slot>> kept_by_hooks_;  ///< by function: what the hooks leave on the GPU
   std::vector<Slot> kept_of_graph_;
 };
 

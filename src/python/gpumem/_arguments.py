@@ -94,7 +94,8 @@ OPTIONS_HELP = """
         full:N, every:N, selective-op, selective-attention, selective:NAMES, joined:N,
         joined-every-other:N.
     attention: the kernels of scaled-dot-product attention: sdpa, flash, eager.
-    offload: what is kept in the host's memory: none, activations, optimizer, parameters.
+    offload: what is kept in the host's memory: none, activations, checkpoints, optimizer,
+        parameters, ramtorch, ramtorch-blocks.
     freeze: layers or parameters that are not trained: patterns such as model.layers.0 or *.bias,
         separated by commas.
     train: layers or parameters that are trained, as patterns; without freeze, only these are.

@@ -88,6 +88,34 @@ TEST(TrainedWeights, OfImageModelsAreQuantisedAsTheirLibraryChoosesThem) {
   EXPECT_EQ(quantised(layers, model::Quantization::fp8wo_torchao), "qq--q");
 }
 
+/// By layer: "h" where each product copies its weight from the host; the message of an error.
+std::string bounced(TrainingJob job, model::Offload offload) {
+  job.offload = offload;
+  const auto wired = connect::connect(job, ops::catalogue());
+  if (!wired) return core::to_string(wired.error());
+  const auto storage = weight_storage(*wired, base_linears(*wired), job);
+  if (!storage) return storage.error().message;
+  std::string text;
+  for (const model::WeightStorage& each : *storage) text += each.on_host ? "h" : "-";
+  return text;
+}
+
+TEST(TrainedWeights, OfRamTorchWaitInTheHostsMemory) {
+  TrainingJob job = small_model();
+  EXPECT_NE(bounced(job, model::Offload::ramtorch).find("say adapters (`lora=16`)"), std::string::npos)
+      << "all are trained";
+  job.lora = 4;
+  EXPECT_EQ(bounced(job, model::Offload::none), "-----");
+  EXPECT_EQ(bounced(job, model::Offload::ramtorch), "-h-hh");
+  EXPECT_EQ(bounced(job, model::Offload::ramtorch_blocks), "-h-h-") << "the head is in no block";
+  job.train = "*.v_proj";
+  EXPECT_EQ(bounced(job, model::Offload::ramtorch), "-h--h") << "a trained one stays";
+  job.train.clear();
+  job.quantize = model::Quantization::nf4;
+  EXPECT_NE(bounced(job, model::Offload::ramtorch).find("`offload=ramtorch` takes weights that are whole"),
+            std::string::npos);
+}
+
 TEST(TrainedWeights, ProductsInFloat8FreezeNothing) {
   TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 32]})", R"(
     {"name": "up", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 32, "out_features": 64}},

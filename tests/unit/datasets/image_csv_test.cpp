@@ -79,6 +79,12 @@ TEST(ImageCsv, TakesAnIntervalAsTheModelDoes) {
   EXPECT_EQ(all.runs.at(0).job.checkpoints.kind, model::Checkpoints::full) << "diffusers' UNet knows none";
 }
 
+TEST(ImageCsv, ReadsWhichActivationsAreOnTheHost) {
+  const MeasuredRuns all = read(row("\"full, with attention activations offloaded to the CPU\"", "denoiser"));
+  ASSERT_FALSE(all.runs.at(0).error) << core::to_string(*all.runs[0].error);
+  EXPECT_TRUE(all.runs[0].job.checkpoints.attention_on_host);
+}
+
 TEST(ImageCsv, ReadsHowFrozenWeightsAreHeld) {
   std::string text = row("full", "denoiser");
   text.replace(text.find(",bf16,bf16 unless"), 5, ",fp8 dynamic (torchao)");
@@ -86,6 +92,24 @@ TEST(ImageCsv, ReadsHowFrozenWeightsAreHeld) {
   ASSERT_FALSE(all.runs.at(0).error) << core::to_string(*all.runs[0].error);
   EXPECT_EQ(all.runs[0].job.quantize, model::Quantization::fp8_torchao);
   EXPECT_EQ(all.runs[0].job.base_dtype, model::BaseType::bf16);
+}
+
+TEST(ImageCsv, ReadsWhatIsInTheHostsMemory) {
+  const auto offload_of = [](const std::string& what) {
+    std::string text = row("full", "denoiser");
+    text.replace(text.find("embeddings and"), 0, what + "; ");
+    const MeasuredRuns all = read(text);
+    EXPECT_FALSE(all.runs.at(0).error) << what;
+    return all.runs[0].job.offload;
+  };
+  EXPECT_EQ(offload_of("ramtorch: frozen weights stream from the CPU"), model::Offload::ramtorch);
+  EXPECT_EQ(offload_of("checkpointed activations on the CPU"), model::Offload::checkpoints);
+}
+
+TEST(ImageCsv, ReadsWhatIsAllocatedWhenAStepHasEnded) {
+  std::string text = row("full", "denoiser");
+  text.replace(text.find("allocated (inferred)"), 20, "allocated at the end of a step");
+  EXPECT_EQ(read(text).runs.at(0).figure, Figure::after_step);
 }
 
 TEST(ImageCsv, FindsAModelInAnyCapitals) {

@@ -181,6 +181,11 @@ TEST(JobOptions, CheckpointingIsASwitchOrAKind) {
   EXPECT_EQ(request.training.checkpoints,
             (model::CheckpointPolicy{model::Checkpoints::selective_modules, 0, "mlp+self_attn"}));
   EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing selective:mlp+self_attn");
+  for (const std::string kind : {"full+host-attention", "joined-every-other:2+host-attention"}) {
+    EXPECT_TRUE(testing::succeeds(set(kind)));
+    EXPECT_TRUE(request.training.checkpoints.attention_on_host);
+    EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing " + kind);
+  }
   for (const char* word : {"selective:", "selective:+", "selective:mlp+", "selective:+mlp", "selective:a++b"}) {
     EXPECT_TRUE(fails(set(std::string(word)), ErrorCode::invalid_argument, 0, "choose one of none, full")) << word;
   }

@@ -99,6 +99,66 @@ TEST(Quantized, ByTorchaoWithoutProductsInFloat8KeepsItsWholeWeight) {
       << "in bfloat16, until backward";
 }
 
+TEST(BouncedLinear, HoldsNoWeightAndKeepsItsInput) {
+  TrainingJob job = many_rows(Quantization::none);
+  EXPECT_EQ(count(adapted_events(job, Phase::forward), "-32768 below.adapter_sum activation"), 1);
+  job.offload = model::Offload::ramtorch;
+  const Events built = adapted_events(job, Phase::construction, 0);
+  EXPECT_EQ(count(built, "+262144 up parameter"), 0) << "it is in the host's memory";
+  const Events forward = adapted_events(job, Phase::forward);
+  EXPECT_EQ(count(forward, "+262144 up parameter"), 1);
+  EXPECT_EQ(count(forward, "-262144 up parameter"), 0) << "it stays while the next one comes";
+  EXPECT_EQ(count(forward, "-32768 below.adapter_sum activation"), 0) << "kept, though the weight is frozen";
+  const Events backward = adapted_events(job, Phase::backward);
+  EXPECT_EQ(count(backward, "+262144 up parameter"), 1) << "the weight crosses once more";
+  EXPECT_EQ(count(backward, "-32768 below.adapter_sum activation"), 1);
+}
+
+TEST(BouncedLinear, OfEachDirectionTheLastTwoCopiesStay) {
+  TrainingJob job = many_rows(Quantization::none);
+  job.offload = model::Offload::ramtorch;
+  const Events forward = adapted_events(job, Phase::forward, 2);
+  EXPECT_EQ(count(forward, "-262144 up parameter"), 1) << "of the step before";
+  EXPECT_EQ(count(forward, "-4096 head parameter"), 1);
+  EXPECT_EQ(count(forward, "+262144 up parameter"), 1);
+}
+
+TEST(BouncedLinear, MakesItsQuantisedWeightWholeOnTheGpu) {
+  TrainingJob job = many_rows(Quantization::int8_sdnq);
+  job.offload = model::Offload::ramtorch;
+  for (const Phase phase : {Phase::forward, Phase::backward}) {
+    const Events all = adapted_events(job, phase);
+    EXPECT_EQ(count(all, "+131072 up parameter"), 1) << "a byte a weight crosses";
+    EXPECT_EQ(count(all, "+524288 up temporary"), 1) << "in float32";
+    EXPECT_EQ(count(all, "+262144 up temporary"), 1) << "and in the type of the product";
+  }
+}
+
+TEST(BouncedLinear, KeepsAnInputThatAutocastCasts) {
+  TrainingJob job = many_rows(Quantization::none, Precision::amp_bf16);
+  job.base_dtype = model::BaseType::bf16;
+  job.offload = model::Offload::ramtorch;
+  const Events forward = adapted_events(job, Phase::forward);
+  EXPECT_EQ(count(forward, "+262144 up parameter"), 1) << "two bytes a weight";
+  EXPECT_EQ(count(forward, "-65536 below.adapter_sum activation"), 0) << "in float32, as it came";
+}
+
+TEST(BouncedLinear, OneThatRunsBeforeItsTurnLeavesItsWeightForTheNextStep) {
+  TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 32, 256]})", R"(
+    {"name": "below", "op": "linear", "inputs": ["x"],
+     "attrs": {"in_features": 256, "out_features": 256, "bias": false}},
+    {"name": "up", "op": "linear", "inputs": ["below"],
+     "attrs": {"in_features": 256, "out_features": 512, "bias": false, "out_of_order": true}})",
+                                    2);
+  job.lora = 1;
+  job.lora_targets = "below";
+  job.precision = Precision::bf16;
+  job.loss = model::Loss::mse;
+  job.offload = model::Offload::ramtorch;
+  EXPECT_EQ(count(adapted_events(job, Phase::construction, 0), "+262144 up buffer"), 1);
+  EXPECT_EQ(count(adapted_events(job, Phase::forward), "+262144 up parameter"), 1);
+}
+
 TEST(Quantized, ProductsInFloat8CopyTheirOperandsForTheCallAlone) {
   TrainingJob job = rows(Quantization::float8, Precision::bf16);
   job.lora.reset();

@@ -85,6 +85,16 @@ TEST(Sharing, WhatIsNotModelledIsRefusedWithTheRule) {
   away.layout.data_parallel = 2;
   away.layout.sharding = {Shardings::ddp, 0};
   EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "has none that is modelled"));
+  away.offload = Offload::ramtorch;
+  EXPECT_TRUE(testing::succeeds(sharing_of(away))) << "each rank streams whole weights";
+  away.layout.tensor_parallel = 2;
+  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "is not modelled where GPUs share them"));
+  TrainingJob staged = job_on(1, {Shardings::none, 0});
+  staged.activation_checkpointing = true;
+  staged.checkpoints.attention_on_host = true;
+  EXPECT_TRUE(testing::succeeds(sharing_of(staged)));
+  staged.layout.pipeline_parallel = 2;
+  EXPECT_TRUE(fails(sharing_of(staged), ErrorCode::invalid_argument, 0, "in the stages of a pipeline"));
 }
 
 TEST(Sharing, IsToldInWords) {

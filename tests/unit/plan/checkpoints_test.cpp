@@ -369,5 +369,50 @@ TEST(Checkpoints, ManyBlocksNeedLess) {
   EXPECT_LT(bytes_of(planned(job).plan, 2).peak, without);
 }
 
+/// Two blocks of an attention with dropout and of a linear layer; batch 2: a tensor has 2 x 8 x 16 x 4 B = 1,024 B.
+TrainingJob attending() {
+  const auto inside = [](std::string_view name, std::string_view op, std::string_view reads, std::string_view more) {
+    return R"({"name": ")" + std::string(name) + R"(", "op": ")" + std::string(op) + R"(", "inputs": [)" +
+           std::string(reads) + "]" + std::string(more) + "}";
+  };
+  constexpr std::string_view kSides = R"(, "attrs": {"in_features": 16, "out_features": 16, "bias": false})";
+  std::string nodes = inside("first", "linear", R"("x")", kSides);
+  std::string before = R"("first")";
+  for (const std::string block : {"h.0.", "h.1."}) {
+    const auto named = [&](const std::string& name) { return "\"" + block + name + "\""; };
+    nodes += "," + inside(block + "attn.q", "linear", before, kSides);
+    nodes += "," + inside(block + "attn.d", "dropout", named("attn.q"), R"(, "attrs": {"p": 0.1})");
+    nodes += "," + inside(block + "attn.s", "scaled_dot_product_attention",
+                          named("attn.d") + "," + named("attn.d") + "," + named("attn.d"), "");
+    nodes += "," + inside(block + "t", "tanh", named("attn.s"), "");
+    nodes += "," + inside(block + "b", "linear", named("t"), kSides);
+    before = named("b");
+  }
+  TrainingJob job = job_of(R"({"name": "x", "shape": ["N", 8, 16]})", nodes, 2);
+  job.loss = model::Loss::mse;
+  job.activation_checkpointing = true;
+  return job;
+}
+
+std::ptrdiff_t times(const Events& all, std::string_view event) { return std::count(all.begin(), all.end(), event); }
+
+TEST(Recomputation, WhatAttentionKeepsGoesToTheHostButItsMasks) {
+  TrainingJob job = attending();
+  const Events usual = events(job, planned(job).plan, Phase::forward);
+  EXPECT_EQ(times(usual, "-256 h.0.attn.d activation"), 1) << "a byte an element: it runs again";
+  job.checkpoints.attention_on_host = true;
+  const auto plan = planned(job).plan;
+  const Events forward = events(job, plan, Phase::forward);
+  EXPECT_EQ(times(forward, "+256 h.0.attn.d activation"), 1);
+  EXPECT_EQ(times(forward, "-256 h.0.attn.d activation"), 0) << "the mask needs no gradient, so it stays";
+  EXPECT_EQ(times(forward, "-1024 h.0.attn.q activation"), 1) << "it is on the host";
+  const Events backward = events(job, plan, Phase::backward);
+  EXPECT_EQ(times(backward, "+256 h.0.attn.d activation"), 1) << "its block runs again all the same";
+  EXPECT_EQ(times(backward, "-256 h.0.attn.d activation"), 2);
+  EXPECT_GT(times(backward, "+1024 h.0.attn.d activation"), 1) << "and what was kept comes back";
+  EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
+  EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(planned(attending()).plan, 2).left);
+}
+
 }  // namespace
 }  // namespace gpumem::plan

@@ -225,6 +225,18 @@ TEST(ForwardCalls, AnOffloadedBlocksArgumentsComeBackForItsSecondRun) {
   EXPECT_LT(bytes_of(plan, 2).peak, bytes_of(usual, 2).peak);
   EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
   EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(usual, 2).left);
+  job.offload = model::Offload::checkpoints;
+  const auto arguments = planned(job).plan;
+  EXPECT_LT(bytes_of(arguments, 2).peak, bytes_of(usual, 2).peak);
+  EXPECT_GT(bytes_of(arguments, 2).peak, bytes_of(plan, 2).peak) << "what is in no block is on the GPU";
+  EXPECT_EQ(bytes_of(arguments, 2).left, bytes_of(usual, 2).left);
+}
+
+TEST(ForwardCalls, WithoutBlocksTheirArgumentsAreNowhere) {
+  TrainingJob job = wide();
+  const Events usual = events(job, planned(job).plan, Phase::forward);
+  job.offload = model::Offload::checkpoints;
+  EXPECT_EQ(events(job, planned(job).plan, Phase::forward), usual);
 }
 
 }  // namespace

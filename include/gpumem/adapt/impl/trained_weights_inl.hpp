@@ -144,6 +144,45 @@ GPUMEM_INLINE bool takes_quantization(const BaseLinear& linear, const model::Tra
   }
 }
 
+/// Whether a layer is inside one of a list of modules: "blocks.7.attn1.to_q" is, "to_out.0" is not.
+GPUMEM_INLINE bool is_in_block(std::string_view path) {
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
+    const std::string_view rest = path.substr(dot + 1);
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    if (digits > 0 && digits < rest.size() && rest[digits] == '.') return true;
+  }
+  return false;
+}
+
+GPUMEM_INLINE bool bounces(model::Quantization held) {
+  return held == model::Quantization::none || held == model::Quantization::int8_sdnq ||
+         held == model::Quantization::fp8_torchao || held == model::Quantization::fp8wo_torchao;
+}
+
+/// RamTorch's linear layers: those that are frozen.
+GPUMEM_INLINE core::Status keep_on_host(const std::vector<BaseLinear>& linears, const model::TrainingJob& job,
+                                        std::vector<model::WeightStorage>& storage) {
+  if (!bounces(job.quantize)) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "`offload=" + std::string(model::name_of(model::kOffloads, job.offload)) +
+                           "` takes weights that are whole, int8-sdnq, fp8-torchao or fp8wo-torchao; say another "
+                           "`quantize`",
+                       {}};
+  }
+  bool any = false;
+  for (const BaseLinear& linear : linears) {
+    model::WeightStorage& held = storage[linear.layer];
+    const bool meant = job.offload == model::Offload::ramtorch || is_in_block(linear.path);
+    held.on_host = meant && held.freezes(0);
+    any = any || held.on_host;
+  }
+  if (any) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "no linear layer with a frozen weight is there to stay in the host's memory; say adapters "
+                     "(`lora=16`), or leave `offload` out",
+                     {}};
+}
+
 }  // namespace trained_weights_detail
 
 GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(const connect::WiredGraph& wired,
@@ -202,6 +241,9 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   if (const auto pattern = freeze.unused(); !pattern.empty()) return detail::means_nothing("freeze", pattern, graph);
   if (const auto pattern = train.unused(); !pattern.empty()) return detail::means_nothing("train", pattern, graph);
   detail::follow_ties(graph, storage);
+  if (model::bounces_weights(job.offload)) {
+    if (core::Status kept = detail::keep_on_host(linears, job, storage); !kept) return kept.error();
+  }
   return storage;
 }
 

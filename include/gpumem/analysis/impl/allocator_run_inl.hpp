@@ -1,5 +1,6 @@
 #pragma once
 
+#include <numeric>
 #include <vector>
 
 #include "gpumem/analysis/allocator_run.hpp"
@@ -35,6 +36,7 @@ class Runner {
     }
     result_.peak_allocated = allocator_.peak_allocated();
     result_.peak_reserved = allocator_.peak_reserved();
+    result_.last_allocated = std::accumulate(allocated_.begin(), allocated_.end(), std::int64_t{0});
     result_.retries = allocator_.retries();
     if (memory_ != nullptr) memory_->blocks = std::move(allocator_).leave_memory();
     return result_;

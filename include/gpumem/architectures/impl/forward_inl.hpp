@@ -267,6 +267,7 @@ GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::i
   if (options.tensor_ranks > 0) attributes.push_back({"tensor_ranks", options.tensor_ranks});
   if (options.recomputed) attributes.push_back({"recomputed", true});
   if (options.outlives_loss) attributes.push_back({"outlives_loss", true});
+  if (options.out_of_order) attributes.push_back({"out_of_order", true});
   // Both sizes fit 32 bits.
   return add_layer(name, options.class_name, "linear", {&input, 1}, attributes,
                    {.tied = options.tied ? in * out : 0, .returned = options.returned, .split = options.split});

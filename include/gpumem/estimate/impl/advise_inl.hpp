@@ -134,28 +134,31 @@ GPUMEM_INLINE Forms adapters(const TrainingJob& job, const device::GpuProfile&) 
   return {with(job, &TrainingJob::lora, kRank, "lora", std::to_string(kRank))};
 }
 
+/// The change, and adapters where the job has none.
+GPUMEM_INLINE ChangedJob on_adapters(ChangedJob form) {
+  if (form.job.has_adapters()) return form;
+  form.job.lora = kRank;
+  form.settings.push_back({"lora", std::to_string(kRank)});
+  return form;
+}
+
 GPUMEM_INLINE Forms adapters_on_four_bits(const TrainingJob& job, const device::GpuProfile&) {
   if (!job.graph->reads_tokens() || job.quantize != model::Quantization::none) return {};
-  ChangedJob form = with(job, &TrainingJob::quantize, model::Quantization::nf4, "quantize", "nf4");
-  if (!job.has_adapters()) {
-    form.job.lora = kRank;
-    form.settings.push_back({"lora", std::to_string(kRank)});
-  }
-  return {std::move(form)};
+  return {on_adapters(with(job, &TrainingJob::quantize, model::Quantization::nf4, "quantize", "nf4"))};
 }
 
 /// Image models have no usual way to hold their weights in four bits; SDNQ's eight are SimpleTuner's.
 GPUMEM_INLINE Forms adapters_on_eight_bits(const TrainingJob& job, const device::GpuProfile&) {
   if (!makes_images(job) || job.quantize != model::Quantization::none) return {};
-  ChangedJob form = with(job, &TrainingJob::quantize, model::Quantization::int8_sdnq, "quantize", "int8-sdnq");
-  if (!job.has_adapters()) {
-    form.job.lora = kRank;
-    form.settings.push_back({"lora", std::to_string(kRank)});
-  }
-  return {std::move(form)};
+  return {on_adapters(with(job, &TrainingJob::quantize, model::Quantization::int8_sdnq, "quantize", "int8-sdnq"))};
 }
 
-inline constexpr std::array<Change, 15> kChanges = {{
+GPUMEM_INLINE Forms adapters_on_host_weights(const TrainingJob& job, const device::GpuProfile&) {
+  if (!makes_images(job) || job.offload != model::Offload::none) return {};
+  return {on_adapters(with(job, &TrainingJob::offload, model::Offload::ramtorch, "offload", "ramtorch"))};
+}
+
+inline constexpr std::array<Change, 16> kChanges = {{
     {"nothing: the same result in one kernel", fused, true},
     {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
@@ -169,14 +172,16 @@ inline constexpr std::array<Change, 15> kChanges = {{
     {"precision: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
     {"what is learned: smaller images", smaller_images},
     {"what is learned: only adapters (LoRA, by PEFT); the model is frozen", adapters},
+    {"what is learned, and time: adapters, and frozen weights that cross for each product (RamTorch)",
+     adapters_on_host_weights},
     {"what is learned, and precision: adapters on a 4-bit model (QLoRA, by bitsandbytes)", adapters_on_four_bits},
     {"what is learned, and precision: adapters on an 8-bit image model (by SDNQ)", adapters_on_eight_bits},
 }};
 
 /// Whether the job learns what it learns without the change, but for rounding: such changes cost nothing or time.
 GPUMEM_INLINE bool keeps_result(const Change& change) {
-  constexpr std::array kLossy = {&autocast,       &eight_bit_states, &all_in_bfloat16,
-                                 &smaller_images, &adapters,         &adapters_on_four_bits};
+  constexpr std::array kLossy = {&autocast, &eight_bit_states,      &all_in_bfloat16,        &smaller_images,
+                                 &adapters, &adapters_on_four_bits, &adapters_on_eight_bits, &adapters_on_host_weights};
   return std::find(kLossy.begin(), kLossy.end(), change.forms) == kLossy.end();
 }
 

@@ -218,6 +218,11 @@ GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis:
                                            "quantised weights"});
   }
   for (const std::string& remark : source.remarks) assumed.push_back({"adaptation", remark});
+  if (model::bounces_weights(job.offload)) {
+    assumed.push_back({"adaptation",
+                       "frozen weights cross from the host as in SimpleTuner's RamTorch: each once a product, and the "
+                       "last two of either direction stay on the GPU"});
+  }
   if (job.quantize == model::Quantization::none) return;
   const core::DType type =
       model::dtype_of(job.base_dtype).value_or(adapt::unquantised_dtype(job.quantize, job.precision));

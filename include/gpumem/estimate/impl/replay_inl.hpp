@@ -99,6 +99,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   estimate.ranged = true;
   estimate.assumed = assumptions_of(analysis.job(), *source, gpu, of_job->context, of_job->options);
   estimate.allocated = core::Bytes(run.peak_allocated);
+  estimate.after_step = core::Bytes(run.last_allocated);
   estimate.reserved = core::Bytes(run.peak_reserved);
   estimate.device = estimate.expected;
   estimate.retries = run.retries;

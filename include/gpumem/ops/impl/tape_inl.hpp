@@ -327,6 +327,7 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   const std::span<const TensorSize> copied = own_scratch({&copy, copies ? 1U : 0U});
   function.scratch = add_all(call.scratch, copied);
   function.backward_scratch = add_all(call.backward_scratch, copied);
+  if (call.host_weight.elements.value() != 0) function.host_weight = add(call.host_weight);
   function.saved = keep_saved(call, inputs, function);
   functions_.push_back(function);
   return function.output;

@@ -29,6 +29,15 @@ GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
     return "`offload=parameters` is FSDP's CPU offload; " +
            (kind == Shardings::none ? "say `sharding=fsdp2`" : name + " has none that is modelled");
   }
+  if (model::bounces_weights(job.offload) && (!(kind == Shardings::ddp || kind == Shardings::none) ||
+                                              job.layout.tensor_parallel > 1 || job.layout.pipeline_parallel > 1)) {
+    return "`offload=ramtorch` keeps whole weights in the host's memory, and is not modelled where GPUs share them; "
+           "say "
+           "`sharding=ddp`, or leave it out";
+  }
+  if (job.activation_checkpointing && job.checkpoints.attention_on_host && job.layout.pipeline_parallel > 1) {
+    return "`+host-attention` is not modelled in the stages of a pipeline; leave it out of `checkpointing`";
+  }
   if (fully || kind == Shardings::ddp || kind == Shardings::none) return {};
   if (!keeps_masters(job.precision)) {
     return name + " keeps float32 masters; say `precision=bf16-mixed`, fp16-mixed or fp32";

@@ -3,6 +3,8 @@
 #include "gpumem/plan/checkpoints.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -159,6 +161,43 @@ GPUMEM_INLINE core::Result<std::vector<Range>> checkpointed(const ForwardPass& p
   return runs;
 }
 
+namespace checkpoints_detail {
+
+/// "blocks.0.attn" of "blocks.0.attn.to_q"; empty where nothing is around it.
+GPUMEM_INLINE std::string_view around(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+/// By layer: whether it is in a module with an attention.
+GPUMEM_INLINE std::vector<bool> in_attention(const model::ModelGraph& graph) {
+  std::set<std::string, std::less<>> modules;
+  for (const Range& attention : attentions(graph)) {
+    modules.emplace(around(graph.path(graph.layers()[attention.first])));
+  }
+  modules.erase(std::string());
+  std::vector<bool> inside;
+  for (const model::Layer& layer : graph.layers()) {
+    const std::string path = graph.path(layer);
+    bool found = false;
+    for (std::string_view part = around(path); !part.empty() && !found; part = around(part)) {
+      found = modules.contains(part);
+    }
+    inside.push_back(found);
+  }
+  return inside;
+}
+
+}  // namespace checkpoints_detail
+
+GPUMEM_INLINE std::vector<bool> hooked_functions(const ForwardPass& pass, const model::TrainingJob& job) {
+  std::vector<bool> hooked;
+  if (!job.activation_checkpointing || !job.checkpoints.attention_on_host) return hooked;
+  const std::vector<bool> inside = checkpoints_detail::in_attention(pass.wired.graph());
+  for (const ops::Function& function : pass.tape.functions()) hooked.push_back(inside[function.layer]);
+  return hooked;
+}
+
 GPUMEM_INLINE std::vector<std::uint32_t> kept_results(const ops::Tape& tape, const Range& part,
                                                       const model::CheckpointPolicy& policy) {
   std::vector<std::uint32_t> kept;
@@ -251,7 +290,7 @@ GPUMEM_INLINE std::vector<std::uint32_t> kept_of_part(const ops::Tape& tape, con
 
 GPUMEM_INLINE Recomputation::Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names,
                                            std::span<const Range> blocks, const model::TrainingJob& job)
-    : state_(state), calls_(calls), names_(names) {
+    : state_(state), calls_(calls), names_(names), offloads_(job.offload == model::Offload::checkpoints) {
   if (blocks.empty()) return;
   block_at_.assign(state.tape().functions().size(), kNoBlock);
   const std::vector<std::uint32_t> name_ends = find_makers();
@@ -286,7 +325,7 @@ GPUMEM_INLINE void Recomputation::find_block(const Range& run, const std::vector
   bool any_saver = false;
   for (std::uint32_t index = run.first; index < run.end; ++index) {
     const ops::Function& function = tape.functions()[index];
-    if (saves(function)) {
+    if (saves(function) && !calls_.is_hooked(function)) {
       block.last_saver = index;
       any_saver = true;
     }
@@ -327,7 +366,7 @@ GPUMEM_INLINE bool Recomputation::is_constant(ops::TensorId id) const {
 GPUMEM_INLINE void Recomputation::hold_inputs(Block& block) {
   ++block.held;
   for (const ops::TensorId input : block.inputs) {
-    if (!calls_.on_host(input)) state_.hold(input);
+    if (!on_host(input)) state_.hold(input);
   }
 }
 
@@ -339,8 +378,9 @@ GPUMEM_INLINE void Recomputation::run_again(Block& block, std::uint32_t upto) {
   fetch_inputs(block);
   const auto functions = tape.functions();
   for (std::uint32_t index = block.run.first; index < block.run.end; ++index) {
-    put_aside(block, functions[index].output);
-    for (const ops::TensorId extra : tape.list(functions[index].extras)) put_aside(block, extra);
+    const bool hooked = calls_.is_hooked(functions[index]);
+    put_aside(block, functions[index].output, hooked);
+    for (const ops::TensorId extra : tape.list(functions[index].extras)) put_aside(block, extra, hooked);
   }
   const bool runs_last = makes_what_it_saves(functions[block.last_saver]);
   const std::uint32_t end = block.last_saver + (runs_last ? 1U : 0U);
@@ -378,7 +418,7 @@ GPUMEM_INLINE ForwardCalls::Results* Recomputation::results_of(std::size_t funct
 /// The arguments come back from the host; one that others hold here is not copied again.
 GPUMEM_INLINE void Recomputation::fetch_inputs(Block& block) {
   for (const ops::TensorId input : block.inputs) {
-    if (!calls_.on_host(input)) continue;
+    if (!on_host(input)) continue;
     if (state_.slot(input) == kNoSlot) {
       state_.add(input, Category::activation);
     } else {
@@ -407,10 +447,11 @@ GPUMEM_INLINE void Recomputation::call_again(Block& block, std::uint32_t functio
   calls_.run(called, recorded, Thread::backward);
 }
 
-GPUMEM_INLINE void Recomputation::put_aside(Block& block, ops::TensorId id) {
+GPUMEM_INLINE void Recomputation::put_aside(Block& block, ops::TensorId id, bool hooked) {
   Slot& slot = state_.slot(id);
   if (!state_.owns_its_memory(id) || slot == kNoSlot) return;
-  block.first_run.emplace_back(id, slot);
+  const bool returned = std::find(block.outputs.begin(), block.outputs.end(), id) != block.outputs.end();
+  if (!hooked || returned) block.first_run.emplace_back(id, slot);  // else nothing but the hooks has it
   slot = kNoSlot;
 }
 
@@ -423,7 +464,7 @@ GPUMEM_INLINE void Recomputation::end(Block& block) {
     results.clear();
   }
   for (const ops::TensorId input : block.inputs) {
-    const bool here = block.held > 0 && (!calls_.on_host(input) || block.fetched);
+    const bool here = block.held > 0 && (!on_host(input) || block.fetched);
     if (here) state_.let_go(input);
   }
   block.fetched = false;

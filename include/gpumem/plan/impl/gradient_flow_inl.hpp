@@ -167,6 +167,7 @@ GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, c
   if (function.contiguous_gradient && !output.dense) {
     copy = log_.allocate(state_.bytes(function.output), Category::activation_gradient, function.layer);
   }
+  calls_.bring_weight(function);
   taken_ = 0;
   flows_.clear();
   parameter_flows_.clear();

@@ -194,8 +194,11 @@ GPUMEM_INLINE std::vector<Slot> BatchLoader::fetch() {
 
 GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorded, Thread thread, Results* results) {
   const ops::Tape& tape = state_.tape();
-  const bool keeps = recorded && state_.requires_grad(function.output);
+  // What hooks took in the first run stays until backward; they take the second run's for nothing.
+  const bool hooked_again = thread == Thread::backward && is_hooked(function);
+  const bool keeps = recorded && state_.requires_grad(function.output) && !hooked_again;
   copies_.begin_call(function, keeps);
+  weights_.bring(function, Direction::forward);
   const auto extras = tape.list(function.extras);
   if (function.extras_first) state_.add(extras, Category::activation);
   if (function.kind == ops::Output::fresh) {
@@ -241,11 +244,26 @@ GPUMEM_INLINE void ForwardCalls::keep_inputs(const ops::Function& function) {
 
 GPUMEM_INLINE std::vector<Slot> ForwardCalls::fetch(const ops::Function& function) {
   std::vector<Slot> copies;
-  if (!offloads_) return copies;
+  if (!offloads_ && !is_hooked(function)) return copies;
   for (const ops::TensorId saved : state_.tape().list(function.saved)) {
     if (on_host(function, saved)) copies.push_back(state_.allocate(saved, Category::activation));
   }
   return copies;
+}
+
+/// Tensors that need no gradient, such as dropout's masks, are leaves, which the hooks leave where they are.
+GPUMEM_INLINE void ForwardCalls::keep_hooked(const ops::Function& function) {
+  std::vector<Slot>& kept = kept_by_hooks_[index_of(function)];
+  for (const ops::TensorId saved : state_.tape().list(function.saved)) {
+    if (state_.is_parameter(saved) || on_host(function, saved) || state_.slot(saved) == kNoSlot) continue;
+    state_.hold(saved);
+    kept.push_back(state_.slot(saved));
+  }
+}
+
+GPUMEM_INLINE void ForwardCalls::drop_hooked(const ops::Function& function) {
+  for (const Slot slot : std::exchange(kept_by_hooks_[index_of(function)], {})) state_.log().drop(slot);
+  copies_.drop_kept(function);
 }
 
 }  // namespace gpumem::plan

@@ -49,7 +49,7 @@ class TrainingScript {
         expert_state_ranks_(parallel::ranks_of_instance(job, expert_ranks_)),
         state_(pass, std::move(reused)),
         names_(pass, held_),
-        calls_(state_, job.offload == model::Offload::activations),
+        calls_(state_, job.offload == model::Offload::activations, hooked_functions(pass, job)),
         blocks_(state_, calls_, names_, blocks, job),
         shards_(state_, sharing),
         gradients_(state_, calls_, blocks_, shards_, job.optimizer_in_backward ? &optimizer_ : nullptr),
