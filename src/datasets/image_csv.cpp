@@ -38,6 +38,7 @@ struct KnownModel {
   std::string_view config = {};
   Intervals intervals = Intervals::halved;
   bool streams_blocks = false;  ///< SimpleTuner's example of RamTorch names the blocks' layers alone
+  bool hooks_kernels = false;   ///< its copy of the model offloads what attention's kernels save, and no more
 };
 constexpr KnownModel kModels[] = {
     {"Lykon/dreamshaper-8", "SD1.5-unet.json", "", Intervals::ignored},
@@ -97,7 +98,8 @@ constexpr KnownModel kModels[] = {
     {"kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers", "",
      R"({"_class_name": "Kandinsky5Transformer3DModel", "in_visual_dim": 16, "in_text_dim": 3584, "in_text_dim2": 768,
          "time_dim": 512, "out_visual_dim": 16, "patch_size": [1, 2, 2], "model_dim": 1792, "ff_dim": 7168,
-         "num_text_blocks": 2, "num_visual_blocks": 32, "axes_dims": [16, 24, 24], "visual_cond": true})"},
+         "num_text_blocks": 2, "num_visual_blocks": 32, "axes_dims": [16, 24, 24], "visual_cond": true})",
+     Intervals::halved, false, true},
     {"terminusresearch/pixart-900m-1024-ft-v0.6", "",
      R"({"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true,
          "attention_head_dim": 72, "caption_channels": 4096, "cross_attention_dim": 1152, "in_channels": 4,
@@ -356,6 +358,8 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
     if (known.streams_blocks && request.training.offload == model::Offload::ramtorch) {
       request.training.offload = model::Offload::ramtorch_blocks;
     }
+    model::HostAttention& hosted = request.training.checkpoints.host_attention;
+    if (known.hooks_kernels && hosted != model::HostAttention::none) hosted = model::HostAttention::kernel;
     auto graph = known.file.empty() ? shelf.parse(std::string(known.name), known.config)
                                     : shelf.take((folder / "configs" / known.file).lexically_normal().string());
     if (!graph) return graph.error();

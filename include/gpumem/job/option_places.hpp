@@ -95,12 +95,18 @@ inline constexpr std::string_view kModulesBegin = "selective:";
   return !text.empty() && !text.starts_with('+') && !text.ends_with('+') && text.find("++") == text.npos;
 }
 
-inline constexpr std::string_view kHostAttention = "+host-attention";
+/// What a kind of checkpointing may end in.
+inline constexpr std::array<model::Named<model::HostAttention>, 2> kHostAttentions = {
+    {{model::HostAttention::module, "+host-attention"}, {model::HostAttention::kernel, "+host-attention-kernel"}}};
 
-/// A kind of checkpointing, which may end in "+host-attention". Nothing: there is no such kind.
+/// A kind of checkpointing. Nothing: there is no such kind.
 [[nodiscard]] inline std::optional<model::CheckpointPolicy> checkpoint_policy_of(std::string_view text) {
-  const bool hosted = text.ends_with(kHostAttention);
-  if (hosted) text.remove_suffix(kHostAttention.size());
+  model::HostAttention hosted = model::HostAttention::none;
+  for (const auto& ending : kHostAttentions) {
+    if (hosted != model::HostAttention::none || !text.ends_with(ending.name)) continue;
+    hosted = ending.value;
+    text.remove_suffix(ending.name.size());
+  }
   if (text.starts_with(kModulesBegin)) {
     const std::string_view modules = text.substr(kModulesBegin.size());
     if (!joined_names(modules)) return std::nullopt;
@@ -122,7 +128,8 @@ inline constexpr std::string_view kHostAttention = "+host-attention";
 }
 
 [[nodiscard]] inline std::string checkpointing_text(const model::CheckpointPolicy& policy) {
-  const std::string_view more = policy.attention_on_host ? kHostAttention : std::string_view();
+  const bool hosted = policy.host_attention != model::HostAttention::none;
+  const std::string_view more = hosted ? model::name_of(kHostAttentions, policy.host_attention) : std::string_view();
   if (policy.kind == model::Checkpoints::selective_modules) {
     return std::string(kModulesBegin) + policy.modules + std::string(more);
   }

@@ -38,13 +38,18 @@ enum class Checkpoints : std::uint8_t {
   joined,               ///< each N blocks that follow each other as one (SimpleTuner's interval)
   joined_every_other,   ///< N blocks as one, the next N not at all (SimpleTuner's segments with a stride)
 };
+/// Which of an attention's calls save into the host's memory, whatever checkpoint is around them; they run again with
+/// their block all the same. Source: SimpleTuner 2026-08, --gradient_checkpointing_offload_attention.
+enum class HostAttention : std::uint8_t {
+  none,
+  module,  ///< all of the module: projections, norms, adapters (Wan, Chroma, FLUX.1)
+  kernel,  ///< scaled-dot-product attention alone (Kandinsky 5, FLUX.2)
+};
 struct CheckpointPolicy {
   Checkpoints kind = Checkpoints::full;
   std::int64_t count = 0;    ///< of those with N
   std::string modules = {};  ///< of `selective_modules`: names, joined by '+'
-  /// What attention keeps is in the host's memory; it runs again with its block all the same (SimpleTuner 2026-08,
-  /// --gradient_checkpointing_offload_attention).
-  bool attention_on_host = false;
+  HostAttention host_attention = HostAttention::none;
 
   friend bool operator==(const CheckpointPolicy&, const CheckpointPolicy&) = default;
 };

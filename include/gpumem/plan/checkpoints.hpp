@@ -26,7 +26,7 @@ using connect::repeated_blocks;
 [[nodiscard]] core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass,
                                                             const model::CheckpointPolicy& policy = {});
 
-/// By function: whether it is in a module with an attention, under a policy that keeps what these save on the host.
+/// By function: whether it is of an attention, under a policy that keeps what these save on the host.
 /// Empty: none is.
 [[nodiscard]] std::vector<bool> hooked_functions(const ForwardPass& pass, const model::TrainingJob& job);
 

@@ -82,7 +82,7 @@ TEST(ImageCsv, TakesAnIntervalAsTheModelDoes) {
 TEST(ImageCsv, ReadsWhichActivationsAreOnTheHost) {
   const MeasuredRuns all = read(row("\"full, with attention activations offloaded to the CPU\"", "denoiser"));
   ASSERT_FALSE(all.runs.at(0).error) << core::to_string(*all.runs[0].error);
-  EXPECT_TRUE(all.runs[0].job.checkpoints.attention_on_host);
+  EXPECT_EQ(all.runs[0].job.checkpoints.host_attention, model::HostAttention::module);
 }
 
 TEST(ImageCsv, ReadsHowFrozenWeightsAreHeld) {

@@ -181,9 +181,9 @@ TEST(JobOptions, CheckpointingIsASwitchOrAKind) {
   EXPECT_EQ(request.training.checkpoints,
             (model::CheckpointPolicy{model::Checkpoints::selective_modules, 0, "mlp+self_attn"}));
   EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing selective:mlp+self_attn");
-  for (const std::string kind : {"full+host-attention", "joined-every-other:2+host-attention"}) {
+  for (const std::string kind : {"full+host-attention", "joined-every-other:2+host-attention-kernel"}) {
     EXPECT_TRUE(testing::succeeds(set(kind)));
-    EXPECT_TRUE(request.training.checkpoints.attention_on_host);
+    EXPECT_NE(request.training.checkpoints.host_attention, model::HostAttention::none);
     EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing " + kind);
   }
   for (const char* word : {"selective:", "selective:+", "selective:mlp+", "selective:+mlp", "selective:a++b"}) {

@@ -91,7 +91,7 @@ TEST(Sharing, WhatIsNotModelledIsRefusedWithTheRule) {
   EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "is not modelled where GPUs share them"));
   TrainingJob staged = job_on(1, {Shardings::none, 0});
   staged.activation_checkpointing = true;
-  staged.checkpoints.attention_on_host = true;
+  staged.checkpoints.host_attention = model::HostAttention::module;
   EXPECT_TRUE(testing::succeeds(sharing_of(staged)));
   staged.layout.pipeline_parallel = 2;
   EXPECT_TRUE(fails(sharing_of(staged), ErrorCode::invalid_argument, 0, "in the stages of a pipeline"));

@@ -400,7 +400,7 @@ TEST(Recomputation, WhatAttentionKeepsGoesToTheHostButItsMasks) {
   TrainingJob job = attending();
   const Events usual = events(job, planned(job).plan, Phase::forward);
   EXPECT_EQ(times(usual, "-256 h.0.attn.d activation"), 1) << "a byte an element: it runs again";
-  job.checkpoints.attention_on_host = true;
+  job.checkpoints.host_attention = model::HostAttention::module;
   const auto plan = planned(job).plan;
   const Events forward = events(job, plan, Phase::forward);
   EXPECT_EQ(times(forward, "+256 h.0.attn.d activation"), 1);
@@ -412,6 +412,18 @@ TEST(Recomputation, WhatAttentionKeepsGoesToTheHostButItsMasks) {
   EXPECT_GT(times(backward, "+1024 h.0.attn.d activation"), 1) << "and what was kept comes back";
   EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
   EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(planned(attending()).plan, 2).left);
+}
+
+TEST(Recomputation, OfAnAttentionsKernelAloneNothingStays) {
+  TrainingJob job = attending();
+  const auto usual = planned(job).plan;
+  job.checkpoints.host_attention = model::HostAttention::kernel;
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(times(events(job, plan, Phase::forward), "-256 h.0.attn.d activation"), 1) << "dropout is not its kernel";
+  constexpr std::string_view kRead = "+1024 h.0.attn.d activation";
+  EXPECT_GT(times(events(job, plan, Phase::backward), kRead), times(events(job, usual, Phase::backward), kRead))
+      << "what the kernel read comes back for its backward";
+  EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(usual, 2).left);
 }
 
 }  // namespace

@@ -159,9 +159,10 @@ GPUMEM_INLINE bool bounces(model::Quantization held) {
          held == model::Quantization::fp8_torchao || held == model::Quantization::fp8wo_torchao;
 }
 
-/// RamTorch's linear layers: those that are frozen.
+/// RamTorch's linear layers, if the job has any: those that are frozen.
 GPUMEM_INLINE core::Status keep_on_host(const std::vector<BaseLinear>& linears, const model::TrainingJob& job,
                                         std::vector<model::WeightStorage>& storage) {
+  if (!model::bounces_weights(job.offload)) return core::Done{};
   if (!bounces(job.quantize)) {
     return core::Error{core::ErrorCode::invalid_argument,
                        "`offload=" + std::string(model::name_of(model::kOffloads, job.offload)) +
@@ -241,9 +242,7 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   if (const auto pattern = freeze.unused(); !pattern.empty()) return detail::means_nothing("freeze", pattern, graph);
   if (const auto pattern = train.unused(); !pattern.empty()) return detail::means_nothing("train", pattern, graph);
   detail::follow_ties(graph, storage);
-  if (model::bounces_weights(job.offload)) {
-    if (core::Status kept = detail::keep_on_host(linears, job, storage); !kept) return kept.error();
-  }
+  if (core::Status kept = detail::keep_on_host(linears, job, storage); !kept) return kept.error();
   return storage;
 }
 

@@ -35,7 +35,8 @@ GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
            "say "
            "`sharding=ddp`, or leave it out";
   }
-  if (job.activation_checkpointing && job.checkpoints.attention_on_host && job.layout.pipeline_parallel > 1) {
+  if (job.activation_checkpointing && job.checkpoints.host_attention != model::HostAttention::none &&
+      job.layout.pipeline_parallel > 1) {
     return "`+host-attention` is not modelled in the stages of a pipeline; leave it out of `checkpointing`";
   }
   if (fully || kind == Shardings::ddp || kind == Shardings::none) return {};

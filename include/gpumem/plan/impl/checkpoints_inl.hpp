@@ -169,6 +169,13 @@ GPUMEM_INLINE std::string_view around(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
+/// By layer: whether it is an attention.
+GPUMEM_INLINE std::vector<bool> kernels(const model::ModelGraph& graph) {
+  std::vector<bool> found(graph.layers().size(), false);
+  for (const Range& attention : attentions(graph)) found[attention.first] = true;
+  return found;
+}
+
 /// By layer: whether it is in a module with an attention.
 GPUMEM_INLINE std::vector<bool> in_attention(const model::ModelGraph& graph) {
   std::set<std::string, std::less<>> modules;
@@ -192,8 +199,11 @@ GPUMEM_INLINE std::vector<bool> in_attention(const model::ModelGraph& graph) {
 
 GPUMEM_INLINE std::vector<bool> hooked_functions(const ForwardPass& pass, const model::TrainingJob& job) {
   std::vector<bool> hooked;
-  if (!job.activation_checkpointing || !job.checkpoints.attention_on_host) return hooked;
-  const std::vector<bool> inside = checkpoints_detail::in_attention(pass.wired.graph());
+  const model::HostAttention hosted = job.checkpoints.host_attention;
+  if (!job.activation_checkpointing || hosted == model::HostAttention::none) return hooked;
+  const model::ModelGraph& graph = pass.wired.graph();
+  const std::vector<bool> inside = hosted == model::HostAttention::kernel ? checkpoints_detail::kernels(graph)
+                                                                          : checkpoints_detail::in_attention(graph);
   for (const ops::Function& function : pass.tape.functions()) hooked.push_back(inside[function.layer]);
   return hooked;
 }

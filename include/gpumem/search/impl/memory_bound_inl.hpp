@@ -218,7 +218,8 @@ GPUMEM_INLINE const std::optional<Activations>& MemoryBound::activations_of(cons
 
 GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const BlockWork& work) {
   namespace detail = memory_bound_detail;
-  const bool counted = job.activation_checkpointing && (job.checkpoints.count > 0 || job.checkpoints.attention_on_host);
+  const bool counted = job.activation_checkpointing &&
+                       (job.checkpoints.count > 0 || job.checkpoints.host_attention != model::HostAttention::none);
   if (adapt::adapts(job) || job.offload != model::Offload::none || counted) return false;
   const auto sharing = parallel::sharing_of(job);
   if (!sharing) return false;
