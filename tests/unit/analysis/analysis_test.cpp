@@ -312,6 +312,21 @@ TEST(Analysis, ARunKnowsOneWorkspaceRuleFromAnother) {
   EXPECT_EQ(analysis.run(gpu())->run.peak_reserved, by_rule->run.peak_reserved);
 }
 
+TEST(Analysis, ARunTellsWhatIsAllocatedWhenTheLastStepHasEnded) {
+  TrainingJob job = resnet50();
+  const auto left = [&] {
+    const auto run = Analysis(job).run(gpu());
+    EXPECT_TRUE(succeeds(run));
+    EXPECT_LT(run->run.last_allocated, run->run.peak_allocated);
+    return run->run.last_allocated;
+  };
+  const std::int64_t parameters = 25'557'032 * 4;
+  const std::int64_t with_gradients = left();
+  EXPECT_GT(with_gradients, 4 * parameters) << "weights, gradients and Adam's two states";
+  job.zero_grad = model::ZeroGrad::step_end;
+  EXPECT_NEAR(static_cast<double>(with_gradients - left()), static_cast<double>(parameters), 0.05 * parameters);
+}
+
 TEST(Analysis, OfAJobThatDoesNotFitIsWhatItWouldTake) {
   TrainingJob job = resnet50();
   job.batch_size = 1024;
