@@ -124,7 +124,8 @@ void read_checkpointing(TrainerReading& from) {
   const auto kind = from.word("gradient_checkpointing");
   if (!kind || *kind == "false") return;
   from.want("checkpointing", "full", "gradient_checkpointing");
-  if (*kind == "offload" || *kind == "offload_disk") from.want("offload", "activations", "gradient_checkpointing");
+  // monkeypatch/gradient_checkpointing/offload_cpu.py keeps each block's input on the host, and nothing else.
+  if (*kind == "offload" || *kind == "offload_disk") from.want("offload", "checkpoints", "gradient_checkpointing");
   else if (*kind != "true") from.not_modelled("gradient_checkpointing");
   if (from.on("activation_offloading")) from.want("offload", "activations", "activation_offloading");
 }
