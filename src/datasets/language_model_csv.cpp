@@ -195,9 +195,10 @@ constexpr ToldOption kToldOptions[] = {
     {"notes", "adapters=fp32", "lora_dtype", "fp32", Where::adapters},
     {"notes", "adapters=bf16", "lora_dtype", "bf16", Where::adapters},
     {"notes", "alpha 16, dropout 0.1", "lora_dropout", "0.1", Where::adapters},
-    // SFTTrainer with bf16: the base as it was loaded, in bfloat16, under autocast.
-    {"notes", "bf16 autocast on", "precision", "amp-bf16", Where::adapters_on_one_gpu},
-    {"notes", "bf16 autocast on", "base_dtype", "bf16", Where::adapters_on_one_gpu},
+    // SFTTrainer with bf16: the base as it was loaded, in bfloat16, under autocast, which accelerate puts around
+    // forward() under FSDP, too (accelerate 1.0, accelerator.py: prepare_model).
+    {"notes", "bf16 autocast on", "precision", "amp-bf16", Where::adapters},
+    {"notes", "bf16 autocast on", "base_dtype", "bf16", Where::adapters},
     {"notes", "norms, embeddings and lm_head are cast to float32", "base_dtype", "fp32", Where::adapters_on_one_gpu},
     // prepare_model_for_kbit_training() casts what is not quantised to float32; computing stays in bfloat16.
     {"notes", "norms, embeddings and lm_head are cast to float32", "precision", "amp-bf16", Where::one_gpu},

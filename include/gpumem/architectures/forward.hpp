@@ -163,6 +163,8 @@ class Forward {
   Tensor parameter(std::string_view name, const Sizes& shape, bool frozen = false);
   /// Whether layers from now on hold the parameters of earlier ones: a module that is called again.
   void repeat_parameters(bool again) { repeats_ = again; }
+  /// How tensor parallel ranks share layers from now on that do not say so themselves.
+  void share(Split split) { shared_ = split; }
   /// Layers from now on are never trained.
   void freeze(bool frozen) { freezes_ = frozen; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
@@ -211,6 +213,10 @@ class Forward {
   Tensor expand_heads(Tensor tensor, Sizes shape);
   /// A copy (Tensor.clone), from which on sequence parallel ranks have some of the tokens each.
   Tensor enter_sequence(Tensor tensor);
+  /// The features that columns made, of all ranks; then as enter_sequence(), but no copy.
+  Tensor join_features(Tensor tensor);
+  /// [N, S, ...] with an axis of one at `dim`, of all tokens.
+  Tensor unsqueeze_all_tokens(Tensor tensor, std::int64_t dim);
   /// `length` kRest: all from the start on; below 0: all but this many of the last.
   Tensor slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length);
   static constexpr std::int64_t kRest = 0;
@@ -281,6 +287,7 @@ class Forward {
   const core::JsonValue* pipeline_parts_ = nullptr;
   bool repeats_ = false;
   bool freezes_ = false;
+  Split shared_ = Split::whole;
   bool turns_ = false;
   std::uint32_t expert_ = 0;
   bool one_expert_ = false;

@@ -153,8 +153,8 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
   const Tensor wide =
       f.linear("kv_b_proj", normed, a.kv_rank, a.heads * each, {.bias = false, .split = Split::columns});
   const std::vector<Tensor> made = f.split(split_heads(f, wide, each), 3, {a.plain_width, a.value_width});
-  // One key with positions serves all heads.
-  const Tensor one = f.call("unsqueeze", {compressed[1]}, {{"dim", std::int64_t{1}}});
+  // One key with positions serves all heads. Where ranks have some of the tokens each, it is gathered.
+  const Tensor one = f.unsqueeze_all_tokens(compressed[1], 1);
   const Tensor turned_query = turned(f, query[1], rotary);
   const Tensor turned_key = turned(f, one, rotary);
   const Tensor every = f.expand_heads(turned_key, {-1, a.heads, -1, -1});

@@ -53,6 +53,7 @@ struct Mamba2Mixer {
   bool input_bias = false;
   bool output_bias = false;
   bool multiplies = false;  ///< what it reads and projects, by numbers
+  bool shared = false;      ///< tensor parallel ranks share its heads, as Megatron's do
 
   [[nodiscard]] std::int64_t inner() const { return heads * head_width; }
   [[nodiscard]] std::int64_t convolved() const { return inner() + 2 * groups * state; }
@@ -181,13 +182,12 @@ inline void check_mamba2(ConfigFields& config, const Mamba2Mixer& m, std::string
   if (m.heads % std::max<std::int64_t>(m.groups, 1) != 0) config.fail("does not divide the mixer's heads", groups);
 }
 
-inline Tensor mamba2_mixer(Forward& f, const Mamba2Mixer& m, Tensor input) {
-  const InModule inside(f, m.name, m.class_name);
-  if (m.multiplies) input = f.scale(input);
-  Tensor projected = f.linear("in_proj", input, m.width, m.inner() + m.convolved() + m.heads, {.bias = m.input_bias});
-  if (m.multiplies) projected = f.scale(projected);
+namespace mamba_mixers_detail {
+
+/// What is between the two projections: convolution, scan and gated norm.
+inline Tensor scanned(Forward& f, const Mamba2Mixer& m, Tensor projected) {
   const std::vector<Tensor> parts = f.split(projected, 2, {m.inner(), m.convolved(), m.heads});
-  const Tensor convolved = mamba_mixers_detail::convolution(f, parts[1], m.convolved(), m.kernel, m.convolution_bias);
+  const Tensor convolved = convolution(f, parts[1], m.convolved(), m.kernel, m.convolution_bias);
   const Tensor decays = f.parameter("A_log", {m.heads});
   const Tensor skips = f.parameter("D", {m.heads});
   const Tensor biases = f.parameter("dt_bias", {m.heads});
@@ -198,10 +198,24 @@ inline Tensor mamba2_mixer(Forward& f, const Mamba2Mixer& m, Tensor input) {
                                  {"state", m.state},
                                  {"chunk", m.chunk},
                                  {"recomputed", true}});
-  const Tensor gated = m.norm_class.empty() ? f.call("gated_norm", {scanned, parts[0]}, {{"normalizes", false}})
-                                            : f.layer("norm", m.norm_class, "gated_norm", {scanned, parts[0]},
-                                                      {{"normalized_shape", m.inner()}, {"groups", m.groups}});
-  return f.linear("out_proj", gated, m.inner(), m.width, {.bias = m.output_bias, .recomputed = true});
+  if (m.norm_class.empty()) return f.call("gated_norm", {scanned, parts[0]}, {{"normalizes", false}});
+  return f.layer("norm", m.norm_class, "gated_norm", {scanned, parts[0]},
+                 {{"normalized_shape", m.inner()}, {"groups", m.groups}});
+}
+
+}  // namespace mamba_mixers_detail
+
+inline Tensor mamba2_mixer(Forward& f, const Mamba2Mixer& m, Tensor input) {
+  const InModule inside(f, m.name, m.class_name);
+  if (m.multiplies) input = f.scale(input);
+  Tensor projected = f.linear("in_proj", input, m.width, m.inner() + m.convolved() + m.heads,
+                              {.bias = m.input_bias, .split = m.shared ? Split::columns : Split::whole});
+  if (m.multiplies) projected = f.scale(projected);
+  if (m.shared) f.share(Split::mixer);
+  const Tensor gated = mamba_mixers_detail::scanned(f, m, projected);
+  f.share(Split::whole);
+  return f.linear("out_proj", gated, m.inner(), m.width,
+                  {.bias = m.output_bias, .split = m.shared ? Split::rows : Split::whole, .recomputed = true});
 }
 
 inline void tree_mamba2(TreeFields& t, const std::string& mixer, const Mamba2Fields& fields, std::int64_t groups) {

@@ -50,99 +50,11 @@ struct Model {
   bool bert = false;              ///< segments among the embeddings, a head of two layers, and a second loss
   std::string pattern = {};       ///< of a hybrid: a letter a layer; empty: it is none
   Mamba2Mixer mixer;
-  bool lower_loss = false;  ///< TransformerEngine's cross entropy, of logits that are not cast
+  bool lower_loss = false;              ///< TransformerEngine's cross entropy, of logits that are not cast
+  std::int64_t predictions = 0;         ///< further tokens, each by a layer of its own (MTP)
+  bool one_predicts = false;            ///< one layer is called for all of them
+  std::string prediction_pattern = {};  ///< of such a layer of a hybrid
 };
-
-/// An expression of lists: "([0]*3+[1]*12)", "([1]+[0]*2)*4", one figure a layer. Megatron evaluates it as Python's.
-class LayerPattern {
- public:
-  LayerPattern(std::string_view text, std::int64_t layers) : text_(text), most_(static_cast<std::size_t>(layers) + 1) {}
-
-  /// Nothing if it is written otherwise.
-  [[nodiscard]] std::vector<bool> read() {
-    std::vector<bool> pattern = sum(0);
-    skip();
-    return wrong_ || at_ < text_.size() ? std::vector<bool>() : pattern;
-  }
-
- private:
-  static constexpr int kDeepest = 16;
-
-  void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  bool takes(char wanted) {
-    skip();
-    if (at_ == text_.size() || text_[at_] != wanted) return false;
-    ++at_;
-    return true;
-  }
-  std::int64_t number() {
-    skip();
-    std::int64_t value = 0;
-    const std::size_t first = at_;
-    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-      if (value < ConfigFields::kMostLayers) value = value * 10 + (text_[at_] - '0');
-    }
-    wrong_ = wrong_ || at_ == first;
-    return value;
-  }
-  /// More layers than there can be are not written out.
-  void append(std::vector<bool>& pattern, const std::vector<bool>& part) const {
-    if (pattern.size() < most_) pattern.insert(pattern.end(), part.begin(), part.end());
-  }
-  std::vector<bool> sum(int depth) {
-    std::vector<bool> pattern = repeated(depth);
-    while (!wrong_ && takes('+')) append(pattern, repeated(depth));
-    return pattern;
-  }
-  std::vector<bool> repeated(int depth) {
-    std::vector<bool> part = takes('(') ? grouped(depth) : list();
-    if (!takes('*')) return part;
-    std::vector<bool> pattern;
-    const std::int64_t times = number();
-    for (std::int64_t time = 0; time < times && pattern.size() < most_ && !part.empty(); ++time) append(pattern, part);
-    return pattern;
-  }
-  std::vector<bool> grouped(int depth) {
-    wrong_ = wrong_ || depth == kDeepest;
-    std::vector<bool> part = wrong_ ? std::vector<bool>() : sum(depth + 1);
-    wrong_ = wrong_ || !takes(')');
-    return part;
-  }
-  std::vector<bool> list() {
-    std::vector<bool> part;
-    wrong_ = wrong_ || !takes('[');
-    while (!wrong_ && !takes(']')) {
-      const std::int64_t figure = number();
-      wrong_ = wrong_ || figure > 1;
-      part.push_back(figure == 1);
-      if (takes(']')) break;
-      wrong_ = wrong_ || !takes(',');
-    }
-    return part;
-  }
-
-  std::string_view text_;
-  std::size_t most_;
-  std::size_t at_ = 0;
-  bool wrong_ = false;
-};
-
-/// Which layers have experts: moe_layer_freq is a pattern, or says that every N-th layer has them, from the first.
-inline std::vector<bool> mixing_layers(ConfigFields& config, std::int64_t layers) {
-  std::vector<bool> mixes(static_cast<std::size_t>(layers), true);
-  const core::JsonValue* frequency = config.find("moe_layer_freq");
-  if (frequency != nullptr && frequency->is(core::JsonValue::Kind::text)) {
-    std::vector<bool> pattern = LayerPattern(frequency->text(), layers).read();
-    if (static_cast<std::int64_t>(pattern.size()) == layers) return pattern;
-    config.fail("must give 0 or 1 for each layer, as ([0]*3+[1]*12)", "moe_layer_freq");
-    return mixes;
-  }
-  const std::int64_t every = config.size_or({"moe_layer_freq"}, 1);
-  for (std::int64_t at = 0; at < layers; ++at) mixes[static_cast<std::size_t>(at)] = at % every == 0;
-  return mixes;
-}
 
 inline void read_experts(ConfigFields& config, Model& model) {
   const bool any = config.has("num_experts");
@@ -192,48 +104,42 @@ inline void read_attention(ConfigFields& config, Model& model) {
   check_latent_attention(config, model.attention, "qk_head_dim");
 }
 
-/// The stages of a pipeline that differ from those between.
-inline model::RunSettings stages_of(ConfigFields& config) {
-  const auto given = [&](std::string_view name) {
-    return config.has(name) ? std::optional(config.size({name})) : std::nullopt;
-  };
-  model::RunSettings run = run_settings(config);
-  run.first_stage_blocks = given("decoder_first_pipeline_num_layers");
-  run.last_stage_blocks = given("decoder_last_pipeline_num_layers");
-  run.embedding_counts = config.flag("account_for_embedding_in_pipeline_split", false);
-  run.head_counts = config.flag("account_for_loss_in_pipeline_split", false);
-  run.pipeline_layers = std::string(config.text({"pipeline_model_parallel_layout"}, ""));
-  run.micro_batch_group = config.size_or({"microbatch_group_size_per_virtual_pipeline_stage"}, 0);
-  if (config.flag("defer_embedding_wgrad_compute", false)) {
-    constexpr std::int64_t kAll = std::int64_t{1} << 20;
-    const std::int64_t limit = config.size_or({"wgrad_deferral_limit"}, 0);
-    run.deferred_head_gradients = limit > 0 ? limit : kAll;
-  }
-  return run;
+/// Whether these are letters of a hybrid's layers: M a mixer, * attention, - an MLP, E experts.
+inline bool are_layers(std::string_view letters) {
+  return letters.find_first_not_of("M*-E") == std::string_view::npos && !letters.empty();
 }
 
-/// The letters of a hybrid's layers: M a mixer, * attention, - an MLP, E experts. '|' ends a pipeline stage.
-/// Source: Megatron-LM of August 2026, core/models/hybrid/hybrid_layer_allocation.py.
+/// The layers of a hybrid, '|' at the end of each pipeline stage; then, each behind a '/', those of the layer that
+/// predicts one more token, which are the same each time. Where there are more stages than the pipeline has ranks, each
+/// rank has several. Source: Megatron-LM of August 2026, core/models/hybrid/hybrid_layer_allocation.py
+/// (parse_hybrid_pattern); training/arguments.py (virtual_pipeline_model_parallel_size).
 inline void read_pattern(ConfigFields& config, std::string_view field, Model& model) {
+  const std::string_view text = config.text({field}, "");
+  const std::string_view layers = text.substr(0, text.find('/'));
+  model.pattern = layers;
+  const auto stages = std::erase(model.pattern, '|') + 1;
   std::string counts;
   std::int64_t of_stage = 0;
-  bool cut = false;
-  for (const char letter : config.text({field}, "")) {
-    if (letter == '|') {
-      counts += std::to_string(std::exchange(of_stage, 0)) + ",";
-      cut = true;
-      continue;
-    }
-    if (std::string_view("M*-E").find(letter) == std::string_view::npos) {
-      return config.fail(
-          "has a letter that is not one of M, *, E, - and |; layers that predict further tokens (after /) "
-          "are not modelled",
-          field);
-    }
-    model.pattern += letter;
-    ++of_stage;
+  for (const char letter : layers) {
+    if (letter == '|') counts += std::to_string(std::exchange(of_stage, 0)) + ",";
+    else ++of_stage;
   }
-  if (cut) model.run.pipeline_layers = counts + std::to_string(of_stage);
+  if (stages > 1) model.run.pipeline_layers = counts + std::to_string(of_stage);
+  const auto ranks = static_cast<std::size_t>(config.size_or({"pipeline_model_parallel_size"}, 1));
+  if (ranks > 1 && stages % ranks == 0) model.run.virtual_stages = static_cast<std::int64_t>(stages / ranks);
+  if (layers.size() < text.size()) {
+    const std::string_view further = text.substr(layers.size() + 1);
+    model.prediction_pattern = further.substr(0, further.find('/'));
+    model.predictions = std::count(text.begin(), text.end(), '/');
+    const std::size_t each = model.prediction_pattern.size() + 1;
+    for (std::size_t at = layers.size(); at < text.size(); at += each) {
+      const bool same = text.substr(at + 1, each - 1) == model.prediction_pattern && each > 1;
+      if (!same) return config.fail("must have the same layers behind each /, which predict a further token", field);
+    }
+  }
+  if (!are_layers(model.pattern) || (model.predictions > 0 && !are_layers(model.prediction_pattern))) {
+    return config.fail("has a letter that is not one of M, *, E, -, | and /", field);
+  }
   if (static_cast<std::int64_t>(model.pattern.size()) != model.sizes.layers) {
     config.fail("must have a letter for each of num_layers", field);
   }
@@ -247,16 +153,28 @@ inline void read_hybrid(ConfigFields& config, Model& model) {
   if (model.pattern.empty()) return;
   const std::int64_t width = model.sizes.width;
   Mamba2Mixer& m = model.mixer;
-  m = {.class_name = "MambaMixer", .norm_class = "ExtendedRMSNorm", .width = width, .chunk = 128};
+  m = {.class_name = "MambaMixer", .norm_class = "ExtendedRMSNorm", .width = width, .chunk = 128, .shared = true};
   m.head_width = config.size_or({"mamba_head_dim"}, 64);
   m.heads = config.size_or({"mamba_num_heads"}, std::max<std::int64_t>(2 * width / m.head_width, 1));
   m.groups = config.size_or({"mamba_num_groups"}, 8);
   m.state = config.size_or({"mamba_state_dim"}, 128);
   check_mamba2(config, m, "mamba_num_heads", "mamba_num_groups");
-  if (config.size_or({"tensor_model_parallel_size"}, 1) > 1) {
-    config.fail("is not modelled for a hybrid model, whose mixers ranks share by heads", "tensor_model_parallel_size");
-  }
   config.ignore({"is_hybrid_model", "spec", "hybrid_attention_ratio", "hybrid_mlp_ratio"});
+}
+
+/// Source: core/transformer/transformer_config.py (mtp_num_layers, mtp_use_repeated_layer).
+inline void read_predictions(ConfigFields& config, Model& model) {
+  constexpr std::int64_t kMost = 64;
+  const std::int64_t said = config.size_or({"mtp_num_layers"}, std::max<std::int64_t>(model.predictions, 1));
+  const bool any = config.has("mtp_num_layers") || model.predictions > 0;
+  const bool differs = model.predictions > 0 && model.predictions != said;
+  if (any && (differs || said > kMost)) {
+    config.fail("must be the number of / in the layers' pattern, and at most " + std::to_string(kMost),
+                "mtp_num_layers");
+  }
+  model.predictions = any ? said : 0;
+  model.one_predicts = config.flag("mtp_use_repeated_layer", false);
+  config.ignore({"mtp_loss_scaling_factor"});
 }
 
 inline Model read(ConfigFields& config) {
@@ -289,6 +207,7 @@ inline Model read(ConfigFields& config) {
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
   model.run = stages_of(config);
   read_hybrid(config, model);
+  read_predictions(config, model);
   ignore_megatron_run(config);
   return model;
 }
@@ -451,6 +370,70 @@ inline Tensor embedded(Forward& f, const Model& model, Tensor ids) {
   return f.dropout("embedding_dropout", f.enter_sequence(words), model.dropout);
 }
 
+/// The layers of a pattern, or blocks; `at` counts them.
+inline Tensor any_block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::string_view pattern,
+                        std::int64_t at) {
+  if (pattern.empty()) return block(f, model, input, rotary, at);
+  return hybrid_block(f, model, input, rotary, pattern[static_cast<std::size_t>(at)]);
+}
+
+/// A head's logits, and their loss. Names for the logits end when the loss is returned. `again`: it was called before.
+inline Tensor head_loss(Forward& f, const Model& model, Tensor hidden, bool again) {
+  const Linear output = {.bias = model.bert, .tied = model.sizes.tied || again, .split = Split::columns};
+  const Tensor logits = f.linear("output_layer", hidden, model.sizes.width, model.sizes.vocabulary, output);
+  const Tensor loss = vocabulary_parallel_loss(f, model.lower_loss ? logits : f.to(logits, "float32"));
+  return f.leave_function(loss, {logits});
+}
+
+/// The layer that predicts one more token, of the hidden states and the embeddings of the tokens after these. It has
+/// the last block's parts, the word embeddings again, and is on the pipeline's last stage. Source: Megatron-LM of
+/// August 2026, core/transformer/multi_token_prediction.py (MultiTokenPredictionLayer).
+inline Tensor predicted(Forward& f, const Model& model, Tensor words, Tensor hidden, const Rotary& rotary,
+                        std::int64_t index) {
+  const InModule block(f, "mtp", "MultiTokenPredictionBlock");
+  const InModule list(f, "layers", "ModuleList");
+  const InModule layer(f, std::to_string(model.one_predicts ? 0 : index), "MultiTokenPredictionLayer");
+  const std::int64_t width = model.sizes.width;
+  f.repeat_parameters(model.one_predicts && index > 0);
+  const Tensor normed = norm(f, model, "enorm", words, width);
+  const Tensor both = f.concatenate({normed, norm(f, model, "hnorm", hidden, width)}, 2);
+  const Linear joining = {.bias = false, .split = Split::columns, .fused_gradient = model.fused_gradients};
+  Tensor made = f.join_features(f.linear("eh_proj", both, 2 * width, width, joining));
+  {
+    // No block of the decoder, which a pipeline's stages share.
+    const InModule inside(f, "mtp_model_layer", {});
+    const bool hybrid = !model.prediction_pattern.empty();
+    const std::int64_t first = hybrid ? 0 : model.sizes.layers - 1;
+    const auto count = hybrid ? static_cast<std::int64_t>(model.prediction_pattern.size()) : std::int64_t{1};
+    for (std::int64_t at = first; at < first + count; ++at) {
+      made = any_block(f, model, made, rotary, model.prediction_pattern, at);
+    }
+  }
+  made = norm(f, model, "final_layernorm", made, width);
+  f.repeat_parameters(false);
+  return made;
+}
+
+/// The losses of all further tokens, which come before the main one; `hidden` becomes what the main head reads: its
+/// part of one tensor that the states of all heads are copied to. Source: the same (MultiTokenPredictionBlock,
+/// process_mtp_loss).
+inline std::vector<Tensor> prediction_losses(Forward& f, const Model& model, Tensor ids, Tensor& hidden,
+                                             const Rotary& rotary) {
+  std::vector<Tensor> states;
+  for (std::int64_t index = 0; index < model.predictions && !f.failed(); ++index) {
+    f.repeat_parameters(true);
+    const Tensor words = embedded(f, model, ids);
+    states.push_back(predicted(f, model, words, index > 0 ? states.back() : hidden, rotary, index));
+  }
+  if (!states.empty()) hidden = f.call("clone", {hidden});
+  std::vector<Tensor> losses;
+  losses.reserve(states.size());
+  for (const Tensor state : states) {
+    losses.push_back(head_loss(f, model, state, !losses.empty()));
+  }
+  return losses;
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
@@ -459,24 +442,20 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
   const Tensor ids = f.token_input("input_ids");
   Tensor hidden = embedded(f, model, ids);
+  const std::int64_t turned = model.latent ? model.attention.rotary_width : model.rotary_width;
+  Rotary rotary;
   {
     const InModule inside(f, "decoder", "TransformerBlock");
-    const std::int64_t turned = model.latent ? model.attention.rotary_width : model.rotary_width;
-    const Rotary rotary = turned > 0 ? rotary_tables(f, ids, turned) : Rotary{};
-    hidden = stack(f, "layers", "TransformerLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
-      if (model.pattern.empty()) return block(f, model, x, rotary, index);
-      return hybrid_block(f, model, x, rotary, model.pattern[static_cast<std::size_t>(index)]);
-    });
+    rotary = turned > 0 ? rotary_tables(f, ids, turned) : Rotary{};
+    hidden = stack(f, "layers", "TransformerLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return any_block(f, model, x, rotary, model.pattern, index); });
     hidden = norm(f, model, "final_layernorm", hidden, s.width);
   }
-  const Tensor order = model.bert ? order_loss(f, model, hidden) : Tensor{};
+  std::vector<Tensor> losses = prediction_losses(f, model, ids, hidden, rotary);
+  if (model.bert) losses.push_back(order_loss(f, model, hidden));
   if (model.bert) hidden = bert_head(f, model, hidden);
-  const Linear output = {.bias = model.bert, .tied = s.tied, .split = Split::columns};
-  // GPTModel.forward()'s name for the logits ends when it returns the loss.
-  const Tensor logits = f.linear("output_layer", hidden, s.width, s.vocabulary, output);
-  Tensor loss = vocabulary_parallel_loss(f, model.lower_loss ? logits : f.to(logits, "float32"));
-  if (model.bert) loss = f.add(loss, order);
-  f.leave_function(loss, {logits});
+  Tensor loss = head_loss(f, model, hidden, model.predictions > 0);
+  for (const Tensor other : losses) loss = f.add(loss, other);
 }
 
 }  // namespace megatron_detail

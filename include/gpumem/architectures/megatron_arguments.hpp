@@ -107,4 +107,121 @@ inline model::RunSettings run_settings(ConfigFields& config) {
   return {.optimizer_instances = config.size_or({"num_distributed_optimizer_instances"}, 1)};
 }
 
+namespace megatron_detail {
+
+/// An expression of lists: "([0]*3+[1]*12)", "([1]+[0]*2)*4", one figure a layer. Megatron evaluates it as Python's.
+class LayerPattern {
+ public:
+  LayerPattern(std::string_view text, std::int64_t layers) : text_(text), most_(static_cast<std::size_t>(layers) + 1) {}
+
+  /// Nothing if it is written otherwise.
+  [[nodiscard]] std::vector<bool> read() {
+    std::vector<bool> pattern = sum(0);
+    skip();
+    return wrong_ || at_ < text_.size() ? std::vector<bool>() : pattern;
+  }
+
+ private:
+  static constexpr int kDeepest = 16;
+
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool takes(char wanted) {
+    skip();
+    if (at_ == text_.size() || text_[at_] != wanted) return false;
+    ++at_;
+    return true;
+  }
+  std::int64_t number() {
+    skip();
+    std::int64_t value = 0;
+    const std::size_t first = at_;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+      if (value < ConfigFields::kMostLayers) value = value * 10 + (text_[at_] - '0');
+    }
+    wrong_ = wrong_ || at_ == first;
+    return value;
+  }
+  /// More layers than there can be are not written out.
+  void append(std::vector<bool>& pattern, const std::vector<bool>& part) const {
+    if (pattern.size() < most_) pattern.insert(pattern.end(), part.begin(), part.end());
+  }
+  std::vector<bool> sum(int depth) {
+    std::vector<bool> pattern = repeated(depth);
+    while (!wrong_ && takes('+')) append(pattern, repeated(depth));
+    return pattern;
+  }
+  std::vector<bool> repeated(int depth) {
+    std::vector<bool> part = takes('(') ? grouped(depth) : list();
+    if (!takes('*')) return part;
+    std::vector<bool> pattern;
+    const std::int64_t times = number();
+    for (std::int64_t time = 0; time < times && pattern.size() < most_ && !part.empty(); ++time) append(pattern, part);
+    return pattern;
+  }
+  std::vector<bool> grouped(int depth) {
+    wrong_ = wrong_ || depth == kDeepest;
+    std::vector<bool> part = wrong_ ? std::vector<bool>() : sum(depth + 1);
+    wrong_ = wrong_ || !takes(')');
+    return part;
+  }
+  std::vector<bool> list() {
+    std::vector<bool> part;
+    wrong_ = wrong_ || !takes('[');
+    while (!wrong_ && !takes(']')) {
+      const std::int64_t figure = number();
+      wrong_ = wrong_ || figure > 1;
+      part.push_back(figure == 1);
+      if (takes(']')) break;
+      wrong_ = wrong_ || !takes(',');
+    }
+    return part;
+  }
+
+  std::string_view text_;
+  std::size_t most_;
+  std::size_t at_ = 0;
+  bool wrong_ = false;
+};
+
+/// Which layers have experts: moe_layer_freq is a pattern, or says that every N-th layer has them, from the first.
+inline std::vector<bool> mixing_layers(ConfigFields& config, std::int64_t layers) {
+  std::vector<bool> mixes(static_cast<std::size_t>(layers), true);
+  const core::JsonValue* frequency = config.find("moe_layer_freq");
+  if (frequency != nullptr && frequency->is(core::JsonValue::Kind::text)) {
+    std::vector<bool> pattern = LayerPattern(frequency->text(), layers).read();
+    if (static_cast<std::int64_t>(pattern.size()) == layers) return pattern;
+    config.fail("must give 0 or 1 for each layer, as ([0]*3+[1]*12)", "moe_layer_freq");
+    return mixes;
+  }
+  const std::int64_t every = config.size_or({"moe_layer_freq"}, 1);
+  for (std::int64_t at = 0; at < layers; ++at) mixes[static_cast<std::size_t>(at)] = at % every == 0;
+  return mixes;
+}
+
+/// The stages of a pipeline that differ from those between.
+inline model::RunSettings stages_of(ConfigFields& config) {
+  const auto given = [&](std::string_view name) {
+    return config.has(name) ? std::optional(config.size({name})) : std::nullopt;
+  };
+  model::RunSettings run = run_settings(config);
+  run.first_stage_blocks = given("decoder_first_pipeline_num_layers");
+  run.last_stage_blocks = given("decoder_last_pipeline_num_layers");
+  run.embedding_counts = config.flag("account_for_embedding_in_pipeline_split", false);
+  run.head_counts = config.flag("account_for_loss_in_pipeline_split", false);
+  run.pipeline_layers = std::string(config.text({"pipeline_model_parallel_layout"}, ""));
+  run.ends_in_bf16 = config.flag("first_last_layers_bf16", false);
+  run.weights_in_fp8 = config.flag("fp8_param_gather", false);
+  run.micro_batch_group = config.size_or({"microbatch_group_size_per_virtual_pipeline_stage"}, 0);
+  if (config.flag("defer_embedding_wgrad_compute", false)) {
+    constexpr std::int64_t kAll = std::int64_t{1} << 20;
+    const std::int64_t limit = config.size_or({"wgrad_deferral_limit"}, 0);
+    run.deferred_head_gradients = limit > 0 ? limit : kAll;
+  }
+  return run;
+}
+
+}  // namespace megatron_detail
+
 }  // namespace gpumem::architectures

@@ -34,7 +34,8 @@ inline Mamba2Fields mixer_fields() {
                     .head_width = 64,
                     .groups = 8,
                     .state = 128,
-                    .chunk = 128}};
+                    .chunk = 128,
+                    .shared = true}};
 }
 
 struct Model {

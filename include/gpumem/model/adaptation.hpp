@@ -24,6 +24,8 @@ enum class Quantization : std::uint8_t {
   int8_sdnq,      ///< SDNQ: a byte a weight, a scale a row in float32; products of copies in int8, rotated (Hadamard)
   fp8_torchao,    ///< torchao's Float8DynamicActivationFloat8Weight: a byte a weight; products of copies in float8
   fp8wo_torchao,  ///< torchao's Float8WeightOnly: a byte a weight, made whole for each product
+  mxfp8,          ///< as float8, with a scale each 32 elements
+  nvfp4,          ///< as float8, in four bits with a scale each 16 elements (TransformerEngine's alone)
 };
 
 inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
@@ -36,11 +38,19 @@ inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
     {Quantization::int8_sdnq, "int8-sdnq"},
     {Quantization::fp8_torchao, "fp8-torchao"},
     {Quantization::fp8wo_torchao, "fp8wo-torchao"},
+    {Quantization::mxfp8, "mxfp8"},
+    {Quantization::nvfp4, "nvfp4"},
 });
+
+/// Whether weights stay as they are, and products multiply copies of their operands in fewer bits.
+[[nodiscard]] constexpr bool multiplies_copies(Quantization quantization) {
+  return quantization == Quantization::float8 || quantization == Quantization::mxfp8 ||
+         quantization == Quantization::nvfp4;
+}
 
 /// Whether the weights themselves are held in fewer bits: these are frozen.
 [[nodiscard]] constexpr bool holds_in_fewer_bits(Quantization quantization) {
-  return quantization != Quantization::none && quantization != Quantization::float8;
+  return quantization != Quantization::none && !multiplies_copies(quantization);
 }
 
 /// Whether PEFT has adapters of their own for it, which skip casts that its plain Linear makes (tuners/lora/bnb.py,
@@ -199,8 +209,11 @@ struct WeightStorage {
   /// For four bits: bitsandbytes before 0.43.2, whose product keeps its input, and weights that were quantised from
   /// float16, so that they are made whole in float16 and then cast.
   bool older_four_bits = false;
-  bool on_host = false;     ///< each product copies the weight from the host's memory, where it lies
-  bool float8 = false;      ///< a product with the weight copies both of its operands to eight bits
+  bool on_host = false;                      ///< each product copies the weight from the host's memory, where it lies
+  bool float8 = false;                       ///< a product with the weight copies both of its operands to eight bits
+  Quantization copies = Quantization::none;  ///< TransformerEngine's: backward reads the copy that forward multiplied
+  bool keeps_weight_copies = false;          ///< and the weight's, of both directions, stay from step to step
+  bool keeps_input = false;                  ///< backward copies the input itself once more, since others keep it, too
   std::uint8_t frozen = 0;  ///< bit i: the layer's tensor i (0 the weight, 1 the bias) gets no gradient
 
   [[nodiscard]] bool freezes(std::size_t tensor) const { return tensor < 8 && (frozen >> tensor & 1U) != 0; }

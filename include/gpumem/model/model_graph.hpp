@@ -51,6 +51,9 @@ enum class TensorSplit : std::uint8_t {
   vocabulary,  ///< of an embedding's rows
   heads,       ///< its sizes name attention heads, of which each rank has some
   sequence,    ///< from here on each rank has some of the tokens, where the layout is sequence parallel
+  tokens,      ///< it reads all tokens, of which ranks had some each
+  features,    ///< it joins the features that columns made, and is followed by what `sequence` says
+  mixer,       ///< every size that it names is of a state mixer's heads, of which each rank has some
 };
 
 struct Layer {
@@ -111,7 +114,10 @@ struct RunSettings {
   bool embedding_counts = false;             ///< what comes before the blocks counts as one when stages share them
   bool head_counts = false;                  ///< and what comes after them
   std::string pipeline_layers = {};          ///< of each stage, as Layout::pipeline_layers
+  std::int64_t virtual_stages = 1;           ///< of each pipeline rank, where `pipeline_layers` makes more than one
   std::int64_t micro_batch_group = 0;        ///< that a virtual stage runs in turn; 0: as many as pipeline ranks
+  bool ends_in_bf16 = false;                 ///< the first and last block, where others multiply in fewer bits
+  bool weights_in_fp8 = false;               ///< where products are in float8, weights have no other form
   std::int64_t deferred_head_gradients = 0;  ///< micro-batches whose gradient of the head's weight waits for the step
 };
 

@@ -17,6 +17,7 @@ namespace gpumem::ops {
 /// The names of the ops that who splits a model puts in.
 inline constexpr std::string_view kScatterTokens = "scatter_sequence";
 inline constexpr std::string_view kGatherTokens = "gather_sequence";
+inline constexpr std::string_view kGatherFeatures = "gather_features";
 inline constexpr std::string_view kReceived = "received_activation";
 inline constexpr std::string_view kSent = "sent_activation";
 
@@ -65,6 +66,25 @@ inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
                       .backward_scratch = tape.own_scratch(parts)});
 }
 
+/// [..., C] -> [..., C * ranks]; without ranks the features are all there.
+inline core::Result<core::Shape> joined_shape(const OpInput& input) {
+  core::Shape shape = input.inputs[0];
+  const std::size_t last = shape.rank() - 1;
+  const bool known = shape.rank() > 0 && shape[last].kind == core::Dim::Kind::fixed;
+  const core::Checked features =
+      known ? core::Checked(shape[last].size) * core::Checked(input.attributes.integer("ranks").value_or(1))
+            : core::Checked(0);
+  if (!known || !features.valid()) return unfit(shape, "a known number of features");
+  shape.set(last, core::Dim::fixed(*features.value()));
+  return shape;
+}
+
+/// All parts, and then side by side; backward copies the rank's own part (_GatherFromModelParallelRegion).
+inline core::Result<TensorId> record_join(const OpCall& call, Tape& tape) {
+  if (call.attributes.integer("ranks").value_or(1) == 1) return call.tensors[0];
+  return record_gather(call, tape);
+}
+
 /// What the stage before has sent: a tensor that gradients flow back to, and end at.
 inline core::Result<TensorId> record_received(const OpCall& call, Tape& tape) {
   tape.require_grad(call.tensors[0]);
@@ -80,13 +100,16 @@ inline core::Result<TensorId> record_sent(const OpCall& call, Tape& tape) {
 
 }  // namespace collective_detail
 
-inline constexpr std::array<Op, 4> kCollectiveOps = {{
+inline constexpr std::array<Op, 5> kCollectiveOps = {{
     {.traits = {.name = kScatterTokens, .family = OpFamily::other, .computes = false},
      .output_shape = collective_detail::scattered_shape,
      .record = collective_detail::record_scatter},
     {.traits = {.name = kGatherTokens, .family = OpFamily::other, .computes = false},
      .output_shape = collective_detail::gathered_shape,
      .record = collective_detail::record_gather},
+    {.traits = {.name = kGatherFeatures, .family = OpFamily::other, .computes = false},
+     .output_shape = collective_detail::joined_shape,
+     .record = collective_detail::record_join},
     {.traits = {.name = kReceived, .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = collective_detail::record_received},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "gpumem/ops/matrix.hpp"
 #include "gpumem/ops/quantized.hpp"
@@ -74,6 +75,58 @@ inline TensorId recomputed_linear(const OpCall& call, Tape& tape, bool bias, std
                       .autocast = Autocast::lower});
 }
 
+/// A copy in fewer bits with its scales, in bytes: one of a tensor; of 32 elements a byte (MXFP8); of 16 elements a
+/// byte beside half a byte each (NVFP4).
+inline TensorSize copied(TensorSize size, model::Quantization copies) {
+  const std::int64_t elements = size.elements.value().value_or(0);
+  size.dtype = core::DType::uint8;
+  if (copies == model::Quantization::mxfp8) size.elements = core::Checked(elements) + elements / 32;
+  if (copies == model::Quantization::nvfp4) size.elements = core::Checked(elements / 2) + elements / 16;
+  return size;
+}
+
+/// TransformerEngine's product of copies. Kept is the input's copy, in the one direction that the weight's gradient
+/// reads. The output's gradient is copied for both directions. Tokens are gathered as copies. Source:
+/// TransformerEngine of August 2026, pytorch/module/linear.py, layernorm_linear.py and grouped_linear.py.
+inline TensorId linear_of_copies(const OpCall& call, Tape& tape, const TokenSharing& sharing, bool bias,
+                                 std::int64_t width) {
+  const model::Quantization copies = call.weights.copies;
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  const core::DType type = tape.computing_type({.inputs = {&input, 1}, .autocast = Autocast::lower});
+  const auto parameters = tape.layer_parameters();
+  const TensorSize kept = copied(tape.tensor(input).size, copies);
+  const TensorSize all = kept.times(sharing.gathered);
+  const TensorSize summed = call.size.times(sharing.scattered);
+  const TensorSize gradient = copied(summed, copies);
+  const bool gathers = sharing.gathered > 1;
+  const bool again = call.weights.keeps_input;  // the copy is made once more in backward
+  if (call.weights.keeps_weight_copies && call.tied_parameters == 0 && !parameters.empty()) {
+    const TensorSize weight = copied(tape.tensor(parameters[0]).size, copies);
+    tape.add_buffer(weight);
+    tape.add_buffer(weight);
+  }
+  const bool trains = !parameters.empty() && tape.tensor(parameters[0]).requires_grad;
+  std::vector<TensorSize> forward;
+  if (gathers || again) forward.push_back(all);
+  if (sharing.scattered > 1) forward.push_back(summed.as(type));
+  std::vector<TensorSize> backward = {gradient, gradient};
+  if (gathers || again) backward.push_back(all);
+  if (gathers) backward.push_back(tape.tensor(input).size.times(sharing.gathered).as(type));
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saved_for_weight = again ? 1U : 0U,
+                      .extras = {&kept, trains && !again ? 1U : 0U},
+                      .extras_first = true,
+                      .scratch = forward,
+                      .backward_scratch = backward,
+                      .parameters = parameters,
+                      .library = call.attributes.flag("grouped", false) ? Library::grouped_gemm
+                                 : bias                                 ? Library::gemm_bias
+                                                                        : Library::gemm,
+                      .multiply_adds = summed.times(width),
+                      .autocast = Autocast::lower});
+}
+
 /// transformers.models.falcon.modeling_falcon.FalconLinear: x @ weight.T, and the bias added by a call of its own.
 /// Under autocast only the product is lowered, so the sum has the bias' type.
 inline TensorId sum_with_bias(const OpCall& call, Tape& tape, std::int64_t width) {
@@ -98,6 +151,9 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {{weight, sides}, bias ? core::Checked(out.value_or(0)) : core::Checked(0)});
   const TensorId input = call.tensors[0];
   const TokenSharing sharing = sharing_of(call.attributes);
+  if (call.weights.copies != model::Quantization::none && !call.attributes.flag("recomputed", false)) {
+    return linear_of_copies(call, tape, sharing, bias, in.value_or(0));
+  }
   if (sharing.gathered > 1 || sharing.scattered > 1) {
     return shared_linear(tape, input, call.size, tape.layer_parameters(), sharing, bias, in.value_or(0));
   }

@@ -87,7 +87,9 @@ inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
     case Quantization::fp8_torchao:
     case Quantization::fp8wo_torchao: return hold_float8(tape, sides, quantization == Quantization::fp8wo_torchao);
     case Quantization::none:
-    case Quantization::float8: return;
+    case Quantization::float8:
+    case Quantization::mxfp8:
+    case Quantization::nvfp4: return;
   }
 }
 

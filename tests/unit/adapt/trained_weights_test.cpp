@@ -1,6 +1,7 @@
 #include "gpumem/adapt/trained_weights.hpp"
 
 #include "adapted_jobs.hpp"
+#include "gpumem/architectures/architectures.hpp"
 
 namespace gpumem::adapt {
 namespace {
@@ -132,6 +133,43 @@ TEST(TrainedWeights, ProductsInFloat8FreezeNothing) {
   std::string float8;
   for (const model::WeightStorage& each : *storage) float8 += each.float8 ? "8" : "-";
   EXPECT_EQ(float8, "8---") << "tensor cores multiply sides of 16, and the head stays as it is";
+}
+
+TEST(TrainedWeights, TransformerEngineCopiesWhatMegatronGivesIt) {
+  const auto kinds = [](std::string_view more) {
+    auto graph = architectures::read_config(R"({"num_layers": 3, "hidden_size": 64, "num_attention_heads": 4,
+        "padded_vocab_size": 128, "max_position_embeddings": 32)" +
+                                                std::string(more) + "}",
+                                            ops::vocabulary());
+    EXPECT_TRUE(testing::succeeds(graph));
+    TrainingJob job(*std::move(graph), 2);
+    job.sequence_length = 16;
+    job.loop = model::Loop::megatron;
+    job.quantize = model::Quantization::nvfp4;
+    const auto wired = connect::connect(job, ops::catalogue());
+    const auto storage = weight_storage(*wired, base_linears(*wired), job);
+    EXPECT_TRUE(testing::succeeds(storage));
+    std::string text;
+    for (std::size_t at = 0; storage && at < storage->size(); ++at) {
+      const model::WeightStorage& each = (*storage)[at];
+      if (wired->graph().op(wired->graph().layers()[at]) != "linear") continue;
+      const bool copies = each.copies == model::Quantization::nvfp4;
+      text += !copies ? "-" : each.keeps_input ? "i" : each.keeps_weight_copies ? "w" : "c";
+    }
+    return text;
+  };
+  EXPECT_EQ(kinds(""), "wiwwwiwwwiww-") << "attention's output is kept anyway, and the head is multiplied as it is";
+  EXPECT_EQ(kinds(R"(, "first_last_layers_bf16": true)"), "----wiww-----");
+  EXPECT_EQ(kinds(R"(, "fp8_param_gather": true)"), "cicccicccicc-");
+}
+
+TEST(TrainedWeights, NvFp4IsTransformerEngines) {
+  TrainingJob job = small_model();
+  job.quantize = model::Quantization::nvfp4;
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(testing::succeeds(wired));
+  EXPECT_TRUE(testing::fails(weight_storage(*wired, base_linears(*wired), job), core::ErrorCode::invalid_argument, 0,
+                             "loop=megatron"));
 }
 
 TEST(TrainedWeights, FrozenOnesAreOfTheTypeThatTheBaseWasLoadedIn) {

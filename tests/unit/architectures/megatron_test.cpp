@@ -96,12 +96,43 @@ TEST(Megatron, AHybridsLayersAreHalfBlocks) {
   EXPECT_EQ(hybrid("M|M-"), hybrid("---") + 2 * (kMixer - feeds)) << "a bar ends a pipeline stage, and is no layer";
 }
 
+/// Two norms of what it reads, the product that joins both, a block, and a norm.
+constexpr std::int64_t kPrediction = 3 * 2 * 64 + 2 * 64 * 64 + kNorms + kAttention + kFeedForward;
+
+TEST(Megatron, PredictsFurtherTokensWithABlockEach) {
+  EXPECT_EQ(parameters(R"(, "mtp_num_layers": 1)"), parameters("") + kPrediction) << "words and head are shared";
+  EXPECT_EQ(parameters(R"(, "mtp_num_layers": 2)"), parameters("") + 2 * kPrediction);
+  EXPECT_EQ(parameters(R"(, "mtp_num_layers": 2, "mtp_use_repeated_layer": true)"), parameters("") + kPrediction);
+  EXPECT_EQ(parameters(R"(, "mtp_num_layers": 1, "untie_embeddings_and_output_weights": true)"),
+            parameters("") + kPrediction + 128 * 64)
+      << "one head for all tokens";
+}
+
+TEST(Megatron, APatternSaysStagesAndWhatPredictsFurtherTokens) {
+  const auto hybrid = [&](std::string_view pattern) {
+    return R"(, "mamba_num_groups": 2, "hybrid_layer_pattern": ")" + std::string(pattern) + "\"";
+  };
+  const std::int64_t plain = parameters(hybrid("-*-"));
+  constexpr std::int64_t kHalves = kPrediction - 64 * 2;  // a norm less than a block's two
+  EXPECT_EQ(parameters(hybrid("-*-/*")), plain + kHalves - kFeedForward);
+  EXPECT_EQ(parameters(hybrid("-*-/*-/*-")), plain + 2 * kPrediction);
+  const auto staged =
+      read(with(R"(, "mamba_num_groups": 2, "hybrid_layer_pattern": "-|*|-|", "pipeline_model_parallel_size": 2)"));
+  ASSERT_TRUE(succeeds(staged));
+  EXPECT_EQ(staged->run_settings().pipeline_layers, "1,1,1,0");
+  EXPECT_EQ(staged->run_settings().virtual_stages, 2);
+}
+
 TEST(Megatron, RefusesWhatIsNoGpt) {
   EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-M*")")), ErrorCode::malformed_input, 0, "num_layers"));
-  EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-*/*")")), ErrorCode::malformed_input, 0, "predict"));
-  EXPECT_TRUE(
-      fails(read(with(R"(, "hybrid_layer_pattern": "M-*", "mamba_num_groups": 2, "tensor_model_parallel_size": 2)")),
-            ErrorCode::malformed_input, 0, "by heads"));
+  for (const std::string_view pattern : {"--*/*/-", "--*/", "--*//", "--*/*-/*"}) {
+    EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": ")" + std::string(pattern) + "\"")),
+                      ErrorCode::malformed_input, 0, "further token"))
+        << pattern;
+  }
+  EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "-X*")")), ErrorCode::malformed_input, 0, "not one of"));
+  EXPECT_TRUE(fails(read(with(R"(, "mamba_num_groups": 2, "hybrid_layer_pattern": "--*/*", "mtp_num_layers": 2)")),
+                    ErrorCode::malformed_input, 0, "number of /"));
   EXPECT_TRUE(fails(read(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4})"),
                     ErrorCode::missing_information, 0, "padded_vocab_size, max_position_embeddings"));
   EXPECT_TRUE(fails(read(with(R"(, "num_query_groups": 3)")), ErrorCode::malformed_input, 0, "does not divide"));

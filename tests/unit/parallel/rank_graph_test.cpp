@@ -13,6 +13,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/ops/catalogue.hpp"
 #include "gpumem/parallel/rank_graph.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
 namespace {
@@ -301,6 +302,59 @@ std::vector<std::int64_t> blocks_on_ranks(std::string_view more, std::int64_t ra
     if (stages > 1) layout.schedule = model::Schedule::interleaved;
   };
   return blocks_of_ranks(ranks, interleaved, more);
+}
+
+constexpr std::string_view kHybrid = R"(, "hybrid_layer_pattern": "M-*M", "mamba_head_dim": 32, "mamba_state_dim": 16,
+    "mamba_num_groups": 2)";
+
+TEST(RankGraph, RanksShareTheHeadsAndGroupsOfStateMixers) {
+  constexpr std::int64_t kInner = 128;
+  constexpr std::int64_t kConvolved = kInner + 2 * 2 * 16;
+  constexpr std::int64_t kMixer = 64 * (kInner + kConvolved + 4) + 5 * kConvolved + 3 * 4 + kInner + kInner * 64;
+  constexpr std::int64_t kOthers = kPositions + 2 * 64 + 4 * 2 * 64;  // norms of four half blocks, and the last
+  const auto graph = ranked(kHybrid, [](Layout& layout) { layout.tensor_parallel = 2; });
+  const std::int64_t attention = 2 * 64 * 64 + 3 * 32 + 64;
+  EXPECT_EQ(parameters(graph), kWords / 2 + kOthers + kMixer + attention + 64 * 256 + 128 + 64);
+  EXPECT_EQ(shapes(graph, "conv1d"), std::vector<std::string>(2, "[N, 16, 96]"));
+  EXPECT_EQ(shapes(graph, "norm").back(), "[N, 16, 64]");
+  EXPECT_TRUE(fails(ranked(kHybrid, [](Layout& layout) { layout.tensor_parallel = 4; }), ErrorCode::invalid_argument, 0,
+                    "state mixer"));
+}
+
+TEST(RankGraph, KeysWithPositionsAreGathered) {
+  const auto graph = ranked(R"(, "multi_latent_attention": true, "position_embedding_type": "rope", "kv_lora_rank": 16,
+    "qk_head_dim": 8, "qk_pos_emb_head_dim": 4, "v_head_dim": 8)",
+                            [](Layout& layout) {
+                              layout.tensor_parallel = 2;
+                              layout.sequence_parallel = true;
+                            });
+  EXPECT_EQ(shapes(graph, "kv_a_proj_with_mqa"), std::vector<std::string>(4, "[N, 8, 20]"));
+  EXPECT_EQ(shapes(graph, "unsqueeze").front(), "[N, 1, 16, 4]");
+  EXPECT_EQ(shapes(graph, "o_proj"), std::vector<std::string>(4, "[N, 8, 64]"));
+}
+
+TEST(RankGraph, WhatPredictsFurtherTokensIsOnTheLastStage) {
+  constexpr std::int64_t kJoin = 3 * 2 * 64 + 2 * 64 * 64;
+  const auto last = [&](std::string_view more) {
+    return parameters(ranked(more, [](Layout& layout) {
+      layout.pipeline_parallel = 2;
+      layout.rank = {Ranks::last, 0};
+    }));
+  };
+  constexpr std::string_view kApart =
+      R"(, "position_embedding_type": "rope", "untie_embeddings_and_output_weights": true)";
+  const std::string apart(kApart);
+  EXPECT_EQ(last(apart), 2 * kBlock + 2 * 64 + kWords);
+  EXPECT_EQ(last(apart + R"(, "mtp_num_layers": 1)"), 3 * kBlock + 2 * 64 + 2 * kWords + kJoin)
+      << "words and head once each";
+  EXPECT_EQ(last(apart + R"(, "mtp_num_layers": 2)"), 4 * kBlock + 2 * 64 + 2 * kWords + 2 * kJoin);
+  const auto split = ranked(R"(, "mtp_num_layers": 1)", [](Layout& layout) {
+    layout.tensor_parallel = 2;
+    layout.sequence_parallel = true;
+  });
+  EXPECT_EQ(shapes(split, "eh_proj"), std::vector<std::string>(1, "[N, 16, 32]"));
+  EXPECT_EQ(shapes(split, "gather_features"), std::vector<std::string>(1, "[N, 16, 64]"));
+  EXPECT_EQ(shapes(split, "enorm"), std::vector<std::string>(1, "[N, 8, 64]"));
 }
 
 TEST(RankGraph, EndsOfAPipelineMayHaveOtherNumbersOfBlocks) {

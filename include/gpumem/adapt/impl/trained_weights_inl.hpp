@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "gpumem/adapt/name_patterns.hpp"
+#include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
 
@@ -65,6 +68,41 @@ GPUMEM_INLINE bool takes_float8(const BaseLinear& linear) {
   constexpr std::int64_t kMultiple = 16;
   return !linear.output && linear.in % kMultiple == 0 && linear.out % kMultiple == 0;
 }
+
+/// Which layers TransformerEngine multiplies in fewer bits under Megatron: all linear ones but the head and the router,
+/// and, where the model's source says so, those of the first and last block. Attention keeps its output, so the layer
+/// that reads it keeps no copy; nor does the first one of shared experts, whose input the router keeps. Source:
+/// Megatron-LM of August 2026, core/fp8_utils.py (is_first_last_bf16_layer), core/transformer/attention.py and
+/// moe/moe_layer.py (set_save_original_input); TransformerEngine of August 2026, pytorch/module/linear.py
+/// (quantize_weight with cache_weight, backward_needs_input).
+class CopyingLayers {
+ public:
+  CopyingLayers(const model::ModelGraph& graph, model::Quantization quantize)
+      : settings_(graph.run_settings()), quantize_(quantize) {
+    if (settings_.ends_in_bf16) blocks_ = connect::repeated_blocks(graph);
+  }
+
+  /// Nothing: it multiplies what it reads.
+  [[nodiscard]] std::optional<model::WeightStorage> storage_of(const BaseLinear& linear) const {
+    const std::string_view name = linear.leaf();
+    const bool routes = name == "router" || name == "gate";
+    if (!takes_float8(linear) || routes || is_at_an_end(linear.layer)) return std::nullopt;
+    const bool shared = linear.path.ends_with("shared_experts.linear_fc1");
+    return model::WeightStorage{.copies = quantize_,
+                                .keeps_weight_copies = !settings_.weights_in_fp8,
+                                .keeps_input = shared || name == "linear_proj" || name == "o_proj"};
+  }
+
+ private:
+  [[nodiscard]] bool is_at_an_end(std::uint32_t layer) const {
+    const auto holds = [&](const connect::Range& block) { return layer >= block.first && layer < block.end; };
+    return !blocks_.empty() && (holds(blocks_.front()) || holds(blocks_.back()));
+  }
+
+  model::RunSettings settings_;
+  model::Quantization quantize_;
+  std::vector<connect::Range> blocks_;
+};
 
 /// Names of modules that SDNQ leaves as they are: at the model's root where they begin with a dot, else any part of a
 /// path. Source: SDNQ 2026-08, common.py (common_skip_keys, module_skip_keys_dict: of image models, what is called the
@@ -195,10 +233,23 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   NamePatterns freeze(job.freeze);
   NamePatterns train(job.train);
   const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
+  const bool copies = model::multiplies_copies(job.quantize);
+  const bool megatron = copies && job.loop == model::Loop::megatron;
+  if (job.quantize == model::Quantization::nvfp4 && !megatron) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "`quantize=nvfp4` is TransformerEngine's, as Megatron has it; say `loop=megatron`, or take mxfp8",
+        {graph.file(), 0, {}}};
+  }
+  const detail::CopyingLayers copying_layers(graph, job.quantize);
   bool quantised = false;
   bool in_eight_bits = false;
   for (const BaseLinear& linear : linears) {
-    if (job.quantize == model::Quantization::float8 && detail::takes_float8(linear)) {
+    if (megatron) {
+      const auto copying = copying_layers.storage_of(linear);
+      storage[linear.layer] = copying.value_or(model::WeightStorage());
+      in_eight_bits = in_eight_bits || copying;
+    } else if (copies && detail::takes_float8(linear)) {
       storage[linear.layer].float8 = true;
       in_eight_bits = true;
     }

@@ -225,7 +225,7 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
                        .tied_parameters = tied,
                        .frozen = kind.frozen || freezes_,
                        .returned = kind.returned,
-                       .split = kind.split,
+                       .split = kind.split == Split::whole ? shared_ : kind.split,
                        .expert = expert_,
                        .line = shown == nullptr ? 0 : shown->line});
 }
@@ -364,6 +364,15 @@ GPUMEM_INLINE Tensor Forward::expand_heads(Tensor tensor, Sizes shape) {
 
 GPUMEM_INLINE Tensor Forward::enter_sequence(Tensor tensor) {
   return add_layer("clone", {}, "clone", {&tensor, 1}, {}, {.split = Split::sequence});
+}
+
+GPUMEM_INLINE Tensor Forward::join_features(Tensor tensor) {
+  return add_layer("gather_features", {}, "gather_features", {&tensor, 1}, {}, {.split = Split::features});
+}
+
+GPUMEM_INLINE Tensor Forward::unsqueeze_all_tokens(Tensor tensor, std::int64_t dim) {
+  const std::array<model::Attribute, 1> attributes = {{forward_detail::integer("dim", dim)}};
+  return add_layer("unsqueeze", {}, "unsqueeze", {&tensor, 1}, attributes, {.split = Split::tokens});
 }
 
 GPUMEM_INLINE Tensor Forward::slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length) {

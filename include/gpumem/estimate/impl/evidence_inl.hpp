@@ -197,18 +197,19 @@ GPUMEM_INLINE std::string padding_text(const model::TrainingJob& job) {
 /// What is taken as given of adapters and quantised weights.
 GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
                                   std::vector<Assumption>& assumed) {
-  if (job.quantize == model::Quantization::float8 && job.loop == model::Loop::megatron) {
+  if (model::multiplies_copies(job.quantize) && job.loop == model::Loop::megatron) {
+    const std::string name(model::name_of(model::kQuantizations, job.quantize));
     assumed.push_back(
-        {"quantize",
-         "TransformerEngine's products copy their operands to float8; that backward reads the copies, and "
-         "that those of weights stay, is not modelled: the first makes less of it, the second more; the "
-         "range does not come from such runs"});
+        {"quantize", "TransformerEngine's products copy their operands to " + name +
+                         "; backward reads these copies, and those of weights stay, one for each direction (on "
+                         "Blackwell float8 needs one for both); the range does not come from such runs"});
     return;
   }
-  if (job.quantize == model::Quantization::float8) {
-    assumed.push_back({"quantize",
-                       "products copy their operands to float8 for each call, all but the head's (torchao, compiled); "
-                       "what backward reads is not converted; the range does not come from such runs"});
+  if (model::multiplies_copies(job.quantize)) {
+    const std::string name(model::name_of(model::kQuantizations, job.quantize));
+    assumed.push_back({"quantize", "products copy their operands to " + name +
+                                       " for each call, all but the head's (torchao, compiled); "
+                                       "what backward reads is not converted; the range does not come from such runs"});
     return;
   }
   if (adapt::adapts(job)) {

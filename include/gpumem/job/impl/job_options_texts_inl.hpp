@@ -347,6 +347,20 @@ GPUMEM_INLINE core::Status take_lengths(const JobRequest& request, model::Traini
 
 }  // namespace job_from_detail
 
+namespace job_from_detail {
+
+/// A model whose source cuts it into more stages than the pipeline has ranks: each rank runs several in turn.
+GPUMEM_INLINE void take_stages(model::TrainingJob& training) {
+  const std::int64_t stages = training.graph == nullptr ? 1 : training.graph->run_settings().virtual_stages;
+  model::Layout& layout = training.layout;
+  const bool said = layout.virtual_stages > 1 || !layout.pipeline_layers.empty();
+  if (stages == 1 || said || layout.pipeline_parallel == 1) return;
+  layout.virtual_stages = stages;
+  layout.schedule = model::Schedule::interleaved;
+}
+
+}  // namespace job_from_detail
+
 GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& request,
                                                         std::shared_ptr<const model::ModelGraph> graph) {
   model::TrainingJob training = request.training;
@@ -358,6 +372,7 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
     if (const core::Status taken = job_from_detail::take_recorded(request, training); !taken) return taken.error();
   }
   if (const core::Status taken = job_from_detail::take_lengths(request, training); !taken) return taken.error();
+  job_from_detail::take_stages(training);
   const core::Status valid = model::validate(training);
   if (!valid) return valid.error();
   return training;

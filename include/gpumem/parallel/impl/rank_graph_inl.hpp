@@ -3,8 +3,8 @@
 #include "gpumem/parallel/rank_graph.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -120,9 +120,10 @@ class RankGraph {
     return whole_.graph().layers()[at].split;
   }
 
-  /// Where columns do not gather the tokens that they read, one call does it for all of them.
+  /// Where columns do not gather the tokens that they read, one call does it for all of them. A layer may ask for it.
   void gather_for(std::size_t at) {
-    if (!layout_.sequence_parallel || gathers_ || split_of(at) != TensorSplit::columns) return;
+    const TensorSplit reader = gathers_ ? TensorSplit::tokens : TensorSplit::columns;
+    if (!layout_.sequence_parallel || split_of(at) != reader) return;
     const LayerIndex input = whole_.inputs(at).empty() ? LayerIndex{-1} : whole_.inputs(at)[0];
     if (input < 0 || !gathered_.insert(input).second) return;
     const auto from = static_cast<std::size_t>(input);
@@ -149,7 +150,8 @@ class RankGraph {
     auto change = changed(at);
     if (!change) return change.error();
     const LayerIndex index = copy_.copy(whole_.weights(at), layer.frozen, *change);
-    if (layout_.sequence_parallel && (layer.split == TensorSplit::sequence || parted_ == at)) {
+    const bool parts = layer.split == TensorSplit::sequence || layer.split == TensorSplit::features;
+    if (layout_.sequence_parallel && (parts || parted_ == at)) {
       copy_.replace(at, copy_.insert({.name = "sequence_part",
                                       .op = ops::kScatterTokens,
                                       .inputs = {index},
@@ -203,8 +205,7 @@ class RankGraph {
     const model::Layer& layer = whole_.graph().layers()[at];
     auto attributes = tensor_parallel_attributes(whole_.graph(), layer, layout_, {split_of(at), gathers_});
     if (!attributes) return attributes.error();
-    const bool owner_is_here = layers_.stages.front().first == 0;
-    const bool untied = layer.tied_parameters > 0 && !owner_is_here;
+    const bool untied = layer.tied_parameters > 0 && !owner_is_here(at);
     const bool sent_tokens = layer.expert > 0 && ranks_of_tokens() > 1 && is_gather(layer);
     const bool shares_loss = head_ && *head_ < at && whole_.graph().op(layer) == ops::kLossParallelOp;
     std::optional<connect::ChangedLayer> change;
@@ -221,6 +222,19 @@ class RankGraph {
     if (sent_tokens) change->attributes.push_back({"ranks", ranks_of_tokens()});
     if (shares_loss) change->attributes.push_back({std::string(ops::kLossParallel), true});
     return change;
+  }
+
+  /// Whether the rank holds the parameters that the layer shares with an earlier one: it has the first stage, or an
+  /// earlier call of the same module.
+  [[nodiscard]] bool owner_is_here(std::size_t layer) const {
+    if (layers_.stages.front().first == 0) return true;
+    const model::ModelGraph& graph = whole_.graph();
+    const auto layers = graph.layers();
+    for (std::size_t at = layers_.stages.front().first; at < layer; ++at) {
+      const bool same_name = layers_.has[at] && graph.name(layers[at]) == graph.name(layers[layer]);
+      if (same_name && graph.path(layers[at]) == graph.path(layers[layer])) return true;
+    }
+    return false;
   }
 
   /// The ranks whose tokens an expert gets: those that share the experts, and those that share its weights.
@@ -372,9 +386,39 @@ GPUMEM_INLINE SplitSize split_size(TensorSplit split, const model::Attributes& a
       if (attributes.find("shape") != nullptr) return {"shape", "heads", 1};
       return {"sizes", "heads of keys and values"};
     case TensorSplit::whole:
-    case TensorSplit::sequence: break;
+    case TensorSplit::sequence:
+    case TensorSplit::tokens:
+    case TensorSplit::features:
+    case TensorSplit::mixer: break;
   }
   return {};
+}
+
+/// Errors: it cannot be shared.
+GPUMEM_INLINE core::Status divide(std::int64_t& size, std::string_view what, std::int64_t ranks) {
+  if (size % ranks != 0) return uneven(what, size, ranks);
+  size /= ranks;
+  return core::Done{};
+}
+
+/// Every size of a state mixer's layer becomes the rank's part of it: of its heads, its groups, what they are wide
+/// together, and where the parts of a projection begin. Source: Megatron-LM of August 2026, core/ssm/mamba_mixer.py
+/// (nheads_local_tp, ngroups_local_tp, d_inner_local_tp).
+GPUMEM_INLINE core::Status divide_mixer(std::vector<model::Attribute>& attributes, std::int64_t ranks) {
+  constexpr std::array<std::string_view, 6> kSizes = {"heads", "groups", "channels", "normalized_shape",
+                                                      "start", "length"};
+  for (model::Attribute& attribute : attributes) {
+    auto* const list = std::get_if<std::vector<std::int64_t>>(&attribute.value);
+    for (std::size_t at = 0; list != nullptr && at < list->size(); ++at) {
+      const bool sizes = attribute.name == "sizes" || (attribute.name == "shape" && at == 0);
+      if (!sizes) continue;
+      if (core::Status shared = divide((*list)[at], "features of a state mixer", ranks); !shared) return shared;
+    }
+    auto* const size = std::get_if<std::int64_t>(&attribute.value);
+    if (size == nullptr || std::ranges::find(kSizes, attribute.name) == kSizes.end()) continue;
+    if (core::Status shared = divide(*size, attribute.name + " of a state mixer", ranks); !shared) return shared;
+  }
+  return core::Done{};
 }
 
 /// The size becomes the rank's part of it. Errors: it cannot be shared.
@@ -386,8 +430,8 @@ GPUMEM_INLINE core::Status divide(std::vector<model::Attribute>& attributes, con
     if (auto* list = std::get_if<std::vector<std::int64_t>>(&attribute.value)) {
       if (size.element < list->size()) value = &(*list)[size.element];
     }
-    if (value == nullptr || *value % ranks != 0) return uneven(size.what, value == nullptr ? 0 : *value, ranks);
-    *value /= ranks;
+    if (value == nullptr) return uneven(size.what, 0, ranks);
+    if (core::Status shared = divide(*value, size.what, ranks); !shared) return shared;
   }
   return core::Done{};
 }
@@ -415,9 +459,21 @@ GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_
   if (layout.tensor_parallel % ranks != 0) {
     return tensor_parallel_detail::uneven("ranks that share its weights", ranks, layout.tensor_parallel);
   }
-  if (ranks == 1 || way.split == TensorSplit::whole || way.split == TensorSplit::sequence) return changed;
+  const bool stays =
+      way.split == TensorSplit::whole || way.split == TensorSplit::sequence || way.split == TensorSplit::tokens;
+  if (ranks == 1 || stays) return changed;
   const auto all = graph.attributes(layer).all();
   changed.emplace(all.begin(), all.end());
+  if (way.split == TensorSplit::features) {
+    changed->push_back({"ranks", ranks});
+    return changed;
+  }
+  if (way.split == TensorSplit::mixer) {
+    if (const core::Status shared = tensor_parallel_detail::divide_mixer(*changed, ranks); !shared) {
+      return shared.error();
+    }
+    return changed;
+  }
   const auto size = tensor_parallel_detail::split_size(way.split, graph.attributes(layer));
   if (const core::Status shared = tensor_parallel_detail::divide(*changed, size, ranks); !shared) {
     return shared.error();
@@ -426,65 +482,6 @@ GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_
   if (tokens && way.gathers && way.split == TensorSplit::columns) changed->push_back({"gathered", ranks});
   if (tokens && way.split == TensorSplit::rows) changed->push_back({"scattered", ranks});
   return changed;
-}
-
-namespace layer_wise_detail {
-
-/// The rank of each parameter of one kind; -1: of the other kind.
-GPUMEM_INLINE std::vector<std::int64_t> owners(const std::vector<SharedParameter>& parameters, bool of_expert,
-                                               std::int64_t ranks) {
-  std::vector<std::size_t> by_size(parameters.size());
-  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
-  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t left, std::size_t right) {
-    return parameters[left].elements < parameters[right].elements;
-  });
-  std::vector<std::int64_t> owner(parameters.size(), -1);
-  std::int64_t turn = 0;
-  for (const std::size_t at : by_size) {
-    if (parameters[at].of_expert != of_expert) continue;
-    owner[at] = turn < ranks ? turn : 2 * ranks - 1 - turn;
-    turn = (turn + 1) % (2 * ranks);
-  }
-  return owner;
-}
-
-/// The rank that holds most elements.
-GPUMEM_INLINE std::int64_t fullest(const std::vector<SharedParameter>& parameters,
-                                   const std::vector<std::int64_t>& owner, std::int64_t ranks) {
-  std::vector<double> held(static_cast<std::size_t>(ranks), 0.0);
-  for (std::size_t at = 0; at < parameters.size(); ++at) {
-    if (owner[at] >= 0) held[static_cast<std::size_t>(owner[at])] += static_cast<double>(parameters[at].elements);
-  }
-  return std::max_element(held.begin(), held.end()) - held.begin();
-}
-
-/// The rank's place among those that share what is of this kind. A pipeline stage's ranks are tensor, then context,
-/// then data parallel ones; those that share experts are the ones whose places in the stage differ by the experts' own
-/// ranks, which are nearest.
-GPUMEM_INLINE std::int64_t place_of(const model::Layout& layout, std::int64_t ranks) {
-  const std::int64_t stage = layout.tensor_parallel * layout.context_parallel * layout.data_parallel;
-  const std::int64_t place = layout.rank.kind == model::Ranks::one ? layout.rank.count % stage : stage - 1;
-  return std::min(place / std::max<std::int64_t>(stage / ranks, 1), ranks - 1);
-}
-
-}  // namespace layer_wise_detail
-
-GPUMEM_INLINE bool shares_layer_by_layer(const model::TrainingJob& job) {
-  return job.optimizer == model::Optimizer::muon && job.layout.sharding.kind == model::Shardings::distributed_optimizer;
-}
-
-GPUMEM_INLINE std::vector<bool> held_layer_by_layer(const std::vector<SharedParameter>& parameters,
-                                                    const model::Layout& layout, std::int64_t expert_ranks) {
-  namespace detail = layer_wise_detail;
-  std::vector<bool> held(parameters.size(), false);
-  for (const bool of_expert : {false, true}) {
-    const std::int64_t ranks = of_expert ? expert_ranks : sharing_ranks(layout);
-    const std::vector<std::int64_t> owner = detail::owners(parameters, of_expert, ranks);
-    const bool any = layout.rank.kind == model::Ranks::max || layout.rank.kind == model::Ranks::all;
-    const std::int64_t rank = any ? detail::fullest(parameters, owner, ranks) : detail::place_of(layout, ranks);
-    for (std::size_t at = 0; at < owner.size(); ++at) held[at] = held[at] || owner[at] == rank;
-  }
-  return held;
 }
 
 }  // namespace gpumem::parallel
