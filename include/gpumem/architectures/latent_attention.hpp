@@ -24,6 +24,7 @@ struct LatentAttention {
   bool bias = false;
   double dropout = 0.0;
   bool caches = true;            ///< keys and values are returned
+  bool fused_softmax = false;    ///< where attention is written out, in the type of the scores (Megatron)
   bool gates = false;            ///< what it makes, by a projection of its input
   std::int64_t index_heads = 0;  ///< of an indexer that chooses keys; 0: there is none
   std::int64_t index_width = 1;  ///< of each of them
@@ -165,11 +166,18 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
   }
   Attended result;
   result.mask = latent_attention_detail::index(f, a, input, source, shared);
-  Tensor attended = result.mask ? merge_heads(f, f.call("scaled_dot_product_attention",
-                                                        {f.contiguous(heads.query), f.contiguous(heads.key),
-                                                         f.contiguous(heads.value), *result.mask},
-                                                        {{"dropout_p", a.dropout}}))
-                                : attend(f, heads, {.dropout = a.dropout});
+  Tensor attended = 0;
+  if (result.mask) {
+    attended = merge_heads(
+        f, f.call("scaled_dot_product_attention",
+                  {f.contiguous(heads.query), f.contiguous(heads.key), f.contiguous(heads.value), *result.mask},
+                  {{"dropout_p", a.dropout}}));
+  } else if (a.fused_softmax) {
+    attended = merge_heads(f, f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
+                                     {{"dropout_p", a.dropout}, {"fused_softmax", true}}));
+  } else {
+    attended = attend(f, heads, {.dropout = a.dropout});
+  }
   if (a.gates) {
     const Tensor gate =
         f.linear("g_proj", input, a.width, a.heads * a.value_width, {.bias = false, .split = Split::columns});

@@ -99,6 +99,7 @@ inline void read_attention(ConfigFields& config, Model& model) {
                      .value_width = config.size_or({"v_head_dim"}, 128),
                      .dropout = s.attention_dropout,
                      .caches = false,
+                     .fused_softmax = true,
                      .class_name = "MLASelfAttention",
                      .norm_class = "RMSNorm"};
   check_latent_attention(config, model.attention, "qk_head_dim");
@@ -173,6 +174,12 @@ inline void read_predictions(ConfigFields& config, Model& model) {
                 "mtp_num_layers");
   }
   model.predictions = any ? said : 0;
+  const auto each = std::max<std::int64_t>(static_cast<std::int64_t>(model.prediction_pattern.size()), 1);
+  if (each > ConfigFields::kMostLayers / kMost) config.fail("has too many layers behind a /", "hybrid_layer_pattern");
+  if (config.has("num_experts")) {
+    check_mixture(config, model.mixture, model.sizes.layers + model.predictions * std::min(each, kMost), "num_experts",
+                  "moe_router_topk");
+  }
   model.one_predicts = config.flag("mtp_use_repeated_layer", false);
   config.ignore({"mtp_loss_scaling_factor"});
 }
@@ -271,8 +278,10 @@ inline Tensor expert_fed(Forward& f, const Model& model, Tensor rows, Tensor wei
                    .tensor_ranks = whole ? 0 : model.expert_ranks};
   const Tensor wide = f.linear("linear_fc1", rows, width, model.gated ? 2 * inner : inner, linear);
   linear.split = whole ? Split::whole : Split::rows;
+  // What "moe_act" among recompute_modules runs again: the second product then reads what is not kept.
+  const InModule again(f, "moe_act", {});
   if (model.gated)
-    return f.linear("linear_fc2", f.call("glu", {wide}, {{"dim", std::int64_t{-1}}}), inner, width, linear);
+    return f.linear("linear_fc2", f.call("glu", {wide, weights}, {{"dim", std::int64_t{-1}}}), inner, width, linear);
   const Tensor active = f.activation("activation_func", wide, model.sizes.activation);
   return f.linear("linear_fc2", f.as_type_of(f.multiply(active, weights), active), inner, width, linear);
 }

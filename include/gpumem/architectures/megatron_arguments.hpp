@@ -67,7 +67,6 @@ inline constexpr auto kMegatronRun =
                                      "rotary_scaling_factor",
                                      "mscale",
                                      "mscale_all_dim",
-                                     "tp_comm_overlap",
                                      "te_rng_tracker",
                                      "mock_data",
                                      "cp_comm_type",
@@ -212,6 +211,7 @@ inline model::RunSettings stages_of(ConfigFields& config) {
   run.head_counts = config.flag("account_for_loss_in_pipeline_split", false);
   run.pipeline_layers = std::string(config.text({"pipeline_model_parallel_layout"}, ""));
   run.ends_in_bf16 = config.flag("first_last_layers_bf16", false);
+  run.overlaps_products = config.flag("tp_comm_overlap", false);
   run.weights_in_fp8 = config.flag("fp8_param_gather", false);
   run.micro_batch_group = config.size_or({"microbatch_group_size_per_virtual_pipeline_stage"}, 0);
   if (config.flag("defer_embedding_wgrad_compute", false)) {

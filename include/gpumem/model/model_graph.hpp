@@ -117,6 +117,7 @@ struct RunSettings {
   std::int64_t virtual_stages = 1;           ///< of each pipeline rank, where `pipeline_layers` makes more than one
   std::int64_t micro_batch_group = 0;        ///< that a virtual stage runs in turn; 0: as many as pipeline ranks
   bool ends_in_bf16 = false;                 ///< the first and last block, where others multiply in fewer bits
+  bool overlaps_products = false;            ///< with the collectives of tensor parallelism (--tp-comm-overlap)
   bool weights_in_fp8 = false;               ///< where products are in float8, weights have no other form
   std::int64_t deferred_head_gradients = 0;  ///< micro-batches whose gradient of the head's weight waits for the step
 };

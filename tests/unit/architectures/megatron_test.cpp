@@ -68,6 +68,19 @@ TEST(Megatron, GivesTheLayersOfThePatternExperts) {
   }
 }
 
+TEST(Megatron, GatedExpertsReadTheirWeightsWithinTheActivation) {
+  const auto graph = read(with(R"(, "num_experts": 2, "moe_router_topk": 1, "swiglu": true, "ffn_hidden_size": 64)"));
+  ASSERT_TRUE(succeeds(graph));
+  std::int64_t gates = 0;
+  for (const model::Layer& layer : graph->layers()) {
+    if (graph->op(layer) != "glu") continue;
+    ++gates;
+    EXPECT_EQ(graph->inputs(layer).size(), 2U);
+    EXPECT_TRUE(graph->path(layer).find(".moe_act.") != std::string::npos) << "what --recompute-modules may name";
+  }
+  EXPECT_EQ(gates, 3 * 2);
+}
+
 TEST(Megatron, CompressesKeysAndValues) {
   constexpr std::int64_t kLatent = 64 * 16 + 16 + 16 * 4 * 12 + 64 * (16 + 4) + 16 + 16 * 4 * 16 + 4 * 8 * 64;
   EXPECT_EQ(parameters(R"(, "multi_latent_attention": true, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_head_dim": 8,
@@ -121,6 +134,15 @@ TEST(Megatron, APatternSaysStagesAndWhatPredictsFurtherTokens) {
   ASSERT_TRUE(succeeds(staged));
   EXPECT_EQ(staged->run_settings().pipeline_layers, "1,1,1,0");
   EXPECT_EQ(staged->run_settings().virtual_stages, 2);
+}
+
+TEST(Megatron, TellsWhatTheRunSaysOfItsProducts) {
+  const auto graph =
+      read(with(R"(, "tp_comm_overlap": true, "first_last_layers_bf16": true, "fp8_param_gather": true)"));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_TRUE(graph->run_settings().overlaps_products);
+  EXPECT_TRUE(graph->run_settings().ends_in_bf16);
+  EXPECT_TRUE(graph->run_settings().weights_in_fp8);
 }
 
 TEST(Megatron, RefusesWhatIsNoGpt) {

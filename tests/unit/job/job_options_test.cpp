@@ -380,6 +380,24 @@ TEST(JobRequest, IsATrainingJobOfAModel) {
   EXPECT_EQ(training->layout.data_parallel, 4);
 }
 
+TEST(JobRequest, AModelCutIntoMoreStagesThanRanksGivesEachRankSeveral) {
+  model::GraphBuilder builder("staged");
+  builder.infer_edges();
+  builder.add({.name = "head", .class_name = "Linear", .parameters = 36});
+  builder.run_settings({.pipeline_layers = "1,1,1,1", .virtual_stages = 2});
+  const auto graph = std::make_shared<const model::ModelGraph>(*std::move(builder).build());
+  JobRequest request;
+  request.training.batch_size = 8;
+  EXPECT_EQ(job_from(request, graph)->layout.virtual_stages, 1) << "there is no pipeline";
+  request.training.layout.pipeline_parallel = 2;
+  const auto staged = job_from(request, graph);
+  ASSERT_TRUE(testing::succeeds(staged));
+  EXPECT_EQ(staged->layout.virtual_stages, 2);
+  EXPECT_EQ(staged->layout.schedule, model::Schedule::interleaved);
+  request.training.layout.pipeline_layers = "2,2";
+  EXPECT_EQ(job_from(request, graph)->layout.virtual_stages, 1) << "the job says how it is cut";
+}
+
 TEST(JobRequest, GradientsAreZeroedWhereTheLoopDoesUnlessAPlaceIsGiven) {
   for (const model::LoopRow& row : model::kLoopRows) {
     JobRequest request;

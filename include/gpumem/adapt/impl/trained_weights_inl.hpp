@@ -222,6 +222,30 @@ GPUMEM_INLINE core::Status keep_on_host(const std::vector<BaseLinear>& linears, 
                      {}};
 }
 
+/// Says of each layer whether its product multiplies copies in fewer bits; and whether any does. Errors:
+/// invalid_argument where the job's framework has no such products.
+GPUMEM_INLINE core::Result<bool> mark_copies(const model::ModelGraph& graph, const std::vector<BaseLinear>& linears,
+                                             const model::TrainingJob& job,
+                                             std::vector<model::WeightStorage>& storage) {
+  if (!model::multiplies_copies(job.quantize)) return false;
+  const bool megatron = job.loop == model::Loop::megatron;
+  if (job.quantize == model::Quantization::nvfp4 && !megatron) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "`quantize=nvfp4` is TransformerEngine's, as Megatron has it; say `loop=megatron`, or take mxfp8",
+        {graph.file(), 0, {}}};
+  }
+  const CopyingLayers copying(graph, job.quantize);
+  bool any = false;
+  for (const BaseLinear& linear : linears) {
+    model::WeightStorage& of = storage[linear.layer];
+    if (megatron) of = copying.storage_of(linear).value_or(model::WeightStorage());
+    else of.float8 = takes_float8(linear);
+    any = any || of.float8 || of.copies != model::Quantization::none;
+  }
+  return any;
+}
+
 }  // namespace trained_weights_detail
 
 GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(const connect::WiredGraph& wired,
@@ -233,26 +257,10 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   NamePatterns freeze(job.freeze);
   NamePatterns train(job.train);
   const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
-  const bool copies = model::multiplies_copies(job.quantize);
-  const bool megatron = copies && job.loop == model::Loop::megatron;
-  if (job.quantize == model::Quantization::nvfp4 && !megatron) {
-    return core::Error{
-        core::ErrorCode::invalid_argument,
-        "`quantize=nvfp4` is TransformerEngine's, as Megatron has it; say `loop=megatron`, or take mxfp8",
-        {graph.file(), 0, {}}};
-  }
-  const detail::CopyingLayers copying_layers(graph, job.quantize);
+  const core::Result<bool> in_fewer_bits = detail::mark_copies(graph, linears, job, storage);
+  if (!in_fewer_bits) return in_fewer_bits.error();
   bool quantised = false;
-  bool in_eight_bits = false;
   for (const BaseLinear& linear : linears) {
-    if (megatron) {
-      const auto copying = copying_layers.storage_of(linear);
-      storage[linear.layer] = copying.value_or(model::WeightStorage());
-      in_eight_bits = in_eight_bits || copying;
-    } else if (copies && detail::takes_float8(linear)) {
-      storage[linear.layer].float8 = true;
-      in_eight_bits = true;
-    }
     // BitsandbytesPrecision of Fabric takes every linear layer, the head too.
     const bool four_bits = job.quantize == model::Quantization::nf4 || job.quantize == model::Quantization::nf4_double;
     const bool older = four_bits && model::row_of(job.loop).own_model;
@@ -262,7 +270,7 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
     storage[linear.layer].older_four_bits = older;
     quantised = true;
   }
-  if (job.quantize != model::Quantization::none && !quantised && !in_eight_bits) {
+  if (job.quantize != model::Quantization::none && !quantised && !*in_fewer_bits) {
     return core::Error{core::ErrorCode::missing_information,
                        "the model shows no linear layer with known sizes except its head: there is nothing to "
                        "quantise; leave `quantize` out",

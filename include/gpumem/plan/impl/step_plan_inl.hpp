@@ -134,10 +134,14 @@ class TrainingScript {
   }
 
   /// Where products add weights' gradients to main gradients, autograd gets a tensor in their place, one a shape, which
-  /// is kept. Source: TransformerEngine 2.1, pytorch/module/base.py: get_dummy_wgrad.
+  /// is kept; products beside collectives have a workspace for each of three streams. Source: TransformerEngine 2.1,
+  /// pytorch/module/base.py: get_dummy_wgrad, and of August 2026, pytorch/cpp_extensions/gemm.py: get_cublas_workspace.
   void add_stand_ins() {
     if (sharing_.reduction != parallel::Reduction::main_buffer) return;
     const model::ModelGraph& graph = pass_.wired.graph();
+    constexpr std::int64_t kWorkspaces = std::int64_t{96} << 20;  // from Hopper on
+    const bool overlaps = graph.run_settings().overlaps_products && job_.layout.tensor_parallel > 1;
+    if (overlaps) state_.log().allocate(kWorkspaces, Category::buffer, kNoLayer);
     std::vector<std::pair<std::int64_t, std::int64_t>> shapes;
     for (std::uint32_t at = 0; at < graph.layers().size(); ++at) {
       const model::Attributes attributes = graph.attributes(graph.layers()[at]);
