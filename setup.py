@@ -4,7 +4,9 @@ Input: CMakeLists.txt, which says the version, and the environment:
   CMAKE_ARGS                    more arguments for CMake
   GPUMEM_SELF_CONTAINED_WHEEL   1: zlib, yaml-cpp and the C++ library are linked in, and the wheel's tag says which glibc it
                                 needs at least (packaging/wheel.sh sets it)
-Output: the extension, the Python files, and the program gpumem, as the CMake component `python` installs them.
+  GPUMEM_OLD_GLIBC              of such a wheel: a folder of an older glibc to link with (packaging/old_glibc.sh makes it)
+Output: one wheel for every Python 3: the Python files, the library libgpumem_c.so that they call, and the program gpumem, as
+the CMake component `python` installs them.
 """
 
 import os
@@ -34,10 +36,16 @@ def version():
     return re.search(r"^project\(gpumem VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
 
 
+def linker_flags():
+    """Stripped, with libstdc++ in it, and linked with the older glibc."""
+    old_glibc = os.environ.get("GPUMEM_OLD_GLIBC")
+    return "-s -static-libstdc++" + (f" -B{old_glibc} -Wl,--allow-shlib-undefined" if old_glibc else "")
+
+
 def cmake_settings():
     settings = {
         "CMAKE_BUILD_TYPE": "Release",
-        "GPUMEM_BUILD_CAPI": "OFF",
+        "GPUMEM_BUILD_CAPI": "ON",
         "GPUMEM_BUILD_PYTHON": "ON",
         "GPUMEM_BUILD_SLURM": "OFF",
         "GPUMEM_PYTHON_DIR": ".",
@@ -45,20 +53,15 @@ def cmake_settings():
         "GPUMEM_UNITY_BUILD": "ON",
         "Python_EXECUTABLE": sys.executable,
     }
-    try:
-        import pybind11
-
-        settings["pybind11_DIR"] = pybind11.get_cmake_dir()
-    except ImportError:
-        pass  # the system's, which CMake finds
     if SELF_CONTAINED:
         settings["GPUMEM_STATIC_DEPENDENCIES"] = "ON"
         settings["GPUMEM_BUILD_YAML"] = "ON"
+        settings["CMAKE_EXE_LINKER_FLAGS"] = settings["CMAKE_SHARED_LINKER_FLAGS"] = linker_flags()
     return [f"-D{name}={value}" for name, value in settings.items()]
 
 
 class CMakeBuild(build_ext):
-    """The one extension of the package, and all files beside it."""
+    """The library of the package, and all files beside it."""
 
     def build_extension(self, ext):
         kind = "self-contained" if SELF_CONTAINED else "system"
@@ -68,7 +71,7 @@ class CMakeBuild(build_ext):
         (build / "CMakeCache.txt").unlink(missing_ok=True)
         subprocess.run(["cmake", "-S", ROOT, "-B", build, *cmake_settings(), *more], check=True)
         jobs = str(os.cpu_count() or 1)
-        targets = ["gpumem_python", "gpumem_python_files", "gpumem_cli"]
+        targets = ["gpumem_python", "gpumem_cli"]
         subprocess.run(["cmake", "--build", build, "--parallel", jobs, "--target", *targets], check=True)
         package = pathlib.Path(self.get_ext_fullpath(ext.name)).resolve().parent
         install = ["cmake", "--install", build, "--component", "python", "--strip", "--prefix", package.parent]
@@ -76,20 +79,20 @@ class CMakeBuild(build_ext):
 
 
 class Wheel(bdist_wheel):
-    """Says of a self-contained wheel which systems it runs on."""
+    """Nothing in it is of one Python. A self-contained one says which systems it runs on."""
 
     def get_tag(self):
-        python, abi, platform = super().get_tag()
+        platform = super().get_tag()[2]
         if SELF_CONTAINED:
             platform = elf_needs.manylinux_tag(pathlib.Path(self.bdist_dir))
-        return python, abi, platform
+        return "py3", "none", platform
 
 
 setup(
     version=version(),
     packages=[],
     py_modules=[],
-    ext_modules=[Extension("gpumem._gpumem", [])],
+    ext_modules=[Extension("gpumem.libgpumem_c", [])],
     cmdclass={"build_ext": CMakeBuild, "bdist_wheel": Wheel},
     options={"egg_info": {"egg_base": "build"}},
 )

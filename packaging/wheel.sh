@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds a self-contained wheel of the Python package, with the command line in it: it needs glibc, libstdc++ and libgcc_s
-# alone. Its tag says from which glibc on.
+# Builds the wheel of the Python package, one for every Python from 3.9 on, with the command line in it. It needs glibc and
+# libgcc_s alone, and its tag says from which glibc on: it is linked with Debian 11's, where Debian's mirror has that.
 #   packaging/wheel.sh [OUT]     OUT: build/wheel unless said
 # Installs missing Debian packages first. Environment:
-#   PYTHON=python3.12                     the Python that the wheel is for; /usr/bin/python3 unless said
+#   PYTHON=python3.12                     the Python that builds it; /usr/bin/python3 unless said
 #   GPUMEM_PACKAGE_FLAGS="-O1 -DNDEBUG"   compiles with these flags instead of Release's: for tests, not for wheels to use
 #   CMAKE_CXX_COMPILER_LAUNCHER=ccache    as CMake knows it
 set -euo pipefail
@@ -13,10 +13,15 @@ source packaging/version.sh
 out=$(realpath -m "${1:-build/wheel}")
 python=${PYTHON:-/usr/bin/python3}
 
-install_missing "${core_packages[@]}" binutils libyaml-cpp-dev pybind11-dev python3-dev python3-pip python3-setuptools python3-wheel
+install_missing "${core_packages[@]}" binutils libyaml-cpp-dev python3 python3-pip python3-setuptools python3-wheel
 
-say "Building the wheel of gpumem $version for $("$python" --version)"
+say "Building the wheel of gpumem $version"
 mkdir -p build "$out"
+if packaging/old_glibc.sh build/old_glibc; then
+  export GPUMEM_OLD_GLIBC=$PWD/build/old_glibc
+else
+  echo "The wheel needs the glibc of this machine, and says so." >&2
+fi
 if [ -n "${GPUMEM_PACKAGE_FLAGS:-}" ]; then
   export CMAKE_ARGS="${CMAKE_ARGS:-} '-DCMAKE_CXX_FLAGS_RELEASE=$GPUMEM_PACKAGE_FLAGS'"
 fi

@@ -14,22 +14,12 @@
 #include "job_struct.hpp"
 #include "layouts.hpp"
 #include "post_training.hpp"
+#include "process.hpp"
 #include "serving.hpp"
 #include "sized.hpp"
-
-/// A model, with analyses of its own: they go when it is freed.
-struct gpumem_summary {
-  explicit gpumem_summary(gpumem::ModelGraph read)
-      : graph(std::make_shared<const gpumem::ModelGraph>(std::move(read))),
-        model(std::make_shared<const gpumem::Model>(graph)) {}
-
-  std::shared_ptr<const gpumem::ModelGraph> graph;
-  std::shared_ptr<const gpumem::Model> model;
-};
+#include "summary.hpp"
 
 namespace gpumem::capi {
-
-using session::process_session;
 
 namespace {
 

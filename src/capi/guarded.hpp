@@ -1,5 +1,5 @@
 // Input: the body of an entry point, and the buffer for its message.
-// Output: a status and a message, whatever happens in the body.
+// Output: a status and a message, whatever happens in the body. What fails is remembered for gpumem_last_failure().
 #pragma once
 
 #include <exception>
@@ -11,6 +11,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/gpumem.h"
 #include "message.hpp"
+#include "process.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {
@@ -38,6 +39,14 @@ struct Message {
   void write(std::string_view text) const noexcept { write_text(text, buffer, size); }
 };
 
+inline constexpr const char* kNoMemory = "there is not enough memory for the answer";
+
+inline gpumem_status failed(const Message& message, gpumem_status status, const char* words) noexcept {
+  message.write(words);
+  remember(status, words);
+  return status;
+}
+
 /// Runs the body of an entry point, which gives a core::Status; nothing gets past it.
 template <typename Body>
 gpumem_status guarded(const Message& message, Body body) noexcept {
@@ -46,19 +55,17 @@ gpumem_status guarded(const Message& message, Body body) noexcept {
     const core::Status done = body();
     if (done) return GPUMEM_OK;
     message.write(core::to_string(done.error()));
-    return status_of(done.error().code);
+    const gpumem_status status = status_of(done.error().code);
+    remember(status, done.error());
+    return status;
   } catch (const std::bad_alloc&) {
-    message.write("there is not enough memory for the answer");
-    return GPUMEM_OUT_OF_MEMORY;
+    return failed(message, GPUMEM_OUT_OF_MEMORY, kNoMemory);
   } catch (const std::length_error&) {  // a container beyond what could ever be allocated
-    message.write("there is not enough memory for the answer");
-    return GPUMEM_OUT_OF_MEMORY;
+    return failed(message, GPUMEM_OUT_OF_MEMORY, kNoMemory);
   } catch (const std::exception& error) {
-    message.write(error.what());
-    return GPUMEM_INTERNAL_ERROR;
+    return failed(message, GPUMEM_INTERNAL_ERROR, error.what());
   } catch (...) {
-    message.write("something other than a C++ exception was thrown");
-    return GPUMEM_INTERNAL_ERROR;
+    return failed(message, GPUMEM_INTERNAL_ERROR, "something other than a C++ exception was thrown");
   }
 }
 

@@ -8,6 +8,7 @@
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "job_struct.hpp"
+#include "process.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {
@@ -114,9 +115,9 @@ core::Status make_plan(const std::shared_ptr<const session::Model>& model, const
   Result<search::Question> question = question_of(*plan_question, *request);
   if (!question) return question.error();
   question->show = count;
-  const auto plan = session::process_session().plan(*request, *question, model);
+  const auto plan = process_session().plan(*request, *question, model);
   if (!plan) return plan.error();
-  const auto gpu = session::process_session().gpu(request->gpu);
+  const auto gpu = process_session().gpu(request->gpu);
   if (!gpu) return gpu.error();
   char* at = reinterpret_cast<char*>(layouts);
   for (std::size_t index = 0; index < plan->layouts.size(); ++index) {

@@ -7,6 +7,7 @@
 #include "gpumem/gpumem.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "message.hpp"
+#include "process.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {
@@ -47,7 +48,7 @@ core::Status make_post_training(const char* model, const char* gpu, const char* 
   if (!command) return command.error();
   const auto request = post_training_request(model, gpu, *given_options, *command);
   if (!request) return request.error();
-  const auto found = session::process_session().post_training(*request);
+  const auto found = process_session().post_training(*request);
   if (!found) return found.error();
   gpumem_post_training_result given = room_of(result);
   const estimate::MemoryEstimate& memory = found->memory;

@@ -7,6 +7,7 @@
 #include "gpumem/gpumem.hpp"
 #include "gpumem/serve/server_command.hpp"
 #include "message.hpp"
+#include "process.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {
@@ -38,7 +39,7 @@ core::Status make_server(const char* config, const char* gpu, const char* engine
   if (auto checked = check_size(result->size, kFirstServing, "gpumem_serving_result"); !checked) return checked;
   const core::Result<serve::ServingRequest> request = serving_request(config, gpu, engine_version, words, count);
   if (!request) return request.error();
-  const core::Result<serve::ServingEstimate> found = session::process_session().serve(*request);
+  const core::Result<serve::ServingEstimate> found = process_session().serve(*request);
   if (!found) return found.error();
   gpumem_serving_result given = room_of(result);
   given.requested_bytes = found->requested.count();

@@ -420,7 +420,7 @@ except ImportError as error:
     print(error)
 """
         with tempfile.TemporaryDirectory() as folder:
-            ignored = shutil.ignore_patterns("_gpumem*.so", "__pycache__")
+            ignored = shutil.ignore_patterns("libgpumem_c*", "__pycache__")
             shutil.copytree(package, pathlib.Path(folder, "gpumem"), ignore=ignored)
             done = subprocess.run(
                 [sys.executable, "-c", program], cwd=folder, env={"PYTHONPATH": folder}, capture_output=True, text=True

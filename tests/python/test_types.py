@@ -1,13 +1,11 @@
 """The type hints: they are there, they say what is so, and a type checker agrees with them."""
 
-import ast
 import compileall
 import dataclasses
 import inspect
 import os
 import pathlib
 import pydoc
-import re
 import subprocess
 import sys
 import tempfile
@@ -21,50 +19,6 @@ from gpumem import _api, _gpumem
 from support import RESNET50, SOURCE
 
 PACKAGE = pathlib.Path(gpumem.__file__).parent
-
-
-def public(names):
-    return {name for name in names if not name.startswith("_")}
-
-
-class Stub(unittest.TestCase):
-    """_gpumem.pyi against the extension."""
-
-    def setUp(self):
-        self.stub = ast.parse((PACKAGE / "_gpumem.pyi").read_text())
-
-    def test_names(self):
-        stated = {getattr(node, "name", None) for node in self.stub.body}
-        stated |= {node.target.id for node in self.stub.body if isinstance(node, ast.AnnAssign)}
-        self.assertEqual(public(stated - {None}), public(dir(_gpumem)))
-
-    def test_members(self):
-        for node in self.stub.body:
-            if isinstance(node, ast.ClassDef):
-                stated = {member.name for member in node.body}
-                self.assertEqual(
-                    public(stated), public(vars(getattr(_gpumem, node.name))), node.name
-                )
-
-    def test_parameters(self):
-        for node in self.stub.body:
-            if isinstance(node, ast.FunctionDef):
-                stated = [argument.arg for argument in node.args.args]
-                signature = getattr(_gpumem, node.name).__doc__.splitlines()[0]
-                self.assertEqual(stated, re.findall(r"(\w+): ", signature), node.name)
-
-    def test_parameters_of_a_job(self):
-        job = next(node for node in self.stub.body if getattr(node, "name", "") == "Job")
-        stated = [argument.arg for argument in job.body[0].args.args[1:]]
-        signature = _gpumem.Job.__init__.__doc__.splitlines()[0].partition("self: ")[2]
-        self.assertEqual(stated, re.findall(r"(\w+): ", signature))
-
-    def test_constants(self):
-        for name in ("OPTIMIZERS", "PRECISIONS", "LOSSES", "LOOPS", "TRANSFORMERS", "ATTENTIONS", "OFFLOADS", "SCHEDULES", "SHARDINGS", "ZERO_GRADS"):
-            value = getattr(_gpumem, name)
-            self.assertTrue(
-                isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-            )
 
 
 class Hints(unittest.TestCase):
@@ -144,8 +98,9 @@ class Hints(unittest.TestCase):
                 jobs.append(job_of("fit", lambda: gpumem.fit(RESNET50, **{name: value})))
             if name not in ("input", "seq_length"):
                 jobs.append(job_of("estimate", lambda: estimate_a_module(**given)))
-            for job in jobs:
-                self.assertEqual(job.options()[name], expected, name)
+            for words in jobs:
+                job = _gpumem.ask("job", words).fields()
+                self.assertEqual(job[name], expected, name)
 
     def test_fields_hold_what_their_hints_say(self):
         made = [
@@ -192,18 +147,24 @@ def other_value(name):
     return value, value
 
 
-def job_of(function, call):
-    """The job with which `call` comes to this function of the extension, which is not called."""
+def job_of(question, call):
+    """The words of the job with which `call` comes to this question, which is not asked."""
+    asked = _gpumem.ask
 
     class Reached(Exception):
         pass
 
-    with unittest.mock.patch.object(_gpumem, function, side_effect=Reached) as called:
+    def ask(name, words, summary=None):
+        if name != question:
+            return asked(name, words, summary)
+        raise Reached(words)
+
+    with unittest.mock.patch.object(_gpumem, "ask", ask):
         try:
             call()
-        except Reached:
-            pass
-    return called.call_args.args[1]
+        except Reached as reached:
+            return reached.args[0]
+    raise AssertionError(f"{question} is not asked")
 
 
 def estimate_a_module(**options):
@@ -245,8 +206,8 @@ class TypeChecker(unittest.TestCase):
     def test_package_and_examples(self):
         examples = sorted((SOURCE / "examples" / "python").glob("*.py"))
         done = self.check(
-            *(PACKAGE / name for name in ("__init__.py", "_answers.py", "_api.py", "_arguments.py", "_errors.py",
-                                      "_machine.py")),
+            *(PACKAGE / name for name in ("__init__.py", "_answers.py", "_api.py", "_arguments.py", "_errors.py", "_gpumem.py",
+                                      "_machine.py", "_plan.py", "_posttrain.py", "_serve.py")),
             *sorted((PACKAGE / "record").glob("*.py")),
             *examples,
         )

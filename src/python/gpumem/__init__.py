@@ -29,14 +29,11 @@ Threads: every function may be called from any thread; the GIL is released while
 functions return never changes, and all but Summary can be pickled.
 """
 
-import importlib.util
-import typing
-
-from ._errors import Error, ExportError, InputError, NoEstimateError, UsageError
+from ._errors import Error, ExportError, InputError, LibraryMissingError, NoEstimateError, UsageError
 from .record import RecordError, record
 
-# A recording can be made where only Python is; all else needs the compiled part.
-if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is not None:
+# A recording can be made where only Python is; all else needs the library.
+try:
     from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
     from ._api import (
         ATTENTIONS,
@@ -75,13 +72,8 @@ if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is no
         posttrain_limits,
     )
     from ._serve import Server, ServerChange, ServerLimits, advise_server, serve, serving_limits
-else:
-
-    def __getattr__(name: str) -> object:
-        raise ImportError(
-            f"gpumem.{name} needs the compiled part of gpumem (_gpumem), which is not installed; "
-            "only gpumem.record does without"
-        )
+except LibraryMissingError as error:
+    globals()["__getattr__"] = error.missing_name
 
 
 __all__ = [
@@ -146,4 +138,4 @@ __all__ = [
 for _name in __all__:
     if hasattr(globals().get(_name), "__module__"):
         globals()[_name].__module__ = __name__
-del _name, importlib, typing
+del _name

@@ -8,6 +8,20 @@ from . import _gpumem
 
 
 @dataclasses.dataclass(frozen=True)
+class Answer:
+    """What the command line prints too: str(answer) as text, answer.json() as JSON. report is the source of both."""
+
+    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
+
+    def json(self) -> str:
+        """What the command line prints with --json."""
+        return self.report.json()
+
+    def __str__(self) -> str:
+        return self.report.text()
+
+
+@dataclasses.dataclass(frozen=True)
 class Peak:
     """Where in the training run the live tensors take most memory."""
 
@@ -57,7 +71,7 @@ class Gpu:
 
 
 @dataclasses.dataclass(frozen=True)
-class Estimate:
+class Estimate(Answer):
     """What a job takes on one GPU. str(estimate) is the table that `gpumem estimate` prints.
 
     expected_bytes: the best single figure.
@@ -88,7 +102,6 @@ class Estimate:
     layers, unknown_layers: of the model; if any layer is unknown, all figures are lower bounds.
     batch_size, estimator, gpu: what was asked for, and for which GPU.
     model: for learned estimators, the trained model.
-    report: the source of json() and str().
     """
 
     expected_bytes: int
@@ -117,18 +130,10 @@ class Estimate:
     model: str | None
     gpu: str
     made_from: str
-    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
-
-    def json(self) -> str:
-        """What `gpumem estimate --json` prints: one object, schema 1."""
-        return self.report.json()
-
-    def __str__(self) -> str:
-        return self.report.text()
 
 
 @dataclasses.dataclass(frozen=True)
-class Fit:
+class Fit(Answer):
     """The largest batch, or the longest sequence, that fits a GPU. str(fit) is the line that `gpumem fit` prints.
 
     batch_size: the largest that is expected to fit, be it tight; 0: not even one sample fits. One sample
@@ -141,7 +146,6 @@ class Fit:
     estimate: what the job takes at that size; None if nothing fits.
     one_more: what it takes with one sample or token more; None with at_least, model_ends, or beyond 64 bits.
     estimates_made: how many estimates were made to find it.
-    report: the source of json() and str().
     """
 
     batch_size: int
@@ -153,11 +157,3 @@ class Fit:
     estimates_made: int
     sequence_length: int | None
     model_ends: str | None
-    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
-
-    def json(self) -> str:
-        """What `gpumem fit --json` prints."""
-        return self.report.json()
-
-    def __str__(self) -> str:
-        return self.report.text()

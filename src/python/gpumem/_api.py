@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _gpumem
 from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
-from ._arguments import KINDS, OPTIONS_HELP, file_name, integer, job_of
+from ._arguments import KINDS, OPTIONS_HELP, file_name, integer, job_of, words_of
 from ._arguments import Path as _Path
 from ._errors import Error, ExportError, UsageError
 from ._gpumem import Summary as Summary
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 __version__: str = _gpumem.VERSION
 
 #: The names that `optimizer` takes.
-OPTIMIZERS: tuple[str, ...] = _gpumem.OPTIMIZERS
+OPTIMIZERS: tuple[str, ...] = _gpumem.NAMES["optimizers"]
 #: The names that `precision` takes.
-PRECISIONS: tuple[str, ...] = _gpumem.PRECISIONS
+PRECISIONS: tuple[str, ...] = _gpumem.NAMES["precisions"]
 #: The names that `loss` takes.
-LOSSES: tuple[str, ...] = _gpumem.LOSSES
+LOSSES: tuple[str, ...] = _gpumem.NAMES["losses"]
 #: The names that `loop` takes.
-LOOPS: tuple[str, ...] = _gpumem.LOOPS
+LOOPS: tuple[str, ...] = _gpumem.NAMES["loops"]
 #: The names that `transformers` takes.
-TRANSFORMERS: tuple[str, ...] = _gpumem.TRANSFORMERS
+TRANSFORMERS: tuple[str, ...] = _gpumem.NAMES["transformers"]
 #: The names that `attention` takes.
-ATTENTIONS: tuple[str, ...] = _gpumem.ATTENTIONS
+ATTENTIONS: tuple[str, ...] = _gpumem.NAMES["attentions"]
 #: The names that `offload` takes.
-OFFLOADS: tuple[str, ...] = _gpumem.OFFLOADS
+OFFLOADS: tuple[str, ...] = _gpumem.NAMES["offloads"]
 #: The names that `sharding` takes; the N of "hsdp:N" is a number.
-SHARDINGS: tuple[str, ...] = _gpumem.SHARDINGS
+SHARDINGS: tuple[str, ...] = _gpumem.NAMES["shardings"]
 #: The names that `schedule` takes.
-SCHEDULES: tuple[str, ...] = _gpumem.SCHEDULES
+SCHEDULES: tuple[str, ...] = _gpumem.NAMES["schedules"]
 #: The names that `zero_grad` takes.
-ZERO_GRADS: tuple[str, ...] = _gpumem.ZERO_GRADS
+ZERO_GRADS: tuple[str, ...] = _gpumem.NAMES["zero_grads"]
 
 
 
@@ -116,9 +116,8 @@ def estimate(
     Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
     says too little for this estimate; InputError if the summary, profile or model cannot be read.
     """
-    job, read = job_of(locals()), _summary(summary)
-    fields = _gpumem.estimate(read, job, integer("deadline_ms", deadline_ms, 0))
-    return _estimate_of(fields, read)
+    job = job_of(locals())
+    return _estimated(_summary(summary, job), job, deadline_ms)
 
 
 estimate.__doc__ = (estimate.__doc__ or "") + OPTIONS_HELP
@@ -166,11 +165,15 @@ def fit(
     if batch_size is not None and seq_length is not None:
         raise UsageError("fit() takes a batch_size, a seq_length, or neither: it looks for the other")
     given = {name: value for name, value in locals().items() if name != "batch_size" or value is not None}
-    job, read = job_of(given), _summary(summary)
-    fields = _gpumem.fit(read, job, integer("deadline_ms", deadline_ms, 0))
-    for name in ("estimate", "one_more"):
-        fields[name] = None if fields[name] is None else _estimate_of(fields[name], read)
-    return Fit(**fields)
+    job = job_of(given)
+    read = _summary(summary, job)
+    report = _gpumem.ask("fit", words_of(job, deadline_ms), read)
+    return Fit(
+        report=report,
+        estimate=_estimate_within(report, "estimate", read),
+        one_more=_estimate_within(report, "one_more", read),
+        **report.figures(),
+    )
 
 
 def estimate_module(
@@ -321,45 +324,76 @@ def estimate_step(
     text = record.step(make_step, batch_size, sequence_length, scale=False)
     if sequence_length is not None:
         options["seq_length"] = sequence_length
-    job = job_of(options)
-    deadline = integer("deadline_ms", deadline_ms, 0)
-    read = read_summary(text=text)
-    return _estimate_of(_gpumem.estimate(read, job, deadline), read)
+    return _estimated(read_summary(text=text), job_of(options), deadline_ms)
 
 
 def gpus() -> list[Gpu]:
     """The GPUs and MIG slices that gpumem knows, by name."""
-    return [Gpu(**fields) for fields in _gpumem.gpus()]
+    rows: list[dict[str, Any]] = _gpumem.ask("gpus", ()).fields()
+    for row in rows:
+        row.update(aliases=tuple(row["aliases"]), software=tuple(row["software"]))
+    return [Gpu(**row) for row in rows]
 
 
 def estimators() -> list[EstimatorInfo]:
     """The estimators."""
-    return [EstimatorInfo(*fields) for fields in _gpumem.estimators()]
+    return [EstimatorInfo(**row) for row in _gpumem.ask("estimators", ()).fields()]
 
 
-# ------------------------------------------------------------------------------ for the extension
+# ------------------------------------------------------------------------------ for the library
 
 _EXPORT = threading.Lock()
 # A daemon thread that is still estimating when the interpreter goes is waited for.
 atexit.register(_gpumem.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_gpumem.forget)
-def _summary(summary: Summary | _Path) -> Summary:
-    return summary if isinstance(summary, Summary) else read_summary(summary)
+
+
+def _summary(summary: Summary | _Path, job: Mapping[str, _gpumem.Word]) -> Summary:
+    """Of a job: what is wrong with that is told before a file is opened."""
+    if isinstance(summary, Summary):
+        return summary
+    _gpumem.ask("job", job.items())
+    return read_summary(summary)
 
 
 _MADE_FROM = {"graph_json": "graph", "recording": "recording"}
 
 
-def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
-    fields["made_from"] = _MADE_FROM.get(read.format, "summary")
-    if fields["peak"] is not None:
-        fields["peak"] = Peak(*fields["peak"])
-    fields["assumed"] = tuple(Assumption(*each) for each in fields["assumed"])
-    fields["bins"] = tuple(Bin(*each) for each in fields["bins"])
-    return Estimate(**fields)
+def _estimated(read: Summary, job: Mapping[str, _gpumem.Word], deadline_ms: int) -> Estimate:
+    return _estimate_of(_gpumem.ask("estimate", words_of(job, deadline_ms), read), read)
 
 
+def _estimate_within(fit: _gpumem.Report, part: str, read: Summary) -> Estimate | None:
+    report = fit.part(part)
+    return None if report is None else _estimate_of(report, read)
+
+
+def _estimate_of(report: _gpumem.Report, read: Summary) -> Estimate:
+    figures = report.figures()
+    peak = figures["peak"]
+    coverage = figures["coverage"]
+    told = {name: size for name, size in figures["breakdown"].items() if size is not None}
+    return Estimate(
+        **{name: figures[name] for name in _PLAIN},
+        breakdown=told if any(told.values()) else None,
+        peak=None if peak is None else Peak(**peak),
+        assumed=tuple(Assumption(**each) for each in figures["assumed"]),
+        bins=tuple(Bin(**each) for each in figures.get("bins", ())),
+        out_of_domain=tuple(figures.get("out_of_domain", ())),
+        warnings=tuple(figures["warnings"]),
+        layers=coverage["layers_total"],
+        unknown_layers=coverage["layers_unknown"],
+        model=figures.get("model"),
+        made_from=_MADE_FROM.get(read.format, "summary"),
+        report=report,
+    )
+
+
+#: The fields of Estimate that are figures as they are.
+_PLAIN = ("expected_bytes", "lower_bytes", "upper_bytes", "upper_coverage", "allocated_bytes", "reserved_bytes",
+          "device_bytes", "gpus", "capacity_bytes", "fits", "verdict", "most_needed_bytes", "retries", "batch_size",
+          "estimator", "gpu")
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "optimizer_in_backward", "weight_decay", "prefetch")
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "peft",

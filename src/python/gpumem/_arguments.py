@@ -1,7 +1,8 @@
-"""The options of the functions, and how each argument is passed to the extension."""
+"""The options of the functions, and each argument as a word of a question."""
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -148,6 +149,8 @@ def integer(name: str, value: int, least: int | None = None) -> int:
 def number_of(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} must be a float, not {type(value).__name__}")
+    if not math.isfinite(value):
+        raise UsageError(f"{name} must be a number, not {value}")
     return float(value)
 
 
@@ -171,24 +174,38 @@ def _shape(name: str, shape: str | Sequence[int]) -> str:
     return "x".join(str(integer(f"a size of {name}", size, 1)) for size in shape)
 
 
-#: Converts an argument for the extension, by the option's kind.
-_TAKE: dict[str, Callable[[str, Any], object]] = {
-    "flag": lambda name, value: bool(value),
-    "whole_number": integer,
-    "fraction": number_of,
+def _switch(value: object) -> str:
+    return "true" if value else "false"
+
+
+#: The word of an argument, by the option's kind.
+_WORD: dict[str, Callable[[str, Any], _gpumem.Word]] = {
+    "flag": lambda name, value: _switch(value),
+    "whole_number": lambda name, value: str(integer(name, value)),
+    "fraction": lambda name, value: repr(number_of(name, value)),
     "text": text_of,
     "choice": text_of,
-    "switch_or_choice": lambda name, value: text_of(name, value) if isinstance(value, str) else bool(value),
+    "switch_or_choice": lambda name, value: text_of(name, value) if isinstance(value, str) else _switch(value),
     "name_or_path": lambda name, value: file_name(value),
     "dimensions": _shape,
 }
+_USUAL = {name: _WORD[kind](name, usual) for name, kind, usual, _ in _gpumem.OPTIONS if usual is not None}
 
 
-def job_of(arguments: Mapping[str, Any]) -> _gpumem.Job:
-    """The job that a function's arguments describe; None is an option that is not given."""
-    options: dict[str, object] = {}
+def job_of(arguments: Mapping[str, Any]) -> dict[str, _gpumem.Word]:
+    """The words of the job that a function's arguments describe, without options at their defaults; None is an option that is
+    not given."""
+    words: dict[str, _gpumem.Word] = {}
     for name, kind in KINDS.items():
         if name not in arguments or (arguments[name] is None and name in _MAY_BE_NONE):
             continue
-        options[name] = _TAKE[kind](name, arguments[name])
-    return _gpumem.Job(options)
+        word = _WORD[kind](name, arguments[name])
+        if word != _USUAL.get(name):
+            words[name] = word
+    return words
+
+
+def words_of(words: Mapping[str, _gpumem.Word], deadline_ms: int) -> list[tuple[str, _gpumem.Word]]:
+    """The same with a deadline."""
+    deadline = integer("deadline_ms", deadline_ms, 0)
+    return [*words.items(), ("deadline_ms", str(deadline))] if deadline else list(words.items())

@@ -72,6 +72,17 @@ class NoEstimateError(Error):
     exit_code = 4
 
 
+class LibraryMissingError(ImportError):
+    """The compiled part of gpumem, libgpumem_c, cannot be loaded; the text says why."""
+
+    def missing_name(self, name: str) -> object:
+        """What the package then does with the names of all that needs it."""
+        raise ImportError(
+            f"gpumem.{name} needs the compiled part of gpumem (libgpumem_c), which is not installed; "
+            f"only gpumem.record does without: {self}"
+        )
+
+
 def error_of(
     exit_code: int,
     text: str,
@@ -81,6 +92,6 @@ def error_of(
     line: int | None,
     element: str | None,
 ) -> Error:
-    """The exception for an error of the library; the extension raises it."""
+    """The exception for an error of the library."""
     kinds = {2: UsageError, 3: InputError}
     return kinds.get(exit_code, NoEstimateError)(text, code, message, file, line, element)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from typing import Any
 
@@ -23,8 +22,8 @@ def read_server(*, window_ms: int = 0) -> dict[str, Any]:
     window = integer("window_ms", window_ms, 0)
     if window > 3_600_000:
         raise UsageError("window_ms is at most 3,600,000: an hour")
-    text, lines = _gpumem.read_server(window)
-    for line in lines:
+    report = _gpumem.ask("server", [("window_ms", str(window))])
+    for line in report.figures()["warnings"]:
         warnings.warn(line, RuntimeWarning, stacklevel=2)
-    server: dict[str, Any] = json.loads(text)
+    server: dict[str, Any] = report.fields()
     return server

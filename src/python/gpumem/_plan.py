@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from . import _gpumem
-from ._answers import Assumption
+from ._answers import Answer, Assumption
 from ._api import _summary
 from ._arguments import Path as _Path
-from ._arguments import integer, job_of, number_of, text_of
+from ._arguments import integer, job_of, number_of, text_of, words_of
 from ._gpumem import Summary
 
 #: The names that `framework` takes, in addition to "any".
-FRAMEWORKS: tuple[str, ...] = _gpumem.FRAMEWORKS
+FRAMEWORKS: tuple[str, ...] = _gpumem.NAMES["frameworks"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Layout:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class Plan(Answer):
     """The fastest layouts that fit. str(plan) is the table that `gpumem plan` prints.
 
     gpus: the number of GPUs. layouts: the fastest first; empty if none fits.
@@ -64,14 +63,6 @@ class Plan:
     slower: int
     refused: dict[str, int]
     assumed: tuple[Assumption, ...]
-    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
-
-    def json(self) -> str:
-        """What `gpumem plan --json` prints."""
-        return self.report.json()
-
-    def __str__(self) -> str:
-        return self.report.text()
 
 
 def plan(
@@ -116,26 +107,21 @@ def plan(
     Raises UsageError for a value out of range or an unknown name. If no layout fits, layouts is
     empty; that is not an error.
     """
-    report = _asked(_summary(summary), locals())
-    return _plan_of(json.loads(report.json()), report)
+    given = locals()
+    job = job_of({**given, "batch_size": 1})
+    report = _gpumem.ask("plan", words_of({**job, **_question_of(given)}, deadline_ms), _summary(summary, job))
+    return _plan_of(report.fields(), report)
 
 
-def _asked(summary: Summary, given: dict[str, Any]) -> _gpumem.Report:
-    def number(name: str) -> int | None:
-        return None if given[name] is None else integer(name, given[name], 1)
-
-    network = given["network_gbps"]
-    return _gpumem.plan(
-        summary,
-        job_of({**given, "batch_size": 1}),
-        integer("global_batch", given["global_batch"], 1),
-        number("gpus"),
-        text_of("framework", given["framework"]),
-        number("gpus_per_node"),
-        None if network is None else number_of("network_gbps", network),
-        integer("show", given["show"], 1),
-        integer("deadline_ms", given["deadline_ms"], 0),
-    )
+def _question_of(given: dict[str, Any]) -> dict[str, str]:
+    """The words that are not about the job."""
+    words = {"framework": text_of("framework", given["framework"])}
+    for name in ("global_batch", "gpus", "gpus_per_node", "show"):
+        if given[name] is not None:
+            words[name] = str(integer(name, given[name], 1))
+    if given["network_gbps"] is not None:
+        words["network_gbps"] = repr(number_of("network_gbps", given["network_gbps"]))
+    return words
 
 
 def _plan_of(fields: dict[str, Any], report: _gpumem.Report) -> Plan:

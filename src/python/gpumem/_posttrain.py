@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _gpumem
+from ._answers import Answer
 from ._arguments import Path as _Path
-from ._arguments import file_name, integer, text_of
+from ._arguments import file_name, integer, text_of, words_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +24,7 @@ class PostTrainingPhase:
 
 
 @dataclasses.dataclass(frozen=True)
-class PostTraining:
+class PostTraining(Answer):
     """What a post-training job takes on each GPU. str(it) is what `gpumem posttrain` prints.
 
     verdict: "fits", "tight" or "does_not_fit". peak_phase: the phase that decides. parts: bytes at the
@@ -45,14 +45,6 @@ class PostTraining:
     parts: Mapping[str, int]
     phases: tuple[PostTrainingPhase, ...]
     assumed: tuple[str, ...]
-    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
-
-    def json(self) -> str:
-        """What `gpumem posttrain --json` prints."""
-        return self.report.json()
-
-    def __str__(self) -> str:
-        return self.report.text()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,8 +103,8 @@ def posttrain(
     Raises UsageError for an unknown option or a value out of range, NoEstimateError if the job needs
     something that nobody said, InputError if a model cannot be read.
     """
-    report = _asked("estimate", model, gpu, settings, command, options, 0, deadline_ms)
-    fields = json.loads(report.json())
+    report = _asked("posttrain", model, gpu, settings, command, options, deadline_ms)
+    fields = report.fields()
     plain = {field.name for field in dataclasses.fields(PostTraining)} - {"phases", "assumed", "report"}
     return PostTraining(
         **{name: fields[name] for name in plain},
@@ -124,21 +116,21 @@ def posttrain(
 
 def posttrain_limits(model: _Path | None = None, **given: Any) -> PostTrainingLimits:
     """How far batch, completion and the engine's share can go on a GPU. Arguments are those of posttrain()."""
-    return PostTrainingLimits(**json.loads(_asked_of("limits", model, given).json()))
+    return PostTrainingLimits(**_asked_of("posttrain-limits", model, given).fields())
 
 
 def advise_posttrain(model: _Path | None = None, **given: Any) -> tuple[PostTrainingChange, ...]:
     """Changes after which the job takes less, in the order of what they cost. Arguments are those of posttrain()."""
-    return tuple(PostTrainingChange(**each) for each in json.loads(_asked_of("advice", model, given).json()))
+    return tuple(PostTrainingChange(**each) for each in _asked_of("posttrain-advice", model, given).fields())
 
 
 def plan_posttrain(model: _Path | None = None, *, gpus: int, **given: Any) -> tuple[PostTrainingLayout, ...]:
     """Ways to share so many GPUs out with which the job fits, or is tight. Other arguments are those of posttrain()."""
-    layouts = json.loads(_asked_of("layouts", model, given, integer("gpus", gpus, 1)).json())
+    layouts = _asked_of("posttrain-layouts", model, {**given, "gpus": integer("gpus", gpus, 1)}).fields()
     return tuple(PostTrainingLayout(**each) for each in layouts)
 
 
-def _asked_of(question: str, model: _Path | None, given: dict[str, Any], gpus: int = 0) -> _gpumem.Report:
+def _asked_of(question: str, model: _Path | None, given: dict[str, Any]) -> _gpumem.Report:
     rest = dict(given)
     return _asked(
         question,
@@ -147,7 +139,6 @@ def _asked_of(question: str, model: _Path | None, given: dict[str, Any], gpus: i
         rest.pop("settings", None),
         rest.pop("command", ()),
         rest,
-        gpus,
         rest.pop("deadline_ms", 0),
     )
 
@@ -159,19 +150,17 @@ def _asked(
     settings: Mapping[str, Any] | None,
     command: Sequence[str],
     options: Mapping[str, Any],
-    gpus: int,
     deadline_ms: int,
 ) -> _gpumem.Report:
-    return _gpumem.posttrain(
-        question,
-        b"" if model is None else file_name(model),
-        file_name(gpu),
-        list(_leaves(settings or {}, "")),
-        [text_of("command", word) for word in command],
-        {name: _word_of(value) for name, value in options.items() if value is not None},
-        gpus,
-        integer("deadline_ms", deadline_ms, 0),
-    )
+    words: dict[str, _gpumem.Word] = {
+        name: _word_of(value) for name, value in options.items() if value is not None
+    }
+    words["gpu"] = file_name(gpu)
+    if model is not None:
+        words["model"] = file_name(model)
+    said = [("setting", f"{key}={value}") for key, value in _leaves(settings or {}, "")]
+    said += [("command", text_of("command", word)) for word in command]
+    return _gpumem.ask(question, [*words_of(words, deadline_ms), *said])
 
 
 def _leaves(settings: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:

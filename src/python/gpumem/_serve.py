@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from . import _gpumem
+from ._answers import Answer
 from ._arguments import Path as _Path
-from ._arguments import file_name, integer, number_of, text_of
+from ._arguments import file_name, integer, number_of, text_of, words_of
 
 
 @dataclasses.dataclass(frozen=True)
-class Server:
+class Server(Answer):
     """One GPU of a server once it has started. str(server) is what `gpumem serve` prints.
 
     Bytes: weights_bytes as loaded, with adapter_bytes for LoRA; activation_bytes of the profiling
@@ -49,14 +49,6 @@ class Server:
     verdict: str
     reason: str | None
     assumed: tuple[str, ...]
-    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
-
-    def json(self) -> str:
-        """What `gpumem serve --json` prints."""
-        return self.report.json()
-
-    def __str__(self) -> str:
-        return self.report.text()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,8 +114,8 @@ def serve(
     Raises UsageError for an option out of range or a flag without a rule, InputError for a config
     that cannot be read. A server that does not start is no error.
     """
-    report = _asked("estimate", model, locals())
-    fields = json.loads(report.json())
+    report = _asked("serve", model, locals())
+    fields = report.fields()
     names = {field.name for field in dataclasses.fields(Server)} - {"reason", "assumed", "report"}
     return Server(
         **{name: fields[name] for name in names},
@@ -141,7 +133,7 @@ def serving_limits(
     Options and errors are those of serve().
     """
     given = {"gpu": gpu, "engine_version": engine_version, "command": (), "deadline_ms": 0, **options}
-    return ServerLimits(**json.loads(_asked("limits", model, given).json()))
+    return ServerLimits(**_asked("serving-limits", model, given).fields())
 
 
 def advise_server(
@@ -152,7 +144,7 @@ def advise_server(
     Options and errors are those of serve().
     """
     given = {"gpu": gpu, "engine_version": engine_version, "command": (), "deadline_ms": 0, **options}
-    changes = json.loads(_asked("advice", model, given).json())
+    changes = _asked("serving-advice", model, given).fields()
     return tuple(
         ServerChange(
             each["option"], each["value"], each["costs"], each["kv_cache_tokens"], each["max_concurrency"]
@@ -165,21 +157,16 @@ _NOT_OPTIONS = frozenset({"model", "gpu", "engine_version", "command", "deadline
 
 
 def _asked(question: str, model: _Path, given: dict[str, Any]) -> _gpumem.Report:
-    options = {
+    words: dict[str, _gpumem.Word] = {
         name: _value_of(name, value)
         for name, value in given.items()
         if name not in _NOT_OPTIONS and value is not None and value is not False
     }
-    version = given["engine_version"]
-    return _gpumem.serve(
-        question,
-        file_name(model),
-        file_name(given["gpu"]),
-        "" if version is None else text_of("engine_version", version),
-        [text_of("command", word) for word in given["command"]],
-        options,
-        integer("deadline_ms", given["deadline_ms"], 0),
-    )
+    words.update(model=file_name(model), gpu=file_name(given["gpu"]))
+    if given["engine_version"] is not None:
+        words["engine_version"] = text_of("engine_version", given["engine_version"])
+    command = [("command", text_of("command", word)) for word in given["command"]]
+    return _gpumem.ask(question, [*words_of(words, given["deadline_ms"]), *command])
 
 
 def _value_of(name: str, value: Any) -> str:

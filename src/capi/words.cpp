@@ -1,0 +1,72 @@
+#include "words.hpp"
+
+#include <charconv>
+#include <string_view>
+
+#include "gpumem/core/result.hpp"
+#include "sized.hpp"
+
+namespace gpumem::capi {
+
+namespace {
+
+/// The whole of the text as a number.
+template <typename Number>
+core::Result<std::optional<Number>> number_of(const std::string& name, const std::optional<std::string>& word,
+                                              const char* wanted) {
+  if (!word) return std::optional<Number>();
+  Number number{};
+  const char* end = word->data() + word->size();
+  const auto [at, error] = std::from_chars(word->data(), end, number);
+  if (error != std::errc() || at != end) return refused(name + " is " + core::quoted(*word) + "; it must be " + wanted);
+  return std::optional(number);
+}
+
+}  // namespace
+
+core::Result<Words> Words::read(const char* const* names, const char* const* values, std::size_t count) {
+  const auto given_names = texts_of(names, count, "names");
+  if (!given_names) return given_names.error();
+  const auto given_values = texts_of(values, count, "values");
+  if (!given_values) return given_values.error();
+  Words words;
+  for (std::size_t index = 0; index < count; ++index) {
+    const std::string& name = (*given_names)[index];
+    const std::string& value = (*given_values)[index];
+    if (name == "command") {
+      words.command_.push_back(value);
+    } else if (name == "setting") {
+      const std::size_t equals = value.find('=');
+      if (equals == std::string::npos) return refused("a setting is KEY=VALUE, and " + core::quoted(value) + " is not");
+      words.settings_.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+    } else {
+      words.options_[name] = value;
+    }
+  }
+  return words;
+}
+
+std::optional<std::string> Words::take(const std::string& name) {
+  const auto node = options_.extract(name);
+  return node.empty() ? std::nullopt : std::optional(node.mapped());
+}
+
+core::Result<std::optional<std::int64_t>> Words::take_whole(const std::string& name) {
+  return number_of<std::int64_t>(name, take(name), "a whole number of 64 bits");
+}
+
+core::Result<std::optional<double>> Words::take_number(const std::string& name) {
+  return number_of<double>(name, take(name), "a number");
+}
+
+core::Result<job::JobRequest> Words::job() const {
+  job::JobRequest request;
+  for (const auto& [name, value] : options_) {
+    const job::JobOption* option = job::find_option(name);
+    if (option == nullptr) return refused("a job has no option " + core::quoted(name));
+    if (auto taken = job::set_option_text(*option, request, value); !taken) return taken.error();
+  }
+  return request;
+}
+
+}  // namespace gpumem::capi

@@ -1,0 +1,45 @@
+// Input: the names and values of gpumem_ask().
+// Output: the words of a question, of which each question takes those that it knows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/job/job_options.hpp"
+
+namespace gpumem::capi {
+
+class Words {
+ public:
+  /// Errors: invalid_argument for null pointers and too many words.
+  static core::Result<Words> read(const char* const* names, const char* const* values, std::size_t count);
+
+  /// A word that is not an option of a job, and that is then no longer there.
+  std::optional<std::string> take(const std::string& name);
+  /// Errors: invalid_argument, naming the word.
+  core::Result<std::optional<std::int64_t>> take_whole(const std::string& name);
+  core::Result<std::optional<double>> take_number(const std::string& name);
+
+  /// Each "command", in its order.
+  [[nodiscard]] const std::vector<std::string>& command() const { return command_; }
+  /// Each "setting", KEY=VALUE.
+  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& settings() const { return settings_; }
+  /// What is left.
+  [[nodiscard]] const std::map<std::string, std::string>& options() const { return options_; }
+
+  /// The job that what is left describes. Errors: invalid_argument, malformed_input, naming the option.
+  [[nodiscard]] core::Result<job::JobRequest> job() const;
+
+ private:
+  std::vector<std::string> command_;
+  std::vector<std::pair<std::string, std::string>> settings_;
+  std::map<std::string, std::string> options_;
+};
+
+}  // namespace gpumem::capi
