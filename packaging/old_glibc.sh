@@ -31,9 +31,11 @@ for library in libc.so.6 libm.so.6 libmvec.so.1 libpthread.so.0 libdl.so.2 librt
   if [ -e lib/"$triplet/$library" ]; then cp -L lib/"$triplet/$library" "$folder/"; fi
 done
 gcc -O2 -fPIC -c "$here/newer_glibc.c" -o newer.o
+gcc -O2 -fPIC -fno-builtin -DOF_LIBM -c "$here/newer_glibc.c" -o newer_libm.o
 ar -cr "$folder/libnewer.a" newer.o
+ar -cr "$folder/libnewer_libm.a" newer_libm.o
 for name in pthread dl rt; do ln -sf "$(basename "$folder"/lib$name.so.*)" "$folder/lib$name.so"; done
-echo "GROUP ( $folder/libm.so.6 )" > "$folder/libm.so"
+echo "GROUP ( $folder/libnewer_libm.a $folder/libm.so.6 )" > "$folder/libm.so"
 # One for all: newer glibcs have threads in libc, and compilers count on that.
 cat > "$folder/libc.so" << END
 GROUP ( $folder/libc.so.6 $folder/libc_nonshared.a $folder/libnewer.a

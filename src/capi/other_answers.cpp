@@ -43,10 +43,16 @@ Answered answer_of(const core::Result<Told>& told) {
   return answer_of(job_json::to_json(*told), cli::to_text(*told, cli::Terminal{}));
 }
 
+/// "-" is a file of that name, as everywhere in the C API.
+std::string model_of(Words& words) {
+  const std::string model = words.take("model").value_or("");
+  return model == "-" ? "./-" : model;
+}
+
 // --- Servers ----------------------------------------------------------------------------------------------------
 
 core::Result<serve::ServingRequest> serving_request(Words& words) {
-  const std::string model = words.take("model").value_or("");
+  const std::string model = model_of(words);
   const std::string gpu = words.take("gpu").value_or(std::string(job::kDefaultGpu));
   const std::string version = words.take("engine_version").value_or("");
   return serve::serving_request_of({model, gpu, version, words.command(), words.options()});
@@ -56,7 +62,7 @@ core::Result<serve::ServingRequest> serving_request(Words& words) {
 
 core::Result<posttrain::PostTrainingRequest> post_training_request(Words& words) {
   posttrain::PostTrainingRequest request;
-  request.training.summary = words.take("model").value_or("");
+  request.training.summary = model_of(words);
   request.training.gpu = words.take("gpu").value_or(std::string(job::kDefaultGpu));
   posttrain::PostTrainingWords said{.command = words.command(), .options = words.options()};
   for (const auto& [key, value] : words.settings()) said.settings.push_back({key, value});

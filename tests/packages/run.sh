@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Debian packages and the self-contained wheel, and installs and tries each in a bare Debian. Also packs the source
-# archive that `python3 -m build` makes, and configures it.
+# Builds the Debian packages and the wheel, and installs and tries each in a bare Debian, the wheel also in older and newer ones.
+# Also packs the source archive that `python3 -m build` makes, and configures it.
 #   tests/packages/run.sh [--built DEBS WHEELS]     --built: tries what is in these folders, and builds nothing
 # Needs root, debootstrap and lintian, and apt's sources of this machine; 77 (skipped) where it has not got these. The packages
 # are compiled quickly, as the other tests are, unless GPUMEM_PACKAGE_FLAGS says otherwise.
@@ -22,9 +22,14 @@ fi
 made=()
 trap '[ ${#made[@]} -eq 0 ] || rm -rf "${made[@]}"' EXIT
 
-# A system with FOLDER's files and what the checks need in /given.
+# A system with these files and what the checks need in /given.
 system_with() {  # FILE...
-  system=$(new_system)
+  prepare "$(new_system)" "$@"
+}
+
+prepare() {  # SYSTEM FILE...
+  system=$1
+  shift
   made+=("$system")
   mkdir "$system/given"
   cp -r "$@" examples/c examples/kubernetes/review.json examples/trainers models/summaries/resnet50.torchsummary.txt \
@@ -58,6 +63,18 @@ say "The wheel"
 python3 packaging/elf_needs.py "$wheels"/gpumem-"$version"-*.whl
 system_with "$wheels"/gpumem-"$version"-*.whl "$systems/estimate.txt"
 inside "$system" "$version" < tests/packages/try_wheel.sh
+
+# The oldest and the newest that it is for: Python 3.9 with glibc 2.31, Python 3.13 with glibc 2.41.
+for other in bullseye trixie; do
+  [ "$other" != "$release" ] || continue
+  say "The wheel in a bare Debian $other"
+  if ! make_python_base "$other"; then
+    echo "left out: this machine cannot make one"
+    continue
+  fi
+  prepare "$(new_system "python-$other")" "$wheels"/gpumem-"$version"-*.whl "$systems/estimate.txt"
+  inside "$system" "$version" < tests/packages/try_wheel.sh
+done
 
 say "No mount is left"
 if grep -F "$systems" /proc/mounts; then exit 1; fi

@@ -14,12 +14,17 @@ VGG16 = SOURCE / "models" / "graphs" / "vgg16.json"
 GPT_LIKE = SOURCE / "models" / "graphs" / "gpt_like.json"
 
 
+def program() -> str:
+    """The command line."""
+    path = os.environ.get("GPUMEM_CLI")
+    if not path:
+        raise unittest.SkipTest("the command line is not built")
+    return path
+
+
 def command_line(*arguments: object) -> subprocess.CompletedProcess[str]:
     """What the command line makes of these arguments."""
-    program = os.environ.get("GPUMEM_CLI")
-    if not program:
-        raise unittest.SkipTest("the command line is not built")
-    return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+    return subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True)
 
 
 def linear_tree(layers: int) -> str:
