@@ -1,6 +1,6 @@
 /*
- * What is called of glibcs newer than the one that a wheel is to run with (old_glibc.sh): by the libstdc++.a of GCC 12, and of
- * the mathematical functions that have a newer version.
+ * What is called of glibcs newer than the one that a wheel is to run with (old_glibc.sh): by the libstdc++.a of GCC 12,
+ * and of the mathematical functions that have a newer version.
  */
 #include <stdlib.h>
 #include <sys/random.h>

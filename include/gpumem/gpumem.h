@@ -558,17 +558,15 @@ typedef struct gpumem_answer gpumem_answer;
 
 /*
  * Asks any question, in words, and keeps the whole answer: for other languages, and where the structs above say too
- * little. `names` and `values` are `count` words: an option by its name with underscores, and its value as text, as on a
- * command line. "deadline_ms" goes with every question. The questions, and the words that they have of their own:
- *   "estimate", "fit", "job" (all options as they are understood): the options of a job. "fit" with a "batch_size"
- *     looks for the longest sequence.
+ * little. `names` and `values` are `count` words: an option by its name with underscores, its value as on a command
+ * line. "deadline_ms" goes with every question. The questions, and the words of their own:
+ *   "estimate", "fit" (with a "batch_size": of the sequence), "job" (all options as understood): options of a job.
  *   "plan": also "global_batch", "gpus", "framework", "gpus_per_node", "network_gbps", "show".
  *   "serve", "serving-limits", "serving-advice": "model", "gpu", "engine_version", the engine's own options, and for
  *     each word of its command a "command".
  *   "posttrain", "posttrain-limits", "posttrain-advice", "posttrain-layouts" (with "gpus"): "model", "gpu", options of
  *     `gpumem posttrain`, and each "command" and "setting" (KEY=VALUE) of a program.
- *   "server": "window_ms".
- *   "summary", "gpus", "estimators", "options": none.
+ *   "server": "window_ms". "summary", "gpus", "estimators", "options": none.
  * `summary` is what "estimate", "fit", "plan" and "summary" are about; else NULL. The answer is the caller's.
  * Errors: GPUMEM_INVALID_ARGUMENT, naming the question or the word; those of the functions above.
  */
@@ -577,9 +575,8 @@ GPUMEM_API gpumem_status gpumem_ask(const char* question, const gpumem_summary* 
                                     size_t message_size) GPUMEM_NOTHROW;
 
 /*
- * One form of the answer: "json", what the command prints with --json; "text", what it prints without; of an estimate
- * and a fit "figures", their figures alone as JSON. It is UTF-8 but for names of files in a "text". Lives as long as
- * the answer; NULL: it has no such form, or there is no memory.
+ * One form of the answer: "json" as the command prints it; "text", what it prints without --json; of an estimate and
+ * a fit "figures" alone as JSON. Lives as long as the answer; NULL: it has no such form, or there is no memory.
  */
 GPUMEM_API const char* gpumem_answer_text(const gpumem_answer* answer, const char* form) GPUMEM_NOTHROW;
 
@@ -588,11 +585,8 @@ GPUMEM_API const gpumem_answer* gpumem_answer_part(const gpumem_answer* answer, 
 
 GPUMEM_API void gpumem_answer_free(gpumem_answer* answer) GPUMEM_NOTHROW;
 
-/*
- * The last call of this thread that failed, as a JSON object: "code" (as gpumem_status_name()), "message" without the
- * place, "text" with it, "exit_code" of the command line, and what is known of "file", "line", "element". "{}": none
- * has. Lives until the thread's next failure.
- */
+/* The last call of this thread that failed, as a JSON object: "code", "message" without the place, "text" with it,
+   "exit_code" of the command line, and what is known of "file", "line", "element". Lives until the next failure. */
 GPUMEM_API const char* gpumem_last_failure(void) GPUMEM_NOTHROW;
 
 /* For a child process of fork(), before any other call: what threads of the parent may have held is not waited for. */

@@ -6,7 +6,7 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/gpumem.h"
 #include "guarded.hpp"
-#include "process.hpp"
+#include "held.hpp"
 #include "questions.hpp"
 
 namespace gpumem::capi {

@@ -10,8 +10,8 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/gpumem.h"
+#include "held.hpp"
 #include "message.hpp"
-#include "process.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {

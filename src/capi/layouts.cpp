@@ -7,8 +7,8 @@
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"
+#include "held.hpp"
 #include "job_struct.hpp"
-#include "process.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {

@@ -12,9 +12,9 @@
 #include "gpumem/posttrain/post_training_options.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/serve/server_command.hpp"
+#include "held.hpp"
 #include "job_json.hpp"
 #include "post_training_report.hpp"
-#include "process.hpp"
 #include "questions.hpp"
 #include "report.hpp"
 #include "serving_report.hpp"
@@ -220,7 +220,9 @@ Answered answer_server(Question& question) {
   if (!live) return live.error();
   auto answer = std::make_unique<gpumem_answer>();
   answer->with("json", [server = place::to_json(live->server)] { return server; })
-      .with("figures", [warnings = live->warnings] { return packed({{"warnings", warnings}}); });
+      .with("figures", [warnings = live->warnings] {
+        return packed({{"warnings", warnings}});
+      });
   return answer;
 }
 

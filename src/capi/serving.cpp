@@ -6,8 +6,8 @@
 #include "estimate_result.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/serve/server_command.hpp"
+#include "held.hpp"
 #include "message.hpp"
-#include "process.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {

@@ -7,8 +7,8 @@
 
 #include "gpumem/all.hpp"
 #include "gpumem/search/frameworks.hpp"
+#include "held.hpp"
 #include "plan_report.hpp"
-#include "process.hpp"
 #include "questions.hpp"
 #include "report.hpp"
 #include "sized.hpp"
@@ -97,7 +97,9 @@ std::unique_ptr<gpumem_answer> answer_of(const std::shared_ptr<const void>& kept
     return job;
   };
   auto answer = std::make_unique<gpumem_answer>();
-  answer->with("figures", [kept, &asked, &estimate, batch_size] { return packed(figures_of(asked, batch_size, estimate)); })
+  answer
+      ->with("figures",
+             [kept, &asked, &estimate, batch_size] { return packed(figures_of(asked, batch_size, estimate)); })
       .with("json", [evaluated] { return printed(cli::to_json(evaluated())); })
       .with("text", [evaluated] { return cli::to_table(evaluated(), cli::Terminal()); });
   return answer;
@@ -143,9 +145,8 @@ Result<search::Question> search_question(Words& words) {
   const auto show = positive(words, "show");
   if (!show) return show.error();
   const std::string framework = words.take("framework").value_or("any");
-  auto made = search::question_about(framework, words.options().contains("alloc_conf")
-                                                    ? words.options().at("alloc_conf")
-                                                    : std::string());
+  auto made = search::question_about(
+      framework, words.options().contains("alloc_conf") ? words.options().at("alloc_conf") : std::string());
   if (!made) return made.error();
   made->global_batch = global_batch->value_or(1);
   made->gpus = *gpus;

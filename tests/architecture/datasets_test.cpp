@@ -78,7 +78,7 @@ TEST(Datasets, AForbiddenArrowIsFound) {
 TEST(Datasets, NothingThatASchedulerLinksKnowsThem) {
   const std::vector<std::string> none;
   EXPECT_EQ(who_know(sources_below(kRoot / "include" / "gpumem")), none);
-  for (const char* folder : {"library", "job_json", "capi", "python", "webhook"}) {
+  for (const char* folder : {"library", "job_json", "capi", "webhook"}) {
     const std::vector<Source> files = sources_below(kRoot / "src" / folder);
     EXPECT_FALSE(files.empty()) << folder;
     EXPECT_EQ(who_know(files), none);

@@ -53,8 +53,8 @@ static void what_there_is(void) {
   static const struct {
     const char* question;
     const char* words;
-  } kQuestions[] = {{"gpus", "\"a100-40gb\""}, {"estimators", "\"replay\""}, {"options", "\"adafactor\""},
-                    {"job", "\"batch_size\""}};
+  } kQuestions[] = {
+      {"gpus", "\"a100-40gb\""}, {"estimators", "\"replay\""}, {"options", "\"adafactor\""}, {"job", "\"batch_size\""}};
   for (size_t index = 0; index < sizeof kQuestions / sizeof *kQuestions; ++index) {
     gpumem_answer* answer = answer_to(kQuestions[index].question, NULL, NULL, NULL, 0);
     CHECK(has(answer, "json", kQuestions[index].words));

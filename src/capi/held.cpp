@@ -1,4 +1,4 @@
-#include "process.hpp"
+#include "held.hpp"
 
 #include <memory>
 #include <string>
