@@ -1,5 +1,5 @@
 // The C entry points as a hostile caller reaches them: the first byte chooses the options, the first line is a job as
-// JSON, the rest a summary.
+// JSON or a word of a question, the rest a summary.
 #include "gpumem/gpumem.h"
 
 #include <cstring>
@@ -62,6 +62,22 @@ void estimate_and_fit(const gpumem_summary* summary, gpumem_job job, Message& me
       "the largest batch fits");
 }
 
+/// The line as a word of a question, NAME=VALUE. "job" opens no file.
+void ask(std::string_view line, Message& message) {
+  const std::size_t equals = std::min(line.find('='), line.size());
+  const std::string name(line.substr(0, equals));
+  const std::string value(line.substr(std::min(equals + 1, line.size())));
+  const char* const names[] = {name.c_str()};
+  const char* const values[] = {value.c_str()};
+  gpumem_answer* answer = nullptr;
+  const gpumem_status status = gpumem_ask("job", nullptr, names, values, 1, &answer, message.data(), message.size());
+  message.require_sound(status);
+  require((status == GPUMEM_OK) == (answer != nullptr), "a question is answered or refused");
+  if (answer != nullptr) require(gpumem_answer_text(answer, "json")[0] == '{', "an answer is an object");
+  if (answer == nullptr) require(std::strlen(gpumem_last_failure()) < 8000, "a failure is short");
+  gpumem_answer_free(answer);
+}
+
 }  // namespace
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
@@ -90,6 +106,7 @@ bool gpumem::fuzz::fuzz_one(std::string_view input) {
 
   const bool both = summary != nullptr && parsed != nullptr;
   if (both) estimate_and_fit(summary, *parsed, message);
+  ask(json, message);
   gpumem_summary_free(summary);
   gpumem_job_free(parsed);
   return both;
