@@ -67,6 +67,8 @@ make_python_base() {  # RELEASE
   if debootstrap --foreign --variant=minbase --include=python3-venv "$1" "$folder" "$(debian_mirror)" \
     > "$systems/debootstrap-$1.log" 2>&1; then
     for package in "$folder"/var/cache/apt/archives/*.deb; do dpkg-deb -x "$package" "$folder"; done
+    # pip reads it, even where it asks no server; its package writes it when it is configured.
+    cat "$folder"/usr/share/ca-certificates/mozilla/*.crt > "$folder/etc/ssl/certs/ca-certificates.crt"
     rm -rf "$folder"/var/cache/apt/archives/*.deb "$folder"/debootstrap
     tar -c -C "$folder" . > "$base.part"
     mv "$base.part" "$base"
