@@ -43,6 +43,13 @@ Answered answer_of(const core::Result<Told>& told) {
   return answer_of(job_json::to_json(*told), cli::to_text(*told, cli::Terminal{}));
 }
 
+/// What `ask` is told of a request.
+template <typename Request, typename Ask>
+Answered answer_about(const core::Result<Request>& request, const Ask& ask) {
+  if (!request) return request.error();
+  return answer_of(ask(*request));
+}
+
 /// "-" is a file of that name, as everywhere in the C API.
 std::string model_of(Words& words) {
   const std::string model = words.take("model").value_or("");
@@ -132,15 +139,13 @@ Answered answer_serve(Question& question) {
 }
 
 Answered answer_serving_limits(Question& question) {
-  const auto request = serving_request(question.words);
-  if (!request) return request.error();
-  return answer_of(process_session().serving_limits(*request));
+  return answer_about(serving_request(question.words),
+                      [](const auto& request) { return process_session().serving_limits(request); });
 }
 
 Answered answer_serving_advice(Question& question) {
-  const auto request = serving_request(question.words);
-  if (!request) return request.error();
-  return answer_of(process_session().serving_advice(*request));
+  return answer_about(serving_request(question.words),
+                      [](const auto& request) { return process_session().serving_advice(request); });
 }
 
 Answered answer_posttrain(Question& question) {
@@ -154,23 +159,21 @@ Answered answer_posttrain(Question& question) {
 }
 
 Answered answer_posttrain_limits(Question& question) {
-  const auto request = post_training_request(question.words);
-  if (!request) return request.error();
-  return answer_of(process_session().post_training_limits(*request));
+  return answer_about(post_training_request(question.words),
+                      [](const auto& request) { return process_session().post_training_limits(request); });
 }
 
 Answered answer_posttrain_advice(Question& question) {
-  const auto request = post_training_request(question.words);
-  if (!request) return request.error();
-  return answer_of(process_session().post_training_advice(*request));
+  return answer_about(post_training_request(question.words),
+                      [](const auto& request) { return process_session().post_training_advice(request); });
 }
 
 Answered answer_posttrain_layouts(Question& question) {
   const auto gpus = question.words.take_whole("gpus");
   if (!gpus) return gpus.error();
-  const auto request = post_training_request(question.words);
-  if (!request) return request.error();
-  return answer_of(process_session().post_training_layouts(*request, gpus->value_or(1)));
+  return answer_about(post_training_request(question.words), [&](const auto& request) {
+    return process_session().post_training_layouts(request, gpus->value_or(1));
+  });
 }
 
 Answered answer_gpus(Question& /*question*/) {
