@@ -85,6 +85,7 @@ std::string to_text(const std::vector<posttrain::PostTrainingChange>& advice, co
 std::string to_text(const std::vector<posttrain::PostTrainingLayout>& layouts, const Terminal& terminal) {
   if (layouts.empty()) return "no layout of these GPUs holds the job\n";
   Table table({{.title = "training"},
+               {.title = "precision"},
                {.title = "engine over", .right = true},
                {.title = "offload_policy"},
                {.title = "on the GPU", .right = true},
@@ -93,6 +94,7 @@ std::string to_text(const std::vector<posttrain::PostTrainingLayout>& layouts, c
   for (const posttrain::PostTrainingLayout& layout : layouts) {
     const posttrain::PostTrainingEstimate& estimate = layout.estimate;
     table.add({parallel::name_of(layout.sharding) + " over " + std::to_string(layout.data_parallel),
+               std::string(model::name_of(model::kPrecisions, layout.precision)),
                core::with_separators(layout.rollout_tensor_parallel),
                std::string(model::name_of(posttrain::kWaitings, layout.offload)), estimate.memory.expected,
                estimate.phases[estimate.peak_phase].name, std::string(estimate::to_string(estimate.memory.verdict))});

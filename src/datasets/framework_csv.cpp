@@ -11,6 +11,7 @@
 #include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/posttrain/launch.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
 
 namespace gpumem::datasets {
@@ -242,22 +243,6 @@ bool is_dropped(std::string_view status) {
   return std::any_of(kOthers.begin(), kOthers.end(), [&](std::string_view one) { return status.starts_with(one); });
 }
 
-/// The names of the parts that the model has, joined by ','.
-std::string parts_of(const model::ModelGraph& graph, std::string_view names) {
-  std::string found;
-  while (!names.empty()) {
-    const std::size_t comma = std::min(names.find(','), names.size());
-    const std::string name(names.substr(0, comma));
-    names.remove_prefix(std::min(comma + 1, names.size()));
-    const auto layers = graph.layers();
-    const bool has = std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) {
-      return layer.parameters > 0 && graph.path(layer).starts_with(name + ".");
-    });
-    if (has) found += (found.empty() ? "" : ",") + name;
-  }
-  return found;
-}
-
 /// Images of a model that reads them: those that the settings tell; a job of text otherwise. Settings tell the largest
 /// images. Packed samples have as many tokens as the length says whatever their images are, and a tower that is frozen
 /// keeps nothing of them.
@@ -280,7 +265,7 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
     return graph.error();
   }
   job::JobRequest request = told.request;
-  const std::string frozen = parts_of(**graph, told.frozen_parts);
+  const std::string frozen = posttrain::parts_of(**graph, told.frozen_parts);
   // Adapters that are not put on a tower leave it frozen too.
   const bool spares = request.training.lora_targets.find("not:model.visual") != std::string::npos;
   take_images(**graph, run, request, !frozen.empty() || spares);

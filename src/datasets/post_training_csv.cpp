@@ -39,6 +39,10 @@ constexpr KnownModel kModels[] = {
     {"Qwen/Qwen2.5-3B", R"({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "hidden_size": 2048,
       "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 2,
       "vocab_size": 151936, "max_position_embeddings": 32768, "tie_word_embeddings": true, "rms_norm_eps": 1e-06})"},
+    {"Qwen3-0.6B", R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 1024,
+      "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
+      "head_dim": 128, "vocab_size": 151936, "max_position_embeddings": 40960, "tie_word_embeddings": true,
+      "rms_norm_eps": 1e-06})"},
     {"Qwen/Qwen3-8B", R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 4096,
       "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
       "head_dim": 128, "vocab_size": 151936, "max_position_embeddings": 40960, "tie_word_embeddings": false,
@@ -70,6 +74,16 @@ constexpr KnownModel kModels[] = {
       "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
       "tie_word_embeddings": false, "rms_norm_eps": 1e-05})"},
 };
+
+/// The smallest of the usual GPUs that holds so much beside a context: what is reserved on a GPU that nobody names.
+std::string gpu_that_holds(double reserved_mib) {
+  constexpr std::pair<double, std::string_view> kCards[] = {
+      {15000.0, "t4-16gb"}, {24000.0, "rtx4090-24gb"}, {40000.0, "a100-40gb"}, {48000.0, "l40s-48gb"}};
+  for (const auto& [most, gpu] : kCards) {
+    if (reserved_mib > 0.0 && reserved_mib < most) return std::string(gpu);
+  }
+  return "a100-80gb";
+}
 
 /// The GPU that a row's words mean.
 std::string gpu_of(std::string_view words) {
@@ -134,21 +148,31 @@ core::Result<std::vector<posttrain::LaunchSetting>> settings_of(const core::CsvC
 std::vector<posttrain::LaunchSetting> settings_of_columns(const core::CsvCells& cells, posttrain::Program program) {
   std::vector<posttrain::LaunchSetting> settings;
   const auto take = [&](std::string_view column, std::string_view key) {
-    const std::string word(cells.text(column));
-    const bool whole = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
-    if (whole) settings.push_back({std::string(key), word});
+    std::string_view word = cells.text(column);
+    if (word.ends_with(" max")) word.remove_suffix(4);  // "prompt 63 mean, 77 max"
+    word.remove_prefix(word.rfind(' ') + 1);
+    const bool number = !word.empty() && word.find_first_not_of("0123456789.") == std::string_view::npos;
+    if (number) settings.push_back({std::string(key), std::string(word)});
+  };
+  const auto says = [&](std::string_view column, std::string_view text) {
+    return cells.text(column).find(text) != std::string_view::npos;
   };
   if (program == posttrain::Program::verl) {
     settings.push_back({"algorithm.adv_estimator", std::string(cells.text("algorithm"))});
     take("micro_batch", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu");
     take("max_length", "data.max_prompt_length");
     take("max_completion", "data.max_response_length");
+    take("rank", "actor_rollout_ref.model.lora_rank");
+    take("rollout_fraction", "actor_rollout_ref.rollout.gpu_memory_utilization");
+    if (says("packing", "use_dynamic_bsz")) settings.push_back({"actor_rollout_ref.actor.use_dynamic_bsz", "true"});
+    if (says("rollout", "enforce_eager")) settings.push_back({"actor_rollout_ref.rollout.enforce_eager", "true"});
     return settings;
   }
   settings.push_back({"rlhf_type", std::string(cells.text("algorithm"))});
   take("micro_batch", "per_device_train_batch_size");
   take("max_length", "max_length");
   take("max_completion", "max_completion_length");
+  take("num_generations", "num_generations");
   const std::string_view method = cells.text("method");
   if (method.find("lora") != std::string_view::npos) settings.push_back({"use_peft", "true"});
   take("rank", "lora_r");
@@ -208,6 +232,8 @@ core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredR
     *settings = settings_of_columns(cells, *program);
     notes.push_back({"settings", "only what the table's columns say is known"});
   }
+  // A script that was measured with and without it has one command line.
+  if (run.name.ends_with("without-padding-free")) settings->push_back({"padding_free", "false"});
   auto launch = posttrain::read_launch(*program, *settings, run.gpus);
   if (!launch) return cells.malformed(launch.error().message);
   for (const posttrain::MissingSetting& each : launch->missing) {
@@ -219,7 +245,11 @@ core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredR
 
 /// The text of the model's config.json.
 core::Result<std::string> config_of(std::string_view model, const std::filesystem::path& folder) {
+  const std::size_t opens = model.ends_with(')') ? model.rfind('(') : std::string_view::npos;
   std::string name(model.substr(0, model.find(' ')));
+  // "0.6B model (Qwen3-0.6B)"; more than a name within is about the model.
+  const std::string_view within = opens == std::string_view::npos ? std::string_view() : model.substr(opens + 1);
+  if (!within.empty() && within.find(' ') == std::string_view::npos) name = within.substr(0, within.size() - 1);
   for (const KnownModel& known : kModels) {
     const std::string_view rest = std::string_view(name).substr(std::min(known.name.size(), name.size()));
     if (name.starts_with(known.name) && (rest.empty() || rest.starts_with('-'))) return std::string(known.config);
@@ -289,7 +319,9 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   const auto sizes = serve::read_served_model(*text);
   job::JobRequest training = launch.request.training;
   if (launch.request.buckets_by_width && sizes) posttrain::set_buckets(training.training.layout, sizes->hidden);
-  if (launch.request.freezes_tower && posttrain::tower_parameters(**graph) > 0) training.training.freeze = "*visual*";
+  if (launch.request.freezes_tower) {
+    training.training.freeze = posttrain::parts_of(**graph, posttrain::part_names({}, "", ","));
+  }
   if ((*graph)->config().empty()) {  // it reads no images
     training.training.image.clear();
     training.training.images.reset();
@@ -318,6 +350,9 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   run.line = cells.line();
   run.name = cells.text("name");
   run.gpu = gpu_of(cells.text("gpu"));
+  const auto second = cells.number("second_mib");
+  const bool reserved = cells.text("gpu") == "not stated" && cells.text("second_figure").starts_with("reserved");
+  if (reserved && second && *second) run.gpu = gpu_that_holds(**second);
   run.source = cells.text("software");
   run.training = cells.text("algorithm");
   core::Status read = take_measurement(cells, run);
@@ -327,6 +362,9 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   }
   if (read) {
     Notes notes;
+    if (cells.text("gpu").empty() || cells.text("gpu") == "not stated") {
+      notes.push_back({"GPU", "the table names none; " + run.gpu + " is taken"});
+    }
     const auto launch = launch_of(cells, run, notes);
     read = launch ? take_model(cells, folder, shelf, *launch, std::move(notes), run) : core::Status(launch.error());
   }

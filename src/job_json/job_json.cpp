@@ -273,6 +273,7 @@ Json to_json(const std::vector<posttrain::PostTrainingLayout>& layouts) {
     const posttrain::PostTrainingEstimate& estimate = layout.estimate;
     json.push_back({{"sharding", parallel::name_of(layout.sharding)},
                     {"data_parallel", layout.data_parallel},
+                    {"precision", model::name_of(model::kPrecisions, layout.precision)},
                     {"rollout_tensor_parallel", layout.rollout_tensor_parallel},
                     {"offload_policy", model::name_of(posttrain::kWaitings, layout.offload)},
                     {"expected_bytes", estimate.memory.expected.count()},

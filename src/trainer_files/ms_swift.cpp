@@ -1,10 +1,10 @@
 #include "ms_swift.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/posttrain/launch.hpp"
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -98,13 +98,6 @@ void read_environment(TrainerReading& from) {
   from.want("alloc_conf", *settings, "env:PYTORCH_CUDA_ALLOC_CONF");
 }
 
-/// Where image and audio towers and what joins them to the text are, in transformers' models
-/// (swift/model/model_arch.py).
-constexpr std::array<std::string_view, 4> kTowers = {"model.visual", "model.vision_tower", "model.vision_model",
-                                                     "model.audio_tower"};
-constexpr std::array<std::string_view, 4> kAligners = {"model.visual.merger", "model.visual.deepstack_merger_list",
-                                                       "model.multi_modal_projector", "model.connector"};
-
 bool is_megatron(const Setting& root) {
   return root.field("micro_batch_size") != nullptr && root.field("per_device_train_batch_size") == nullptr;
 }
@@ -114,15 +107,8 @@ bool on_unless_off(TrainerReading& from, std::string_view path) { return from.wo
 
 /// The parts that stay as they are: joined, each behind the prefix.
 std::string frozen_parts(TrainerReading& from, std::string_view before, std::string_view between) {
-  std::string text;
-  const auto add = [&](auto& parts) {
-    for (const std::string_view part : parts) {
-      text += (text.empty() ? "" : std::string(between)) + std::string(before) + std::string(part);
-    }
-  };
-  if (on_unless_off(from, "freeze_vit")) add(kTowers);
-  if (on_unless_off(from, "freeze_aligner")) add(kAligners);
-  return text;
+  const bool towers = on_unless_off(from, "freeze_vit");
+  return posttrain::part_names({towers, on_unless_off(from, "freeze_aligner")}, before, between);
 }
 
 void read_lora(TrainerReading& from) {

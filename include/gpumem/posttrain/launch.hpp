@@ -77,7 +77,18 @@ struct PostTrainingWords {
 /// transformers 4.48, integrations/deepspeed.py: trainer_config_finalize.
 void set_buckets(model::Layout& layout, std::int64_t width);
 
-/// Of the image tower, which Megatron's form of a model leaves out; 0: the model has none.
+/// Which parts of a model that sees or hears ms-swift leaves as they are, unless it is told otherwise.
+struct FrozenParts {
+  bool towers = true;    ///< freeze_vit
+  bool aligners = true;  ///< freeze_aligner: what joins towers to the text
+};
+/// The names that transformers' models have for these parts, each behind `before`. Source: ms-swift 4,
+/// swift/model/model_arch.py.
+[[nodiscard]] std::string part_names(FrozenParts parts, std::string_view before, std::string_view between);
+/// Of names that ',' joins, those of parts of the graph with parameters.
+[[nodiscard]] std::string parts_of(const model::ModelGraph& graph, std::string_view names);
+
+/// Of image and audio towers, which Megatron's form of a model leaves out; 0: the model has none.
 [[nodiscard]] std::int64_t tower_parameters(const model::ModelGraph& graph);
 
 /// Megatron's arguments of a model whose config.json is transformers', as ms-swift and Megatron-Bridge make them; of

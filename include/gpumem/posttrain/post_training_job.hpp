@@ -34,12 +34,13 @@ struct AlgorithmRow {
   bool generates = false;   ///< trains on completions of its own
   bool scores = false;      ///< the model gives one figure a token: a reward model
   bool critic = false;      ///< trains a second model, of values
+  bool likelihood = false;  ///< its loss has the chosen answers' cross entropy, too
 };
 inline constexpr std::array kAlgorithmRows = {
     AlgorithmRow{.value = Algorithm::dpo, .name = "dpo", .pairs = true, .reference = true},
     AlgorithmRow{.value = Algorithm::kto, .name = "kto", .reference = true, .mismatched = true},
-    AlgorithmRow{.value = Algorithm::orpo, .name = "orpo", .pairs = true},
-    AlgorithmRow{.value = Algorithm::simpo, .name = "simpo", .pairs = true},
+    AlgorithmRow{.value = Algorithm::orpo, .name = "orpo", .pairs = true, .likelihood = true},
+    AlgorithmRow{.value = Algorithm::simpo, .name = "simpo", .pairs = true, .likelihood = true},
     AlgorithmRow{.value = Algorithm::reward, .name = "rm", .pairs = true, .scores = true},
     AlgorithmRow{.value = Algorithm::gkd, .name = "gkd", .teacher = true},
     AlgorithmRow{.value = Algorithm::grpo, .name = "grpo", .generates = true},
@@ -273,7 +274,7 @@ struct PhaseEstimate {
 struct PostTrainingEstimate {
   estimate::MemoryEstimate memory;    ///< allocated and reserved are the training process'
   std::vector<PhaseEstimate> phases;  ///< of an iteration, in their order
-  std::size_t peak_phase = 0;         ///< the one that decides
+  std::size_t peak_phase = 0;         ///< the one with the most in live tensors, where memory runs out
   std::vector<NamedBytes> parts;      ///< at its peak; they sum to `memory.expected`
   std::vector<NamedBytes> elsewhere;  ///< of each GPU that generates alone, where completions come from a server
 };

@@ -44,8 +44,9 @@ struct PostTrainingChange {
 
 /// A way to share a number of GPUs out between training and generation.
 struct PostTrainingLayout {
-  model::Sharding sharding = {};             ///< of the policy's training, over all GPUs that do not split the model
-  std::int64_t data_parallel = 1;            ///< those GPUs
+  model::Sharding sharding = {};    ///< of the policy's training, over all GPUs that do not split the model
+  std::int64_t data_parallel = 1;   ///< those GPUs
+  model::Precision precision = {};  ///< the policy is trained in: DeepSpeed keeps float32 masters, others may not
   std::int64_t rollout_tensor_parallel = 1;  ///< GPUs of each copy of the engine, where one stands beside the training
   Waiting offload = Waiting::none;           ///< of the policy, while others run
   PostTrainingEstimate estimate;

@@ -74,6 +74,7 @@ class PostTrainingLayout:
 
     sharding: str
     data_parallel: int
+    precision: str
     rollout_tensor_parallel: int
     offload_policy: str
     expected_bytes: int

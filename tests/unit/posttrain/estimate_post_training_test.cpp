@@ -82,7 +82,9 @@ TEST(PostTraining, PartsSumToTheFigureAndThePeakIsTheHighestPhase) {
     EXPECT_EQ(sum, estimate.memory.expected.count());
     ASSERT_LT(estimate.peak_phase, estimate.phases.size());
     for (const PhaseEstimate& at : estimate.phases) {
-      EXPECT_LE(at.device, estimate.phases[estimate.peak_phase].device);
+      const PhaseEstimate& peak = estimate.phases[estimate.peak_phase];
+      EXPECT_LE(at.allocated.count() + at.rollout.count(), peak.allocated.count() + peak.rollout.count());
+      EXPECT_LE(at.device, estimate.memory.expected);
       EXPECT_LE(at.allocated, at.reserved);
     }
     EXPECT_LE(estimate.memory.lower, estimate.memory.expected);
@@ -200,6 +202,39 @@ TEST(PostTraining, ALimitWidensTheRangeAndLeavesTheFigure) {
   EXPECT_GT(open.memory.upper, known.memory.upper);
 }
 
+TEST(PostTraining, CposLossHasTheChosenAnswersCrossEntropy) {
+  const auto backward = [](Algorithm algorithm, Reference reference) {
+    PostTrainingJob job = job_of(algorithm);
+    job.options.reference = reference;
+    return phase(estimated(job), "update: backward").allocated;
+  };
+  EXPECT_GT(backward(Algorithm::simpo, Reference::usual), backward(Algorithm::dpo, Reference::precomputed));
+  EXPECT_EQ(backward(Algorithm::simpo, Reference::usual), backward(Algorithm::orpo, Reference::usual));
+}
+
+TEST(PostTraining, MsSwiftMakesLogitsOfAnswersAlone) {
+  PostTrainingJob job = job_of(Algorithm::dpo, Program::ms_swift);
+  job.policy.sequence_length.reset();
+  job.options.prompt_length = 96;
+  job.options.completion_length = 32;
+  const auto forward = [&] { return phase(estimated(job), "update: forward").allocated; };
+  const core::Bytes answers = forward();
+  job.options.program = Program::trl;
+  EXPECT_LT(answers, forward());
+}
+
+TEST(PostTraining, LengthsThatDoNotGoTogetherAreSaid) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  job.options.prompt_length = 96;
+  job.options.completion_length = 64;
+  const PostTrainingEstimate estimate = estimated(job);
+  EXPECT_TRUE(std::any_of(
+      estimate.memory.assumed.begin(), estimate.memory.assumed.end(),
+      [](const estimate::Assumption& at) { return at.text.find("`seq_length` counts") != std::string::npos; }));
+  job.options.completion_length = 256;
+  EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "completion_length 256"));
+}
+
 TEST(PostTraining, RanksThatShareASequenceTakeItsPart) {
   PostTrainingJob job = job_of(Algorithm::dpo);
   const PostTrainingEstimate whole = estimated(job);
@@ -256,6 +291,75 @@ TEST(PostTraining, UnslothsEngineReadsTheWeightsThatAreTrained) {
   job.options.completion_length = 64;
   job.options.rollout = Rollout::colocated;
   EXPECT_EQ(part(estimated(job), "rollout: weights"), 0);
+}
+
+/// A job that is built to take most in one phase.
+struct Heavy {
+  std::string_view phase;
+  Algorithm algorithm;
+  Program program;
+  void (*change)(PostTrainingJob& job);
+};
+constexpr std::int64_t kMany = 64;
+constexpr Heavy kHeavy[] = {
+    {"rollout", Algorithm::grpo, Program::trl, [](PostTrainingJob& job) { job.options.rollout_batch = 100 * kMany; }},
+    {"log-probabilities", Algorithm::grpo, Program::verl,
+     [](PostTrainingJob& job) { job.options.log_prob_batch = 4 * kMany; }},
+    {"reference", Algorithm::grpo, Program::ms_swift,
+     [](PostTrainingJob& job) {
+       job.reference = testing::small_llama(1, 2048).graph;
+       job.options.log_prob_batch = 4 * kMany;
+       job.options.reference_offload = true;
+     }},
+    {"rewards and values", Algorithm::grpo, Program::verl,
+     [](PostTrainingJob& job) {
+       job.reward = testing::small_llama(1, 2048).graph;
+       job.options.log_prob_batch = 4 * kMany;
+     }},
+    {"other answers", Algorithm::kto, Program::ms_swift,
+     [](PostTrainingJob& job) {
+       job.options.reference = Reference::precomputed;
+       job.options.log_prob_batch = 4 * kMany;
+     }},
+    {"reference", Algorithm::dpo, Program::trl, [](PostTrainingJob& job) { job.options.log_prob_batch = 4 * kMany; }},
+    {"teacher", Algorithm::gkd, Program::ms_swift, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
+    {"update: forward", Algorithm::simpo, Program::trl, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
+    {"update: backward", Algorithm::reward, Program::trl, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
+    {"update: optimizer", Algorithm::simpo, Program::trl,
+     [](PostTrainingJob& job) {
+       job.policy.sequence_length = 8;
+       job.policy.batch_size = 1;
+     }},
+    {"critic's update: backward", Algorithm::ppo, Program::verl,
+     [](PostTrainingJob& job) {
+       job.critic = testing::small_llama(8).graph;
+       job.policy.batch_size = kMany;
+     }},
+};
+
+TEST(PostTraining, ThePhaseThatRunsOutOfMemoryIsNamed) {
+  for (const Heavy& heavy : kHeavy) {
+    SCOPED_TRACE(std::string(heavy.phase) + " of " + std::string(row_of(heavy.algorithm).name));
+    PostTrainingJob job = job_of(heavy.algorithm, heavy.program);
+    job.policy.sequence_length = 128;
+    if (row_of(heavy.algorithm).generates) job.options.completion_length = 64;
+    if (heavy.program == Program::verl) job.options.rollout = Rollout::elsewhere;
+    heavy.change(job);
+    const PostTrainingEstimate on_large = estimated(job);
+    const PhaseEstimate& peak = on_large.phases.at(on_large.peak_phase);
+    EXPECT_EQ(peak.name, heavy.phase);
+    for (const PhaseEstimate& at : on_large.phases) {
+      if (at.name != peak.name) EXPECT_LT(at.allocated, peak.allocated) << at.name;
+    }
+    // A GPU that holds what lives in all phases but this one.
+    device::GpuProfile small = gpu();
+    small.usable_bytes.reset();
+    small.memory_bytes.value = part(on_large, "context") + peak.allocated.count() - 1;
+    const auto on_small = estimate_post_training(job, small);
+    ASSERT_TRUE(succeeds(on_small));
+    EXPECT_EQ(on_small->memory.verdict, estimate::Verdict::does_not_fit);
+    EXPECT_EQ(on_small->phases.at(on_small->peak_phase).name, heavy.phase);
+  }
 }
 
 /// Of a small mixture in Megatron's form, with adapters on every linear layer.

@@ -128,10 +128,27 @@ TEST(Launch, ProgramsAreToldByTheirKeys) {
 }
 
 TEST(Launch, MsSwiftsPackedDpo) {
-  const Launch launch =
-      launched(Program::ms_swift, {"NPROC_PER_NODE=4", "swift", "rlhf", "--rlhf_type", "dpo", "--model", "some/model",
-                                   "--tuner_type", "full", "--per_device_train_batch_size", "1", "--max_length", "8192",
-                                   "--packing", "true", "--deepspeed", "zero3", "--attn_impl", "flash_attn"});
+  const Launch launch = launched(Program::ms_swift, {"NPROC_PER_NODE=4",
+                                                     "swift",
+                                                     "rlhf",
+                                                     "--rlhf_type",
+                                                     "dpo",
+                                                     "--model",
+                                                     "some/model",
+                                                     "--tuner_type",
+                                                     "full",
+                                                     "--per_device_train_batch_size",
+                                                     "1",
+                                                     "--max_length",
+                                                     "8192",
+                                                     "--packing",
+                                                     "true",
+                                                     "--deepspeed",
+                                                     "zero3",
+                                                     "--attn_impl",
+                                                     "flash_attn",
+                                                     "--gradient_accumulation_steps",
+                                                     "1"});
   EXPECT_EQ(launch.model, "some/model");
   EXPECT_TRUE(launch.missing.empty() && launch.unknown.empty() && launch.not_modelled.empty());
   const model::TrainingJob& job = launch.request.training.training;
@@ -149,7 +166,7 @@ TEST(Launch, MsSwiftsPackedDpo) {
 TEST(Launch, ALimitIsNoLength) {
   const Launch launch =
       launched(Program::ms_swift, {"--rlhf_type", "dpo", "--per_device_train_batch_size", "1", "--max_length", "2048"});
-  ASSERT_EQ(launch.missing.size(), 1U);
+  ASSERT_EQ(launch.missing.size(), 2U) << "and the passes of a step";
   EXPECT_NE(launch.missing[0].what.find("1,024 tokens are taken, and max_length 2048 for the upper end"),
             std::string::npos);
   EXPECT_FALSE(launch.missing[0].required);
@@ -289,6 +306,48 @@ TEST(Launch, TheMicroBatchIsTheProgramsWhereNobodySaysIt) {
   EXPECT_EQ(batch(Program::openrlhf, {"openrlhf.cli.train_ppo_ray", "--prompt_max_len", "64"}), 4);
 }
 
+TEST(Launch, MsSwiftAccumulatesSixteenSamplesWhereNobodySaysThePasses) {
+  const auto passes = [](const std::vector<std::string>& more, std::int64_t gpus) {
+    std::vector<std::string> words = {"--per_device_train_batch_size", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return launched(Program::ms_swift, words, gpus).request.training.training.gradient_accumulation;
+  };
+  EXPECT_EQ(passes({"--rlhf_type", "dpo"}, 1), 8);
+  EXPECT_EQ(passes({"--rlhf_type", "dpo"}, 3), 3) << "rounded up";
+  EXPECT_EQ(passes({"--rlhf_type", "dpo"}, 16), 1);
+  EXPECT_EQ(passes({"--rlhf_type", "dpo", "--gradient_accumulation_steps", "$(expr 16 / 2)"}, 2), 4);
+  EXPECT_EQ(passes({"--rlhf_type", "dpo", "--gradient_accumulation_steps", "5"}, 2), 5);
+  EXPECT_EQ(passes({"--rlhf_type", "grpo"}, 1), 1);
+}
+
+TEST(Launch, LigersLossIsThatOfSomeTrainers) {
+  const auto fuses = [](Program program, const std::string& algorithm) {
+    const Launch launch = launched(program, {"--rlhf_type", algorithm, "--use_liger_kernel", "true"});
+    return launch.request.training.training.loss_form.kind == model::LossForms::fused;
+  };
+  EXPECT_TRUE(fuses(Program::trl, "dpo"));
+  EXPECT_TRUE(fuses(Program::trl, "kto"));
+  EXPECT_TRUE(fuses(Program::trl, "grpo"));
+  EXPECT_FALSE(fuses(Program::trl, "orpo"));
+  EXPECT_TRUE(fuses(Program::ms_swift, "grpo"));
+  EXPECT_FALSE(fuses(Program::ms_swift, "dpo")) << "its layers alone";
+}
+
+TEST(Launch, UnslothHasDefaultsOfItsOwn) {
+  const auto unsloth = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--rlhf_type", "grpo"};
+    words.insert(words.end(), more.begin(), more.end());
+    return launched(Program::unsloth, words).request;
+  };
+  const PostTrainingRequest usual = unsloth({});
+  EXPECT_EQ(usual.training.training.batch_size, 4);
+  EXPECT_EQ(usual.training.training.gradient_accumulation, 2);
+  EXPECT_EQ(usual.training.training.optimizer, model::Optimizer::adamw_8bit);
+  EXPECT_EQ(usual.options.reference, Reference::own) << "its beta is not 0";
+  EXPECT_EQ(unsloth({"--num_generations", "6"}).training.training.batch_size, 6) << "a step holds whole groups";
+  EXPECT_EQ(unsloth({"--beta", "0.0"}).options.reference, Reference::none);
+}
+
 TEST(Launch, VerlsEnginesEntropyAndSequenceRanks) {
   const std::string actor = "actor_rollout_ref.actor.";
   const auto options = [&](std::vector<std::string> words) {
@@ -314,7 +373,7 @@ TEST(Launch, EveryKeyThatIsHandledByNameIsRead) {
     return text.str();
   };
   const std::string keys = text_of("launch_inl.hpp");
-  const std::string reader = text_of("launch_read_inl.hpp");
+  const std::string reader = text_of("launch_read_inl.hpp") + text_of("launch_setting_inl.hpp");
   const std::regex named("\\{\"([^\"]+)\", named\\}");
   std::size_t count = 0;
   for (std::sregex_iterator at(keys.begin(), keys.end(), named), end; at != end; ++at, ++count) {
@@ -403,66 +462,6 @@ TEST(Launch, WrongValuesNameTheirKey) {
   const std::vector<LaunchSetting> share = {{"rlhf_type", "grpo"}, {"vllm_gpu_memory_utilization", "2"}};
   EXPECT_TRUE(fails(read_launch(Program::ms_swift, share), core::ErrorCode::invalid_argument, 0,
                     "vllm_gpu_memory_utilization"));
-}
-
-TEST(MegatronArguments, AreMadeOfATransformersConfig) {
-  const auto arguments = megatron_arguments_of(
-      R"({"model_type": "qwen3_moe", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 32,
-          "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 512, "max_position_embeddings": 1024,
-          "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "tie_word_embeddings": false})",
-      1);
-  ASSERT_TRUE(succeeds(arguments));
-  for (const char* field : {"\"num_layers\": 2", "\"kv_channels\": 32", "\"qk_layernorm\": true", "\"num_experts\": 8",
-                            "\"moe_ffn_hidden_size\": 32", "\"expert_tensor_parallel_size\": 1",
-                            "\"untie_embeddings_and_output_weights\": true"}) {
-    EXPECT_NE(arguments->find(field), std::string::npos) << field;
-  }
-  const std::string own = R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4})";
-  EXPECT_EQ(*megatron_arguments_of(own), own);
-  EXPECT_TRUE(fails(megatron_arguments_of(R"({"model_type": "t5"})"), core::ErrorCode::unknown_format, 0, "t5"));
-  EXPECT_TRUE(fails(megatron_arguments_of(R"({"model_type": "llama"})"), core::ErrorCode::malformed_input, 0,
-                    "num_hidden_layers"));
-}
-
-TEST(MegatronArguments, OfAModelThatSeesAreThoseOfItsLanguageModel) {
-  const auto arguments = megatron_arguments_of(
-      R"({"model_type": "qwen3_vl_moe", "tie_word_embeddings": false, "vision_config": {"hidden_size": 8}, "text_config":
-          {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 32, "vocab_size": 512,
-           "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 1024, "num_experts": 8,
-           "num_experts_per_tok": 2, "moe_intermediate_size": 32}})");
-  ASSERT_TRUE(succeeds(arguments));
-  for (const char* field : {"\"hidden_size\": 64", "\"num_experts\": 8", "\"qk_layernorm\": true",
-                            "\"untie_embeddings_and_output_weights\": true"}) {
-    EXPECT_NE(arguments->find(field), std::string::npos) << field;
-  }
-}
-
-TEST(ReadWords, OptionsHoldOverSettings) {
-  PostTrainingRequest request;
-  request.training.summary = "config.json";
-  const std::vector<std::string> command = {
-      "trl", "dpo", "--per_device_train_batch_size", "2", "--max_length", "4096", "--new_thing", "1"};
-  ASSERT_TRUE(
-      succeeds(read_words({.command = command, .options = {{"batch_size", "4"}, {"algorithm", "kto"}}}, request)));
-  EXPECT_EQ(request.training.training.batch_size, 4);
-  EXPECT_EQ(request.options.algorithm, Algorithm::kto);
-  EXPECT_EQ(request.options.length_limit, 4096);
-  EXPECT_EQ(request.assumed.size(), 2U) << "the lengths, and a key that is not known";
-  PostTrainingRequest longer;
-  longer.training.summary = "config.json";
-  ASSERT_TRUE(succeeds(read_words({.command = command, .options = {{"seq_length", "512"}}}, longer)));
-  EXPECT_EQ(longer.options.length_limit, std::nullopt) << "somebody knows how long they are";
-  PostTrainingRequest none;
-  EXPECT_TRUE(
-      fails(read_words({.options = {{"no_such", "1"}}}, none), core::ErrorCode::invalid_argument, 0, "no_such"));
-}
-
-TEST(Buckets, FollowTheWidth) {
-  model::Layout layout;
-  set_buckets(layout, 100);
-  EXPECT_EQ(layout.zero_reduce_bucket, 10'000);
-  EXPECT_EQ(layout.zero_prefetch_bucket, 9'000);
-  EXPECT_EQ(layout.zero_persistence_threshold, 1'000);
 }
 
 }  // namespace

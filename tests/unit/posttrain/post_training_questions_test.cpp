@@ -67,6 +67,8 @@ TEST(PostTrainingLayouts, ThoseThatMoveLeastComeFirst) {
     EXPECT_EQ(layout.data_parallel, 4);
     EXPECT_NE(layout.estimate.memory.verdict, estimate::Verdict::does_not_fit);
   }
+  EXPECT_EQ(layouts->front().precision, model::Precision::fp32);
+  EXPECT_EQ(layouts->back().precision, model::Precision::bf16_mixed) << "DeepSpeed keeps float32 masters";
   EXPECT_FALSE(find_post_training_layouts(job, gpu(), 0));
   EXPECT_FALSE(find_post_training_layouts(job, gpu(), 1025));
   job.policy.layout.tensor_parallel = 2;

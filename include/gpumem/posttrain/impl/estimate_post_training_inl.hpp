@@ -230,26 +230,30 @@ class Estimate {
     return phase.name == kRolloutPhase ? rollout_.awake : rollout_.asleep;
   }
 
-  /// What is cached stays from phase to phase: of phases that take as much, the one with the most in live tensors
-  /// decides.
+  /// What is cached stays from phase to phase, and is given back where memory runs out: the phase with the most in live
+  /// tensors is the one that decides. The GPU's figure is that of the fullest phase.
   void fill_phases() {
     std::pair<std::int64_t, std::int64_t> most = {-1, -1};
     for (const PhasePeak& peak : peaks_) {
       const std::int64_t rollout = peak.name == "load" ? 0 : sum_of(rollout_in(peak));
       const std::int64_t device = core::bounded_sum({beside_.expected.count(), peak.reserved, rollout});
       const std::int64_t live = core::bounded_sum({peak.allocated.total, rollout});
-      if (std::pair(device, live) > most) made_.peak_phase = made_.phases.size();
-      most = std::max(most, {device, live});
-      needed_ = std::max(needed_, live);
+      if (std::pair(live, device) > most) made_.peak_phase = made_.phases.size();
+      most = std::max(most, {live, device});
       made_.phases.push_back({peak.name, core::Bytes(peak.allocated.total), core::Bytes(peak.reserved),
                               core::Bytes(rollout), core::Bytes(device)});
     }
+    needed_ = std::max<std::int64_t>(most.first, 0);
+  }
+  [[nodiscard]] const PhaseEstimate& fullest() const {
+    return *std::max_element(made_.phases.begin(), made_.phases.end(),
+                             [](const PhaseEstimate& a, const PhaseEstimate& b) { return a.device < b.device; });
   }
 
   core::Status fill_memory(const device::Context& context) {
     const auto source = plan_.policy->source();
     if (!source) return source.error();
-    const PhaseEstimate& peak = made_.phases[made_.peak_phase];
+    const PhaseEstimate& peak = fullest();
     const estimate::Margin margin = estimate::margin_of(decided_.policy, *source, gpu_);
     const auto share = [](std::int64_t bytes, double of) {
       return static_cast<std::int64_t>(static_cast<double>(bytes) * of);

@@ -98,11 +98,47 @@ inline void put_usual(Converter& to, const Family& family) {
 
 }  // namespace launch_megatron_detail
 
+GPUMEM_INLINE std::string part_names(FrozenParts parts, std::string_view before, std::string_view between) {
+  constexpr std::string_view kTowers[] = {"model.visual", "model.vision_tower", "model.vision_model",
+                                          "model.audio_tower"};
+  constexpr std::string_view kAligners[] = {"model.visual.merger", "model.visual.deepstack_merger_list",
+                                            "model.multi_modal_projector", "model.connector"};
+  std::string text;
+  const auto add = [&](std::span<const std::string_view> names) {
+    for (const std::string_view name : names) text.append(text.empty() ? "" : between).append(before).append(name);
+  };
+  if (parts.towers) add(kTowers);
+  if (parts.aligners) add(kAligners);
+  return text;
+}
+
+GPUMEM_INLINE std::string parts_of(const model::ModelGraph& graph, std::string_view names) {
+  std::string found;
+  while (!names.empty()) {
+    const std::size_t comma = std::min(names.find(','), names.size());
+    const std::string name(names.substr(0, comma));
+    names.remove_prefix(std::min(comma + 1, names.size()));
+    const auto layers = graph.layers();
+    const bool has = std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) {
+      return layer.parameters > 0 && graph.path(layer).starts_with(name + ".");
+    });
+    if (has) found += (found.empty() ? "" : ",") + name;
+  }
+  return found;
+}
+
 GPUMEM_INLINE std::int64_t tower_parameters(const model::ModelGraph& graph) {
+  // Each once: an aligner may be within a tower.
+  const std::string names = part_names({}, "", ",") + ",";
   std::int64_t parameters = 0;
   for (const model::Layer& layer : graph.layers()) {
-    if (graph.path(layer).find("visual") == std::string::npos) continue;
-    parameters = core::bounded_sum({parameters, layer.parameters});
+    const std::string_view path = graph.path(layer);
+    bool within = false;
+    for (std::size_t at = 0; at < names.size() && !within; at = names.find(',', at) + 1) {
+      const std::string_view name = std::string_view(names).substr(at, names.find(',', at) - at);
+      within = path.starts_with(name) && path.substr(name.size()).starts_with('.');
+    }
+    if (within) parameters = core::bounded_sum({parameters, layer.parameters});
   }
   return parameters;
 }

@@ -7,10 +7,9 @@ namespace gpumem::posttrain {
 
 namespace launch_detail {
 
-class LaunchReader : private SettingReader {
+class LaunchReader : private LayoutReader {
  public:
-  LaunchReader(Program program, std::span<const LaunchSetting> settings, std::int64_t gpus)
-      : SettingReader(program, settings), gpus_(gpus) {}
+  using LayoutReader::LayoutReader;
 
   core::Result<Launch> read() {
     if (core::Status taken = take_all(); !taken) return taken.error();
@@ -29,110 +28,6 @@ class LaunchReader : private SettingReader {
 
  private:
   // --- What they mean together --------------------------------------------------------------------------------------
-
-  /// The word that names it. A script's name ("train_ppo_ray") says less than an estimator of advantages.
-  [[nodiscard]] std::string_view algorithm_word() const {
-    std::string_view name = word({"rlhf_type", "algorithm.adv_estimator", "advantage_estimator", "trainer"});
-    // OpenRLHF's script of PPO alone has these.
-    const bool generates = value("prompt_max_len") || value("generate_max_len") || value("micro_rollout_batch_size");
-    const bool ppo = program_ == Program::verl || (program_ == Program::openrlhf && generates);
-    return name.empty() && ppo ? "gae" : name;
-  }
-
-  void choose_algorithm() {
-    const std::string_view name = algorithm_word();
-    // Source of verl's: trainer/ppo/core_algos.py, AdvantageEstimator; "gae" alone has a critic.
-    constexpr std::pair<std::string_view, Algorithm> kOthers[] = {{"cpo", Algorithm::orpo},
-                                                                  {"DPOTrainer", Algorithm::dpo},
-                                                                  {"KTOTrainer", Algorithm::kto},
-                                                                  {"GRPOTrainer", Algorithm::grpo},
-                                                                  {"ORPOTrainer", Algorithm::orpo},
-                                                                  {"RewardTrainer", Algorithm::reward},
-                                                                  {"PPOTrainer", Algorithm::ppo},
-                                                                  {"RLOOTrainer", Algorithm::grpo},
-                                                                  {"rloo", Algorithm::grpo},
-                                                                  {"reinforce", Algorithm::grpo},
-                                                                  {"gae", Algorithm::ppo},
-                                                                  {"dr_grpo", Algorithm::grpo},
-                                                                  {"gigpo", Algorithm::grpo},
-                                                                  {"opo", Algorithm::grpo},
-                                                                  {"gpg", Algorithm::grpo},
-                                                                  {"grpo_passk", Algorithm::grpo},
-                                                                  {"reinforce_baseline", Algorithm::grpo},
-                                                                  {"reinforce_plus_plus", Algorithm::grpo},
-                                                                  {"reinforce_plus_plus_baseline", Algorithm::grpo},
-                                                                  {"remax", Algorithm::grpo}};
-    const bool normed = name.starts_with("group");  // OpenRLHF's name of it
-    if (const auto known = normed ? std::optional(Algorithm::grpo) : model::value_of(kAlgorithms, name)) {
-      options().algorithm = *known;
-      return;
-    }
-    for (const auto& [other, means] : kOthers) {
-      if (other != name) continue;
-      options().algorithm = means;
-      return;
-    }
-    say_missing(name.empty() ? "the algorithm" : "an algorithm that is known: " + core::quoted(name), {"algorithm"});
-  }
-
-  /// How many the settings name; 0: none.
-  [[nodiscard]] std::int64_t named_gpus() {
-    if (program_ == Program::verl) return whole({"trainer.n_gpus_per_node"}, 0) * whole({"trainer.nnodes"}, 1);
-    if (program_ == Program::openrlhf && value("actor_num_gpus_per_node")) {
-      return whole({"actor_num_gpus_per_node"}, 0) * whole({"actor_num_nodes"}, 1);
-    }
-    if (value("num_processes")) return whole({"num_processes"}, 0);  // accelerate's, of all machines
-    const std::int64_t per_node = whole({"env:NPROC_PER_NODE", "nproc_per_node", "num_gpus"}, 0);
-    return per_node * whole({"env:NNODES", "nnodes"}, 1);
-  }
-
-  void choose_layout() {
-    model::Layout& layout = training().layout;
-    const std::int64_t named = named_gpus();
-    const std::int64_t least =
-        std::min({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, std::int64_t{1}});
-    const std::int64_t split =
-        least < 1 ? 0
-                  : core::bounded_product({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel});
-    made_.gpus = std::max<std::int64_t>({gpus_ > 0 ? gpus_ : named, split, 1});
-    if (split < 1) return refuse("a parallel size is below 1");
-    if (made_.gpus % split != 0) {
-      refuse("the layout takes " + std::to_string(split) + " GPUs, which do not divide " + std::to_string(made_.gpus));
-      return;
-    }
-    layout.data_parallel = made_.gpus / split;
-    if (named == 0 && value("config_file")) say_not_modelled({"config_file", std::string(*value("config_file"))});
-    if (layout.tensor_parallel == 1) layout.sequence_parallel = false;  // Megatron switches it off then
-    if (program_ == Program::megatron) layout.sharding.kind = model::Shardings::distributed_optimizer;
-    if (program_ == Program::megatron || made_.gpus == 1) return;
-    if (program_ == Program::verl) layout.sharding.kind = model::Shardings::fsdp1;
-    const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
-    if (program_ == Program::verl && strategy == "fsdp2") layout.sharding.kind = model::Shardings::fsdp2;
-    choose_deepspeed();
-    if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::ddp;
-  }
-
-  /// "zero2", "zero3_offload" of ms-swift, a path that says so, or OpenRLHF's stage, which is 2 unless it is given.
-  void choose_deepspeed() {
-    const std::string_view own = word({"deepspeed", "deepspeed_config_file"});
-    const std::string_view config = own.empty() ? word({"config_file"}) : own;  // accelerate's
-    if (own.empty() && config.find("fsdp") != std::string_view::npos) {
-      want("sharding", config.find("fsdp2") != std::string_view::npos ? "fsdp2" : "fsdp1");
-      return;
-    }
-    if (own.empty() && config.find("_gpu") != std::string_view::npos) return;  // multi_gpu.yaml
-    std::string_view stage = word({"zero_stage"}, program_ == Program::openrlhf ? "2" : "");
-    for (const std::string_view each : {"1", "2", "3"}) {
-      const bool named = config.find("zero" + std::string(each)) != std::string_view::npos ||
-                         config.find("zero_" + std::string(each)) != std::string_view::npos;
-      if (named) stage = each;
-    }
-    if (stage == "1" || stage == "2" || stage == "3") want("sharding", "zero-" + std::string(stage));
-    made_.request.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
-    if (!config.empty() && stage.empty()) say_missing("what is in " + core::quoted(config), {"sharding"});
-    const bool offloads = config.find("offload") != std::string_view::npos || on({"adam_offload"});
-    if (offloads) training().offload = stage == "3" ? model::Offload::parameters : model::Offload::optimizer;
-  }
 
   [[nodiscard]] bool adapts() const {
     const std::string_view tuner = word({"tuner_type", "train_type"}, of_swift() ? "lora" : "");
@@ -155,7 +50,8 @@ class LaunchReader : private SettingReader {
     }
     choose_precision();
     choose_kernels();
-    const std::string_view optimizer = word({"optim"}, "adamw_torch_fused");
+    const bool unsloth = program_ == Program::unsloth;
+    const std::string_view optimizer = word({"optim"}, unsloth ? "adamw_8bit" : "adamw_torch_fused");
     training().optimizer = model::Optimizer::adamw;
     training().fused = optimizer == "adamw_torch_fused";
     if (optimizer == "paged_adamw_8bit") {
@@ -193,8 +89,11 @@ class LaunchReader : private SettingReader {
     std::replace(targets.begin(), targets.end(), ',', '+');
     // Source: ms-swift 4, megatron/utils/utils.py: find_all_linears knows TransformerEngine's linear layers.
     if (program_ == Program::megatron && targets == "all-linear") targets += "+not:router";
-    const bool frozen_tower = program_ == Program::ms_swift && on({"freeze_vit"}, true);
-    if (frozen_tower && targets == "all-linear") targets += "+not:model.visual";
+    if (program_ == Program::ms_swift && targets == "all-linear") {
+      const FrozenParts frozen = {on({"freeze_vit"}, true), on({"freeze_aligner"}, true)};
+      const std::string left_out = part_names(frozen, "not:", "+");
+      if (!left_out.empty()) targets += "+" + left_out;
+    }
     training().lora_targets = targets;
     const bool four = on({"load_in_4bit"}) || word({"quant_bits"}) == "4" || word({"tuner_type"}) == "qlora";
     if (four) want("quantize", program_ == Program::unsloth ? "nf4-double" : "nf4");
@@ -242,9 +141,9 @@ class LaunchReader : private SettingReader {
       if (granularity == "selective") want("checkpointing", "selective-attention");
     }
     if (checkpoints) want("checkpointing", "full");
-    if (on({"use_liger_loss"}) || program_ == Program::unsloth) training().loss_form = {model::LossForms::fused, 0};
+    if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
     // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
-    const bool liger = on({"use_liger_kernel"}) && !on({"use_liger_loss"});
+    const bool liger = on({"use_liger_kernel"});
     if (liger && !checkpoints) say_not_modelled({"use_liger_kernel", "true"});
     const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
     if (hosts && checkpoints) training().offload = model::Offload::activations;
@@ -257,13 +156,24 @@ class LaunchReader : private SettingReader {
     if (on({"freeze_llm"})) say_not_modelled({"freeze_llm", "true"});
   }
 
+  /// Liger's losses compute logits a chunk at a time. Source: TRL 1.9, trainer/dpo_trainer.py, kto_trainer.py and
+  /// grpo_trainer.py: use_liger_kernel; ms-swift 4, rlhf_trainers/grpo_trainer.py: use_liger_loss. ms-swift's DPO and
+  /// KTO have Liger's layers alone.
+  [[nodiscard]] bool fuses_the_loss() {
+    if (program_ == Program::unsloth || on({"use_liger_loss"})) return true;
+    if (!on({"use_liger_kernel"})) return false;
+    const Algorithm trains = options().algorithm;
+    const bool compares = trains == Algorithm::dpo || trains == Algorithm::kto;
+    return trains == Algorithm::grpo ? program_ != Program::megatron : compares && program_ == Program::trl;
+  }
+
   void choose_reference() {
     const std::string_view beta = word({"beta", "init_kl_coef"});
     const bool compared = on({"actor_rollout_ref.actor.use_kl_loss"}) || on({"algorithm.use_kl_in_reward"});
     const bool zero = beta == "0" || beta == "0.0";
     if (program_ == Program::verl) options().reference = compared ? verl_reference() : Reference::none;
     if (of_trl() && algorithm().generates) {
-      const bool uses = !beta.empty() && !zero;
+      const bool uses = beta.empty() ? program_ == Program::unsloth : !zero;  // Unsloth's beta is 0.001, TRL's 0
       options().reference = !uses ? Reference::none : training().has_adapters() ? Reference::base : Reference::own;
     } else if (zero && algorithm().generates) {
       options().reference = Reference::none;
@@ -372,6 +282,7 @@ class LaunchReader : private SettingReader {
     }
     if (training().batch_size == 0 && to.packing) training().batch_size = 1;
     if (training().batch_size == 0) choose_usual_batch();
+    if (program_ == Program::unsloth) choose_unsloths_step();
     if (to.packing && most > 0) training().sequence_length = most;
     if (algorithm().generates) {
       choose_generated_lengths(most);
@@ -379,7 +290,9 @@ class LaunchReader : private SettingReader {
       training().sequence_length =
           most > 0 ? likely_of(most, kUsualLength) : core::bounded_sum({kUsualLength, image_tokens()});
       if (most > *training().sequence_length) to.length_limit = most;
-      say_missing("the lengths of its batches; " + taken(*training().sequence_length, most),
+      const bool open = of_swift() && most == 0;
+      say_missing("the lengths of its batches; " + taken(*training().sequence_length, most) +
+                      (open ? "; nothing but the model's context limits them" : ""),
                   {"seq_length", "completion_length"}, false);
       if (padding_free() && !to.packing && training().batch_size > 0) join_samples();
     }
@@ -404,7 +317,8 @@ class LaunchReader : private SettingReader {
 
   /// What the programs take where nobody says how large a pass is. verl asks for one of two settings; of these the one
   /// with a default is taken. Source: transformers 4.48, training_args.py; ms-swift 4, arguments/base_args; verl 0.7,
-  /// trainer/config/actor/actor.yaml: ppo_max_token_len_per_gpu; OpenRLHF 0.8, cli/train_ppo_ray.py and train_dpo.py.
+  /// trainer/config/actor/actor.yaml: ppo_max_token_len_per_gpu; OpenRLHF 0.8, cli/train_ppo_ray.py and train_dpo.py;
+  /// Unsloth (2026-09), models/rl.py: _patch_trl_rl_trainers_impl.
   void choose_usual_batch() {
     if (program_ == Program::verl) {
       options().packing = true;
@@ -414,11 +328,22 @@ class LaunchReader : private SettingReader {
       return;
     }
     constexpr std::int64_t kOfTransformers = 8;
-    constexpr std::int64_t kOfRollouts = 4;
-    const bool ray = program_ == Program::openrlhf && algorithm().generates;
-    training().batch_size = of_swift() ? 1 : ray ? kOfRollouts : kOfTransformers;
+    constexpr std::int64_t kFew = 4;
+    const bool few = program_ == Program::unsloth || (program_ == Program::openrlhf && algorithm().generates);
+    training().batch_size = of_swift() ? 1 : few ? kFew : kOfTransformers;
     say_missing("the micro-batch; the program's default of " + std::to_string(training().batch_size) + " is taken",
                 {"batch_size"}, false);
+  }
+
+  /// Unsloth's two passes of a step, and its batch of a whole group, where a step would part groups. Source: as above.
+  void choose_unsloths_step() {
+    if (!value("gradient_accumulation_steps")) training().gradient_accumulation = 2;
+    const std::int64_t group = std::max<std::int64_t>(whole({"num_generations"}, 8), 1);
+    const std::int64_t step = core::bounded_product(
+        {std::max<std::int64_t>(training().gradient_accumulation, 1), made_.gpus, training().batch_size});
+    if (!algorithm().generates || step % group == 0) return;
+    training().batch_size = group;
+    made_.decided.push_back("num_generations " + std::to_string(group) + " does not divide a step, so it is the batch");
   }
 
   /// "1,024 tokens are taken, and max_length 2048 for the upper end of the range".
@@ -447,8 +372,11 @@ class LaunchReader : private SettingReader {
     options().log_prob_tokens = larger("log_prob_max_token_len_per_gpu");
   }
 
-  /// The passes of a step, where the settings say how many samples it takes.
+  /// The passes of a step, where the settings say how many samples it takes. ms-swift takes 16 but for GRPO, where
+  /// nobody says the passes. Source: ms-swift 4, trainers/arguments.py and arguments/rlhf_args.py:
+  /// gradient_accumulation_steps.
   void choose_accumulation() {
+    if (program_ == Program::ms_swift && !value("gradient_accumulation_steps")) return choose_swifts_accumulation();
     std::int64_t step = 0;
     if (program_ == Program::megatron) step = whole({"global_batch_size"}, 0);
     if (program_ == Program::verl && !on({"actor_rollout_ref.actor.use_dynamic_bsz"})) {
@@ -459,6 +387,17 @@ class LaunchReader : private SettingReader {
     const std::int64_t pass = core::bounded_product(
         {std::max<std::int64_t>(samples, 0), std::max<std::int64_t>(training().layout.data_parallel, 0)});
     if (step > 0 && pass > 0) training().gradient_accumulation = std::max<std::int64_t>(1, step / pass);
+  }
+
+  void choose_swifts_accumulation() {
+    constexpr std::int64_t kSamples = 16;
+    const std::int64_t samples = samples_ > 0 ? samples_ : training().batch_size;
+    const std::int64_t pass = core::bounded_product({std::max<std::int64_t>(samples, 1), made_.gpus});
+    const bool one = options().algorithm == Algorithm::grpo || pass >= kSamples;
+    const std::int64_t passes = one ? 1 : (kSamples + pass - 1) / pass;
+    training().gradient_accumulation = passes;
+    say_missing("the passes of a step; the program's default of " + std::to_string(passes) + " is taken",
+                {"accumulate"}, false);
   }
 
   /// Files hold settings of algorithms that they do not use.
@@ -480,13 +419,13 @@ class LaunchReader : private SettingReader {
 
   /// What TRL's trainers of preferences cut sequences to, and TRL's and verl's of completions prompts and completions,
   /// where nobody says otherwise. Source: TRL 0.24, trainer/dpo_config.py: max_length; grpo_config.py:
-  /// max_prompt_length, max_completion_length = 256; verl 0.7, trainer/config/data/legacy_data.yaml: 512 and 512.
+  /// max_prompt_length; TRL 1.9: max_completion_length; ms-swift 4, arguments/rlhf_args.py; verl 0.7,
+  /// trainer/config/data/legacy_data.yaml: 512 and 512.
   static constexpr std::int64_t kUsualRow = 16384;  ///< verl's ppo_max_token_len_per_gpu
   static constexpr std::int64_t kUsualLength = 1024;
   static constexpr std::int64_t kUsualPrompt = 512;
   static constexpr std::int64_t kUsualCompletion = 512;
 
-  std::int64_t gpus_;
   std::int64_t samples_ = 0;  ///< of a pass, where they follow each other in one row
 };
 

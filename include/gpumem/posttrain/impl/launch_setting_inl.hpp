@@ -121,6 +121,120 @@ class SettingReader {
   std::optional<core::Error> fault_;
 };
 
+/// What is trained, and over which GPUs.
+class LayoutReader : protected SettingReader {
+ public:
+  LayoutReader(Program program, std::span<const LaunchSetting> settings, std::int64_t gpus)
+      : SettingReader(program, settings), gpus_(gpus) {}
+
+ protected:
+  /// The word that names it. A script's name ("train_ppo_ray") says less than an estimator of advantages.
+  [[nodiscard]] std::string_view algorithm_word() const {
+    std::string_view name = word({"rlhf_type", "algorithm.adv_estimator", "advantage_estimator", "trainer"});
+    // OpenRLHF's script of PPO alone has these.
+    const bool generates = value("prompt_max_len") || value("generate_max_len") || value("micro_rollout_batch_size");
+    const bool ppo = program_ == Program::verl || (program_ == Program::openrlhf && generates);
+    return name.empty() && ppo ? "gae" : name;
+  }
+
+  void choose_algorithm() {
+    const std::string_view name = algorithm_word();
+    // Source of verl's: trainer/ppo/core_algos.py, AdvantageEstimator; "gae" alone has a critic.
+    constexpr std::pair<std::string_view, Algorithm> kOthers[] = {{"cpo", Algorithm::orpo},
+                                                                  {"DPOTrainer", Algorithm::dpo},
+                                                                  {"KTOTrainer", Algorithm::kto},
+                                                                  {"GRPOTrainer", Algorithm::grpo},
+                                                                  {"ORPOTrainer", Algorithm::orpo},
+                                                                  {"RewardTrainer", Algorithm::reward},
+                                                                  {"PPOTrainer", Algorithm::ppo},
+                                                                  {"RLOOTrainer", Algorithm::grpo},
+                                                                  {"rloo", Algorithm::grpo},
+                                                                  {"reinforce", Algorithm::grpo},
+                                                                  {"gae", Algorithm::ppo},
+                                                                  {"dr_grpo", Algorithm::grpo},
+                                                                  {"gigpo", Algorithm::grpo},
+                                                                  {"opo", Algorithm::grpo},
+                                                                  {"gpg", Algorithm::grpo},
+                                                                  {"grpo_passk", Algorithm::grpo},
+                                                                  {"reinforce_baseline", Algorithm::grpo},
+                                                                  {"reinforce_plus_plus", Algorithm::grpo},
+                                                                  {"reinforce_plus_plus_baseline", Algorithm::grpo},
+                                                                  {"remax", Algorithm::grpo}};
+    const bool normed = name.starts_with("group");  // OpenRLHF's name of it
+    if (const auto known = normed ? std::optional(Algorithm::grpo) : model::value_of(kAlgorithms, name)) {
+      options().algorithm = *known;
+      return;
+    }
+    for (const auto& [other, means] : kOthers) {
+      if (other != name) continue;
+      options().algorithm = means;
+      return;
+    }
+    say_missing(name.empty() ? "the algorithm" : "an algorithm that is known: " + core::quoted(name), {"algorithm"});
+  }
+
+  /// How many the settings name; 0: none.
+  [[nodiscard]] std::int64_t named_gpus() {
+    if (program_ == Program::verl) return whole({"trainer.n_gpus_per_node"}, 0) * whole({"trainer.nnodes"}, 1);
+    if (program_ == Program::openrlhf && value("actor_num_gpus_per_node")) {
+      return whole({"actor_num_gpus_per_node"}, 0) * whole({"actor_num_nodes"}, 1);
+    }
+    if (value("num_processes")) return whole({"num_processes"}, 0);  // accelerate's, of all machines
+    const std::int64_t per_node = whole({"env:NPROC_PER_NODE", "nproc_per_node", "num_gpus"}, 0);
+    return per_node * whole({"env:NNODES", "nnodes"}, 1);
+  }
+
+  void choose_layout() {
+    model::Layout& layout = training().layout;
+    const std::int64_t named = named_gpus();
+    const std::int64_t least =
+        std::min({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, std::int64_t{1}});
+    const std::int64_t split =
+        least < 1 ? 0
+                  : core::bounded_product({layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel});
+    made_.gpus = std::max<std::int64_t>({gpus_ > 0 ? gpus_ : named, split, 1});
+    if (split < 1) return refuse("a parallel size is below 1");
+    if (made_.gpus % split != 0) {
+      refuse("the layout takes " + std::to_string(split) + " GPUs, which do not divide " + std::to_string(made_.gpus));
+      return;
+    }
+    layout.data_parallel = made_.gpus / split;
+    if (named == 0 && value("config_file")) say_not_modelled({"config_file", std::string(*value("config_file"))});
+    if (layout.tensor_parallel == 1) layout.sequence_parallel = false;  // Megatron switches it off then
+    if (program_ == Program::megatron) layout.sharding.kind = model::Shardings::distributed_optimizer;
+    if (program_ == Program::megatron || made_.gpus == 1) return;
+    if (program_ == Program::verl) layout.sharding.kind = model::Shardings::fsdp1;
+    const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
+    if (program_ == Program::verl && strategy == "fsdp2") layout.sharding.kind = model::Shardings::fsdp2;
+    choose_deepspeed();
+    if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::ddp;
+  }
+
+  /// "zero2", "zero3_offload" of ms-swift, a path that says so, or OpenRLHF's stage, which is 2 unless it is given.
+  void choose_deepspeed() {
+    const std::string_view own = word({"deepspeed", "deepspeed_config_file"});
+    const std::string_view config = own.empty() ? word({"config_file"}) : own;  // accelerate's
+    if (own.empty() && config.find("fsdp") != std::string_view::npos) {
+      want("sharding", config.find("fsdp2") != std::string_view::npos ? "fsdp2" : "fsdp1");
+      return;
+    }
+    if (own.empty() && config.find("_gpu") != std::string_view::npos) return;  // multi_gpu.yaml
+    std::string_view stage = word({"zero_stage"}, program_ == Program::openrlhf ? "2" : "");
+    for (const std::string_view each : {"1", "2", "3"}) {
+      const bool named = config.find("zero" + std::string(each)) != std::string_view::npos ||
+                         config.find("zero_" + std::string(each)) != std::string_view::npos;
+      if (named) stage = each;
+    }
+    if (stage == "1" || stage == "2" || stage == "3") want("sharding", "zero-" + std::string(stage));
+    made_.request.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
+    if (!config.empty() && stage.empty()) say_missing("what is in " + core::quoted(config), {"sharding"});
+    const bool offloads = config.find("offload") != std::string_view::npos || on({"adam_offload"});
+    if (offloads) training().offload = stage == "3" ? model::Offload::parameters : model::Offload::optimizer;
+  }
+
+  std::int64_t gpus_;  ///< 0: as the settings say
+};
+
 }  // namespace launch_detail
 
 }  // namespace gpumem::posttrain

@@ -84,6 +84,20 @@ inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRe
   return core::Done{};
 }
 
+/// What somebody tells us of lengths has to go together.
+inline core::Status check_lengths(const PostTrainingWords& words, const PostTrainingRequest& request) {
+  const PostTrainingOptions& to = request.options;
+  const bool told = words.options.contains("prompt_length") && words.options.contains("completion_length");
+  const auto whole = request.training.training.sequence_length;
+  if (!told || to.packing || !whole || !to.prompt_length || !to.completion_length) return core::Done{};
+  if (core::bounded_sum({*to.prompt_length, *to.completion_length}) == *whole) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "`seq_length` " + std::to_string(*whole) + " is not prompt_length " +
+                         std::to_string(*to.prompt_length) + " with completion_length " +
+                         std::to_string(*to.completion_length) + "; leave one of them out",
+                     {}};
+}
+
 }  // namespace launch_words_detail
 
 GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTrainingRequest& request) {
@@ -93,6 +107,7 @@ GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTraini
     if (option == nullptr) continue;
     if (core::Status set = job::set_option_text(*option, request.training, value); !set) return set;
   }
+  const bool whole = detail::gives(words, request.training, "seq_length");
   if (!words.settings.empty() || !words.command.empty()) {
     if (core::Status taken = detail::take_settings(words, request); !taken) return taken;
   }
@@ -100,6 +115,7 @@ GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTraini
     if (find_post_training_option(name) == nullptr && job::find_option(name) != nullptr) continue;
     if (core::Status set = set_post_training_option(request.options, name, value); !set) return set;
   }
+  if (core::Status fit = whole ? detail::check_lengths(words, request) : core::Done{}; !fit) return fit;
   if (!request.training.summary.empty()) return core::Done{};
   return core::Error{core::ErrorCode::invalid_argument, "give the policy's config.json", {}};
 }

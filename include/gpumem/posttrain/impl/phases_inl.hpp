@@ -44,7 +44,6 @@ struct Runner {
   plan::PhaseWriter::Model model = 0;
   std::size_t mark = 0;
 };
-
 inline constexpr std::int64_t kIterations = 2;
 
 /// The words that the model's head knows: the width of its last linear layer.
@@ -152,7 +151,6 @@ class PlanMaker {
   }
 
   static Parts forwards(std::int64_t count) { return Parts(static_cast<std::size_t>(count), plan::RunPart::forward); }
-
   core::Status add(Role role, model::TrainingJob job, const Parts& parts, std::optional<Runner>& runner) {
     job.layout.rank = rank_;
     analysis::Analysis analysis(std::move(job));
@@ -232,7 +230,6 @@ class PlanMaker {
     if (reference_ && job_.options.reference_offload) writer_.set_aside(reference_->model, weights());
     if (decided_.program.optimizer_only_updates) leave_states();
   }
-
   /// One of the policy, and one of a reference that is a model of its own.
   void load_towers() {
     constexpr std::int64_t kBytes = 2;
@@ -350,9 +347,10 @@ class PlanMaker {
       if (forward && preferences) compare_before();
       writer_.begin(std::string(name) + (backward ? ": backward" : ": forward"));
       if (backward && compares) begin_backward_of_entropy();
+      if (backward && learns_from_chosen()) hold_for_a_moment(runner, 3 * chosen_bytes());
       if (forward && preferences) forward_and_compare(runner);
       else play(runner);
-      if (backward) drop_teacher();
+      if (backward) drop_held();
     }
   }
 
@@ -389,6 +387,7 @@ class PlanMaker {
     writer_.play(runner.model, first, returns);
     if (decided_.program.reference != ReferencePlace::before) compare();
     if (teacher_) learn_from_teacher();
+    if (learns_from_chosen()) learn_from_chosen();
     writer_.play(runner.model, returns, end);
   }
 
@@ -410,16 +409,30 @@ class PlanMaker {
     play(*teacher_);
     const bool chunks = decided_.program.value == Program::ms_swift;
     const std::int64_t logits = logits_bytes(decided_.policy);
-    const int kept = chunks ? 7 : 6;
     constexpr std::int64_t kPassing = 5;
-    for (int tensor = 0; tensor < kept; ++tensor) {
-      held_of_teacher_.push_back(writer_.allocate(teacher_->model, logits, plan::Category::activation));
+    for (int tensor = 0; tensor < (chunks ? 7 : 6); ++tensor) {
+      held_for_backward_.push_back(writer_.allocate(teacher_->model, logits, plan::Category::activation));
     }
     if (chunks) hold_for_a_moment(*teacher_, core::bounded_product({kPassing, logits}));
   }
-  void drop_teacher() {
-    for (const std::uint32_t slot : held_of_teacher_) writer_.release(slot);
-    held_of_teacher_.clear();
+  /// The cross entropy of the chosen answers: a shifted copy of their logits for a moment, their log-probabilities
+  /// until backward, and there the gradients of copy and slices. Autocast computes it in float32. Source: TRL 1.9,
+  /// experimental/cpo/cpo_trainer.py and experimental/orpo/orpo_trainer.py: concatenated_forward.
+  [[nodiscard]] bool learns_from_chosen() const {
+    return decided_.algorithm.likelihood && decided_.policy.loss_form == model::LossForm();
+  }
+  [[nodiscard]] std::int64_t chosen_bytes() const {
+    using enum model::Precision;
+    const bool casts = decided_.policy.precision == amp_bf16 || decided_.policy.precision == amp_fp16;
+    return logits_bytes(decided_.policy) / (casts ? 1 : 2);
+  }
+  void learn_from_chosen() {
+    held_for_backward_.push_back(writer_.allocate(policy_->model, chosen_bytes(), plan::Category::activation));
+    hold_for_a_moment(*policy_, chosen_bytes());
+  }
+  void drop_held() {
+    for (const std::uint32_t slot : held_for_backward_) writer_.release(slot);
+    held_for_backward_.clear();
   }
 
   /// generate() of transformers: a cache of keys and values that grows by concatenation, so that one layer's keys are
@@ -442,8 +455,7 @@ class PlanMaker {
     if (gathers()) take(whole_weights(), plan::Category::gathered);
     for (std::int64_t at = 0; at < sizes->layers; ++at) take(layer, plan::Category::activation);
     take(layer / 2, plan::Category::temporary);
-    constexpr std::int64_t kFloats = 3;  // logits, what top-k and top-p make of them, probabilities
-    for (std::int64_t at = 0; at < kFloats; ++at) {
+    for (int at = 0; at < 3; ++at) {  // logits, what top-k and top-p make of them, probabilities
       take(core::bounded_product({sequences, sizes->vocabulary, 4}), plan::Category::temporary);
     }
     for (const std::uint32_t slot : held) writer_.release(slot);
@@ -475,7 +487,7 @@ class PlanMaker {
   std::optional<Runner> reward_;
   std::optional<Runner> teacher_;
   Runner rollout_;
-  std::vector<std::uint32_t> held_of_teacher_;
+  std::vector<std::uint32_t> held_for_backward_;
 };
 
 }  // namespace phases_detail

@@ -56,7 +56,12 @@ inline core::Result<Reference> reference_of(const PostTrainingJob& job, const Al
 /// The tokens of a sequence, where the options say its parts.
 inline core::Result<std::int64_t> length_of(const PostTrainingJob& job, const AlgorithmRow& algorithm) {
   const PostTrainingOptions& options = job.options;
-  if (job.policy.sequence_length) return *job.policy.sequence_length;
+  if (const auto whole = job.policy.sequence_length) {
+    const bool longer = !options.packing && options.completion_length.value_or(0) > *whole;
+    if (!longer) return *whole;
+    return refused("completion_length " + std::to_string(*options.completion_length) + " is more than `seq_length` " +
+                   std::to_string(*whole) + ", which counts the prompt, too; leave one of them out");
+  }
   if (options.prompt_length && options.completion_length) {
     const auto sum = (core::Checked(*options.prompt_length) + core::Checked(*options.completion_length)).value();
     if (sum) return *sum;
@@ -87,9 +92,13 @@ inline model::Loop loop_of(const ProgramRow& program) {
   return model::Loop::lightning;
 }
 
-/// Logits of completions alone are made where batches are padded; of a packed row, of all tokens.
+/// Logits of completions alone are made where batches are padded; of a packed row, of all tokens. Source: TRL 1.9,
+/// trainer/grpo_trainer.py: logits_to_keep; ms-swift 4, trainers/mixin.py: get_use_logits_to_keep, which its DPO and
+/// KTO ask for models that read text alone.
 inline std::int64_t positions_of(const PostTrainingJob& job, const AlgorithmRow& algorithm, const ProgramRow& program) {
-  const bool some = algorithm.generates && !job.options.packing && !program.fused_logits;
+  const bool reads_text = job.policy.graph->config().empty() && job.options.sequence_ranks == 1;
+  const bool answers = program.value == Program::ms_swift && algorithm.reference && reads_text;
+  const bool some = (algorithm.generates || answers) && !job.options.packing && !program.fused_logits;
   return some ? job.options.completion_length.value_or(0) + (job.options.completion_length ? 1 : 0) : 0;
 }
 
@@ -151,8 +160,15 @@ inline void say_assumed(const PostTrainingJob& job, Decided& decided) {
                         " tokens" + (job.options.sequence_ranks > 1 ? " on each GPU" : "");
   if (job.options.length_limit) {
     lengths += ", and in the upper end of the range " + core::with_separators(*job.options.length_limit);
+    if (job.options.packing) lengths += ": so many has a row whose samples all are as long as they may be";
   }
   say("lengths", std::move(lengths));
+  const auto& [prompt, completion] = std::pair(job.options.prompt_length, job.options.completion_length);
+  const bool parts = job.policy.sequence_length && prompt && completion && !job.options.packing;
+  if (parts && core::bounded_sum({*prompt, *completion}) != *job.policy.sequence_length) {
+    say("lengths", "`seq_length` counts, and not prompt_length " + core::with_separators(*prompt) +
+                       " with completion_length " + core::with_separators(*completion));
+  }
   const bool copies = decided.reference == Reference::own && job.reference == nullptr;
   if (copies) say("reference", "a copy of the policy's model");
   if (decided.algorithm.critic && job.critic == nullptr) say("critic", "of the policy's architecture");

@@ -193,8 +193,10 @@ GPUMEM_INLINE core::Result<std::vector<PostTrainingLayout>> find_post_training_l
   for (const model::Shardings kind : detail::shardings_of(decided->program.value, ranks)) {
     for (const Waiting waiting : waitings) {
       for (const std::int64_t engine : detail::engine_ranks(job, *decided, gpus)) {
+        model::Precision precision = job.policy.precision;
         auto estimate = asked.after([&](PostTrainingJob& to) {
           detail::set_sharding(to, kind, ranks);
+          precision = to.policy.precision;
           to.options.offload = waiting;
           to.options.rollout_tensor_parallel = engine;
         });
@@ -203,7 +205,7 @@ GPUMEM_INLINE core::Result<std::vector<PostTrainingLayout>> find_post_training_l
         if (!runs) continue;
         model::Sharding sharding;
         sharding.kind = kind;
-        found.push_back({sharding, ranks, engine, waiting, **std::move(estimate)});
+        found.push_back({sharding, ranks, precision, engine, waiting, **std::move(estimate)});
       }
     }
   }

@@ -369,7 +369,7 @@ GPUMEM_INLINE core::Status Session::settle_training(const posttrain::PostTrainin
   if (request.freezes_tower && !megatron && training.training.freeze.empty()) {
     const auto known = read(training.summary, training.lenient);
     if (!known) return known.error();
-    if (posttrain::tower_parameters(*(*known)->graph()) > 0) training.training.freeze = "*visual*";
+    training.training.freeze = posttrain::parts_of(*(*known)->graph(), posttrain::part_names({}, "", ","));
   }
   if (!request.buckets_by_width) return core::Done{};
   const auto sizes = served(training.summary);

@@ -1,0 +1,85 @@
+// Words of people over a program's settings, and what of a model's config the launch needs.
+#include "gpumem/posttrain/launch.hpp"
+
+#include "expect.hpp"
+
+namespace gpumem::posttrain {
+namespace {
+
+using testing::fails;
+using testing::succeeds;
+
+TEST(MegatronArguments, AreMadeOfATransformersConfig) {
+  const auto arguments = megatron_arguments_of(
+      R"({"model_type": "qwen3_moe", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 32,
+          "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 512, "max_position_embeddings": 1024,
+          "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "tie_word_embeddings": false})",
+      1);
+  ASSERT_TRUE(succeeds(arguments));
+  for (const char* field : {"\"num_layers\": 2", "\"kv_channels\": 32", "\"qk_layernorm\": true", "\"num_experts\": 8",
+                            "\"moe_ffn_hidden_size\": 32", "\"expert_tensor_parallel_size\": 1",
+                            "\"untie_embeddings_and_output_weights\": true"}) {
+    EXPECT_NE(arguments->find(field), std::string::npos) << field;
+  }
+  const std::string own = R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4})";
+  EXPECT_EQ(*megatron_arguments_of(own), own);
+  EXPECT_TRUE(fails(megatron_arguments_of(R"({"model_type": "t5"})"), core::ErrorCode::unknown_format, 0, "t5"));
+  EXPECT_TRUE(fails(megatron_arguments_of(R"({"model_type": "llama"})"), core::ErrorCode::malformed_input, 0,
+                    "num_hidden_layers"));
+}
+
+TEST(MegatronArguments, OfAModelThatSeesAreThoseOfItsLanguageModel) {
+  const auto arguments = megatron_arguments_of(
+      R"({"model_type": "qwen3_vl_moe", "tie_word_embeddings": false, "vision_config": {"hidden_size": 8}, "text_config":
+          {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 32, "vocab_size": 512,
+           "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 1024, "num_experts": 8,
+           "num_experts_per_tok": 2, "moe_intermediate_size": 32}})");
+  ASSERT_TRUE(succeeds(arguments));
+  for (const char* field : {"\"hidden_size\": 64", "\"num_experts\": 8", "\"qk_layernorm\": true",
+                            "\"untie_embeddings_and_output_weights\": true"}) {
+    EXPECT_NE(arguments->find(field), std::string::npos) << field;
+  }
+}
+
+TEST(ReadWords, OptionsHoldOverSettings) {
+  PostTrainingRequest request;
+  request.training.summary = "config.json";
+  const std::vector<std::string> command = {
+      "trl", "dpo", "--per_device_train_batch_size", "2", "--max_length", "4096", "--new_thing", "1"};
+  ASSERT_TRUE(
+      succeeds(read_words({.command = command, .options = {{"batch_size", "4"}, {"algorithm", "kto"}}}, request)));
+  EXPECT_EQ(request.training.training.batch_size, 4);
+  EXPECT_EQ(request.options.algorithm, Algorithm::kto);
+  EXPECT_EQ(request.options.length_limit, 4096);
+  EXPECT_EQ(request.assumed.size(), 2U) << "the lengths, and a key that is not known";
+  PostTrainingRequest longer;
+  longer.training.summary = "config.json";
+  ASSERT_TRUE(succeeds(read_words({.command = command, .options = {{"seq_length", "512"}}}, longer)));
+  EXPECT_EQ(longer.options.length_limit, std::nullopt) << "somebody knows how long they are";
+  PostTrainingRequest none;
+  EXPECT_TRUE(
+      fails(read_words({.options = {{"no_such", "1"}}}, none), core::ErrorCode::invalid_argument, 0, "no_such"));
+}
+
+TEST(ReadWords, LengthsThatContradictEachOtherAreRefused) {
+  const auto read = [](std::map<std::string, std::string> options) {
+    PostTrainingRequest request;
+    request.training.summary = "config.json";
+    return read_words({.options = std::move(options)}, request);
+  };
+  EXPECT_TRUE(succeeds(read({{"seq_length", "96"}, {"prompt_length", "32"}, {"completion_length", "64"}})));
+  EXPECT_TRUE(succeeds(read({{"seq_length", "512"}, {"completion_length", "64"}})));
+  EXPECT_TRUE(fails(read({{"seq_length", "512"}, {"prompt_length", "32"}, {"completion_length", "64"}}),
+                    core::ErrorCode::invalid_argument, 0, "leave one of them out"));
+}
+
+TEST(Buckets, FollowTheWidth) {
+  model::Layout layout;
+  set_buckets(layout, 100);
+  EXPECT_EQ(layout.zero_reduce_bucket, 10'000);
+  EXPECT_EQ(layout.zero_prefetch_bucket, 9'000);
+  EXPECT_EQ(layout.zero_persistence_threshold, 1'000);
+}
+
+}  // namespace
+}  // namespace gpumem::posttrain
