@@ -400,6 +400,22 @@ TEST(PostTraining, RanksShareLorasWeightsAsTheyShareTheLayers) {
   EXPECT_TRUE(fails(estimate_post_training(job, gpu()), core::ErrorCode::invalid_argument, 0, "LoRA"));
 }
 
+TEST(PostTraining, UnevenRoutingIsOfOneBlockWhereAllAreComputedAgain) {
+  model::TrainingJob job = lora_of_experts().policy;
+  job.layout.expert_parallel = 2;
+  job.layout.data_parallel = 2;
+  const auto routed = [&] {
+    analysis::Analysis analysis(job);
+    const auto source = analysis.source();
+    EXPECT_TRUE(succeeds(source));
+    return source ? source->routed_elements : 0;
+  };
+  const std::int64_t of_both = routed();
+  ASSERT_GT(of_both, 0);
+  job.activation_checkpointing = true;
+  EXPECT_EQ(2 * routed(), of_both);
+}
+
 TEST(PostTraining, ATowerIsHeldByPolicyAndReference) {
   PostTrainingJob job = job_of(Algorithm::dpo, Program::megatron);
   const core::Bytes without = phase(estimated(job), "load").allocated;

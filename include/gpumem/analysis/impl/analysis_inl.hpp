@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gpumem/adapt/megatron_model.hpp"
+#include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/model/step_recording.hpp"
@@ -66,17 +67,31 @@ GPUMEM_INLINE core::Error no_layers() {
           {}};
 }
 
-/// What experts make of their tokens, a sample. Where ranks hold other experts, how many tokens come depends on the
-/// data; where one holds all, their number is known.
-GPUMEM_INLINE std::int64_t routed_elements(const connect::WiredGraph& wired, const model::Layout& layout) {
-  if (layout.expert_parallel == 1) return 0;
+/// What the experts of layers `first` to before `end` make of their tokens, a sample.
+GPUMEM_INLINE core::Checked routed_between(const connect::WiredGraph& wired, std::size_t first, std::size_t end) {
   core::Checked sum = 0;
   const auto layers = wired.graph().layers();
-  for (std::size_t at = 0; at < layers.size(); ++at) {
+  for (std::size_t at = first; at < end; ++at) {
     if (layers[at].expert == 0 || wired.outputs(at).empty()) continue;
     sum += wired.outputs(at)[0].elements(1).value_or(core::Checked(0));
   }
-  return sum.value().value_or(0);
+  return sum;
+}
+
+/// What experts make of their tokens, a sample. Where ranks hold other experts, how many tokens come depends on the
+/// data; where one holds all, their number is known. Where every block is computed again in backward, that of one block
+/// is there at a time.
+GPUMEM_INLINE std::int64_t routed_elements(const connect::WiredGraph& wired, const model::TrainingJob& job) {
+  if (job.layout.expert_parallel == 1) return 0;
+  const std::size_t layers = wired.graph().layers().size();
+  const bool again = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::full;
+  const auto blocks = again ? connect::repeated_blocks(wired.graph()) : std::vector<connect::Range>();
+  if (blocks.empty()) return routed_between(wired, 0, layers).value().value_or(0);
+  std::int64_t most = 0;
+  for (const connect::Range& block : blocks) {
+    most = std::max(most, routed_between(wired, block.first, block.end).value().value_or(0));
+  }
+  return most;
 }
 
 }  // namespace analysis_detail
@@ -210,7 +225,7 @@ GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
                     .guesses = wired.guesses(),
                     .unknown_layers = wired.graph().unknown_layers() + (*forward)->skipped_layers,
                     .remarks = wired.remarks(),
-                    .routed_elements = analysis_detail::routed_elements(wired, job_.layout)};
+                    .routed_elements = analysis_detail::routed_elements(wired, job_)};
 }
 
 GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {
