@@ -2,6 +2,7 @@
 #include "gpumem/posttrain/launch.hpp"
 
 #include "expect.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem::posttrain {
 namespace {
@@ -39,6 +40,25 @@ TEST(MegatronArguments, OfAModelThatSeesAreThoseOfItsLanguageModel) {
                             "\"untie_embeddings_and_output_weights\": true"}) {
     EXPECT_NE(arguments->find(field), std::string::npos) << field;
   }
+}
+
+TEST(FrozenParts, AreThoseThatTheModelHas) {
+  EXPECT_EQ(part_names({.towers = false, .aligners = false}, "not:", "+"), "");
+  EXPECT_TRUE(part_names({}, "not:", "+").starts_with("not:model.visual+not:model.vision_tower+"));
+  auto graph = parse_summary(R"({"model_type": "qwen2_5_vl", "hidden_size": 64, "intermediate_size": 128,
+      "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 512,
+      "tie_word_embeddings": true, "rms_norm_eps": 1e-06, "hidden_act": "silu", "vision_config": {"depth": 1,
+      "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "out_hidden_size": 64, "patch_size": 14,
+      "spatial_merge_size": 2, "temporal_patch_size": 2, "in_chans": 3, "hidden_act": "silu", "window_size": 112,
+      "fullatt_block_indexes": [0]}})");
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(parts_of(*graph, part_names({}, "", ",")), "model.visual,model.visual.merger");
+  std::int64_t seen = 0;
+  for (const model::Layer& layer : graph->layers()) {
+    if (std::string(graph->path(layer)).find("visual") != std::string::npos) seen += layer.parameters;
+  }
+  EXPECT_GT(seen, 0);
+  EXPECT_EQ(tower_parameters(*graph), seen);
 }
 
 TEST(ReadWords, OptionsHoldOverSettings) {

@@ -132,11 +132,11 @@ GPUMEM_INLINE std::int64_t tower_parameters(const model::ModelGraph& graph) {
   const std::string names = part_names({}, "", ",") + ",";
   std::int64_t parameters = 0;
   for (const model::Layer& layer : graph.layers()) {
-    const std::string_view path = graph.path(layer);
+    const std::string path(graph.path(layer));
     bool within = false;
     for (std::size_t at = 0; at < names.size() && !within; at = names.find(',', at) + 1) {
       const std::string_view name = std::string_view(names).substr(at, names.find(',', at) - at);
-      within = path.starts_with(name) && path.substr(name.size()).starts_with('.');
+      within = path.starts_with(name) && path.size() > name.size() && path[name.size()] == '.';
     }
     if (within) parameters = core::bounded_sum({parameters, layer.parameters});
   }
