@@ -75,16 +75,6 @@ constexpr KnownModel kModels[] = {
       "tie_word_embeddings": false, "rms_norm_eps": 1e-05})"},
 };
 
-/// The smallest of the usual GPUs that holds so much beside a context: what is reserved on a GPU that nobody names.
-std::string gpu_that_holds(double reserved_mib) {
-  constexpr std::pair<double, std::string_view> kCards[] = {
-      {15000.0, "t4-16gb"}, {24000.0, "rtx4090-24gb"}, {40000.0, "a100-40gb"}, {48000.0, "l40s-48gb"}};
-  for (const auto& [most, gpu] : kCards) {
-    if (reserved_mib > 0.0 && reserved_mib < most) return std::string(gpu);
-  }
-  return "a100-80gb";
-}
-
 /// The GPU that a row's words mean.
 std::string gpu_of(std::string_view words) {
   constexpr std::pair<std::string_view, std::string_view> kGpus[] = {
@@ -350,9 +340,6 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   run.line = cells.line();
   run.name = cells.text("name");
   run.gpu = gpu_of(cells.text("gpu"));
-  const auto second = cells.number("second_mib");
-  const bool reserved = cells.text("gpu") == "not stated" && cells.text("second_figure").starts_with("reserved");
-  if (reserved && second && *second) run.gpu = gpu_that_holds(**second);
   run.source = cells.text("software");
   run.training = cells.text("algorithm");
   core::Status read = take_measurement(cells, run);

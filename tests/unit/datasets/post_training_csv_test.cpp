@@ -94,26 +94,6 @@ TEST(PostTrainingCsv, WhatSettingsLeaveOpenIsTakenAndNamed) {
   EXPECT_TRUE(assumes(reward, "who/knows"));
 }
 
-TEST(PostTrainingCsv, AGpuThatNobodyNamesHoldsWhatWasReserved) {
-  const auto gpu_of = [](const std::string& gpu, const std::string& reserved) {
-    const auto table = core::parse_csv(
-        "name,model,algorithm,gpus,gpu,figure,measured_mib,second_figure,second_mib,software,args\n"
-        "a,a small model (Qwen3-0.6B),grpo,1," +
-            gpu + ",allocated,1024,\"reserved, peak\"," + reserved + ",verl,\n",
-        "data/runs.csv");
-    EXPECT_TRUE(testing::succeeds(table));
-    const RunsOptions options = shelf();
-    const auto all = post_training_csv().read(*table, options);
-    EXPECT_TRUE(testing::succeeds(all));
-    EXPECT_FALSE(all->runs.at(0).error) << core::to_string(*all->runs.at(0).error);
-    return all->runs.at(0).gpu;
-  };
-  EXPECT_EQ(gpu_of("not stated", "20000"), "rtx4090-24gb");
-  EXPECT_EQ(gpu_of("not stated", "70000"), "a100-80gb");
-  EXPECT_EQ(gpu_of("not stated", ""), "a100-80gb");
-  EXPECT_EQ(gpu_of("H100", "20000"), "h100-80gb");
-}
-
 TEST(PostTrainingCsv, SaysWhatIsMissing) {
   const MeasuredRun none = read_one("a,some/model,grpo,1,,allocated,1024,something,", "");
   ASSERT_TRUE(none.error);
