@@ -1,6 +1,8 @@
 #include "answers.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <sstream>
 
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/job/lengths.hpp"
@@ -23,11 +25,79 @@ Result<search::Question> question_of(const PlanOptions& options) {
   if (options.show < 1) return Error{ErrorCode::invalid_argument, "--show counts layouts from 1", {}};
   Result<search::Question> question = search::question_about(options.framework, options.request.alloc_conf);
   if (!question) return question;
-  question->gpus = options.gpus;
+  if (options.gpus.size() > 1) {
+    return Error{ErrorCode::invalid_argument, "`gpus` is one number here", {}};
+  }
+  if (!options.gpus.empty()) question->gpus = options.gpus.front();
+  question->most = options.most;
   question->global_batch = options.global_batch;
   question->show = static_cast<std::size_t>(options.show);
   question->links = {options.gpus_per_node, options.network_gbps};
   return question;
+}
+
+/// The words of a layout to explain. Errors: invalid_argument for an option that a plan does not choose.
+Result<JobRequest> layout_words(const std::string& text) {
+  JobRequest request;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const job::JobOption* option = job::find_flag(std::string_view(word).substr(0, equals));
+    const bool chosen = option != nullptr && option->name != "rank" && option->name != "estimator" &&
+                        std::ranges::find(kChosenByPlan, option->name) != std::end(kChosenByPlan);
+    if (!chosen) {
+      return Error{ErrorCode::invalid_argument,
+                   "a layout to explain has no option " + core::quoted(core::shortened(word, 60)) +
+                       "; say it as tensor-parallel=8 data-parallel=8 sharding=fsdp2 batch=1 checkpointing=full",
+                   {}};
+    }
+    const bool alone = equals == word.size();
+    const core::Status set = job::set_option_text(*option, request, alone ? "true" : word.substr(equals + 1));
+    if (!set) return set.error();
+  }
+  return request;
+}
+
+/// Ranks and passes that the words leave open, from the GPUs and the samples of the question.
+void fill_up(const JobRequest& said, const FoundPlan& found, model::TrainingJob& asked) {
+  const auto given = [&](std::string_view name) { return job::is_given(*job::find_option(name), said); };
+  const auto shared = [](std::int64_t all, const core::Checked& parts) {
+    const std::int64_t count = parts.value().value_or(0);
+    return count < 1 ? 1 : std::max<std::int64_t>(all / count, 1);
+  };
+  model::Layout& layout = asked.layout;
+  if (!given("sequence_parallel")) layout.sequence_parallel = layout.tensor_parallel > 1;
+  if (!given("schedule") && layout.virtual_stages > 1) layout.schedule = model::Schedule::interleaved;
+  const core::Checked inner = core::Checked(layout.tensor_parallel) * core::Checked(layout.context_parallel) *
+                              core::Checked(layout.pipeline_parallel);
+  if (!given("data_parallel")) layout.data_parallel = shared(found.plan.gpus, inner);
+  const core::Checked pass = core::Checked(layout.data_parallel) * core::Checked(asked.batch_size);
+  if (!given("accumulate")) asked.gradient_accumulation = shared(found.question.global_batch, pass);
+}
+
+/// The layout that the words say, of the first framework of the question that shards so.
+Result<search::Candidate> layout_asked(const std::string& text, const FoundPlan& found) {
+  Result<JobRequest> said = layout_words(text);
+  if (!said) return said.error();
+  model::TrainingJob& job = said->training;
+  if (!job::is_given(*job::find_option("batch_size"), *said)) job.batch_size = 1;
+  fill_up(*said, found, job);
+  const std::vector<const search::Framework*>& frameworks = found.question.frameworks;
+  const std::int64_t node = found.plan.gpus_per_node;
+  const auto shards = [&](const search::Framework* framework) {
+    const auto all = framework->shardings(node, 1, node);
+    return std::ranges::any_of(all, [&](const auto& one) { return one.kind == job.layout.sharding.kind; });
+  };
+  const auto framework = std::ranges::find_if(frameworks, shards);
+  search::Candidate asked;
+  asked.framework = framework == frameworks.end() ? frameworks.front() : *framework;
+  if (!job::is_given(*job::find_option("sharding"), *said)) {
+    job.layout.sharding = asked.framework->shardings(node, 1, node).front();
+  }
+  asked.layout = job.layout;
+  asked.micro_batch = {job.batch_size, {job.activation_checkpointing, job.checkpoints}};
+  asked.micro_batches = job.gradient_accumulation;
+  return asked;
 }
 
 }  // namespace
@@ -82,8 +152,15 @@ core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions&
     else if (name == "network_gbps" && value.is_number()) options.network_gbps = value.get<double>();
     else if (name == "framework") return wrong("framework must be a name");
     else if (name == "network_gbps") return wrong("network_gbps must be a number");
-    else if (!value.is_number_integer()) return wrong(name + " must be a whole number");
-    else if (name == "gpus") options.gpus = value.get<std::int64_t>();
+    else if (name == "explain" && value.is_string()) options.explain = value.get<std::string>();
+    else if (name == "explain") return wrong("explain must be a layout");
+    else if (!value.is_number_integer())
+      return wrong(core::quoted(core::shortened(name, 60)) + " must be a whole number");
+    else if (name == "gpus") options.gpus = {value.get<std::int64_t>()};
+    else if (name == "at_most_tensor_parallel") options.most.tensor_parallel = value.get<std::int64_t>();
+    else if (name == "at_most_context_parallel") options.most.context_parallel = value.get<std::int64_t>();
+    else if (name == "at_most_pipeline_parallel") options.most.pipeline_parallel = value.get<std::int64_t>();
+    else if (name == "at_most_expert_parallel") options.most.expert_parallel = value.get<std::int64_t>();
     else if (name == "global_batch") options.global_batch = value.get<std::int64_t>();
     else if (name == "gpus_per_node") options.gpus_per_node = value.get<std::int64_t>();
     else if (name == "show") options.show = value.get<std::int64_t>();
@@ -104,7 +181,14 @@ Result<FoundPlan> find_plan(const PlanOptions& options, Session& session,
   auto plan = search::find_layouts(estimated_job->job, *estimated_job->gpu, *question);
   if (!plan) return plan.error();
   question->progress = nullptr;
-  return FoundPlan{*std::move(estimated_job), *std::move(question), *std::move(plan)};
+  FoundPlan found{*std::move(estimated_job), *std::move(question), *std::move(plan), {}};
+  if (options.explain.empty()) return found;
+  const Result<search::Candidate> asked = layout_asked(options.explain, found);
+  if (!asked) return asked.error();
+  auto told = search::explain_layout(found.estimated_job.job, *found.estimated_job.gpu, found.question, *asked);
+  if (!told) return told.error();
+  found.told = *std::move(told);
+  return found;
 }
 
 }  // namespace gpumem::cli

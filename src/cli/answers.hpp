@@ -62,6 +62,7 @@ struct FoundPlan {
   EstimatedJob estimated_job;
   search::Question question;
   search::LayoutPlan plan;
+  std::optional<search::Explanation> told;  ///< of the layout that was to be explained
 };
 /// The options that a plan has of its own, by their names in JSON. Errors: invalid_argument, naming one.
 [[nodiscard]] core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options);

@@ -120,13 +120,25 @@ std::string framework_names() {
   return names + "any";
 }
 
+void limit_ranks(CLI::App& command, gpumem::search::MostRanks& most) {
+  const auto add = [&command](const char* name, std::optional<std::int64_t>& limit, const char* help) {
+    command.add_option(name, limit, help)->transform(whole_number());
+  };
+  add("--at-most-tensor-parallel", most.tensor_parallel, "the most tensor parallel ranks of a layout");
+  add("--at-most-context-parallel", most.context_parallel, "the most context parallel ranks");
+  add("--at-most-pipeline-parallel", most.pipeline_parallel, "the most pipeline stages, virtual ones not counted");
+  add("--at-most-expert-parallel", most.expert_parallel, "the most expert parallel ranks");
+}
+
 /// What a plan chooses is no option of it.
 void add_plan(CLI::App& command, PlanOptions& options) {
   add_job(command, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)}, told_by(options.command));
   command.get_option("--precision")->default_str("bf16-mixed");
   command.get_option("--optimizer")->default_str("adamw");
   command
-      .add_option("--gpus", options.gpus, "how many GPUs; default: the smallest of 1, 2, 4, ... on which a layout fits")
+      .add_option("--gpus", options.gpus,
+                  "how many GPUs; 8,16,32 compares these; default: the smallest of 1, 2, 4, ... on which a layout fits")
+      ->delimiter(',')
       ->transform(whole_number());
   const bool told = told_by(options.command) == Told::by_command;
   if (told) options.global_batch = 0;  // as the command says
@@ -134,6 +146,9 @@ void add_plan(CLI::App& command, PlanOptions& options) {
       ->required(!told)
       ->transform(whole_number());
   command.add_option("--framework", options.framework, framework_names())->capture_default_str();
+  limit_ranks(command, options.most);
+  command.add_option("--explain", options.explain,
+                     "a layout, as \"tensor-parallel=8 sharding=fsdp2\": why it is not the first one");
   command.add_option("--gpus-per-node", options.gpus_per_node, "GPUs in a node; default: from the GPU's profile, or 8")
       ->transform(whole_number());
   command.add_option("--network-gbps", options.network_gbps,

@@ -71,12 +71,16 @@ Result<Json> answer_plan(const JobRequest& request, const Json& own, Session& se
   const Result<FoundPlan> found = find_plan(options, session, nullptr);
   if (!found) return found.error();
   if (found->plan.layouts.empty()) return no_layout(found->plan, found->estimated_job);
-  return to_json(found->estimated_job, found->plan, found->question);
+  return to_json(found->estimated_job, found->plan, found->question, found->told ? &*found->told : nullptr);
 }
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPlanOwn = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPlanOwn = {
     {{"global_batch", "samples per step, on all GPUs together"},
      {"gpus", "how many GPUs; default: the fewest on which a layout fits"},
+     {"at_most_tensor_parallel", "the most tensor parallel ranks of a layout"},
+     {"at_most_context_parallel", "the most context parallel ranks"},
+     {"at_most_pipeline_parallel", "the most pipeline stages, virtual ones not counted"},
+     {"at_most_expert_parallel", "the most expert parallel ranks"},
      {"gpus_per_node", "GPUs in a node; default: from the GPU's profile, or 8"},
      {"show", "how many layouts"}}};
 

@@ -19,13 +19,51 @@ Result<ToldJob> told_for_plan(PlanOptions& options) {
       told_by_command(options.command, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)});
   if (!told) return told;
   options.request = told->request;
-  if (!options.gpus && told->gpus > 1) options.gpus = told->gpus;
+  if (options.gpus.empty() && told->gpus > 1) options.gpus = {told->gpus};
   if (options.command.empty()) return told;
   if (options.global_batch == 0) options.global_batch = told->global_batch;  // not given
   if (options.global_batch == 0) {
     return Error{ErrorCode::missing_information, "the command does not say a batch size; give --global-batch", {}};
   }
   return told;
+}
+
+Result<FoundPlan> find_with_progress(const PlanOptions& options, Session& session) {
+  Progress progress("looking at", "layouts");
+  return find_plan(options, session, [&progress](std::size_t done, std::size_t all) { progress.show(done, all); });
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+/// A plan for each of several numbers of GPUs.
+int run_plans(const PlanOptions& options, Session& session) {
+  if (!options.explain.empty()) {
+    return report_error({ErrorCode::invalid_argument, "`explain` is about one number of `gpus`", {}});
+  }
+  nlohmann::ordered_json json = {{"schema", 1}, {"plans", nlohmann::ordered_json::array()}};
+  std::vector<search::LayoutPlan> plans;
+  std::optional<EstimatedJob> job;
+  bool any = false;
+  for (const std::int64_t gpus : options.gpus) {
+    PlanOptions one = options;
+    one.gpus = {gpus};
+    auto found = find_with_progress(one, session);
+    if (!found) return report_error(found.error());
+    any = any || !found->plan.layouts.empty();
+    if (options.json) json["plans"].push_back(to_json(found->estimated_job, found->plan, found->question));
+    plans.push_back(std::move(found->plan));
+    if (!job) job.emplace(std::move(found->estimated_job));
+  }
+  print_warnings(*job);
+  if (options.json) print_json(json);
+  if (!any) return report_error(no_layout(plans.back(), *job));
+  if (!options.json) {
+    std::printf("%s\n%s", headline(*job, false).c_str(),
+                counts_table(plans, *job->gpu, terminal_of(STDOUT_FILENO)).c_str());
+  }
+  return 0;
 }
 
 }  // namespace
@@ -36,23 +74,23 @@ int run_plan(const PlanOptions& asked) {
   const Result<ToldJob> told = told_for_plan(options);
   if (!told) return report_error(told.error());
   Session session;
-  std::optional<Progress> progress(std::in_place, "looking at", "layouts");
-  auto found =
-      find_plan(options, session, [&progress](std::size_t done, std::size_t all) { progress->show(done, all); });
-  progress.reset();
+  if (options.gpus.size() > 1) return run_plans(options, session);
+  auto found = find_with_progress(options, session);
   if (!found) return report_error(found.error());
   found->plan.assumed.insert(found->plan.assumed.end(), told->notes.begin(), told->notes.end());
-  const auto& [estimated_job, question, plan] = *found;
+  const auto& [estimated_job, question, plan, explanation] = *found;
   print_warnings(estimated_job);
-  if (options.json) {
-    const nlohmann::ordered_json json = to_json(estimated_job, plan, question);
-    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  if (options.json) print_json(to_json(estimated_job, plan, question, explanation ? &*explanation : nullptr));
+  const std::string explained = explanation && !options.json ? to_text(*explanation, plan, *estimated_job.gpu) : "";
+  if (plan.layouts.empty()) {
+    std::printf("%s", explained.c_str());
+    return report_error(no_layout(plan, estimated_job));
   }
-  if (plan.layouts.empty()) return report_error(no_layout(plan, estimated_job));
   if (!options.json) {
     const PlanShown shown = {question.global_batch, static_cast<std::size_t>(options.settings),
                              terminal_of(STDOUT_FILENO)};
-    std::printf("%s%s", headline(estimated_job, false).c_str(), to_text(plan, *estimated_job.gpu, shown).c_str());
+    std::printf("%s%s%s%s", headline(estimated_job, false).c_str(), to_text(plan, *estimated_job.gpu, shown).c_str(),
+                explained.empty() ? "" : "\n", explained.c_str());
   }
   return 0;
 }

@@ -37,6 +37,13 @@ Json value_json(const job::OptionValue& value) {
   return job::to_text(value);
 }
 
+Json parts_json(const search::LayoutTime& time) {
+  return {{"compute", rounded(time.compute)},    {"tensor", rounded(time.tensor)},
+          {"context", rounded(time.context)},    {"experts", rounded(time.experts)},
+          {"sharding", rounded(time.sharding)},  {"pipeline", rounded(time.pipeline)},
+          {"optimizer", rounded(time.optimizer)}};
+}
+
 Json options_json(const model::TrainingJob& training) {
   const JobRequest asked = {.training = training};
   Json options = Json::object();
@@ -49,17 +56,13 @@ Json options_json(const model::TrainingJob& training) {
 }
 
 Json layout_json(const PlannedLayout& layout, const LayoutPlan& plan, const GpuProfile& gpu) {
-  const search::LayoutTime& time = layout.time;
   Json json;
   json["framework"] = layout.framework->name;
   json["options"] = options_json(layout.job);
   json["estimate"] = cli::to_json(layout.memory);
   json["headroom_bytes"] = headroom(layout, gpu).count();
   json["step_seconds"] = rounded(layout.step);
-  json["step"] = {{"compute", rounded(time.compute)},    {"tensor", rounded(time.tensor)},
-                  {"context", rounded(time.context)},    {"experts", rounded(time.experts)},
-                  {"sharding", rounded(time.sharding)},  {"pipeline", rounded(time.pipeline)},
-                  {"optimizer", rounded(time.optimizer)}};
+  json["step"] = parts_json(layout.time);
   json["samples_per_second"] = rounded(layout.samples);
   json["tokens_per_second_per_gpu"] = layout.tokens > 0.0 ? Json(rounded(layout.tokens)) : Json(nullptr);
   json["settings"] = {{"format", layout.framework->settings}, {"text", search::settings_of(plan, layout)}};
@@ -68,6 +71,14 @@ Json layout_json(const PlannedLayout& layout, const LayoutPlan& plan, const GpuP
 
 void add_ranks(std::string& text, std::string_view kind, std::int64_t ranks) {
   if (ranks > 1) text += (text.empty() ? "" : ", ") + std::string(kind) + " " + std::to_string(ranks);
+}
+
+/// What an estimate that does not fit is beyond the GPU's memory: as expected, or else at most.
+core::Bytes too_much(const estimate::MemoryEstimate& memory, const GpuProfile& gpu) {
+  if (memory.fits) return core::Bytes(0);
+  const std::int64_t room = gpu.capacity().count();
+  const std::int64_t expected = memory.expected.count() - room;
+  return core::Bytes(std::max<std::int64_t>(expected > 0 ? expected : memory.upper.count() - room, 0));
 }
 
 std::string layouts_table(const LayoutPlan& plan, const GpuProfile& gpu, const Terminal& terminal) {
@@ -89,6 +100,63 @@ std::string layouts_table(const LayoutPlan& plan, const GpuProfile& gpu, const T
               gauge_of(layout.memory, gpu));
   }
   return table.text(terminal);
+}
+
+Json explained_json(const search::Explanation& told, const LayoutPlan& plan, const GpuProfile& gpu) {
+  Json json;
+  json["framework"] = told.framework->name;
+  json["options"] = options_json(told.job);
+  json["outside"] = Json::array();
+  for (const search::Refusal& refusal : told.outside) {
+    json["outside"].push_back({{"rule", refusal.text}, {"code", model::name_of(search::kRules, refusal.rule)}});
+  }
+  json["estimate"] = told.memory ? cli::to_json(*told.memory) : Json(nullptr);
+  json["too_much_bytes"] = told.memory ? Json(too_much(*told.memory, gpu).count()) : Json(nullptr);
+  json["step_seconds"] = told.time ? Json(rounded(told.time->step())) : Json(nullptr);
+  json["step"] = told.time ? parts_json(*told.time) : Json(nullptr);
+  const bool compared = told.time && !plan.layouts.empty();
+  json["slower_by_seconds"] = compared ? Json(rounded(told.time->step() - plan.layouts.front().step)) : Json(nullptr);
+  return json;
+}
+
+std::string memory_line(const search::Explanation& told, const GpuProfile& gpu) {
+  if (!told.memory) return "  memory: no estimate\n";
+  std::string text = "  memory: " + core::to_string(told.memory->expected) + ", up to " +
+                     core::to_string(told.memory->upper) + " of " + core::to_string(gpu.capacity()) + ": ";
+  const core::Bytes over = too_much(*told.memory, gpu);
+  text += over.count() == 0 ? std::string("fits") : "does not fit, by " + core::to_string(over);
+  const auto& assumed = told.memory->assumed;
+  const auto rank = std::find_if(assumed.begin(), assumed.end(), [](const auto& one) { return one.about == "rank"; });
+  return text + (rank == assumed.end() ? "" : ", " + said(rank->text)) + "\n";
+}
+
+/// The parts of a step that take longer than in the plan's first layout, the largest first.
+std::string longer_parts(const search::LayoutTime& time, const search::LayoutTime& first) {
+  std::vector<std::pair<double, std::string_view>> parts = {
+      {time.compute - first.compute, "compute"},      {time.tensor - first.tensor, "tensor"},
+      {time.context - first.context, "context"},      {time.experts - first.experts, "experts"},
+      {time.sharding - first.sharding, "sharding"},   {time.pipeline - first.pipeline, "pipeline"},
+      {time.optimizer - first.optimizer, "optimizer"}};
+  std::sort(parts.begin(), parts.end(), [](const auto& one, const auto& other) { return one.first > other.first; });
+  constexpr double kCounts = 0.01;  // of the step
+  std::string text;
+  for (const auto& [seconds, name] : parts) {
+    if (seconds < kCounts * first.step()) break;
+    text += (text.empty() ? "; " : ", ") + std::string(name) + " +" + text_of("%.3g s", seconds);
+  }
+  return text;
+}
+
+std::string time_line(const search::Explanation& told, const LayoutPlan& plan) {
+  if (!told.time) return "  time: not known\n";
+  std::string text = "  time: " + text_of("%.3g s", told.time->step()) + " a step";
+  if (plan.layouts.empty()) return text + "\n";
+  const PlannedLayout& first = plan.layouts.front();
+  const double more = told.time->step() - first.step;
+  const double percent = 100.0 * more / first.step;
+  if (more <= 0.0) return text + (more < 0.0 ? ", faster than layout 1\n" : ", as layout 1\n");
+  return text + ", " + text_of("%.3g s", more) + text_of(" (%.3g %%)", percent) + " more than layout 1" +
+         longer_parts(*told.time, first.time) + "\n";
 }
 
 std::string counts(const LayoutPlan& plan) {
@@ -118,7 +186,8 @@ std::string layout_text(const model::TrainingJob& job) {
   return text + ", checkpointing " + std::string(model::name_of(model::kCheckpoints, job.checkpoints.kind));
 }
 
-Json to_json(const EstimatedJob& estimated_job, const LayoutPlan& plan, const search::Question& question) {
+Json to_json(const EstimatedJob& estimated_job, const LayoutPlan& plan, const search::Question& question,
+             const search::Explanation* told) {
   Json json = head_json(estimated_job);
   for (const std::string_view name : kChosen) json["job"].erase(std::string(name));
   json["gpus"] = plan.gpus;
@@ -136,8 +205,45 @@ Json to_json(const EstimatedJob& estimated_job, const LayoutPlan& plan, const se
     const std::string_view code = model::name_of(search::kRules, refusal.rule);
     json["refused"].push_back({{"rule", refusal.text}, {"code", code}, {"layouts", count}});
   }
+  if (told != nullptr) json["explained"] = explained_json(*told, plan, *estimated_job.gpu);
   json["assumed"] = to_json(plan.assumed);
   return json;
+}
+
+std::string to_text(const search::Explanation& told, const LayoutPlan& plan, const GpuProfile& gpu) {
+  std::string text = std::string(told.framework->name) + ", " + layout_text(told.job) + ":\n" + memory_line(told, gpu) +
+                     time_line(told, plan);
+  if (told.outside.empty()) return text + "  search: it is among the layouts of the search\n";
+  for (const search::Refusal& refusal : told.outside) {
+    text +=
+        "  left out (" + std::string(model::name_of(search::kRules, refusal.rule)) + "): " + said(refusal.text) + "\n";
+  }
+  return text;
+}
+
+std::string counts_table(const std::vector<LayoutPlan>& plans, const GpuProfile& gpu, const Terminal& terminal) {
+  Table table({{.title = "GPUs", .right = true},
+               {.title = "framework"},
+               {.title = "first layout"},
+               {.title = "memory", .right = true},
+               {.title = "up to", .right = true},
+               {.title = "step", .right = true},
+               {.title = "samples/s", .right = true},
+               {.title = "of one GPU", .right = true},
+               {.title = "of " + core::to_string(gpu.capacity()), .gauge = true, .below = true}});
+  for (const LayoutPlan& plan : plans) {
+    const std::string gpus = core::with_separators(plan.gpus);
+    if (plan.layouts.empty()) {
+      table.add({gpus, "no layout is known to fit"});
+      continue;
+    }
+    const PlannedLayout& first = plan.layouts.front();
+    table.add({gpus, first.framework->name, layout_text(first.job), first.memory.expected, first.memory.upper,
+               text_of("%.3g s", first.step), text_of("%.3g", first.samples),
+               text_of("%.3g", first.samples / static_cast<double>(plan.gpus))},
+              gauge_of(first.memory, gpu));
+  }
+  return table.text(terminal);
 }
 
 std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, const PlanShown& shown) {

@@ -11,9 +11,10 @@
 
 namespace gpumem::cli {
 
-/// {"schema": 1, "summary": ..., "gpus": ..., "layouts": [...], ...}
+/// {"schema": 1, "summary": ..., "gpus": ..., "layouts": [...], ...}; `told`: with "explained", of this layout.
 [[nodiscard]] nlohmann::ordered_json to_json(const EstimatedJob& estimated_job, const search::LayoutPlan& plan,
-                                             const search::Question& question);
+                                             const search::Question& question,
+                                             const search::Explanation* told = nullptr);
 
 /// "tensor 8, data 8 (fsdp2), micro-batch 1 x 64, checkpointing full".
 [[nodiscard]] std::string layout_text(const model::TrainingJob& job);
@@ -26,6 +27,14 @@ struct PlanShown {
 };
 /// The table of layouts, the settings of the first of them, and what is assumed.
 [[nodiscard]] std::string to_text(const search::LayoutPlan& plan, const GpuProfile& gpu, const PlanShown& shown);
+
+/// Why a layout is not the plan's first one, for people.
+[[nodiscard]] std::string to_text(const search::Explanation& told, const search::LayoutPlan& plan,
+                                  const GpuProfile& gpu);
+
+/// The first layouts of plans for several numbers of GPUs, a line each.
+[[nodiscard]] std::string counts_table(const std::vector<search::LayoutPlan>& plans, const GpuProfile& gpu,
+                                       const Terminal& terminal);
 
 /// What is said where no layout fits.
 [[nodiscard]] Error no_layout(const search::LayoutPlan& plan, const EstimatedJob& estimated_job);

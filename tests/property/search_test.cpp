@@ -97,7 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
                                   6, R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 512)", 512,
                                   256);
                             },
-                            4}),
+                            4},
+                      World{"SevenBlocksOnFour", [] { return testing::small_llama(7, 512, 512); }, 4}),
     [](const auto& world) { return std::string(world.param.name); });
 
 }  // namespace

@@ -85,6 +85,11 @@ enum class Shares : bool {
 [[nodiscard]] core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,
                                                      std::int64_t stage, Shares shares = Shares::even);
 
+/// How many of a model's blocks each pipeline rank has: as the layout says, or else as they are shared. Nothing: the
+/// stages cannot share them.
+[[nodiscard]] std::vector<std::int64_t> blocks_of_ranks(std::int64_t blocks, const model::Layout& layout,
+                                                        Shares shares);
+
 /// Whether all stages have as many blocks: nothing in the graph gives the first or the last one another number.
 [[nodiscard]] bool stages_are_alike(const connect::WiredGraph& wired);
 

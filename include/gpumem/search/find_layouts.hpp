@@ -28,6 +28,7 @@ struct Question {
   std::int64_t global_batch = 1;          ///< samples a step
   std::vector<const Framework*> frameworks = {};
   std::size_t show = 10;  ///< the search ends when this many layouts fit
+  MostRanks most = {};
   LinkOptions links = {};
   device::AllocatorOptions allocator = {};
   bool prune = true;  ///< false: each layout gets an estimate, for tests of what pruning loses
@@ -81,5 +82,22 @@ inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
 /// utilisation::peaks_of() and of links_of(); deadline_exceeded. That nothing fits is not an error.
 [[nodiscard]] core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                     const Question& question);
+
+// Input: a job, a GPU, a question, and a layout that somebody knows.
+// Output: Explanation: what the layout takes and how long its step is, and by which rules a search has no such layout.
+// Units: seconds; bytes as MemoryEstimate has them.
+
+struct Explanation {
+  const Framework* framework = nullptr;
+  model::TrainingJob job = {};                          ///< one rank's
+  std::vector<Refusal> outside = {};                    ///< why a search has no such layout; empty: it has
+  std::optional<estimate::MemoryEstimate> memory = {};  ///< of the rank that takes most; nothing: `outside` says why
+  std::optional<LayoutTime> time = {};                  ///< nothing: `outside` says why
+};
+
+/// `asked` says framework, layout and micro-batches, and its other members are not read. Errors: those of
+/// find_layouts(), but for that of stages which the model gives. That the layout is refused or does not fit is none.
+[[nodiscard]] core::Result<Explanation> explain_layout(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                       const Question& question, const Candidate& asked);
 
 }  // namespace gpumem::search

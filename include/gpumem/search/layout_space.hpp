@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -37,6 +38,8 @@ struct Framework {
   /// node.
   std::vector<model::Sharding> (*shardings)(std::int64_t ranks, std::int64_t apart, std::int64_t node) = nullptr;
   std::vector<Checkpointing> (*checkpointings)() = nullptr;
+  /// Whether its groups of experts fit these ranks; null: wherever parallel::check_modelled() says so.
+  bool (*experts_fit)(const model::Layout& layout) = nullptr;
   bool tokens_alone = false;  ///< it trains models that read tokens, and no others
   /// The job in the framework's own words, ready to paste. `blocks`: how many the model has; `node`: GPUs in a node.
   std::string (*settings_of)(const model::TrainingJob& job, std::int64_t blocks, std::int64_t node) = nullptr;
@@ -53,7 +56,8 @@ struct Framework {
 //
 // Tensor parallel ranks are in one node. The numbers of ranks divide the GPUs, a micro-batch and its count the batch.
 // What can be is said by parallel::check_modelled(), parallel::stage_layers() and parallel::rank_graph(), and by
-// nothing here.
+// nothing here but Framework::experts_fit. Stages that cannot share the blocks evenly differ as the framework has it
+// (parallel::shares_of()), with one stage a rank.
 
 /// One way to run the job.
 struct Candidate {
@@ -69,6 +73,17 @@ struct Candidate {
   std::size_t work = 0;  ///< index into LayoutSpace::work
 };
 
+/// What a user wants of a layout: no more ranks of a kind than these. Nothing: as many as there are GPUs.
+struct MostRanks {
+  std::optional<std::int64_t> tensor_parallel = {};
+  std::optional<std::int64_t> context_parallel = {};
+  std::optional<std::int64_t> pipeline_parallel = {};
+  std::optional<std::int64_t> expert_parallel = {};
+};
+
+/// The first of them that the layout has more of, as the option that says it; empty: none.
+[[nodiscard]] std::string_view beyond(const MostRanks& most, const model::Layout& layout);
+
 /// What refuses a layout.
 enum class Rule : std::uint8_t {
   batch,     ///< data parallel ranks cannot share the batch evenly
@@ -77,13 +92,17 @@ enum class Rule : std::uint8_t {
   modelled,  ///< no plan follows such a layout
   time,      ///< the links that it needs are not known
   estimate,  ///< its memory cannot be estimated
+  asked,     ///< the question is about other layouts
+  search,    ///< a search does not look at such layouts
 };
-inline constexpr std::array<model::Named<Rule>, 6> kRules = {{{Rule::batch, "batch"},
+inline constexpr std::array<model::Named<Rule>, 8> kRules = {{{Rule::batch, "batch"},
                                                               {Rule::stages, "stages"},
                                                               {Rule::split, "split"},
                                                               {Rule::modelled, "modelled"},
                                                               {Rule::time, "time"},
-                                                              {Rule::estimate, "estimate"}}};
+                                                              {Rule::estimate, "estimate"},
+                                                              {Rule::asked, "asked"},
+                                                              {Rule::search, "search"}}};
 
 struct Refusal {
   std::string text;  ///< for people
@@ -106,6 +125,7 @@ struct SpaceLimits {
   std::int64_t gpus = 1;
   std::int64_t global_batch = 1;
   std::vector<const Framework*> frameworks;
+  MostRanks most = {};
 };
 
 /// The job as this candidate runs it.

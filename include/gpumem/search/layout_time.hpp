@@ -90,8 +90,8 @@ struct LayoutTime {
   [[nodiscard]] double step() const { return compute + tensor + context + experts + sharding + pipeline + optimizer; }
 };
 
-/// The layout passed parallel::check_modelled(), and its stages share the blocks evenly. Errors: those of
-/// parallel::sharing_of().
+/// The layout passed parallel::check_modelled(). Errors: those of parallel::sharing_of(); invalid_argument where the
+/// pipeline's stages cannot share the blocks.
 [[nodiscard]] core::Result<LayoutTime> layout_time(const model::TrainingJob& job, const BlockWork& work,
                                                    const Links& links);
 

@@ -62,7 +62,6 @@ class MemoryBound {
 
   const connect::WiredGraph& whole_;
   const device::GpuProfile& gpu_;
-  std::int64_t blocks_ = 0;
   /// The model with its first three, and four, blocks; null where the blocks are not alike.
   std::array<std::shared_ptr<const model::ModelGraph>, 2> fewer_;
   std::array<std::unique_ptr<analysis::Analysis>, 2> analyses_;  ///< of these

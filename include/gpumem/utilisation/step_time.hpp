@@ -52,12 +52,20 @@ struct GpuPeaks {
   double fp32 = 0.0;       ///< multiply-adds a second
   double tf32 = 0.0;       ///< the same of tensor cores, where convolutions may use them
   double half = 0.0;       ///< and in float16 or bfloat16
+  /// What products reach of tensor cores' peak, layout changes included; fitted, see above.
+  double tensor_efficiency = 0.5;
 };
 
 /// Of a MIG slice that names no figures of its own: its share of the whole GPU's, by SMs and by memory. The peaks of
 /// tensor cores are multiples of FP32's by compute capability. Errors: missing_information for a profile without SM
 /// count, bandwidth or peak; unknown_gpu for a slice of an unknown GPU.
 [[nodiscard]] core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu);
+
+/// The same where products are large, as in models that train on many GPUs: there, microbenchmarks say what cuBLAS
+/// reaches in bfloat16. Other GPUs keep the fitted share. Source: S. Bekman, "Machine Learning Engineering Open Book"
+/// (github.com/stas00/ml-engineering), compute/accelerator: A100 SXM 267.9 of 312 TFLOPS at best; as the power limit
+/// sustains, H200 755 of 989 (H100 has the same die) and B200 1,429 of 2,250.
+[[nodiscard]] GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu);
 
 struct StepTime {
   double kernels = 0.0;  ///< the GPU's time

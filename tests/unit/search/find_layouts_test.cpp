@@ -11,6 +11,7 @@ namespace gpumem::search {
 namespace {
 
 using core::ErrorCode;
+using model::Shardings;
 using testing::fails;
 using testing::small_llama;
 using testing::succeeds;
@@ -134,6 +135,76 @@ TEST(FindLayouts, LeavesOutMicroBatchesThatCannotBeCounted) {
   const auto plan = find_layouts(small_llama(4, 512, 1 << 20), gpu_of(80 << 10), question(1, kMostSamples));
   ASSERT_TRUE(succeeds(plan));
   EXPECT_GT(plan->candidates, 0) << "one sample at a time can be, though all of them at once cannot be counted";
+}
+
+/// The first layout of the plan, as somebody would ask about it.
+Candidate asked_about(const PlannedLayout& layout) {
+  Candidate asked;
+  asked.framework = layout.framework;
+  asked.layout = layout.job.layout;
+  asked.micro_batch = {layout.job.batch_size, {layout.job.activation_checkpointing, layout.job.checkpoints}};
+  asked.micro_batches = layout.job.gradient_accumulation;
+  return asked;
+}
+
+bool has_rule(const Explanation& told, Rule rule, std::string_view part = "") {
+  return std::any_of(told.outside.begin(), told.outside.end(),
+                     [&](const Refusal& one) { return one.rule == rule && one.text.find(part) != std::string::npos; });
+}
+
+TEST(ExplainLayout, SaysOfALayoutOfThePlanWhatThePlanSays) {
+  const Question asked = question(8, 16, "any");
+  const auto plan = find_layouts(small_llama(8), gpu_of(80 << 10), asked);
+  ASSERT_TRUE(succeeds(plan));
+  for (const PlannedLayout& layout : plan->layouts) {
+    const auto told = explain_layout(small_llama(8), gpu_of(80 << 10), asked, asked_about(layout));
+    ASSERT_TRUE(succeeds(told));
+    EXPECT_TRUE(told->outside.empty()) << told->outside.front().text;
+    ASSERT_TRUE(told->memory && told->time);
+    EXPECT_EQ(told->memory->expected, layout.memory.expected);
+    EXPECT_DOUBLE_EQ(told->time->step(), layout.step);
+  }
+}
+
+TEST(ExplainLayout, NamesTheRulesThatLeaveItOut) {
+  Question asked = question(16, 16, "any");
+  const auto plan = find_layouts(small_llama(8), gpu_of(80 << 10), question(8, 16, "fsdp2"));
+  ASSERT_TRUE(succeeds(plan));
+  Candidate layout = asked_about(plan->layouts.front());
+  layout.layout = {.data_parallel = 1, .sharding = {Shardings::fsdp2, 0}, .tensor_parallel = 16};
+  layout.layout.sequence_parallel = true;
+  layout.micro_batches = 3;
+  asked.most.tensor_parallel = 8;
+  const auto told = explain_layout(small_llama(8), gpu_of(80 << 10), asked, layout);
+  ASSERT_TRUE(succeeds(told));
+  EXPECT_TRUE(has_rule(*told, Rule::asked, "`at_most_tensor_parallel`"));
+  EXPECT_TRUE(has_rule(*told, Rule::search, "within a node of 8 GPUs"));
+  EXPECT_TRUE(has_rule(*told, Rule::batch, "do not have the 16 samples"));
+  EXPECT_TRUE(has_rule(*told, Rule::estimate)) << "eight heads on 16 ranks";
+  EXPECT_FALSE(told->memory);
+  layout.layout = {.data_parallel = 16, .sharding = {Shardings::ddp, 0}};
+  layout.micro_batch.checkpointing = {true, {model::Checkpoints::selective_attention, 0}};
+  const auto other = explain_layout(small_llama(8), gpu_of(80 << 10), asked, layout);
+  ASSERT_TRUE(succeeds(other));
+  EXPECT_TRUE(has_rule(*other, Rule::search, "takes no `sharding=ddp`"));
+  EXPECT_TRUE(has_rule(*other, Rule::search, "checkpointing"));
+}
+
+TEST(ExplainLayout, SaysWhatDoesNotFitAndWhatCannotBe) {
+  const Question asked = question(8, 16, "fsdp2");
+  Candidate layout;
+  layout.framework = asked.frameworks.front();
+  layout.layout = {.data_parallel = 8, .sharding = {Shardings::fsdp2, 0}};
+  layout.micro_batch = {2, {}};
+  const auto told = explain_layout(small_llama(8, 2048), gpu_of(1024), asked, layout);
+  ASSERT_TRUE(succeeds(told));
+  EXPECT_TRUE(told->outside.empty());
+  ASSERT_TRUE(told->memory);
+  EXPECT_FALSE(told->memory->fits);
+  layout.layout.tensor_parallel = 0;
+  const auto never = explain_layout(small_llama(8), gpu_of(1024), asked, layout);
+  ASSERT_TRUE(succeeds(never));
+  EXPECT_TRUE(has_rule(*never, Rule::modelled));
 }
 
 TEST(FindLayouts, IgnoresTheJobsOwnLayout) {

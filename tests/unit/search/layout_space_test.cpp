@@ -16,7 +16,8 @@ using testing::small_gpt;
 using testing::small_llama;
 using testing::succeeds;
 
-LayoutSpace space_of(const model::TrainingJob& job, std::int64_t gpus, std::int64_t batch, std::string_view framework) {
+LayoutSpace space_of(const model::TrainingJob& job, std::int64_t gpus, std::int64_t batch, std::string_view framework,
+                     const MostRanks& most = {}) {
   const auto named = frameworks_of(framework);
   const auto profile = device::find_profile("h100-80gb");
   EXPECT_TRUE(succeeds(named));
@@ -25,7 +26,7 @@ LayoutSpace space_of(const model::TrainingJob& job, std::int64_t gpus, std::int6
   EXPECT_TRUE(succeeds(peaks));
   const Links links = {.link = 450e9, .network = 50e9, .gpus_per_node = 4};
   analysis::Analysis analysis(job);
-  auto space = layout_space(analysis, job, {gpus, batch, *named}, links, *peaks);
+  auto space = layout_space(analysis, job, {gpus, batch, *named, most}, links, *peaks);
   EXPECT_TRUE(succeeds(space));
   return space ? *std::move(space) : LayoutSpace();
 }
@@ -91,6 +92,49 @@ TEST(LayoutSpace, SaysWhichRulesRefused) {
   EXPECT_EQ(uneven->first.rule, Rule::stages);
   const LayoutSpace batch = space_of(small_llama(4), 4, 3, "fsdp2");
   EXPECT_TRUE(batch.refused.contains({"`global_batch` is not a multiple of the data parallel ranks", Rule::batch}));
+}
+
+TEST(LayoutSpace, StagesDifferWhereTheFrameworkLetsThem) {
+  std::int64_t differ = 0;
+  for (const Candidate& candidate : space_of(small_llama(6), 8, 8, "any").candidates) {
+    if (candidate.layout.pipeline_parallel != 4) continue;
+    EXPECT_EQ(candidate.framework->name, "fsdp2");
+    EXPECT_EQ(candidate.layout.virtual_stages, 1);
+    ++differ;
+  }
+  EXPECT_GT(differ, 0) << "6 blocks, embedding and head on 4 stages: 1, 2, 2 and 1 blocks";
+}
+
+TEST(LayoutSpace, HasNoMoreRanksThanTheQuestionAllows) {
+  const model::TrainingJob job = small_gpt(8, R"(, "num_experts": 4, "moe_router_topk": 2)");
+  const MostRanks most = {.tensor_parallel = 2, .context_parallel = 1, .pipeline_parallel = 4, .expert_parallel = 2};
+  std::set<std::int64_t> tensor;
+  std::set<std::int64_t> pipeline;
+  std::set<std::int64_t> experts;
+  for (const Candidate& candidate : space_of(job, 16, 16, "megatron", most).candidates) {
+    EXPECT_EQ(beyond(most, candidate.layout), "");
+    EXPECT_EQ(candidate.layout.context_parallel, 1);
+    tensor.insert(candidate.layout.tensor_parallel);
+    pipeline.insert(candidate.layout.pipeline_parallel);
+    experts.insert(candidate.layout.expert_parallel);
+  }
+  EXPECT_EQ(tensor, (std::set<std::int64_t>{1, 2}));
+  EXPECT_EQ(pipeline, (std::set<std::int64_t>{1, 2, 4}));
+  EXPECT_EQ(experts, (std::set<std::int64_t>{1, 2}));
+}
+
+TEST(LayoutSpace, SharesExpertsUnderFsdp2AsTorchtitanDoes) {
+  const model::TrainingJob job = small_gpt(8, R"(, "num_experts": 4, "moe_router_topk": 2)");
+  std::int64_t shared = 0;
+  for (const Candidate& candidate : space_of(job, 8, 16, "fsdp2").candidates) {
+    const model::Layout& layout = candidate.layout;
+    if (layout.expert_parallel == 1) continue;
+    ++shared;
+    EXPECT_EQ(layout.expert_parallel % layout.context_parallel, 0);
+    const bool groups = layout.sharding.kind == Shardings::hsdp;
+    EXPECT_EQ((groups ? layout.sharding.count : parallel::sharing_ranks(layout)) % layout.expert_parallel, 0);
+  }
+  EXPECT_GT(shared, 0);
 }
 
 TEST(LayoutSpace, OfAModelThatRanksCannotShareHasDataParallelRanksAlone) {

@@ -44,9 +44,23 @@ namespace option_texts_detail {
 
 /// Of what is not a job's estimate: `gpumem plan`, `request`, `evaluate`, a trainer's file, the recorder, and
 /// `gpumem posttrain`.
-inline constexpr std::string_view kOthers[] = {"global_batch", "gpus",      "gpus_per_node", "network_gbps",
-                                               "framework",    "summaries", "adapter",       "batch_arg",
-                                               "sequence_arg", "algorithm", "program",       "teacher_model"};
+inline constexpr std::string_view kOthers[] = {"global_batch",
+                                               "gpus",
+                                               "gpus_per_node",
+                                               "network_gbps",
+                                               "framework",
+                                               "summaries",
+                                               "adapter",
+                                               "batch_arg",
+                                               "sequence_arg",
+                                               "algorithm",
+                                               "program",
+                                               "explain",
+                                               "teacher_model",
+                                               "at_most_tensor_parallel",
+                                               "at_most_context_parallel",
+                                               "at_most_pipeline_parallel",
+                                               "at_most_expert_parallel"};
 
 /// Without its dashes; empty: there is no option of this name.
 GPUMEM_INLINE std::string flag_of(std::string_view name) {

@@ -199,8 +199,7 @@ GPUMEM_INLINE std::vector<std::int64_t> unevenly(std::int64_t counted, std::int6
 }
 
 /// The settings of the model's source, where the job's options do not say otherwise.
-GPUMEM_INLINE model::RunSettings settings_of(const connect::WiredGraph& wired, const model::Layout& layout) {
-  model::RunSettings run = wired.graph().run_settings();
+GPUMEM_INLINE model::RunSettings settings_of(model::RunSettings run, const model::Layout& layout) {
   const bool given = !layout.pipeline_layers.empty() || layout.first_stage_layers || layout.last_stage_layers;
   if (!given) return run;
   run.pipeline_layers = layout.pipeline_layers;
@@ -212,8 +211,8 @@ GPUMEM_INLINE model::RunSettings settings_of(const connect::WiredGraph& wired, c
 
 /// The blocks of each stage, of which each rank has every pipeline_parallel-th; none: they cannot be shared.
 /// Source: Megatron-LM core r0.12, core/transformer/transformer_block.py: get_num_layers_to_build().
-GPUMEM_INLINE std::vector<std::int64_t> blocks_of_stages(const model::RunSettings& run, const model::Layout& layout,
-                                                         std::int64_t all, Shares shares) {
+GPUMEM_INLINE std::vector<std::int64_t> blocks_by(const model::RunSettings& run, const model::Layout& layout,
+                                                  std::int64_t all, Shares shares) {
   if (!run.pipeline_layers.empty()) return layers_of_stages(run.pipeline_layers).value_or(std::vector<std::int64_t>());
   if (layout.pipeline_parallel > 1 && (run.first_stage_blocks || run.last_stage_blocks))
     return blocks_as_said(run, layout, all);
@@ -266,8 +265,8 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
   }
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
   const auto all = static_cast<std::int64_t>(blocks.size());
-  const model::RunSettings run = settings_of(wired, layout);
-  const std::vector<std::int64_t> shares = blocks_of_stages(run, layout, all, how);
+  const model::RunSettings run = settings_of(wired.graph().run_settings(), layout);
+  const std::vector<std::int64_t> shares = blocks_by(run, layout, all, how);
   if (!are_shares(shares, count, all)) return cannot_share(all, run, count, wired.graph().file());
   std::vector<Range> stages;
   std::int64_t first = 0;
@@ -286,6 +285,17 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
 }
 
 }  // namespace pipeline_parallel_detail
+
+GPUMEM_INLINE std::vector<std::int64_t> blocks_of_ranks(std::int64_t blocks, const model::Layout& layout,
+                                                        Shares shares) {
+  namespace detail = pipeline_parallel_detail;
+  const std::vector<std::int64_t> stages = detail::blocks_by(detail::settings_of({}, layout), layout, blocks, shares);
+  if (!detail::are_shares(stages, layout.pipeline_parallel * layout.virtual_stages, blocks)) return {};
+  const auto ranks = static_cast<std::size_t>(layout.pipeline_parallel);
+  std::vector<std::int64_t> of_ranks(ranks, 0);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) of_ranks[stage % ranks] += stages[stage];
+  return of_ranks;
+}
 
 GPUMEM_INLINE bool stages_are_alike(const connect::WiredGraph& wired) {
   const model::RunSettings& run = wired.graph().run_settings();

@@ -11,6 +11,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/estimate/replay.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/search/memory_bound.hpp"
 
@@ -209,7 +210,7 @@ GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model
   const connect::WiredGraph whole = **adapted;
   if (!parallel::stages_are_alike(whole)) return stages_given(whole.graph().file());
   core::Result<LayoutSpace> space =
-      layout_space(analysis, job, {gpus, question.global_batch, question.frameworks}, links, peaks);
+      layout_space(analysis, job, {gpus, question.global_batch, question.frameworks, question.most}, links, peaks);
   if (!space) return space.error();
   core::Result<LayoutPlan> plan = Search(job, gpu, question, *std::move(space), analysis, whole).run();
   if (!plan) return plan;
@@ -224,18 +225,36 @@ GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model
 
 }  // namespace find_layouts_detail
 
-GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
-                                                    const Question& question) {
-  namespace detail = find_layouts_detail;
+namespace find_layouts_detail {
+
+/// What a question about a job is answered with.
+struct Grounds {
+  model::TrainingJob plain;  ///< without the layout, which the question is about
+  Question asked;
+  Links links;
+  utilisation::GpuPeaks peaks;
+};
+
+GPUMEM_INLINE core::Status check_question(const Question& question) {
   if (question.global_batch < 1 || question.global_batch > kMostSamples) {
-    return detail::refused("`global_batch` counts samples from 1 to " + std::to_string(kMostSamples));
+    return refused("`global_batch` counts samples from 1 to " + std::to_string(kMostSamples));
   }
   if (question.gpus && (*question.gpus < 1 || *question.gpus > kMostGpus)) {
-    return detail::refused("`gpus` counts from 1 to " + std::to_string(kMostGpus));
+    return refused("`gpus` counts from 1 to " + std::to_string(kMostGpus));
   }
-  if (question.frameworks.empty()) return detail::refused("no framework is named");
-  if (job.graph != nullptr && job.graph->recording() != nullptr) return detail::recorded(job.graph->file());
-  const core::Result<Question> asked = detail::of_model(question, job);
+  if (question.frameworks.empty()) return refused("no framework is named");
+  for (const auto& most : {question.most.tensor_parallel, question.most.context_parallel,
+                           question.most.pipeline_parallel, question.most.expert_parallel}) {
+    if (most.value_or(1) < 1) return refused("`at_most_tensor_parallel` and its like count ranks from 1");
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Result<Grounds> grounds_of(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                               const Question& question) {
+  if (const core::Status sound = check_question(question); !sound) return sound.error();
+  if (job.graph != nullptr && job.graph->recording() != nullptr) return recorded(job.graph->file());
+  const core::Result<Question> asked = of_model(question, job);
   if (!asked) return asked.error();
   const core::Result<Links> links = links_of(gpu, question.links);
   if (!links) return links.error();
@@ -250,14 +269,135 @@ GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& jo
   plain.gradient_accumulation = 1;
   plain.activation_checkpointing = false;
   plain.checkpoints = {};
-  if (question.gpus) return detail::layouts_of(*question.gpus, plain, gpu, *asked, *links, *peaks);
+  return Grounds{std::move(plain), *asked, *links, utilisation::for_large_products(*peaks, gpu)};
+}
+
+}  // namespace find_layouts_detail
+
+GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                    const Question& question) {
+  namespace detail = find_layouts_detail;
+  const core::Result<detail::Grounds> grounds = detail::grounds_of(job, gpu, question);
+  if (!grounds) return grounds.error();
+  const auto& [plain, asked, links, peaks] = *grounds;
+  if (question.gpus) return detail::layouts_of(*question.gpus, plain, gpu, asked, links, peaks);
   LayoutPlan most;  // on the most GPUs on which there are layouts
   for (std::int64_t gpus = 1;; gpus *= 2) {
-    core::Result<LayoutPlan> plan = detail::layouts_of(gpus, plain, gpu, *asked, *links, *peaks);
+    core::Result<LayoutPlan> plan = detail::layouts_of(gpus, plain, gpu, asked, links, peaks);
     if (!plan || !plan->layouts.empty()) return plan;
     if (plan->candidates > 0 || gpus == 1) most = *std::move(plan);
     if (gpus == kMostGpus) return most;
   }
+}
+
+namespace find_layouts_detail {
+
+/// The rules by which a search has no such layout: those of the question, then those of the search itself.
+class Outside {
+ public:
+  Outside(const Grounds& grounds, const Candidate& asked, const model::TrainingJob& job)
+      : question_(grounds.asked), node_(grounds.links.gpus_per_node), asked_(asked), job_(job) {}
+
+  std::vector<Refusal> rules() {
+    ask();
+    search();
+    if (const core::Status known = parallel::check_modelled(job_, "a plan"); !known) {
+      add(Rule::modelled, known.error().message);
+    }
+    return std::move(rules_);
+  }
+
+ private:
+  void add(Rule rule, std::string text) { rules_.push_back({std::move(text), rule}); }
+
+  void ask() {
+    const model::Layout& layout = job_.layout;
+    const auto world = parallel::world_size(layout);
+    if (question_.gpus && world && *world != *question_.gpus) {
+      add(Rule::asked, "it has " + core::with_separators(*world) + " GPUs, and the question is about " +
+                           core::with_separators(*question_.gpus));
+    }
+    const core::Checked samples = core::Checked(layout.data_parallel) * core::Checked(job_.batch_size) *
+                                  core::Checked(job_.gradient_accumulation);
+    if (samples.value() != question_.global_batch) {
+      add(Rule::batch, "its steps do not have the " + core::with_separators(question_.global_batch) +
+                           " samples that the question says (data parallel ranks x micro-batch x passes)");
+    }
+    if (const std::string_view limit = beyond(question_.most, layout); !limit.empty()) {
+      add(Rule::asked, "it has more ranks than `" + std::string(limit) + "` allows");
+    }
+  }
+
+  void search() {
+    const model::Layout& layout = job_.layout;
+    const Framework& framework = *asked_.framework;
+    const std::string name(framework.name);
+    if (layout.tensor_parallel > node_ || node_ % layout.tensor_parallel != 0) {
+      add(Rule::search, "a search keeps tensor parallel ranks within a node of " + std::to_string(node_) + " GPUs");
+    }
+    const auto needs = [&](bool has, std::int64_t ranks, std::string_view what) {
+      if (!has && ranks > 1) add(Rule::search, name + " has no " + std::string(what) + " here");
+    };
+    needs(framework.tensor_parallel, layout.tensor_parallel, "tensor parallelism");
+    needs(framework.context_parallel, layout.context_parallel, "context parallelism");
+    needs(framework.pipeline_parallel, layout.pipeline_parallel, "pipelines");
+    needs(framework.expert_parallel, layout.expert_parallel, "expert parallelism");
+    if (framework.experts_fit != nullptr && !framework.experts_fit(layout)) {
+      add(Rule::search, name + " cannot cut the ranks that shard into groups of " +
+                            std::to_string(layout.expert_parallel) + " that share the experts");
+    }
+    const auto shardings = framework.shardings(parallel::sharing_ranks(layout), layout.tensor_parallel, node_);
+    if (std::find(shardings.begin(), shardings.end(), layout.sharding) == shardings.end()) {
+      add(Rule::search,
+          "a search takes no `sharding=" + parallel::name_of(layout.sharding) + "` on so many ranks of " + name);
+    }
+    const auto kinds = framework.checkpointings();
+    if (std::find(kinds.begin(), kinds.end(), asked_.micro_batch.checkpointing) == kinds.end()) {
+      add(Rule::search, "a search takes no such checkpointing for " + name);
+    }
+    if (!layout.pipeline_layers.empty() || layout.first_stage_layers || layout.last_stage_layers) {
+      add(Rule::search, "a search shares a pipeline's layers as the framework does by itself");
+    }
+    if (layout.schedule == model::Schedule::gpipe) add(Rule::search, "a search takes no `schedule=gpipe`");
+  }
+
+  const Question& question_;
+  std::int64_t node_;
+  const Candidate& asked_;
+  const model::TrainingJob& job_;
+  std::vector<Refusal> rules_;
+};
+
+}  // namespace find_layouts_detail
+
+GPUMEM_INLINE core::Result<Explanation> explain_layout(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                       const Question& question, const Candidate& asked) {
+  namespace detail = find_layouts_detail;
+  const core::Result<detail::Grounds> grounds = detail::grounds_of(job, gpu, question);
+  if (!grounds) return grounds.error();
+  analysis::Analysis analysis(grounds->plain);
+  if (const auto adapted = analysis.adapted(); !adapted) return adapted.error();
+  Explanation told{.framework = asked.framework, .job = job_of(grounds->plain, asked)};
+  if (const core::Status possible = parallel::check(told.job); !possible) {
+    told.outside.push_back({possible.error().message, Rule::modelled});
+    return told;
+  }
+  told.outside = detail::Outside(*grounds, asked, told.job).rules();
+  const std::vector<MicroBatch> one = {asked.micro_batch};
+  const auto work = block_work(analysis, told.job, one, grounds->peaks);
+  if (work) {
+    const auto time = layout_time(told.job, work->front(), grounds->links);
+    if (time) told.time = *time;
+    else told.outside.push_back({time.error().message, Rule::time});
+  } else {
+    told.outside.push_back({work.error().message, Rule::split});
+  }
+  analysis.set_job(told.job);
+  auto memory = estimate::Replay(question.allocator).estimate(analysis, gpu);
+  if (core::deadline_passed()) return core::deadline_error();
+  if (memory) told.memory = *std::move(memory);
+  else told.outside.push_back({memory.error().message, Rule::estimate});
+  return told;
 }
 
 }  // namespace gpumem::search

@@ -217,6 +217,15 @@ GPUMEM_INLINE std::string types(model::Precision precision) {
          text_line("mixed_precision_reduce", "float32");
 }
 
+/// Tensor parallel ranks share each expert's weights, as the estimate has it; then a group of experts is made of whole
+/// context parallel groups, and of ranks that shard (parallel_dims.py: _validate, etp == tp).
+GPUMEM_INLINE bool experts_fit(const model::Layout& layout) {
+  const bool groups = layout.sharding.kind == Shardings::hsdp;
+  const std::int64_t shards = groups ? layout.sharding.count : layout.data_parallel * layout.context_parallel;
+  const std::int64_t experts = layout.expert_parallel;
+  return experts == 1 || (experts % layout.context_parallel == 0 && shards % experts == 0);
+}
+
 /// What a micro-batch is under a pipeline is a part of the local batch.
 GPUMEM_INLINE std::string training(const model::TrainingJob& job) {
   const bool pipelined = job.layout.pipeline_parallel > 1;
@@ -237,12 +246,18 @@ GPUMEM_INLINE std::string parallelism(const model::TrainingJob& job, std::int64_
   text += line("data_parallel_shard_degree", shards);
   text += line("tensor_parallel_degree", layout.tensor_parallel);
   text += line("context_parallel_degree", layout.context_parallel);
+  if (layout.expert_parallel > 1) {
+    text += line("expert_parallel_degree", layout.expert_parallel);
+    text += line("expert_tensor_parallel_degree", layout.tensor_parallel);
+  }
   text += line("pipeline_parallel_degree", layout.pipeline_parallel);
   if (layout.pipeline_parallel == 1) return text;
   const bool interleaved = layout.schedule == model::Schedule::interleaved;
   text += text_line("pipeline_parallel_schedule", interleaved ? "Interleaved1F1B" : "1F1B");
   text += line("pipeline_parallel_microbatch_size", job.batch_size);
-  text += line("pipeline_parallel_layers_per_stage", blocks / (layout.pipeline_parallel * layout.virtual_stages));
+  const std::int64_t stages = layout.pipeline_parallel * layout.virtual_stages;
+  if (blocks % stages != 0) return text;  // embedding and head count as a layer each then, which is the default
+  text += line("pipeline_parallel_layers_per_stage", blocks / stages);
   // Both default to 1: with the embedding and the head counted as layers, stages would not come out even.
   text += line("pipeline_parallel_first_stage_less_layers", 0);
   return text + line("pipeline_parallel_last_stage_less_layers", 0);
@@ -261,14 +276,16 @@ GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_
 GPUMEM_INLINE Framework torchtitan() {
   namespace detail = torchtitan_detail;
   return {.name = "fsdp2",
-          .description = "torchtitan: fully_shard with tensor, context and pipeline parallelism",
+          .description = "torchtitan: fully_shard with tensor, context, pipeline and expert parallelism",
           .settings = "torchtitan TOML",
           .loop = model::Loop::torchtune,
           .tensor_parallel = true,
           .context_parallel = true,
           .pipeline_parallel = true,
+          .expert_parallel = true,
           .shardings = detail::shardings,
           .checkpointings = detail::checkpointings,
+          .experts_fit = detail::experts_fit,
           .settings_of = detail::settings_of};
 }
 

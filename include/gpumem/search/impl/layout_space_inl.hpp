@@ -34,6 +34,11 @@ GPUMEM_INLINE std::int64_t experts_of(const model::ModelGraph& graph) {
   return most;
 }
 
+/// The program that trains: the job's own, or where it names none the framework's.
+GPUMEM_INLINE model::Loop loop_of(const model::TrainingJob& job, const Framework& framework) {
+  return job.loop == model::Loop::script ? framework.loop : job.loop;
+}
+
 /// How the layers of a model are shared.
 struct Split {
   std::int64_t tensor = 1;
@@ -45,6 +50,7 @@ struct Split {
 struct Pipeline {
   std::int64_t ranks = 1;
   std::int64_t virtual_stages = 1;
+  parallel::Shares shares = parallel::Shares::even;
 };
 
 class Space {
@@ -64,7 +70,11 @@ class Space {
       if (tensor > links_.gpus_per_node || links_.gpus_per_node % tensor != 0) continue;
       for (const std::int64_t context : divisors(limits_.gpus / tensor)) {
         for (const std::int64_t part : divisors(experts)) {
-          add_split({tensor, context, part});
+          model::Layout split;
+          split.tensor_parallel = tensor;
+          split.context_parallel = context;
+          split.expert_parallel = part;
+          if (beyond(limits_.most, split).empty()) add_split({tensor, context, part});
           if (core::deadline_passed()) return core::deadline_error();
         }
       }
@@ -102,9 +112,9 @@ class Space {
     const bool any = std::any_of(limits_.frameworks.begin(), limits_.frameworks.end(),
                                  [](const Framework* framework) { return framework->pipeline_parallel; });
     for (const std::int64_t ranks : divisors(limits_.gpus)) {
-      if (ranks > 1 && !any) break;
-      if (!stages_share({ranks, 1})) continue;
-      if (ranks == 1) continue;
+      if (ranks > 1 && (!any || ranks > limits_.most.pipeline_parallel.value_or(ranks))) break;
+      if (!stages_share({ranks, 1}) && !stages_share({ranks, 1, parallel::Shares::uneven})) continue;
+      if (ranks == 1 || pipelines_.back().shares == parallel::Shares::uneven) continue;
       const std::int64_t each = blocks() / ranks;
       for (const std::int64_t stages : divisors(each)) {
         if (stages > 1) (void)stages_share({ranks, stages});
@@ -120,9 +130,9 @@ class Space {
     model::Layout layout;
     layout.pipeline_parallel = pipeline.ranks;
     layout.virtual_stages = pipeline.virtual_stages;
-    const auto layers = parallel::stage_layers(*whole_, layout, 0);
+    const auto layers = parallel::stage_layers(*whole_, layout, 0, pipeline.shares);
     if (layers) pipelines_.push_back(pipeline);
-    else refuse(Rule::stages, layers.error());
+    else if (pipeline.shares == parallel::Shares::even) refuse(Rule::stages, layers.error());
     return layers.has_value();
   }
 
@@ -212,6 +222,7 @@ class Space {
                    const std::vector<MicroBatch>& micro_batches) {
     const std::int64_t rest = limits_.gpus / (layout.tensor_parallel * layout.context_parallel);
     if (rest % pipeline.ranks != 0 || (pipeline.ranks > 1 && !framework.pipeline_parallel)) return;
+    if (pipeline.shares == parallel::Shares::uneven && !has_uneven_stages(framework)) return;
     layout.pipeline_parallel = pipeline.ranks;
     layout.virtual_stages = pipeline.virtual_stages;
     layout.schedule = pipeline.virtual_stages > 1 ? model::Schedule::interleaved : layout.schedule;
@@ -224,6 +235,7 @@ class Space {
       // A mesh of groups has whole context parallel groups in each.
       if (sharding.kind == model::Shardings::hsdp && sharding.count % layout.context_parallel != 0) continue;
       layout.sharding = sharding;
+      if (framework.experts_fit != nullptr && !framework.experts_fit(layout)) continue;
       const std::vector<Checkpointing> kinds = framework.checkpointings();
       for (std::size_t at = 0; at < micro_batches.size(); ++at) {
         const auto kind = std::find(kinds.begin(), kinds.end(), micro_batches[at].checkpointing);
@@ -231,6 +243,12 @@ class Space {
         add_candidate(framework, layout, micro_batches[at], first_work_ + at);
       }
     }
+  }
+
+  [[nodiscard]] bool has_uneven_stages(const Framework& framework) const {
+    model::TrainingJob job;
+    job.loop = loop_of(job_, framework);
+    return parallel::shares_of(job) == parallel::Shares::uneven;
   }
 
   void add_candidate(const Framework& framework, const model::Layout& layout, const MicroBatch& micro_batch,
@@ -295,6 +313,18 @@ class Space {
 
 }  // namespace layout_space_detail
 
+GPUMEM_INLINE std::string_view beyond(const MostRanks& most, const model::Layout& layout) {
+  if (layout.tensor_parallel > most.tensor_parallel.value_or(layout.tensor_parallel)) return "at_most_tensor_parallel";
+  if (layout.context_parallel > most.context_parallel.value_or(layout.context_parallel)) {
+    return "at_most_context_parallel";
+  }
+  if (layout.pipeline_parallel > most.pipeline_parallel.value_or(layout.pipeline_parallel)) {
+    return "at_most_pipeline_parallel";
+  }
+  if (layout.expert_parallel > most.expert_parallel.value_or(layout.expert_parallel)) return "at_most_expert_parallel";
+  return {};
+}
+
 GPUMEM_INLINE model::TrainingJob job_of(const model::TrainingJob& job, const Candidate& candidate) {
   model::TrainingJob one = job;
   one.layout = candidate.layout;
@@ -304,7 +334,7 @@ GPUMEM_INLINE model::TrainingJob job_of(const model::TrainingJob& job, const Can
   one.checkpoints = candidate.micro_batch.checkpointing.policy;
   if (one.loop != model::Loop::script) return one;
   const bool usual_place = one.zero_grad == model::row_of(model::Loop::script).zero_grad;
-  one.loop = candidate.framework->loop;
+  one.loop = layout_space_detail::loop_of(job, *candidate.framework);
   if (usual_place) one.zero_grad = model::row_of(one.loop).zero_grad;
   return one;
 }

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 
@@ -141,6 +144,30 @@ GPUMEM_INLINE Stage stage_of(const BlockWork& work, double blocks, bool first, b
   return stage;
 }
 
+/// The pipeline rank whose kernels take longest, and how many blocks it has. Nothing: the stages cannot share them.
+struct Slowest {
+  Stage stage;
+  double blocks = 0.0;
+};
+
+GPUMEM_INLINE std::optional<Slowest> slowest_of(const model::TrainingJob& job, const BlockWork& work) {
+  const std::vector<std::int64_t> ranks = parallel::blocks_of_ranks(work.blocks, job.layout, parallel::shares_of(job));
+  std::optional<Slowest> slowest;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto blocks = static_cast<double>(ranks[rank]);
+    const Stage stage = stage_of(work, blocks, rank == 0, rank + 1 == ranks.size());
+    const bool slower = !slowest || stage.forward + stage.backward > slowest->stage.forward + slowest->stage.backward;
+    if (slower) slowest = {stage, blocks};
+  }
+  return slowest;
+}
+
+GPUMEM_INLINE core::Error stages_cannot_share(std::int64_t blocks) {
+  return {core::ErrorCode::invalid_argument,
+          "the pipeline's stages cannot share " + std::to_string(blocks) + " blocks",
+          {}};
+}
+
 /// The groups of a layout, whose ranks are numbered tensor parallel first, then context, data and pipeline parallel.
 struct Groups {
   Group tensor;
@@ -272,12 +299,10 @@ GPUMEM_INLINE core::Result<LayoutTime> layout_time(const model::TrainingJob& job
   const model::Layout& layout = job.layout;
   const detail::Groups groups = detail::groups_of(layout);
   const double stages = static_cast<double>(layout.pipeline_parallel);
-  const double blocks = static_cast<double>(work.blocks) / stages;
   const bool pipelined = layout.pipeline_parallel > 1;
-  const double front = work.before.forward + work.before.backward;
-  const bool last_is_slower = work.behind.forward + work.behind.backward > front;
-  const detail::Stage slowest =
-      detail::stage_of(work, blocks, !pipelined || !last_is_slower, !pipelined || last_is_slower);
+  const std::optional<detail::Slowest> found = detail::slowest_of(job, work);
+  if (!found) return detail::stages_cannot_share(work.blocks);
+  const auto& [slowest, blocks] = *found;
 
   const auto micro_batches = static_cast<double>(job.gradient_accumulation);
   const utilisation::HostCosts host;

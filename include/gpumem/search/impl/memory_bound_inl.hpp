@@ -58,10 +58,10 @@ GPUMEM_INLINE double held_bytes(const model::TrainingJob& job, const parallel::S
   return bytes;
 }
 
-/// Blocks of the first stage whose activations are kept when its first backward begins.
-GPUMEM_INLINE double blocks_under_way(const model::TrainingJob& job, std::int64_t blocks) {
+/// Blocks of the first rank, which has so many, whose activations are kept when its first backward begins.
+GPUMEM_INLINE double blocks_under_way(const model::TrainingJob& job, std::int64_t of_first) {
   const model::Layout& layout = job.layout;
-  const std::int64_t each = blocks / (layout.pipeline_parallel * layout.virtual_stages);
+  const std::int64_t each = of_first / layout.virtual_stages;
   return static_cast<double>(parallel::forwards_before_backward(layout, 0, job.gradient_accumulation) * each);
 }
 
@@ -133,12 +133,11 @@ GPUMEM_INLINE model::TrainingJob of_split(const model::TrainingJob& job, std::in
 GPUMEM_INLINE MemoryBound::MemoryBound(const connect::WiredGraph& whole, const device::GpuProfile& gpu)
     : whole_(whole), gpu_(gpu) {
   const auto blocks = connect::repeated_blocks(whole.graph());
-  blocks_ = static_cast<std::int64_t>(blocks.size());
   const auto size = [](const connect::Range& range) { return range.end - range.first; };
   const bool alike = !whole.graph().shapes_printed() &&
                      std::all_of(blocks.begin(), blocks.end(),
                                  [&](const connect::Range& range) { return size(range) == size(blocks.front()); });
-  if (!alike || blocks_ < memory_bound_detail::kFewer.back()) return;
+  if (!alike || static_cast<std::int64_t>(blocks.size()) < memory_bound_detail::kFewer.back()) return;
   for (std::size_t at = 0; at < fewer_.size(); ++at) {
     fewer_[at] = memory_bound_detail::first_blocks(whole, blocks, memory_bound_detail::kFewer[at]);
   }
@@ -225,8 +224,8 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   if (!sharing) return false;
   const model::Layout& layout = job.layout;
   const bool whole = layout.pipeline_parallel == 1;
-  const std::int64_t each = work.blocks / layout.pipeline_parallel;
-  const auto of_blocks = static_cast<double>(each * work.block.parameters);
+  const std::vector<std::int64_t> ranks = parallel::blocks_of_ranks(work.blocks, layout, parallel::shares_of(job));
+  if (ranks.empty()) return false;
   const auto of_block = static_cast<double>(work.block.parameters);
   const auto before = static_cast<double>(work.before.parameters);
   const auto behind = static_cast<double>(work.behind.parameters);
@@ -235,18 +234,22 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   const core::DType own = model::parameter_dtype(job.precision);
   const double gathered = gathers ? detail::size_of(own) : 0.0;
   const double held = detail::held_bytes(job, *sharing) + detail::share_bytes(job, *sharing, own);
-  double first = held * of_blocks + (held + gathered) * (before + (whole ? behind : 0.0));
-  double last = held * of_blocks + (held + gathered) * (behind + (whole ? before : 0.0));
+  double first =
+      held * static_cast<double>(ranks.front()) * of_block + (held + gathered) * (before + (whole ? behind : 0.0));
+  double last =
+      held * static_cast<double>(ranks.back()) * of_block + (held + gathered) * (behind + (whole ? before : 0.0));
   const auto room = static_cast<double>(room_for(job));
   if (std::max(first, last) > room) return true;
   const std::optional<Activations>& activations = activations_of(job);
   if (!activations) return false;
   const auto more = static_cast<double>(job.batch_size - 1);
   const double kept = activations->kept + more * activations->kept_more;
-  first += std::max(kept * detail::blocks_under_way(job, blocks_) + gathered * of_block,
-                    kept * (detail::blocks_under_way(job, blocks_) - 1.0) +
-                        detail::backward_bytes(*sharing, gathered, blocks_ > layout.pipeline_parallel) * of_block);
-  const std::int64_t beyond = blocks_ / layout.pipeline_parallel - detail::kFewer.back();
+  const double under_way = detail::blocks_under_way(job, ranks.front());
+  const double in_backward = detail::backward_bytes(*sharing, gathered, ranks.front() > 1) * of_block;
+  // A first stage of an embedding alone has no block to run.
+  if (ranks.front() > 0)
+    first += std::max(kept * under_way + gathered * of_block, kept * (under_way - 1.0) + in_backward);
+  const std::int64_t beyond = ranks.back() - detail::kFewer.back();
   const auto further = static_cast<double>(beyond);
   const double a_block = activations->most_block + more * activations->most_block_more;
   // A rank of fewer blocks than the smaller model has: nothing is said about it.

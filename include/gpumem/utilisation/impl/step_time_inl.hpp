@@ -41,7 +41,6 @@ inline constexpr double kElementwiseBlockBytes = 512.0 * 8.0;
 
 // Fitted; see the header.
 inline constexpr double kProductEfficiency = 0.85;  ///< of the FP32 peak
-inline constexpr double kTensorEfficiency = 0.5;    ///< of tensor cores' peak, layout changes included
 inline constexpr double kMemoryEfficiency = 0.85;   ///< of the bandwidth
 inline constexpr double kLeastKernel = 5.7e-6;      ///< seconds in addition to its roofline
 inline constexpr double kProductWarps = 0.24;       ///< resident, of those that fit
@@ -59,9 +58,9 @@ GPUMEM_INLINE bool multiplies(const Kernel& kernel) { return kernel.multiply_add
 /// Which peak a kernel's products run at.
 GPUMEM_INLINE double peak_of(const Kernel& kernel, model::Precision precision, const GpuPeaks& gpu) {
   const double fp32 = gpu.fp32 * kProductEfficiency;
-  if (core::element_size(kernel.dtype) == 2) return std::max(gpu.half * kTensorEfficiency, fp32);
+  if (core::element_size(kernel.dtype) == 2) return std::max(gpu.half * gpu.tensor_efficiency, fp32);
   const bool tf32 = kernel.kind == Kernel::Kind::convolution && precision != model::Precision::fp32_strict;
-  return tf32 ? std::max(gpu.tf32 * kTensorEfficiency, fp32) : fp32;
+  return tf32 ? std::max(gpu.tf32 * gpu.tensor_efficiency, fp32) : fp32;
 }
 
 /// Whether its products keep the FP32 pipes busy, and not tensor cores.
@@ -145,6 +144,13 @@ GPUMEM_INLINE core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu) {
     peaks.tf32 = peaks.fp32 * cores.tf32;
     peaks.half = peaks.fp32 * cores.half;
   }
+  return peaks;
+}
+
+GPUMEM_INLINE GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu) {
+  if (gpu.compute_capability == "8.0") peaks.tensor_efficiency = 267.9 / 312.0;
+  if (gpu.compute_capability == "9.0") peaks.tensor_efficiency = 755.0 / 989.0;
+  if (gpu.compute_capability == "10.0") peaks.tensor_efficiency = 1429.0 / 2250.0;
   return peaks;
 }
 
