@@ -61,10 +61,10 @@ struct GpuPeaks {
 /// count, bandwidth or peak; unknown_gpu for a slice of an unknown GPU.
 [[nodiscard]] core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu);
 
-/// The same where products are large, as in models that train on many GPUs: there, microbenchmarks say what cuBLAS
-/// reaches in bfloat16. Other GPUs keep the fitted share. Source: S. Bekman, "Machine Learning Engineering Open Book"
-/// (github.com/stas00/ml-engineering), compute/accelerator: A100 SXM 267.9 of 312 TFLOPS at best; as the power limit
-/// sustains, H200 755 of 989 (H100 has the same die) and B200 1,429 of 2,250.
+/// The same where products are large, as in models that train on many GPUs. On A100 cuBLAS reaches 267.9 of 312 TFLOPS
+/// in bfloat16 (S. Bekman, github.com/stas00/ml-engineering, compute/accelerator/README.md: maximum achievable matmul
+/// FLOPS). Other GPUs keep the fitted share: what the same book measures on H200 (755 of 989, sustained) and B200
+/// (1,429 of 2,250) is not reached in training, see docs/many-gpus.md.
 [[nodiscard]] GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu);
 
 struct StepTime {

@@ -1,6 +1,7 @@
 // What one block costs, against the whole model's kernels.
 #include "gpumem/search/block_work.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "small_transformers.hpp"
@@ -111,6 +112,45 @@ TEST(BlockWork, AModelThatRanksCannotShareIsTakenWhole) {
   ASSERT_TRUE(succeeds(found));
   EXPECT_FALSE(found->front().apart) << "quantised weights are not modelled in a pipeline";
   EXPECT_EQ(found->front().blocks, 4);
+}
+
+double multiply_adds_of(const model::TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto work = analysis.work();
+  EXPECT_TRUE(succeeds(work));
+  double sum = 0.0;
+  if (work) {
+    for (const plan::Kernel& kernel : (*work)->kernels) sum += kernel.multiply_adds;
+  }
+  return sum;
+}
+
+TEST(BlockWork, ContextParallelRanksTogetherMultiplyAllThatOneDoes) {
+  model::TrainingJob job = small_llama(2, 256, 2048);
+  const double whole = multiply_adds_of(job);
+  job.layout.context_parallel = 4;
+  job.layout.sharding.kind = model::Shardings::ddp;
+  EXPECT_NEAR(4.0 * multiply_adds_of(job), whole, 1e-9 * whole) << "each one's queries meet the keys of all";
+}
+
+TEST(BlockWork, AParameterThatNoCallReadsGetsNoLoss) {
+  model::TrainingJob job = testing::job_of_config(
+      R"({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"], "hidden_size": 64, "hidden_act": "silu",
+          "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128,
+          "vocab_size": 512, "kv_lora_rank": 16, "q_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+          "v_head_dim": 16, "first_k_dense_replace": 1, "moe_intermediate_size": 32, "n_routed_experts": 8,
+          "n_shared_experts": 1, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1, "rms_norm_eps": 1e-06})",
+      128);
+  job.loop = model::Loop::megatron;
+  job.gradient_accumulation = 2;
+  job.loss_form = {model::LossForms::fused_ce, 0};
+  analysis::Analysis analysis(job);
+  const auto pass = analysis.forward_pass();
+  ASSERT_TRUE(succeeds(pass));
+  for (const ops::Tape::Parameter& parameter : (*pass)->tape.parameters()) {
+    EXPECT_EQ(std::count((*pass)->held.begin(), (*pass)->held.end(), parameter.tensor), 0) << "a router's bias";
+  }
+  EXPECT_TRUE(succeeds(analysis.steps()));
 }
 
 TEST(BlockWork, ASplitThatCannotBeIsRefusedByItsRule) {

@@ -388,7 +388,13 @@ class ForwardPassBuilder {
     pass_.held = std::move(handed_out);
   }
 
-  /// A loss for every output that nothing else reads.
+  [[nodiscard]] bool is_parameter(TensorId tensor) {
+    const auto all = tape().parameters();
+    return std::any_of(all.begin(), all.end(), [&](const auto& parameter) { return parameter.tensor == tensor; });
+  }
+
+  /// A loss for every output that nothing else reads. A parameter is none: what reads it (a router's bias, which picks
+  /// experts and gets no gradient) may be no call.
   std::optional<core::Error> add_losses(const ops::Catalogue& ops) {
     const ops::Op* loss = nullptr;
     for (const ops::Op* op : ops) {
@@ -396,7 +402,7 @@ class ForwardPassBuilder {
     }
     for (std::size_t index = 0; index < tensors_.size(); ++index) {
       const bool output = tensors_[index] != kNoTensor && !consumed_[index] && !graph_.layers()[index].returned &&
-                          tape().tensor(tensors_[index]).requires_grad;
+                          tape().tensor(tensors_[index]).requires_grad && !is_parameter(tensors_[index]);
       if (!output) continue;
       hold(tensors_[index]);
       const core::Shape shape = wired_.outputs(index)[0];

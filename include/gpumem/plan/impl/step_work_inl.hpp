@@ -41,7 +41,7 @@ class Counter {
     for (const Function& function : tape_.functions()) {
       const auto products = function.multiply_adds.as(core::DType::uint8).bytes(job_.batch_size).value();
       if (!products) return overflow(function.layer);
-      products_.push_back(static_cast<double>(*products));
+      products_.push_back(static_cast<double>(*products) * rounds_of(function.layer));
     }
     return core::Done{};
   }
@@ -76,6 +76,14 @@ class Counter {
     return {core::ErrorCode::overflow,
             "what it computes does not fit 64 bits at batch size " + std::to_string(job_.batch_size),
             pass_.wired.place_of(layer)};
+  }
+
+  /// The keys of all context parallel ranks pass each of them: its queries are multiplied with all, a part at a time.
+  [[nodiscard]] double rounds_of(std::uint32_t layer) const {
+    const model::ModelGraph& graph = pass_.wired.graph();
+    const model::OpTraits* op = graph.op_traits(graph.layers()[layer]);
+    const bool attends = op != nullptr && op->family == model::OpFamily::attention && !op->projects();
+    return attends ? static_cast<double>(job_.layout.context_parallel) : 1.0;
   }
 
   [[nodiscard]] double bytes_of(TensorId tensor) const { return bytes_[static_cast<std::size_t>(tensor)]; }

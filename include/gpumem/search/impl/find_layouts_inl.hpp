@@ -384,7 +384,9 @@ GPUMEM_INLINE core::Result<Explanation> explain_layout(const model::TrainingJob&
   }
   told.outside = detail::Outside(*grounds, asked, told.job).rules();
   const std::vector<MicroBatch> one = {asked.micro_batch};
-  const auto work = block_work(analysis, told.job, one, grounds->peaks);
+  model::TrainingJob split = grounds->plain;  // as the search counts the work of a split, for all frameworks
+  split.layout = told.job.layout;
+  const auto work = block_work(analysis, std::move(split), one, grounds->peaks);
   if (work) {
     const auto time = layout_time(told.job, work->front(), grounds->links);
     if (time) told.time = *time;

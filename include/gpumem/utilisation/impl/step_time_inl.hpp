@@ -149,8 +149,6 @@ GPUMEM_INLINE core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu) {
 
 GPUMEM_INLINE GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu) {
   if (gpu.compute_capability == "8.0") peaks.tensor_efficiency = 267.9 / 312.0;
-  if (gpu.compute_capability == "9.0") peaks.tensor_efficiency = 755.0 / 989.0;
-  if (gpu.compute_capability == "10.0") peaks.tensor_efficiency = 1429.0 / 2250.0;
   return peaks;
 }
 
