@@ -66,6 +66,28 @@ TEST(CliPlan, ALayoutIsAnEstimatesOptions) {
   EXPECT_EQ(answer["estimates"][0]["expected_bytes"], json["layouts"][0]["estimate"]["expected_bytes"]);
 }
 
+TEST(CliPlan, ExplainsALayout) {
+  const Outcome result = run(std::string(kSmall) + "--gpus 4 --global-batch 8 --json --explain 'tensor-parallel=2'");
+  EXPECT_EQ(result.exit, 0) << result.err;
+  const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(json.contains("explained")) << result.out;
+  EXPECT_EQ(json["explained"]["options"]["data_parallel"], 2) << "what is left of 4 GPUs";
+  EXPECT_TRUE(json["explained"]["outside"].empty());
+  EXPECT_GT(json["explained"]["slower_by_seconds"].get<double>(), 0.0);
+  const Outcome wrong = run(std::string(kSmall) + "--gpus 4 --global-batch 8 --explain optimizer=sgd");
+  EXPECT_EQ(wrong.exit, 2);
+  EXPECT_NE(wrong.err.find("a layout to explain has no option 'optimizer=sgd'"), std::string::npos) << wrong.err;
+}
+
+TEST(CliPlan, ComparesNumbersOfGpus) {
+  const Outcome result = run(std::string(kSmall) + "--gpus 2,4 --global-batch 8 --at-most-tensor-parallel 1 --json");
+  EXPECT_EQ(result.exit, 0) << result.err;
+  const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+  ASSERT_EQ(json["plans"].size(), 2U) << result.out;
+  EXPECT_EQ(json["plans"][1]["gpus"], 4);
+  for (const auto& layout : json["plans"][1]["layouts"]) EXPECT_EQ(layout["options"].value("tensor_parallel", 1), 1);
+}
+
 TEST(CliPlan, WrongWordsAreNamed) {
   const auto fails = [](const std::string& words, int exit, const char* part) {
     const Outcome result = run(words);
