@@ -248,11 +248,11 @@ typedef struct gpumem_estimate_result {
   int64_t capacity_bytes;  /* of the GPU */
   /* What expected_bytes is made of: the parts sum to it, or are all -1. */
   int64_t context_bytes;       /* CUDA context, driver and loaded libraries */
-  int64_t parameters_bytes;    /* and buffers, and those of other ranks while a sharded unit is gathered */
+  int64_t parameters_bytes;    /* and buffers */
   int64_t gradients_bytes;     /* at the moment when most is in live tensors, as all of these */
   int64_t optimizer_bytes;     /* its state */
-  int64_t activations_bytes;   /* and their gradients, inputs, temporaries */
-  int64_t workspace_bytes;     /* of cuBLAS and cuDNN, and buffers of collectives */
+  int64_t activations_bytes;   /* and their gradients, inputs */
+  int64_t workspace_bytes;     /* of cuBLAS and cuDNN */
   int64_t fragmentation_bytes; /* reserved by the allocator, not allocated */
   double upper_coverage;       /* share of measured runs that upper_bytes covers; -1: no such runs were measured */
   int64_t retries;             /* how often the allocator gives back its cache for the job to fit, which slows it */
@@ -269,11 +269,16 @@ typedef struct gpumem_estimate_result {
   int64_t most_needed_bytes;   /* what the job needs at most, without the memory that the allocator caches */
   gpumem_verdict verdict;      /* whether it fits, by one rule for every estimator and precision */
   int32_t reserved;            /* 0 */
+  /* Of expected_bytes, as the parts above: */
+  int64_t temporaries_bytes;   /* given back by the call that took them, such as a step of the optimizer */
+  int64_t gathered_bytes;      /* parameters of other ranks, while a sharded unit is whole */
+  int64_t communication_bytes; /* buffers of collectives */
+  int64_t upper_uncut_bytes;   /* upper_bytes on a larger GPU: of a job that fits, upper_bytes ends at the capacity */
 } gpumem_estimate_result;
 #define GPUMEM_ESTIMATE_RESULT_INIT                                                                                    \
   {                                                                                                                    \
     sizeof(gpumem_estimate_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, \
-        0                                                                                                              \
+        0, 0, 0, 0, 0                                                                                                  \
   }
 
 /*

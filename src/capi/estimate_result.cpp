@@ -1,5 +1,6 @@
 #include "estimate_result.hpp"
 
+#include <cstddef>
 #include <string>
 
 #include "message.hpp"
@@ -37,11 +38,11 @@ gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::G
     return estimate.tells(name) ? bytes.count() : kNotTold;
   };
   result.context_bytes = part("context", parts.context);
-  result.parameters_bytes = part("parameters", core::Bytes(parts.parameters.count() + parts.gathered.count()));
+  result.parameters_bytes = part("parameters", parts.parameters);
   result.gradients_bytes = part("gradients", parts.gradients);
   result.optimizer_bytes = part("optimizer", parts.optimizer);
   result.activations_bytes = part("activations", parts.activations);
-  result.workspace_bytes = part("workspace", core::Bytes(parts.workspace.count() + parts.communication.count()));
+  result.workspace_bytes = part("workspace", parts.workspace);
   result.fragmentation_bytes = part("fragmentation", parts.fragmentation);
   result.upper_coverage = estimate.upper_coverage.value_or(static_cast<double>(kNotTold));
   result.retries = estimate.retries;
@@ -53,7 +54,19 @@ gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::G
   result.gpus = estimate.gpus;
   result.most_needed_bytes = estimate.most_needed.count();
   result.verdict = verdict_of(estimate.verdict);
+  result.temporaries_bytes = part("temporaries", parts.temporaries);
+  result.gathered_bytes = part("gathered", parts.gathered);
+  result.communication_bytes = part("communication", parts.communication);
+  result.upper_uncut_bytes = estimate.upper_uncut.count();
   return result;
+}
+
+/// For a program that was built before these were parts of their own: what it has no field for is where it was then.
+void fold_parts(gpumem_estimate_result& result) {
+  if (result.temporaries_bytes == kNotTold) return;
+  result.activations_bytes += result.temporaries_bytes;
+  result.parameters_bytes += result.gathered_bytes;
+  result.workspace_bytes += result.communication_bytes;
 }
 
 /// "context: 550.0 MiB ...; edges: ..."
@@ -70,6 +83,7 @@ std::string assumed_text(const MemoryEstimate& estimate) {
 void give_estimate(const MemoryEstimate& estimate, const device::GpuProfile& gpu, gpumem_estimate_result* to) {
   const gpumem_estimate_result room = room_of(to);
   gpumem_estimate_result result = result_of(estimate, gpu);
+  if (room.size <= offsetof(gpumem_estimate_result, temporaries_bytes)) fold_parts(result);
   result.assumed = room.assumed;
   result.assumed_size = room.assumed_size;
   write_text(assumed_text(estimate), room.assumed, room.assumed_size);

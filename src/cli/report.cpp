@@ -24,8 +24,10 @@ double rounded_share(double share) {
 
 Json peak_json(const std::optional<estimate::PeakLayer>& peak) {
   if (!peak) return nullptr;
-  return {
-      {"layer", peak->path.empty() ? Json(nullptr) : Json(peak->path)}, {"phase", peak->phase}, {"step", peak->step}};
+  return {{"layer", peak->path.empty() ? Json(nullptr) : Json(peak->path)},
+          {"phase", peak->phase},
+          {"step", peak->step},
+          {"text", peak->text}};
 }
 
 Json to_json(const Answer& answer) {
@@ -82,14 +84,6 @@ std::string times(std::int64_t count) { return count == 1 ? "once" : core::with_
 /// The words in front of a line below a breakdown, as wide as the names of its parts.
 constexpr std::size_t kLabel = 12;
 std::string label(const char* words) { return padded(words, kLabel + 2, false); }
-
-std::string peak_line(const MemoryEstimate& estimate) {
-  const estimate::PeakLayer& peak = *estimate.peak_layer;
-  std::string text = "  " + label("peak") + peak.phase;
-  if (peak.step > 0) text += " of step " + std::to_string(peak.step);
-  if (!peak.path.empty()) text += ", at " + peak.path + " (" + peak.class_name + ")";
-  return text + "\n";
-}
 
 /// A column that shows estimates against the capacity of the GPU.
 Column of_gpu(const GpuProfile& gpu) {
@@ -158,7 +152,7 @@ std::string breakdown(const Answer& answer, const GpuProfile& gpu, const Termina
     table.add({part.name, part.bytes, percent(share, "%.1f %%")}, bar(share));
   }
   std::string text = "\n" + std::string(answer.estimator) + " is made of\n" + table.text(terminal);
-  if (estimate.peak_layer) text += peak_line(estimate);
+  if (estimate.peak_layer) text += "  " + label("peak") + said(estimate.peak_layer->text) + "\n";
   text += why_tight(estimate, gpu, "  ");
   if (!estimate.leaves_out.empty()) text += "  lower bound: without " + estimate.leaves_out + "\n";
   if (!estimate.coverage.edges.empty() && !estimate.coverage.edges_inferred) {
@@ -241,6 +235,7 @@ Json to_json(const MemoryEstimate& estimate) {
   json["expected_bytes"] = estimate.expected.count();
   json["lower_bytes"] = estimate.lower.count();
   json["upper_bytes"] = estimate.upper.count();
+  json["upper_uncut_bytes"] = estimate.upper_uncut.count();
   json["upper_coverage"] = estimate.upper_coverage ? Json(*estimate.upper_coverage) : Json(nullptr);
   json["assumed"] = to_json(estimate.assumed);
   json["allocated_bytes"] = optional_bytes(estimate.allocated);
@@ -406,6 +401,10 @@ std::string why_tight(const MemoryEstimate& estimate, const GpuProfile& gpu, con
   if (estimate.retries > 0) {
     text += before + "it fits because the allocator gives back its cache " + times(estimate.retries) +
             ", which slows the job down\n";
+  }
+  if (estimate.upper_uncut > estimate.upper) {
+    text += before + "upper ends at what the GPU holds: with more memory the job may take up to " +
+            core::to_string(estimate.upper_uncut) + "\n";
   }
   if (estimate.most_needed > gpu.capacity()) {
     text += before + "it is tight: the job may need up to " + core::to_string(estimate.most_needed) +

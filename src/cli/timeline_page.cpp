@@ -44,9 +44,12 @@ Json points_json(const Timeline& timeline) {
   return points;
 }
 
+/// The part of the breakdown that each column of "allocated" counts to.
 Json categories_json() {
   Json names = Json::array();
-  for (const auto& row : plan::kCategoryNames) names.push_back(row.name);
+  for (std::size_t category = 0; category < plan::kCategories; ++category) {
+    names.push_back(plan::part_of(static_cast<plan::Category>(category)));
+  }
   names.push_back("workspace");
   return names;
 }
@@ -60,7 +63,8 @@ Json peak_json(const Timeline& timeline) {
           {"reserved_bytes", timeline.peak_reserved.count()},
           {"layer", timeline.points[timeline.peak_point].layer},
           {"phase", model::name_of(plan::kPhaseNames, phase->phase)},
-          {"step", phase->step}};
+          {"step", phase->step},
+          {"text", said(timeline.peak_text)}};
 }
 
 Json data_of(const EstimatedJob& estimated_job, const Timeline& timeline) {
@@ -73,6 +77,7 @@ Json data_of(const EstimatedJob& estimated_job, const Timeline& timeline) {
   data["context_bytes"] = timeline.context.count();
   data["verdict"] = model::name_of(estimate::kVerdicts, timeline.verdict);
   data["most_needed_bytes"] = timeline.most_needed.count();
+  data["upper_uncut_bytes"] = timeline.upper_uncut.count();
   data["retries"] = timeline.retries;
   data["events"] = timeline.events;
   data["peak"] = peak_json(timeline);

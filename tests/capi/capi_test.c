@@ -54,9 +54,11 @@ static void an_estimate_adds_up(const char* path) {
   CHECK(need.allocated_bytes <= need.reserved_bytes && need.reserved_bytes < need.device_bytes);
   CHECK(need.device_bytes == need.expected_bytes);
   CHECK(need.context_bytes + need.parameters_bytes + need.gradients_bytes + need.optimizer_bytes +
-            need.activations_bytes + need.workspace_bytes + need.fragmentation_bytes ==
+            need.activations_bytes + need.temporaries_bytes + need.workspace_bytes + need.fragmentation_bytes +
+            need.gathered_bytes + need.communication_bytes ==
         need.expected_bytes);
   CHECK(need.fits == 1 && need.upper_bytes <= need.capacity_bytes);
+  CHECK(need.upper_uncut_bytes >= need.upper_bytes);
   CHECK(need.gpus == 1);
   CHECK(need.upper_coverage > 0.5 && need.upper_coverage <= 1.0);
   CHECK(need.layers == 158 && need.unknown_layers == 0);

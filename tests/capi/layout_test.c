@@ -56,7 +56,7 @@ AT(gpumem_job_option, value, 24);
 AT(gpumem_job_option, usual, 32);
 AT(gpumem_job_option, help, 40);
 
-SIZE(gpumem_estimate_result, 208);
+SIZE(gpumem_estimate_result, 240);
 AT(gpumem_estimate_result, expected_bytes, 8);
 AT(gpumem_estimate_result, lower_bytes, 16);
 AT(gpumem_estimate_result, upper_bytes, 24);
@@ -84,6 +84,10 @@ AT(gpumem_estimate_result, gpus, 184);
 AT(gpumem_estimate_result, most_needed_bytes, 192);
 AT(gpumem_estimate_result, verdict, 200);
 AT(gpumem_estimate_result, reserved, 204);
+AT(gpumem_estimate_result, temporaries_bytes, 208);
+AT(gpumem_estimate_result, gathered_bytes, 216);
+AT(gpumem_estimate_result, communication_bytes, 224);
+AT(gpumem_estimate_result, upper_uncut_bytes, 232);
 
 SIZE(gpumem_fit_result, 64);
 AT(gpumem_fit_result, batch_size, 8);

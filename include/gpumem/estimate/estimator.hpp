@@ -3,6 +3,8 @@
 // that it needs.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "gpumem/analysis/analysis.hpp"
@@ -16,6 +18,9 @@ namespace gpumem::estimate {
 /// Adds to an estimate's figures what follows from them and the model: coverage, whether it is a lower bound, and the
 /// verdict on a GPU of this capacity.
 void judge(MemoryEstimate& estimate, const model::ModelGraph& graph, core::Bytes capacity);
+
+/// What is in live tensors, by plan::Category, as parts of a breakdown.
+[[nodiscard]] Breakdown breakdown_of_live(std::span<const std::int64_t> by_category);
 
 /// Thread safety: immutable once made; one estimator serves any number of threads.
 class Estimator {

@@ -20,29 +20,22 @@ struct Breakdown {
   core::Bytes parameters;
   core::Bytes gradients;
   core::Bytes optimizer;           ///< the optimizer's state
-  core::Bytes activations;         ///< what the forward pass makes
+  core::Bytes activations;         ///< what the forward pass makes, its inputs, and what backward makes of them
   core::Bytes workspace;           ///< scratch memory of cuBLAS and cuDNN
   core::Bytes fragmentation;       ///< reserved by the allocator, not allocated
+  core::Bytes temporaries = {};    ///< given back by the call that took them, such as a step of the optimizer
   core::Bytes gathered = {};       ///< parameters of other ranks, while a unit that is sharded is whole
   core::Bytes communication = {};  ///< buckets and what collectives read
 
   struct Part {
     std::string_view name;
     core::Bytes bytes;
+    std::string_view words;  ///< behind "3.2 GiB are", for people
   };
   /// The parts with their names, in the order in which people think of them; those of several GPUs where there are any.
-  [[nodiscard]] std::vector<Part> parts() const {
-    std::vector<Part> all = {{"context", context},
-                             {"parameters", parameters},
-                             {"gradients", gradients},
-                             {"optimizer", optimizer},
-                             {"activations", activations},
-                             {"workspace", workspace},
-                             {"fragmentation", fragmentation}};
-    if (gathered.count() > 0) all.push_back({"gathered", gathered});
-    if (communication.count() > 0) all.push_back({"communication", communication});
-    return all;
-  }
+  [[nodiscard]] std::vector<Part> parts() const;
+  /// The bytes of the part of this name; a name that is none counts as activations.
+  [[nodiscard]] core::Bytes& part(std::string_view name);
   /// The sum of all parts; invalid if it does not fit 64 bits.
   [[nodiscard]] core::Checked total() const {
     core::Checked sum = 0;
@@ -50,6 +43,42 @@ struct Breakdown {
     return sum;
   }
 };
+
+/// The one set of names: in tables, JSON, Python, the timeline and the web page. Post-training uses them too.
+struct BreakdownRow {
+  std::string_view name;
+  core::Bytes Breakdown::*bytes;
+  std::string_view words;
+  bool on_several_gpus = false;
+};
+inline constexpr std::array<BreakdownRow, 10> kBreakdownRows = {
+    {{"context", &Breakdown::context, "the CUDA context"},
+     {"parameters", &Breakdown::parameters, "parameters"},
+     {"gradients", &Breakdown::gradients, "gradients"},
+     {"optimizer", &Breakdown::optimizer, "states of the optimizer"},
+     {"activations", &Breakdown::activations, "activations"},
+     {"temporaries", &Breakdown::temporaries, "temporaries"},
+     {"workspace", &Breakdown::workspace, "workspaces"},
+     {"fragmentation", &Breakdown::fragmentation, "reserved and not in use"},
+     {"gathered", &Breakdown::gathered, "gathered parameters", true},
+     {"communication", &Breakdown::communication, "buffers of collectives", true}}};
+
+inline std::vector<Breakdown::Part> Breakdown::parts() const {
+  std::vector<Part> all;
+  all.reserve(kBreakdownRows.size());
+  for (const BreakdownRow& row : kBreakdownRows) {
+    const core::Bytes bytes = this->*row.bytes;
+    if (!row.on_several_gpus || bytes.count() > 0) all.push_back({row.name, bytes, row.words});
+  }
+  return all;
+}
+
+inline core::Bytes& Breakdown::part(std::string_view name) {
+  for (const BreakdownRow& row : kBreakdownRows) {
+    if (row.name == name) return this->*row.bytes;
+  }
+  return activations;
+}
 
 /// Which part of the model the estimate understood.
 struct Coverage {
@@ -67,6 +96,9 @@ struct PeakLayer {
   std::string class_name;
   std::string phase;      ///< "construction", "forward", "backward", ...
   std::int64_t step = 0;  ///< 1 for the first training step, 0 before it
+  /// All of that as a clause for people, with what takes most and what would avoid it: "optimizer of step 1; 15.0 GiB
+  /// are temporaries of foreach adamw; `fused` avoids them".
+  std::string text = {};
 };
 
 /// Something that an estimate takes as given although nobody said or measured it.
@@ -127,6 +159,9 @@ struct MemoryEstimate {
   core::Bytes expected;  ///< the best single figure
   core::Bytes lower;
   core::Bytes upper;  ///< what a scheduler reserves
+  /// `upper` on a GPU that is large enough. Of a job that fits, `upper` itself ends at the GPU's capacity: the
+  /// allocator then gives back what it has cached.
+  core::Bytes upper_uncut = {};
   /// Share of measured runs that `upper` is known to cover. Nothing where no runs of such a job on such a GPU were
   /// measured.
   std::optional<double> upper_coverage;

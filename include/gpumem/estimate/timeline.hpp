@@ -59,9 +59,11 @@ struct Timeline {
   Verdict verdict =
       Verdict::unknown;      ///< the estimate's; if it does not fit, figures are of a GPU that is large enough
   core::Bytes most_needed;   ///< the estimate's
+  core::Bytes upper_uncut;   ///< the estimate's
   std::int64_t retries = 0;  ///< how often the allocator released its cache to go on
   std::size_t events = 0;    ///< of the plan; with fewer points, the points are a selection
   std::size_t peak_point = 0;
+  std::string peak_text;  ///< the estimate's, for people
   std::vector<TimelinePoint> points;
   std::vector<TimelinePhase> phases;
   std::vector<TimelineLayer> layers;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
@@ -45,6 +46,22 @@ inline constexpr std::array<model::Named<Category>, kCategories> kCategoryNames 
      {Category::temporary, "temporary"},
      {Category::gathered, "gathered parameter"},
      {Category::communication, "communication"}}};
+/// The part of a breakdown that people count it to, by the names of estimate::kBreakdownRows.
+[[nodiscard]] constexpr std::string_view part_of(Category category) {
+  switch (category) {
+    case Category::parameter:
+    case Category::buffer: return "parameters";
+    case Category::gradient: return "gradients";
+    case Category::optimizer: return "optimizer";
+    case Category::temporary: return "temporaries";
+    case Category::gathered: return "gathered";
+    case Category::communication: return "communication";
+    case Category::input:
+    case Category::activation:
+    case Category::activation_gradient: break;
+  }
+  return "activations";
+}
 inline constexpr std::array<model::Named<Phase>, 7> kPhaseNames = {{{Phase::construction, "construction"},
                                                                     {Phase::summary, "summary"},
                                                                     {Phase::batch, "batch"},

@@ -17,17 +17,19 @@ const size = (bytes) => {
 };
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
-// The stack, from the ground up. Each band sums some of the replay's categories.
+// The stack, from the ground up: the parts of the breakdown, by its names.
 const bands = [
   {key: 'context', title: 'Context'},
-  {key: 'parameters', title: 'Parameters', of: ['parameter', 'buffer', 'gathered parameter']},
-  {key: 'optimizer', title: 'Optimizer state', of: ['optimizer state']},
-  {key: 'gradients', title: 'Gradients', of: ['gradient']},
-  {key: 'activations', title: 'Activations', of: ['activation', 'input']},
-  {key: 'passing', title: 'Activation gradients, temporaries', of: ['activation gradient', 'temporary', 'communication']},
-  {key: 'workspace', title: 'Library workspaces', of: ['workspace']},
+  {key: 'parameters', title: 'Parameters'},
+  {key: 'optimizer', title: 'Optimizer'},
+  {key: 'gradients', title: 'Gradients'},
+  {key: 'activations', title: 'Activations'},
+  {key: 'temporaries', title: 'Temporaries'},
+  {key: 'workspace', title: 'Workspace'},
+  {key: 'gathered', title: 'Gathered'},
+  {key: 'communication', title: 'Communication'},
 ];
-const bandOf = data.categories.map((name) => bands.findIndex((band) => band.of && band.of.includes(name)));
+const bandOf = data.categories.map((name) => bands.findIndex((band) => band.key === name));
 
 // Columns of differences become columns of values.
 const points = data.points;
@@ -65,6 +67,8 @@ at('title').textContent = `Memory of a training run: ${data.summary.file}`;
 at('job').textContent = [
   `${count(data.summary.parameters)} parameters`, `batch ${count(job.batch_size)}`,
   job.seq_length ? `sequence ${count(job.seq_length)}` : '', job.precision, job.optimizer,
+  job.lora ? `LoRA of rank ${job.lora}` : '', job.quantize && job.quantize !== 'none' ? `quantised: ${job.quantize}` : '',
+  job.checkpointing ? `checkpointing${job.checkpointing === true ? '' : `: ${job.checkpointing}`}` : '',
   `${data.gpu.title} (${data.gpu.name})`,
 ].filter(Boolean).join(' · ');
 const figure = (value, title, kind) => {

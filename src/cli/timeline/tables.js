@@ -31,7 +31,7 @@ const fragmentation = data.peak.reserved_bytes - data.peak.allocated_bytes;
 bands.forEach((band, index) => {
   if (stack[index][peak] > 0) cells(body.insertRow(), band.title, [size(stack[index][peak]), percent(stack[index][peak] / device)], `var(--c-${band.key})`);
 });
-cells(body.insertRow(), 'Reserved, not in use', [size(fragmentation), percent(fragmentation / device)], 'var(--line)');
+cells(body.insertRow(), 'Fragmentation: reserved, not in use', [size(fragmentation), percent(fragmentation / device)], 'var(--line)');
 cells(parts.createTFoot().insertRow(), 'On the device', [size(device), percent(1)]);
 
 const holders = at('holders');
@@ -65,8 +65,9 @@ const foot = holders.createTFoot().insertRow();
 cells(foot, 'In live tensors', [size(live), '', percent(1)]);
 foot.cells[2].className = 'held';
 
-const notes = [`Peak in ${phaseName(phaseOf[peak])}${data.peak.layer >= 0 ? `, at ${layerName(data.peak.layer)}` : ''}.`];
+const notes = [`Peak: ${data.peak.text}.`];
 if (data.retries > 0) notes.push(`To go on, the allocator had to give back its cache ${count(data.retries)} times, which slows the run down.`);
+if (data.verdict === 'tight' && data.upper_uncut_bytes > data.gpu.capacity_bytes) notes.push(`With more memory the job may take up to ${size(data.upper_uncut_bytes)}.`);
 if (data.verdict === 'does_not_fit') notes.push('The job does not fit on this GPU: the figures are of one that is large enough.');
 if (n < data.events) notes.push(`${count(n)} points show ${count(data.events)} events; no maximum is left out.`);
 notes.push(`Written by gpumem ${data.version}.`);

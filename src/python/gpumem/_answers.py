@@ -92,8 +92,8 @@ class Estimate(Answer):
     made_from: "summary" (a text), "graph" (exported from a PyTorch module) or "recording".
     retries: how often the allocator must give back its cache for the job to fit, which slows it down.
     breakdown: the parts of expected_bytes, which sum to it: "context", "parameters",
-        "gradients", "optimizer", "activations", "workspace", "fragmentation"; None if the
-        estimator has none.
+        "gradients", "optimizer", "activations", "temporaries", "workspace", "fragmentation";
+        None if the estimator has none.
     peak: where in the run the live tensors take most memory.
     bins: for classifiers: all of their bins in rising order.
     out_of_domain: for learned estimators: the features in which the job is unlike the training

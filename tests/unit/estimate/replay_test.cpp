@@ -44,6 +44,44 @@ MemoryEstimate replayed(const TrainingJob& job, const std::string& gpu = "a100-4
   return estimate_of(**make_estimator("replay"), job, gpu);
 }
 
+/// A language model that is trained on very few tokens: its optimizer's step takes most.
+TrainingJob few_tokens() {
+  TrainingJob job{*read_summary("EleutherAI/pythia-410m"), 1};
+  job.sequence_length = 16;
+  return job;
+}
+
+TEST(Replay, SaysWhatThePeakIsAndWhatAvoidsIt) {
+  TrainingJob job = few_tokens();
+  const MemoryEstimate foreach = replayed(job);
+  ASSERT_TRUE(foreach.peak_layer);
+  EXPECT_EQ(foreach.peak_layer->phase, "optimizer");
+  EXPECT_NE(foreach.peak_layer->text.find("are temporaries of foreach adam; `fused` avoids them"), std::string::npos)
+      << foreach.peak_layer->text;
+  EXPECT_NEAR(foreach.breakdown.temporaries.mib(), foreach.breakdown.parameters.mib(), 20.0);
+  job.fused = true;
+  const MemoryEstimate fused = replayed(job);
+  EXPECT_EQ(fused.breakdown.temporaries.count(), 0);
+  EXPECT_EQ(fused.peak_layer->text.find("temporaries of"), std::string::npos) << fused.peak_layer->text;
+  job.fused = false;
+  job.precision = model::Precision::bf16_mixed;  // copies of the gradients, which a fused step makes too
+  EXPECT_EQ(replayed(job).peak_layer->text.find("fused"), std::string::npos);
+}
+
+TEST(Replay, KeepsTheUpperEndThatTheGpuCuts) {
+  const auto of_batch = [](std::int64_t batch) {
+    TrainingJob job = resnet();
+    job.batch_size = batch;
+    return replayed(job);
+  };
+  const core::Bytes capacity = find_profile("a100-40gb")->capacity();
+  const MemoryEstimate cut = of_batch(400);
+  EXPECT_EQ(cut.upper, capacity);
+  EXPECT_GT(cut.upper_uncut, capacity);
+  const MemoryEstimate roomy = of_batch(32);
+  EXPECT_EQ(roomy.upper_uncut, roomy.upper);
+}
+
 TEST(CorrectedReplay, SureOfTheRuleIsTheReplay) {
   const MemoryEstimate with = corrected(corrector(30, 0), resnet());
   const MemoryEstimate without = replayed(resnet());

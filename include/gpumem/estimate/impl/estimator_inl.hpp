@@ -57,7 +57,17 @@ GPUMEM_INLINE void judge(MemoryEstimate& estimate, const model::ModelGraph& grap
   estimate.coverage.edges_inferred = graph.edges_inferred();
   estimate.lower_bound = estimate.coverage.layers_unknown > 0 || !estimate.leaves_out.empty();
   estimate.fits = estimate.fits && !estimate.lower_bound;
+  estimate.upper_uncut = std::max(estimate.upper_uncut, estimate.upper);
   estimate.verdict = verdict_of(estimate, capacity);
+}
+
+GPUMEM_INLINE Breakdown breakdown_of_live(std::span<const std::int64_t> by_category) {
+  Breakdown parts;
+  for (std::size_t category = 0; category < by_category.size(); ++category) {
+    core::Bytes& part = parts.part(plan::part_of(static_cast<plan::Category>(category)));
+    part = core::Bytes(part.count() + by_category[category]);
+  }
+  return parts;
 }
 
 GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::TrainingJob& job,

@@ -119,18 +119,6 @@ GPUMEM_INLINE std::optional<Peak> peak_of(const plan::StepPlan& plan, std::int32
   return peak;
 }
 
-GPUMEM_INLINE Breakdown breakdown_of(const LiveBytes& live) {
-  const auto of = [&](plan::Category category) { return live[static_cast<std::size_t>(category)]; };
-  using plan::Category;
-  Breakdown parts;
-  parts.parameters = core::Bytes(of(Category::parameter) + of(Category::buffer));
-  parts.gradients = core::Bytes(of(Category::gradient));
-  parts.optimizer = core::Bytes(of(Category::optimizer));
-  parts.activations = core::Bytes(of(Category::activation) + of(Category::activation_gradient) + of(Category::input) +
-                                  of(Category::temporary));
-  return parts;
-}
-
 GPUMEM_INLINE core::Status add_coverage(analysis::Analysis& analysis, Coverage& coverage) {
   if (analysis.job().graph->recording() != nullptr) {
     coverage.edges = "recorded";
@@ -167,7 +155,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(analysis::Ana
   estimate.lower = estimate.expected;
   estimate.upper = estimate.expected;
   estimate.allocated = estimate.expected;
-  estimate.breakdown = fake_tensor_detail::breakdown_of(peak->by_category);
+  estimate.breakdown = breakdown_of_live(peak->by_category);
   return estimate;
 }
 

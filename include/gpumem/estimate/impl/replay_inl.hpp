@@ -11,39 +11,68 @@
 #include "gpumem/estimate/evidence.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/network.hpp"
+#include "gpumem/model/optimizers.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::estimate {
 
 namespace allocator_estimate_detail {
 
 GPUMEM_INLINE Breakdown breakdown_of(const analysis::AllocatorRun& run, core::Bytes context) {
-  const auto of = [&](plan::Category category) { return run.at_peak[static_cast<std::size_t>(category)]; };
-  using plan::Category;
-  Breakdown parts;
+  Breakdown parts = breakdown_of_live({run.at_peak.data(), plan::kCategories});
   parts.context = context;
-  parts.parameters = core::Bytes(of(Category::parameter) + of(Category::buffer));
-  parts.gradients = core::Bytes(of(Category::gradient));
-  parts.optimizer = core::Bytes(of(Category::optimizer));
-  parts.activations = core::Bytes(of(Category::activation) + of(Category::activation_gradient) + of(Category::input) +
-                                  of(Category::temporary));
   parts.workspace = core::Bytes(run.at_peak[analysis::kWorkspaceCategory]);
-  parts.gathered = core::Bytes(of(Category::gathered));
-  parts.communication = core::Bytes(of(Category::communication));
   parts.fragmentation = core::Bytes(run.peak_reserved - run.peak_allocated);
   return parts;
 }
 
-GPUMEM_INLINE PeakLayer peak_layer_of(const plan::StepPlan& steps, const model::ModelGraph& graph, std::size_t event) {
+/// "15.0 GiB are temporaries of foreach adamw; `fused` avoids them": what an optimizer's step takes for a moment.
+GPUMEM_INLINE std::string step_text(const model::TrainingJob& job, core::Bytes temporaries) {
+  const model::OptimizerRow& row = model::row_of(job.optimizer);
+  const auto sharing = parallel::sharing_of(job);
+  const bool copies = sharing && sharing->gradients_copied;  // which a fused step makes, too
+  const bool foreach = job.foreach && !job.fused && row.foreach_temporaries > 0;
+  std::string text =
+      core::to_string(temporaries) + " are temporaries of " + (foreach ? "foreach " : "") + std::string(row.name);
+  if (!job.fused && row.has_fused && !copies) text += "; `fused` avoids them";
+  return text;
+}
+
+/// The largest part that the job itself takes: "40.2 GiB are activations".
+GPUMEM_INLINE std::string largest_part_text(const Breakdown& breakdown) {
+  const Breakdown::Part* most = nullptr;
+  const std::vector<Breakdown::Part> parts = breakdown.parts();
+  for (const Breakdown::Part& part : parts) {
+    if (part.name == "context" || part.name == "fragmentation") continue;
+    if (most == nullptr || part.bytes > most->bytes) most = &part;
+  }
+  return core::to_string(most->bytes) + " are " + std::string(most->words);
+}
+
+GPUMEM_INLINE std::string peak_text(const PeakLayer& peak, plan::Phase phase, const model::TrainingJob& job,
+                                    const Breakdown& breakdown) {
+  std::string text = peak.phase;
+  if (peak.step > 0) text += " of step " + std::to_string(peak.step);
+  const bool stepping = phase == plan::Phase::optimizer && breakdown.temporaries.count() > 0;
+  if (stepping) return text + "; " + step_text(job, breakdown.temporaries);
+  if (!peak.path.empty()) text += ", at " + peak.path + " (" + peak.class_name + ")";
+  return text + "; " + largest_part_text(breakdown);
+}
+
+GPUMEM_INLINE PeakLayer peak_layer_of(const plan::StepPlan& steps, const model::ModelGraph& graph,
+                                      const model::TrainingJob& job, const Breakdown& breakdown, std::size_t event) {
   const plan::PhaseMark& mark = steps.phase_of(event);
   PeakLayer peak;
   peak.phase = model::name_of(plan::kPhaseNames, mark.phase);
   peak.step = mark.step;
   const std::uint32_t layer = steps.events[event].layer;
-  if (layer == plan::kNoLayer) return peak;
-  peak.path = graph.path(graph.layers()[layer]);
-  peak.class_name = graph.class_name(graph.layers()[layer]);
+  if (layer != plan::kNoLayer) {
+    peak.path = graph.path(graph.layers()[layer]);
+    peak.class_name = graph.class_name(graph.layers()[layer]);
+  }
+  peak.text = peak_text(peak, mark.phase, job, breakdown);
   return peak;
 }
 
@@ -93,6 +122,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   // decides.
   estimate.most_needed = most_needed(*of_job, margin);
   estimate.fits = of_job->fits && (margin.coverage || estimate.most_needed <= gpu.capacity());
+  estimate.upper_uncut = std::max(estimate.upper, estimate.expected);
   // The allocator of a job that fits releases its cache first.
   limit_upper(estimate, of_job->communicators, estimate.fits ? gpu.capacity() : estimate.upper);
   estimate.upper_coverage = margin.coverage;
@@ -104,7 +134,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   estimate.device = estimate.expected;
   estimate.retries = run.retries;
   estimate.coverage.edges = source->edges;
-  estimate.peak_layer = peak_layer_of(**steps, *source->graph, run.peak_event);
+  estimate.peak_layer = peak_layer_of(**steps, *source->graph, analysis.job(), estimate.breakdown, run.peak_event);
   estimate.coverage.layers_unknown = source->unknown_layers;
   return estimate;
 }
@@ -196,7 +226,7 @@ GPUMEM_INLINE void rebalance(MemoryEstimate& estimate, std::int64_t reserved) {
     parts.fragmentation = core::Bytes(parts.fragmentation.count() + more);
   } else {
     const std::int64_t left = take(parts.workspace, take(parts.fragmentation, -more));
-    take(parts.activations, left);
+    take(parts.temporaries, take(parts.activations, left));
   }
   estimate.reserved = core::Bytes(reserved);
   estimate.allocated = std::min(*estimate.allocated, *estimate.reserved);
@@ -219,8 +249,8 @@ GPUMEM_INLINE void correct(MemoryEstimate& estimate, const ml::Mixture& mixture,
   const core::Bytes room(std::max(reserved, capacity.count() - context.count()));
   const double most =
       std::log(static_cast<double>(room.count()) / static_cast<double>(std::max<std::int64_t>(reserved, 1)));
-  const ml::MixtureRange range =
-      ml::range_of(mixture, {head.lower_share, head.upper_share}, estimate.fits ? std::optional(most) : std::nullopt);
+  const ml::RangeShares shares = {head.lower_share, head.upper_share};
+  const ml::MixtureRange range = ml::range_of(mixture, shares, estimate.fits ? std::optional(most) : std::nullopt);
   const core::Bytes expected = scaled(core::Bytes(0), reserved, range.expected);
   estimate.lower = scaled(context, reserved, range.lower);
   estimate.upper = scaled(context, reserved, range.upper);
@@ -229,6 +259,8 @@ GPUMEM_INLINE void correct(MemoryEstimate& estimate, const ml::Mixture& mixture,
   if (estimate.fits) estimate.upper = std::min(estimate.upper, capacity);
   estimate.lower = std::min(estimate.lower, estimate.expected);
   estimate.upper = std::max(estimate.upper, estimate.expected);
+  const core::Bytes uncut = scaled(context, reserved, ml::range_of(mixture, shares, std::nullopt).upper);
+  estimate.upper_uncut = std::max(estimate.upper, uncut);
 }
 
 }  // namespace corrected_replay_detail

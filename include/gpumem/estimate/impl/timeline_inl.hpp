@@ -222,6 +222,8 @@ GPUMEM_INLINE core::Result<Timeline> make_timeline(analysis::Analysis& analysis,
   timeline.peak_reserved = core::Bytes(run.peak_reserved);
   timeline.verdict = estimate->verdict;
   timeline.most_needed = estimate->most_needed;
+  timeline.upper_uncut = estimate->upper_uncut;
+  if (estimate->peak_layer) timeline.peak_text = estimate->peak_layer->text;
   timeline.retries = run.retries;
   return timeline;
 }

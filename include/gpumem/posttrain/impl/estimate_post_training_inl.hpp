@@ -176,23 +176,6 @@ inline void add_part(std::vector<NamedBytes>& parts, std::string name, std::int6
   else known->bytes = core::Bytes(known->bytes.count() + bytes);
 }
 
-/// What people call it.
-inline std::string_view name_of(plan::Category category) {
-  switch (category) {
-    case plan::Category::parameter:
-    case plan::Category::buffer: return "parameters";
-    case plan::Category::gradient: return "gradients";
-    case plan::Category::optimizer: return "optimizer";
-    case plan::Category::gathered: return "gathered parameters";
-    case plan::Category::communication: return "communication";
-    case plan::Category::input:
-    case plan::Category::activation:
-    case plan::Category::activation_gradient:
-    case plan::Category::temporary: break;
-  }
-  return "activations";
-}
-
 class Estimate {
  public:
   Estimate(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu, PostTrainingPlan plan)
@@ -330,7 +313,7 @@ class Estimate {
     for (std::size_t owner = 0; owner < plan_.roles.size(); ++owner) {
       const std::string role(model::name_of(kRoles, plan_.roles[owner]));
       for (std::size_t category = 0; category < plan::kCategories; ++category) {
-        add_part(parts, role + ": " + std::string(name_of(static_cast<plan::Category>(category))),
+        add_part(parts, role + ": " + std::string(plan::part_of(static_cast<plan::Category>(category))),
                  peak.allocated.of[owner][category]);
       }
     }
