@@ -69,7 +69,10 @@ GPUMEM_INLINE std::optional<core::Error> size_fault(const Shape& shape) {
 class Inference {
  public:
   Inference(const model::TrainingJob& job, const model::ModelGraph& graph, std::span<const ops::Op* const> ops)
-      : graph_(graph), ops_(ops), printed_(graph.shapes_printed()) {
+      : graph_(graph),
+        ops_(ops),
+        printed_(graph.shapes_printed()),
+        no_sequence_(graph.reads_tokens() && !job.sequence_length) {
     shapes_.inputs = input_shapes(job, graph);
     shapes_.leaves.reserve(graph.layers().size());
     if (!printed_) shapes_.inferred.reserve(graph.layers().size());
@@ -82,7 +85,9 @@ class Inference {
       shapes_.leaves.push_back(false);
       if (!printed_) shapes_.inferred.emplace_back();
       if (auto fault = add(layer)) {
-        fault->place = {graph_.file(), layer.line, graph_.path(layer)};
+        // How many tokens a sample has is the caller's to say: no layer is at fault.
+        const bool open = no_sequence_ && fault->code == core::ErrorCode::missing_information;
+        fault->place = open ? core::Place{graph_.file(), 0, {}} : place_of(layer);
         return *std::move(fault);
       }
     }
@@ -90,6 +95,9 @@ class Inference {
   }
 
  private:
+  [[nodiscard]] core::Place place_of(const model::Layer& layer) const {
+    return {graph_.file(), layer.line, graph_.path(layer)};
+  }
   [[nodiscard]] std::uint32_t self() const { return static_cast<std::uint32_t>(shapes_.leaves.size() - 1); }
 
   /// The shape of the tensor on an edge.
@@ -182,6 +190,7 @@ class Inference {
   const model::ModelGraph& graph_;
   std::span<const ops::Op* const> ops_;
   bool printed_;
+  bool no_sequence_;  ///< a model of tokens, and nobody said how many
   LayerShapes shapes_;
   std::vector<Shape> read_;              ///< what the layer at hand reads
   std::optional<std::uint32_t> latest_;  ///< the last layer that a known tensor leaves

@@ -323,6 +323,20 @@ GPUMEM_INLINE core::Result<std::string> text_of_lengths(const std::string& given
   return text;
 }
 
+/// Whether the model is a net of images without a single layer that could read tokens, whatever its input is called.
+GPUMEM_INLINE bool has_no_tokens(const model::ModelGraph& graph) {
+  if (graph.recording() != nullptr || !graph.config().empty() || graph.reads_tokens()) return false;
+  constexpr std::string_view kOfTokens[] = {"mbedding", "ttention", "ransformer", "LSTM", "GRU", "RNN", "1d"};
+  bool convolves = false;
+  for (const model::Layer& layer : graph.layers()) {
+    const std::string_view name = graph.class_name(layer);
+    const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    if (std::any_of(std::begin(kOfTokens), std::end(kOfTokens), holds)) return false;
+    convolves = convolves || holds("Conv2d");
+  }
+  return convolves;
+}
+
 /// The length of the longest batch takes the place of the length of all of them.
 GPUMEM_INLINE core::Status take_lengths(const JobRequest& request, model::TrainingJob& training) {
   const auto options = parse_length_options(request.lengths_options);
@@ -385,6 +399,10 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
   if (training.graph != nullptr && training.graph->recording() != nullptr) {
     if (const core::Status taken = job_from_detail::take_recorded(request, training); !taken) return taken.error();
   }
+  const bool long_images = is_given(*find_option("seq_length"), request) && training.graph != nullptr &&
+                           job_from_detail::has_no_tokens(*training.graph);
+  if (long_images)
+    return job_from_detail::refused(*training.graph, "the model reads no tokens; leave `seq_length` out");
   if (const core::Status taken = job_from_detail::take_lengths(request, training); !taken) return taken.error();
   job_from_detail::take_stages(training);
   const core::Status valid = model::validate(training);

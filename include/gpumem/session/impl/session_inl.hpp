@@ -236,7 +236,18 @@ GPUMEM_INLINE core::Result<std::vector<estimate::GpuFit>> Session::gpus(const jo
   const core::Result<std::vector<device::GpuProfile>>& known = device::known_profiles();
   if (!known) return known.error();
   const auto analysis = asked->analysis();
-  return estimate::fit_each(*analysis, *known, **chosen);
+  auto fits = estimate::fit_each(*analysis, *known, **chosen);
+  if (!fits || request.lengths.empty()) return fits;
+  // The longest sample of a larger batch is longer than that of the batch which was asked for.
+  for (estimate::GpuFit& fit : *fits) {
+    job::JobRequest there = request;
+    there.gpu = fit.gpu.name;
+    const auto largest = this->fit(there, asked->model);
+    if (!largest) return largest.error();
+    fit.largest_batch = largest->batch_size;
+    fit.batch_at_least = largest->at_least;
+  }
+  return fits;
 }
 
 GPUMEM_INLINE core::Result<estimate::Advice> Session::advise(const job::JobRequest& request,
