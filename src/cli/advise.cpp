@@ -122,8 +122,10 @@ Error no_advice(const FoundAdvice& found) {
 }
 
 int run_advise(const AdviseOptions& asked) {
-  if (const auto code = answered_elsewhere(asked.command, asked.request, Question::advise, asked.json)) return *code;
-  Result<ToldJob> told = told_by_command(asked.command, asked.request);
+  const Result<Launched> launched = launched_by(asked.command);
+  if (!launched) return report_error(launched.error());
+  if (const auto code = answered_elsewhere(*launched, asked.request, Question::advise, asked.json)) return *code;
+  Result<ToldJob> told = told_by_command(*launched, asked.request);
   if (!told) return report_error(told.error());
   AdviseOptions options = asked;
   options.request = std::move(told->request);

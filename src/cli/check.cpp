@@ -28,13 +28,13 @@ std::string line_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
 }  // namespace
 
 int run_check(const CheckOptions& options) {
-  if (const auto code = answered_elsewhere(options.command, options.request, Question::other, options.json)) {
-    return *code;
-  }
-  const Result<ToldJob> told = told_by_command(options.command, options.request);
+  const Result<Launched> launched = launched_by(options.command);
+  if (!launched) return report_error(launched.error());
+  if (const auto code = answered_elsewhere(*launched, options.request, Question::other, options.json)) return *code;
+  const Result<ToldJob> told = told_by_command(*launched, options.request);
   if (!told) return report_error(told.error());
   Session session;
-  const Result<EstimatedJob> estimated_job = estimate_job(session, told->request);
+  const Result<EstimatedJob> estimated_job = estimate_told_job(session, *told);
   if (!estimated_job) return report_error(estimated_job.error());
   const Answer& answer = estimated_job->answers.front();
   if (!answer.estimate) return report_error(answer.estimate.error());

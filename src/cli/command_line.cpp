@@ -173,7 +173,7 @@ std::string target_names() {
 
 void add_request(CLI::App& command, RequestOptions& options) {
   add_job(command, options.request);
-  if (!options.command.empty()) {  // of a server, which has no batch, and whose command names the model
+  if (!options.command.empty()) {  // it names the model, and a training's its batch
     command.get_option("--batch")->required(false);
     command.get_option("summary")->required(false);
   }
@@ -194,7 +194,8 @@ void add_request(CLI::App& command, RequestOptions& options) {
   command.footer(
       "Standard output has only the text to paste, or to give to a command:\n"
       "  sbatch $(gpumem request vgg16.txt --batch 64 --for slurm) job.sh\n"
-      "Of a server the command that starts it comes behind --:\n"
+      "The command that starts the training, or a server, may come behind --:\n"
+      "  sbatch $(gpumem request --gpu h100-80gb --for slurm -- torchrun train.py --config x.yaml) job.sh\n"
       "  gpumem request config.json --gpu h100-80gb --for hami -- vllm serve NAME --max-model-len 8192\n"
       "Exit code 4 if no GPU of this type holds the job.");
 }

@@ -84,19 +84,17 @@ int run_estimate(const EstimateOptions& options) {
               "as well; leave one of them out",
               {}});
   }
-  if (const auto code = answered_elsewhere(options.command, options.request, Question::estimate, options.json)) {
-    return *code;
-  }
-  Result<ToldJob> told =
-      options.command.empty() ? told_by_trainer_file(options) : told_by_command(options.command, options.request);
+  const Result<Launched> launched = launched_by(options.command);
+  if (!launched) return report_error(launched.error());
+  if (const auto code = answered_elsewhere(*launched, options.request, Question::estimate, options.json)) return *code;
+  Result<ToldJob> told = *launched ? told_by_command(*launched, options.request) : told_by_trainer_file(options);
   if (!told) return report_error(told.error());
   Session session;
   if (told->request.training.layout.rank.kind == model::Ranks::all) {
     return run_ranks(options, *std::move(told), session);
   }
-  Result<EstimatedJob> estimated_job = estimate_job(session, told->request);
+  const Result<EstimatedJob> estimated_job = estimate_told_job(session, *told);
   if (!estimated_job) return report_error(estimated_job.error());
-  assume(told->notes, *estimated_job);
   // If one estimator was asked for, its failure is the answer. If all were, each has its own.
   const auto& answers = estimated_job->answers;
   if (answers.size() == 1 && !answers[0].estimate) return report_error(answers[0].estimate.error());

@@ -9,11 +9,27 @@
 
 namespace gpumem::cli {
 
+namespace {
+
+/// A server has no batch: its sizes are looked for one by one.
+core::Status sizes_of_a_server(const Launched& launched, const FitOptions& asked) {
+  if (!asked.batch || !launched || launched->program != trainer_files::LaunchedProgram::server) return core::Done{};
+  return Error{ErrorCode::invalid_argument,
+               "--batch is a training's, and the command starts an inference server, whose longest max_model_len and "
+               "most max_num_seqs are found: leave it out",
+               {}};
+}
+
+}  // namespace
+
 int run_fit(const FitOptions& asked) {
-  if (const auto code = answered_elsewhere(asked.command, asked.request, Question::fit, asked.json)) return *code;
+  const Result<Launched> launched = launched_by(asked.command);
+  if (!launched) return report_error(launched.error());
+  if (const core::Status sizes = sizes_of_a_server(*launched, asked); !sizes) return report_error(sizes.error());
+  if (const auto code = answered_elsewhere(*launched, asked.request, Question::fit, asked.json)) return *code;
   LeftOut left_out = {"batch_size"};
   if (asked.batch) left_out.emplace_back("seq_length");  // what is looked for
-  Result<ToldJob> told = told_by_command(asked.command, asked.request, left_out);
+  Result<ToldJob> told = told_by_command(*launched, asked.request, left_out);
   if (!told) return report_error(told.error());
   FitOptions options = asked;
   options.request = std::move(told->request);

@@ -14,13 +14,13 @@ namespace gpumem::cli {
 namespace {
 
 /// What the command says where no option does; its layout and batch are what a plan chooses.
-Result<ToldJob> told_for_plan(PlanOptions& options) {
+Result<ToldJob> told_for_plan(const Launched& launched, PlanOptions& options) {
   Result<ToldJob> told =
-      told_by_command(options.command, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)});
+      told_by_command(launched, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)});
   if (!told) return told;
   options.request = told->request;
   if (options.gpus.empty() && told->gpus > 1) options.gpus = {told->gpus};
-  if (options.command.empty()) return told;
+  if (!launched) return told;
   if (options.global_batch == 0) options.global_batch = told->global_batch;  // not given
   if (options.global_batch == 0) {
     return Error{ErrorCode::missing_information, "the command does not say a batch size; give --global-batch", {}};
@@ -69,9 +69,11 @@ int run_plans(const PlanOptions& options, Session& session) {
 }  // namespace
 
 int run_plan(const PlanOptions& asked) {
-  if (const auto code = answered_elsewhere(asked.command, asked.request, Question::plan, asked.json)) return *code;
+  const Result<Launched> launched = launched_by(asked.command);
+  if (!launched) return report_error(launched.error());
+  if (const auto code = answered_elsewhere(*launched, asked.request, Question::plan, asked.json)) return *code;
   PlanOptions options = asked;
-  const Result<ToldJob> told = told_for_plan(options);
+  const Result<ToldJob> told = told_for_plan(*launched, options);
   if (!told) return report_error(told.error());
   Session session;
   if (options.gpus.size() > 1) return run_plans(options, session);

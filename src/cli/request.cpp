@@ -99,12 +99,16 @@ int run_request(const RequestOptions& options) {
   if (!target) return report_error(target.error());
   const auto margin = place::parse_margin(options.margin);
   if (!margin) return report_error(margin.error());
-  if (!options.command.empty()) return request_for_server(options, *margin);
+  const Result<Launched> launched = launched_by(options.command);
+  const bool serves = !launched || (*launched && (*launched)->program == trainer_files::LaunchedProgram::server);
+  if (serves) return request_for_server(options, *margin);
+  const Result<ToldJob> told = told_by_command(*launched, options.request);
+  if (!told) return report_error(told.error());
   if (options.request.estimator == "all") {
     return report_error({ErrorCode::invalid_argument, "request takes one estimator, not all of them", {}});
   }
   Session session;
-  const Result<EstimatedJob> estimated_job = estimate_job(session, options.request);
+  const Result<EstimatedJob> estimated_job = estimate_told_job(session, *told);
   if (!estimated_job) return report_error(estimated_job.error());
   const Answer& answer = estimated_job->answers.front();
   if (!answer.estimate) return report_error(answer.estimate.error());

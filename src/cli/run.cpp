@@ -114,7 +114,9 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
 Result<Need> need_by_command(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
   const bool is_told = !options.memory.empty() || !options.rad.empty() || !options.request.summary.empty();
   if (is_told || options.request.estimator == kNoEstimator) return need_of(options, server, margin);
-  const Result<ToldJob> told = told_by_command(options.command, options.request);
+  const Result<Launched> launched = launched_by(options.command);
+  if (!launched) return need_of(options, server, margin);
+  const Result<ToldJob> told = told_by_command(*launched, options.request);
   if (!told) return need_of(options, server, margin);
   RunOptions by_command = options;
   by_command.request = told->request;

@@ -5,7 +5,6 @@
 
 #include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/published_models.hpp"
-#include "launch_command.hpp"
 #include "trainer_files.hpp"
 
 namespace gpumem::cli {
@@ -73,6 +72,21 @@ Result<JobRequest> request_of(const LaunchedJob& launched, const JobRequest& giv
   return told;
 }
 
+/// The job as DeepSpeed may run it at most sharded, where its file is not here. Nothing: it is no such job.
+std::optional<JobRequest> sharded_otherwise(const LaunchedJob& launched, const JobRequest& told) {
+  if (launched.missing_deepspeed.empty()) return std::nullopt;
+  JobRequest other = told;
+  const auto set = [&](std::string_view name, const char* value) {
+    return static_cast<bool>(job::set_option(*job::find_option(name), other, std::string(value)));
+  };
+  if (!set("sharding", "zero-3")) return std::nullopt;
+  const model::Precision precision = told.training.precision;
+  if (precision == model::Precision::fp32) return other;
+  const bool half = precision == model::Precision::amp_fp16 || precision == model::Precision::fp16_mixed;
+  if (!set("precision", half ? "fp16-mixed" : "bf16-mixed")) return std::nullopt;
+  return other;
+}
+
 /// The model that the command names: a path from here or from one of its files, or a name on the hub.
 std::string model_of(const LaunchedJob& launched) {
   if (launched.job.model.empty()) return {};
@@ -111,6 +125,18 @@ Error other_program(const LaunchedJob& launched) {
           std::string("the command starts ") + (server ? "an inference server" : "a post-training") + "; ask `gpumem " +
               (server ? "serve" : "posttrain") + "` about it",
           {}};
+}
+
+/// The range of either job; runs of a job that may be otherwise were not measured.
+void widen(MemoryEstimate& estimate, const MemoryEstimate& other, const EstimatedJob& estimated_job) {
+  estimate.ranged = true;
+  estimate.lower = std::min(estimate.lower, other.lower);
+  estimate.upper = std::max(estimate.upper, other.upper);
+  estimate.upper_uncut = std::max(estimate.upper_uncut, other.upper_uncut);
+  estimate.most_needed = std::max(estimate.most_needed, other.most_needed);
+  estimate.fits = estimate.fits && other.fits;
+  estimate.upper_coverage.reset();
+  estimate.verdict = estimate::verdict_of(estimate, estimated_job.gpu->capacity());
 }
 
 int serve_it(const LaunchedJob& launched, const JobRequest& request, Question question, bool json) {
@@ -186,12 +212,16 @@ Result<ToldJob> told_by_trainer_file(const EstimateOptions& options) {
   return told;
 }
 
-Result<ToldJob> told_by_command(const std::vector<std::string>& command, const JobRequest& request,
-                                const LeftOut& left_out) {
-  namespace detail = told_jobs_detail;
-  if (command.empty()) return ToldJob{request, {}};
-  const auto launched = trainer_files::read_launch_command(command);
+Result<Launched> launched_by(const std::vector<std::string>& command) {
+  if (command.empty()) return Launched();
+  auto launched = trainer_files::read_launch_command(command);
   if (!launched) return launched.error();
+  return Launched(*std::move(launched));
+}
+
+Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& request, const LeftOut& left_out) {
+  namespace detail = told_jobs_detail;
+  if (!launched) return ToldJob{request, {}};
   if (launched->program != trainer_files::LaunchedProgram::training) return detail::other_program(*launched);
   std::vector<std::string> texts;
   const Result<JobRequest> told = detail::request_of(*launched, request, texts);
@@ -207,7 +237,26 @@ Result<ToldJob> told_by_command(const std::vector<std::string>& command, const J
   if (!recorded && made.request.training.batch_size == 0 && !detail::is_one_of(left_out, "batch_size"))
     return detail::unknown_job(*launched, "its batch size (--batch)");
   made.notes = detail::notes_of_command(*launched, *words, texts);
+  if (!job::is_given(*job::find_option("sharding"), request)) {
+    made.otherwise = detail::sharded_otherwise(*launched, made.request);
+  }
   return made;
+}
+
+Result<EstimatedJob> estimate_told_job(Session& session, const ToldJob& told) {
+  Result<EstimatedJob> estimated_job = estimate_job(session, told.request);
+  if (!estimated_job) return estimated_job;
+  assume(told.notes, *estimated_job);
+  if (!told.otherwise) return estimated_job;
+  const Result<EstimatedJob> other = estimate_job(session, *told.otherwise);
+  if (!other) return estimated_job;  // what is not modelled says nothing
+  for (std::size_t index = 0; index < other->answers.size(); ++index) {
+    Answer& answer = estimated_job->answers[index];
+    if (answer.estimate && other->answers[index].estimate) {
+      told_jobs_detail::widen(*answer.estimate, *other->answers[index].estimate, *estimated_job);
+    }
+  }
+  return estimated_job;
 }
 
 core::Status asks_of_a_server(const JobRequest& request) {
@@ -222,11 +271,9 @@ core::Status asks_of_a_server(const JobRequest& request) {
   return core::Done{};
 }
 
-std::optional<int> answered_elsewhere(const std::vector<std::string>& command, const JobRequest& request,
-                                      Question question, bool json) {
+std::optional<int> answered_elsewhere(const Launched& launched, const JobRequest& request, Question question,
+                                      bool json) {
   namespace detail = told_jobs_detail;
-  if (command.empty()) return std::nullopt;
-  const auto launched = trainer_files::read_launch_command(command);
   if (!launched || launched->program == trainer_files::LaunchedProgram::training) return std::nullopt;
   const bool server = launched->program == trainer_files::LaunchedProgram::server;
   if (question == Question::plan || question == Question::other) {

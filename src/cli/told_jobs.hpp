@@ -1,4 +1,5 @@
-// Input: a request, and what else tells the job: a trainer's file, an adapter's config, the command that starts it.
+// Input: a request, and what else tells the job: a trainer's file, an adapter's config, the command that starts it,
+// which is read once.
 // Output: the request with what they say laid under it (options that were given stay), and notes for what every answer
 // assumes. A command that starts a server or a post-training is answered by those commands.
 #pragma once
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "commands.hpp"
+#include "launch_command.hpp"
 
 namespace gpumem::cli {
 
@@ -18,6 +20,8 @@ struct ToldJob {
   std::vector<estimate::Assumption> notes;
   std::int64_t gpus = 1;          ///< that the command starts on
   std::int64_t global_batch = 0;  ///< samples a step, by the command alone; 0: it does not say
+  /// The job as it may be as well, where a file that the command names is not here. Nothing: all files are read.
+  std::optional<JobRequest> otherwise = {};
 };
 
 /// What the question does not ask of a job; such options of a command are left out.
@@ -26,16 +30,24 @@ using LeftOut = std::vector<std::string_view>;
 /// Of `gpumem estimate`.
 [[nodiscard]] Result<ToldJob> told_by_trainer_file(const EstimateOptions& options);
 
-/// Of the command behind "--"; without one, the request as it is. Errors: those of reading the command and its files;
-/// missing_information where neither says the model or the batch size.
-[[nodiscard]] Result<ToldJob> told_by_command(const std::vector<std::string>& command, const JobRequest& request,
+/// The command behind "--"; nothing: there is none.
+using Launched = std::optional<trainer_files::LaunchedJob>;
+/// Errors: those of reading the command and its files.
+[[nodiscard]] Result<Launched> launched_by(const std::vector<std::string>& command);
+
+/// Without a command, the request as it is. Errors: missing_information where neither says the model or the batch size;
+/// invalid_argument for a command that starts no training.
+[[nodiscard]] Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& request,
                                               const LeftOut& left_out = {});
+
+/// The estimates of a told job, with what it assumes. Where it may be otherwise, the ranges hold both.
+[[nodiscard]] Result<EstimatedJob> estimate_told_job(Session& session, const ToldJob& told);
 
 enum class Question : std::uint8_t { estimate, fit, advise, plan, other };
 
 /// The exit code, where the command starts an inference server or a post-training: `serve` and `posttrain` have
 /// answered it. Nothing: it starts a training, or there is none.
-[[nodiscard]] std::optional<int> answered_elsewhere(const std::vector<std::string>& command, const JobRequest& request,
+[[nodiscard]] std::optional<int> answered_elsewhere(const Launched& launched, const JobRequest& request,
                                                     Question question, bool json);
 
 /// Whether the request has options that say nothing of an inference server. Errors: invalid_argument, naming one.

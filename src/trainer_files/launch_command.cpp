@@ -1,6 +1,7 @@
 #include "launch_command.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -54,8 +55,8 @@ core::Error refused(std::string message) { return {core::ErrorCode::invalid_argu
 
 class CommandReader {
  public:
-  CommandReader(std::span<const std::string> words, const ReadCommandFile& read_file)
-      : words_(words), read_file_(read_file) {}
+  CommandReader(std::span<const std::string> words, const ReadCommandFile& read_file, const CommandVariable& variable)
+      : words_(words), read_file_(read_file), variable_(variable) {}
 
   core::Result<LaunchedJob> read() {
     launcher_ = read_launcher(words_);
@@ -222,7 +223,7 @@ class CommandReader {
       made_.files.push_back(named->word);
       file = *std::move(settings);
     } else {
-      made_.notes.emplace_back("accelerate's own default_config.yaml is not read; --config_file names one");
+      file = accelerates_own();
     }
     launcher_.settings = accelerate_settings(file, launcher_.settings);
     TrainerReading from(launcher_.settings, made_.job);
@@ -232,6 +233,22 @@ class CommandReader {
     else if (type == "MEGATRON_LM" || type == "TP") from.not_modelled("distributed_type");
     take_mixed_precision(from);
     return core::Done{};
+  }
+
+  /// What `accelerate config` wrote: its YAML, or the JSON of older versions. Nothing where it never ran.
+  Setting accelerates_own() {
+    const std::string folder = variable_ ? accelerate_folder(launcher_.environment, variable_) : std::string();
+    for (const char* name : {"/default_config.yaml", "/default_config.json"}) {
+      if (folder.empty()) break;
+      const auto text = read_file_(folder + name);
+      if (!text) continue;
+      auto settings = parse_settings(*text);
+      if (!settings) break;
+      made_.files.push_back(folder + name);
+      return *std::move(settings);
+    }
+    made_.notes.emplace_back("accelerate's own default_config.yaml is not here; --config_file names one");
+    return {};
   }
 
   void take_accelerates_deepspeed(TrainerReading& from) {
@@ -289,7 +306,9 @@ class CommandReader {
       path = beside;
     }
     if (!text) {
-      job.not_modelled.push_back("deepspeed " + job.deepspeed + ", a file that is not here");
+      made_.missing_deepspeed = job.deepspeed;
+      made_.notes.push_back("DeepSpeed's file " + core::shortened(job.deepspeed, 80) +
+                            " is not here: the range is from ZeRO-3 to no sharding");
       return core::Done{};
     }
     if (core::Status taken = take_deepspeed(*text, job); !taken) return std::move(taken).error().in_file(path);
@@ -331,6 +350,7 @@ class CommandReader {
 
   std::span<const std::string> words_;
   const ReadCommandFile& read_file_;
+  const CommandVariable& variable_;
   LauncherWords launcher_;
   LaunchedJob made_;
 };
@@ -338,17 +358,22 @@ class CommandReader {
 }  // namespace launch_command_detail
 }  // namespace
 
-core::Result<LaunchedJob> read_launch_command(std::span<const std::string> words, const ReadCommandFile& read_file) {
+core::Result<LaunchedJob> read_launch_command(std::span<const std::string> words, const ReadCommandFile& read_file,
+                                              const CommandVariable& variable) {
   const auto too_long = [](const std::string& word) { return word.size() > kLongestCommandWord; };
   if (words.size() > kMostWords || std::any_of(words.begin(), words.end(), too_long)) {
     return launch_command_detail::refused("the command is longer than any that starts a training");
   }
-  return launch_command_detail::CommandReader(words, read_file).read();
+  return launch_command_detail::CommandReader(words, read_file, variable).read();
 }
 
 core::Result<LaunchedJob> read_launch_command(std::span<const std::string> words) {
+  const auto variable = [](const std::string& name) {
+    const char* const value = std::getenv(name.c_str());
+    return value == nullptr ? std::string() : std::string(value);
+  };
   return read_launch_command(
-      words, [](const std::string& path) { return core::read_regular_file(path, kLargestTrainerFile); });
+      words, [](const std::string& path) { return core::read_regular_file(path, kLargestTrainerFile); }, variable);
 }
 
 }  // namespace gpumem::trainer_files

@@ -20,6 +20,9 @@ namespace gpumem::trainer_files {
 /// Gives the text of a file that the command names.
 using ReadCommandFile = std::function<core::Result<std::string>(const std::string& path)>;
 
+/// Gives a variable of the environment; empty: it is not set.
+using CommandVariable = std::function<std::string(const std::string& name)>;
+
 /// Which of our questions the command is about.
 enum class LaunchedProgram : std::uint8_t {
   training,       ///< LaunchedJob says the job
@@ -35,14 +38,17 @@ struct LaunchedJob {
   std::vector<std::string> files;  ///< those that were read
   bool known = false;              ///< whether words or files say how it trains; false: only the launcher is known
   std::int64_t gpus = 1;           ///< processes, one on each GPU
+  std::string missing_deepspeed;   ///< DeepSpeed's file that the job names and that is not here; empty: none
   std::vector<std::string> notes;  ///< what the command leaves open, and what is taken for it, for people
 };
 
 /// Errors: invalid_argument for a command that starts with no launcher and no program that gpumem knows; those of
 /// reading a file that the program cannot do without, naming it.
+/// `variable`: tells where accelerate's own config is; without it none is looked for.
 [[nodiscard]] core::Result<LaunchedJob> read_launch_command(std::span<const std::string> words,
-                                                            const ReadCommandFile& read_file);
-/// The same with the files of this machine.
+                                                            const ReadCommandFile& read_file,
+                                                            const CommandVariable& variable = {});
+/// The same with the files and the environment of this machine.
 [[nodiscard]] core::Result<LaunchedJob> read_launch_command(std::span<const std::string> words);
 
 }  // namespace gpumem::trainer_files

@@ -181,6 +181,25 @@ Setting accelerate_settings(const Setting& file, const Setting& words) {
   return all;
 }
 
+std::string accelerate_folder(const Setting& environment,
+                              const std::function<std::string(const std::string&)>& process) {
+  const auto value_of = [&](const char* name) {
+    const Setting* const given = environment.field(name);
+    return given != nullptr ? given->word : process(name);
+  };
+  std::string home = value_of("HF_HOME");
+  if (home.empty()) {
+    const std::string cache = value_of("XDG_CACHE_HOME");
+    home = (cache.empty() ? "~/.cache" : cache) + "/huggingface";
+  }
+  if (home.starts_with("~/")) {
+    const std::string user = value_of("HOME");
+    if (user.empty()) return {};
+    home.replace(0, 1, user);
+  }
+  return home + "/accelerate";
+}
+
 RankCount rank_count(Launcher launcher, const Setting& settings, const Setting& environment) {
   namespace detail = launchers_detail;
   if (launcher == Launcher::accelerate) {

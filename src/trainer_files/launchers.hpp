@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,11 @@ struct LauncherWords {
 /// accelerate's settings: its file (an object, or nothing), with the words of `accelerate launch` over it, under the
 /// keys that the file has for them.
 [[nodiscard]] Setting accelerate_settings(const Setting& file, const Setting& words);
+
+/// Where `accelerate config` keeps its file: by HF_HOME, XDG_CACHE_HOME or HOME, those of the command before those of
+/// the process; empty: nobody knows. Source: accelerate 1.2, commands/config/config_args.py (cache_dir).
+[[nodiscard]] std::string accelerate_folder(const Setting& environment,
+                                            const std::function<std::string(const std::string&)>& process);
 
 /// How many GPUs take part.
 struct RankCount {

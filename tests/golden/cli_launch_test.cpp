@@ -78,6 +78,30 @@ TEST(CliLaunch, ServersAndPostTrainingsAreAnswered) {
   EXPECT_NE(preferences.out.find("reference"), std::string::npos) << preferences.out;
 }
 
+TEST(CliLaunch, ARequestIsOfWhatTheCommandStarts) {
+  const json told = answer("request " + kModel + " --gpu h100-80gb --for slurm --json" + kTorchrun);
+  EXPECT_EQ(told["job"]["data_parallel"], 4) << told;
+  EXPECT_EQ(run("request --gpu h100-80gb --for slurm -- vllm serve " + kModel + " --max-model-len 1024").exit, 0);
+}
+
+TEST(CliLaunch, AServerHasNoBatchToFit) {
+  const Outcome refused = run("fit --batch 4 --gpu h100-80gb -- vllm serve " + kModel);
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("leave it out"), std::string::npos) << refused.err;
+}
+
+TEST(CliLaunch, AMissingFileOfDeepSpeedWidensTheRange) {
+  const std::string command = " -- deepspeed --num_gpus 8 train.py --model_name_or_path " + kModel +
+                              " --output_dir o --per_device_train_batch_size 2 --max_seq_length 256 --bf16 True";
+  const json known = answer("estimate --gpu h100-80gb --json" + command);
+  const json open = answer("estimate --gpu h100-80gb --json" + command + " --deepspeed nowhere.json");
+  const auto lower_of = [](const json& estimate) {
+    return estimate["estimates"][0]["lower_bytes"].get<std::int64_t>();
+  };
+  EXPECT_LT(lower_of(open), lower_of(known)) << "ZeRO-3 over eight ranks takes less";
+  EXPECT_NE(open.dump().find("from ZeRO-3 to no sharding"), std::string::npos);
+}
+
 TEST(CliLaunch, AScriptThatIsNotKnownIsToBeRecorded) {
   const Outcome unknown = run("estimate --gpu h100-80gb -- torchrun --nproc-per-node 8 train.py --lr 1");
   EXPECT_EQ(unknown.exit, 4);

@@ -78,6 +78,34 @@ TEST(LaunchCommand, AccelerateBringsItsFile) {
   EXPECT_FALSE(try_reading("accelerate launch --config_file none.yaml train.py", files));
 }
 
+TEST(LaunchCommand, AccelerateReadsItsOwnFileWhereNoneIsNamed) {
+  const std::string own = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nnum_processes: 4\n";
+  const Files files = {{"/home/u/.cache/huggingface/accelerate/default_config.yaml", own},
+                       {"/other/accelerate/default_config.json", R"({"num_processes": 2})"}};
+  const auto read_file = [&](const std::string& path) -> core::Result<std::string> {
+    const auto found = files.find(path);
+    if (found != files.end()) return found->second;
+    return core::Error{core::ErrorCode::unreadable_file, "is not here", {path, 0, {}}};
+  };
+  const auto variable = [](const std::string& name) { return std::string(name == "HOME" ? "/home/u" : ""); };
+  const auto of = [&](const std::string& line) {
+    auto launched = read_launch_command(words_of(line + kTrainer), read_file, variable);
+    EXPECT_TRUE(succeeds(launched)) << line;
+    return launched ? *std::move(launched) : LaunchedJob();
+  };
+  const LaunchedJob job = of("accelerate launch train.py");
+  EXPECT_EQ(job.gpus, 4);
+  EXPECT_EQ(wanted(job, "sharding"), "zero-3");
+  EXPECT_EQ(of("accelerate launch --num_processes 8 train.py").gpus, 8) << "words count more";
+  EXPECT_EQ(of("HF_HOME=/other accelerate launch train.py").gpus, 2) << "the JSON of older versions";
+  EXPECT_EQ(of("HF_HOME=/none accelerate launch train.py").gpus, 1);
+}
+
+TEST(LaunchCommand, SaysWhichFileOfDeepSpeedIsMissing) {
+  EXPECT_EQ(read("deepspeed --num_gpus 8 train.py --deepspeed ds.json" + kTrainer).missing_deepspeed, "ds.json");
+  EXPECT_EQ(read("deepspeed --num_gpus 8 train.py" + kTrainer).missing_deepspeed, "");
+}
+
 TEST(LaunchCommand, AccelerateShardsByItsWords) {
   const std::string fsdp =
       "accelerate launch --use_fsdp --fsdp_version 2 --fsdp_offload_params true --num_processes 4 "
