@@ -5,6 +5,7 @@ import {existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, wr
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {gzipSync} from 'node:zlib';
+import {openEngine} from '../src/web/engine.mjs';
 
 const [build, out] = process.argv.slice(2);
 if (!build || !out) {
@@ -16,7 +17,7 @@ const page = join(root, 'src/web/page');
 const read = (...path) => readFileSync(join(...path), 'utf8');
 
 // The scripts as one, which share a function and leave nothing behind.
-const SCRIPTS = ['tools.js', 'engine.js', 'form.js', 'answer.js', 'link.js', 'serving.js', 'app.js'];
+const SCRIPTS = ['tools.js', 'engine.js', 'form.js', 'answer.js', 'link.js', 'serving.js', 'choices.js', 'app.js'];
 const app = `'use strict';\n(() => {\n${SCRIPTS.map((name) => read(page, name)).join('\n')}})();\n`;
 
 // As text: a page that is opened from a folder may load scripts, and nothing else. Packed: a host need not do it.
@@ -38,6 +39,29 @@ const html = read(page, 'index.html').replace('@TIMELINE_SCRIPT@', hashOf('scrip
 const examples = JSON.parse(read(root, 'src/web/examples/examples.json'))
   .map(({file, ...example}) => ({...example, name: file.split('/').pop(), text: read(root, file)}));
 
+// The form and the first answer are there before the engine: made here, by the same engine.
+const made = await openEngine(build);
+const [first] = examples;
+made.model(first.name, Buffer.from(first.text));
+const reply = made.ask('estimate', {job: {summary: first.name, ...first.job}});
+if (!reply.text) throw new Error(`the first example has no answer: ${reply.says}`);
+
+// For a model hub's static spaces; other hosts need no such file.
+const readme = `---
+title: gpumem
+emoji: 📏
+colorFrom: blue
+colorTo: indigo
+sdk: static
+app_file: index.html
+pinned: false
+license: apache-2.0
+short_description: GPU memory of a training job, before it runs
+---
+
+How much GPU memory a training or serving job takes. The page computes everything in the browser and sends nothing.
+`;
+
 const files = {
   'index.html': html,
   'style.css': read(page, 'style.css'),
@@ -45,7 +69,8 @@ const files = {
   'engine.js': `const GPUMEM_ENGINE = ${JSON.stringify(engine)};\n`,
   'LICENSE.txt': read(root, 'LICENSE'),
   'NOTICE.txt': read(root, 'packaging/NOTICE'),
-  'examples.js': `const GPUMEM_EXAMPLES = ${JSON.stringify(examples)};\n`,
+  'examples.js': `const GPUMEM_EXAMPLES = ${JSON.stringify(examples)};\nconst GPUMEM_FIRST = ${JSON.stringify({about: made.about(), reply})};\n`,
+  'README.md': readme,
 };
 if (existsSync(out) && readdirSync(out).some((name) => !(name in files))) {
   console.error(`${out} holds other files than the page's: name a new folder`);

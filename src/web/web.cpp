@@ -11,6 +11,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/serve/server_command.hpp"
+#include "gpumem/summary/published_models.hpp"
 #include "plan_report.hpp"
 #include "report.hpp"
 #include "timeline_page.hpp"
@@ -98,6 +99,18 @@ Json plan(const JobRequest& request, const Json& question) {
   return said;
 }
 
+Json advise(const JobRequest& request, const Json& /*question*/) {
+  const auto found = cli::find_advice({.request = request}, *page().session);
+  return found ? reply(found->estimated_job, cli::to_json(*found)) : error_reply(found.error());
+}
+
+Json gpus(const JobRequest& request, const Json& /*question*/) {
+  cli::GpusOptions options;
+  options.request = request;
+  const auto found = cli::find_gpus(options, *page().session);
+  return found ? reply(found->estimated_job, cli::to_json(*found)) : error_reply(found.error());
+}
+
 /// `question`: {"job": {"summary": ..., "gpu": ...}, "serve": {"version": ..., "command": [words]}}; the same as
 /// `gpumem serve` prints.
 Json serve_model(const JobRequest& request, const Json& question) {
@@ -119,7 +132,8 @@ Json serve_model(const JobRequest& request, const Json& question) {
 Json answer_to(std::string_view verb, const Json& question) {
   using Answer = Json (*)(const JobRequest&, const Json&);
   constexpr std::pair<std::string_view, Answer> kVerbs[] = {
-      {"estimate", &estimate}, {"fit", &fit}, {"timeline", &timeline}, {"plan", &plan}, {"serve", &serve_model}};
+      {"estimate", &estimate}, {"fit", &fit},   {"timeline", &timeline}, {"plan", &plan},
+      {"advise", &advise},     {"gpus", &gpus}, {"serve", &serve_model}};
   for (const auto& [name, answer] : kVerbs) {
     if (name != verb) continue;
     const auto request = job_json::fields_from(question.value("job", Json::object()), {});
@@ -159,6 +173,10 @@ Json names_of(const Entries& entries) {
 /// What the page makes its form of.
 Json about() {
   Json json = {{"version", GPUMEM_VERSION_STRING}, {"options", Json::array()}, {"gpus", Json::array()}};
+  json["models"] = Json::array();
+  for (const std::string_view name : summary::published_model_names()) {
+    json["models"].push_back({{"name", name}, {"parameters", summary::published_model(name)->parameters}});
+  }
   for (const job::JobOption& option : job::job_options()) json["options"].push_back(option_json(option));
   if (const auto profiles = device::known_profiles()) {
     for (const device::GpuProfile& profile : *profiles) {

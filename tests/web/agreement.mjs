@@ -6,7 +6,7 @@ import {mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join, resolve} from 'node:path';
 import {fileURLToPath} from 'node:url';
-import {openEngine} from './engine.mjs';
+import {openEngine} from '../../src/web/engine.mjs';
 
 const [programPath, build, jobs = '500', seed = '20'] = process.argv.slice(2);
 const program = resolve(programPath);

@@ -1,6 +1,6 @@
 // Shows answers. Texts of a model reach the page by textContent alone.
 const partColour = (name) => {
-  const known = ['context', 'parameters', 'optimizer', 'gradients', 'activations', 'workspace', 'fragmentation', 'gathered'];
+  const known = ['context', 'parameters', 'optimizer', 'gradients', 'activations', 'temporaries', 'workspace', 'fragmentation', 'gathered', 'communication'];
   return `var(--c-${known.includes(name) ? name : 'other'})`;
 };
 
@@ -26,7 +26,8 @@ const verdictOf = (estimate, capacity) => {
   if (estimate.verdict === 'does_not_fit') return ['bad', `Does not fit: ${of}`];
   if (estimate.verdict === 'fits') return ['good', `Fits: ${of}`];
   const most = estimate.most_needed_bytes > capacity ? `, may need ${size(estimate.most_needed_bytes)}` : '';
-  return ['may', `Tight: ${of}${most}`];
+  const back = estimate.retries > 0 ? ', by giving back the cache' : '';
+  return ['may', `Tight: ${of}${most}${back}`];
 };
 
 const drawRange = (estimate, capacity) => {
@@ -50,10 +51,13 @@ const drawRange = (estimate, capacity) => {
 };
 
 const showFigures = (estimate, capacity) => {
-  const rows = [['Expected', estimate.expected_bytes], ['Lower', estimate.lower_bytes], ['Upper', estimate.upper_bytes],
-    ['Allocated', estimate.allocated_bytes], ['Reserved', estimate.reserved_bytes], ['Device', estimate.device_bytes], ['GPU', capacity]];
-  at('figures').replaceChildren(...rows.filter(([, bytes]) => bytes !== null).map(([name, bytes]) => {
-    const pair = make('div');
+  const rows = [['Expected', estimate.expected_bytes, 'the best single figure: what nvidia-smi will show'],
+    ['Lower', estimate.lower_bytes, 'the lower end of the range'], ['Upper', estimate.upper_bytes, 'the upper end: what to reserve'],
+    ['Allocated', estimate.allocated_bytes, 'in live tensors: torch.cuda.max_memory_allocated'],
+    ['Reserved', estimate.reserved_bytes, "held by PyTorch's allocator: torch.cuda.max_memory_reserved"],
+    ['Device', estimate.device_bytes, 'reserved and the CUDA context: the same as expected'], ['GPU', capacity, 'what the GPU holds']];
+  at('figures').replaceChildren(...rows.filter(([, bytes]) => bytes !== null).map(([name, bytes, says]) => {
+    const pair = make('div', null, {title: says});
     pair.append(make('dt', name), make('dd', size(bytes), {'data-bytes': bytes}));
     return pair;
   }));
@@ -86,16 +90,24 @@ const showParts = (estimate) => {
   at('parts').replaceChildren(head, body);
 };
 
-const peakText = ({peak}) => {
-  if (!peak) return '';
-  return `The peak is in ${peak.phase}${peak.step > 0 ? ` of step ${peak.step}` : ''}${peak.layer ? `, at ${peak.layer}` : ''}.`;
-};
+// The library names its options between backquotes; the form shows them as the command line has them.
+const spelled = (text) => text.replace(/`([a-z_]+)(?:=([^`]*))?`/g, (whole, name, value) => {
+  if (!fields.has(name)) return whole;
+  const {option: {flag, type}} = fields.get(name);
+  if (value === 'false') return `--no-${flag}`;
+  return value === undefined || value === 'true' ? `--${flag}` : `--${flag}${type === 'switch' ? '=' : ' '}${value}`;
+});
+const peakText = ({peak}) => (peak ? `Peak: ${spelled(peak.text)}.` : '');
 
 const headlineOf = ({summary, gpu, job}) => {
   const words = [`${summary.file}: ${summary.format}`, `${count(summary.layers)} layers`, `${count(summary.parameters)} parameters`,
     `batch ${count(job.batch_size)}`];
   if (job.seq_length) words.push(`${count(job.seq_length)} tokens a sample`);
-  return `${[...words, job.precision, job.optimizer].join(', ')}, on ${gpu}`;
+  words.push(job.precision, job.optimizer);
+  if (job.lora) words.push(`LoRA of rank ${job.lora}`);
+  if (job.quantize && job.quantize !== 'none') words.push(`quantised: ${job.quantize}`);
+  if (job.checkpointing) words.push('checkpointing');
+  return `${words.join(', ')}, on ${gpu}`;
 };
 
 // The largest batch and the timeline come later than the estimate. Until then those that stand are of another job.
@@ -111,11 +123,18 @@ const drawn = (note) => {
   at('timeline').removeAttribute('aria-busy');
 };
 
+// The first answer is made with the page, by the same engine.
+const timeOf = ({milliseconds}) => {
+  if (milliseconds === undefined) return 'Computed with the page';
+  return `Computed in ${milliseconds < 1 ? 'less than 1' : Math.round(milliseconds)} ms`;
+};
+// Returns the verdict.
 const showEstimate = (reply) => {
   const answer = JSON.parse(reply.text);
   const estimate = answer.estimates.find((one) => !one.error) || answer.estimates[0];
   const [kind, text] = verdictOf(estimate, answer.capacity_bytes);
   hide('fault');
+  hide('advice');
   at('result').hidden = false;
   at('result').classList.remove('stale');
   waitForRest();
@@ -129,9 +148,15 @@ const showEstimate = (reply) => {
   const notes = estimate.assumed.map((one) => one.text);
   if (estimate.lower_bound && estimate.leaves_out) notes.push(`a lower bound: without ${estimate.leaves_out}`);
   if (estimate.verdict === 'tight' && estimate.retries > 0) notes.push('it fits because the allocator gives back its cache, which slows the job down');
+  if (estimate.verdict === 'tight' && estimate.upper_uncut_bytes > estimate.upper_bytes) notes.push(`upper ends at what the GPU holds: with more memory the job may take up to ${size(estimate.upper_uncut_bytes)}`);
   fillList('assumed', notes);
   fillList('warnings', reply.warnings.map(({line, message}) => (line > 0 ? `Line ${line}: ${message}` : message)));
-  at('status').textContent = `${text}. Computed in ${reply.milliseconds < 1 ? 'less than 1' : Math.round(reply.milliseconds)} ms.`;
+  at('status').className = kind;
+  at('status').textContent = `${text}. ${timeOf(reply)}.`;
+  shownJob = {title: headlineOf(answer), estimate, capacity: answer.capacity_bytes};
+  showComparison();
+  performance.mark('gpumem-answer');
+  return estimate.verdict;
 };
 
 const oneMore = ({one_more: next}) => (next ? `; one more would need ${size(next.expected_bytes)}` : '');

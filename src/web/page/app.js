@@ -34,6 +34,7 @@ const take = (taken, example, note) => {
   chosen += 1;
   model = taken;
   at('example').value = example;
+  at('published').value = '';
   at('model-note').textContent = note;
 };
 const setExample = (id) => {
@@ -43,7 +44,34 @@ const setExample = (id) => {
   showModel(example.text);
   return true;
 };
-const setText = (name, text) => take({name, bytes: new TextEncoder().encode(text)}, '', '');
+const setText = (name, text) => take({name, bytes: new TextEncoder().encode(text)}, '', fillTokens(text));
+// A config says no number of tokens: one is filled in where there is none.
+const USUAL_TOKENS = 2048;
+const fillTokens = (text) => {
+  const entry = fields.get('seq_length');
+  if (!/"(vocab_size|text_config)"\s*:/.test(text) || valueOf(entry) !== undefined) return '';
+  setField(entry, USUAL_TOKENS);
+  return `${count(USUAL_TOKENS)} tokens a sample are filled in.`;
+};
+// Its sizes are in the engine; the name is all that it needs.
+const setPublished = (name) => {
+  const known = published.get(name.toLowerCase());
+  if (!known) return false;
+  take({name: known.name, bytes: new Uint8Array(), published: true}, '', `${count(known.parameters)} parameters, as published.`);
+  showModel('');
+  at('published').value = known.name;
+  if (valueOf(fields.get('seq_length')) === undefined) setField(fields.get('seq_length'), USUAL_TOKENS);
+  return true;
+};
+const published = new Map();  // lower case → {name, parameters}
+// Options as the library names them: {"fused": "true"}.
+const chooseOptions = (settings) => {
+  for (const [name, value] of Object.entries(settings)) {
+    const entry = fields.get(name);
+    if (entry) setField(entry, entry.option.type === 'flag' ? value === 'true' : value);
+  }
+  changed();
+};
 
 const setFile = async (file) => {
   const note = at('model-note');
@@ -56,7 +84,7 @@ const setFile = async (file) => {
     if (bytes.length > LARGEST_MODEL) throw new Error('is larger than 256 MiB');
     if (own !== chosen) return;
     const shown = bytes.length <= LONGEST_SHOWN;
-    take({name: file.name, bytes}, '', `${file.name}, ${count(bytes.length)} bytes${shown ? '' : '. It is too long to be shown here'}.`);
+    take({name: file.name, bytes}, '', `${file.name}, ${count(bytes.length)} bytes${shown ? '' : '. It is too long to be shown here'}. ${shown ? fillTokens(new TextDecoder().decode(bytes)) : ''}`.trim());
     showModel(shown ? new TextDecoder().decode(bytes) : '');
     at('text').readOnly = !shown;
     changed();
@@ -104,11 +132,16 @@ const answerAll = async (round) => {
     shownFault(reply);
     return;
   }
-  showEstimate(reply);
+  const verdict = showEstimate(reply);
   const {batch_size: ignored, ...rest} = job;
   const fit = await Engine.ask('fit', now, rest);
   if (!current()) return;
   showFit(fit);
+  if (verdict !== 'fits') {
+    const advice = await Engine.ask('advise', now, job);
+    if (!current()) return;
+    showAdvice(advice);
+  }
   const timeline = await Engine.ask('timeline', now, job);
   if (current()) showTimeline(timeline);
 };
@@ -151,6 +184,7 @@ const changed = () => {
   wanted += 1;
   keepLayouts();
   clearServer('');
+  clearGpus('');
   at('result').classList.add('stale');
   const more = [...at('more-options').querySelectorAll('input, select')].map((element) => fields.get(element.id.slice(2)));
   const set = more.filter((entry) => entry && valueOf(entry) !== undefined).length;
@@ -207,9 +241,10 @@ const listenToDrops = () => {
   addEventListener('dragleave', (event) => { if (event.relatedTarget === null) hide('drop'); });
   addEventListener('drop', (event) => {
     hide('drop');
-    if (event.dataTransfer.files.length === 0) return;
+    const {files} = event.dataTransfer;
+    if (files.length === 0) return;
     event.preventDefault();
-    setFile(event.dataTransfer.files[0]);
+    setFile(files[0]).then(() => { if (files.length > 1) at('model-note').textContent += ` ${files[1].name} is not read: the page takes one file.`; });
   });
 };
 
@@ -227,6 +262,13 @@ const listen = () => {
     writeJob(GPUMEM_EXAMPLES.find((one) => one.id === at('example').value).job);
     changed();
   });
+  at('published').addEventListener('change', () => { if (setPublished(at('published').value.trim())) changed(); });
+  at('gpus-go').addEventListener('click', () => {
+    const {gpu: ignored, ...job} = readJob();
+    compareGpus(model, job);
+  });
+  at('compare-keep').addEventListener('click', keepJob);
+  at('compare-drop').addEventListener('click', dropJob);
   at('file').addEventListener('change', () => {
     if (at('file').files.length > 0) setFile(at('file').files[0]);
     at('file').value = '';  // or the same file, once it was edited, could not be chosen again
@@ -250,7 +292,7 @@ const restore = async () => {
   const state = await stateOf(fragment);
   if (fragment !== location.hash) return;
   const first = GPUMEM_EXAMPLES[0];
-  if (!state || !(state.example && setExample(state.example))) {
+  if (!state || !((state.example && setExample(state.example)) || (state.published && setPublished(String(state.published))))) {
     if (state && typeof state.text === 'string') {
       setText(String(state.name || nameOf(state.text)), state.text);
       showModel(state.text);
@@ -263,17 +305,31 @@ const restore = async () => {
   if (state && state.planned) findLayouts();
 };
 
-const begin = async () => {
+// Before the engine is there: the form, and the first example's answer, which were made with the page.
+const showFirst = () => {
   at('example').append(make('option', 'Your own', {value: ''}));
   for (const {id, title} of GPUMEM_EXAMPLES) at('example').append(make('option', title, {value: id}));
+  const {about, reply} = GPUMEM_FIRST;
+  for (const one of about.models) {
+    published.set(one.name.toLowerCase(), one);
+    at('published-names').append(make('option', `${(one.parameters / 1e9).toPrecision(3)} billion parameters`, {value: one.name}));
+  }
+  makeForm(about);
+  at('version').textContent = about.version;
+  if (location.hash.length > 1) return;
+  setExample(GPUMEM_EXAMPLES[0].id);
+  writeJob(GPUMEM_EXAMPLES[0].job);
+  at('command').textContent = commandOf(model, readJob());
+  showEstimate(reply);
+};
+const begin = async () => {
   try {
-    const {about} = await Engine.start();
-    makeForm(about);
-    at('version').textContent = about.version;
+    await Engine.start();
     listen();
     await restore();
   } catch (error) {
     at('status').textContent = `The page cannot start: ${error.message}. It needs a browser with WebAssembly.`;
   }
 };
-begin();
+showFirst();
+addEventListener('DOMContentLoaded', begin);  // behind the engine's text, which is long

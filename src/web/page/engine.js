@@ -65,7 +65,7 @@ const Engine = {
   // `model`: {name, bytes}; the same object is sent once.
   async answer(verb, model, job, more = {}) {
     await this.start();
-    if (this.held !== model) {
+    if (this.held !== model && !model.published) {
       const {says} = await this.send({task: 'model', name: model.name, bytes: model.bytes});
       if (says) return {says, error: {message: says}};
       this.held = model;

@@ -2,12 +2,16 @@
 const LONGEST_LINK = 24000;
 const LARGEST_STATE = 8 * 2 ** 20;
 
-// `model`: {example} or {name, bytes}. What is left out for its size is said.
+// `model`: {example}, {published} or {name, bytes}. What is left out for its size is said.
 const linkOf = async (model, job, plan, planned) => {
   const state = {v: 1, job, plan, planned};
   const packed = async () => toBase64Url(await through(new TextEncoder().encode(JSON.stringify(state)), new CompressionStream('deflate-raw'), LARGEST_STATE));
   if (model.example) {
     state.example = model.example;
+    return {link: await packed(), note: ''};
+  }
+  if (model.published) {
+    state.published = model.name;
     return {link: await packed(), note: ''};
   }
   state.name = model.name;
