@@ -23,6 +23,7 @@ endif()
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY models/gpus models/summaries DESTINATION ${CMAKE_INSTALL_DATADIR}/gpumem/models)
+install(FILES examples/server.json DESTINATION ${CMAKE_INSTALL_DATADIR}/gpumem RENAME example-server.json)
 install(EXPORT gpumem-targets NAMESPACE gpumem:: DESTINATION ${package_dir})
 
 configure_package_config_file(src/cmake/gpumem-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/gpumem-config.cmake
