@@ -409,7 +409,7 @@ const tests = {
     const name = 'meta-llama/Llama-3.1-8B';
     await set(page, 'published', name);
     await page.until(`${el('headline')}.textContent.startsWith('${name}') && ${READY} && !${el('advice')}.hidden`);
-    const words = [name, '--batch', '32', '--seq', '2048', '--gpu', 'a100-40gb'];
+    const words = [name, '--batch', '1', '--seq', '2048', '--gpu', 'a100-40gb'];
     const {estimates: [wanted]} = answerOf('estimate', ...words);
     same(await shown(page, 'Expected'), wanted.expected_bytes, 'of a well-known model');
     const {changes: [first]} = answerOf('advise', ...words);

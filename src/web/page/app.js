@@ -60,6 +60,7 @@ const setPublished = (name) => {
   take({name: known.name, bytes: new Uint8Array(), published: true}, '', `${count(known.parameters)} parameters, as published.`);
   showModel('');
   at('published').value = known.name;
+  setField(fields.get('batch_size'), 1);
   if (valueOf(fields.get('seq_length')) === undefined) setField(fields.get('seq_length'), USUAL_TOKENS);
   return true;
 };

@@ -399,8 +399,8 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
   if (training.graph != nullptr && training.graph->recording() != nullptr) {
     if (const core::Status taken = job_from_detail::take_recorded(request, training); !taken) return taken.error();
   }
-  const bool long_images = is_given(*find_option("seq_length"), request) && training.graph != nullptr &&
-                           job_from_detail::has_no_tokens(*training.graph);
+  const bool long_images = training.sequence_length.value_or(0) > 0 && is_given(*find_option("seq_length"), request) &&
+                           training.graph != nullptr && job_from_detail::has_no_tokens(*training.graph);
   if (long_images)
     return job_from_detail::refused(*training.graph, "the model reads no tokens; leave `seq_length` out");
   if (const core::Status taken = job_from_detail::take_lengths(request, training); !taken) return taken.error();

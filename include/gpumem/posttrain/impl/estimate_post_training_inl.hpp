@@ -354,7 +354,8 @@ inline void widen(PostTrainingEstimate& likely, const PostTrainingEstimate& long
                   core::Bytes capacity) {
   std::int64_t grows = 0;
   for (const NamedBytes& part : likely.parts) {
-    const bool does = part.name.ends_with("activations") || part.name == "cache of the allocator";
+    const bool does = part.name.ends_with("activations") || part.name.ends_with("temporaries") ||
+                      part.name == "cache of the allocator";
     if (does) grows = core::bounded_sum({grows, part.bytes.count()});
   }
   estimate::MemoryEstimate& memory = likely.memory;
