@@ -113,7 +113,13 @@ class Estimate(unittest.TestCase):
         if told["peak"] is not None:
             peak = made.peak
             self.assertEqual(
-                {"layer": peak.layer, "phase": peak.phase, "step": peak.step}, told["peak"]
+                {
+                    "layer": peak.layer,
+                    "phase": peak.phase,
+                    "step": peak.step,
+                    "text": peak.text,
+                },
+                told["peak"],
             )
 
     def test_a_layout_takes_all_of_its_gpus(self):

@@ -29,6 +29,7 @@ class Peak:
     class_name: str | None  #: of the layer: "Conv2d"
     phase: str  #: "construction", "forward", "backward", ...
     step: int  #: 1 for the first training step, 0 before it
+    text: str  #: all of that for people, and what takes most then
 
 
 @dataclasses.dataclass(frozen=True)
