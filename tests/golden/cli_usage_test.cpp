@@ -68,6 +68,8 @@ TEST(CliErrors, WrongWordsAreNamed) {
       {"bad input", resnet50("--batch 1 --input 3x224x"), 2, "is not of the form 3x224x224"},
       {"zero input", resnet50("--batch 1 --input 3x0x224"), 2, "an input dimension is 0"},
       {"bad sequence", resnet50("--batch 1 --seq 0"), 2, "the sequence length is 0"},
+      {"tokens of images", resnet50("--batch 1 --seq 512"), 2, "the model reads no tokens; leave --seq out"},
+      {"no sequence", "estimate gpt2 --batch 1", 4, "gpt2: the model reads tokens: say how many a sample has"},
       {"unknown zero_grad", resnet50("--batch 1 --zero-grad never"), 2, "no zero_grad 'never'"},
       {"unknown software", resnet50("--batch 1 --software none"), 2, "has no software stack 'none'"},
       {"unknown allocator option", resnet50("--batch 1 --alloc-conf speed:11"), 2, "'speed' is not an option"},
