@@ -248,5 +248,17 @@ TEST(CliWarnings, EveryCommandSaysWhatItGuessedOfTheModel) {
   fs::remove(page);
 }
 
+/// The longest sample of a larger batch is longer than that of the batch which was asked for.
+TEST(CliGpus, LengthsAreThoseOfTheLargestBatch) {
+  const std::string lengths = " gpt2 --lengths 100x1000+700 --lengths-options steps=2 --json";
+  const Outcome all = run("gpus --batch 8 --for" + lengths);
+  const Outcome one = run("fit --gpu t4-16gb" + lengths);
+  ASSERT_EQ(all.exit, 0) << all.err;
+  ASSERT_EQ(one.exit, 0) << one.err;
+  for (const auto& gpu : nlohmann::json::parse(all.out)["gpus"]) {
+    if (gpu["gpu"] == "t4-16gb") EXPECT_EQ(gpu["largest_batch"], nlohmann::json::parse(one.out)["largest_batch"]);
+  }
+}
+
 }  // namespace
 }  // namespace gpumem
