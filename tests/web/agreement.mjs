@@ -51,6 +51,8 @@ const complete = (summary, job) => {
   const asked = engine.ask('estimate', {job: {summary, batch_size: 1}}).says || '';
   if (asked.includes('--seq')) job.seq_length ??= pick([128, 512]);
   if (asked.includes('--input')) job.input ??= '3x224x224';
+  const tokens = job.seq_length ? engine.ask('estimate', {job: {summary, batch_size: 1, seq_length: job.seq_length}}).says || '' : '';
+  if (tokens.includes('reads no tokens')) delete job.seq_length;
   if (Object.keys(job).some((name) => /^lora_|^base_dtype|^quantize/.test(name))) job.lora ??= 8;
 };
 

@@ -238,7 +238,7 @@ const tests = {
     // The same file once more, after its text was changed. An example that is chosen while one types is not lost.
     await paste(page, LLAMA);
     await page.until(`${el('headline')}.textContent.startsWith('pasted.json') || !${el('fault')}.hidden`);
-    same(await text(page, 'model-note'), '', 'the note of another model');
+    same(await text(page, 'model-note'), '2,048 tokens a sample are filled in.', 'the note of another model');
     await page.send('DOM.setFileInputFiles', {nodeId, files: [packed]});
     await page.until(`${el('headline')}.textContent.startsWith('vit.json.gz') && ${READY}`);
     await page.value(`(() => { const e = ${el('text')}; e.value = '{'; e.dispatchEvent(new Event('input', {bubbles: true})); })()`);
