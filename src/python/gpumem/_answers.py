@@ -78,6 +78,7 @@ class Estimate(Answer):
     expected_bytes: the best single figure.
     lower_bytes, upper_bytes: its range; upper is what a scheduler reserves. Both equal expected
         if the estimator gives no range.
+    upper_uncut_bytes: upper as it would be on a GPU of any size; more than upper_bytes where capacity cuts that.
     upper_coverage: the share of measured runs that upper covers, 0 to 1; None: no runs of such a
         job on such a GPU were measured.
     assumed: what the estimate assumes, because the job did not say it or it was not measured.
@@ -108,6 +109,7 @@ class Estimate(Answer):
     expected_bytes: int
     lower_bytes: int
     upper_bytes: int
+    upper_uncut_bytes: int
     upper_coverage: float | None
     assumed: tuple[Assumption, ...]
     allocated_bytes: int | None

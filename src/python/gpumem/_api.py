@@ -391,8 +391,8 @@ def _estimate_of(report: _gpumem.Report, read: Summary) -> Estimate:
 
 
 #: The fields of Estimate that are figures as they are.
-_PLAIN = ("expected_bytes", "lower_bytes", "upper_bytes", "upper_coverage", "allocated_bytes", "reserved_bytes",
-          "device_bytes", "gpus", "capacity_bytes", "fits", "verdict", "most_needed_bytes", "retries", "batch_size",
+_PLAIN = ("expected_bytes", "lower_bytes", "upper_bytes", "upper_uncut_bytes", "upper_coverage", "allocated_bytes",
+          "reserved_bytes", "device_bytes", "gpus", "capacity_bytes", "fits", "verdict", "most_needed_bytes", "retries", "batch_size",
           "estimator", "gpu")
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "optimizer_in_backward", "weight_decay", "prefetch")
