@@ -558,8 +558,7 @@ GPUMEM_API const char* gpumem_live_server_warning(const gpumem_live_server* serv
 
 /* ---- Questions in words ----------------------------------------------------------------------------------------- */
 
-/* An answer as the command line gives it. Immutable: threads may share it. */
-typedef struct gpumem_answer gpumem_answer;
+typedef struct gpumem_answer gpumem_answer; /* as the command line gives it. Immutable: threads may share it */
 
 /*
  * Asks any question, in words, and keeps the whole answer: for other languages, and where the structs above say too
@@ -579,15 +578,12 @@ GPUMEM_API gpumem_status gpumem_ask(const char* question, const gpumem_summary* 
                                     const char* const* values, size_t count, gpumem_answer** answer, char* message,
                                     size_t message_size) GPUMEM_NOTHROW;
 
-/*
- * One form of the answer: "json" as the command prints it; "text", what it prints without --json; of an estimate and
- * a fit "figures" alone as JSON. Lives as long as the answer; NULL: it has no such form, or there is no memory.
- */
+/* One form of the answer: "json" as the command prints it; "text", what it prints without --json; of an estimate and
+   a fit "figures" alone as JSON. Lives as long as the answer; NULL: it has no such form, or there is no memory. */
 GPUMEM_API const char* gpumem_answer_text(const gpumem_answer* answer, const char* form) GPUMEM_NOTHROW;
 
 /* An answer within: "estimate" and "one_more" of a fit. Lives as long as that; NULL: there is none. */
 GPUMEM_API const gpumem_answer* gpumem_answer_part(const gpumem_answer* answer, const char* part) GPUMEM_NOTHROW;
-
 GPUMEM_API void gpumem_answer_free(gpumem_answer* answer) GPUMEM_NOTHROW;
 
 /* The last call of this thread that failed, as a JSON object: "code", "message" without the place, "text" with it,

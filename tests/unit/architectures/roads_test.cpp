@@ -91,8 +91,8 @@ class Roads : public ::testing::TestWithParam<Published> {
 TEST_P(Roads, OfAConfigAndOfItsPrintedTreeAgree) {
   const auto from_tree = parse_summary(tree);
   ASSERT_TRUE(succeeds(from_tree)) << tree.substr(0, 3000);
-  // Lists of experts have tens of thousands of layers: all six jobs of one take sanitizers a minute, and a smaller model
-  // of its kind is asked them.
+  // Lists of experts have tens of thousands of layers: all six jobs of one take sanitizers a minute, and a smaller
+  // model of its kind is asked them.
   const bool huge = from_config->layers().size() > 20'000;
   for (const auto precision : {model::Precision::fp32, model::Precision::amp_bf16, model::Precision::bf16}) {
     if (huge && precision != model::Precision::amp_bf16) continue;
