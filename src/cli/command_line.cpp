@@ -195,7 +195,7 @@ void add_request(CLI::App& command, RequestOptions& options) {
       "Standard output has only the text to paste, or to give to a command:\n"
       "  sbatch $(gpumem request vgg16.txt --batch 64 --for slurm) job.sh\n"
       "The command that starts the training, or a server, may come behind --:\n"
-      "  sbatch $(gpumem request --gpu h100-80gb --for slurm -- torchrun train.py --config x.yaml) job.sh\n"
+      "  sbatch $(gpumem request --gpu h100-80gb --for slurm -- axolotl train x.yaml) job.sh\n"
       "  gpumem request config.json --gpu h100-80gb --for hami -- vllm serve NAME --max-model-len 8192\n"
       "Exit code 4 if no GPU of this type holds the job.");
 }
