@@ -140,7 +140,7 @@ void take_unsloth(const Settings& settings, std::string_view software, bool has_
   const bool quantized = word_of(settings, "load4") == "True" || told.model.ends_with("bnb-4bit");
   if (quantized) set(request, "quantize", "nf4-double");
   if (word_of(settings, "load8") == "True") set(request, "quantize", "int8");
-  if (word_of(settings, "gc").find("unsloth") != std::string::npos) set(request, "offload", "activations");
+  if (word_of(settings, "gc").find("unsloth") != std::string::npos) set(request, "offload", "checkpoints");
 }
 
 /// Whether 4-bit weights come from Unsloth's own checkpoints, since December 2024: some of their layers are whole, by a

@@ -267,6 +267,8 @@ void read_megatron_layout(TrainerReading& from) {
   from.take("context_parallel_size", "context_parallel");
   from.take("expert_model_parallel_size", "expert_parallel");
   from.take("virtual_pipeline_model_parallel_size", "virtual_stages");
+  from.take("decoder_first_pipeline_num_layers", "first_stage_layers");
+  from.take("decoder_last_pipeline_num_layers", "last_stage_layers");
   if (from.on("sequence_parallel") && from.whole("tensor_model_parallel_size").value_or(1) > 1) {
     from.want("sequence_parallel", "true", "sequence_parallel");
   }
@@ -304,7 +306,6 @@ void read_megatron(TrainerReading& from) {
   from.want("attention", attention == "unfused" || attention == "local" ? "eager" : "flash", "attention_backend");
   if (on_unless_off(from, "cross_entropy_loss_fusion")) from.want("loss", "fused-ce", "cross_entropy_loss_fusion");
   for (const std::string_view path : {"fp8_format", "fp8_recipe", "fp8_param_gather", "fp4_format", "mtp_num_layers",
-                                      "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
                                       "moe_expert_capacity_factor", "use_megatron_fsdp", "language_model_only"}) {
     from.not_modelled(path);
   }

@@ -130,7 +130,7 @@ TEST_F(FrameworkCsv, ReadsWhatANotebookSets) {
   EXPECT_EQ(run.job.lora, 8);
   EXPECT_EQ(run.job.lora_targets, "q_proj+v_proj");
   EXPECT_EQ(run.job.precision, model::Precision::amp_fp16) << "a T4 has no bfloat16";
-  EXPECT_EQ(run.job.offload, model::Offload::activations);
+  EXPECT_EQ(run.job.offload, model::Offload::checkpoints);
   EXPECT_EQ(run.job.gradient_accumulation, 4);
   EXPECT_FALSE(run.at_most);
   EXPECT_EQ(with("True", "unsloth 2025.8.9").refusal,

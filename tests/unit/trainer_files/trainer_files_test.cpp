@@ -195,6 +195,10 @@ TEST(TrainerFiles, ReadsMsSwiftsMegatron) {
   EXPECT_EQ(request.training.layout.data_parallel, 2);
   EXPECT_EQ(request.training.gradient_accumulation, 8);
   EXPECT_FALSE(spread(job, 6, request)) << "four do not divide six";
+  const TrainerJob uneven = parsed(R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16",
+    "pipeline_model_parallel_size": "4", "decoder_last_pipeline_num_layers": "13"})");
+  expect_wanted(uneven, {{"pipeline_parallel", "4"}, {"last_stage_layers", "13"}, {"first_stage_layers", "-"}});
+  EXPECT_TRUE(uneven.not_modelled.empty());
 }
 
 TEST(TrainerFiles, ReadsTorchtune) {
