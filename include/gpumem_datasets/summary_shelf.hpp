@@ -1,8 +1,9 @@
 // Input: paths of model summaries. Many rows may name the same one.
 // Output: their graphs, each read once and shared.
 // A model that is only named ("Qwen/Qwen3-8B") has the config of its name, OWNER--MODEL.json, in a folder whose name
-// begins with `configs`: next to the table, next to its folder or one above, or in the folder of summaries. Copies of a
-// model by others, its quantised forms and what was fine-tuned from it have its sizes: unsloth/Qwen3-8B-bnb-4bit.
+// begins with `configs`: next to the table, next to its folder or one above, or in the folder of summaries; otherwise
+// the sizes that gpumem ships, if it is a well-known one. Copies of a model by others, its quantised forms and what was
+// fine-tuned from it have its sizes: unsloth/Qwen3-8B-bnb-4bit.
 #pragma once
 
 #include <filesystem>

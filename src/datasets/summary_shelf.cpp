@@ -6,6 +6,7 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/summary/published_models.hpp"
 
 namespace gpumem::datasets {
 
@@ -56,6 +57,16 @@ std::string name_of(const fs::path& file) {
   std::string name = file.stem().string();
   const std::size_t dashes = name.find("--");
   return dashes == std::string::npos ? name : name.replace(dashes, 2, "/");
+}
+
+/// The well-known model of this name, or of its key.
+std::optional<summary::PublishedModel> published(std::string_view name) {
+  if (auto exactly = summary::published_model(name)) return exactly;
+  const std::string key = key_of(name);
+  for (const std::string_view each : summary::published_model_names()) {
+    if (key_of(each) == key) return summary::published_model(each);
+  }
+  return std::nullopt;
 }
 
 bool is_folder(const fs::directory_entry& entry) {
@@ -119,6 +130,7 @@ core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take_model(
   auto found = configs_.find(name);
   if (found == configs_.end()) found = configs_.find(summary_shelf_detail::key_of(name));
   if (found != configs_.end()) return take(found->second);
+  if (const auto known = summary_shelf_detail::published(name)) return parse(std::string(known->name), known->config);
   return core::Error{core::ErrorCode::missing_information,
                      "there is no config of " + core::quoted(name) + "; name the folder with it (`summaries`)",
                      {}};

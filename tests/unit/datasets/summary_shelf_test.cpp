@@ -34,6 +34,21 @@ TEST(SummaryShelf, DoesNotReadStandardInput) {
   EXPECT_TRUE(fails(SummaryShelf(options).take("-"), ErrorCode::malformed_input, 0, "not standard input"));
 }
 
+TEST(SummaryShelf, KnowsWellKnownModelsAndTheirCopies) {
+  RunsOptions options = testing::small_shelf();
+  std::vector<std::string> names;
+  options.parse_summary = [&names](std::string_view, const std::string& name) {
+    names.push_back(name);
+    return core::Result<model::ModelGraph>(testing::small_model(name));
+  };
+  SummaryShelf shelf(options);
+  ASSERT_TRUE(succeeds(shelf.take_model("unsloth/Llama-3.2-3B-Instruct-bnb-4bit", "nowhere")));
+  ASSERT_TRUE(succeeds(shelf.take_model("Qwen/Qwen3-0.6B", "nowhere")));
+  EXPECT_EQ(names.at(0).substr(0, 22), "meta-llama/Llama-3.2-3");
+  EXPECT_EQ(names.at(1), "Qwen/Qwen3-0.6B");
+  EXPECT_TRUE(fails(shelf.take_model("who/knows", "nowhere"), ErrorCode::missing_information, 0, "no config of"));
+}
+
 TEST(SummaryShelf, NeedsAReader) {
   const RunsOptions options;
   EXPECT_TRUE(fails(SummaryShelf(options).take("x"), ErrorCode::invalid_argument, 0, "no way to read"));
