@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches what a linker needs of Debian 11's glibc (2.31), so that a program that is compiled here also runs on systems as old as
 # that. A program names the version of each function of glibc that it was linked with, and a newer glibc has the old ones, too.
-#   packaging/old_glibc.sh FOLDER     gcc -B FOLDER links with it; ends with 1 if Debian's mirror does not have it
+#   packaging/old_glibc.sh FOLDER     gcc -B FOLDER links with it; ends with 1 if Debian's mirror does not have it, or not on x86-64
 # Needs apt and Debian's keys, but neither root nor Debian 11. What this compiler's libstdc++.a calls of newer glibcs is in
 # newer_glibc.c.
 set -euo pipefail
@@ -9,9 +9,12 @@ folder=$(realpath -m "$1")
 here=$(cd "$(dirname "$0")" && pwd)
 release=bullseye
 triplet=$(gcc -dumpmachine)
+[ "$triplet" = x86_64-linux-gnu ] || { echo "old_glibc.sh: only for x86-64" >&2; exit 1; }
 if [ -e "$folder/libc.so" ]; then exit 0; fi
 
-mirror=$(apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Identifier: Packages' | awk '$1 == "Debian" { print $2; exit }')
+# The label: security updates are of the same origin, and have no release's first packages. awk reads all, for pipefail.
+mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Identifier: Packages' |
+  awk '$1 == "Debian" && !seen { print $2; seen = 1 }')
 if [ -z "$mirror" ]; then echo "old_glibc.sh: apt of this machine has no source of Debian" >&2; exit 1; fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
