@@ -562,14 +562,14 @@ typedef struct gpumem_answer gpumem_answer; /* as the command line gives it. Imm
 
 /*
  * Asks any question, in words, and keeps the whole answer: for other languages, and where the structs above say too
- * little. `names` and `values` are `count` words: an option by its name with underscores, its value as on a command
- * line. "deadline_ms" goes with every question. The questions, and the words of their own:
+ * little. `names` and `values` are `count` words: an option by its name with underscores, once, its value as on a
+ * command line. "deadline_ms" goes with every question. The questions, and the words of their own:
  *   "estimate", "fit" (with a "batch_size": of the sequence), "job" (all options as understood): options of a job.
- *   "plan": also "global_batch", "gpus", "framework", "gpus_per_node", "network_gbps", "show".
- *   "serve", "serving-limits", "serving-advice": "model", "gpu", "engine_version", the engine's own options, and for
- *     each word of its command a "command".
+ *   "plan": these (precision and optimizer are an estimate's where not given), "global_batch", "gpus", "framework",
+ *     "gpus_per_node", "network_gbps", "show", "at_most_tensor_parallel" (and _context_, _pipeline_, _expert_).
+ *   "serve", "serving-limits", "serving-advice": "model", "gpu", "engine_version", the engine's options and "command"s.
  *   "posttrain", "posttrain-limits", "posttrain-advice", "posttrain-layouts" (with "gpus"): "model", "gpu", options of
- *     `gpumem posttrain`, and each "command" and "setting" (KEY=VALUE) of a program.
+ *     `gpumem posttrain`, and each "command" (a word of it) and "setting" (KEY=VALUE) of a program.
  *   "server": "window_ms". "summary", "gpus", "estimators", "options": none.
  * `summary` is what "estimate", "fit", "plan" and "summary" are about; else NULL. The answer is the caller's.
  * Errors: GPUMEM_INVALID_ARGUMENT, naming the question or the word; those of the functions above.
@@ -578,8 +578,8 @@ GPUMEM_API gpumem_status gpumem_ask(const char* question, const gpumem_summary* 
                                     const char* const* values, size_t count, gpumem_answer** answer, char* message,
                                     size_t message_size) GPUMEM_NOTHROW;
 
-/* One form of the answer: "json" as the command prints it; "text", what it prints without --json; of an estimate and
-   a fit "figures" alone as JSON. Lives as long as the answer; NULL: it has no such form, or there is no memory. */
+/* A form of the answer: "json" as the command prints it ("job", "summary", "options", "estimators": their own); "text",
+   as without --json; "figures" as JSON, of estimates, fits, servers. Lives as long as that; NULL: none or no memory. */
 GPUMEM_API const char* gpumem_answer_text(const gpumem_answer* answer, const char* form) GPUMEM_NOTHROW;
 
 /* An answer within: "estimate" and "one_more" of a fit. Lives as long as that; NULL: there is none. */

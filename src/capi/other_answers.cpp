@@ -59,6 +59,7 @@ std::string model_of(Words& words) {
 // --- Servers ----------------------------------------------------------------------------------------------------
 
 core::Result<serve::ServingRequest> serving_request(Words& words) {
+  if (const core::Status taken = words.refuse_settings(); !taken) return taken.error();
   const std::string model = model_of(words);
   const std::string gpu = words.take("gpu").value_or(std::string(job::kDefaultGpu));
   const std::string version = words.take("engine_version").value_or("");
@@ -176,7 +177,8 @@ Answered answer_posttrain_layouts(Question& question) {
   });
 }
 
-Answered answer_gpus(Question& /*question*/) {
+Answered answer_gpus(Question& question) {
+  if (const core::Status none = question.words.refuse_rest(); !none) return none.error();
   const auto& profiles = device::known_profiles();
   if (!profiles) return profiles.error();
   Json json = Json::array();
@@ -184,7 +186,8 @@ Answered answer_gpus(Question& /*question*/) {
   return answer_of(json);
 }
 
-Answered answer_estimators(Question& /*question*/) {
+Answered answer_estimators(Question& question) {
+  if (const core::Status none = question.words.refuse_rest(); !none) return none.error();
   Json json = Json::array();
   for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
     json.push_back({{"name", entry.name}, {"description", entry.description}});
@@ -192,7 +195,8 @@ Answered answer_estimators(Question& /*question*/) {
   return answer_of(json);
 }
 
-Answered answer_options(Question& /*question*/) {
+Answered answer_options(Question& question) {
+  if (const core::Status none = question.words.refuse_rest(); !none) return none.error();
   Json json;
   json["job"] = Json::array();
   for (const job::JobOption& option : job::job_options()) json["job"].push_back(json_of(option));
@@ -216,6 +220,7 @@ Answered answer_options(Question& /*question*/) {
 Answered answer_server(Question& question) {
   const auto window_ms = question.words.take_whole("window_ms");
   if (!window_ms) return window_ms.error();
+  if (const core::Status taken = question.words.refuse_rest(); !taken) return taken.error();
   constexpr std::int64_t kLongestWindow = 3'600'000;
   const std::int64_t window = window_ms->value_or(0);
   if (window < 0 || window > kLongestWindow) return refused("window_ms is not from 0 to 3,600,000");

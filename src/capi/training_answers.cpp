@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpumem/all.hpp"
+#include "gpumem/job/lengths.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "held.hpp"
 #include "plan_report.hpp"
@@ -132,6 +133,19 @@ Result<std::optional<std::int64_t>> positive(Words& words, const std::string& na
   return number;
 }
 
+Result<search::MostRanks> most_ranks(Words& words) {
+  search::MostRanks most;
+  for (const auto& [name, ranks] : {std::pair("at_most_tensor_parallel", &most.tensor_parallel),
+                                    std::pair("at_most_context_parallel", &most.context_parallel),
+                                    std::pair("at_most_pipeline_parallel", &most.pipeline_parallel),
+                                    std::pair("at_most_expert_parallel", &most.expert_parallel)}) {
+    const auto said = positive(words, name);
+    if (!said) return said.error();
+    *ranks = *said;
+  }
+  return most;
+}
+
 /// Takes from the words what is about the plan, not about the job.
 Result<search::Question> search_question(Words& words) {
   const auto global_batch = positive(words, "global_batch");
@@ -144,12 +158,15 @@ Result<search::Question> search_question(Words& words) {
   if (!network_gbps) return network_gbps.error();
   const auto show = positive(words, "show");
   if (!show) return show.error();
+  const auto most = most_ranks(words);
+  if (!most) return most.error();
   const std::string framework = words.take("framework").value_or("any");
   auto made = search::question_about(
       framework, words.options().contains("alloc_conf") ? words.options().at("alloc_conf") : std::string());
   if (!made) return made.error();
   made->global_batch = global_batch->value_or(1);
   made->gpus = *gpus;
+  made->most = *most;
   made->links = {*gpus_per_node, *network_gbps};
   made->show = static_cast<std::size_t>(show->value_or(1));
   return made;
@@ -178,7 +195,12 @@ Answered answer_fit(Question& question) {
   Result<JobRequest> request = question.words.job();
   if (!request) return request.error();
   const bool of_sequence = request->training.batch_size > 0;
-  if (!of_sequence) request->training.batch_size = 1;
+  if (of_sequence && request->training.sequence_length) {
+    return refused(
+        "fit finds the longest sequence at a batch size, or the largest batch at a sequence length: leave out "
+        "`seq_length` or `batch_size`");
+  }
+  if (!of_sequence) job::take_any_batch(*request);
   const auto done = timed<Fit>(question, *request, [&](const AskedJob& asked, analysis::Analysis& analysis) {
     const GpuProfile& gpu = *asked.estimated_job.gpu;
     return of_sequence ? longest_sequence(analysis, gpu, *asked.estimator)
@@ -206,8 +228,9 @@ Answered answer_fit(Question& question) {
 Answered answer_plan(Question& question) {
   const Result<search::Question> about = search_question(question.words);
   if (!about) return about.error();
-  const Result<JobRequest> request = question.words.job();
+  Result<JobRequest> request = question.words.job();
   if (!request) return request.error();
+  job::take_any_batch(*request);
   const auto done =
       timed<Planned>(question, *request, [&](const AskedJob& asked, analysis::Analysis&) -> Result<Planned> {
         auto plan = search::find_layouts(asked.estimated_job.job, *asked.estimated_job.gpu, *about);
@@ -245,6 +268,7 @@ Answered answer_job(Question& question) {
 }
 
 Answered answer_summary(Question& question) {
+  if (const core::Status none = question.words.refuse_rest(); !none) return none.error();
   if (question.summary == nullptr) return refused("summary is a null pointer");
   const ModelGraph& graph = *question.summary->graph;
   const auto text_or_none = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };

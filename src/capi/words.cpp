@@ -39,8 +39,8 @@ core::Result<Words> Words::read(const char* const* names, const char* const* val
       const std::size_t equals = value.find('=');
       if (equals == std::string::npos) return refused("a setting is KEY=VALUE, and " + core::quoted(value) + " is not");
       words.settings_.emplace_back(value.substr(0, equals), value.substr(equals + 1));
-    } else {
-      words.options_[name] = value;
+    } else if (!words.options_.emplace(name, value).second) {
+      return refused(core::quoted(name) + " is given twice");
     }
   }
   return words;
@@ -59,7 +59,23 @@ core::Result<std::optional<double>> Words::take_number(const std::string& name) 
   return number_of<double>(name, take(name), "a number");
 }
 
+core::Status Words::refuse_settings() const {
+  if (settings_.empty()) return core::Done{};
+  return refused("this question takes no `setting`: it is about no program");
+}
+
+core::Status Words::refuse_program() const {
+  if (!command_.empty()) return refused("this question takes no `command`: it is about no program");
+  return refuse_settings();
+}
+
+core::Status Words::refuse_rest() const {
+  if (!options_.empty()) return refused("this question takes no word " + core::quoted(options_.begin()->first));
+  return refuse_program();
+}
+
 core::Result<job::JobRequest> Words::job() const {
+  if (const core::Status alone = refuse_program(); !alone) return alone.error();
   job::JobRequest request;
   for (const auto& [name, value] : options_) {
     const job::JobOption* option = job::find_option(name);

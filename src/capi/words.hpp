@@ -17,7 +17,8 @@ namespace gpumem::capi {
 
 class Words {
  public:
-  /// Errors: invalid_argument for null pointers and too many words.
+  /// Errors: invalid_argument for null pointers, too many words, and a name that is given twice; "command" and
+  /// "setting" may be.
   static core::Result<Words> read(const char* const* names, const char* const* values, std::size_t count);
 
   /// A word that is not an option of a job, and that is then no longer there.
@@ -33,7 +34,15 @@ class Words {
   /// What is left.
   [[nodiscard]] const std::map<std::string, std::string>& options() const { return options_; }
 
-  /// The job that what is left describes. Errors: invalid_argument, malformed_input, naming the option.
+  // What a question does not take. Errors: invalid_argument, naming the word.
+  [[nodiscard]] core::Status refuse_settings() const;
+  /// A "command" or a "setting".
+  [[nodiscard]] core::Status refuse_program() const;
+  /// Any word that is left.
+  [[nodiscard]] core::Status refuse_rest() const;
+
+  /// The job that what is left describes. Errors: invalid_argument, malformed_input, naming the option; those of
+  /// refuse_program().
   [[nodiscard]] core::Result<job::JobRequest> job() const;
 
  private:

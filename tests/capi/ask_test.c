@@ -49,6 +49,23 @@ static void a_fit_has_estimates_within(void) {
   gpumem_summary_free(summary);
 }
 
+static void a_plan_asks_for_no_batch(void) {
+  static const char* const kNames[] = {"input", "global_batch", "gpus", "framework"};
+  static const char* const kValues[] = {"64", "64", "2", "fsdp2"};
+  static const char* const kLimited[] = {"input", "global_batch", "gpus", "at_most_tensor_parallel"};
+  static const char* const kLimits[] = {"64", "64", "2", "1"};
+  gpumem_summary* summary = small_model();
+  gpumem_answer* answer = answer_to("plan", summary, kNames, kValues, 4);
+  CHECK(has(answer, "json", "\"global_batch\": 64"));
+  CHECK(has(answer, "json", "\"framework\": \"fsdp2\""));
+  CHECK(has(answer, "text", "fsdp2"));
+  gpumem_answer_free(answer);
+  answer = answer_to("plan", summary, kLimited, kLimits, 4);
+  CHECK(has(answer, "json", "\"layouts\""));
+  gpumem_answer_free(answer);
+  gpumem_summary_free(summary);
+}
+
 static void what_there_is(void) {
   static const struct {
     const char* question;
@@ -62,18 +79,44 @@ static void what_there_is(void) {
   }
 }
 
-/* What the words say is refused with `status`, and `words` are in the message and in the failure. */
-static void refused(const char* question, const char* name, const char* value, gpumem_status status,
-                    const char* words) {
+/* What these words say is refused with `status`, and `words` are in the message and in the failure. */
+static void all_refused(const char* question, const char* const* names, const char* const* values, size_t count,
+                        gpumem_status status, const char* words) {
   gpumem_summary* summary = small_model();
   gpumem_answer* answer = NULL;
-  CHECK_STATUS(gpumem_ask(question, summary, &name, &value, 1, &answer, MESSAGE), status);
+  CHECK_STATUS(gpumem_ask(question, summary, names, values, count, &answer, MESSAGE), status);
   CHECK(answer == NULL);
-  if (strstr(message, words) == NULL) fprintf(stderr, "%s %s=%s: %s\n", question, name, value, message);
+  if (strstr(message, words) == NULL) fprintf(stderr, "%s %s=%s: %s\n", question, *names, *values, message);
   CHECK(strstr(message, words) != NULL);
   CHECK(strstr(gpumem_last_failure(), words) != NULL);
   CHECK(strstr(gpumem_last_failure(), gpumem_status_name(status)) != NULL);
   gpumem_summary_free(summary);
+}
+
+static void refused(const char* question, const char* name, const char* value, gpumem_status status,
+                    const char* words) {
+  all_refused(question, &name, &value, 1, status, words);
+}
+
+/* No word is left unread: it would be a mistake that nobody notices. */
+static void words_of_no_use_are_errors(void) {
+  static const char* const kNone[] = {"gpus", "estimators", "options", "summary", "server"};
+  static const char* const kJobs[] = {"estimate", "fit", "plan", "job"};
+  static const char* const kTwice[] = {"batch_size", "batch_size"};
+  static const char* const kBoth[] = {"batch_size", "seq_length"};
+  static const char* const kNumbers[] = {"1", "2"};
+  size_t index;
+  for (index = 0; index < sizeof kNone / sizeof *kNone; ++index) {
+    refused(kNone[index], "gpu", "t4-16gb", GPUMEM_INVALID_ARGUMENT, "no word 'gpu'");
+    refused(kNone[index], "command", "vllm", GPUMEM_INVALID_ARGUMENT, "no `command`");
+  }
+  for (index = 0; index < sizeof kJobs / sizeof *kJobs; ++index) {
+    refused(kJobs[index], "command", "vllm", GPUMEM_INVALID_ARGUMENT, "no `command`");
+    refused(kJobs[index], "setting", "key=1", GPUMEM_INVALID_ARGUMENT, "no `setting`");
+    all_refused(kJobs[index], kTwice, kNumbers, 2, GPUMEM_INVALID_ARGUMENT, "'batch_size' is given twice");
+  }
+  refused("serve", "setting", "key=1", GPUMEM_INVALID_ARGUMENT, "no `setting`");
+  all_refused("fit", kBoth, kNumbers, 2, GPUMEM_INVALID_ARGUMENT, "leave out");
 }
 
 static void wrong_words_are_errors(void) {
@@ -84,6 +127,7 @@ static void wrong_words_are_errors(void) {
   refused("estimate", "gpu", "gpu-0", GPUMEM_UNKNOWN_GPU, "gpu-0");
   refused("estimate", "deadline_ms", "soon", GPUMEM_INVALID_ARGUMENT, "deadline_ms");
   refused("estimate", "deadline_ms", "-1", GPUMEM_INVALID_ARGUMENT, "deadline_ms");
+  refused("plan", "at_most_expert_parallel", "0", GPUMEM_INVALID_ARGUMENT, "at_most_expert_parallel");
   refused("plan", "show", "0", GPUMEM_INVALID_ARGUMENT, "show");
   refused("plan", "network_gbps", "1x", GPUMEM_INVALID_ARGUMENT, "network_gbps");
   refused("posttrain", "setting", "key", GPUMEM_INVALID_ARGUMENT, "KEY=VALUE");
@@ -120,7 +164,9 @@ int main(void) {
   a_failure_has_its_place();
   an_estimate_is_that_of_the_struct();
   a_fit_has_estimates_within();
+  a_plan_asks_for_no_batch();
   what_there_is();
+  words_of_no_use_are_errors();
   wrong_words_are_errors();
   null_pointers_are_errors();
   if (failures > 0) fprintf(stderr, "%d checks failed\n", failures);

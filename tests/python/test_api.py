@@ -12,6 +12,7 @@ import unittest
 import unittest.mock
 
 import gpumem
+from gpumem import _gpumem
 from support import GPT_LIKE, RESNET50, SOURCE, VGG16, command_line, linear_tree
 
 
@@ -274,6 +275,14 @@ class Fit(unittest.TestCase):
         fit = gpumem.fit(RESNET50)
         self.assertEqual(fit.estimate, gpumem.estimate(RESNET50, batch_size=fit.batch_size))
 
+    def test_of_lengths(self):
+        lengths = "128x40+512x4+1024"
+        fit = gpumem.fit(GPT_LIKE, lengths=lengths, gpu="t4-16gb")
+        printed = command_line("fit", GPT_LIKE, "--lengths", lengths, "--gpu", "t4-16gb", "--json")
+        expected = json.loads(printed.stdout)
+        self.assertEqual(without_times(json.loads(fit.json())), without_times(expected))
+        self.assertEqual(expected["job"]["seq_length"], 1024)
+
     def test_finds_the_longest_sequence_at_a_batch(self):
         found = gpumem.fit(GPT_LIKE, batch_size=2, gpu="t4-16gb")
         printed = command_line("fit", GPT_LIKE, "--batch", "2", "--gpu", "t4-16gb", "--json")
@@ -293,6 +302,39 @@ class Fit(unittest.TestCase):
         self.assertEqual((fit.batch_size, fit.estimate, fit.one_more.batch_size), (0, None, 1))
         self.assertEqual(printed.returncode, 4)
         self.assertEqual(printed.stderr, f"gpumem: error: {fit}\n")
+
+
+class Library(unittest.TestCase):
+    def test_a_summary_is_made_by_read_summary_alone(self):
+        for arguments in ((), (5,)):
+            with self.assertRaisesRegex(TypeError, "read_summary"):
+                gpumem.Summary(*arguments)
+
+    def test_one_that_is_older_than_the_package(self):
+        with unittest.mock.patch.object(_gpumem, "_library_path", return_value="libm.so.6"):
+            with self.assertRaisesRegex(gpumem.LibraryMissingError, "libm.so.6 is older than this package"):
+                _gpumem._load()
+
+    def test_no_call_begins_once_it_is_closed(self):
+        running = _gpumem._Running()
+        lock = running._lock
+
+        class ClosesFirst:
+            """close() comes just before a call has the lock."""
+
+            def __enter__(self):
+                running._lock = lock
+                running.close()
+                lock.acquire()
+
+            def __exit__(self, *_):
+                lock.release()
+
+        running._lock = ClosesFirst()
+        with self.assertRaisesRegex(RuntimeError, "shutting down"):
+            with running:
+                self.fail("a call began")
+        self.assertEqual(running._count, 0)
 
 
 class Lists(unittest.TestCase):

@@ -40,13 +40,28 @@ class Plan(unittest.TestCase):
             self.assertEqual(again.expected_bytes, layout.expected_bytes)
             self.assertTrue(again.fits)
 
+    def test_limits_of_ranks(self):
+        plan = gpumem.plan(LLAMA, **ASKED, show=3, at_most_tensor_parallel=1, at_most_pipeline_parallel=1)
+        limits = ("--at-most-tensor-parallel", "1", "--at-most-pipeline-parallel", "1")
+        printed = command_line("plan", *WORDS, *limits, "--show", "3", "--json")
+        self.assertEqual(json.loads(plan.json()), json.loads(printed.stdout))
+        self.assertTrue(all(layout.options.get("tensor_parallel", 1) == 1 for layout in plan.layouts))
+        self.assertLess(plan.candidates, gpumem.plan(LLAMA, **ASKED, show=3).candidates)
+
+    def test_a_precision_of_ones_own(self):
+        plan = gpumem.plan(LLAMA, **ASKED, show=1, precision="fp32", optimizer="adam")
+        printed = command_line("plan", *WORDS, "--show", "1", "--precision", "fp32", "--optimizer", "adam", "--json")
+        self.assertEqual(json.loads(plan.json())["job"]["precision"], "fp32")
+        self.assertEqual(json.loads(plan.json()), json.loads(printed.stdout))
+
     def test_where_nothing_fits(self):
         plan = gpumem.plan(LARGE, gpu="l4-24gb", gpus=8, seq_length=8192, global_batch=8)
         self.assertEqual(plan.layouts, ())
         self.assertIn("no layout on 8 of l4-24gb", str(plan))
 
     def test_wrong_words(self):
-        for wrong in ({"framework": "jax"}, {"gpus": 0}, {"global_batch": 0}, {"show": 0}, {"network_gbps": 0.0}):
+        none = [{name: 0} for name in ("gpus", "global_batch", "show", "at_most_expert_parallel")]
+        for wrong in ({"framework": "jax"}, {"network_gbps": 0.0}, *none):
             with self.assertRaises(gpumem.UsageError, msg=wrong):
                 gpumem.plan(LLAMA, **{**ASKED, **wrong})
         with self.assertRaises(TypeError):
@@ -56,7 +71,7 @@ class Plan(unittest.TestCase):
         every = inspect.signature(gpumem.estimate).parameters
         own = {"global_batch", "gpus", "framework", "gpus_per_node", "network_gbps", "show"}
         for name, parameter in inspect.signature(gpumem.plan).parameters.items():
-            if name in own:
+            if name in own or name.startswith("at_most_"):
                 continue
             self.assertEqual(parameter.annotation, every[name].annotation, name)
             if name not in ("optimizer", "precision"):

@@ -95,6 +95,7 @@ class Estimate(Answer):
     retries: how often the allocator must give back its cache for the job to fit, which slows it down.
     breakdown: the parts of expected_bytes, which sum to it: "context", "parameters",
         "gradients", "optimizer", "activations", "temporaries", "workspace", "fragmentation";
+        on several GPUs also "gathered" and "communication", where they hold something;
         None if the estimator has none.
     peak: where in the run the live tensors take most memory.
     bins: for classifiers: all of their bins in rising order.

@@ -78,7 +78,7 @@ class LibraryMissingError(ImportError):
     def missing_name(self, name: str) -> object:
         """What the package then does with the names of all that needs it."""
         raise ImportError(
-            f"gpumem.{name} needs the compiled part of gpumem (libgpumem_c), which is not installed; "
+            f"gpumem.{name} needs the compiled part of gpumem (libgpumem_c), which cannot be loaded; "
             f"only gpumem.record does without: {self}"
         )
 

@@ -70,12 +70,15 @@ def _load() -> tuple[Any, Any]:
         working, quick = ctypes.CDLL(path), ctypes.PyDLL(path)
     except OSError as error:
         raise LibraryMissingError(str(error)) from error
-    for name, arguments in _WORKING.items():
-        function = getattr(working, name)
-        function.argtypes, function.restype = arguments, ctypes.c_int32
-    for name, (result, arguments) in _QUICK.items():
-        function = getattr(quick, name)
-        function.argtypes, function.restype = arguments, result
+    try:
+        for name, arguments in _WORKING.items():
+            function = getattr(working, name)
+            function.argtypes, function.restype = arguments, ctypes.c_int32
+        for name, (result, arguments) in _QUICK.items():
+            function = getattr(quick, name)
+            function.argtypes, function.restype = arguments, result
+    except AttributeError as error:
+        raise LibraryMissingError(f"{path} is older than this package: {error}") from error
     return working, quick
 
 
@@ -92,10 +95,11 @@ class _Running:
         self._closer: int | None = None  # the thread that called close()
 
     def __enter__(self) -> None:
-        if self._closer is not None:
-            self._turn_away()
         with self._lock:
-            self._count += 1
+            if self._closer is None:
+                self._count += 1
+                return
+        self._turn_away()
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
@@ -103,7 +107,8 @@ class _Running:
 
     def close(self) -> None:
         """No call begins any more; waits for those that have begun, though not for ever."""
-        self._closer = threading.get_ident()
+        with self._lock:
+            self._closer = threading.get_ident()
         until = time.monotonic() + 10
         while self._count > 0 and time.monotonic() < until:
             time.sleep(0.001)
@@ -146,12 +151,15 @@ def _raise(status: int) -> None:
 class Summary:
     """A model as its summary tells it; made by read_summary(). Immutable: threads may share it."""
 
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-        self._told: dict[str, Any] | None = None
+    _handle: int | None = None
+    _told: dict[str, Any] | None = None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError("a gpumem.Summary is made by read_summary()")
 
     def __del__(self, free: Any = _quick.gpumem_summary_free) -> None:
-        free(self._handle)
+        if self._handle is not None:
+            free(self._handle)
 
     def __reduce__(self) -> str:
         raise TypeError("a gpumem.Summary cannot be pickled; pickle the text that it was read from")
@@ -240,7 +248,7 @@ class Report:
         return json.loads(self._form("json"))
 
     def figures(self) -> Any:
-        """The figures alone, of an estimate or a fit."""
+        """The figures alone, of an estimate, a fit or a server."""
         return json.loads(self._form("figures"))
 
     def part(self, name: str) -> Report | None:
@@ -284,7 +292,9 @@ def _read(function: str, *arguments: Any) -> Summary:
         if status != _OK:
             _raise(status)
     assert summary.value is not None
-    return Summary(summary.value)
+    read = Summary.__new__(Summary)
+    read._handle = summary.value
+    return read
 
 
 def read_file(path: bytes, lenient: bool, largest_bytes: int, deadline_ms: int) -> Summary:

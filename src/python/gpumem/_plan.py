@@ -71,6 +71,8 @@ def plan(
     global_batch: int,
     gpus: int | None = None,
     framework: str = "any",
+    at_most_tensor_parallel: int | None = None, at_most_context_parallel: int | None = None,
+    at_most_pipeline_parallel: int | None = None, at_most_expert_parallel: int | None = None,
     gpus_per_node: int | None = None, network_gbps: float | None = None,
     show: int = 10,
     optimizer: str = "adamw",
@@ -101,6 +103,7 @@ def plan(
     global_batch: samples a step, on all GPUs together.
     gpus: how many; None: the smallest of 1, 2, 4, ... on which a layout fits.
     framework: one of FRAMEWORKS, or "any".
+    at_most_tensor_parallel, ...: the most ranks of this kind that a layout may have; None: any.
     gpus_per_node, network_gbps: None: from the GPU's profile.
     show: how many layouts to find.
 
@@ -108,15 +111,22 @@ def plan(
     empty; that is not an error.
     """
     given = locals()
-    job = job_of({**given, "batch_size": 1})
+    job = job_of(given)
     report = _gpumem.ask("plan", words_of({**job, **_question_of(given)}, deadline_ms), _summary(summary, job))
     return _plan_of(report.fields(), report)
+
+
+#: Words that are whole numbers from 1.
+_COUNTS = (
+    "global_batch", "gpus", "gpus_per_node", "show", "at_most_tensor_parallel", "at_most_context_parallel",
+    "at_most_pipeline_parallel", "at_most_expert_parallel",
+)  # fmt: skip
 
 
 def _question_of(given: dict[str, Any]) -> dict[str, str]:
     """The words that are not about the job."""
     words = {"framework": text_of("framework", given["framework"])}
-    for name in ("global_batch", "gpus", "gpus_per_node", "show"):
+    for name in _COUNTS:
         if given[name] is not None:
             words[name] = str(integer(name, given[name], 1))
     if given["network_gbps"] is not None:
