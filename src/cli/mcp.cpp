@@ -25,14 +25,20 @@ constexpr int kNotARequest = -32600;
 constexpr int kNoMethod = -32601;
 constexpr int kWrongParameters = -32602;
 
+/// An argument that is no option of a job.
+struct OwnArgument {
+  std::string_view name;
+  std::string_view says;
+  std::string_view type = "integer";  ///< in JSON Schema
+};
+
 /// One question about a job.
 struct Tool {
   std::string_view name;
   std::string_view description;
   bool takes_batch = true;  ///< it has to be told the batch size
   Result<Json> (*answer)(const JobRequest& request, const Json& own, Session& session);
-  /// Arguments that are no options of a job: whole numbers, by their names, with what they say.
-  std::span<const std::pair<std::string_view, std::string_view>> own = {};
+  std::span<const OwnArgument> own = {};  ///< the first is required
 };
 
 Result<Json> answer_estimate(const JobRequest& request, const Json& /*own*/, Session& session) {
@@ -74,7 +80,7 @@ Result<Json> answer_plan(const JobRequest& request, const Json& own, Session& se
   return to_json(found->estimated_job, found->plan, found->question, found->told ? &*found->told : nullptr);
 }
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPlanOwn = {
+constexpr std::array<OwnArgument, 11> kPlanOwn = {
     {{"global_batch", "samples per step, on all GPUs together"},
      {"gpus", "how many GPUs; default: the fewest on which a layout fits"},
      {"at_most_tensor_parallel", "the most tensor parallel ranks of a layout"},
@@ -82,6 +88,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPlanOwn 
      {"at_most_pipeline_parallel", "the most pipeline stages, virtual ones not counted"},
      {"at_most_expert_parallel", "the most expert parallel ranks"},
      {"gpus_per_node", "GPUs in a node; default: from the GPU's profile, or 8"},
+     {"network_gbps", "network speed of one GPU, in Gbit/s; default: from the GPU's profile, or 100", "number"},
+     {"framework", "whose layouts: a name that `gpumem plan --help` lists, or any", "string"},
+     {"explain", "a layout, as \"tensor-parallel=8 sharding=fsdp2\": why it is not the first one", "string"},
      {"show", "how many layouts"}}};
 
 constexpr std::array<Tool, 5> kTools = {
@@ -118,12 +127,12 @@ Json schema_of(const Tool& tool) {
     const bool is_batch = option.name == "batch_size";
     if (!is_batch || tool.takes_batch) properties[std::string(option.name)] = type_of(option);
   }
-  for (const auto& [name, says] : tool.own) {
-    properties[std::string(name)] = {{"type", "integer"}, {"description", says}};
+  for (const auto& [name, says, type] : tool.own) {
+    properties[std::string(name)] = {{"type", type}, {"description", says}};
   }
   Json required = {"summary"};
   if (tool.takes_batch) required.push_back("batch_size");
-  if (!tool.own.empty()) required.push_back(tool.own.front().first);
+  if (!tool.own.empty()) required.push_back(tool.own.front().name);
   return {{"type", "object"},
           {"properties", std::move(properties)},
           {"required", std::move(required)},
@@ -148,8 +157,8 @@ core::Status check(const Tool& tool, const Json& arguments) {
     return Error{ErrorCode::invalid_argument, "\"" + std::string(name) + "\" " + what, {}};
   };
   if (!tool.takes_batch && arguments.contains("batch_size")) return refuse("batch_size", "is what this tool finds");
-  if (!tool.own.empty() && !arguments.contains(std::string(tool.own.front().first))) {
-    return refuse(tool.own.front().first, "is required");
+  if (!tool.own.empty() && !arguments.contains(std::string(tool.own.front().name))) {
+    return refuse(tool.own.front().name, "is required");
   }
   return core::Done{};
 }
@@ -161,8 +170,8 @@ Json call(const Tool& tool, const Json& arguments, Session& session) {
   }
   Json fields = arguments;
   Json own = Json::object();
-  for (const auto& [name, says] : tool.own) {
-    const auto found = fields.find(std::string(name));
+  for (const OwnArgument& argument : tool.own) {
+    const auto found = fields.find(std::string(argument.name));
     if (found == fields.end()) continue;
     own[found.key()] = *found;
     fields.erase(found);

@@ -83,6 +83,18 @@ TEST(Mcp, HoldsArgumentsToTheSchema) {
   EXPECT_NE(plan["content"][0]["text"].get<std::string>().find("\"global_batch\" is required"), std::string::npos);
 }
 
+TEST(Mcp, APlanTakesAllThatTheCommandTakes) {
+  McpServer server;
+  Json asked = {{"summary", kResnet50}, {"global_batch", 64}, {"gpus", 2}, {"gpu", "t4-16gb"}};
+  asked.update({{"framework", "fsdp2"}, {"network_gbps", 50.5}, {"explain", "data-parallel=2 batch=1"}});
+  const Json plan = call(server, "plan", asked)["result"];
+  EXPECT_FALSE(plan["isError"]) << plan;
+  EXPECT_EQ(plan["structuredContent"]["layouts"][0]["framework"], "fsdp2");
+  EXPECT_TRUE(plan["structuredContent"].contains("explained")) << plan;
+  asked["explain"] = 3;
+  EXPECT_TRUE(call(server, "plan", asked)["result"]["isError"]);
+}
+
 TEST(Mcp, RefusesWhatIsNoRequest) {
   McpServer server;
   const auto code = [&](const std::string& line) {
