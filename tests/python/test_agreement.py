@@ -14,6 +14,8 @@ JOBS = 500
 SEED = 20
 VISION = [*SOURCE.glob("models/summaries/*.txt"), *SOURCE.glob("models/graphs/*.json"), *SOURCE.glob("models/trees/*.txt")]
 LANGUAGE = [*SOURCE.glob("tests/golden/cli/configs/llama*.json"), SOURCE / "examples/trainers/tinyllama/config.json"]
+#: A summary without shapes, which is wrong by itself.
+WITHOUT_SHAPES = "transformer_encoder.torchinfo_no_input.txt"
 BROKEN = [SOURCE / "tests/golden/cli/wrong_total.txt", SOURCE / "tests/golden/cli/unknown_layer.txt", SOURCE / "README.md"]
 #: Options whose values are no choice; all others are drawn from their choices or numbers.
 VALUES = {
@@ -46,6 +48,8 @@ def random_job(drawn, gpus, options):
         return drawn.choice(BROKEN), {"batch_size": 1}
     language = drawn.random() < 0.4
     summary = drawn.choice(sorted(LANGUAGE if language else VISION))
+    if summary.name == WITHOUT_SHAPES:
+        job["gpu"] = gpus[0]
     if language:
         job["seq_length"] = drawn.choice([128, 512, 2048])
     for option in drawn.sample(options, drawn.choice([0, 1, 2, 3, 5])):

@@ -9,6 +9,7 @@ import time
 import unittest
 
 import gpumem
+from gpumem import _gpumem
 from support import RESNET50, VGG16, linear_tree
 
 
@@ -93,6 +94,27 @@ class Threads(unittest.TestCase):
         self.assertEqual([one.batch_size for one in made[:3]], [1, 2, 3])
         self.assertEqual(made[0], gpumem.estimate(VGG16, batch_size=1))
         self.assertIsInstance(made[3], gpumem.UsageError)
+
+    def test_no_call_begins_once_it_is_closed(self):
+        running = _gpumem._Running()
+        lock = running._lock
+
+        class ClosesFirst:
+            """close() comes just before a call has the lock."""
+
+            def __enter__(self):
+                running._lock = lock
+                running.close()
+                lock.acquire()
+
+            def __exit__(self, *_):
+                lock.release()
+
+        running._lock = ClosesFirst()
+        with self.assertRaisesRegex(RuntimeError, "shutting down"):
+            with running:
+                self.fail("a call began")
+        self.assertEqual(running._count, 0)
 
     def test_the_interpreter_ends_under_daemon_threads(self):
         script = (
