@@ -371,6 +371,11 @@ class ForwardCalls {
   void end_autocast() { copies_.end_region(); }
 
  private:
+  /// Whether a call keeps what its backward reads. What hooks took in the first run stays until backward; they take
+  /// the second run's for nothing.
+  [[nodiscard]] bool keeps_anything(const ops::Function& function, bool recorded, bool again) const {
+    return recorded && state_.requires_grad(function.output) && !(again && is_hooked(function));
+  }
   void keep(const ops::Function& function, bool again) {
     if (is_hooked(function)) return keep_hooked(function);
     for (const ops::TensorId saved : state_.tape().list(function.saved)) {

@@ -414,6 +414,17 @@ TEST(Recomputation, WhatAttentionKeepsGoesToTheHostButItsMasks) {
   EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(planned(attending()).plan, 2).left);
 }
 
+TEST(Recomputation, HooksTakeNothingOfResultsThatAreKept) {
+  TrainingJob job = attending();
+  job.precision = model::Precision::amp_bf16;  // the second run makes copies of weights again
+  job.checkpoints = {model::Checkpoints::selective_op, 0};
+  const auto usual = bytes_of(planned(job).plan, 2);
+  job.checkpoints.host_attention = model::HostAttention::module;
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(bytes_of(plan, 1).left, usual.left);
+  EXPECT_EQ(bytes_of(plan, 2).left, usual.left);
+}
+
 TEST(Recomputation, OfAnAttentionsKernelAloneNothingStays) {
   TrainingJob job = attending();
   const auto usual = planned(job).plan;

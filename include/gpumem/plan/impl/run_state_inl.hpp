@@ -194,9 +194,7 @@ GPUMEM_INLINE std::vector<Slot> BatchLoader::fetch() {
 
 GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorded, Thread thread, Results* results) {
   const ops::Tape& tape = state_.tape();
-  // What hooks took in the first run stays until backward; they take the second run's for nothing.
-  const bool hooked_again = thread == Thread::backward && is_hooked(function);
-  const bool keeps = recorded && state_.requires_grad(function.output) && !hooked_again;
+  const bool keeps = keeps_anything(function, recorded, thread == Thread::backward);
   copies_.begin_call(function, keeps);
   weights_.bring(function, Direction::forward);
   const auto extras = tape.list(function.extras);
@@ -225,7 +223,7 @@ GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorde
 }
 
 GPUMEM_INLINE void ForwardCalls::take(const ops::Function& function, bool recorded, Results& results) {
-  const bool keeps = recorded && state_.requires_grad(function.output);
+  const bool keeps = keeps_anything(function, recorded, true);
   copies_.begin_call(function, keeps);
   const auto extras = state_.tape().list(function.extras);
   for (std::size_t at = 0; at < extras.size(); ++at) state_.slot(extras[at]) = results[at];
