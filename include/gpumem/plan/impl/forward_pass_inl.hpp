@@ -388,9 +388,11 @@ class ForwardPassBuilder {
     pass_.held = std::move(handed_out);
   }
 
-  [[nodiscard]] bool is_parameter(TensorId tensor) {
-    const auto all = tape().parameters();
-    return std::any_of(all.begin(), all.end(), [&](const auto& parameter) { return parameter.tensor == tensor; });
+  /// By tensor: whether it is a parameter.
+  [[nodiscard]] std::vector<bool> parameters() {
+    std::vector<bool> found(tape().tensors().size(), false);
+    for (const auto& parameter : tape().parameters()) found[static_cast<std::size_t>(parameter.tensor)] = true;
+    return found;
   }
 
   /// A loss for every output that nothing else reads. A parameter is none: what reads it (a router's bias, which picks
@@ -400,9 +402,13 @@ class ForwardPassBuilder {
     for (const ops::Op* op : ops) {
       if (op->loss == job_.loss) loss = op;
     }
+    const std::vector<bool> is_parameter = parameters();
+    core::Pace pace;
     for (std::size_t index = 0; index < tensors_.size(); ++index) {
+      if (pace.late()) return core::deadline_error();
       const bool output = tensors_[index] != kNoTensor && !consumed_[index] && !graph_.layers()[index].returned &&
-                          tape().tensor(tensors_[index]).requires_grad && !is_parameter(tensors_[index]);
+                          tape().tensor(tensors_[index]).requires_grad &&
+                          !is_parameter[static_cast<std::size_t>(tensors_[index])];
       if (!output) continue;
       hold(tensors_[index]);
       const core::Shape shape = wired_.outputs(index)[0];
