@@ -312,6 +312,19 @@ TEST(Evidence, ExpertsOfARankMayGetMoreTokens) {
   EXPECT_GT(found.upper.count() - found.expected.count(), dense.upper.count() - dense.expected.count());
 }
 
+TEST(Evidence, ExpertsBesideCheckpointedBlocksCountToo) {
+  const auto routed = [](const std::string& more) {
+    TrainingJob job = on_several_gpus(R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 128)" + more);
+    job.layout.expert_parallel = 2;
+    job.activation_checkpointing = true;
+    analysis::Analysis analysis(job);
+    const auto source = analysis.source();
+    EXPECT_TRUE(succeeds(source));
+    return source->routed_elements;
+  };
+  EXPECT_EQ(routed(R"(, "mtp_num_layers": 1)"), 2 * routed("")) << "the layer that predicts runs no second time";
+}
+
 TEST(Evidence, ReentrantCheckpointingUnderFullyShardIsSaid) {
   TrainingJob job = job_of(R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128,
           "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu"})");

@@ -80,18 +80,20 @@ GPUMEM_INLINE core::Checked routed_between(const connect::WiredGraph& wired, std
 
 /// What experts make of their tokens, a sample. Where ranks hold other experts, how many tokens come depends on the
 /// data; where one holds all, their number is known. Where every block is computed again in backward, that of one block
-/// is there at a time.
+/// is there at a time, beside that of layers in no block (Megatron's layers that predict further tokens).
 GPUMEM_INLINE std::int64_t routed_elements(const connect::WiredGraph& wired, const model::TrainingJob& job) {
   if (job.layout.expert_parallel == 1) return 0;
   const std::size_t layers = wired.graph().layers().size();
   const bool again = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::full;
   const auto blocks = again ? connect::repeated_blocks(wired.graph()) : std::vector<connect::Range>();
-  if (blocks.empty()) return routed_between(wired, 0, layers).value().value_or(0);
+  core::Checked outside = 0;
   std::int64_t most = 0;
   for (const connect::Range& block : blocks) {
     most = std::max(most, routed_between(wired, block.first, block.end).value().value_or(0));
+    outside += routed_between(wired, at, block.first);
   }
-  return most;
+  outside += routed_between(wired, at, layers);
+  return (outside + core::Checked(most)).value().value_or(0);
 }
 
 }  // namespace analysis_detail
