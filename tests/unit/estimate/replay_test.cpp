@@ -6,6 +6,7 @@
 
 #include "gpumem/all.hpp"
 #include "linear_models.hpp"
+#include "recordings.hpp"
 
 namespace gpumem::estimate {
 namespace {
@@ -80,6 +81,26 @@ TEST(Replay, KeepsTheUpperEndThatTheGpuCuts) {
   EXPECT_GT(cut.upper_uncut, capacity);
   const MemoryEstimate roomy = of_batch(32);
   EXPECT_EQ(roomy.upper_uncut, roomy.upper);
+}
+
+TEST(Replay, LittleThatAStepTakesForAMomentIsNotThePeaksReason) {
+  TrainingJob job = few_tokens();
+  job.foreach = false;  // one parameter's temporaries at a time
+  const MemoryEstimate found = replayed(job);
+  EXPECT_EQ(found.peak_layer->phase, "optimizer");
+  EXPECT_GT(found.breakdown.temporaries.count(), 0);
+  EXPECT_NE(found.peak_layer->text.find("are states of the optimizer"), std::string::npos) << found.peak_layer->text;
+}
+
+TEST(Replay, NamesNoOptimizerOfARecordedStep) {
+  TrainingJob job{*read_summary(testing::golden_recording("mlp")), 1};
+  const MemoryEstimate recorded = replayed(job);
+  EXPECT_EQ(recorded.peak_layer->phase, "optimizer");
+  EXPECT_TRUE(recorded.peak_layer->text.ends_with(" are temporaries")) << recorded.peak_layer->text;
+  job.optimizer = model::Optimizer::adam;
+  job.replaces_optimizer = true;
+  const std::string other = replayed(job).peak_layer->text;
+  EXPECT_NE(other.find("are temporaries of foreach adam"), std::string::npos) << other;
 }
 
 TEST(CorrectedReplay, SureOfTheRuleIsTheReplay) {

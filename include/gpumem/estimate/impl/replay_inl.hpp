@@ -28,14 +28,16 @@ GPUMEM_INLINE Breakdown breakdown_of(const analysis::AllocatorRun& run, core::By
   return parts;
 }
 
-/// "15.0 GiB are temporaries of foreach adamw; `fused` avoids them": what an optimizer's step takes for a moment.
+/// "15.0 GiB are temporaries of foreach adamw; `fused` avoids them": what an optimizer's step takes for a moment. The
+/// optimizer of a recorded step, and its form, may be others than the job's.
 GPUMEM_INLINE std::string step_text(const model::TrainingJob& job, core::Bytes temporaries) {
+  std::string text = core::to_string(temporaries) + " are temporaries";
+  if (job.graph->recording() != nullptr && !job.replaces_optimizer) return text;
   const model::OptimizerRow& row = model::row_of(job.optimizer);
   const auto sharing = parallel::sharing_of(job);
   const bool copies = sharing && sharing->gradients_copied;  // which a fused step makes, too
   const bool foreach = job.foreach && !job.fused && row.foreach_temporaries > 0;
-  std::string text =
-      core::to_string(temporaries) + " are temporaries of " + (foreach ? "foreach " : "") + std::string(row.name);
+  text += std::string(" of ") + (foreach ? "foreach " : "") + std::string(row.name);
   if (!job.fused && row.has_fused && !copies) text += "; `fused` avoids them";
   return text;
 }
@@ -51,11 +53,20 @@ GPUMEM_INLINE std::string largest_part_text(const Breakdown& breakdown) {
   return core::to_string(most->bytes) + " are " + std::string(most->words);
 }
 
+/// Whether the optimizer's step takes enough for a moment to be what a reader looks at first: a tenth of what is
+/// allocated.
+GPUMEM_INLINE bool steps_take_much(const Breakdown& breakdown) {
+  constexpr std::int64_t kShare = 10;
+  const std::int64_t allocated =
+      breakdown.total().value().value_or(0) - breakdown.context.count() - breakdown.fragmentation.count();
+  return breakdown.temporaries.count() > 0 && breakdown.temporaries.count() >= allocated / kShare;
+}
+
 GPUMEM_INLINE std::string peak_text(const PeakLayer& peak, plan::Phase phase, const model::TrainingJob& job,
                                     const Breakdown& breakdown) {
   std::string text = peak.phase;
   if (peak.step > 0) text += " of step " + std::to_string(peak.step);
-  const bool stepping = phase == plan::Phase::optimizer && breakdown.temporaries.count() > 0;
+  const bool stepping = phase == plan::Phase::optimizer && steps_take_much(breakdown);
   if (stepping) return text + "; " + step_text(job, breakdown.temporaries);
   if (!peak.path.empty()) text += ", at " + peak.path + " (" + peak.class_name + ")";
   return text + "; " + largest_part_text(breakdown);
