@@ -403,10 +403,11 @@ std::string why_tight(const MemoryEstimate& estimate, const GpuProfile& gpu, con
             ", which slows the job down\n";
   }
   if (estimate.upper_uncut > estimate.upper) {
-    text += before + "upper ends at what the GPU holds: with more memory the job may take up to " +
+    const std::string_view end = estimate.limit ? "what the process may take" : "what the GPU holds";
+    text += before + "upper ends at " + std::string(end) + ": with more memory the job may take up to " +
             core::to_string(estimate.upper_uncut) + "\n";
   }
-  if (estimate.most_needed > gpu.capacity()) {
+  if (estimate.most_needed > estimate.room_on(gpu.capacity())) {
     text += before + "it is tight: the job may need up to " + core::to_string(estimate.most_needed) +
             " without anything cached\n";
   }

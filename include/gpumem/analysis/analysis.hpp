@@ -94,6 +94,8 @@ struct JobRun {
   device::AllocatorOptions options;  ///< with the capacity that `run` had
   device::Context context;           ///< CUDA's
   parallel::Communicators communicators = {};  ///< of a job on several GPUs
+  /// What the process may take of the GPU, also outside of the allocator: all of it, or a fraction that is set.
+  core::Bytes limit = {};
   bool fits = false;
 
   /// All that is in use outside of the allocator.

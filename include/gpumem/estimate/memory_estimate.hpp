@@ -159,8 +159,8 @@ struct MemoryEstimate {
   core::Bytes expected;  ///< the best single figure
   core::Bytes lower;
   core::Bytes upper;  ///< what a scheduler reserves
-  /// `upper` on a GPU that is large enough. Of a job that fits, `upper` itself ends at the GPU's capacity: the
-  /// allocator then gives back what it has cached.
+  /// `upper` on a GPU that is large enough. Of a job that fits, `upper` itself ends at the GPU's capacity, or at
+  /// `limit`: the allocator then gives back what it has cached.
   core::Bytes upper_uncut = {};
   /// Share of measured runs that `upper` is known to cover. Nothing where no runs of such a job on such a GPU were
   /// measured.
@@ -191,15 +191,22 @@ struct MemoryEstimate {
   /// What the method counts nothing of, for people ("activations, the CUDA context"). Empty: nothing that is known.
   std::string leaves_out;
   bool lower_bound = false;  ///< the job needs more: layers are unknown, or the method leaves something out
-  /// Known to fit: upper is within the GPU's capacity, and it is no lower bound. The replay follows the allocator,
-  /// which gives back its cache in need: where its runs were measured (upper_coverage) it decides by itself; where none
-  /// were, what it has in live tensors must fit by the upper bound, too.
+  /// Known to fit: upper is within what there is for the job, and it is no lower bound. The replay follows the
+  /// allocator, which gives back its cache in need: where its runs were measured (upper_coverage) it decides by itself;
+  /// where none were, what it has in live tensors must fit by the upper bound, too.
   bool fits = false;
   /// What the job needs at most, without the memory that the allocator caches and gives back in need: live tensors by
   /// the upper end of the range, and what is outside of the allocator. Of an estimator that follows no allocator:
   /// upper.
   core::Bytes most_needed = {};
+  /// What the process may take, where that is less than the GPU has (per_process_memory_fraction).
+  std::optional<core::Bytes> limit = {};
   Verdict verdict = Verdict::unknown;  ///< by verdict_of(), on the GPU that the estimate is for
+
+  /// What there is for the job on a GPU of this capacity.
+  [[nodiscard]] core::Bytes room_on(core::Bytes capacity) const {
+    return limit && *limit < capacity ? *limit : capacity;
+  }
 
   /// Whether the method tells this part of the breakdown. One that it does not tell is 0 there, and unknown.
   [[nodiscard]] bool tells(std::string_view part) const {
@@ -211,9 +218,10 @@ struct MemoryEstimate {
 
 /// The one rule for whether a job runs on a GPU of this capacity; every front end shows what it says.
 [[nodiscard]] inline Verdict verdict_of(const MemoryEstimate& estimate, core::Bytes capacity) {
-  if (estimate.expected > capacity) return Verdict::does_not_fit;
+  const core::Bytes room = estimate.room_on(capacity);
+  if (estimate.expected > room) return Verdict::does_not_fit;
   if (estimate.lower_bound) return Verdict::unknown;
-  const bool surely = estimate.fits && estimate.most_needed <= capacity && estimate.retries == 0;
+  const bool surely = estimate.fits && estimate.most_needed <= room && estimate.retries == 0;
   return surely ? Verdict::fits : Verdict::tight;
 }
 

@@ -103,6 +103,32 @@ TEST(Replay, NamesNoOptimizerOfARecordedStep) {
   EXPECT_NE(other.find("are temporaries of foreach adam"), std::string::npos) << other;
 }
 
+TEST(Replay, AFractionOfTheMemoryIsAllThereIs) {
+  const GpuProfile gpu = *find_profile("a100-40gb");
+  const auto within = [&](double fraction) {
+    TrainingJob job = resnet();
+    job.batch_size = 200;
+    device::AllocatorOptions options;
+    options.memory_fraction = fraction;
+    return *(*make_estimator("replay", {options}))->estimate(job, gpu);
+  };
+  const MemoryEstimate whole = within(1.0);
+  EXPECT_FALSE(whole.limit) << "CUDA's context lies beside it, so the GPU ends first";
+  EXPECT_EQ(whole.verdict, Verdict::fits);
+  const auto share_of = [&](const MemoryEstimate& estimate) {
+    return static_cast<double>(estimate.reserved->count()) / static_cast<double>(gpu.capacity().count());
+  };
+  const MemoryEstimate tight = within(share_of(whole) * 1.01);
+  ASSERT_TRUE(tight.fits);
+  EXPECT_EQ(tight.upper, *tight.limit);
+  EXPECT_GT(tight.upper_uncut, tight.upper);
+  EXPECT_LT(tight.upper, gpu.capacity());
+  EXPECT_EQ(tight.verdict, tight.most_needed <= *tight.limit ? Verdict::fits : Verdict::tight);
+  const MemoryEstimate none = within(share_of(whole) * 0.5);
+  EXPECT_FALSE(none.fits);
+  EXPECT_EQ(none.verdict, Verdict::does_not_fit);
+}
+
 TEST(CorrectedReplay, SureOfTheRuleIsTheReplay) {
   const MemoryEstimate with = corrected(corrector(30, 0), resnet());
   const MemoryEstimate without = replayed(resnet());

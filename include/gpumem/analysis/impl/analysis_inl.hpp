@@ -335,7 +335,9 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& 
                                                       JobRun made) {
   const auto planned = steps();
   if (!planned) return planned.error();
-  const core::Bytes room = analysis_detail::room_for(job_, options, gpu.capacity(), made.beside().expected);
+  const core::Bytes beside = made.beside().expected;
+  const core::Bytes room = analysis_detail::room_for(job_, options, gpu.capacity(), beside);
+  made.limit = std::min(gpu.capacity(), core::Bytes(room.count() + beside.count()));
   const auto run_within = [&](core::Bytes capacity) {
     options.capacity = capacity;
     return run_allocator(**planned, gpu, options, nullptr, &memory_.allocator);

@@ -132,10 +132,11 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   // Where runs were measured the replay decides. Elsewhere nobody knows how far off it is: then what the job may need
   // decides.
   estimate.most_needed = most_needed(*of_job, margin);
-  estimate.fits = of_job->fits && (margin.coverage || estimate.most_needed <= gpu.capacity());
+  estimate.fits = of_job->fits && (margin.coverage || estimate.most_needed <= of_job->limit);
   estimate.upper_uncut = std::max(estimate.upper, estimate.expected);
   // The allocator of a job that fits releases its cache first.
-  limit_upper(estimate, of_job->communicators, estimate.fits ? gpu.capacity() : estimate.upper);
+  limit_upper(estimate, of_job->communicators, estimate.fits ? of_job->limit : estimate.upper);
+  if (of_job->limit < gpu.capacity()) estimate.limit = of_job->limit;
   estimate.upper_coverage = margin.coverage;
   estimate.ranged = true;
   estimate.assumed = assumptions_of(analysis.job(), *source, gpu, of_job->context, of_job->options);
@@ -324,7 +325,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> CorrectedReplay::do_estimate(analysis
 
   const ml::Mixture mixture = {detail::centres_of(config, reader_.raw_features(*facts)), ml::softmax(logits),
                                ml::spreads_of(config.head)};
-  detail::correct(estimate, mixture, config.head, gpu.capacity());
+  detail::correct(estimate, mixture, config.head, estimate.room_on(gpu.capacity()));
   estimate.provenance.weights = config.name;
   return estimate;
 }
