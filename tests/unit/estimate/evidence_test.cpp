@@ -348,18 +348,23 @@ TEST(Evidence, ARecordingOfAnotherGenerationIsSaid) {
   EXPECT_NE(subjects(found).find("recording"), std::string::npos);
 }
 
+/// What is assumed of the small recording, whose program sets this.
+std::string texts_with(const std::string& settings, const std::string& alloc_conf) {
+  const TrainingJob job = job_of(testing::with(testing::kSmallRecording, R"("optimizer": )",
+                                               R"("settings": {)" + settings + R"(}, "optimizer": )"));
+  const auto allocator = device::parse_allocator_options(alloc_conf);
+  EXPECT_TRUE(succeeds(allocator));
+  const auto found = (*make_estimator("replay", {*allocator}))->estimate(job, *find_profile("a100-40gb"));
+  EXPECT_TRUE(succeeds(found));
+  std::string all;
+  for (const Assumption& assumption : found->assumed) all += assumption.text + "\n";
+  return all;
+}
+
 TEST(Evidence, SaysWhetherASettingOfTheRecordedProgramCounts) {
-  const TrainingJob job = job_of(testing::with(
-      testing::kSmallRecording, R"("optimizer": )",
-      R"("settings": {"alloc_conf": "expandable_segments:True", "memory_fraction": 0.5, "cudnn_benchmark": true}, "optimizer": )"));
-  const auto texts = [&](const std::string& alloc_conf) {
-    const auto allocator = device::parse_allocator_options(alloc_conf);
-    EXPECT_TRUE(succeeds(allocator));
-    const auto found = (*make_estimator("replay", {*allocator}))->estimate(job, *find_profile("a100-40gb"));
-    EXPECT_TRUE(succeeds(found));
-    std::string all;
-    for (const Assumption& assumption : found->assumed) all += assumption.text + "\n";
-    return all;
+  const auto texts = [](const std::string& alloc_conf) {
+    return texts_with(R"("alloc_conf": "expandable_segments:True", "memory_fraction": 0.5, "cudnn_benchmark": true)",
+                      alloc_conf);
   };
   const std::string as_recorded = texts("");
   EXPECT_NE(as_recorded.find("expandable_segments:True: it counts"), std::string::npos) << as_recorded;
@@ -368,6 +373,18 @@ TEST(Evidence, SaysWhetherASettingOfTheRecordedProgramCounts) {
   const std::string asked = texts("expandable_segments:False,per_process_memory_fraction:1");
   EXPECT_NE(asked.find("expandable_segments:True: `alloc_conf` of the job counts"), std::string::npos) << asked;
   EXPECT_NE(asked.find("memory: `alloc_conf` of the job counts"), std::string::npos) << asked;
+}
+
+TEST(Evidence, AFractionThatTheRecordedProgramSetsTwiceIsNotTheJobs) {
+  const std::string texts =
+      texts_with(R"("alloc_conf": "per_process_memory_fraction:0.25", "memory_fraction": 0.5)", "");
+  EXPECT_NE(texts.find("may take 0.500000 of the GPU's memory\n"), std::string::npos) << texts;
+}
+
+TEST(Evidence, ALongSettingOfARecordedProgramIsCut) {
+  const std::string texts = texts_with(R"("cudnn": ")" + std::string(5000, 'x') + "\"", "");
+  EXPECT_NE(texts.find("xxx..."), std::string::npos);
+  EXPECT_EQ(texts.find(std::string(201, 'x')), std::string::npos);
 }
 
 }  // namespace

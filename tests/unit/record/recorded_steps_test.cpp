@@ -189,6 +189,10 @@ TEST(RecordedSteps, GarbageIsCollectedOnlyWithinAFractionOfTheMemory) {
   const auto gpu = find_profile("a100-40gb");
   ASSERT_TRUE(succeeds(gpu));
   EXPECT_EQ(within->options.capacity->count(), gpu->capacity().count() / 4);
+  const auto both = run_with_settings(R"("alloc_conf": "per_process_memory_fraction:0.5", "memory_fraction": 0.25)");
+  ASSERT_TRUE(succeeds(both));
+  EXPECT_EQ(both->options.capacity->count(), gpu->capacity().count() / 4) << "the call comes after the variable";
+  EXPECT_EQ(both->limit.count(), gpu->capacity().count() / 4 + both->context.expected.count());
   const auto too_little = run_with_settings(R"("memory_fraction": 0.00001)");
   ASSERT_TRUE(succeeds(too_little));
   EXPECT_FALSE(too_little->fits);

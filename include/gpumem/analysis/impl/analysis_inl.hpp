@@ -88,9 +88,11 @@ GPUMEM_INLINE std::int64_t routed_elements(const connect::WiredGraph& wired, con
   const auto blocks = again ? connect::repeated_blocks(wired.graph()) : std::vector<connect::Range>();
   core::Checked outside = 0;
   std::int64_t most = 0;
+  std::size_t at = 0;
   for (const connect::Range& block : blocks) {
-    most = std::max(most, routed_between(wired, block.first, block.end).value().value_or(0));
     outside += routed_between(wired, at, block.first);
+    most = std::max(most, routed_between(wired, block.first, block.end).value().value_or(0));
+    at = block.end;
   }
   outside += routed_between(wired, at, layers);
   return (outside + core::Checked(most)).value().value_or(0);
@@ -282,7 +284,8 @@ GPUMEM_INLINE device::Context JobRun::beside() const {
 namespace analysis_detail {
 
 /// What is asked; where nothing is, what the recorded program sets. Its threshold of garbage collection counts after
-/// set_per_process_memory_fraction() alone (CUDACachingAllocator.cpp, garbage_collect_cached_blocks).
+/// set_per_process_memory_fraction() alone (CUDACachingAllocator.cpp, garbage_collect_cached_blocks). The fraction of
+/// that call comes in place of the variable's.
 GPUMEM_INLINE device::AllocatorOptions as_recorded(const model::TrainingJob& job,
                                                    const device::AllocatorOptions& asked) {
   const model::StepRecording* const recording = job.graph == nullptr ? nullptr : job.graph->recording();
@@ -293,7 +296,11 @@ GPUMEM_INLINE device::AllocatorOptions as_recorded(const model::TrainingJob& job
   if (!recorded) return asked;
   device::AllocatorOptions options = *recorded;
   options.said = false;
-  if (!recording->memory_fraction() && !options.memory_fraction) options.garbage_collection_threshold = 0.0;
+  if (recording->memory_fraction()) {
+    options.memory_fraction.reset();
+  } else if (!options.memory_fraction) {
+    options.garbage_collection_threshold = 0.0;
+  }
   return options;
 }
 

@@ -221,8 +221,8 @@ GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis:
   for (const std::string& remark : source.remarks) assumed.push_back({"adaptation", remark});
   if (model::bounces_weights(job.offload)) {
     assumed.push_back({"adaptation",
-                       "frozen weights cross from the host as in SimpleTuner's RamTorch: each once a product, and the "
-                       "last two of either direction stay on the GPU"});
+                       "frozen weights cross from the host once for each product, as in SimpleTuner's RamTorch; of "
+                       "each direction the last two stay on the GPU"});
   }
   if (job.quantize == model::Quantization::none) return;
   const core::DType type =
@@ -284,21 +284,25 @@ GPUMEM_INLINE std::string alloc_conf_text(const std::string& value, const device
   return known ? "it counts, as `alloc_conf` is not given" : "it is not counted (" + known.error().message + ")";
 }
 
+/// A recording may hold any text; people want to read this much of it.
+inline constexpr std::size_t kLongestSetting = 200;
+
 /// What is said of a setting of a recorded program; nothing where the estimate has all of it.
 GPUMEM_INLINE std::string setting_text(std::string_view name, const std::string& value, const model::TrainingJob& job,
                                        const device::AllocatorOptions& allocator) {
+  const std::string said = core::shortened(value, kLongestSetting);
   if (name == model::kRecordedAllocConf) {
-    return "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + ": " + alloc_conf_text(value, allocator);
+    return "the program sets PYTORCH_CUDA_ALLOC_CONF=" + said + ": " + alloc_conf_text(value, allocator);
   }
   if (name == model::kRecordedMemoryFraction) {
-    return "the program may take " + value + " of the GPU's memory" +
-           (allocator.memory_fraction ? ": `alloc_conf` of the job counts in its place" : "");
+    return "the program may take " + said + " of the GPU's memory" +
+           (allocator.said && allocator.memory_fraction ? ": `alloc_conf` of the job counts in its place" : "");
   }
   if (name == model::kRecordedBenchmark) {
     return job.cudnn_benchmark ? "" : "the program sets cudnn_benchmark: the job's option counts in its place";
   }
   if (name == model::kRecordedGraphs) {
-    return "the program captures " + value +
+    return "the program captures " + said +
            " CUDA graphs, whose pools keep their memory to themselves, as counted; what the graphs themselves take is "
            "not";
   }
@@ -307,7 +311,8 @@ GPUMEM_INLINE std::string setting_text(std::string_view name, const std::string&
            "that it would choose by measuring (padded products, max-autotune) are the default ones";
   }
   if (name == "tf32") return {};
-  return "the program sets " + std::string(name) + "=" + value + "; workspaces are those without it";
+  return "the program sets " + core::shortened(name, kLongestSetting) + "=" + said +
+         "; workspaces are those without it";
 }
 
 /// What a recording's program was given or sets, and what of it is not in the estimate.
