@@ -68,12 +68,12 @@ inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
 
 /// [..., C] -> [..., C * ranks]; without ranks the features are all there.
 inline core::Result<core::Shape> joined_shape(const OpInput& input) {
+  const std::int64_t ranks = input.attributes.integer("ranks").value_or(1);
+  if (ranks < 1) return missing("ranks");
   core::Shape shape = input.inputs[0];
   const std::size_t last = shape.rank() - 1;
   const bool known = shape.rank() > 0 && shape[last].kind == core::Dim::Kind::fixed;
-  const core::Checked features =
-      known ? core::Checked(shape[last].size) * core::Checked(input.attributes.integer("ranks").value_or(1))
-            : core::Checked(0);
+  const core::Checked features = known ? core::Checked(shape[last].size) * core::Checked(ranks) : core::Checked(0);
   if (!known || !features.valid()) return unfit(shape, "a known number of features");
   shape.set(last, core::Dim::fixed(*features.value()));
   return shape;

@@ -57,6 +57,11 @@ TEST(Collective, FeaturesAreJoined) {
   const std::vector<model::Attribute> four = {{"ranks", std::int64_t{4}}};
   EXPECT_EQ(*op_of(kGatherFeatures).output_shape({model::Attributes(four), {&part, 1}}), tokens(4, 32));
   EXPECT_EQ(*op_of(kGatherFeatures).output_shape({{}, {&part, 1}}), part);
+  for (const std::int64_t ranks : {0, -2}) {
+    const std::vector<model::Attribute> few = {{"ranks", ranks}};
+    EXPECT_TRUE(fails(op_of(kGatherFeatures).output_shape({model::Attributes(few), {&part, 1}}),
+                      core::ErrorCode::missing_information, 0, "ranks"));
+  }
   const core::Shape none;
   EXPECT_TRUE(fails(op_of(kGatherFeatures).output_shape({{}, {&none, 1}}), core::ErrorCode::missing_information, 0,
                     "number of features"));
