@@ -61,6 +61,8 @@ inline Tensor attended_by_distance(Forward& f, const Heads& heads, Tensor mask) 
   return merge_heads(f, f.call("matmul", {f.call("softmax", {bounded}), heads.value}));
 }
 
+/// Tensor parallel ranks each have all of it: no framework says how they share W_pack, whose rows are queries, keys and
+/// values one after the other.
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Positions& positions) {
   const InModule inside(f, "self_attn", model.attention_class());
   const DecoderSizes& s = model.sizes;
@@ -76,7 +78,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Posi
   f.cache(made.value);
   const Tensor attended = model.turns ? attend(f, made, {.copies = false, .mask = positions.mask})
                                       : attended_by_distance(f, made, positions.mask);
-  const Tensor output = f.linear("o_proj", attended, s.width, s.width, {.bias = false, .split = Split::rows});
+  const Tensor output = f.linear("o_proj", attended, s.width, s.width, {.bias = false});
   return f.leave_function(output, {packed, made.query, made.key, input});
 }
 

@@ -30,7 +30,9 @@ GPUMEM_INLINE Tensor capped(Forward& forward, Tensor logits, const LanguageHead&
 GPUMEM_INLINE Tensor normed_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden,
                                  const LanguageHead& options) {
   const InModule inside(forward, options.name, "NormHead");
+  forward.repeat_parameters(sizes.tied);
   const Tensor weight = forward.parameter("weight", {sizes.vocabulary, sizes.width});
+  forward.repeat_parameters(false);
   const Tensor normed = forward.call("lp_normalize", {weight}, {{"dim", std::int64_t{1}}});
   return forward.call("linear_function", {hidden, normed});
 }
