@@ -31,9 +31,8 @@ struct Model {
 inline std::vector<LayerKind> read_kinds(ConfigFields& config, std::int64_t layers) {
   std::vector<LayerKind> kinds = mixer_kinds(config, "layer_types", layers);
   std::vector<bool> softmax = config.layers_with("attn_type_list", layers, 1, 0);
-  if (!kinds.empty()) return kinds;
-  for (std::int64_t at = 0; softmax.empty() || at < static_cast<std::int64_t>(softmax.size()); ++at) {
-    if (at == layers) break;
+  if (!kinds.empty() || !config.status()) return kinds;
+  for (std::int64_t at = 0; at < layers; ++at) {
     const bool full = softmax.empty() ? at % 2 == 0 : softmax[static_cast<std::size_t>(at)];
     kinds.push_back(full ? LayerKind::attention : LayerKind::recurrent);
   }
