@@ -84,6 +84,7 @@ TEST(Changes, SayInTheWordsOfTheOptionsWhatTheyDo) {
   for (const Change& change : changes()) {
     TrainingJob before = language_job();
     if (change.forms(before, gpu_with(1)).empty()) before = image_job();
+    if (change.forms(before, gpu_with(1)).empty()) before.lora = 8;
     const std::vector<ChangedJob> forms = change.forms(before, gpu_with(1));
     EXPECT_FALSE(forms.empty()) << change.cost;
     for (const ChangedJob& form : forms) {
@@ -99,6 +100,24 @@ TEST(Changes, SayInTheWordsOfTheOptionsWhatTheyDo) {
       EXPECT_EQ(form.job.batch_size * form.job.gradient_accumulation, before.batch_size) << "the samples of a step";
     }
   }
+}
+
+TEST(Changes, HostWeightsCostAJobWithAdaptersTimeAlone) {
+  const auto costs_of_ramtorch = [](const TrainingJob& job) {
+    std::vector<std::string> costs;
+    for (const Change& change : changes()) {
+      for (const ChangedJob& form : change.forms(job, gpu_with(1))) {
+        if (form.job.offload == model::Offload::ramtorch) costs.emplace_back(change.cost);
+      }
+    }
+    return costs;
+  };
+  TrainingJob job = image_job();
+  EXPECT_EQ(costs_of_ramtorch(job), (std::vector<std::string>{"what is learned, and time: adapters, and frozen weights "
+                                                              "that cross for each product (RamTorch)"}));
+  job.lora = 8;
+  EXPECT_EQ(costs_of_ramtorch(job),
+            (std::vector<std::string>{"time: frozen weights cross for each product (RamTorch)"}));
 }
 
 TEST(Changes, OfAJobThatHasThemAllAreNone) {

@@ -153,12 +153,18 @@ GPUMEM_INLINE Forms adapters_on_eight_bits(const TrainingJob& job, const device:
   return {on_adapters(with(job, &TrainingJob::quantize, model::Quantization::int8_sdnq, "quantize", "int8-sdnq"))};
 }
 
+/// RamTorch for an image model that is frozen already: what is learned stays as it is.
+GPUMEM_INLINE Forms host_weights(const TrainingJob& job, const device::GpuProfile&) {
+  if (!makes_images(job) || job.offload != model::Offload::none || !job.has_adapters()) return {};
+  return {with(job, &TrainingJob::offload, model::Offload::ramtorch, "offload", "ramtorch")};
+}
+
 GPUMEM_INLINE Forms adapters_on_host_weights(const TrainingJob& job, const device::GpuProfile&) {
-  if (!makes_images(job) || job.offload != model::Offload::none) return {};
+  if (!makes_images(job) || job.offload != model::Offload::none || job.has_adapters()) return {};
   return {on_adapters(with(job, &TrainingJob::offload, model::Offload::ramtorch, "offload", "ramtorch"))};
 }
 
-inline constexpr std::array<Change, 16> kChanges = {{
+inline constexpr std::array<Change, 17> kChanges = {{
     {"nothing: the same result in one kernel", fused, true},
     {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
@@ -168,6 +174,7 @@ inline constexpr std::array<Change, 16> kChanges = {{
     {"time: the GPU is less busy in smaller passes; batch norms, if any, see fewer samples", more_passes},
     {"precision: matrix products and convolutions run in half precision; mostly faster", autocast},
     {"time: every forward pass a second time, about a third more", checkpointing},
+    {"time: frozen weights cross for each product (RamTorch)", host_weights},
     {"a library, and precision: 8-bit optimizer states (bitsandbytes)", eight_bit_states, true},
     {"precision: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
     {"what is learned: smaller images", smaller_images},
