@@ -85,6 +85,11 @@ enum class Shares : bool {
 [[nodiscard]] core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,
                                                      std::int64_t stage, Shares shares = Shares::even);
 
+/// By layer: the first layer that calls the same module. Calls of one module mostly have one path. Zamba2's shared
+/// blocks have a path in each layer that calls one, and the layers call them in turn: there, paths differ in digits
+/// alone. Source: transformers 4.57, models/zamba2/modeling_zamba2.py: Zamba2Model.get_layers(), itertools.cycle.
+[[nodiscard]] std::vector<std::size_t> modules_called(const model::ModelGraph& graph);
+
 /// How many of a model's blocks each pipeline rank has: as the layout says, or else as they are shared. Nothing: the
 /// stages cannot share them.
 [[nodiscard]] std::vector<std::int64_t> blocks_of_ranks(std::int64_t blocks, const model::Layout& layout,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "gpumem/parallel/layout.hpp"
@@ -305,6 +306,32 @@ GPUMEM_INLINE bool stages_are_alike(const connect::WiredGraph& wired) {
 
 GPUMEM_INLINE Shares shares_of(const model::TrainingJob& job) {
   return job.loop == model::Loop::megatron ? Shares::even : Shares::uneven;
+}
+
+GPUMEM_INLINE std::vector<std::size_t> modules_called(const model::ModelGraph& graph) {
+  struct Turns {
+    std::vector<std::size_t> owners;  ///< the first call of each module
+    std::size_t calls = 0;
+  };
+  const auto layers = graph.layers();
+  std::unordered_map<std::string, std::size_t> first_of_path;
+  std::unordered_map<std::string, Turns> in_turn;
+  std::vector<std::size_t> modules(layers.size());
+  for (std::size_t at = 0; at < layers.size(); ++at) {
+    modules[at] = at;
+    if (layers[at].parameters == 0) continue;
+    std::string path = graph.path(layers[at]);
+    const auto [known, fresh] = first_of_path.try_emplace(path, at);
+    if (fresh) {
+      std::erase_if(path, [](char letter) { return letter >= '0' && letter <= '9'; });
+      Turns& turns = in_turn[path];
+      if (layers[at].tied_parameters == 0) turns.owners.push_back(at);
+      else if (!turns.owners.empty()) known->second = turns.owners[turns.calls % turns.owners.size()];
+      ++turns.calls;
+    }
+    modules[at] = known->second;
+  }
+  return modules;
 }
 
 GPUMEM_INLINE core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,

@@ -44,7 +44,9 @@ class RankGraph {
         copy_(whole, ops),
         experts_of_rank_(experts_of_rank),
         expert_ranks_(expert_tensor_ranks(whole.graph(), job.layout)),
-        gathers_(says_split(whole.graph(), TensorSplit::sequence)) {}
+        gathers_(says_split(whole.graph(), TensorSplit::sequence)) {
+    if (layout_.pipeline_parallel > 1) modules_ = modules_called(whole.graph());
+  }
 
   core::Result<connect::WiredGraph> run() {
     const auto all = whole_.graph().layers();
@@ -150,6 +152,7 @@ class RankGraph {
     auto change = changed(at);
     if (!change) return change.error();
     const LayerIndex index = copy_.copy(whole_.weights(at), layer.frozen, *change);
+    if (!modules_.empty()) held_.insert(modules_[at]);
     const bool parts = layer.split == TensorSplit::sequence || layer.split == TensorSplit::features;
     if (layout_.sequence_parallel && (parts || parted_ == at)) {
       copy_.replace(at, copy_.insert({.name = "sequence_part",
@@ -224,17 +227,12 @@ class RankGraph {
     return change;
   }
 
-  /// Whether the rank holds the parameters that the layer shares with an earlier one: it has the first stage, or an
-  /// earlier call of the same module.
+  /// Whether the rank holds the parameters that the layer shares with an earlier one: it has an earlier call of the
+  /// same module, or, for the weight of another module (a head's is the embedding's), the first stage.
   [[nodiscard]] bool owner_is_here(std::size_t layer) const {
-    if (layers_.stages.front().first == 0) return true;
-    const model::ModelGraph& graph = whole_.graph();
-    const auto layers = graph.layers();
-    for (std::size_t at = layers_.stages.front().first; at < layer; ++at) {
-      const bool same_name = layers_.has[at] && graph.name(layers[at]) == graph.name(layers[layer]);
-      if (same_name && graph.path(layers[at]) == graph.path(layers[layer])) return true;
-    }
-    return false;
+    if (layout_.pipeline_parallel == 1) return true;
+    if (modules_[layer] == layer) return layers_.stages.front().first == 0;
+    return held_.contains(modules_[layer]);
   }
 
   /// The ranks whose tokens an expert gets: those that share the experts, and those that share its weights.
@@ -259,6 +257,8 @@ class RankGraph {
   std::optional<std::size_t> parted_ = {};  ///< behind this layer each rank has some of the tokens
   std::optional<std::size_t> head_ = {};
   std::set<LayerIndex> gathered_ = {};
+  std::vector<std::size_t> modules_ = {};  ///< of a pipeline: modules_called()
+  std::set<std::size_t> held_ = {};        ///< the modules that the rank has called so far
 };
 
 /// How many experts the largest mixture has.
