@@ -87,8 +87,18 @@ TEST(Sharing, WhatIsNotModelledIsRefusedWithTheRule) {
   EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "has none that is modelled"));
   away.offload = Offload::ramtorch;
   EXPECT_TRUE(testing::succeeds(sharing_of(away))) << "each rank streams whole weights";
+  away.offload = Offload::ramtorch_blocks;
   away.layout.tensor_parallel = 2;
-  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "is not modelled where GPUs share them"));
+  EXPECT_TRUE(
+      fails(sharing_of(away), ErrorCode::invalid_argument, 0,
+            "`offload=ramtorch-blocks` keeps whole weights in the host's memory, and is not modelled where GPUs "
+            "share them; leave out `tensor_parallel`, or"));
+  away.layout.tensor_parallel = 1;
+  away.layout.pipeline_parallel = 2;
+  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "leave out `pipeline_parallel`, or"));
+  away.layout.pipeline_parallel = 1;
+  away.layout.sharding = {Shardings::fsdp2, 0};
+  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "say `sharding=ddp`, or"));
   TrainingJob staged = job_on(1, {Shardings::none, 0});
   staged.activation_checkpointing = true;
   staged.checkpoints.host_attention = model::HostAttention::module;

@@ -22,6 +22,19 @@ inline constexpr bool keeps_masters(Precision precision) {
   return model::has_masters(precision) || precision == Precision::fp32 || precision == Precision::fp32_strict;
 }
 
+/// Of weights that stay whole in the host's memory; empty: no option has GPUs share them.
+GPUMEM_INLINE std::string shared_weights_fault(const model::TrainingJob& job) {
+  const Shardings kind = job.layout.sharding.kind;
+  std::string remedy;
+  if (job.layout.tensor_parallel > 1) remedy = "leave out `tensor_parallel`";
+  else if (job.layout.pipeline_parallel > 1) remedy = "leave out `pipeline_parallel`";
+  else if (kind != Shardings::ddp && kind != Shardings::none) remedy = "say `sharding=ddp`";
+  if (remedy.empty()) return {};
+  const std::string offload = "`offload=" + std::string(model::name_of(model::kOffloads, job.offload)) + "`";
+  return offload + " keeps whole weights in the host's memory, and is not modelled where GPUs share them; " + remedy +
+         ", or leave out " + offload;
+}
+
 /// The rule that the job's precision or offloading breaks; empty: none.
 GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
   const Shardings kind = job.layout.sharding.kind;
@@ -31,11 +44,8 @@ GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
     return "`offload=parameters` is FSDP's CPU offload; " +
            (kind == Shardings::none ? "say `sharding=fsdp2`" : name + " has none that is modelled");
   }
-  if (model::bounces_weights(job.offload) && (!(kind == Shardings::ddp || kind == Shardings::none) ||
-                                              job.layout.tensor_parallel > 1 || job.layout.pipeline_parallel > 1)) {
-    return "`offload=ramtorch` keeps whole weights in the host's memory, and is not modelled where GPUs share them; "
-           "say "
-           "`sharding=ddp`, or leave it out";
+  if (model::bounces_weights(job.offload)) {
+    if (std::string shared = shared_weights_fault(job); !shared.empty()) return shared;
   }
   if (job.activation_checkpointing && job.checkpoints.host_attention != model::HostAttention::none &&
       job.layout.pipeline_parallel > 1) {
