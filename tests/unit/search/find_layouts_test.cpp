@@ -190,6 +190,20 @@ TEST(ExplainLayout, NamesTheRulesThatLeaveItOut) {
   EXPECT_TRUE(has_rule(*other, Rule::search, "checkpointing"));
 }
 
+TEST(ExplainLayout, SaysThatAFrameworkTrainsLanguageModelsAlone) {
+  const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json");
+  const auto megatron = frameworks_of("megatron");
+  ASSERT_TRUE(succeeds(graph));
+  ASSERT_TRUE(succeeds(megatron));
+  Candidate layout;
+  layout.framework = megatron->front();
+  layout.layout = {.data_parallel = 8, .sharding = layout.framework->shardings(8, 1, 8).front()};
+  layout.micro_batch.size = 2;
+  const auto told = explain_layout(model::TrainingJob(*graph, 8), gpu_of(80 << 10), question(8, 16, "any"), layout);
+  ASSERT_TRUE(succeeds(told));
+  EXPECT_TRUE(has_rule(*told, Rule::search, "megatron trains models that read tokens"));
+}
+
 TEST(ExplainLayout, SaysWhatDoesNotFitAndWhatCannotBe) {
   const Question asked = question(8, 16, "fsdp2");
   Candidate layout;

@@ -190,14 +190,15 @@ class Search {
   std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> planned_;
 };
 
+inline constexpr std::string_view kReadsNone = " trains models that read tokens, and this one reads none";
+
 /// The question of those of its frameworks that train such a model.
 GPUMEM_INLINE core::Result<Question> of_model(const Question& question, const model::TrainingJob& job) {
   Question asked = question;
   if (job.graph == nullptr || job.graph->reads_tokens()) return asked;
   std::erase_if(asked.frameworks, [](const Framework* framework) { return framework->tokens_alone; });
   if (!asked.frameworks.empty()) return asked;
-  return refused(std::string(question.frameworks.front()->name) +
-                 " trains models that read tokens, and this one reads none; say `framework=any`");
+  return refused(std::string(question.frameworks.front()->name) + std::string(kReadsNone) + "; say `framework=any`");
 }
 
 /// The layouts of this many GPUs.
@@ -334,6 +335,9 @@ class Outside {
     const std::string name(framework.name);
     if (layout.tensor_parallel > node_ || node_ % layout.tensor_parallel != 0) {
       add(Rule::search, "a search keeps tensor parallel ranks within a node of " + std::to_string(node_) + " GPUs");
+    }
+    if (framework.tokens_alone && job_.graph != nullptr && !job_.graph->reads_tokens()) {
+      add(Rule::search, name + std::string(kReadsNone));
     }
     const auto needs = [&](bool has, std::int64_t ranks, std::string_view what) {
       if (!has && ranks > 1) add(Rule::search, name + " has no " + std::string(what) + " here");
