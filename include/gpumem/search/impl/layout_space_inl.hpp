@@ -111,14 +111,24 @@ class Space {
   void find_pipelines() {
     const bool any = std::any_of(limits_.frameworks.begin(), limits_.frameworks.end(),
                                  [](const Framework* framework) { return framework->pipeline_parallel; });
+    const bool uneven = std::any_of(
+        limits_.frameworks.begin(), limits_.frameworks.end(),
+        [&](const Framework* framework) { return framework->pipeline_parallel && has_uneven_stages(*framework); });
     for (const std::int64_t ranks : divisors(limits_.gpus)) {
       if (ranks > 1 && (!any || ranks > limits_.most.pipeline_parallel.value_or(ranks))) break;
-      if (!stages_share({ranks, 1}) && !stages_share({ranks, 1, parallel::Shares::uneven})) continue;
-      if (ranks == 1 || pipelines_.back().shares == parallel::Shares::uneven) continue;
-      const std::int64_t each = blocks() / ranks;
-      for (const std::int64_t stages : divisors(each)) {
-        if (stages > 1) (void)stages_share({ranks, stages});
+      if (const core::Status even = add_pipeline({ranks, 1}); !even) {
+        const bool shared = uneven && add_pipeline({ranks, 1, parallel::Shares::uneven});
+        if (!shared) refuse(Rule::stages, even.error());
+      } else if (ranks > 1) {
+        add_virtual_stages(ranks);
       }
+    }
+  }
+
+  void add_virtual_stages(std::int64_t ranks) {
+    for (const std::int64_t stages : divisors(blocks() / ranks)) {
+      if (stages == 1) continue;
+      if (const core::Status even = add_pipeline({ranks, stages}); !even) refuse(Rule::stages, even.error());
     }
   }
 
@@ -126,14 +136,15 @@ class Space {
     return static_cast<std::int64_t>(connect::repeated_blocks(whole_->graph()).size());
   }
 
-  bool stages_share(const Pipeline& pipeline) {
+  /// Errors: the rule by which its stages cannot share the blocks.
+  core::Status add_pipeline(const Pipeline& pipeline) {
     model::Layout layout;
     layout.pipeline_parallel = pipeline.ranks;
     layout.virtual_stages = pipeline.virtual_stages;
     const auto layers = parallel::stage_layers(*whole_, layout, 0, pipeline.shares);
-    if (layers) pipelines_.push_back(pipeline);
-    else if (pipeline.shares == parallel::Shares::even) refuse(Rule::stages, layers.error());
-    return layers.has_value();
+    if (!layers) return layers.error();
+    pipelines_.push_back(pipeline);
+    return core::Done{};
   }
 
   /// The samples of a micro-batch that some layout of the split can have, in rising order.
