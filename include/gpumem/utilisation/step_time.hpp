@@ -63,7 +63,8 @@ struct GpuPeaks {
 
 /// The same where products are large, as in models that train on many GPUs. On A100 cuBLAS reaches 267.9 of 312 TFLOPS
 /// in bfloat16 (S. Bekman, github.com/stas00/ml-engineering, compute/accelerator/README.md: maximum achievable matmul
-/// FLOPS). Other GPUs keep the fitted share: what the same book measures on H200 (755 of 989, sustained) and B200
+/// FLOPS). A30 and slices of both, which have its compute capability, are taken to be alike. Other GPUs keep the fitted
+/// share: what the same book measures on H200 (755 of 989, sustained) and B200
 /// (1,429 of 2,250) is not reached in training, see docs/many-gpus.md.
 [[nodiscard]] GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu);
 
