@@ -83,6 +83,7 @@ class PeftSettings {
     std::string usual;  ///< as the method's row has it, with the choices
   };
   core::Status take(std::string_view options, bool given);
+  [[nodiscard]] core::Status check() const;
 
   const PeftMethodRow* row_ = nullptr;
   std::int64_t rank_ = 0;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -120,10 +119,10 @@ GPUMEM_INLINE std::optional<std::int64_t> number(std::string_view text) {
 
 /// From 0 to 1.
 GPUMEM_INLINE std::optional<double> share_in(std::string_view text) {
-  const std::string copy(text);
-  char* end = nullptr;
-  const double share = std::strtod(copy.c_str(), &end);
-  if (copy.empty() || *end != '\0' || !(share >= 0.0) || !(share <= 1.0)) return std::nullopt;
+  double share = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, share);
+  if (fault != std::errc() || stop != end || !(share >= 0.0) || !(share <= 1.0)) return std::nullopt;
   return share;
 }
 
@@ -211,6 +210,7 @@ GPUMEM_INLINE core::Result<PeftSettings> PeftSettings::of(const model::TrainingJ
   }
   (void)settings.take(row.options, false);
   core::Status taken = settings.take(job.peft_options, true);
+  if (taken) taken = settings.check();
   if (!taken) return std::move(taken).error();
   return settings;
 }
@@ -257,6 +257,17 @@ GPUMEM_INLINE core::Status PeftSettings::take(std::string_view options, bool giv
     found->value = value;
   }
   return core::Done{};
+}
+
+/// BOFTLayer.update_layer() refuses more factors than 1 + log2 of the blocks that an input has, of which there are no
+/// more than its features; without its extension in CUDA it takes any number from 1 on and makes one.
+GPUMEM_INLINE core::Status PeftSettings::check() const {
+  constexpr std::int64_t kMostFactors = 32;
+  if (row_->value != model::PeftMethod::boft) return core::Done{};
+  const std::int64_t factors = whole("boft_n_butterfly_factor");
+  if (factors >= 1 && factors <= kMostFactors) return core::Done{};
+  return peft_methods_detail::wrong("the setting boft_n_butterfly_factor must be a whole number from 1 to " +
+                                    std::to_string(kMostFactors));
 }
 
 GPUMEM_INLINE std::string_view PeftSettings::text(std::string_view name) const {

@@ -47,10 +47,9 @@ GPUMEM_INLINE std::int64_t nearest_divisor(std::int64_t side, std::int64_t wante
   return wanted - lower <= higher - wanted ? lower : higher;
 }
 
-/// Of BOFT. More than the extension allows are no layer's.
+/// Of BOFT.
 GPUMEM_INLINE std::int64_t butterfly_factors(PeftLayer& layer) {
-  constexpr std::int64_t kMost = 32;
-  const std::int64_t asked = std::clamp<std::int64_t>(layer.settings().whole("boft_n_butterfly_factor"), 1, kMost);
+  const std::int64_t asked = layer.settings().whole("boft_n_butterfly_factor");
   if (asked == 1 || layer.settings().flag("fbd_cuda")) return asked;
   layer.remark("BOFT has one butterfly factor, as PEFT sets it without its CUDA extension; where that is built, say " +
                std::string("`peft_options=fbd_cuda=true` too"));
