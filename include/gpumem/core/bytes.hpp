@@ -37,6 +37,10 @@ class Bytes {
 /// number without a unit ("2" is rarely meant as two bytes), and beyond 2^62 bytes.
 [[nodiscard]] std::optional<Bytes> parse_bytes(std::string_view text);
 
+/// "0.05", "1e-3": a finite number, whatever the locale is. Nothing for any other text, also for one with blanks or a
+/// plus sign, and for hexadecimals.
+[[nodiscard]] std::optional<double> parse_number(std::string_view text);
+
 /// "25,557,032": a count with thousands separators, as model summaries print it.
 [[nodiscard]] std::string with_separators(std::int64_t count);
 

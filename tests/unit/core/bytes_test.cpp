@@ -9,6 +9,14 @@ namespace {
 
 using namespace literals;
 
+TEST(Numbers, AreReadWhole) {
+  EXPECT_EQ(parse_number("0.05"), 0.05);
+  EXPECT_EQ(parse_number("-1e-3"), -1e-3);
+  for (const char* text : {"", " 1", "1 ", "0x1p-3", "1,5", "+1", "inf", "nan", "1e999"}) {
+    EXPECT_FALSE(parse_number(text)) << text;
+  }
+}
+
 TEST(Bytes, LiteralsAreBinaryUnits) {
   EXPECT_EQ((1_KiB).count(), 1024);
   EXPECT_EQ((3_MiB).count(), 3 * 1024 * 1024);

@@ -11,6 +11,7 @@
 #include "gpumem/adapt/peft_low_rank.hpp"
 #include "gpumem/adapt/peft_rotations.hpp"
 #include "gpumem/adapt/peft_weights.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::adapt {
@@ -119,11 +120,8 @@ GPUMEM_INLINE std::optional<std::int64_t> number(std::string_view text) {
 
 /// From 0 to 1.
 GPUMEM_INLINE std::optional<double> share_in(std::string_view text) {
-  double share = 0.0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, fault] = std::from_chars(text.data(), end, share);
-  if (fault != std::errc() || stop != end || !(share >= 0.0) || !(share <= 1.0)) return std::nullopt;
-  return share;
+  const std::optional<double> share = core::parse_number(text);
+  return share && *share >= 0.0 && *share <= 1.0 ? share : std::nullopt;
 }
 
 GPUMEM_INLINE core::Error wrong(std::string message) {

@@ -60,6 +60,14 @@ GPUMEM_INLINE std::optional<Bytes> parse_bytes(std::string_view text) {
   return Bytes(static_cast<std::int64_t>(std::llround(number * *unit)));
 }
 
+GPUMEM_INLINE std::optional<double> parse_number(std::string_view text) {
+  double number = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool whole = error == std::errc() && stop == end && std::isfinite(number);
+  return whole ? std::optional(number) : std::nullopt;
+}
+
 GPUMEM_INLINE std::string with_separators(std::int64_t count) {
   std::string digits = std::to_string(count);
   const std::size_t first = digits[0] == '-' ? 1 : 0;

@@ -126,13 +126,13 @@ GPUMEM_INLINE core::Status read_value(std::string_view name, std::string_view va
     if (!rounding) return wrong("max_non_split_rounding_mb must be a whole number of 20 or more" + not_this);
     options.max_non_split_rounding = *rounding;
   } else if (name == "garbage_collection_threshold") {
-    const auto threshold = number<double>(value);
+    const auto threshold = core::parse_number(value);
     if (!threshold || !(*threshold > 0.0 && *threshold < 1.0)) {
       return wrong("garbage_collection_threshold must lie between 0 and 1" + not_this);
     }
     options.garbage_collection_threshold = *threshold;
   } else if (name == "per_process_memory_fraction") {
-    options.memory_fraction = number<double>(value);
+    options.memory_fraction = core::parse_number(value);
     if (!options.memory_fraction || !(*options.memory_fraction > 0.0 && *options.memory_fraction <= 1.0)) {
       return wrong("per_process_memory_fraction must be more than 0 and at most 1" + not_this);
     }

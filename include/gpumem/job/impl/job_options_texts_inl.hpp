@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -170,18 +168,6 @@ GPUMEM_INLINE std::string remark_on(const JobOption& option, const JobRequest& r
   return text.replace(at, 1, number != nullptr ? core::with_separators(*number) : to_text(*value));
 }
 
-namespace option_words_detail {
-
-/// "0.05"; nothing if there is anything else.
-GPUMEM_INLINE std::optional<double> read_fraction(std::string_view word) {
-  double number = 0.0;
-  const auto [stop, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
-  const bool whole = fault == std::errc() && stop == word.data() + word.size() && std::isfinite(number);
-  return whole ? std::optional(number) : std::nullopt;
-}
-
-}  // namespace option_words_detail
-
 GPUMEM_INLINE bool is_of_kind(OptionType type, const OptionValue& value) {
   switch (type) {
     case OptionType::flag: return std::holds_alternative<bool>(value);
@@ -211,7 +197,7 @@ GPUMEM_INLINE std::optional<OptionValue> value_of_word(OptionType type, std::str
   }
   if (type == OptionType::switch_or_choice && (word == "true" || word == "false")) return OptionValue(word == "true");
   if (type == OptionType::fraction) {
-    const auto number = option_words_detail::read_fraction(word);
+    const auto number = core::parse_number(word);
     return number ? std::optional(OptionValue(*number)) : std::nullopt;
   }
   if (type != OptionType::whole_number) return OptionValue(std::string(word));

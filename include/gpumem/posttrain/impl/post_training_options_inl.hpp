@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <optional>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/job/option_places.hpp"
 
 namespace gpumem::posttrain {
@@ -37,11 +36,9 @@ bool set_whole(Options& options, std::string_view word) {
 /// More than 0 and at most 1.
 template <auto kMember>
 bool set_share(Options& options, std::string_view word) {
-  const std::string copy(word);
-  char* end = nullptr;
-  const double share = std::strtod(copy.c_str(), &end);
-  if (copy.empty() || *end != '\0' || !std::isfinite(share) || share <= 0.0 || share > 1.0) return false;
-  options.*kMember = share;
+  const std::optional<double> share = core::parse_number(word);
+  if (!share || *share <= 0.0 || *share > 1.0) return false;
+  options.*kMember = *share;
   return true;
 }
 

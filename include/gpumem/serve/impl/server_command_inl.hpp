@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/json.hpp"
 #include "gpumem/serve/server_command.hpp"
@@ -158,15 +157,6 @@ inline std::optional<std::int64_t> whole_number(std::string_view text, std::int6
   return std::nullopt;
 }
 
-/// A finite number.
-inline std::optional<double> share_of(std::string_view text) {
-  const std::string copy(text);
-  char* end = nullptr;
-  const double share = std::strtod(copy.c_str(), &end);
-  if (copy.empty() || *end != '\0' || !std::isfinite(share)) return std::nullopt;
-  return share;
-}
-
 /// Writes a value as it is spelled. `shown` is how the caller spells the option.
 inline core::Status set_value(const ServingOption& option, std::string_view shown, std::string_view value,
                               ServingJob& job) {
@@ -180,12 +170,12 @@ inline core::Status set_value(const ServingOption& option, std::string_view show
     return core::Done{};
   }
   if (option.share != nullptr) {
-    job.*option.share = share_of(value);
+    job.*option.share = core::parse_number(value);
     if (!(job.*option.share)) return wrong_flag(shown, "give a share of the GPU's memory, such as 0.9");
     return core::Done{};
   }
   if (option.gib != nullptr) {
-    const std::optional<double> gib = share_of(value);
+    const std::optional<double> gib = core::parse_number(value);
     if (!gib || *gib < 0.0 || *gib > kMostGib) return wrong_flag(shown, "give a number of GiB from 0 on");
     job.*option.gib = *gib;
     return core::Done{};
