@@ -254,6 +254,7 @@ Result<EstimatedJob> estimate_told_job(Session& session, const ToldJob& told) {
     Answer& answer = estimated_job->answers[index];
     if (answer.estimate && other->answers[index].estimate) {
       told_jobs_detail::widen(*answer.estimate, *other->answers[index].estimate, *estimated_job);
+      assume({{"command", "without DeepSpeed's file, the range is from ZeRO-3 to no sharding"}}, *answer.estimate);
     }
   }
   return estimated_job;

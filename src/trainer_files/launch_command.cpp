@@ -235,7 +235,8 @@ class CommandReader {
     return core::Done{};
   }
 
-  /// What `accelerate config` wrote: its YAML, or the JSON of older versions. Nothing where it never ran.
+  /// What `accelerate config` wrote: its YAML, or the JSON of older versions. Nothing where it never ran, or where its
+  /// file cannot be read.
   Setting accelerates_own() {
     const std::string folder = variable_ ? accelerate_folder(launcher_.environment, variable_) : std::string();
     for (const char* name : {"/default_config.yaml", "/default_config.json"}) {
@@ -243,7 +244,11 @@ class CommandReader {
       const auto text = read_file_(folder + name);
       if (!text) continue;
       auto settings = parse_settings(*text);
-      if (!settings) break;
+      if (!settings) {
+        made_.notes.push_back("accelerate's own " + core::shortened(folder + name, 200) +
+                              " cannot be read: " + settings.error().message + "; --config_file names another");
+        return {};
+      }
       made_.files.push_back(folder + name);
       return *std::move(settings);
     }
@@ -307,8 +312,7 @@ class CommandReader {
     }
     if (!text) {
       made_.missing_deepspeed = job.deepspeed;
-      made_.notes.push_back("DeepSpeed's file " + core::shortened(job.deepspeed, 80) +
-                            " is not here: the range is from ZeRO-3 to no sharding");
+      made_.notes.push_back("DeepSpeed's file " + core::shortened(job.deepspeed, 80) + " is not here");
       return core::Done{};
     }
     if (core::Status taken = take_deepspeed(*text, job); !taken) return std::move(taken).error().in_file(path);

@@ -44,6 +44,13 @@ std::string wanted(const LaunchedJob& launched, std::string_view option) {
   return found == nullptr ? "-" : found->value;
 }
 
+/// The notes, a line each.
+std::string notes_of(const LaunchedJob& launched) {
+  std::string text;
+  for (const std::string& note : launched.notes) text += note + "\n";
+  return text;
+}
+
 const std::string kTrainer = " --model_name_or_path m --output_dir o --per_device_train_batch_size 4";
 
 TEST(LaunchCommand, TorchrunCountsItsRanks) {
@@ -81,7 +88,8 @@ TEST(LaunchCommand, AccelerateBringsItsFile) {
 TEST(LaunchCommand, AccelerateReadsItsOwnFileWhereNoneIsNamed) {
   const std::string own = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nnum_processes: 4\n";
   const Files files = {{"/home/u/.cache/huggingface/accelerate/default_config.yaml", own},
-                       {"/other/accelerate/default_config.json", R"({"num_processes": 2})"}};
+                       {"/other/accelerate/default_config.json", R"({"num_processes": 2})"},
+                       {"/broken/accelerate/default_config.json", R"({"num_processes": )"}};
   const auto read_file = [&](const std::string& path) -> core::Result<std::string> {
     const auto found = files.find(path);
     if (found != files.end()) return found->second;
@@ -99,10 +107,16 @@ TEST(LaunchCommand, AccelerateReadsItsOwnFileWhereNoneIsNamed) {
   EXPECT_EQ(of("accelerate launch --num_processes 8 train.py").gpus, 8) << "words count more";
   EXPECT_EQ(of("HF_HOME=/other accelerate launch train.py").gpus, 2) << "the JSON of older versions";
   EXPECT_EQ(of("HF_HOME=/none accelerate launch train.py").gpus, 1);
+  EXPECT_TRUE(notes_of(of("HF_HOME=/none accelerate launch train.py")).find("is not here") != std::string::npos);
+  const std::string broken = notes_of(of("HF_HOME=/broken accelerate launch train.py"));
+  EXPECT_NE(broken.find("/broken/accelerate/default_config.json cannot be read"), std::string::npos) << broken;
+  EXPECT_EQ(broken.find("is not here"), std::string::npos) << broken;
 }
 
 TEST(LaunchCommand, SaysWhichFileOfDeepSpeedIsMissing) {
-  EXPECT_EQ(read("deepspeed --num_gpus 8 train.py --deepspeed ds.json" + kTrainer).missing_deepspeed, "ds.json");
+  const LaunchedJob missing = read("deepspeed --num_gpus 8 train.py --deepspeed ds.json" + kTrainer);
+  EXPECT_EQ(missing.missing_deepspeed, "ds.json");
+  EXPECT_NE(notes_of(missing).find("DeepSpeed's file ds.json is not here\n"), std::string::npos);
   EXPECT_EQ(read("deepspeed --num_gpus 8 train.py" + kTrainer).missing_deepspeed, "");
 }
 
