@@ -1,7 +1,9 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <vector>
 
 #include "answers.hpp"
 #include "plan_report.hpp"
@@ -37,8 +39,27 @@ void print_json(const nlohmann::ordered_json& json) {
   std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
+/// What any of the plans assumes, each said once.
+std::vector<estimate::Assumption> assumed_of(const std::vector<search::LayoutPlan>& plans) {
+  std::vector<estimate::Assumption> all;
+  for (const search::LayoutPlan& plan : plans) {
+    for (const estimate::Assumption& one : plan.assumed) {
+      const auto is_same = [&one](const estimate::Assumption& other) { return other.text == one.text; };
+      if (std::none_of(all.begin(), all.end(), is_same)) all.push_back(one);
+    }
+  }
+  return all;
+}
+
+/// The plan, which also assumes what the command told.
+Result<FoundPlan> find_told(const PlanOptions& options, const ToldJob& told, Session& session) {
+  auto found = find_with_progress(options, session);
+  if (found) found->plan.assumed.insert(found->plan.assumed.end(), told.notes.begin(), told.notes.end());
+  return found;
+}
+
 /// A plan for each of several numbers of GPUs.
-int run_plans(const PlanOptions& options, Session& session) {
+int run_plans(const PlanOptions& options, const ToldJob& told, Session& session) {
   if (!options.explain.empty()) {
     return report_error({ErrorCode::invalid_argument, "`explain` is about one number of `gpus`", {}});
   }
@@ -49,7 +70,7 @@ int run_plans(const PlanOptions& options, Session& session) {
   for (const std::int64_t gpus : options.gpus) {
     PlanOptions one = options;
     one.gpus = {gpus};
-    auto found = find_with_progress(one, session);
+    auto found = find_told(one, told, session);
     if (!found) return report_error(found.error());
     any = any || !found->plan.layouts.empty();
     if (options.json) json["plans"].push_back(to_json(found->estimated_job, found->plan, found->question));
@@ -60,8 +81,9 @@ int run_plans(const PlanOptions& options, Session& session) {
   if (options.json) print_json(json);
   if (!any) return report_error(no_layout(plans.back(), *job));
   if (!options.json) {
-    std::printf("%s\n%s", headline(*job, false).c_str(),
-                counts_table(plans, *job->gpu, terminal_of(STDOUT_FILENO)).c_str());
+    std::printf("%s\n%s\n%s", headline(*job, false).c_str(),
+                counts_table(plans, *job->gpu, terminal_of(STDOUT_FILENO)).c_str(),
+                assumed_lines(assumed_of(plans)).c_str());
   }
   return 0;
 }
@@ -76,10 +98,9 @@ int run_plan(const PlanOptions& asked) {
   const Result<ToldJob> told = told_for_plan(*launched, options);
   if (!told) return report_error(told.error());
   Session session;
-  if (options.gpus.size() > 1) return run_plans(options, session);
-  auto found = find_with_progress(options, session);
+  if (options.gpus.size() > 1) return run_plans(options, *told, session);
+  const auto found = find_told(options, *told, session);
   if (!found) return report_error(found.error());
-  found->plan.assumed.insert(found->plan.assumed.end(), told->notes.begin(), told->notes.end());
   const auto& [estimated_job, question, plan, explanation] = *found;
   print_warnings(estimated_job);
   if (options.json) print_json(to_json(estimated_job, plan, question, explanation ? &*explanation : nullptr));

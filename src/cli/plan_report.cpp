@@ -124,7 +124,12 @@ std::string memory_line(const search::Explanation& told, const GpuProfile& gpu) 
   std::string text = "  memory: " + core::to_string(told.memory->expected) + ", up to " +
                      core::to_string(told.memory->upper) + " of " + core::to_string(gpu.capacity()) + ": ";
   const core::Bytes over = too_much(*told.memory, gpu);
-  text += over.count() == 0 ? std::string("fits") : "does not fit, by " + core::to_string(over);
+  const estimate::Verdict verdict = estimate::verdict_of(*told.memory, gpu.capacity());
+  text += estimate::to_string(verdict);
+  if (over.count() > 0) {
+    const std::string more = core::to_string(over);
+    text += verdict == estimate::Verdict::does_not_fit ? ", by " + more : ", it may take " + more + " too much";
+  }
   const auto& assumed = told.memory->assumed;
   const auto rank = std::find_if(assumed.begin(), assumed.end(), [](const auto& one) { return one.about == "rank"; });
   return text + (rank == assumed.end() ? "" : ", " + said(rank->text)) + "\n";

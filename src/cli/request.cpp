@@ -68,11 +68,13 @@ void print_headline(const EstimatedJob& estimated_job, const GpuRequest& asked) 
   }
 }
 
-int request_for_server(const RequestOptions& options, const place::Margin& margin) {
+/// `words`: the server's command, without what starts it; empty: there is none.
+int request_for_server(const RequestOptions& options, const std::vector<std::string>& words,
+                       const place::Margin& margin) {
   if (const core::Status asks = asks_of_a_server(options.request); !asks) return report_error(asks.error());
   Session& session = session::process_session();
-  const auto question = serve::serving_request_of(
-      {options.request.summary, options.request.gpu, options.engine_version, options.command});
+  const auto question =
+      serve::serving_request_of({options.request.summary, options.request.gpu, options.engine_version, words});
   if (!question) return report_error(question.error());
   const auto asked = session.serving_request(*question, options.target, margin, options.site);
   if (!asked) return report_error(asked.error());
@@ -100,8 +102,9 @@ int run_request(const RequestOptions& options) {
   const auto margin = place::parse_margin(options.margin);
   if (!margin) return report_error(margin.error());
   const Result<Launched> launched = launched_by(options.command);
-  const bool serves = !launched || (*launched && (*launched)->program == trainer_files::LaunchedProgram::server);
-  if (serves) return request_for_server(options, *margin);
+  if (!launched) return report_error(launched.error());
+  const bool serves = *launched && (*launched)->program == trainer_files::LaunchedProgram::server;
+  if (serves) return request_for_server(options, (*launched)->words, *margin);
   const Result<ToldJob> told = told_by_command(*launched, options.request);
   if (!told) return report_error(told.error());
   if (options.request.estimator == "all") {

@@ -54,6 +54,12 @@ TEST(CliLaunch, EveryQuestionTakesIt) {
   const Outcome plan = run("plan " + kModel + " --gpu h100-80gb" + kTorchrun);
   EXPECT_EQ(plan.exit, 0) << plan.err;
   EXPECT_NE(plan.out.find("4 GPUs, 8 samples a step"), std::string::npos) << plan.out;
+  const Outcome plans = run("plan " + kModel + " --gpu h100-80gb --gpus 2,4" + kTorchrun);
+  EXPECT_EQ(plans.exit, 0) << plans.err;
+  const std::size_t told = plans.out.find("assumed: from the command: ");
+  EXPECT_NE(told, std::string::npos) << plans.out;
+  EXPECT_EQ(plans.out.find(plans.out.substr(told, plans.out.find('\n', told) - told), told + 1), std::string::npos)
+      << "what both plans assume is said once: " << plans.out;
 }
 
 TEST(CliLaunch, CheckIsOneLineAndACode) {
@@ -81,7 +87,17 @@ TEST(CliLaunch, ServersAndPostTrainingsAreAnswered) {
 TEST(CliLaunch, ARequestIsOfWhatTheCommandStarts) {
   const json told = answer("request " + kModel + " --gpu h100-80gb --for slurm --json" + kTorchrun);
   EXPECT_EQ(told["job"]["data_parallel"], 4) << told;
-  EXPECT_EQ(run("request --gpu h100-80gb --for slurm -- vllm serve " + kModel + " --max-model-len 1024").exit, 0);
+  const std::string server = "vllm serve " + kModel + " --max-model-len 1024";
+  EXPECT_EQ(run("request --gpu h100-80gb --for slurm -- " + server).exit, 0);
+  const Outcome on_one = run("request --gpu h100-80gb --for slurm -- CUDA_VISIBLE_DEVICES=0 " + server);
+  EXPECT_EQ(on_one.exit, 0) << on_one.err;
+  const Outcome unread =
+      run("request --gpu h100-80gb --for slurm -- accelerate launch --config_file nowhere.yaml train.py");
+  EXPECT_NE(unread.exit, 0);
+  EXPECT_NE(unread.err.find("nowhere.yaml"), std::string::npos) << unread.err;
+  const Outcome not_known = run("request --gpu h100-80gb --for slurm -- ls -l");
+  EXPECT_EQ(not_known.exit, 2);
+  EXPECT_NE(not_known.err.find("the command 'ls' is not known"), std::string::npos) << not_known.err;
 }
 
 TEST(CliLaunch, AServerHasNoBatchToFit) {
@@ -100,6 +116,14 @@ TEST(CliLaunch, AMissingFileOfDeepSpeedWidensTheRange) {
   };
   EXPECT_LT(lower_of(open), lower_of(known)) << "ZeRO-3 over eight ranks takes less";
   EXPECT_NE(open.dump().find("from ZeRO-3 to no sharding"), std::string::npos);
+  // Where the range is not widened, it is not said to be.
+  const json given = answer("estimate --gpu h100-80gb --sharding zero-2 --precision bf16-mixed --json" + command +
+                            " --deepspeed nowhere.json");
+  const json fit = answer("fit --gpu h100-80gb --json" + command + " --deepspeed nowhere.json");
+  for (const json& narrow : {given, fit}) {
+    EXPECT_NE(narrow.dump().find("nowhere.json is not here"), std::string::npos) << narrow;
+    EXPECT_EQ(narrow.dump().find("from ZeRO-3 to no sharding"), std::string::npos) << narrow;
+  }
 }
 
 TEST(CliLaunch, AScriptThatIsNotKnownIsToBeRecorded) {

@@ -74,6 +74,10 @@ TEST(CliPlan, ExplainsALayout) {
   EXPECT_EQ(json["explained"]["options"]["data_parallel"], 2) << "what is left of 4 GPUs";
   EXPECT_TRUE(json["explained"]["outside"].empty());
   EXPECT_GT(json["explained"]["slower_by_seconds"].get<double>(), 0.0);
+  const Outcome large =
+      run("plan src/web/examples/llama3_8b.json --gpu h100-80gb --gpus 8 --seq 6144 --global-batch 16 --show 1 "
+          "--settings 0 --explain 'data-parallel=8 sharding=fsdp2 batch=1 checkpointing=none'");
+  EXPECT_NE(large.out.find(": tight, it may take "), std::string::npos) << large.out;
   const Outcome wrong = run(std::string(kSmall) + "--gpus 4 --global-batch 8 --explain optimizer=sgd");
   EXPECT_EQ(wrong.exit, 2);
   EXPECT_NE(wrong.err.find("a layout to explain has no option 'optimizer=sgd'"), std::string::npos) << wrong.err;
