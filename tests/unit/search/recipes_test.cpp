@@ -1,7 +1,10 @@
 // Published recipes: each one's own layout is expected to fit (but for two, which say so), and a search looks at it; of
 // layouts that were published with their throughput the plan ranks the faster one first.
+#include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gpumem/all.hpp"
 #include "gpumem/search/find_layouts.hpp"
@@ -170,6 +173,38 @@ TEST(RecipesOfOneModel, TheFasterOneComesFirst) {
     }
   }
   EXPECT_GT(compared, 0);
+}
+
+/// By how much the estimated steps of a source's recipes are off, the least first; negative: too short.
+std::vector<double> time_errors(std::string_view source) {
+  std::vector<double> errors;
+  for (const Recipe& recipe : recipes()) {
+    if (recipe.source != source || recipe.tokens == 0.0) continue;
+    const Explanation told = told_of(recipe);
+    if (!told.time) {
+      ADD_FAILURE() << recipe.source;
+      continue;
+    }
+    const double samples = static_cast<double>(recipe.global_batch) / static_cast<double>(recipe.layout.data_parallel);
+    const double published = samples * static_cast<double>(recipe.sequence) / recipe.tokens;
+    errors.push_back(told.time->step() / published - 1.0);
+  }
+  std::sort(errors.begin(), errors.end());
+  return errors;
+}
+
+TEST(RecipesOfOneModel, TheirTimesAreOffAsThePageSays) {  // docs/many-gpus.md
+  constexpr double kShown = 0.005;                        // the page has whole percents
+  const std::vector<double> a100 = time_errors(kTitanA100);
+  ASSERT_EQ(a100.size(), 6U);
+  EXPECT_LT(a100.back(), 0.0) << "all are too short";
+  EXPECT_NEAR((a100[2] + a100[3]) / 2.0, -0.13, kShown);
+  EXPECT_NEAR(a100.front(), -0.24, kShown);
+  const std::vector<double> h100 = time_errors(kTitanH100);
+  ASSERT_EQ(h100.size(), 2U);
+  EXPECT_GT(h100.front(), 0.0) << "both are too long";
+  EXPECT_NEAR((h100[0] + h100[1]) / 2.0, 0.03, kShown);
+  EXPECT_NEAR(h100.back(), 0.05, kShown);
 }
 
 }  // namespace
