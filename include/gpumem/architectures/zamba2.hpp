@@ -18,7 +18,7 @@ namespace zamba2_detail {
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"zamba2"};
 inline constexpr std::string_view kNorm = "Zamba2RMSNorm";
 
-inline constexpr Mamba2Fields mixer_fields() {
+inline Mamba2Fields mixer_fields() {
   return {.heads = "n_mamba_heads",
           .head_width = "mamba_headdim",
           .groups = "mamba_ngroups",
