@@ -170,12 +170,19 @@ Json names_of(const Entries& entries) {
   return names;
 }
 
+/// Whether its job has a number of tokens: a config of images alone has no vocabulary.
+bool reads_tokens(const summary::PublishedModel& model) {
+  const auto names = [&](std::string_view key) { return model.config.find(key) != std::string::npos; };
+  return names("\"vocab_size\"") || names("\"text_config\"");
+}
+
 /// What the page makes its form of.
 Json about() {
   Json json = {{"version", GPUMEM_VERSION_STRING}, {"options", Json::array()}, {"gpus", Json::array()}};
   json["models"] = Json::array();
   for (const std::string_view name : summary::published_model_names()) {
-    json["models"].push_back({{"name", name}, {"parameters", summary::published_model(name)->parameters}});
+    const auto model = summary::published_model(name);
+    json["models"].push_back({{"name", name}, {"parameters", model->parameters}, {"tokens", reads_tokens(*model)}});
   }
   for (const job::JobOption& option : job::job_options()) json["options"].push_back(option_json(option));
   if (const auto profiles = device::known_profiles()) {

@@ -1,12 +1,38 @@
 // Input: pages. Output: what headless Chromium makes of them, through its DevTools protocol over a pipe: no port is
 // opened, and nothing beside Node and Chromium is needed.
 import {spawn, spawnSync} from 'node:child_process';
-import {mkdtempSync, rmSync, writeFileSync} from 'node:fs';
+import {mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync} from 'node:fs';
+import {createServer} from 'node:http';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 
 export const findChromium = () => ['chromium', 'chromium-browser', 'google-chrome']
   .map((name) => spawnSync('sh', ['-c', `command -v ${name}`]).stdout.toString().trim()).find((path) => path);
+
+// A host of the folder's files: its server, what was asked of it, and its address.
+const TYPES = {html: 'text/html', css: 'text/css', js: 'text/javascript'};
+export const servedFrom = async (folder) => {
+  const asked = [];
+  const server = createServer((request, reply) => {
+    const name = new URL(request.url, 'http://x').pathname.slice(1) || 'index.html';
+    asked.push(request.url);
+    const known = readdirSync(folder).includes(name);
+    reply.writeHead(known ? 200 : 404, {'content-type': TYPES[name.split('.').pop()] || 'text/plain'});
+    reply.end(known ? readFileSync(join(folder, name)) : 'not here');
+  });
+  await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
+  return {server, asked, address: `http://127.0.0.1:${server.address().port}/`};
+};
+
+// A script of a page: its messages to workers for which the condition holds wait in window.held.
+export const holding = (condition) => `(() => {
+  const send = Worker.prototype.postMessage;
+  window.held = [];
+  Worker.prototype.postMessage = function (message) {
+    if (${condition}) window.held.push(() => send.call(this, message));
+    else send.call(this, message);
+  };
+})()`;
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage', '--hide-scrollbars', '--remote-debugging-pipe'];

@@ -3,12 +3,11 @@
 // Exit code 77 (skipped) where there is no Chromium.
 import {spawnSync} from 'node:child_process';
 import {mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
-import {createServer} from 'node:http';
 import {tmpdir} from 'node:os';
 import {join, resolve} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {gzipSync} from 'node:zlib';
-import {Browser, findChromium} from './browser.mjs';
+import {Browser, findChromium, holding, servedFrom} from './browser.mjs';
 import {contrastFaults, namelessControls} from './accessibility.mjs';
 
 const [programPath, folder, pictures] = process.argv.slice(2);
@@ -24,17 +23,7 @@ const check = (holds, what) => { if (!holds) faults.push(what); };
 const same = (found, wanted, what) => check(found === wanted, `${what}: ${JSON.stringify(found)}, not ${JSON.stringify(wanted)}`);
 const answerOf = (...words) => JSON.parse(spawnSync(program, [...words, '--json'], {cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28}).stdout);
 
-const TYPES = {html: 'text/html', css: 'text/css', js: 'text/javascript'};
-const asked = [];
-const server = createServer((request, reply) => {
-  const name = new URL(request.url, 'http://x').pathname.slice(1) || 'index.html';
-  asked.push(request.url);
-  const known = readdirSync(folder).includes(name);
-  reply.writeHead(known ? 200 : 404, {'content-type': TYPES[name.split('.').pop()] || 'text/plain'});
-  reply.end(known ? readFileSync(join(folder, name)) : 'not here');
-});
-await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
-const address = `http://127.0.0.1:${server.address().port}/`;
+const {server, asked, address} = await servedFrom(folder);
 const browser = new Browser(chromium);
 const scratch = mkdtempSync(join(tmpdir(), 'gpumem-page-'));
 
@@ -51,14 +40,7 @@ const paste = (page, model) => set(page, 'text', model, 'input');
 const usual = async (page) => { await page.until(READY); };
 const pause = (time) => new Promise((done) => { setTimeout(done, time); });
 // Questions of this kind do not reach the engine until window.held is called.
-const hold = (page, verb) => page.value(`(() => {
-  const send = Worker.prototype.postMessage;
-  window.held = [];
-  Worker.prototype.postMessage = function (message) {
-    if (message.verb === '${verb}') window.held.push(() => send.call(this, message));
-    else send.call(this, message);
-  };
-})()`);
+const hold = (page, verb) => page.value(holding(`message.verb === '${verb}'`));
 if (pictures) mkdirSync(pictures, {recursive: true});
 
 const LLAMA = readFileSync(join(root, 'src/web/examples/llama3_8b.json'), 'utf8');
@@ -130,6 +112,7 @@ const tests = {
     await usual(other);
     same(await shown(other, 'Expected'), figure, 'of the link');
     same(await text(other, 'command'), words, 'command of the link');
+    same(await text(other, 'model-note'), '', 'a link fills nothing in');
     same(await other.value(`${el('text')}.value`), await page.value(`${el('text')}.value`), 'text of the link');
     check(!asked.some((url) => url.includes('#') || url.length > 40), 'the fragment went to the server');
     await other.close();
@@ -138,6 +121,21 @@ const tests = {
     await usual(broken);
     check((await text(broken, 'headline')).startsWith('resnet50'), 'a broken link shows the first example');
     for (const one of [page, broken]) await one.close();
+  },
+  async 'what is done before the engine is there stays'() {
+    const page = await browser.open('about:blank');
+    await page.send('Page.addScriptToEvaluateOnNewDocument', {source: holding("message.task === 'load'")});
+    await page.send('Page.navigate', {url: address});
+    await page.until('window.held?.length === 1');
+    await paste(page, LLAMA);
+    await set(page, 'p-global_batch', '64', 'input');
+    await pause(400);
+    await page.value('window.held[0]()');
+    await page.until(`${el('headline')}.textContent.startsWith('pasted.json') && ${READY}`);
+    same(await page.value(`${el('text')}.value`), LLAMA, 'the text');
+    same(await page.value(`${el('p-global_batch')}.value`), '64', 'the search');
+    same(page.faults.join(' | '), '', 'console');
+    await page.close();
   },
   async 'a model that is too long for a link is said to be'() {
     const page = await browser.open(address);
@@ -426,6 +424,18 @@ const tests = {
     await usual(other);
     same(await shown(other, 'Expected'), first.estimate.expected_bytes, 'of the link');
     for (const one of [page, other]) await one.close();
+  },
+  async 'a model of images is given no tokens, and a name that is not known is said to be'() {
+    const page = await browser.open(address);
+    await usual(page);
+    const name = 'google/vit-base-patch16-224';
+    await set(page, 'published', name);
+    await page.until(`${el('headline')}.textContent.startsWith('${name}') && ${READY}`);
+    same(await page.value(`${el('o-seq_length')}.value`), '', 'tokens of a model of images');
+    await set(page, 'published', 'nobody/nothing');
+    same(await text(page, 'model-note'), 'gpumem does not know nobody/nothing. Paste its config.json.', 'the note');
+    check((await text(page, 'headline')).startsWith(name), 'the answer stays');
+    await page.close();
   },
   async 'GPUs are compared, and their table is sorted'() {
     const page = await browser.open(address);

@@ -26,7 +26,7 @@ const verdictOf = (estimate, capacity) => {
   if (estimate.verdict === 'does_not_fit') return ['bad', `Does not fit: ${of}`];
   if (estimate.verdict === 'fits') return ['good', `Fits: ${of}`];
   const most = estimate.most_needed_bytes > capacity ? `, may need ${size(estimate.most_needed_bytes)}` : '';
-  const back = estimate.retries > 0 ? ', by giving back the cache' : '';
+  const back = estimate.retries > 0 ? '; the allocator has to give back its cache' : '';
   return ['may', `Tight: ${of}${most}${back}`];
 };
 
@@ -145,7 +145,7 @@ const showEstimate = (reply) => {
   showFigures(estimate, answer.capacity_bytes);
   showParts(estimate);
   at('peak').textContent = peakText(estimate);
-  const notes = estimate.assumed.map((one) => one.text);
+  const notes = estimate.assumed.map((one) => spelled(one.text));
   if (estimate.lower_bound && estimate.leaves_out) notes.push(`a lower bound: without ${estimate.leaves_out}`);
   if (estimate.verdict === 'tight' && estimate.retries > 0) notes.push('it fits because the allocator gives back its cache, which slows the job down');
   if (estimate.verdict === 'tight' && estimate.upper_uncut_bytes > estimate.upper_bytes) notes.push(`upper ends at what the GPU holds: with more memory the job may take up to ${size(estimate.upper_uncut_bytes)}`);

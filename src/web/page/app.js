@@ -44,7 +44,8 @@ const setExample = (id) => {
   showModel(example.text);
   return true;
 };
-const setText = (name, text) => take({name, bytes: new TextEncoder().encode(text)}, '', fillTokens(text));
+const takeText = (name, text, note) => take({name, bytes: new TextEncoder().encode(text)}, '', note);
+const setText = (name, text) => takeText(name, text, fillTokens(text));
 // A config says no number of tokens: one is filled in where there is none.
 const USUAL_TOKENS = 2048;
 const fillTokens = (text) => {
@@ -61,10 +62,10 @@ const setPublished = (name) => {
   showModel('');
   at('published').value = known.name;
   setField(fields.get('batch_size'), 1);
-  if (valueOf(fields.get('seq_length')) === undefined) setField(fields.get('seq_length'), USUAL_TOKENS);
+  if (known.tokens && valueOf(fields.get('seq_length')) === undefined) setField(fields.get('seq_length'), USUAL_TOKENS);
   return true;
 };
-const published = new Map();  // lower case → {name, parameters}
+const published = new Map();  // lower case → {name, parameters, tokens}
 // Options as the library names them: {"fused": "true"}.
 const chooseOptions = (settings) => {
   for (const [name, value] of Object.entries(settings)) {
@@ -181,17 +182,20 @@ const keepLayouts = () => {
   clearLayouts('The job has changed. Search again.');
   if (running) Engine.end(STOPPED);
 };
-const changed = () => {
+const askAgain = () => {
   wanted += 1;
-  keepLayouts();
-  clearServer('');
-  clearGpus('');
   at('result').classList.add('stale');
   const more = [...at('more-options').querySelectorAll('input, select')].map((element) => fields.get(element.id.slice(2)));
   const set = more.filter((entry) => entry && valueOf(entry) !== undefined).length;
   at('more-count').textContent = set > 0 ? `(${set} set)` : '';
   keepLink();
   run();
+};
+const changed = () => {
+  keepLayouts();
+  clearServer('');
+  clearGpus('');
+  askAgain();
 };
 
 const findLayouts = async () => {
@@ -263,7 +267,11 @@ const listen = () => {
     writeJob(GPUMEM_EXAMPLES.find((one) => one.id === at('example').value).job);
     changed();
   });
-  at('published').addEventListener('change', () => { if (setPublished(at('published').value.trim())) changed(); });
+  at('published').addEventListener('change', () => {
+    const name = at('published').value.trim();
+    if (setPublished(name)) changed();
+    else if (name !== '') at('model-note').textContent = `gpumem does not know ${name}. Paste its config.json.`;
+  });
   at('gpus-go').addEventListener('click', () => {
     const {gpu: ignored, ...job} = readJob();
     compareGpus(model, job);
@@ -286,24 +294,30 @@ const listen = () => {
   listenToDrops();
 };
 
-// What the address says; without it, the first example.
-const restore = async () => {
+// Writes what the address says into the fields; without it, the first example. Returns whether layouts are to be
+// searched; undefined: the address changed meanwhile.
+const writeState = async () => {
   links += 1;  // one that is being packed would be written over the address
   const fragment = location.hash;
   const state = await stateOf(fragment);
-  if (fragment !== location.hash) return;
+  if (fragment !== location.hash) return undefined;
   const first = GPUMEM_EXAMPLES[0];
   if (!state || !((state.example && setExample(state.example)) || (state.published && setPublished(String(state.published))))) {
     if (state && typeof state.text === 'string') {
-      setText(String(state.name || nameOf(state.text)), state.text);
+      takeText(String(state.name || nameOf(state.text)), state.text, '');  // the link's job says its tokens
       showModel(state.text);
     } else if (!state) setExample(first.id);
     else at('model-note').textContent = `This link has no model. Paste ${state.name || 'it'} or choose its file.`;
   }
   writeJob(state ? state.job : first.job);
   writePlan(state && state.plan ? state.plan : FIRST_PLAN);
+  return Boolean(state && state.planned);
+};
+const restore = async () => {
+  const planned = await writeState();
+  if (planned === undefined) return;
   changed();
-  if (state && state.planned) findLayouts();
+  if (planned) findLayouts();
 };
 
 // Before the engine is there: the form, and the first example's answer, which were made with the page.
@@ -320,17 +334,22 @@ const showFirst = () => {
   if (location.hash.length > 1) return;
   setExample(GPUMEM_EXAMPLES[0].id);
   writeJob(GPUMEM_EXAMPLES[0].job);
+  writePlan(FIRST_PLAN);
   at('command').textContent = commandOf(model, readJob());
   showEstimate(reply);
 };
+// What is done before the engine is there stays, and is asked then.
 const begin = async () => {
+  listen();
   try {
+    const planned = location.hash.length > 1 && await writeState();
     await Engine.start();
-    listen();
-    await restore();
+    if (wanted > 0) return;
+    askAgain();
+    if (planned) findLayouts();
   } catch (error) {
     at('status').textContent = `The page cannot start: ${error.message}. It needs a browser with WebAssembly.`;
   }
 };
 showFirst();
-addEventListener('DOMContentLoaded', begin);  // behind the engine's text, which is long
+begin();

@@ -66,7 +66,7 @@ const showGpus = ({gpus}) => {
   ]);
   showSortable(at('gpus'), ['GPU', 'Fits', 'Expected GiB', 'Upper GiB', 'Free GiB', 'Largest batch'], rows);
   at('gpus-scroll').hidden = false;
-  at('gpus-status').textContent = `${count(gpus.filter((one) => one.verdict === 'fits').length)} of ${count(gpus.length)} GPUs hold the job. A GPU's name takes it into the job.`;
+  at('gpus-status').textContent = `${count(gpus.filter((one) => one.verdict === 'fits').length)} of ${count(gpus.length)} GPUs hold the job. Press a GPU to use it.`;
 };
 const compareGpus = async (model, job) => {
   clearGpus('Computing…');

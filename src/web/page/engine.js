@@ -1,6 +1,8 @@
 // The engine in its worker: the page never waits for it, and one that died is started anew.
 const STOPPED = 'stopped';  // by its user
 const LARGEST_ENGINE = 64 * 2 ** 20;
+// Its text is long, and stands last.
+const engineIsRead = new Promise((done) => { addEventListener('DOMContentLoaded', done); });
 const Engine = {
   worker: null, ready: null, waiting: new Map(), next: 1, wasm: null, held: null, onProgress: null,
   turn: Promise.resolve(), stops: 0,
@@ -11,6 +13,7 @@ const Engine = {
     return this.ready;
   },
   async load() {
+    await engineIsRead;
     if (!this.wasm) this.wasm = await through(fromBase64(GPUMEM_ENGINE.wasm), new DecompressionStream('gzip'), LARGEST_ENGINE);
     const url = URL.createObjectURL(new Blob([GPUMEM_ENGINE.script], {type: 'text/javascript'}));
     this.worker = new Worker(url);
