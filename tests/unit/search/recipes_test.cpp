@@ -43,9 +43,9 @@ constexpr std::string_view kZero =
 /// torchtitan, run_train.sh: PYTORCH_CUDA_ALLOC_CONF.
 constexpr std::string_view kTitanSegments = "expandable_segments:True";
 
-constexpr Checkpointing kNone = {};
-constexpr Checkpointing kFull = {true, {Checkpoints::full, 0}};
-constexpr Checkpointing kSelective = {true, {Checkpoints::selective_op, 0}};
+Checkpointing none() { return {}; }
+Checkpointing full() { return {true, {Checkpoints::full, 0}}; }
+Checkpointing selective() { return {true, {Checkpoints::selective_op, 0}}; }
 
 struct Recipe {
   std::string_view source;
@@ -100,21 +100,21 @@ constexpr std::string_view kGpt10b =
 
 std::vector<Recipe> recipes() {
   return {
-      {kTitanA100, k8b, "a100-80gb", "fsdp2", 8192, 64, {1, kSelective}, fsdp(64), 2973},
-      {kTitanA100, k70b, "a100-80gb", "fsdp2", 8192, 64, {1, kFull}, fsdp(64), 331},
-      {kTitanA100, k13b, "a100-80gb", "fsdp2", 4096, 128, {2, kNone}, fsdp(64), 2162, true},
-      {kTitanA100, k13b, "a100-80gb", "fsdp2", 4096, 128, {2, kSelective}, fsdp(64), 1904},
-      {kTitanA100, kLlama2, "a100-80gb", "fsdp2", 4096, 64, {1, kSelective}, fsdp(64), 355},
-      {kTitanA100, kLlama2, "a100-80gb", "fsdp2", 4096, 128, {2, kFull}, fsdp(64), 353},
-      {kTitanH100, k8b, "h100-96gb", "fsdp2", 8192, 16, {2, kSelective}, fsdp(8), 5762},
-      {kTitanH100, k8b, "h100-96gb", "fsdp2", 8192, 256, {2, kSelective}, fsdp(128), 5605},
-      {kTitanH100, k70b, "h100-96gb", "fsdp2", 8192, 512, {16, kFull}, fsdp(32, 8), 0},
-      {kTitan70b, k70b, "a100-80gb", "fsdp2", 8192, 64, {8, kFull}, fsdp(8, 8), 0},
-      {kTitan405b, k405b, "h100-96gb", "fsdp2", 8192, 32, {2, kFull}, fsdp(16, 8), 0},
-      {kBridge70b, k70b, "h100-80gb", "megatron", 8192, 512, {1, kNone}, megatron(2, 4, 4, 5, 2), 0},
-      {kBridge8b, k8b, "h100-80gb", "megatron", 8192, 512, {1, kNone}, megatron(4, 1, 1, 1, 2), 0, true},
-      {kZero, kGpt1b, "v100-32gb", "deepspeed", 1024, 8, {1, kNone}, zero(8, Shardings::zero_1), 0},
-      {kZero, kGpt10b, "v100-32gb", "deepspeed", 1024, 32, {1, kFull}, zero(32, Shardings::zero_2), 0},
+      {kTitanA100, k8b, "a100-80gb", "fsdp2", 8192, 64, {1, selective()}, fsdp(64), 2973},
+      {kTitanA100, k70b, "a100-80gb", "fsdp2", 8192, 64, {1, full()}, fsdp(64), 331},
+      {kTitanA100, k13b, "a100-80gb", "fsdp2", 4096, 128, {2, none()}, fsdp(64), 2162, true},
+      {kTitanA100, k13b, "a100-80gb", "fsdp2", 4096, 128, {2, selective()}, fsdp(64), 1904},
+      {kTitanA100, kLlama2, "a100-80gb", "fsdp2", 4096, 64, {1, selective()}, fsdp(64), 355},
+      {kTitanA100, kLlama2, "a100-80gb", "fsdp2", 4096, 128, {2, full()}, fsdp(64), 353},
+      {kTitanH100, k8b, "h100-96gb", "fsdp2", 8192, 16, {2, selective()}, fsdp(8), 5762},
+      {kTitanH100, k8b, "h100-96gb", "fsdp2", 8192, 256, {2, selective()}, fsdp(128), 5605},
+      {kTitanH100, k70b, "h100-96gb", "fsdp2", 8192, 512, {16, full()}, fsdp(32, 8), 0},
+      {kTitan70b, k70b, "a100-80gb", "fsdp2", 8192, 64, {8, full()}, fsdp(8, 8), 0},
+      {kTitan405b, k405b, "h100-96gb", "fsdp2", 8192, 32, {2, full()}, fsdp(16, 8), 0},
+      {kBridge70b, k70b, "h100-80gb", "megatron", 8192, 512, {1, none()}, megatron(2, 4, 4, 5, 2), 0},
+      {kBridge8b, k8b, "h100-80gb", "megatron", 8192, 512, {1, none()}, megatron(4, 1, 1, 1, 2), 0, true},
+      {kZero, kGpt1b, "v100-32gb", "deepspeed", 1024, 8, {1, none()}, zero(8, Shardings::zero_1), 0},
+      {kZero, kGpt10b, "v100-32gb", "deepspeed", 1024, 32, {1, full()}, zero(32, Shardings::zero_2), 0},
   };
 }
 
