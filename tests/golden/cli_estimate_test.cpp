@@ -1,4 +1,5 @@
 // What `gpumem estimate`, `fit`, `request` and `utilisation` print.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
@@ -255,9 +256,12 @@ TEST(CliGpus, LengthsAreThoseOfTheLargestBatch) {
   const Outcome one = run("fit --gpu t4-16gb" + lengths);
   ASSERT_EQ(all.exit, 0) << all.err;
   ASSERT_EQ(one.exit, 0) << one.err;
-  for (const auto& gpu : nlohmann::json::parse(all.out)["gpus"]) {
-    if (gpu["gpu"] == "t4-16gb") EXPECT_EQ(gpu["largest_batch"], nlohmann::json::parse(one.out)["largest_batch"]);
-  }
+  const nlohmann::json answer = nlohmann::json::parse(all.out);
+  const nlohmann::json fit = nlohmann::json::parse(one.out);
+  const auto& gpus = answer.at("gpus");
+  const auto t4 = std::find_if(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.at("gpu") == "t4-16gb"; });
+  ASSERT_NE(t4, gpus.end());
+  EXPECT_EQ(t4->at("largest_batch"), fit.at("largest_batch"));
 }
 
 }  // namespace

@@ -246,7 +246,9 @@ TEST(ReadConfig, RefusesAnUnknownTypeWithOtherFields) {
     EXPECT_TRUE(fails(read(config), ErrorCode::missing_information, 0, "'newcomer' is not known")) << field;
   }
   EXPECT_TRUE(fails(read(small(R"("model_type": "newcomer")")), ErrorCode::missing_information, 0, "'newcomer'"));
-  EXPECT_TRUE(fails(read(R"({"model_type": "newcomer", "d_state": 16})"), ErrorCode::missing_information, 0, "llama"));
+  EXPECT_TRUE(
+      fails(read(R"({"model_type": "newcomer", "d_state": 16})"), ErrorCode::missing_information, 0, "'rms_norm_eps'"));
+  EXPECT_TRUE(fails(read(R"({"model_type": "lama", "d_state": 16})"), ErrorCode::missing_information, 0, "'llama'?"));
 }
 
 TEST(ReadConfig, RefusesAKnownTypeWithPartsThatItHasNot) {
