@@ -37,7 +37,7 @@ std::int64_t tokens_for(const ModelGraph& graph) {
   constexpr std::int64_t kTokens = 64;
   job::JobRequest request;
   request.training.batch_size = 1;
-  request.training.sequence_length = kTokens;
+  EXPECT_TRUE(job::set_option(*job::find_option("seq_length"), request, kTokens));
   const auto made = job::job_from(request, std::make_shared<const ModelGraph>(graph));
   const bool refused = !made && made.error().message.find("reads no tokens") != std::string::npos;
   return refused ? 0 : kTokens;
