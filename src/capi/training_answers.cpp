@@ -282,11 +282,11 @@ Answered answer_summary(Question& question) {
   figures["printed_batch_size"] = graph.printed_batch_size() ? Json(*graph.printed_batch_size()) : Json(nullptr);
   figures["warnings"] = warnings_of(graph);
   const std::string name = graph.file().empty() ? "" : core::quoted(graph.file()) + " ";
-  const std::string text = name + graph.format() + ", " +
-                           core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
-                           core::with_separators(graph.parameters()) + " parameters";
+  std::string text = name + graph.format() + ", " +
+                     core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
+                     core::with_separators(graph.parameters()) + " parameters";
   auto answer = std::make_unique<gpumem_answer>();
-  answer->with("json", [figures] { return printed(figures); }).with("text", [text] { return text; });
+  answer->with("json", [figures] { return printed(figures); }).with("text", [text = std::move(text)] { return text; });
   return answer;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <sstream>
+#include <utility>
 
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/job/lengths.hpp"
@@ -145,26 +146,44 @@ Result<FoundTimeline> find_timeline(const JobRequest& request, Session& session)
   return FoundTimeline{*std::move(estimated_job), *std::move(timeline)};
 }
 
-core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options) {
+namespace {
+
+core::Status take_plan_option(const std::string& name, const nlohmann::ordered_json& value, PlanOptions& options) {
   const auto wrong = [](const std::string& what) { return Error{ErrorCode::invalid_argument, what, {}}; };
+  if (name == "framework" || name == "explain") {
+    const bool explains = name == "explain";
+    if (!value.is_string()) return wrong(name + (explains ? " must be a layout" : " must be a name"));
+    (explains ? options.explain : options.framework) = value.get<std::string>();
+    return core::Done{};
+  }
+  if (name == "network_gbps") {
+    if (!value.is_number()) return wrong("network_gbps must be a number");
+    options.network_gbps = value.get<double>();
+    return core::Done{};
+  }
+  if (!value.is_number_integer()) return wrong(core::quoted(core::shortened(name, 60)) + " must be a whole number");
+  const auto number = value.get<std::int64_t>();
+  const std::pair<std::string_view, std::optional<std::int64_t>*> limits[] = {
+      {"gpus_per_node", &options.gpus_per_node},
+      {"at_most_tensor_parallel", &options.most.tensor_parallel},
+      {"at_most_context_parallel", &options.most.context_parallel},
+      {"at_most_pipeline_parallel", &options.most.pipeline_parallel},
+      {"at_most_expert_parallel", &options.most.expert_parallel}};
+  const auto* const limit =
+      std::find_if(std::begin(limits), std::end(limits), [&](const auto& one) { return one.first == name; });
+  if (limit != std::end(limits)) *limit->second = number;
+  else if (name == "gpus") options.gpus = {number};
+  else if (name == "global_batch") options.global_batch = number;
+  else if (name == "show") options.show = number;
+  else return wrong("a plan has no option " + core::quoted(name));
+  return core::Done{};
+}
+
+}  // namespace
+
+core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options) {
   for (const auto& [name, value] : asked.items()) {
-    if (name == "framework" && value.is_string()) options.framework = value.get<std::string>();
-    else if (name == "network_gbps" && value.is_number()) options.network_gbps = value.get<double>();
-    else if (name == "framework") return wrong("framework must be a name");
-    else if (name == "network_gbps") return wrong("network_gbps must be a number");
-    else if (name == "explain" && value.is_string()) options.explain = value.get<std::string>();
-    else if (name == "explain") return wrong("explain must be a layout");
-    else if (!value.is_number_integer())
-      return wrong(core::quoted(core::shortened(name, 60)) + " must be a whole number");
-    else if (name == "gpus") options.gpus = {value.get<std::int64_t>()};
-    else if (name == "at_most_tensor_parallel") options.most.tensor_parallel = value.get<std::int64_t>();
-    else if (name == "at_most_context_parallel") options.most.context_parallel = value.get<std::int64_t>();
-    else if (name == "at_most_pipeline_parallel") options.most.pipeline_parallel = value.get<std::int64_t>();
-    else if (name == "at_most_expert_parallel") options.most.expert_parallel = value.get<std::int64_t>();
-    else if (name == "global_batch") options.global_batch = value.get<std::int64_t>();
-    else if (name == "gpus_per_node") options.gpus_per_node = value.get<std::int64_t>();
-    else if (name == "show") options.show = value.get<std::int64_t>();
-    else return wrong("a plan has no option " + core::quoted(name));
+    if (const core::Status taken = take_plan_option(name, value, options); !taken) return taken;
   }
   return core::Done{};
 }

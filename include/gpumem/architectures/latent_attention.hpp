@@ -95,15 +95,15 @@ inline std::optional<Tensor> index(Forward& f, const LatentAttention& a, Tensor 
 }  // namespace latent_attention_detail
 
 inline LatentAttention read_latent_attention(ConfigFields& config, const DecoderSizes& sizes) {
-  const LatentAttention attention = {.width = sizes.width,
-                                     .heads = sizes.heads,
-                                     .query_rank = config.size_or({"q_lora_rank"}, 0),
-                                     .kv_rank = config.size({"kv_lora_rank"}),
-                                     .plain_width = config.size({"qk_nope_head_dim"}),
-                                     .rotary_width = config.size({"qk_rope_head_dim"}),
-                                     .value_width = config.size({"v_head_dim"}),
-                                     .bias = config.flag("attention_bias", false),
-                                     .dropout = sizes.attention_dropout};
+  LatentAttention attention = {.width = sizes.width,
+                               .heads = sizes.heads,
+                               .query_rank = config.size_or({"q_lora_rank"}, 0),
+                               .kv_rank = config.size({"kv_lora_rank"}),
+                               .plain_width = config.size({"qk_nope_head_dim"}),
+                               .rotary_width = config.size({"qk_rope_head_dim"}),
+                               .value_width = config.size({"v_head_dim"}),
+                               .bias = config.flag("attention_bias", false),
+                               .dropout = sizes.attention_dropout};
   check_latent_attention(config, attention, "qk_nope_head_dim");
   return attention;
 }

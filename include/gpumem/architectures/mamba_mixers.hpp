@@ -143,6 +143,7 @@ inline std::vector<LayerKind> mixer_kinds(ConfigFields& config, std::string_view
 
 inline std::vector<LayerKind> kinds_of(const std::vector<bool>& listed, LayerKind kind) {
   std::vector<LayerKind> kinds;
+  kinds.reserve(listed.size());
   for (const bool is_listed : listed) kinds.push_back(is_listed ? kind : LayerKind::recurrent);
   return kinds;
 }
