@@ -183,7 +183,7 @@ core::Status take_plan_option(const std::string& name, const nlohmann::ordered_j
 
 core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options) {
   for (const auto& [name, value] : asked.items()) {
-    if (const core::Status taken = take_plan_option(name, value, options); !taken) return taken;
+    if (const core::Status taken = take_plan_option(name, value, options); !taken) return taken.error();
   }
   return core::Done{};
 }
