@@ -93,6 +93,18 @@ TEST(OptimizerStep, AFusedStepTakesNothingAndCountsItsStepsOnTheGpu) {
   }
 }
 
+TEST(OptimizerStep, MegatronsOptimizerIsOneKernelUnasked) {
+  TrainingJob job = net();
+  job.precision = model::Precision::bf16_mixed;
+  job.optimizer = Optimizer::adamw;
+  const auto taken = [&] { return allocated(planned(job), Category::temporary, Phase::optimizer, 2); };
+  EXPECT_GT(taken(), 0) << "torch's own works on all parameters at once";
+  job.loop = model::Loop::megatron;
+  EXPECT_EQ(taken(), 0);
+  job.optimizer = Optimizer::adafactor;
+  EXPECT_GT(taken(), 0) << "there is no such kernel";
+}
+
 TEST(OptimizerStep, OneByOneAnOptimizersLastTemporaryOutlivesTheNextOnesFirst) {
   TrainingJob job = net();
   job.optimizer = Optimizer::adam;

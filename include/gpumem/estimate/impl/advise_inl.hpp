@@ -28,7 +28,7 @@ ChangedJob with(TrainingJob job, Field TrainingJob::*field, Value value, std::st
 
 /// The optimizer's multi-tensor form makes temporaries; its fused form does the same work in one kernel.
 GPUMEM_INLINE Forms fused(const TrainingJob& job, const device::GpuProfile&) {
-  if (job.fused || !model::row_of(job.optimizer).has_fused) return {};
+  if (!model::row_of(job.optimizer).has_fused || model::updates_in_one_kernel(job)) return {};
   return {with(job, &TrainingJob::fused, true, "fused", "true")};
 }
 
@@ -38,7 +38,7 @@ GPUMEM_INLINE Forms gradients_to_none(const TrainingJob& job, const device::GpuP
 }
 
 GPUMEM_INLINE Forms one_tensor_at_a_time(const TrainingJob& job, const device::GpuProfile&) {
-  if (!job.foreach || job.fused) return {};
+  if (!job.foreach || model::updates_in_one_kernel(job)) return {};
   return {with(job, &TrainingJob::foreach, false, "foreach", "false")};
 }
 

@@ -36,9 +36,9 @@ GPUMEM_INLINE std::string step_text(const model::TrainingJob& job, core::Bytes t
   const model::OptimizerRow& row = model::row_of(job.optimizer);
   const auto sharing = parallel::sharing_of(job);
   const bool copies = sharing && sharing->gradients_copied;  // which a fused step makes, too
-  const bool foreach = job.foreach && !job.fused && row.foreach_temporaries > 0;
+  const bool foreach = job.foreach && !model::updates_in_one_kernel(job) && row.foreach_temporaries > 0;
   text += std::string(" of ") + (foreach ? "foreach " : "") + std::string(row.name);
-  if (!job.fused && row.has_fused && !copies) text += "; `fused` avoids them";
+  if (row.has_fused && !model::updates_in_one_kernel(job) && !copies) text += "; `fused` avoids them";
   return text;
 }
 

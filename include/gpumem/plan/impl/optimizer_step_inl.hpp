@@ -11,7 +11,7 @@ GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, cons
                                            const BackendTraits& backend, const Masters& masters)
     : log_(log), pace_(pace), row_(model::row_of(job.optimizer)), averages_(job.ema), masters_(masters) {
   const bool multi_tensor = backend.multi_tensor_optimizers;
-  fused_ = job.fused && multi_tensor && row_.has_fused;
+  fused_ = multi_tensor && model::updates_in_one_kernel(job);
   decays_ = job.weight_decay && row_.decay_copies && !fused_;
   foreach_ = job.foreach && multi_tensor && (row_.foreach_temporaries > 0 || decays_);
   in_backward_ = job.optimizer_in_backward;
