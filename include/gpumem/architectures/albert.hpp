@@ -67,7 +67,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
     const Tensor query = heads("query");
     const Tensor key = heads("key");
     const Tensor value = heads("value");
-    attended = attend(f, {query, key, value}, {.dropout = s.attention_dropout, .copies = false});
+    attended = attend(f, {query, key, value}, {.dropout = s.attention_dropout, .copies = false, .causal = false});
     attended = f.dropout("output_dropout", f.linear("dense", attended, s.width, s.width), model.dropout);
     attended = f.layer_norm("LayerNorm", f.add(input, attended), s.width);
   }

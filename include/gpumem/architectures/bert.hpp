@@ -102,8 +102,9 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
     const Tensor key = heads("key");
     const Tensor value = heads("value");
     const Heads heads_of = {query, key, value};
-    attended = kernel ? f.leave_function(attend(f, heads_of, {.dropout = s.attention_dropout, .copies = false}),
-                                         {query, key, value})
+    attended = kernel ? f.leave_function(
+                            attend(f, heads_of, {.dropout = s.attention_dropout, .copies = false, .causal = false}),
+                            {query, key, value})
                       : written_out(f, model, heads_of);
   }
   return f.leave_function(joined(f, model, attended, s.width, input, "SelfOutput"), {attended});

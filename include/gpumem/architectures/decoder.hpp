@@ -82,6 +82,7 @@ struct Attention {
   double dropout = 0.0;
   bool copies = true;  ///< as sdpa_attention_forward does; attention classes of their own call the kernel on views
   std::optional<Tensor> mask = {};
+  bool causal = true;  ///< without a mask, no query meets later keys; not so in encoders and towers of images
 };
 /// sdpa_attention_forward without a mask: keys and values repeated, copies in order, the kernel, its output as [N, S,
 /// heads d].

@@ -56,7 +56,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
     const Tensor query = heads("q_lin");
     const Tensor key = heads("k_lin");
     const Tensor value = heads("v_lin");
-    attended = attend(f, {query, key, value}, {.dropout = model.attention_dropout, .copies = false});
+    attended = attend(f, {query, key, value}, {.dropout = model.attention_dropout, .copies = false, .causal = false});
     attended = f.leave_function(f.linear("out_lin", attended, width, width), {query, key, value});
   }
   const Tensor normed = f.leave_function(f.layer_norm("sa_layer_norm", f.add(attended, input), width), {attended});

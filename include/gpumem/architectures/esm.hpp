@@ -80,7 +80,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
     const Tensor query = f.scale(heads("query"));
     const Tensor key = heads("key");
     const Tensor value = heads("value");
-    mixed = attend(f, {turned(query), turned(key), value}, {.dropout = s.attention_dropout, .copies = false});
+    mixed = attend(f, {turned(query), turned(key), value},
+                   {.dropout = s.attention_dropout, .copies = false, .causal = false});
   }
   const InModule inside(f, "output", "EsmSelfOutput");
   return f.add(f.dropout("dropout", f.linear("dense", mixed, s.width, s.width), model.dropout), input);

@@ -106,8 +106,8 @@ inline Tensor attention(Forward& f, const Model& m, Tensor input) {
   };
   const Tensor query = heads("q_proj", "q_norm");
   const Tensor key = heads("k_proj", "k_norm");
-  const Tensor mixed =
-      attend(f, {query, key, heads("v_proj", "")}, {.dropout = m.sizes.attention_dropout, .copies = false});
+  const Tensor mixed = attend(f, {query, key, heads("v_proj", "")},
+                              {.dropout = m.sizes.attention_dropout, .copies = false, .causal = false});
   return f.linear("projection_layer", mixed, width, width);
 }
 
@@ -226,7 +226,8 @@ inline Tensor llama4_block(Forward& f, const Llama4& m, Tensor input, Tensor tab
     const Tensor key = heads("k_proj");
     const Tensor value = heads("v_proj");
     const Tensor turned_query = turned(query);
-    mixed = f.linear("o_proj", attend(f, {turned_query, turned(key), value}, {.copies = false}), s.width, s.width);
+    mixed = f.linear("o_proj", attend(f, {turned_query, turned(key), value}, {.copies = false, .causal = false}),
+                     s.width, s.width);
   }
   const Tensor attended = f.add(input, mixed);
   const Tensor again = f.layer_norm("post_attention_layernorm", attended, s.width);

@@ -174,7 +174,7 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
                   {{"dropout_p", a.dropout}}));
   } else if (a.fused_softmax) {
     attended = merge_heads(f, f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
-                                     {{"dropout_p", a.dropout}, {"fused_softmax", true}}));
+                                     {{"dropout_p", a.dropout}, {"fused_softmax", true}, {"is_causal", true}}));
   } else {
     attended = attend(f, heads, {.dropout = a.dropout});
   }

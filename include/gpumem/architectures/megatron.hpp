@@ -246,8 +246,9 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
     heads.query = rotate(f, heads.query, rotary, s.head_width);
     heads.key = rotate(f, heads.key, rotary, s.head_width);
   }
-  const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
-                              {{"dropout_p", s.attention_dropout}, {"grouped", true}, {"fused_softmax", true}});
+  const Tensor mixed = f.call(
+      "scaled_dot_product_attention", {heads.query, heads.key, heads.value},
+      {{"dropout_p", s.attention_dropout}, {"grouped", true}, {"fused_softmax", true}, {"is_causal", !model.bert}});
   return f.linear("linear_proj", merge_heads(f, mixed), s.heads * s.head_width, s.width,
                   {.bias = model.bias, .split = Split::rows, .fused_gradient = model.fused_gradients});
 }

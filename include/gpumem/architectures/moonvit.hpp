@@ -97,7 +97,7 @@ inline Tensor block(Forward& f, const Model& m, Tensor input, const Rotary& rota
   };
   const Tensor query = turned(parts[0]);
   const Tensor key = turned(parts[1]);
-  const Tensor mixed = attend(f, {query, key, split_heads(f, parts[2], each)}, {.copies = false});
+  const Tensor mixed = attend(f, {query, key, split_heads(f, parts[2], each)}, {.copies = false, .causal = false});
   const Tensor attended = f.add(input, f.linear("wo", mixed, all_heads, s.width, linear));
   const Tensor again = norm(f, m, "norm1", attended, s.width);
   return f.add(

@@ -173,7 +173,7 @@ inline Tensor attention(Forward& f, const Vision& v, Tensor input, const Rotary&
   };
   const Tensor query = turned(parts[0]);
   const Tensor key = turned(parts[1]);
-  const Tensor mixed = attend(f, {query, key, split_heads(f, parts[2], each)}, {.copies = false});
+  const Tensor mixed = attend(f, {query, key, split_heads(f, parts[2], each)}, {.copies = false, .causal = false});
   // torch.cat of what each image gives.
   return f.linear("proj", f.call("clone", {mixed}), width, width);
 }

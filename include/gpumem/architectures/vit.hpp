@@ -101,8 +101,8 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
       const Tensor value = heads("value");
       const Tensor query = heads("query");
       const auto copied = [&](Tensor part) { return f.contiguous(part, When::since_4_52); };
-      mixed =
-          attend(f, {copied(query), copied(key), copied(value)}, {.dropout = model.attention_dropout, .copies = false});
+      mixed = attend(f, {copied(query), copied(key), copied(value)},
+                     {.dropout = model.attention_dropout, .copies = false, .causal = false});
     }
     const InModule output(f, "output", model.named("SelfOutput"));
     mixed = f.dropout("dropout", f.linear("dense", mixed, width, width), model.dropout);

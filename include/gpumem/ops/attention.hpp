@@ -79,13 +79,28 @@ inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const Tens
   return tape.cast(mixed, computing);
 }
 
+/// What a fused kernel multiplies and adds: Q K^T, which is as wide as the query, and the weights with the values. A
+/// causal kernel skips the blocks of keys behind its queries: of n keys a query meets (n + 1) / 2 on average.
+/// Source: flash-attn 2.7, csrc/flash_attn/src/flash_fwd_kernel.h (n_block_max where Is_causal); PyTorch 2.6, aten/src/
+/// ATen/native/transformers/cuda/mem_eff_attention/kernel_forward.h (num_keys under CausalFromTopLeft).
+inline TensorSize fused_products(const Tape& tape, TensorId query, const TensorSize& output, std::int64_t keys,
+                                 bool causal) {
+  TensorSize both = tape.tensor(query).size.as(output.dtype);
+  both.elements += output.elements;
+  TensorSize all = both.times(keys);
+  if (!causal) return all;
+  const auto twice_met = (all.elements + both.elements).value();
+  if (twice_met) all.elements = *twice_met / 2;
+  return all;
+}
+
 /// Memory-efficient attention (float32) and flash attention (half precision, no mask): keep Q, K, V, the output and
 /// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient. A fourth
 /// input is a mask, kept as well; flash takes none, and only values as wide as the keys (`alike`). Flash lays its
 /// output out as the query lies (flash_api.cpp, empty_like); the other one as [N, S, heads, d], which is then seen as
 /// [N, heads, S, d].
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
-                             const TensorSize& rows, std::int64_t keys, bool alike = true) {
+                             const TensorSize& rows, const TensorSize& products, bool alike = true) {
   const bool half = core::element_size(tape.computing_type({.inputs = qkv, .autocast = Autocast::lower})) == 2;
   const std::array<TensorSize, 2> extras = {rows, TensorSize{2, 0, core::DType::int64}};
   const std::array<TensorSize, 2> scratch = {rows, output.as(core::DType::float32)};
@@ -100,7 +115,7 @@ inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const Te
        .extras = extras,
        .backward_scratch = std::span(scratch).first(half ? 2 : 1),
        .no_gradient = 8,
-       .multiply_adds = output.times(2).times(keys),
+       .multiply_adds = products,
        .autocast = Autocast::lower});
 }
 
@@ -159,7 +174,7 @@ inline TensorId record_fused_softmax(Tape& tape, std::span<const TensorId> qkv, 
 /// output and a log-sum a row. Backward holds a figure a row and a float32 copy of the query's gradient; of heads that
 /// share keys it makes gradients as large as the query's first, and sums them.
 inline TensorId record_flash(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
-                             const TensorSize& rows, std::int64_t keys) {
+                             const TensorSize& rows, const TensorSize& products) {
   const std::array<TensorSize, 2> extras = {rows, TensorSize{2, 0, core::DType::int64}};
   const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
   const std::array<TensorSize, 4> scratch = {rows, output.as(core::DType::float32), output.as(type), output.as(type)};
@@ -171,7 +186,7 @@ inline TensorId record_flash(Tape& tape, std::span<const TensorId> qkv, const Te
                       .saves_output = true,
                       .extras = extras,
                       .backward_scratch = std::span(scratch).first(shares ? 4 : 2),
-                      .multiply_adds = output.times(2).times(keys),
+                      .multiply_adds = products,
                       .autocast = Autocast::lower});
 }
 
@@ -234,7 +249,7 @@ inline core::Result<TensorId> record_sink_attention(const OpCall& call, Tape& ta
   const std::span<const TensorId> qkv = call.tensors.first(3);
   const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
   if (call.attention == model::AttentionBackend::flash && core::element_size(type) == 2) {
-    return record_flash(tape, qkv, call.size, *rows, keys[2].size);
+    return record_flash(tape, qkv, call.size, *rows, fused_products(tape, qkv[0], call.size, keys[2].size, false));
   }
   const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
   return record_sinks(tape, call.tensors, call.size, *rows, keys[2].size, drops);
@@ -277,7 +292,8 @@ inline core::Result<core::Shape> attended_shape(const OpInput& input) {
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
 /// "grouped": the kernel reads keys and values of fewer heads as they are, as flash attention's own package does.
 /// "backend": "math" writes it out, as a CPU and models with attention of their own do. "fused_softmax": where it is
-/// written out, one kernel masks the scores and takes their softmax.
+/// written out, one kernel masks the scores and takes their softmax. "is_causal": without a mask, no query meets later
+/// keys.
 inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const TensorId query = call.tensors[0];
   const std::array<TensorId, 3> qkv = {query, call.tensors.size() > 1 ? call.tensors[1] : query,
@@ -295,9 +311,12 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const bool math = tape.backend() == Backend::cpu || !fits || (named != nullptr && *named == "math");
   const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
   const bool own = named != nullptr && *named == "math";  // the model's code writes it out, whatever is asked for
+  const bool square = fits && call.shapes[0][2] == keys[2];
+  const bool causal = square && call.tensors.size() < 4 && call.attributes.flag("is_causal", false);
+  const TensorSize products = fused_products(tape, query, call.size, keys_count, causal);
   if (call.attention == model::AttentionBackend::flash && !own) {
     const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
-    if (core::element_size(type) == 2 && fits) return record_flash(tape, qkv, call.size, *rows, keys_count);
+    if (core::element_size(type) == 2 && fits) return record_flash(tape, qkv, call.size, *rows, products);
     return core::Error{
         core::ErrorCode::invalid_argument,
         "flash attention takes float16 and bfloat16, and heads on an axis of their own; give a precision "
@@ -313,8 +332,8 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const bool shares = fits && call.shapes[0][1] != keys[1] && !call.attributes.flag("grouped", false);
   if (!math && shares) return record_broadcast_math(tape, call, rows->times(keys_count), keys_count);
   const bool alike = call.output == call.shapes[0];
-  if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, keys_count);
-  if (!math) return record_fused(tape, qkv, call.size, *rows, keys_count, alike);
+  if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, products);
+  if (!math) return record_fused(tape, qkv, call.size, *rows, products, alike);
   return record_math(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
 }
 
@@ -433,7 +452,8 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
         {.inputs = {&parted, 1}, .output = call.size, .kind = Output::view, .layout = {Layout::kInOrder, true}});
   }
   const TensorSize rows = tokens->times(heads.value_or(1));
-  const TensorId attended = record_fused(tape, qkv, call.size, rows, of.keys);
+  const TensorSize products = fused_products(tape, qkv[0], call.size, of.keys, false);
+  const TensorId attended = record_fused(tape, qkv, call.size, rows, products);
   const TensorId output = tape.record({.inputs = {&attended, 1}, .output = call.size, .gradient = Gradient::passed});
   return project_out(call, tape, output, of);
 }

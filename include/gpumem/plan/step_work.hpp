@@ -6,8 +6,8 @@
 //
 //   forward     one kernel for each recorded call that makes or overwrites a tensor; none for views
 //   backward    for a matrix product or convolution one kernel for each operand that gets a gradient, each with
-//               forward's multiply-adds (derivatives.yaml), and one for a bias; for any other call one kernel; and one
-//               where gradients meet
+//               forward's multiply-adds (derivatives.yaml), and one for a bias; one kernel for fused attention, with
+//               2.5 times forward's; for any other call one kernel; and one where gradients meet
 //   optimizer   the multi-tensor form's passes over all parameters, or one kernel for each parameter and pass
 #pragma once
 

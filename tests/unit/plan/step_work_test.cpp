@@ -122,6 +122,53 @@ TEST(StepWork, OfAJobBeyondAnyMachineIsAnError) {
   EXPECT_TRUE(testing::fails(step_work(job, *pass), core::ErrorCode::overflow, 4, "does not fit 64 bits"));
 }
 
+/// Self-attention of `heads` heads of 64, 256 tokens.
+TrainingJob attention_job(std::int64_t heads, std::string_view attributes, Precision precision) {
+  const std::string shape = R"({"name": "q", "op": "unflatten", "inputs": ["wide"], "attrs": {"dim": 2, "sizes": [)" +
+                            std::to_string(heads) + R"(, 64]}},
+  {"name": "h", "op": "permute", "inputs": ["q"], "attrs": {"dims": [0, 2, 1, 3]}},)";
+  const std::string width = std::to_string(heads * 64);
+  const std::string text = R"({"format": "gpumem-graph", "version": 1,
+ "inputs": [{"name": "x", "shape": ["N", 256, 64], "dtype": "float32"}],
+ "nodes": [
+  {"name": "wide", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 64, "out_features": )" +
+                           width + R"(, "bias": false}},
+  )" + shape + R"(
+  {"name": "a", "op": "scaled_dot_product_attention", "inputs": ["h", "h", "h"], "attrs": {)" +
+                           std::string(attributes) + R"(}}
+ ]}
+)";
+  TrainingJob job(*parse_summary(text), 2);
+  job.precision = precision;
+  return job;
+}
+
+/// What attention multiplies in this phase: all but the projection, whose weight alone gets a gradient.
+double attended(const TrainingJob& job, Phase phase) {
+  const double projection = 2.0 * 256 * 64 * 128;
+  return products_of(work_of(job), phase) - projection;
+}
+
+TEST(StepWork, AFusedKernelSkipsWhatACausalMaskHides) {
+  constexpr double kRows = 2.0 * 2 * 256 * 64;  // samples, heads, queries, width of a head
+  for (const Precision precision : {Precision::bf16, Precision::fp32}) {
+    const TrainingJob all = attention_job(2, R"("is_causal": false)", precision);
+    EXPECT_DOUBLE_EQ(attended(all, Phase::forward), 2 * kRows * 256);
+    EXPECT_DOUBLE_EQ(attended(all, Phase::backward), 5 * kRows * 256) << "the scores again, and four gradients";
+    const TrainingJob causal = attention_job(2, R"("is_causal": true)", precision);
+    EXPECT_DOUBLE_EQ(attended(causal, Phase::forward), kRows * 257) << "queries meet 1, 2, ... 256 keys";
+    EXPECT_DOUBLE_EQ(attended(causal, Phase::backward), 2.5 * kRows * 257);
+  }
+}
+
+TEST(StepWork, WhatIsWrittenOutMultipliesAllThatAMaskHides) {
+  TrainingJob job = attention_job(2, R"("is_causal": true)", Precision::bf16);
+  const double fused = attended(job, Phase::forward);
+  job.attention = model::AttentionBackend::eager;
+  EXPECT_DOUBLE_EQ(attended(job, Phase::forward), fused * 512 / 257);
+  EXPECT_DOUBLE_EQ(attended(job, Phase::backward), 2 * fused * 512 / 257) << "two gradients of each of two products";
+}
+
 struct Published {
   const char* name;
   double giga_multiply_adds;  ///< of one sample's forward pass

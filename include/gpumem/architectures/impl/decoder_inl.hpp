@@ -155,7 +155,7 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
                                              {{"dropout_p", options.dropout}}));
   }
   const Tensor attended = forward.call("scaled_dot_product_attention", {from.query, from.key, from.value},
-                                       {{"dropout_p", options.dropout}});
+                                       {{"dropout_p", options.dropout}, {"is_causal", options.causal}});
   return merge_heads(forward, attended);
 }
 
@@ -212,7 +212,7 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
     attended = merge_heads(forward, forward.call("scaled_dot_product_attention", {query, key, value, mask},
                                                  {{"dropout_p", options.dropout}}));
   } else {
-    attended = attend(forward, {query, key, value}, {.dropout = options.dropout, .copies = false});
+    attended = attend(forward, {query, key, value}, {.dropout = options.dropout, .copies = false, .causal = false});
   }
   return forward.leave_function(forward.linear("out_proj", attended, width, width), {query, key, value, input});
 }

@@ -80,10 +80,16 @@ class Counter {
 
   /// The keys of all context parallel ranks pass each of them: its queries are multiplied with all, a part at a time.
   [[nodiscard]] double rounds_of(std::uint32_t layer) const {
+    return attends(layer) ? static_cast<double>(job_.layout.context_parallel) : 1.0;
+  }
+  [[nodiscard]] bool attends(std::uint32_t layer) const {
     const model::ModelGraph& graph = pass_.wired.graph();
     const model::OpTraits* op = graph.op_traits(graph.layers()[layer]);
-    const bool attends = op != nullptr && op->family == model::OpFamily::attention && !op->projects();
-    return attends ? static_cast<double>(job_.layout.context_parallel) : 1.0;
+    return op != nullptr && op->family == model::OpFamily::attention && !op->projects();
+  }
+  /// One kernel for scores, softmax and values, of which no library is asked.
+  [[nodiscard]] bool is_fused_attention(const Function& function) const {
+    return function.library == Library::none && function.extras.count > 0 && attends(function.layer);
   }
 
   [[nodiscard]] double bytes_of(TensorId tensor) const { return bytes_[static_cast<std::size_t>(tensor)]; }
@@ -151,6 +157,7 @@ class Counter {
   void multiply_back(std::uint32_t index) {
     const Function& function = tape_.functions()[index];
     const double operands = bytes_of(function.inputs) + bytes_of(function.parameters);
+    if (is_fused_attention(function)) return attend_back(index, operands);
     const auto multiply = [&](TensorId operand) {
       add({.multiply_adds = products_[index],
            .bytes = bytes_of(function.output) + operands,
@@ -168,6 +175,25 @@ class Counter {
       }
       weight = false;
     }
+  }
+
+  /// Forward's two products; backward makes the scores again, and of each of the two products both gradients. Source:
+  /// T. Dao 2023, "FlashAttention-2", section 4.1: backward counts 2.5 times forward.
+  void attend_back(std::uint32_t index, double operands) {
+    const Function& function = tape_.functions()[index];
+    constexpr double kOverForward = 2.5;
+    double gradients = 0.0;
+    double outputs = 0.0;
+    for_each_gradient(function, [&](TensorId input) {
+      gradients += bytes_of(input);
+      outputs += elements_of(input);
+    });
+    add({.multiply_adds = kOverForward * products_[index],
+         .bytes = 2.0 * bytes_of(function.output) + operands + gradients,
+         .outputs = outputs,
+         .dtype = function.multiply_adds.dtype,
+         .kind = Kernel::Kind::product,
+         .phase = Phase::backward});
   }
 
   /// A bias' gradient: a sum over the output's.
@@ -233,7 +259,7 @@ class Counter {
       tensors += 1.0;
     }
     const double launches = std::ceil(std::max(chunks / kChunksALaunch, tensors / kTensorsALaunch));
-    const bool fused = job_.fused && row.has_fused;
+    const bool fused = model::updates_in_one_kernel(job_);
     const int kernels = fused ? 1 : row.kernels;
     const double each = fused || job_.foreach ? launches : tensors;
     add({.bytes = bytes * (fused ? row.fused_kernel_tensors : row.kernel_tensors),
