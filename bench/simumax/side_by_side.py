@@ -16,30 +16,35 @@ Source of what a case's name leaves out: simu_tools/megatron_scripts/scripts/run
 import argparse
 import itertools
 import json
+import os
 import pathlib
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
-LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "vocab_size": 128256,
-         "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
-DEEPSEEK = {"hidden_act": "silu", "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
-            "qk_rope_head_dim": 64, "v_head_dim": 128, "num_attention_heads": 128, "num_key_value_heads": 128,
-            "first_k_dense_replace": 1, "tie_word_embeddings": False}
+# Megatron's own arguments, as its scripts have them: the model that ran is Megatron's, not transformers'.
+MEGATRON = {"_model_family": "gpt", "position_embedding_type": "rope", "swiglu": True, "normalization": "RMSNorm",
+            "add_bias_linear": False, "untie_embeddings_and_output_weights": True, "attention_dropout": 0.0,
+            "hidden_dropout": 0.0, "transformer_impl": "transformer_engine", "cross_entropy_loss_fusion": True,
+            "cross_entropy_fusion_impl": "te", "bf16": True}
+LLAMA = {**MEGATRON, "padded_vocab_size": 128256, "kv_channels": 128}
+DEEPSEEK = {**MEGATRON, "multi_latent_attention": True, "qk_layernorm": True, "q_lora_rank": 1536,
+            "kv_lora_rank": 512, "qk_head_dim": 128, "qk_pos_emb_head_dim": 64, "v_head_dim": 128,
+            "num_attention_heads": 128, "moe_grouped_gemm": True}
 MODELS = {
-    "llama3_70b": {**LLAMA, "hidden_size": 8192, "intermediate_size": 28672, "num_attention_heads": 64,
-                   "num_key_value_heads": 8},
-    "llama3_405b": {**LLAMA, "hidden_size": 16384, "intermediate_size": 53248, "num_attention_heads": 128,
-                    "num_key_value_heads": 16},
-    "deepseekv2": {**DEEPSEEK, "model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"],
-                   "hidden_size": 5120, "intermediate_size": 12288, "moe_intermediate_size": 1536,
-                   "n_routed_experts": 160, "n_shared_experts": 2, "num_experts_per_tok": 6, "vocab_size": 102400},
-    "deepseekv3": {**DEEPSEEK, "model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"],
-                   "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
-                   "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 8,
-                   "topk_group": 4, "vocab_size": 129280},
+    "llama3_70b": {**LLAMA, "hidden_size": 8192, "ffn_hidden_size": 28672, "num_attention_heads": 64,
+                   "num_query_groups": 8},
+    "llama3_405b": {**LLAMA, "hidden_size": 16384, "ffn_hidden_size": 53248, "num_attention_heads": 128,
+                    "num_query_groups": 16},
+    "deepseekv2": {**DEEPSEEK, "hidden_size": 5120, "ffn_hidden_size": 12288, "moe_ffn_hidden_size": 1536,
+                   "num_experts": 160, "moe_shared_expert_intermediate_size": 3072, "moe_router_topk": 6,
+                   "padded_vocab_size": 102400},
+    "deepseekv3": {**DEEPSEEK, "hidden_size": 7168, "ffn_hidden_size": 18432, "moe_ffn_hidden_size": 2048,
+                   "num_experts": 256, "moe_shared_expert_intermediate_size": 2048, "moe_router_topk": 8,
+                   "padded_vocab_size": 129280},
 }
 GIB = 2**30
 
@@ -60,15 +65,24 @@ def layout_of(sizes):
         "distributed-optimizer" if shared else "ddp")
 
 
+def limits_of(sizes):
+    """Options that leave layouts of more ranks out of the search, which nobody asks for here."""
+    return [word for name, kind in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert"))
+            for word in (f"--at-most-{kind}-parallel", sizes[name])]
+
+
 def explained(gpumem, gpu, case, folder):
     """What gpumem says of the case: (milliseconds, GiB), each None where it says nothing, and why it does not."""
     sizes = sizes_of(case)
     model = next(name for name in sorted(MODELS, key=len, reverse=True) if case.startswith(name))
-    config = folder / "config.json"
-    config.write_text(json.dumps({**MODELS[model], "num_hidden_layers": sizes["l"]}))
+    config = folder / f"{case}.json"
+    layers = {"num_layers": sizes["l"], "max_position_embeddings": sizes["seq"]}
+    if "num_experts" in MODELS[model]:
+        layers["moe_layer_freq"] = f"([0]*1+[1]*{sizes['l'] - 1})"
+    config.write_text(json.dumps({**MODELS[model], **layers}))
     command = [gpumem, "plan", config, "--gpu", gpu, "--gpus", "8", "--seq", sizes["seq"], "--framework", "megatron",
                "--global-batch", sizes["dp"] * sizes["mbc"], "--loss", "fused-ce", "--show", "1", "--json", "--explain",
-               layout_of(sizes)]
+               layout_of(sizes), *limits_of(sizes)]
     run = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     try:
         told = json.loads(run.stdout)["explained"]
@@ -100,6 +114,17 @@ def summary(rows, name, figure, measured):
             f"worst {max(errors):.1f} %")
 
 
+def row_of(case, ms, gib, why, printed):
+    sizes = sizes_of(case["case"])
+    if printed:
+        said = [f"{figure:.1f}" if figure is not None else "-" for figure in (ms, gib)]
+        print(f"{case['case']}: {said[0]} of {case['real_ms']:.1f} ms, "
+              f"{said[1]} of {case['real_alloc_gib']:.1f} GiB {why}", flush=True)
+    return {"group": (case["model"], sizes["seq"]), "samples": sizes["dp"] * sizes["mbc"],
+            "measured_ms": case["real_ms"], "measured_gib": case["real_alloc_gib"], "ms": ms, "gib": gib,
+            "their_ms": case["perf_ms"], "their_gib": case["perf_alloc_gib"]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=pathlib.Path)
@@ -107,18 +132,10 @@ def main():
     parser.add_argument("--gpu", default="b200-180gb")
     parser.add_argument("--rows", action="store_true", help="print each case")
     asked = parser.parse_args()
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for case in json.loads(asked.table.read_text())["rows"]:
-            ms, gib, why = explained(asked.gpumem, asked.gpu, case["case"], pathlib.Path(folder))
-            sizes = sizes_of(case["case"])
-            rows.append({"group": (case["model"], sizes["seq"]), "samples": sizes["dp"] * sizes["mbc"], "measured_ms": case["real_ms"],
-                         "measured_gib": case["real_alloc_gib"], "ms": ms, "gib": gib, "their_ms": case["perf_ms"],
-                         "their_gib": case["perf_alloc_gib"]})
-            if asked.rows:
-                said = [f"{figure:.1f}" if figure is not None else "-" for figure in (ms, gib)]
-                print(f"{case['case']}: {said[0]} of {case['real_ms']:.1f} ms, {said[1]} of "
-                      f"{case['real_alloc_gib']:.1f} GiB {why}")
+    cases = json.loads(asked.table.read_text())["rows"]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        answers = pool.map(lambda case: explained(asked.gpumem, asked.gpu, case["case"], pathlib.Path(folder)), cases)
+        rows = [row_of(case, *answer, asked.rows) for case, answer in zip(cases, answers)]
     print(summary(rows, "memory, gpumem ", "gib", "measured_gib"))
     print(summary(rows, "memory, SimuMax", "their_gib", "measured_gib"))
     print(summary(rows, "time,   gpumem ", "ms", "measured_ms"))

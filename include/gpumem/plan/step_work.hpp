@@ -23,7 +23,7 @@ namespace gpumem::plan {
 
 struct Kernel {
   enum class Kind : std::uint8_t {
-    product,      ///< a matrix product: cuBLAS
+    product,      ///< a matrix product: cuBLAS; attention that is one kernel
     convolution,  ///< cuDNN
     elementwise,  ///< moves bytes: activations, norms, sums, copies
     optimizer,    ///< moves the parameters, gradients and states
@@ -36,6 +36,7 @@ struct Kernel {
   core::DType dtype = core::DType::float32;
   Kind kind = Kind::elementwise;
   Phase phase = Phase::forward;
+  bool attends = false;       ///< a product that is attention in one kernel
   std::int32_t launches = 1;  ///< as many alike, which share the figures above
 };
 

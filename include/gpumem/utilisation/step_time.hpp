@@ -54,6 +54,7 @@ struct GpuPeaks {
   double half = 0.0;       ///< and in float16 or bfloat16
   /// What products reach of tensor cores' peak, layout changes included; fitted, see above.
   double tensor_efficiency = 0.5;
+  double attention_efficiency = 0.0;  ///< and what attention in one kernel reaches; 0: as other products
 };
 
 /// Of a MIG slice that names no figures of its own: its share of the whole GPU's, by SMs and by memory. The peaks of
@@ -66,6 +67,11 @@ struct GpuPeaks {
 /// FLOPS). A30 and slices of both, which have its compute capability, are taken to be alike. Other GPUs keep the fitted
 /// share: what the same book measures on H200 (755 of 989, sustained) and B200
 /// (1,429 of 2,250) is not reached in training, see docs/many-gpus.md.
+///
+/// Attention in one kernel of two bytes is slower: on A100 flash attention 2 reaches 50 to 73 % of the peak, here the
+/// middle (T. Dao 2023, "FlashAttention-2", abstract); the same kernel, which is PyTorch's too, 35 % on H100 (J. Shah
+/// et al. 2024, "FlashAttention-3", abstract); cuDNN's on B200 55 %, where flash attention 4 reaches 71 % and is 1.3
+/// times as fast (T. Zadouri et al. 2026, "FlashAttention-4", abstract).
 [[nodiscard]] GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu);
 
 struct StepTime {

@@ -158,6 +158,8 @@ TEST(StepWork, AFusedKernelSkipsWhatACausalMaskHides) {
     const TrainingJob causal = attention_job(2, R"("is_causal": true)", precision);
     EXPECT_DOUBLE_EQ(attended(causal, Phase::forward), kRows * 257) << "queries meet 1, 2, ... 256 keys";
     EXPECT_DOUBLE_EQ(attended(causal, Phase::backward), 2.5 * kRows * 257);
+    const std::vector<Kernel> kernels = work_of(causal).kernels;
+    EXPECT_EQ(std::count_if(kernels.begin(), kernels.end(), [](const Kernel& kernel) { return kernel.attends; }), 2);
   }
 }
 

@@ -124,6 +124,27 @@ TEST(StepTime, TensorCoresServeConvolutionsAndHalfPrecision) {
   EXPECT_LT(time_of(model::Precision::amp_bf16).kernels, plain / 6);
 }
 
+TEST(StepTime, AttentionReachesLessOfThePeakWhereThatIsPublished) {
+  Kernel attention = product(8192);
+  attention.dtype = core::DType::bfloat16;
+  attention.attends = true;
+  Kernel other = attention;
+  other.attends = false;
+  const auto over_other = [&](const char* name, bool large) {
+    const auto gpu = *find_profile(name);
+    const GpuPeaks peaks = large ? for_large_products(*peaks_of(gpu), gpu) : *peaks_of(gpu);
+    const auto time_of = [&](const Kernel& kernel) {
+      return step_time({.kernels = {kernel}}, job_of(1), peaks, kNoHost).kernels;
+    };
+    return time_of(attention) / time_of(other);
+  };
+  EXPECT_DOUBLE_EQ(over_other("a100-80gb", false), 1.0);
+  EXPECT_NEAR(over_other("a100-80gb", true), 0.859 / 0.615, 0.02);
+  EXPECT_NEAR(over_other("h100-80gb", true), 0.50 / 0.35, 0.02);
+  EXPECT_NEAR(over_other("b200-180gb", true), 0.50 / 0.546, 0.02);
+  EXPECT_DOUBLE_EQ(over_other("l40s-48gb", true), 1.0) << "nothing is known of it";
+}
+
 TEST(StepTime, TheHostLaunchesAndReads) {
   const plan::StepWork work = {.kernels = {product(128)}, .input_bytes = 1e6};
   const HostCosts host = {.launch = 1e-3, .step = 2e-3, .sample = 1e-4, .byte = 1e-9};

@@ -89,7 +89,8 @@ class Counter {
   }
   /// One kernel for scores, softmax and values, of which no library is asked.
   [[nodiscard]] bool is_fused_attention(const Function& function) const {
-    return function.library == Library::none && function.extras.count > 0 && attends(function.layer);
+    return function.library == Library::none && function.multiply_adds.elements.value() != 0 &&
+           function.extras.count > 0 && attends(function.layer);
   }
 
   [[nodiscard]] double bytes_of(TensorId tensor) const { return bytes_[static_cast<std::size_t>(tensor)]; }
@@ -127,7 +128,8 @@ class Counter {
          .outputs = elements_of(function.output),
          .dtype = function.multiply_adds.dtype,
          .kind = kind_of(function),
-         .phase = phase});
+         .phase = phase,
+         .attends = is_fused_attention(function)});
   }
 
   void backward(std::uint32_t index) {
@@ -193,7 +195,8 @@ class Counter {
          .outputs = outputs,
          .dtype = function.multiply_adds.dtype,
          .kind = Kernel::Kind::product,
-         .phase = Phase::backward});
+         .phase = Phase::backward,
+         .attends = true});
   }
 
   /// A bias' gradient: a sum over the output's.

@@ -58,7 +58,9 @@ GPUMEM_INLINE bool multiplies(const Kernel& kernel) { return kernel.multiply_add
 /// Which peak a kernel's products run at.
 GPUMEM_INLINE double peak_of(const Kernel& kernel, model::Precision precision, const GpuPeaks& gpu) {
   const double fp32 = gpu.fp32 * kProductEfficiency;
-  if (core::element_size(kernel.dtype) == 2) return std::max(gpu.half * gpu.tensor_efficiency, fp32);
+  const bool attends = kernel.attends && gpu.attention_efficiency > 0.0;
+  const double reached = attends ? gpu.attention_efficiency : gpu.tensor_efficiency;
+  if (core::element_size(kernel.dtype) == 2) return std::max(gpu.half * reached, fp32);
   const bool tf32 = kernel.kind == Kernel::Kind::convolution && precision != model::Precision::fp32_strict;
   return tf32 ? std::max(gpu.tf32 * gpu.tensor_efficiency, fp32) : fp32;
 }
@@ -149,6 +151,9 @@ GPUMEM_INLINE core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu) {
 
 GPUMEM_INLINE GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu) {
   if (gpu.compute_capability == "8.0") peaks.tensor_efficiency = 267.9 / 312.0;
+  if (gpu.compute_capability == "8.0") peaks.attention_efficiency = (0.50 + 0.73) / 2.0;
+  if (gpu.compute_capability == "9.0") peaks.attention_efficiency = 0.35;
+  if (gpu.compute_capability == "10.0") peaks.attention_efficiency = 0.71 / 1.3;
   return peaks;
 }
 
