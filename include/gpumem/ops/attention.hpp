@@ -80,7 +80,7 @@ inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const Tens
 }
 
 /// What a fused kernel multiplies and adds: Q K^T, which is as wide as the query, and the weights with the values. A
-/// causal kernel skips the blocks of keys behind its queries: of n keys a query meets (n + 1) / 2 on average.
+/// causal kernel skips the blocks of keys behind its queries, which are half of all.
 /// Source: flash-attn 2.7, csrc/flash_attn/src/flash_fwd_kernel.h (n_block_max where Is_causal); PyTorch 2.6, aten/src/
 /// ATen/native/transformers/cuda/mem_eff_attention/kernel_forward.h (num_keys under CausalFromTopLeft).
 inline TensorSize fused_products(const Tape& tape, TensorId query, const TensorSize& output, std::int64_t keys,
@@ -88,9 +88,8 @@ inline TensorSize fused_products(const Tape& tape, TensorId query, const TensorS
   TensorSize both = tape.tensor(query).size.as(output.dtype);
   both.elements += output.elements;
   TensorSize all = both.times(keys);
-  if (!causal) return all;
-  const auto twice_met = (all.elements + both.elements).value();
-  if (twice_met) all.elements = *twice_met / 2;
+  const auto counted = all.elements.value();
+  if (causal && counted) all.elements = *counted / 2;
   return all;
 }
 
