@@ -79,17 +79,13 @@ inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const Tens
   return tape.cast(mixed, computing);
 }
 
-/// What a fused kernel multiplies and adds: Q K^T, which is as wide as the query, and the weights with the values. A
-/// causal kernel skips the blocks of keys behind its queries, which are half of all.
-/// Source: flash-attn 2.7, csrc/flash_attn/src/flash_fwd_kernel.h (n_block_max where Is_causal); PyTorch 2.6, aten/src/
-/// ATen/native/transformers/cuda/mem_eff_attention/kernel_forward.h (num_keys under CausalFromTopLeft).
-inline TensorSize fused_products(const Tape& tape, TensorId query, const TensorSize& output, std::int64_t keys,
-                                 bool causal) {
-  TensorSize both = tape.tensor(query).size.as(output.dtype);
-  both.elements += output.elements;
-  TensorSize all = both.times(keys);
-  const auto counted = all.elements.value();
-  if (causal && counted) all.elements = *counted / 2;
+/// What a fused kernel multiplies and adds: Q K^T, as wide as the query, and the weights with the values. A causal one
+/// skips the blocks of keys behind its queries, half of all. Source: flash-attn 2.7, flash_fwd_kernel.h (n_block_max
+/// where Is_causal); PyTorch 2.6, mem_eff_attention/kernel_forward.h (num_keys under CausalFromTopLeft).
+inline TensorSize fused_products(const TensorSize& query, const TensorSize& output, std::int64_t keys, bool causal) {
+  TensorSize all = output.times(keys);
+  all.elements += query.times(keys).elements;
+  if (const auto counted = all.elements.value(); causal && counted) all.elements = *counted / 2;
   return all;
 }
 
@@ -248,7 +244,7 @@ inline core::Result<TensorId> record_sink_attention(const OpCall& call, Tape& ta
   const std::span<const TensorId> qkv = call.tensors.first(3);
   const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
   if (call.attention == model::AttentionBackend::flash && core::element_size(type) == 2) {
-    return record_flash(tape, qkv, call.size, *rows, fused_products(tape, qkv[0], call.size, keys[2].size, false));
+    return record_flash(tape, qkv, call.size, *rows, call.size.times(2).times(keys[2].size));
   }
   const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
   return record_sinks(tape, call.tensors, call.size, *rows, keys[2].size, drops);
@@ -291,8 +287,7 @@ inline core::Result<core::Shape> attended_shape(const OpInput& input) {
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
 /// "grouped": the kernel reads keys and values of fewer heads as they are, as flash attention's own package does.
 /// "backend": "math" writes it out, as a CPU and models with attention of their own do. "fused_softmax": where it is
-/// written out, one kernel masks the scores and takes their softmax. "is_causal": without a mask, no query meets later
-/// keys.
+/// written out, one kernel masks the scores and takes their softmax. "is_causal" counts where no mask is given.
 inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const TensorId query = call.tensors[0];
   const std::array<TensorId, 3> qkv = {query, call.tensors.size() > 1 ? call.tensors[1] : query,
@@ -312,7 +307,7 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const bool own = named != nullptr && *named == "math";  // the model's code writes it out, whatever is asked for
   const bool square = fits && call.shapes[0][2] == keys[2];
   const bool causal = square && call.tensors.size() < 4 && call.attributes.flag("is_causal", false);
-  const TensorSize products = fused_products(tape, query, call.size, keys_count, causal);
+  const TensorSize products = fused_products(tape.tensor(query).size, call.size, keys_count, causal);
   if (call.attention == model::AttentionBackend::flash && !own) {
     const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
     if (core::element_size(type) == 2 && fits) return record_flash(tape, qkv, call.size, *rows, products);
@@ -451,8 +446,7 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
         {.inputs = {&parted, 1}, .output = call.size, .kind = Output::view, .layout = {Layout::kInOrder, true}});
   }
   const TensorSize rows = tokens->times(heads.value_or(1));
-  const TensorSize products = fused_products(tape, qkv[0], call.size, of.keys, false);
-  const TensorId attended = record_fused(tape, qkv, call.size, rows, products);
+  const TensorId attended = record_fused(tape, qkv, call.size, rows, call.size.times(2).times(of.keys));
   const TensorId output = tape.record({.inputs = {&attended, 1}, .output = call.size, .gradient = Gradient::passed});
   return project_out(call, tape, output, of);
 }
