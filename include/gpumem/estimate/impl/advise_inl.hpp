@@ -38,7 +38,7 @@ GPUMEM_INLINE Forms gradients_to_none(const TrainingJob& job, const device::GpuP
 }
 
 GPUMEM_INLINE Forms one_tensor_at_a_time(const TrainingJob& job, const device::GpuProfile&) {
-  if (!job.foreach || model::updates_in_one_kernel(job)) return {};
+  if (!job.foreach || job.fused || model::updates_in_one_kernel(job)) return {};
   return {with(job, &TrainingJob::foreach, false, "foreach", "false")};
 }
 
