@@ -41,6 +41,9 @@ constexpr std::array<std::string_view, 21> kEndings = {"-unsloth-bnb-4bit",
 /// The model's name without its owner and such endings: all of one key have the same sizes.
 std::string key_of(std::string_view name) {
   std::string key = core::lower_case(name.substr(name.rfind('/') + 1));
+  // NVIDIA repeats its name in those of its models; their copies do not.
+  constexpr std::string_view kOwner = "nvidia-";
+  if (key.starts_with(kOwner)) key.erase(0, kOwner.size());
   for (bool more = true; more;) {
     more = false;
     for (const std::string_view ending : kEndings) {

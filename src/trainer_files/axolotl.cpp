@@ -80,18 +80,22 @@ void read_adapter(TrainerReading& from) {
 }
 
 void read_attention(TrainerReading& from) {
-  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
-      {"eager_attention", "eager"}, {"sdp_attention", "sdpa"}, {"flash_attention", "flash"}};
+  // PyTorch's flex kernel keeps what flash attention keeps; its mask of blocks is small.
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"eager_attention", "eager"},
+                                                                      {"sdp_attention", "sdpa"},
+                                                                      {"flex_attention", "flash"},
+                                                                      {"flash_attention", "flash"}};
   for (const auto& [path, kind] : kKinds) {
     if (from.on(path)) from.want("attention", std::string(kind), path);
   }
   const std::string named = from.word("attn_implementation").value_or("");
-  if (named.find("flash") != std::string::npos) from.want("attention", "flash", "attn_implementation");
+  const bool flash = named.find("flash") != std::string::npos || named == "flex_attention";
+  if (flash) from.want("attention", "flash", "attn_implementation");
   else if (named == "sdpa" || named == "eager") from.want("attention", named, "attn_implementation");
   else from.not_modelled("attn_implementation");
   from.not_modelled("xformers_attention");
   from.not_modelled("s2_attention");
-  from.not_modelled("flex_attention");
+  from.know("flex_attn_compile_kwargs");
 }
 
 /// Apple's plugin is on unless `cut_cross_entropy` says otherwise (integrations/cut_cross_entropy/args.py); Liger's has
@@ -114,9 +118,17 @@ void read_loss(TrainerReading& from) {
     if (from.on(path)) from.want("loss", "fused", path);
   }
   if (from.on("liger_cross_entropy")) from.want("loss", "fused-ce", "liger_cross_entropy");
-  for (const std::string_view path : {"liger_rope", "liger_rms_norm", "liger_layer_norm", "liger_glu_activation",
-                                      "liger_swiglu", "lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"}) {
-    from.not_modelled(path);
+}
+
+/// Kernels that keep less of a block than PyTorch's calls do. Under checkpointing that is one block's, which is little
+/// beside what the others hold.
+void read_kernels(TrainerReading& from) {
+  const bool checkpoints = from.job().find("checkpointing") != nullptr;
+  for (const std::string_view path :
+       {"liger_rope", "liger_rms_norm", "liger_layer_norm", "liger_glu_activation", "liger_swiglu", "lora_mlp_kernel",
+        "lora_qkv_kernel", "lora_o_kernel", "use_kernels"}) {
+    if (checkpoints) from.know(path);
+    else from.not_modelled(path);
   }
 }
 
@@ -180,6 +192,7 @@ void read(TrainerReading& from) {
   read_checkpointing(from);
   read_precision(from);
   read_fsdp(from);
+  read_kernels(from);
   read_unfrozen(from);
   // A quantised checkpoint is made whole, or kept as it is, which is not modelled.
   if (!from.on("model_quantization_config_kwargs.dequantize")) from.not_modelled("model_quantization_config");
@@ -187,10 +200,9 @@ void read(TrainerReading& from) {
   from.know("model_quantization_config_kwargs");
   from.job().shorter = !from.on("sample_packing") && !from.on("pad_to_sequence_len");
   if (from.word("processor_type")) from.job().missing.emplace_back("the size and number of its images");
-  for (const std::string_view path :
-       {"rl", "use_kernels", "freeze_mm_modules", "llama4_linearized_experts", "dp_shard_size", "relora_steps",
-        "sequence_parallel_degree", "context_parallel_size", "tensor_parallel_size", "reward_model",
-        "mean_resizing_embeddings"}) {
+  for (const std::string_view path : {"rl", "freeze_mm_modules", "llama4_linearized_experts", "dp_shard_size",
+                                      "relora_steps", "sequence_parallel_degree", "context_parallel_size",
+                                      "tensor_parallel_size", "reward_model", "mean_resizing_embeddings"}) {
     from.not_modelled(path);
   }
   from.without_effect(kWithoutEffect);

@@ -243,8 +243,10 @@ void read_transformers(TrainerReading& from) {
     from.want("precision", "bf16-mixed", "deepspeed");
     if (*zero == "zero2" || *zero == "zero2_offload") from.want("zero_reduce_bucket", "200000000", "deepspeed");
   }
-  for (const std::string_view path : {"sequence_parallel_size", "use_galore", "lisa_activated_layers", "experts_impl",
-                                      "quant_bits", "quant_method", "tuner_backend"}) {
+  // Transformers 5 multiplies the rows of all experts at once unless it is told otherwise.
+  from.not_modelled("experts_impl", "grouped_mm");
+  for (const std::string_view path : {"sequence_parallel_size", "use_galore", "lisa_activated_layers", "quant_bits",
+                                      "quant_method", "tuner_backend"}) {
     from.not_modelled(path);
   }
 }
@@ -306,9 +308,11 @@ void read_megatron(TrainerReading& from) {
   from.want("attention", attention == "unfused" || attention == "local" ? "eager" : "flash", "attention_backend");
   if (on_unless_off(from, "cross_entropy_loss_fusion")) from.want("loss", "fused-ce", "cross_entropy_loss_fusion");
   for (const std::string_view path : {"fp8_format", "fp8_recipe", "fp8_param_gather", "fp4_format", "mtp_num_layers",
-                                      "moe_expert_capacity_factor", "use_megatron_fsdp", "language_model_only"}) {
+                                      "use_megatron_fsdp", "language_model_only"}) {
     from.not_modelled(path);
   }
+  // It limits experts that many tokens choose; here all experts are chosen alike.
+  from.know("moe_expert_capacity_factor");
   constexpr std::string_view kMore[] = {"cross_entropy_fusion_impl",
                                         "eval_*",
                                         "save_*",

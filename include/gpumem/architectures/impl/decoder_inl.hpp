@@ -70,7 +70,8 @@ GPUMEM_INLINE DecoderSizes decoder_sizes(ConfigFields& config, const DecoderDefa
   sizes.attention_dropout = config.number({"attention_dropout", "attn_pdrop"}, 0.0);
   sizes.activation = config.text({"hidden_act", "hidden_activation", "activation_function"}, defaults.activation);
   sizes.tied = config.flag("tie_word_embeddings", defaults.tied);
-  const bool whole = config.has("head_dim") || sizes.width % sizes.heads == 0;
+  // Latent attention has widths of its own: GLM-4.7-Flash's 20 heads do not divide its 2,048.
+  const bool whole = config.has("head_dim") || config.has("kv_lora_rank") || sizes.width % sizes.heads == 0;
   if (!whole) config.fail("does not divide hidden_size, and no head_dim is given", "num_attention_heads");
   if (sizes.heads % sizes.kv_heads != 0) config.fail("does not divide num_attention_heads", "num_key_value_heads");
   if (sizes.heads * sizes.head_width > ConfigFields::kLargestSize) config.fail("makes heads too wide", "head_dim");
