@@ -107,10 +107,14 @@ constexpr std::string_view kWithoutEffect[] = {"_*",
                                                "use_mps_device",
                                                "warmup_*"};
 
-/// "no" of eval_strategy is "false" to YAML.
+/// "no" of eval_strategy is "false" to YAML. An evaluation keeps nothing for a backward, so it needs less than training
+/// unless its batches are larger. Source: transformers 4.51, training_args.py (both batches are 8 where none is given).
 void note_evaluation(TrainerReading& from, std::string_view path) {
   const auto when = from.word(path);
-  if (when && *when != "no") from.not_modelled(path);
+  if (!when || *when == "no") return;
+  constexpr std::int64_t kUsual = 8;
+  const std::int64_t evaluated = from.whole("per_device_eval_batch_size").value_or(kUsual);
+  if (evaluated > from.whole("per_device_train_batch_size").value_or(kUsual)) from.not_modelled(path);
 }
 
 }  // namespace

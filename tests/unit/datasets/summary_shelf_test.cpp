@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "expect.hpp"
 #include "run_tables.hpp"
 
@@ -47,6 +50,22 @@ TEST(SummaryShelf, KnowsWellKnownModelsAndTheirCopies) {
   EXPECT_EQ(names.at(0).substr(0, 22), "meta-llama/Llama-3.2-3");
   EXPECT_EQ(names.at(1), "Qwen/Qwen3-0.6B");
   EXPECT_TRUE(fails(shelf.take_model("who/knows", "nowhere"), ErrorCode::missing_information, 0, "no config of"));
+}
+
+TEST(SummaryShelf, CopiesOfNvidiasModelsLackItsName) {
+  const std::filesystem::path table = std::filesystem::path(::testing::TempDir()) / "copies_of_nvidia";
+  std::filesystem::create_directories(table / "configs");
+  const std::filesystem::path config = table / "configs" / "nvidia--NVIDIA-Nemotron-9-BF16.json";
+  std::ofstream(config) << "{}";
+  RunsOptions options = testing::small_shelf();
+  std::vector<std::string> paths;
+  options.read_summary = [&paths](const std::string& path) {
+    paths.push_back(path);
+    return core::Result<model::ModelGraph>(testing::small_model(path));
+  };
+  SummaryShelf shelf(options);
+  ASSERT_TRUE(succeeds(shelf.take_model("unsloth/Nemotron-9", table)));
+  EXPECT_EQ(paths, std::vector<std::string>{config.string()});
 }
 
 TEST(SummaryShelf, NeedsAReader) {

@@ -147,6 +147,29 @@ TEST(TrainerFiles, AxolotlsPluginsAndLayouts) {
   EXPECT_TRUE(images.shorter);
 }
 
+TEST(TrainerFiles, AxolotlsKernelsChangeLittleWhereBlocksAreComputedAgain) {
+  const std::string kernels = R"("use_kernels": true, "liger_rms_norm": true, "lora_mlp_kernel": true,
+    "flex_attention": true, "flex_attn_compile_kwargs": {"dynamic": false}})";
+  const TrainerJob again = parsed(R"({"base_model": "m", "gradient_checkpointing": true, )" + kernels);
+  EXPECT_TRUE(again.not_modelled.empty()) << again.not_modelled.front();
+  EXPECT_TRUE(again.unknown.empty()) << again.unknown.front();
+  expect_wanted(again, {{"attention", "flash"}});
+  const TrainerJob once = parsed(R"({"base_model": "m", )" + kernels);
+  EXPECT_EQ(once.not_modelled,
+            (std::vector<std::string>{"liger_rms_norm true", "lora_mlp_kernel true", "use_kernels true"}));
+  expect_wanted(parsed(R"({"base_model": "m", "attn_implementation": "flex_attention"})"), {{"attention", "flash"}});
+}
+
+TEST(TrainerFiles, AnEvaluationCountsWhereItsBatchesAreLarger) {
+  const auto noted = [](std::string_view batches) {
+    return parsed(R"({"output_dir": "o", "learning_rate": 1e-5, "eval_strategy": "steps")" + std::string(batches) + "}")
+        .not_modelled;
+  };
+  EXPECT_TRUE(noted("").empty()) << "both batches are 8";
+  EXPECT_TRUE(noted(R"(, "per_device_train_batch_size": 2, "per_device_eval_batch_size": 2)").empty());
+  EXPECT_EQ(noted(R"(, "per_device_train_batch_size": 1)"), std::vector<std::string>{"eval_strategy steps"});
+}
+
 TEST(TrainerFiles, ReadsMsSwift) {
   const TrainerJob job = read("ms_swift.json");
   EXPECT_EQ(job.format, "ms-swift");
@@ -199,6 +222,16 @@ TEST(TrainerFiles, ReadsMsSwiftsMegatron) {
     "pipeline_model_parallel_size": "4", "decoder_last_pipeline_num_layers": "13"})");
   expect_wanted(uneven, {{"pipeline_parallel", "4"}, {"last_stage_layers", "13"}, {"first_stage_layers", "-"}});
   EXPECT_TRUE(uneven.not_modelled.empty());
+}
+
+TEST(TrainerFiles, MsSwiftsExpertsAreChosenAlike) {
+  const TrainerJob megatron = parsed(R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16",
+    "moe_expert_capacity_factor": "2"})");
+  EXPECT_TRUE(megatron.not_modelled.empty()) << megatron.not_modelled.front();
+  EXPECT_TRUE(megatron.unknown.empty()) << megatron.unknown.front();
+  EXPECT_TRUE(parsed(R"({"model": "m", "tuner_type": "lora", "experts_impl": "grouped_mm"})").not_modelled.empty());
+  EXPECT_EQ(parsed(R"({"model": "m", "tuner_type": "lora", "experts_impl": "eager"})").not_modelled,
+            std::vector<std::string>{"experts_impl eager"});
 }
 
 TEST(TrainerFiles, ReadsTorchtune) {
