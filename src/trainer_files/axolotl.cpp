@@ -76,7 +76,8 @@ void read_adapter(TrainerReading& from) {
   if (from.on("lora_target_linear")) from.want("lora_targets", "all-linear", "lora_target_linear");
   from.take("lora_dropout", "lora_dropout");
   if (from.on("peft_use_dora")) from.want("peft", "dora", "peft_use_dora");
-  for (const std::string_view path : {"lora_modules_to_save", "lora_target_parameters"}) from.not_modelled(path);
+  want_saved_modules(from, "lora_modules_to_save");
+  from.not_modelled("lora_target_parameters");
 }
 
 void read_attention(TrainerReading& from) {

@@ -73,7 +73,7 @@ bool read_finetuning(TrainerReading& from) {
     from.want("lora_targets", "all-linear");
     want_lora_targets(from, "lora_target");
     from.take("lora_dropout", "lora_dropout");
-    from.not_modelled("additional_target");
+    want_saved_modules(from, "additional_target");
     from.not_modelled("use_dora");
     return true;
   }

@@ -119,7 +119,8 @@ void read_lora(TrainerReading& from) {
   const std::string left_out = frozen_parts(from, "not:", "+");
   if (targets.starts_with("all-linear") && !left_out.empty()) targets += "+" + left_out;
   from.want("lora_targets", targets, "target_modules");
-  for (const std::string_view path : {"modules_to_save", "target_regex", "target_parameters"}) from.not_modelled(path);
+  want_saved_modules(from, "modules_to_save");
+  for (const std::string_view path : {"target_regex", "target_parameters"}) from.not_modelled(path);
   if (from.on("use_dora")) from.want("peft", "dora", "use_dora");
   if (from.on("use_rslora")) from.want("peft", "rslora", "use_rslora");
 }
@@ -160,8 +161,11 @@ void read_tuner(TrainerReading& from, std::string_view usual) {
 void read_task(TrainerReading& from) {
   from.not_modelled("task_type", "causal_lm");
   if (from.on("freeze_llm")) from.not_modelled("freeze_llm");
-  for (const std::string_view path : {"loss_type", "new_special_tokens", "rlhf_type", "enable_dft_loss",
-                                      "enable_channel_loss", "predict_with_generate"}) {
+  // Tables have spare rows, and are filled up to a multiple of 128 where those do not suffice (ms-swift 4,
+  // model/register.py: resize_token_embeddings).
+  from.know("new_special_tokens");
+  for (const std::string_view path :
+       {"loss_type", "rlhf_type", "enable_dft_loss", "enable_channel_loss", "predict_with_generate"}) {
     from.not_modelled(path);
   }
 }

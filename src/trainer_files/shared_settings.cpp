@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/core/csv.hpp"
@@ -151,6 +152,27 @@ void want_lora_targets(TrainerReading& from, std::string_view path) {
   std::replace(targets->begin(), targets->end(), ',', '+');
   if (*targets == "all") *targets = "all-linear";
   from.want("lora_targets", *std::move(targets), path);
+}
+
+void want_saved_modules(TrainerReading& from, std::string_view path) {
+  const auto names = from.word(path);
+  if (!names || names->empty()) return;
+  // Megatron's names of the two that are usually saved.
+  constexpr std::pair<std::string_view, std::string_view> kMegatron[] = {{"word_embeddings", "embed_tokens"},
+                                                                         {"output_layer", "lm_head"}};
+  std::string patterns;
+  std::string name;
+  for (const char letter : *names + " ") {
+    if (letter != ' ' && letter != '+' && letter != ',') {
+      name += letter;
+      continue;
+    }
+    for (const auto& [theirs, ours] : kMegatron) {
+      if (name == theirs) name = ours;
+    }
+    if (!name.empty()) patterns += (patterns.empty() ? "*" : ",*") + std::exchange(name, {});
+  }
+  from.want("train", patterns, path);
 }
 
 void want_zero(TrainerReading& from, std::string_view preset, std::string_view path) {

@@ -27,4 +27,7 @@ void want_zero(TrainerReading& from, std::string_view preset, std::string_view p
 /// LoRA's targets: a list, "a,b", PEFT's regular expression, or the word for all linear layers ("all", "all-linear").
 void want_lora_targets(TrainerReading& from, std::string_view path);
 
+/// Modules that PEFT trains whole beside the adapters: names, or how they end.
+void want_saved_modules(TrainerReading& from, std::string_view path);
+
 }  // namespace gpumem::trainer_files

@@ -22,7 +22,7 @@ void read_model_config(TrainerReading& from) {
     from.want("lora", from.word("lora_r").value_or("16"), "lora_r");
     want_lora_targets(from, "lora_target_modules");
     from.take("lora_dropout", "lora_dropout");
-    from.not_modelled("lora_modules_to_save");
+    want_saved_modules(from, "lora_modules_to_save");
     from.not_modelled("use_dora");
   }
   if (from.on("load_in_8bit")) from.want("quantize", "int8", "load_in_8bit");

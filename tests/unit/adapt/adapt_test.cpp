@@ -64,6 +64,21 @@ TEST(Adapt, OptimizersHaveStatesOfWhatIsTrainedAlone) {
   EXPECT_EQ(having(step, {"+", "temporary"}), 1) << "the foreach form's temporary";
 }
 
+TEST(Adapt, AModuleBesideAdaptersIsTrainedAsACopy) {
+  TrainingJob job = small_model();
+  job.optimizer = Optimizer::adam;
+  job.lora = 2;
+  job.train = "lm_head";
+  const auto lines = adapted_lines(job);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_NE(lines.back().find("parameter lm_head.original_module [128] frozen"), std::string::npos) << lines.back();
+  EXPECT_EQ(having(adapted_events(job, Phase::construction, 0), {"+256", "lm_head", "parameter"}), 2);
+  const Events step = adapted_events(job, Phase::optimizer);
+  EXPECT_EQ(count(step, "+256 lm_head optimizer"), 2) << "of the copy alone";
+  job.lora.reset();
+  EXPECT_EQ(having(adapted_events(job, Phase::construction, 0), {"+256", "lm_head", "parameter"}), 1);
+}
+
 TEST(Adapt, AdaptersStatesAreOfTheirType) {
   TrainingJob job = small_model();
   job.optimizer = Optimizer::adam;

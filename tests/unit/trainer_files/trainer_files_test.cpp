@@ -160,6 +160,17 @@ TEST(TrainerFiles, AxolotlsKernelsChangeLittleWhereBlocksAreComputedAgain) {
   expect_wanted(parsed(R"({"base_model": "m", "attn_implementation": "flex_attention"})"), {{"attention", "flash"}});
 }
 
+TEST(TrainerFiles, ModulesBesideAdaptersAreTrained) {
+  expect_wanted(
+      parsed(R"({"base_model": "m", "adapter": "lora", "lora_modules_to_save": ["embed_tokens", "lm_head"]})"),
+      {{"train", "*embed_tokens,*lm_head"}});
+  const TrainerJob megatron = parsed(R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16",
+    "tuner_type": "lora", "modules_to_save": "word_embeddings output_layer"})");
+  expect_wanted(megatron, {{"train", "*embed_tokens,*lm_head"}, {"lora", "8"}});
+  EXPECT_TRUE(megatron.not_modelled.empty()) << megatron.not_modelled.front();
+  expect_wanted(parsed(R"({"base_model": "m", "adapter": "lora", "lora_modules_to_save": []})"), {{"train", "-"}});
+}
+
 TEST(TrainerFiles, AnEvaluationCountsWhereItsBatchesAreLarger) {
   const auto noted = [](std::string_view batches) {
     return parsed(R"({"output_dir": "o", "learning_rate": 1e-5, "eval_strategy": "steps")" + std::string(batches) + "}")

@@ -81,6 +81,39 @@ GPUMEM_INLINE bool is_lora(const model::TrainingJob& job) {
   return row.write == nullptr && row.targets == PeftTargets::usual;
 }
 
+/// Modules that are trained beside adapters (PEFT's modules_to_save): what is trained is a copy, of the type that the
+/// module was loaded in; the module itself stays as it is. Source: peft 0.15, utils/other.py, ModulesToSaveWrapper.
+class SavedModules {
+ public:
+  SavedModules(const connect::WiredGraph& wired, const model::TrainingJob& job, bool own_model)
+      : wired_(wired), given_(model::dtype_of(job.base_dtype)) {
+    saves_ = !own_model && job.has_adapters() && !job.train.empty();
+  }
+
+  /// Copies the layer, and puts the module beside it if it is such a copy.
+  void copy(connect::GraphCopy& copy, std::uint32_t index, model::WeightStorage weights, bool tied) const {
+    const model::Layer& layer = wired_.graph().layers()[index];
+    const bool frozen = wholly_frozen(wired_, layer, weights);
+    const std::int64_t own = layer.parameters - layer.tied_parameters;
+    const bool saved = saves_ && !frozen && own > 0;
+    if (saved && given_) weights.dtype = given_;
+    copy.copy(weights, frozen, {}, tied);
+    if (!saved) return;
+    (void)copy.insert({.name = std::string(wired_.graph().name(layer)) + ".original_module",
+                       .op = model::kParameterOp,
+                       .inputs = {},
+                       .output = PeftLayer::fixed({own}),
+                       .attributes = {{"shape", PeftLayer::Sizes{own}}},
+                       .weights = {.dtype = given_},
+                       .frozen = true});
+  }
+
+ private:
+  const connect::WiredGraph& wired_;
+  std::optional<core::DType> given_;
+  bool saves_ = false;
+};
+
 /// A method of PEFT's other than LoRA's own.
 GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::WiredGraph& wired,
                                                               const std::vector<BaseLinear>& linears,
@@ -151,6 +184,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   std::optional<LitgptModel> litgpt;
   const bool megatron = is_megatron_model(wired.graph(), job);
   if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
+  const adapt_detail::SavedModules saved(wired, job, own);
   std::size_t linear = 0;
   std::size_t embedding = 0;
   core::Pace pace;
@@ -159,7 +193,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     const model::WeightStorage& weights = (*storage)[index];
     if (litgpt && litgpt->take(copy, index)) continue;
     if (megatron && take_megatron_layer(copy, wired, index, weights)) continue;
-    copy.copy(weights, wholly_frozen(wired, wired.graph().layers()[index], weights), {}, !own);
+    saved.copy(copy, index, weights, !own);
     if (own) continue;
     const bool table = embedding < embeddings.size() && embeddings[embedding].layer == index;
     const bool adapted = table && targets.embeddings[embedding];
