@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "expect.hpp"
+#include "own_path.hpp"
 #include "run_tables.hpp"
 
 namespace gpumem::datasets {
@@ -53,7 +54,7 @@ TEST(SummaryShelf, KnowsWellKnownModelsAndTheirCopies) {
 }
 
 TEST(SummaryShelf, CopiesOfNvidiasModelsLackItsName) {
-  const std::filesystem::path table = std::filesystem::path(::testing::TempDir()) / "copies_of_nvidia";
+  const std::filesystem::path table = testing::own_path("copies_of_nvidia");
   std::filesystem::create_directories(table / "configs");
   const std::filesystem::path config = table / "configs" / "nvidia--NVIDIA-Nemotron-9-BF16.json";
   std::ofstream(config) << "{}";
