@@ -37,7 +37,7 @@ class Programs(unittest.TestCase):
 
     @unittest.skipUnless(has_torch(), "PyTorch 2.4 or later and torchvision are not installed")
     def test_record(self) -> None:
-        for script in ("values.py", "odd.py"):
+        for script in ("values.py", "odd.py", "older.py"):
             done = subprocess.run(
                 [sys.executable, str(SOURCE / "tests" / "recorder" / script)], capture_output=True, text=True
             )

@@ -115,6 +115,23 @@ def bounded(_model: nn.Module, y: Tensor) -> None:
     assert torch.where(sampled)[0].shape[0] == 2000
 
 
+def objects(_model: nn.Module, y: Tensor) -> None:
+    """There are so many at most; what is left of a set is background, and levels share them."""
+    with record.assume(objects=93):
+        for _ in range(2):
+            labels = torch.empty(50000, device="cuda")
+            positive, negative = torch.where(labels >= 1)[0], torch.where(labels == 0)[0]
+            assert positive.shape[0] == 93 and negative.shape[0] > 20000
+            sampled = torch.zeros(50000, dtype=torch.uint8, device="cuda")
+            sampled[positive[:128]] = 1
+            sampled[negative[: 512 - 93]] = 1
+            assert torch.where(sampled)[0].shape[0] == 512
+            levels = torch.empty(512, device="cuda").log2().floor()
+            taken = [torch.where(levels == level)[0].shape[0] for level in range(4)]
+            assert taken[0] == 93
+        assert sum(taken) == 512, taken
+
+
 def evaluated(model: nn.Module, y: Tensor) -> None:
     """Also with inference tensors, whose operators PyTorch does not take apart."""
     with torch.inference_mode():
@@ -190,6 +207,7 @@ BODIES: dict[str, Body] = {
     "sizes": sizes,
     "nms and regions": nms,
     "values that are bounded": bounded,
+    "objects": objects,
     "inference mode": evaluated,
     "parts of a set": parts,
     "pickle and save": pickled,

@@ -219,5 +219,15 @@ class _Record:
 
         return pretended_world(size, rank)
 
+    def pretend_torch(self, version: str) -> contextlib.AbstractContextManager[None]:
+        """A context in which recordings are of training with an older PyTorch than the one that records, "1.7" or later.
+
+        It kept other tensors for backward (the input of softmax and of ReLU), zero_grad() filled with zeros, and optimizers
+        went from parameter to parameter. Raises RecordError."""
+        _need_torch()
+        from .older_torch import pretended_torch
+
+        return pretended_torch(version)
+
 
 record = _Record()

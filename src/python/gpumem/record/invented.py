@@ -47,6 +47,7 @@ _UNSUPPORTED = tuple(
     for name in ("UnsupportedOperatorException", "UnsupportedFakeTensorException")
     if hasattr(fake_tensor, name)
 )
+_OF_OBJECTS = frozenset(("nonzero", "mask", "unique"))
 #: Their results have sizes, or are values, that depend on values.
 _ASKS = frozenset(
     "_local_scalar_dense nonzero masked_select equal allclose _unique _unique2 unique_consecutive unique_dim "
@@ -137,13 +138,13 @@ class Invented:
         self._tell("value", f"{what} is taken as {truth}" + ("" if value is None else ", as was said"))
         return truth
 
-    def _size(self, kind: str, what: str, most: int, otherwise: int, how: str) -> int:
-        """A number of elements, `most` at most."""
+    def _size(self, kind: str, what: str, most: int, otherwise: int, how: str, of_objects: bool = True) -> int:
+        """A number of elements, `most` at most. of_objects: no more than a user said that there are."""
         value = self._said(kind)
         if value is not None:
             how = "as was said"
             otherwise = math.ceil(most * value) if isinstance(value, float) else int(value)
-        elif said.objects is not None and kind in ("nonzero", "mask", "unique") and otherwise > said.objects:
+        elif of_objects and said.objects is not None and kind in _OF_OBJECTS and otherwise > said.objects:
             otherwise, how = said.objects, "as many objects as was said"
         self._tell("size", f"the size of {what} depends on values: {how}")
         return min(most, otherwise)
@@ -170,7 +171,8 @@ class Invented:
             if condition.counted == -1:
                 kind = "all" if condition.zero else "any"
                 return self._truth(kind, f"{kind}() of a condition", True)
-            return self._truth("isnan", "whether numbers are finite", condition.expected)
+            what = "whether numbers are finite" if condition.expected else "whether numbers are NaN or infinite"
+            return self._truth("isnan", what, condition.expected)
         return self._truth("compare", "a condition", bool(truth))
 
     # ------------------------------------------------------------------------------- how many elements
@@ -179,16 +181,18 @@ class Invented:
         """Of the elements that a mask picks: the same one each time that it is asked."""
         condition, marked = condition_of(mask), marked_at_most(mask)
         if marked is not None and marked < most:
-            return self._size(kind, what, most, marked, "so many places were marked at most")
+            return self._size(kind, what, most, marked, "so many places were marked at most", of_objects=False)
         if condition is None:
             return self._size(kind, what, most, most, "as many as there can be are taken")
         if condition.counted is None or condition.counted < 0:
-            share, how = most, "as many as there can be are taken"
+            share, how, first = most, "as many as there can be are taken", True
             if condition.expected is False:
                 share, how = 0, "none are taken, as numbers are finite"
             elif condition.mask is not None and condition.mask.parts.size == most:
                 share, how = self._share(condition.mask, most)
-            condition.counted = self._size(kind, what, most, share, how)
+                first = not any(are_disjoint(condition.mask, other) for other, _ in condition.mask.parts.taken)
+            # What is left beside the objects is background, or the objects' other levels.
+            condition.counted = self._size(kind, what, most, share, how, of_objects=first)
             if condition.mask is not None:
                 condition.mask.parts.taken.append((condition.mask, condition.counted))
         return condition.counted
@@ -207,6 +211,8 @@ class Invented:
         number, place = parts.known, len(apart)
         if number > 1 and place < number:
             share = most * (place + 1) // number - most * place // number
+            if said.objects is not None:  # The first may have had fewer.
+                share = -(-max(0, most - sum(apart)) // (number - place))
             return share, f"it is one of {number} masks that share a set of {most}"
         if apart or (mask.equality and number == 0):
             return -(-max(0, most - sum(apart)) // 2), f"its share of a set of {most} that masks part"

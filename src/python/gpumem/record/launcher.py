@@ -7,6 +7,7 @@ The sizes are given to the script in the place of an argument's value: --batch-a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
 import pickle
@@ -39,6 +40,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--capability", metavar="X.Y", default="8.0", help="compute capability to pretend (%(default)s)")
     parser.add_argument("--world-size", type=int, default=1, metavar="N", help="pretend that torchrun started N processes")
     parser.add_argument("--rank", type=int, default=0, metavar="R", help="with --world-size: be rank R (%(default)s)")
+    parser.add_argument(
+        "--torch-version",
+        metavar="X.Y",
+        help="the PyTorch that trains, if it is older than the one that records (1.7 or later): what it kept for backward",
+    )
     parser.add_argument(
         "--assume",
         metavar="WHAT=VALUE",
@@ -105,6 +111,7 @@ def _filled(slots: Sequence[_SLOT], point: tuple[int, ...]) -> list[str]:
 
 
 def _run_script(script: str, arguments: list[str], options: argparse.Namespace) -> Run:
+    from .older_torch import pretended_torch
     from .recorder import invented_lines, recording
     from .skipped import skipping
     from .steps import Stop
@@ -113,7 +120,8 @@ def _run_script(script: str, arguments: list[str], options: argparse.Namespace) 
     sys.argv = [script, *arguments]
     sys.path[0] = str(pathlib.Path(script).resolve().parent)
     major, _, minor = options.capability.partition(".")
-    with pretended_world(options.world_size, options.rank), recording(
+    older = contextlib.nullcontext() if options.torch_version is None else pretended_torch(options.torch_version)
+    with older, pretended_world(options.world_size, options.rank), recording(
         _capability((int(major), int(minor or 0))), options.steps
     ) as recorder:
         try:

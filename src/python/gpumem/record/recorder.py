@@ -29,6 +29,7 @@ from .kernels import install_kernels
 from .known_values import KnownValues
 from .loaders import load_in_process
 from .modules import Modules, precision_of
+from .older_torch import OlderTorch
 from .operators import is_factory, is_view, largest_size, rules_of, small_extra
 from .places import line_of, users_line
 from .pickles import install_pickles
@@ -78,6 +79,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.known = KnownValues()
         self.invented = Invented(self.warn, self.known)
         self.settings = Settings()
+        self.older = OlderTorch()
         self.graphs = Graphs(self.settings.captured, self.storages, self.steps)
         self.compiled = Compiled(self.modules, self.warn, self._fused, self.settings.compiles, self.graphs, Recorder)
         self._fakes = fakes
@@ -191,6 +193,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return value
 
     def _operator(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> Any:
+        self.older.settle()
         self._collect_garbage()
         if self.steps.now in (Mark.FORWARD, Mark.CONSTRUCTION) and torch._C._current_graph_task_id() != -1:
             self.steps.backward_begins()
@@ -217,6 +220,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         outputs = [each for each in tensors_in(out) if each.device.type == "cuda"]
         if outputs or any(each.device.type == "cuda" for each in inputs):
             self._written(func, args, inputs, out, outputs)
+            self.older.called(func, inputs, out)
         return out
 
     def _fused(self, name: str, tensors: list[torch.Tensor]) -> None:
@@ -394,6 +398,7 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         install_pickles(replaced)
         install_stand_ins(replaced)
         recorder.settings.install(replaced)
+        recorder.older.install(replaced)
         recorder.graphs.install(replaced)
         recorder.compiled.install(replaced)
         replaced.set(torch._C, "_InferenceMode", _InferenceMode)

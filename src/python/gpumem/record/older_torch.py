@@ -1,0 +1,156 @@
+"""Training with an older PyTorch than the one that records: what it kept for longer, and what it did not copy.
+
+    with gpumem.record.pretend_torch("1.7"):
+        gpumem.record.step(make_step, batch_size=8, path="run.json.gz")
+
+Source: PyTorch's tools/autograd/derivatives.yaml and torch/optim/optimizer.py of 1.9, 1.13.1 and 2.6, and where they changed:
+relu, pull request 63089; in-place hardtanh, issue 95432; softmax, pull request 66018.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from .errors import record_error
+from .pretended_cuda import Replacements
+
+_Version = tuple[int, int]
+
+#: Of the releases below, the first in which it is as it is now.
+_RELU_KEEPS_ITS_RESULT = (1, 10)  # Before, the input: a tensor more, where the next operator keeps the result.
+_RELU6_IN_PLACE_COPIES = (1, 10)  # Before, it kept the result and copied nothing.
+_SOFTMAX_KEEPS_ITS_RESULT_ALONE = (1, 11)  # Before, the input as well.
+_ZERO_GRAD_FREES = (2, 0)  # Before, gradients were filled with zeros.
+_OPTIMIZERS_USE_FOREACH = (2, 0)  # Before, they went from parameter to parameter.
+_OLDEST = (1, 7)
+
+_SOFTMAX = frozenset(("aten::_softmax", "aten::_log_softmax"))
+
+_pretended: _Version | None = None
+
+
+def version_of(text: str) -> _Version:
+    found = re.fullmatch(r"(\d{1,3})\.(\d{1,3})(\.\d{1,3})?", text)
+    if found is None:
+        raise record_error(f"{text!r} is no version of PyTorch", "give it as 1.13 or 1.13.1")
+    version = int(found[1]), int(found[2])
+    if version < _OLDEST:
+        raise record_error(f"what PyTorch {text} keeps is not known", "give 1.7 or later; 1.7 is the nearest")
+    return version
+
+
+@contextlib.contextmanager
+def pretended_torch(text: str) -> Iterator[None]:
+    """While it lasts, recordings are of training with this version."""
+    global _pretended
+    before, _pretended = _pretended, version_of(text)
+    try:
+        yield
+    finally:
+        _pretended = before
+
+
+class OlderTorch:
+    """Follows the operators of a recording. Without a version that is pretended it does nothing."""
+
+    def __init__(self) -> None:
+        self.version = _pretended
+        self._softmax = self._before(_SOFTMAX_KEEPS_ITS_RESULT_ALONE)
+        self._made: list[tuple[torch.Tensor, Any]] = []  # Results, and the storages of inputs that they keep.
+
+    def install(self, replaced: Replacements) -> None:
+        if self._before(_ZERO_GRAD_FREES):
+            _fill_with_zeros(replaced)
+        if self._before(_OPTIMIZERS_USE_FOREACH):
+            _one_parameter_at_a_time(replaced)
+        if self._before(_RELU_KEEPS_ITS_RESULT):
+            for owner in (torch, torch.Tensor):
+                replaced.set(owner, "relu", _relu)
+        if self._before(_RELU6_IN_PLACE_COPIES):
+            replaced.set(torch._C._nn, "hardtanh_", _hardtanh_in_place)
+            replaced.set(torch._C._nn, "relu6_", lambda x: _hardtanh_in_place(x, 0.0, 6.0))
+
+    def _before(self, version: _Version) -> bool:
+        return self.version is not None and self.version < version
+
+    def called(self, func: Any, inputs: list[torch.Tensor], out: Any) -> None:
+        """An operator ran. Its result has no node yet: autograd makes it when the operator has returned."""
+        if self._softmax and func.name() in _SOFTMAX and torch.is_grad_enabled() and inputs[0].requires_grad:
+            self._made.append((out, inputs[0].untyped_storage()))
+
+    def settle(self) -> None:
+        """The next operator begins: nodes of results keep the inputs until they have run."""
+        if not self._made:
+            return
+        made, self._made = self._made, []
+        for result, storage in made:
+            if result.grad_fn is not None:
+                result.grad_fn.register_hook(_holder(storage))
+
+
+def _holder(storage: Any) -> Callable[..., None]:
+    """A hook that holds the storage until it is called."""
+    held = [storage]
+
+    def let_go(*_gradients: object) -> None:
+        held.clear()
+
+    return let_go
+
+
+def _fill_with_zeros(replaced: Replacements) -> None:
+    for kind in (torch.optim.Optimizer, torch.nn.Module):
+        zero_grad = kind.zero_grad
+
+        def older(this: Any, set_to_none: bool = False, *, zero_grad: Any = zero_grad) -> None:
+            zero_grad(this, set_to_none=set_to_none)
+
+        replaced.set(kind, "zero_grad", older)
+
+
+def _one_parameter_at_a_time(replaced: Replacements) -> None:
+    name = "_default_to_fused_or_foreach"
+    for found in pkgutil.iter_modules(torch.optim.__path__):
+        module = importlib.import_module(f"torch.optim.{found.name}")
+        if not found.ispkg and hasattr(module, name):
+            replaced.set(module, name, lambda *_arguments, **_options: (False, False))
+
+
+class _Relu(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+        context.save_for_backward(x)
+        return x.clamp_min(0)
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> Any:
+        return torch.ops.aten.threshold_backward(gradient, context.saved_tensors[0], 0)
+
+
+def _relu(x: torch.Tensor) -> torch.Tensor:
+    return _Relu.apply(x)
+
+
+class _HardtanhInPlace(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor, least: float, most: float) -> torch.Tensor:
+        context.mark_dirty(x)
+        context.limits = least, most
+        x.clamp_(least, most)
+        context.save_for_backward(x)
+        return x
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> Any:
+        return torch.ops.aten.hardtanh_backward(gradient, context.saved_tensors[0], *context.limits), None, None
+
+
+def _hardtanh_in_place(x: torch.Tensor, least: float = -1.0, most: float = 1.0) -> torch.Tensor:
+    return _HardtanhInPlace.apply(x, least, most)
