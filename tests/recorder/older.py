@@ -88,6 +88,7 @@ def recorded(name, version) -> int:
         torch.empty(1, device="cuda")
         left = count(recorder.run.events) - 1
     assert left == 0, f"{name}: {left} tensors are left"
+    assert any(f"PyTorch {version}" in warning.text for warning in recorder.run.warnings)
     return kept
 
 

@@ -112,7 +112,7 @@ inline core::Result<TensorId> record_relu_squared(const OpCall& call, Tape& tape
 }
 
 /// aten::_softmax and _log_softmax: what they return lies in order, whatever they read; they copy what does not.
-inline core::Result<TensorId> record_softmax(const OpCall& call, Tape& tape) {
+inline TensorId in_order_softmax(const OpCall& call, Tape& tape, std::span<const TensorSize> backward_scratch) {
   const TensorId input = call.tensors[0];
   const TensorSize copy = tape.tensor(input).size;
   const bool copies = !tape.tensor(input).layout.dense();
@@ -120,8 +120,20 @@ inline core::Result<TensorId> record_softmax(const OpCall& call, Tape& tape) {
                       .output = call.size,
                       .saves_output = true,
                       .scratch = tape.own_scratch({&copy, copies ? 1U : 0U}),
+                      .backward_scratch = tape.own_scratch(backward_scratch),
                       .autocast = Autocast::full,
                       .contiguous_gradient = true});
+}
+
+/// As ops::softmax().
+inline core::Result<TensorId> record_softmax(const OpCall& call, Tape& tape) {
+  const core::DType type = tape.computing_type({.inputs = call.tensors.first(1), .autocast = Autocast::full});
+  const TensorSize product = call.size.as(type);
+  return in_order_softmax(call, tape, {&product, 1});
+}
+
+inline core::Result<TensorId> record_log_softmax(const OpCall& call, Tape& tape) {
+  return in_order_softmax(call, tape, {});
 }
 
 inline constexpr std::array<std::string_view, 1> kRelu = {"ReLU"};
@@ -318,7 +330,7 @@ inline constexpr std::array<Op, 24> kActivationOps = {{
                 .torch_classes = activation_detail::kLogSoftmax,
                 .keeps = Keeps::output},
      .output_shape = same_shape,
-     .record = activation_detail::record_softmax},
+     .record = activation_detail::record_log_softmax},
     {.traits = {.name = "glu",
                 .family = OpFamily::activation,
                 .torch_classes = activation_detail::kGlu,

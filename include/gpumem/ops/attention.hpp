@@ -33,7 +33,7 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
                                     .library = Library::gemm,
                                     .multiply_adds = output.times(keys),
                                     .autocast = Autocast::lower});
-  TensorId weights = elementwise(tape, raw, 0, true, Autocast::full);
+  TensorId weights = softmax(tape, raw, Autocast::full);
   if (drops) {
     const TensorSize mask = scores.as(tape.backend() == Backend::cpu ? core::DType::float32 : core::DType::boolean);
     weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
@@ -70,7 +70,7 @@ inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const Tens
                                     .library = Library::gemm,
                                     .multiply_adds = whole.times(keys)});
   const TensorId masked = elementwise(tape, raw);
-  const std::array<TensorId, 2> weighted = {elementwise(tape, masked, 0, true), repeated(value)};
+  const std::array<TensorId, 2> weighted = {softmax(tape, masked), repeated(value)};
   const TensorId mixed = tape.record({.inputs = weighted,
                                       .output = whole,
                                       .saved_inputs = 3,
@@ -149,7 +149,7 @@ inline TensorId record_eager(Tape& tape, std::span<const TensorId> qkv, const Te
   const TensorId raw = record_scores(tape, qkv, output, scores, keys);
   const core::DType type = tape.tensor(raw).size.dtype;
   const TensorId masked = elementwise(tape, elementwise(tape, raw));
-  TensorId weights = elementwise(tape, tape.cast(masked, core::DType::float32), 0, true, Autocast::full);
+  TensorId weights = softmax(tape, tape.cast(masked, core::DType::float32), Autocast::full);
   weights = tape.cast(weights, type);
   return record_weighted(tape, weights, qkv[2], output, scores, keys, drops);
 }
@@ -207,7 +207,8 @@ inline TensorId record_sinks(Tape& tape, std::span<const TensorId> inputs, const
   const TensorSize largest = rows.as(type);
   const TensorSize places = rows.as(core::DType::int64);
   const std::array<TensorSize, 2> extras = {largest, places};
-  const std::array<TensorSize, 2> backward = {all.as(type), all.as(type)};
+  const TensorSize whole = all.as(type);
+  const std::array<TensorSize, 2> backward = {whole, whole};
   const std::array<TensorId, 2> shifted_of = {joined, masked};
   const TensorId shifted = tape.record({.inputs = shifted_of,
                                         .output = all,
@@ -217,9 +218,13 @@ inline TensorId record_sinks(Tape& tape, std::span<const TensorId> inputs, const
                                         .gradient = Gradient::passed,
                                         .no_gradient = 2});
   const std::array<TensorId, 2> softmax_of = {shifted, masked};
-  const TensorId softmax = tape.record({.inputs = softmax_of, .output = all, .saves_output = true, .no_gradient = 2});
-  TensorId weights = softmax;
-  if (sinks) weights = tape.record({.inputs = {&softmax, 1}, .output = scores, .kind = Output::view});
+  const TensorId shares = tape.record({.inputs = softmax_of,
+                                       .output = all,
+                                       .saves_output = true,
+                                       .backward_scratch = tape.own_scratch({&whole, 1}),
+                                       .no_gradient = 2});
+  TensorId weights = shares;
+  if (sinks) weights = tape.record({.inputs = {&shares, 1}, .output = scores, .kind = Output::view});
   if (drops) {
     const TensorSize mask = scores.as(core::DType::boolean);
     weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});

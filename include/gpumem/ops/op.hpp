@@ -130,6 +130,19 @@ inline TensorId elementwise(Tape& tape, TensorId input, std::uint32_t saved_inpu
                       .autocast = autocast});
 }
 
+/// aten::_softmax of an input that lies in order. Backward multiplies gradient and result into a tensor of its own.
+/// Source: torch 2.6, native/cuda/SoftMax.cu: softmax_backward_cuda_out.
+inline TensorId softmax(Tape& tape, TensorId input, Autocast autocast = Autocast::as_is) {
+  const TensorSize size = tape.tensor(input).size.as(core::DType::float32);
+  const TensorSize product = size.as(tape.computing_type({.inputs = {&input, 1}, .autocast = autocast}));
+  return tape.record({.inputs = {&input, 1},
+                      .output = size,
+                      .layout = tape.tensor(input).layout,
+                      .saves_output = true,
+                      .backward_scratch = tape.own_scratch({&product, 1}),
+                      .autocast = autocast});
+}
+
 /// One elementwise product of two tensors of the first one's size (aten::mul keeps both).
 inline TensorId product(Tape& tape, TensorId left, TensorId right) {
   const std::array<TensorId, 2> inputs = {left, right};

@@ -4,7 +4,7 @@
 // Units: bytes.
 // Source: torch 2.6, aten/src/ATen/native: Blas.cpp and cuda/Blas.cpp (prepare_matrix_for_cublas), cudnn/ConvShared.cpp
 // (contiguous in the suggested format), transformers/cuda/attention_backward.cu, and the kernels that call contiguous()
-// on their inputs (normalization, softmax, pooling, glu, embedding).
+// on their inputs (normalization, softmax, pooling, glu, embedding); cuda/SoftMax.cu (softmax_backward_cuda_out).
 #pragma once
 
 #include <cstdint>
@@ -76,6 +76,7 @@ enum class KernelRule : std::uint8_t {
   convolution,           ///< cuDNN
   convolution_backward,  ///< cuDNN
   dense_inputs,          ///< copies inputs that are not contiguous
+  softmax_backward,      ///< the same, and multiplies gradient and result into a tensor of its own
   efficient_attention_backward,
   flash_attention_backward,
 };

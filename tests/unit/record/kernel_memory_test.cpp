@@ -98,6 +98,16 @@ TEST(KernelMemory, AttentionsBackwardKeepsSumsOfRows) {
             (Sizes{2 * 8 * 100 * 4, 2 * 8 * 100 * 64 * 4}));
 }
 
+TEST(KernelMemory, ASoftmaxsBackwardMultipliesFirst) {
+  EXPECT_EQ(kernel_rule("aten::_softmax_backward_data"), KernelRule::softmax_backward);
+  EXPECT_EQ(kernel_rule("aten::_log_softmax_backward_data"), KernelRule::dense_inputs);
+  const CallTensor result = kernel_memory_tensor({2, 8, 100, 100});
+  EXPECT_EQ(copies(KernelRule::softmax_backward, std::vector{result, result}), (Sizes{2 * 8 * 100 * 100 * 4}));
+  const CallTensor turned = kernel_memory_tensor({2, 8, 100, 50}, {0, 1, 3, 2}, core::DType::float16);
+  EXPECT_EQ(copies(KernelRule::softmax_backward, std::vector{turned, turned}), Sizes(3, 2 * 8 * 100 * 50 * 2))
+      << "and copies what is not contiguous";
+}
+
 TEST(KernelMemory, ATransposedConvolutionsForwardIsADataGradient) {
   const CallTensor input = kernel_memory_tensor({4, 16, 10, 10});
   const CallTensor weight = kernel_memory_tensor({16, 8, 2, 2});

@@ -153,7 +153,7 @@ inline constexpr std::array<OpRule, 28> kRules = {{
     {"aten::native_batch_norm_backward", KernelRule::dense_inputs},
     {"aten::native_layer_norm_backward", KernelRule::dense_inputs},
     {"aten::native_group_norm_backward", KernelRule::dense_inputs},
-    {"aten::_softmax_backward_data", KernelRule::dense_inputs},
+    {"aten::_softmax_backward_data", KernelRule::softmax_backward},
     {"aten::_log_softmax_backward_data", KernelRule::dense_inputs},
     {"aten::embedding_dense_backward", KernelRule::dense_inputs},
     {"aten::max_pool2d_with_indices", KernelRule::dense_inputs},
@@ -240,6 +240,9 @@ GPUMEM_INLINE std::vector<std::int64_t> copies(KernelRule rule, std::span<const 
     case KernelRule::convolution_backward:
       if (inputs.size() >= 3) detail::copy_for_convolution(inputs.first(3), inputs[1], inputs[2], taken);
       break;
+    case KernelRule::softmax_backward:
+      if (!inputs.empty()) taken.push_back(inputs[0].bytes());
+      [[fallthrough]];
     case KernelRule::dense_inputs:
       for (const CallTensor& tensor : inputs.first(std::min<std::size_t>(inputs.size(), 2))) {
         const bool as_is = tensor.shape.size() < 2 || tensor.is_contiguous() || tensor.is_channels_last();

@@ -99,7 +99,7 @@ def rules_of(func: Any, call: Call) -> Rules:
         return Rules(True, (0,))
     if name == "convolution_backward":
         return Rules(True, (1, 2))
-    if "_attention" in name:
+    if "_attention" in name or name == "_softmax_backward_data":
         return Rules(True, ())
     sparse = [form for form in call.inputs[:2] if len(form.shape) > 1 and not is_dense(form)]
     return Rules(name in _WANT_DENSE and bool(sparse), ())
