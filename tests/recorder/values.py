@@ -119,7 +119,8 @@ def objects(_model: nn.Module, y: Tensor) -> None:
     """There are so many at most; what is left of a set is background, and levels share them."""
     with record.assume(objects=93):
         for _ in range(2):
-            labels = torch.empty(50000, device="cuda")
+            assert torch.where(torch.empty(1000, device="cuda") >= 0.05)[0].shape[0] == 1000
+            labels = torch.empty(50000, dtype=torch.long, device="cuda")
             positive, negative = torch.where(labels >= 1)[0], torch.where(labels == 0)[0]
             assert positive.shape[0] == 93 and negative.shape[0] > 20000
             sampled = torch.zeros(50000, dtype=torch.uint8, device="cuda")
@@ -185,7 +186,7 @@ def told(_model: nn.Module, y: Tensor) -> None:
         assert not (y > 0).any() and y.sum().item() == 7.0
         assert (y > 0).nonzero().shape[0] == y.numel() // 4
     with record.assume(objects=3):
-        assert (y > 0).nonzero().shape[0] == 3
+        assert (y.long() > 0).nonzero().shape[0] == 3 and (y > 0).nonzero().shape[0] == y.numel()
 
 
 def stands_in(_model: nn.Module, y: Tensor) -> None:

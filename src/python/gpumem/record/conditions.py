@@ -41,12 +41,14 @@ class Parts:
 
 
 class Mask(NamedTuple):
-    """A predicate on the elements of a tensor; constants: where it may change."""
+    """A predicate on the elements of a tensor; constants: where it may change. threshold: of scores, sizes or other floating
+    numbers, which are not what objects are told by."""
 
     parts: Parts
     holds: Predicate
     constants: frozenset[float]
     equality: bool
+    threshold: bool = False
 
 
 class Condition:
@@ -91,7 +93,9 @@ def _comparison(name: str, args: Any, value: Callable[[Any], Any], line: str) ->
     if math.isinf(constant):
         return Condition({"eq": False, "ne": True}.get(name))
     holds = _COMPARISONS[name]
-    mask = Mask(_parts_of(left, line), lambda x: holds(x, constant), frozenset((float(constant),)), name == "eq")
+    threshold = left.dtype.is_floating_point and name not in ("eq", "ne")
+    parts, constants = _parts_of(left, line), frozenset((float(constant),))
+    mask = Mask(parts, lambda x: holds(x, constant), constants, name == "eq", threshold)
     return Condition(None, mask, zero=constant == 0)
 
 
@@ -109,7 +113,10 @@ def _joined(conditions: list[Condition | None], both: bool) -> Condition:
         predicate: Predicate = lambda x: first.holds(x) and second.holds(x)  # noqa: E731
     else:
         predicate = lambda x: first.holds(x) or second.holds(x)  # noqa: E731
-    return Condition(expected, Mask(first.parts, predicate, first.constants | second.constants, False))
+    return Condition(
+        expected,
+        Mask(first.parts, predicate, first.constants | second.constants, False, first.threshold and second.threshold),
+    )
 
 
 def _opposite(condition: Condition) -> Condition:
@@ -118,7 +125,7 @@ def _opposite(condition: Condition) -> Condition:
     if mask is None:
         return Condition(expected)
     holds = mask.holds
-    opposite = Mask(mask.parts, lambda x: not holds(x), mask.constants, False)
+    opposite = Mask(mask.parts, lambda x: not holds(x), mask.constants, False, mask.threshold)
     return Condition(expected, opposite, condition.zero)
 
 

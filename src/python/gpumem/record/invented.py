@@ -185,17 +185,20 @@ class Invented:
         if condition is None:
             return self._size(kind, what, most, most, "as many as there can be are taken")
         if condition.counted is None or condition.counted < 0:
-            share, how, first = most, "as many as there can be are taken", True
+            share, how, of_objects = most, "as many as there can be are taken", True
             if condition.expected is False:
                 share, how = 0, "none are taken, as numbers are finite"
             elif condition.mask is not None and condition.mask.parts.size == most:
                 share, how = self._share(condition.mask, most)
-                first = not any(are_disjoint(condition.mask, other) for other, _ in condition.mask.parts.taken)
-            # What is left beside the objects is background, or the objects' other levels.
-            condition.counted = self._size(kind, what, most, share, how, of_objects=first)
+                of_objects = self._may_be_objects(condition.mask)
+            condition.counted = self._size(kind, what, most, share, how, of_objects)
             if condition.mask is not None:
                 condition.mask.parts.taken.append((condition.mask, condition.counted))
         return condition.counted
+
+    def _may_be_objects(self, mask: Mask) -> bool:
+        """What passes a threshold is kept, and what is left beside the objects is background, or their other levels."""
+        return not mask.threshold and not any(are_disjoint(mask, other) for other, _ in mask.parts.taken)
 
     def _share(self, mask: Mask, most: int) -> tuple[int, str]:
         """Of a mask whose set other masks part with it. How many there are is known from the last time; before, each takes
