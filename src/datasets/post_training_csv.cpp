@@ -24,56 +24,113 @@ constexpr std::array<std::string_view, 8> kColumns = {"name",   "model",        
                                                       "figure", "measured_mib", "software",  "args"};
 constexpr std::size_t kLargestConfig = std::size_t{1} << 20;
 
-/// A model's published sizes.
+/// The published sizes of a dense language model.
+struct KnownSizes {
+  std::string_view name;  ///< how its name begins, without who published it
+  std::string_view type;
+  std::int64_t hidden;
+  std::int64_t inner;
+  std::int64_t layers;
+  std::int64_t heads;
+  std::int64_t kv_heads;
+  std::int64_t head;
+  std::int64_t words;
+  bool tied;
+};
+constexpr KnownSizes kSizes[] = {
+    {"Qwen2-0.5B", "qwen2", 896, 4864, 24, 14, 2, 64, 151936, true},
+    {"Qwen2-1.5B", "qwen2", 1536, 8960, 28, 12, 2, 128, 151936, true},
+    {"Qwen2-7B", "qwen2", 3584, 18944, 28, 28, 4, 128, 152064, false},
+    {"Qwen2.5-0.5B", "qwen2", 896, 4864, 24, 14, 2, 64, 151936, true},
+    {"Qwen2.5-1.5B", "qwen2", 1536, 8960, 28, 12, 2, 128, 151936, true},
+    {"Qwen2.5-3B", "qwen2", 2048, 11008, 36, 16, 2, 128, 151936, true},
+    {"Qwen2.5-7B", "qwen2", 3584, 18944, 28, 28, 4, 128, 152064, false},
+    {"Qwen2.5-14B", "qwen2", 5120, 13824, 48, 40, 8, 128, 152064, false},
+    {"Qwen2.5-32B", "qwen2", 5120, 27648, 64, 40, 8, 128, 152064, false},
+    {"Qwen2.5-72B", "qwen2", 8192, 29568, 80, 64, 8, 128, 152064, false},
+    {"DeepSeek-R1-Distill-Qwen-1.5B", "qwen2", 1536, 8960, 28, 12, 2, 128, 151936, false},
+    {"DeepSeek-R1-Distill-Qwen-7B", "qwen2", 3584, 18944, 28, 28, 4, 128, 152064, false},
+    {"Qwen3-0.6B", "qwen3", 1024, 3072, 28, 16, 8, 128, 151936, true},
+    {"Qwen3-1.7B", "qwen3", 2048, 6144, 28, 16, 8, 128, 151936, true},
+    {"Qwen3-4B", "qwen3", 2560, 9728, 36, 32, 8, 128, 151936, true},
+    {"Qwen3-8B", "qwen3", 4096, 12288, 36, 32, 8, 128, 151936, false},
+    {"Qwen3-14B", "qwen3", 5120, 17408, 40, 40, 8, 128, 151936, false},
+    {"Qwen3-32B", "qwen3", 5120, 25600, 64, 64, 8, 128, 151936, false},
+    {"SmolLM-135M", "llama", 576, 1536, 30, 9, 3, 64, 49152, true},
+    {"Llama-3.2-1B", "llama", 2048, 8192, 16, 32, 8, 64, 128256, true},
+    {"Llama-3.2-3B", "llama", 3072, 8192, 28, 24, 8, 128, 128256, true},
+    {"Llama-3.1-8B", "llama", 4096, 14336, 32, 32, 8, 128, 128256, false},
+    {"Llama-3-8B", "llama", 4096, 14336, 32, 32, 8, 128, 128256, false},
+    {"Llama-3.1-70B", "llama", 8192, 28672, 80, 64, 8, 128, 128256, false},
+    {"Llama-3.3-70B", "llama", 8192, 28672, 80, 64, 8, 128, 128256, false},
+};
+
+std::string config_of(const KnownSizes& model) {
+  constexpr std::int64_t kContext = 32768;
+  std::string text = "{";
+  const auto put = [&](std::string_view key, const std::string& value) {
+    text.append(text.size() > 1 ? ", \"" : "\"").append(key).append("\": ").append(value);
+  };
+  put("model_type", "\"" + std::string(model.type) + "\"");
+  put("hidden_size", std::to_string(model.hidden));
+  put("intermediate_size", std::to_string(model.inner));
+  put("num_hidden_layers", std::to_string(model.layers));
+  put("num_attention_heads", std::to_string(model.heads));
+  put("num_key_value_heads", std::to_string(model.kv_heads));
+  put("head_dim", std::to_string(model.head));
+  put("vocab_size", std::to_string(model.words));
+  put("max_position_embeddings", std::to_string(kContext));
+  put("tie_word_embeddings", model.tied ? "true" : "false");
+  put("rms_norm_eps", "1e-06");
+  return text + "}";
+}
+
+/// The published config of another model.
 struct KnownModel {
-  std::string_view name;  ///< how its name begins
+  std::string_view name;  ///< as of KnownSizes
   std::string_view config;
 };
 constexpr KnownModel kModels[] = {
-    {"Qwen/Qwen2.5-7B", R"({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "hidden_size": 3584,
-      "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
-      "vocab_size": 152064, "max_position_embeddings": 32768, "tie_word_embeddings": false, "rms_norm_eps": 1e-06})"},
-    {"Qwen/Qwen2-7B", R"({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "hidden_size": 3584,
-      "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
-      "vocab_size": 152064, "max_position_embeddings": 32768, "tie_word_embeddings": false, "rms_norm_eps": 1e-06})"},
-    {"Qwen/Qwen2.5-3B", R"({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "hidden_size": 2048,
-      "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 2,
-      "vocab_size": 151936, "max_position_embeddings": 32768, "tie_word_embeddings": true, "rms_norm_eps": 1e-06})"},
-    {"Qwen3-0.6B", R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 1024,
-      "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
-      "head_dim": 128, "vocab_size": 151936, "max_position_embeddings": 40960, "tie_word_embeddings": true,
-      "rms_norm_eps": 1e-06})"},
-    {"Qwen/Qwen3-8B", R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 4096,
-      "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
-      "head_dim": 128, "vocab_size": 151936, "max_position_embeddings": 40960, "tie_word_embeddings": false,
-      "rms_norm_eps": 1e-06})"},
-    {"Qwen/Qwen3-30B-A3B", R"({"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"],
+    {"Qwen3-30B-A3B", R"({"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"],
       "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768, "num_hidden_layers": 48,
       "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
       "num_experts_per_tok": 8, "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [],
       "vocab_size": 151936, "max_position_embeddings": 40960, "tie_word_embeddings": false, "rms_norm_eps": 1e-06})"},
-    {"Qwen/Qwen2.5-VL-3B", R"({"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+    {"Qwen2.5-VL-3B", R"({"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"],
       "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16,
       "num_key_value_heads": 2, "vocab_size": 151936, "max_position_embeddings": 128000, "tie_word_embeddings": true,
       "rms_norm_eps": 1e-06, "hidden_act": "silu", "vision_config": {"depth": 32, "hidden_size": 1280,
       "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 14, "spatial_merge_size": 2,
       "temporal_patch_size": 2, "in_chans": 3, "hidden_act": "silu", "window_size": 112,
       "fullatt_block_indexes": [7, 15, 23, 31]}})"},
-    {"Qwen/Qwen2.5-VL-72B", R"({"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+    {"Qwen2.5-VL-72B", R"({"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"],
       "hidden_size": 8192, "intermediate_size": 29568, "num_hidden_layers": 80, "num_attention_heads": 64,
       "num_key_value_heads": 8, "vocab_size": 152064, "max_position_embeddings": 128000, "tie_word_embeddings": false,
       "rms_norm_eps": 1e-06, "hidden_act": "silu", "vision_config": {"depth": 32, "hidden_size": 1280,
       "intermediate_size": 3456, "num_heads": 16, "out_hidden_size": 8192, "patch_size": 14, "spatial_merge_size": 2,
       "temporal_patch_size": 2, "in_chans": 3, "hidden_act": "silu", "window_size": 112,
       "fullatt_block_indexes": [7, 15, 23, 31]}})"},
-    {"HuggingFaceTB/SmolLM-135M", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 576,
-      "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3,
-      "vocab_size": 49152, "max_position_embeddings": 2048, "tie_word_embeddings": true, "rms_norm_eps": 1e-05})"},
-    {"LLM-Research/Meta-Llama-3.1-8B", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
-      "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
-      "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
-      "tie_word_embeddings": false, "rms_norm_eps": 1e-05})"},
 };
+
+bool begins_with(std::string_view name, std::string_view known) {
+  return name.starts_with(known) && (name.size() == known.size() || name[known.size()] == '-');
+}
+
+/// Of a name without who published it. Models of code and of mathematics have the sizes of those that they were made
+/// of.
+std::optional<std::string> known_config(std::string name) {
+  name.erase(0, name.find('/') == std::string::npos ? 0 : name.rfind('/') + 1);
+  for (const std::string_view word : {"Coder-", "Math-", "Meta-"}) {
+    if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
+  }
+  for (const KnownModel& known : kModels) {
+    if (begins_with(name, known.name)) return std::string(known.config);
+  }
+  for (const KnownSizes& known : kSizes) {
+    if (begins_with(name, known.name)) return config_of(known);
+  }
+  return std::nullopt;
+}
 
 /// The GPU that a row's words mean.
 std::string gpu_of(std::string_view words) {
@@ -102,13 +159,13 @@ std::string word_of(const core::JsonValue& value) {
 
 /// Keys under which a notebook's figures were noted, and the trainer's own names for its settings.
 constexpr std::pair<std::string_view, std::string_view> kNotebookKeys[] = {{"load4", "load_in_4bit"},
-                                                                           {"r", "lora_r"},
+                                                                           {"r", "peft_config.r"},
                                                                            {"batch", "per_device_train_batch_size"},
                                                                            {"numgen", "num_generations"},
                                                                            {"mcl", "max_completion_length"},
                                                                            {"mpl", "max_prompt_length"},
                                                                            {"maxlen", "max_length"},
-                                                                           {"targets", "target_modules"}};
+                                                                           {"targets", "peft_config.target_modules"}};
 constexpr std::string_view kNotebookFigures[] = {"peak", "start", "gpu", "gpu_total"};
 
 core::Result<std::vector<posttrain::LaunchSetting>> settings_of(const core::CsvCells& cells) {
@@ -240,10 +297,7 @@ core::Result<std::string> config_of(std::string_view model, const std::filesyste
   // "0.6B model (Qwen3-0.6B)"; more than a name within is about the model.
   const std::string_view within = opens == std::string_view::npos ? std::string_view() : model.substr(opens + 1);
   if (!within.empty() && within.find(' ') == std::string_view::npos) name = within.substr(0, within.size() - 1);
-  for (const KnownModel& known : kModels) {
-    const std::string_view rest = std::string_view(name).substr(std::min(known.name.size(), name.size()));
-    if (name.starts_with(known.name) && (rest.empty() || rest.starts_with('-'))) return std::string(known.config);
-  }
+  if (auto known = known_config(name)) return *std::move(known);
   if (const std::size_t slash = name.find('/'); slash != std::string::npos) name.replace(slash, 1, "--");
   for (const char* where : {"configs", "../configs_new", "../../serving/configs"}) {
     auto text =

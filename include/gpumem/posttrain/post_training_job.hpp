@@ -21,7 +21,7 @@
 
 namespace gpumem::posttrain {
 
-enum class Algorithm : std::uint8_t { dpo, kto, orpo, simpo, reward, gkd, grpo, ppo };
+enum class Algorithm : std::uint8_t { dpo, kto, orpo, simpo, reward, gkd, grpo, ppo, bco, online_dpo, prm };
 
 /// All that an algorithm means for memory.
 struct AlgorithmRow {
@@ -35,6 +35,7 @@ struct AlgorithmRow {
   bool scores = false;      ///< the model gives one figure a token: a reward model
   bool critic = false;      ///< trains a second model, of values
   bool likelihood = false;  ///< its loss has the chosen answers' cross entropy, too
+  bool in_step = false;     ///< completions are generated, compared and scored for each pass of a step
 };
 inline constexpr std::array kAlgorithmRows = {
     AlgorithmRow{.value = Algorithm::dpo, .name = "dpo", .pairs = true, .reference = true},
@@ -45,6 +46,14 @@ inline constexpr std::array kAlgorithmRows = {
     AlgorithmRow{.value = Algorithm::gkd, .name = "gkd", .teacher = true},
     AlgorithmRow{.value = Algorithm::grpo, .name = "grpo", .generates = true},
     AlgorithmRow{.value = Algorithm::ppo, .name = "ppo", .reference = true, .generates = true, .critic = true},
+    AlgorithmRow{.value = Algorithm::bco, .name = "bco", .reference = true},
+    AlgorithmRow{.value = Algorithm::online_dpo,
+                 .name = "online-dpo",
+                 .pairs = true,
+                 .reference = true,
+                 .generates = true,
+                 .in_step = true},
+    AlgorithmRow{.value = Algorithm::prm, .name = "prm", .scores = true},
 };
 [[nodiscard]] constexpr const AlgorithmRow& row_of(Algorithm algorithm) {
   return kAlgorithmRows[static_cast<std::size_t>(algorithm)];
@@ -118,7 +127,7 @@ inline constexpr std::array kProgramRows = {
                .always_old = true,
                .optimizer_only_updates = true,
                .empties_cache = true,
-               .utilization = 0.9},
+               .utilization = 0.95},
     ProgramRow{.value = Program::unsloth,
                .name = "unsloth",
                .source = "unsloth 2025.8, models/rl.py and rl_replacements.py (TRL's trainers, log-probabilities of "
@@ -254,6 +263,8 @@ struct Decided {
 };
 /// Errors: invalid_argument for what does not go together or is missing.
 [[nodiscard]] core::Result<Decided> decide(const PostTrainingJob& job);
+/// The passes of a frozen model: no adapters, no optimizer, weights as they are computed with. Null: the policy's.
+[[nodiscard]] model::TrainingJob frozen_job(const Decided& decided, std::shared_ptr<const model::ModelGraph> graph);
 
 /// A part of the memory: "policy: parameters", "KV cache of the rollout".
 struct NamedBytes {

@@ -372,7 +372,7 @@ TEST(Launch, EveryKeyThatIsHandledByNameIsRead) {
     text << file.rdbuf();
     return text.str();
   };
-  const std::string keys = text_of("launch_inl.hpp");
+  const std::string keys = text_of("launch_keys_inl.hpp");
   const std::string reader = text_of("launch_read_inl.hpp") + text_of("launch_setting_inl.hpp");
   const std::regex named("\\{\"([^\"]+)\", named\\}");
   std::size_t count = 0;
@@ -400,8 +400,9 @@ TEST(Launch, WhatChangesMemoryIsNotDropped) {
   EXPECT_TRUE(not_modelled(Program::ms_swift, "vit_gradient_checkpointing", "false"));
   EXPECT_TRUE(not_modelled(Program::ms_swift, "freeze_aligner", "false"));
   EXPECT_TRUE(not_modelled(Program::trl, "bf16", "false"));
+  EXPECT_TRUE(not_modelled(Program::verl, actor + "optim.optimizer", "Muon"));
   EXPECT_TRUE(not_modelled(Program::megatron, "exp_avg_dtype", "bf16"));
-  const std::vector<LaunchSetting> others = {{"peft_config.use_dora", "true"}, {actor + "optim.optimizer", "x"}};
+  const std::vector<LaunchSetting> others = {{"peft_config.use_odd", "true"}, {actor + "optimizer", "x"}};
   EXPECT_EQ(read_launch(Program::trl, std::span(others).first(1))->unknown.size(), 1U);
   EXPECT_EQ(read_launch(Program::verl, std::span(others).last(1))->unknown.size(), 1U);
 }

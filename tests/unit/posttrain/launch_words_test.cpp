@@ -101,5 +101,15 @@ TEST(Buckets, FollowTheWidth) {
   EXPECT_EQ(layout.zero_persistence_threshold, 1'000);
 }
 
+TEST(PostTrainingWords, ProgramsWithoutRulesAreNamed) {
+  for (const auto& [key, program] :
+       {std::pair("loss_fn.reference_policy_kl_penalty", "NeMo-RL"), std::pair("finetuning_type", "LLaMA-Factory"),
+        std::pair("sglang_mem_fraction_static", "slime")}) {
+    const PostTrainingWords words = {.settings = {{key, "1"}, {"per_device_train_batch_size", "1"}}};
+    PostTrainingRequest request;
+    EXPECT_TRUE(fails(read_words(words, request), core::ErrorCode::unknown_format, 0, program));
+  }
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpumem/posttrain/impl/launch_keys_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
 #include <algorithm>
@@ -15,290 +16,145 @@ namespace gpumem::posttrain {
 
 namespace launch_detail {
 
-/// What a key means.
-enum class Means : std::uint8_t {
-  training,      ///< an option of how the policy is trained, with this value
-  post,          ///< an option of post-training, with this value
-  model,         ///< the policy's model
-  named,         ///< handled by name
-  nothing,       ///< it changes no memory
-  not_modelled,  ///< it changes memory, unless its value is the usual one
-};
-
-/// A key that ends in '*' stands for all that begin so.
-struct LaunchKey {
-  std::string_view key;
-  Means means = Means::nothing;
-  std::string_view option = {};  ///< the option's name, or the usual value
-};
-
-using enum Means;
-
-/// Of who starts the program: accelerate, torchrun, deepspeed; and what its words say ("trainer").
-inline constexpr LaunchKey kLauncherKeys[] = {
-    {"trainer", named},
-    {"num_processes", named},
-    {"nproc_per_node", named},
-    {"num_gpus", named},
-    {"nnodes", named},
-    {"config_file", named},
-    {"zero_stage", named},
-    {"deepspeed_config_file", named},
-    {"module"},
-    {"multi_gpu"},
-    {"mixed_precision", not_modelled, "bf16"},
-    {"master_*"},
-    {"main_process_*"},
-    {"machine_rank"},
-    {"node_rank"},
-    {"rdzv_*"},
-    {"standalone"},
-    {"hostfile"},
-    {"env:NNODES", named},
-};
-
-/// transformers' TrainingArguments, and what TRL and ms-swift add to them.
-inline constexpr LaunchKey kTrainerKeys[] = {
-    {"model", Means::model},
-    {"model_name_or_path", Means::model},
-    {"rlhf_type", named},
-    {"per_device_train_batch_size", training, "batch_size"},
-    {"gradient_accumulation_steps", training, "accumulate"},
-    {"max_length", named},
-    {"max_prompt_length", post, "prompt_length"},
-    {"max_completion_length", post, "completion_length"},
-    {"response_length", post, "completion_length"},
-    {"packing", named},
-    {"padding_free", named},
-    {"train_type", named},
-    {"tuner_type", named},
-    {"use_peft", named},
-    {"lora_rank", named},
-    {"lora_r", named},
-    {"lora_dropout", training, "lora_dropout"},
-    {"target_modules", named},
-    {"lora_target_modules", named},
-    {"peft_config.r", named},
-    {"peft_config.lora_alpha"},
-    {"peft_config.target_modules", named},
-    {"load_in_4bit", named},
-    {"quant_bits", named},
-    {"torch_dtype", named},
-    {"dtype", named},
-    {"model_init_kwargs.torch_dtype", named},
-    {"model_init_kwargs.dtype", named},
-    {"model_init_kwargs.attn_implementation", named},
-    {"bf16", named},
-    {"fp16", named},
-    {"deepspeed", named},
-    {"optim", named},
-    {"attn_impl", named},
-    {"attn_implementation", named},
-    {"gradient_checkpointing", named},
-    {"use_liger_kernel", named},
-    {"use_liger_loss", named},
-    {"beta", named},
-    {"ref_model", named},
-    {"precompute_ref_log_probs", named},
-    {"reward_model", post, "reward_model"},
-    {"reward_model_path", post, "reward_model"},
-    {"teacher_model", post, "teacher_model"},
-    {"teacher_model_name_or_path", post, "teacher_model"},
-    {"use_vllm", named},
-    {"vllm_mode", named},
-    {"vllm_gpu_memory_utilization", post, "gpu_memory_utilization"},
-    {"vllm_tensor_parallel_size", post, "rollout_tensor_parallel"},
-    {"vllm_max_model_len", post, "max_model_len"},
-    {"vllm_max_model_length", post, "max_model_len"},
-    {"vllm_enforce_eager", post, "enforce_eager"},
-    {"gpu_memory_utilization", post, "gpu_memory_utilization"},
-    {"fast_inference", named},
-    {"use_gradient_checkpointing", named},
-    {"load_in_8bit", named},
-    {"vllm_enable_sleep_mode", named},
-    {"sleep_level", post, "sleep_level"},
-    {"offload_model", named},
-    {"offload_optimizer", named},
-    {"local_rollout_forward_batch_size", post, "log_prob_batch"},
-    {"sequence_parallel_size", post, "sequence_ranks"},
-    {"max_pixels", named},
-    {"freeze_vit", named},
-    {"freeze_aligner", not_modelled, "true"},
-    {"freeze_llm", named},
-    {"vit_gradient_checkpointing", not_modelled, "true"},
-    {"env:NPROC_PER_NODE", named},
-    {"env:PYTORCH_CUDA_ALLOC_CONF", training, "alloc_conf"},
-    {"env:MAX_PIXELS", named},
-    {"env:IMAGE_MAX_TOKEN_NUM", named},
-    {"env:*"},
-};
-
-/// ms-swift's Megatron arguments, beside those of its trainer.
-inline constexpr LaunchKey kMegatronKeys[] = {
-    {"micro_batch_size", training, "batch_size"},
-    {"global_batch_size", named},
-    {"tensor_model_parallel_size", training, "tensor_parallel"},
-    {"pipeline_model_parallel_size", training, "pipeline_parallel"},
-    {"context_parallel_size", training, "context_parallel"},
-    {"expert_model_parallel_size", training, "expert_parallel"},
-    {"expert_tensor_parallel_size", post, "expert_tensor_parallel"},
-    {"sequence_parallel", training, "sequence_parallel"},
-    {"recompute_granularity", named},
-    {"recompute_method", not_modelled, "uniform"},
-    {"recompute_num_layers", not_modelled, "1"},
-    {"optimizer_cpu_offload", named},
-    {"optimizer_offload_fraction", named},
-    {"main_grads_dtype", not_modelled, "fp32"},
-    {"main_params_dtype", not_modelled, "fp32"},
-    {"exp_avg_dtype", not_modelled, "fp32"},
-    {"exp_avg_sq_dtype", not_modelled, "fp32"},
-    {"use_precision_aware_optimizer"},
-    {"cross_entropy_loss_fusion", named},
-    {"attention_backend", named},
-    {"moe_grouped_gemm", not_modelled, "true"},
-    {"moe_permute_fusion", not_modelled, "true"},
-    {"moe_aux_loss_coeff"},
-    {"moe_router_load_balancing_type"},
-    {"moe_shared_expert_overlap"},
-};
-
-/// verl's, as hydra overrides.
-inline constexpr LaunchKey kVerlKeys[] = {
-    {"algorithm.adv_estimator", named},
-    {"algorithm.use_kl_in_reward", named},
-    {"data.max_prompt_length", post, "prompt_length"},
-    {"data.max_response_length", post, "completion_length"},
-    {"actor_rollout_ref.model.path", Means::model},
-    {"actor_rollout_ref.model.lora_rank", named},
-    {"actor_rollout_ref.model.target_modules", named},
-    {"actor_rollout_ref.model.enable_gradient_checkpointing", named},
-    {"actor_rollout_ref.model.use_remove_padding", not_modelled, "true"},
-    {"actor_rollout_ref.model.use_liger", not_modelled, "false"},
-    {"actor_rollout_ref.model.use_fused_kernels", named},
-    {"actor_rollout_ref.actor.strategy", named},
-    {"actor_rollout_ref.actor.use_kl_loss", named},
-    {"actor_rollout_ref.actor.entropy_coeff", named},
-    {"actor_rollout_ref.actor.entropy_from_logits_with_chunking", named},
-    {"actor_rollout_ref.actor.entropy_checkpointing"},
-    {"actor_rollout_ref.actor.use_torch_compile", named},
-    {"actor_rollout_ref.actor.optim.lr"},
-    {"actor_rollout_ref.actor.optim.lr_*"},
-    {"actor_rollout_ref.actor.optim.warmup_*"},
-    {"actor_rollout_ref.actor.optim.weight_decay"},
-    {"actor_rollout_ref.actor.optim.total_training_steps"},
-    {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", training, "batch_size"},
-    {"actor_rollout_ref.actor.ppo_mini_batch_size", named},
-    {"actor_rollout_ref.actor.use_dynamic_bsz", named},
-    {"actor_rollout_ref.actor.ppo_max_token_len_per_gpu", named},
-    {"actor_rollout_ref.actor.ulysses_sequence_parallel_size", post, "sequence_ranks"},
-    {"actor_rollout_ref.actor.fsdp_config.param_offload", named},
-    {"actor_rollout_ref.actor.fsdp_config.optimizer_offload", named},
-    {"actor_rollout_ref.ref.fsdp_config.param_offload", post, "reference_offload"},
-    {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu", named},
-    {"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu", named},
-    {"actor_rollout_ref.ref.log_prob_max_token_len_per_gpu", named},
-    {"actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu", named},
-    {"actor_rollout_ref.rollout.name", named},
-    {"actor_rollout_ref.rollout.nnodes", named},
-    {"actor_rollout_ref.rollout.n_gpus_per_node"},
-    {"actor_rollout_ref.rollout.n", named},
-    {"actor_rollout_ref.rollout.tensor_model_parallel_size", post, "rollout_tensor_parallel"},
-    {"actor_rollout_ref.rollout.gpu_memory_utilization", post, "gpu_memory_utilization"},
-    {"actor_rollout_ref.rollout.enforce_eager", post, "enforce_eager"},
-    {"actor_rollout_ref.rollout.free_cache_engine", named},
-    {"actor_rollout_ref.rollout.max_model_len", post, "max_model_len"},
-    {"critic.model.path", post, "critic_model"},
-    {"reward_model.model.path", post, "reward_model"},
-    {"trainer.n_gpus_per_node", named},
-    {"trainer.nnodes", named},
-    {"algorithm.*"},
-    {"data.*"},
-    {"actor_rollout_ref.actor.clip*"},
-    {"actor_rollout_ref.actor.grad_clip"},
-    {"actor_rollout_ref.actor.kl_loss*"},
-    {"actor_rollout_ref.actor.loss_agg_mode"},
-    {"actor_rollout_ref.actor.ppo_epochs"},
-    {"actor_rollout_ref.actor.shuffle"},
-    {"actor_rollout_ref.hybrid_engine", named},
-    {"actor_rollout_ref.rollout.temperature"},
-    {"actor_rollout_ref.rollout.top_*"},
-    {"actor_rollout_ref.rollout.val_kwargs.*"},
-    {"actor_rollout_ref.rollout.mode"},
-    {"trainer.*"},
-    {"critic.optim.*"},
-    {"actor_rollout_ref.actor.optim.betas"},
-    {"env:PYTORCH_CUDA_ALLOC_CONF", training, "alloc_conf"},
-    {"env:*"},
-};
-
-inline constexpr LaunchKey kOpenRlhfKeys[] = {
-    {"pretrain", Means::model},
-    {"reward_pretrain", post, "reward_model"},
-    {"critic_pretrain", post, "critic_model"},
-    {"ref_pretrain", post, "reference_model"},
-    {"advantage_estimator", named},
-    {"micro_train_batch_size", training, "batch_size"},
-    {"micro_rollout_batch_size", post, "log_prob_batch"},
-    {"prompt_max_len", post, "prompt_length"},
-    {"generate_max_len", post, "completion_length"},
-    {"max_len", named},
-    {"packing_samples", named},
-    {"zero_stage", named},
-    {"bf16", named},
-    {"flash_attn", named},
-    {"attn_implementation", named},
-    {"gradient_checkpointing", named},
-    {"adam_offload", named},
-    {"lora_rank", named},
-    {"target_modules", named},
-    {"load_in_4bit", named},
-    {"colocate_all_models", named},
-    {"vllm_num_engines", named},
-    {"vllm_tensor_parallel_size", post, "rollout_tensor_parallel"},
-    {"vllm_gpu_memory_utilization", post, "gpu_memory_utilization"},
-    {"vllm_enable_sleep", named},
-    {"deepspeed_enable_sleep", named},
-    {"enforce_eager", post, "enforce_eager"},
-    {"init_kl_coef", named},
-    {"actor_num_gpus_per_node", named},
-    {"actor_num_nodes", named},
-    {"ring_attn_size", post, "sequence_ranks"},
-    {"entropy_loss_coef", named},
-    {"async_train"},
-    {"env:*"},
-};
-
-/// Keys that change no memory of a GPU, with a space between them.
+/// Keys that change no memory of a GPU, or too little to see, with a space between them.
 inline constexpr std::string_view kWithoutEffect =
-    "actor_learning_rate adam_beta* alpha apply_chat_template async_rollout cached_dataset* cached_val_dataset* "
+    "actor_learning_rate adam_* alpha apply_chat_template async_rollout cached_dataset* cached_val_dataset* "
     "center_rewards_coefficient ckpt_path columns cpo_alpha critic_learning_rate critic_num* custom_reward* "
-    "dataloader* dataset* ddp_timeout desirable_weight disable_dropout epsilon* eval* external_plugins finetune "
-    "gamma hub_* input_key label_smoothing lambda learning_rate lmbda load_best_model* load_from_cache_file log* "
-    "lora_alpha loss_type loss_weights lr* max_epochs max_grad_norm max_samples max_steps merge_lora min_lr "
-    "move_model_batches n_samples_per_prompt no_load* no_save* normalize_reward num_episodes num_generations "
-    "num_iterations num_train_epochs output_dir per_device_eval_batch_size prompt_data push* ref_num* "
-    "remote_rm_url remove_unused_columns report_to reward_funcs reward_num* reward_weights rollout_batch_size "
-    "rpo_alpha run_name save* seed sft_alpha simpo_gamma split_dataset_ratio stop* system temperature top_k top_p "
-    "train_batch_size truncation_strategy undesirable_weight use_hf use_wandb val_dataset* vllm_sync_backend "
-    "warmup* weight_decay whiten*";
+    "dataloader* dataset* ddp_* desirable_weight disable_tqdm epsilon* eval* external_plugins finetune gamma hub_* "
+    "input_key label_smoothing lambda learning_rate lmbda load_best_model* load_from_cache_file log* lora_alpha "
+    "loss_type loss_weights lr* max_epochs max_grad_norm max_samples max_steps merge_lora min_lr move_model_batches "
+    "n_samples_per_prompt no_load* no_save* normalize_reward num_episodes num_generations* num_iterations "
+    "num_train_epochs output_dir per_device_eval_batch_size prompt_data push* ref_num* remote_rm_url "
+    "remove_unused_columns report_to reward_funcs reward_num* reward_weights rollout_batch_size rpo_alpha run_name "
+    "save* seed sft_alpha simpo_gamma split_dataset_ratio stop* system temperature top_k top_p train_batch_size "
+    "truncation_strategy undesirable_weight use_hf use_wandb val_dataset* vllm_sync_backend warmup* weight_decay* "
+    "whiten*";
 
-/// Words before the first setting that start another program.
-inline constexpr std::string_view kLaunchers[] = {
-    "accelerate", "torchrun", "deepspeed", "ray", "torch.distributed.run", "torch.distributed.launch"};
+/// The same of transformers' and TRL's trainers. How much vLLM holds its share of the GPU says, and not how many
+/// sequences it takes at once. Source: transformers 4.57, training_args.py; TRL 1.9, trainer and experimental.
+inline constexpr std::string_view kOfTrainers =
+    "accelerator_config advantage_* assistant_only_loss average_tokens_across_devices batch_eval_metrics batch_size "
+    "beta1 beta2 bf16_full_eval bnb_4bit_compute_dtype cache_implementation callbacks chat_template* cliprange* "
+    "completion_only_loss data_seed debug delta diagnostics_* discopop_tau do_* ds3_gather_for_generation "
+    "entropy_coef* entropy_target eos_token f_alpha* f_divergence* fp16_* fsdp_config* full_determinism "
+    "generate_during_eval generation_kwargs gradient_checkpointing_kwargs greater_is_better group_by_length "
+    "half_precision_backend ignore_data_skip importance_sampling_level include_* is_encoder_decoder kl_coef "
+    "kl_estimator label_names label_pad_token_id lam ld_alpha length_column_name length_normalization "
+    "liger_kernel_config local_* lora_task_type mask_truncated_completions max_density_ratio max_target_length "
+    "max_tool_calling_iterations metric_for_best_model min_density_ratio min_p missing_eos_penalty mixture_coef "
+    "model_adapter_name model_kwargs model_revision multi_objective_aggregation no_cuda normalize_advantages "
+    "num_completions_to_print num_mini_batches num_ppo_epochs num_sample_generations num_total_batches "
+    "off_policy_mask_threshold optim_args overwrite_output_dir packing_strategy pad_* padding_* past_index "
+    "precompute_ref_batch_size prediction_loss_only project prompt_sample_size ref_adapter_name ref_model_mixup_alpha "
+    "ref_model_sync_steps reference_free repetition_penalty replay_buffer_size restore_callback* "
+    "resume_from_checkpoint reward_clip_range router_aux_loss_coef sapo_temperature* scale_rewards seq_kd "
+    "shuffle_dataset skip_memory_metrics step_separator sync_ref_model teacher_model_revision tf32 "
+    "top_entropy_quantile total_episodes trackio_* train_on_last_step_only train_sampling_strategy truncation_mode "
+    "trust_remote_code use_adaptive_entropy use_bias_correction_kl use_cpu use_rslora use_weighting vespo_* vf_coef "
+    "vllm_data_parallel_size vllm_disable_* vllm_enable_lora vllm_enable_prefix_caching vllm_engine_kwargs "
+    "vllm_group_port vllm_guided* vllm_importance_sampling* vllm_limit_mm* vllm_max_lora_rank vllm_max_num_seqs "
+    "vllm_mm_processor* vllm_model_impl vllm_reasoning_parser vllm_server* vllm_structured* vllm_use_async_engine "
+    "wandb_* world_size";
+
+/// The same of ms-swift's own. Source: ms-swift 4 (2026-08), swift/arguments, trainers/arguments.py and
+/// megatron/arguments.
+inline constexpr std::string_view kOfSwift =
+    "acc_* add_* agent_template aligner_lr align_* async_save attention_softmax_in_fp32 check_model chord_* clip_grad "
+    "completion_length_limit_scope cosine_* create_checkpoint_symlink custom_* device_map download_mode dynamic_sample "
+    "early_stop_interval enable_* end_weight_decay exist_ok extra_eval_args fipo_* gkd_logits_topk gym_env "
+    "ignore_args_error interleave_prob is_binary_loss_scale kl_in_reward lazy_tokenize load_args load_data_args "
+    "local_repo_path loss_scale manual_gc* max_resample_times max_shard_size max_turns mlp_padding_free model_author "
+    "model_name model_type moe_router* moe_z_loss_coeff multi_turn_scheduler num_beams num_labels off_policy_sequence* "
+    "overlap_grad_reduce overlap_param_gather overlong_filter packing_num_proc perform_initialization "
+    "preserve_thinking problem_type real_tau repetition_* response_prefix resume_only_model reward_model_plugin "
+    "reward_model_revision reward_model_type reward_template rlsd_* rollout_importance* rope_scaling "
+    "safe_serialization sdar_* shuffle_buffer_size soft_* start_weight_decay streaming strict swanlab_* task_type "
+    "tau_* teacher_kl_coef teacher_model_type teacher_tag_key template template_backend tensorboard_* top_logprobs "
+    "train_dataloader_shuffle train_iters tuner_backend use_chat_template use_cpu_initialization use_flash_ckpt "
+    "use_gym_env use_swift_lora vit_attn_impl vit_lr";
+
+/// The same of verl's. Source: verl 0.7 (2026-01), trainer/config/_generated_ppo_trainer.yaml.
+inline constexpr std::string_view kOfVerl =
+    "actor_rollout_ref.actor.checkpoint.* actor_rollout_ref.actor.data_loader_seed "
+    "actor_rollout_ref.actor.fsdp_config.* actor_rollout_ref.actor.loss_scale_factor "
+    "actor_rollout_ref.actor.policy_loss.* actor_rollout_ref.actor.profiler.* actor_rollout_ref.actor.rollout_n "
+    "actor_rollout_ref.actor.router_replay.* actor_rollout_ref.actor.sum_pi* actor_rollout_ref.actor.tau_* "
+    "actor_rollout_ref.actor.use_fused_kernels actor_rollout_ref.actor.use_remove_padding "
+    "actor_rollout_ref.actor.profile.* actor_rollout_ref.model.custom_chat_template "
+    "actor_rollout_ref.model.exclude_modules actor_rollout_ref.model.external_lib "
+    "actor_rollout_ref.model.fused_kernel_options.* actor_rollout_ref.model.hf_config_path "
+    "actor_rollout_ref.model.lora_a* actor_rollout_ref.model.mtp.* actor_rollout_ref.model.override_config "
+    "actor_rollout_ref.model.tiled_mlp.* actor_rollout_ref.model.tokenizer_path "
+    "actor_rollout_ref.model.trust_remote_code actor_rollout_ref.model.use_shm actor_rollout_ref.nccl_timeout "
+    "actor_rollout_ref.ref.entropy_* actor_rollout_ref.ref.fsdp_config.* "
+    "actor_rollout_ref.ref.log_prob_use_dynamic_bsz actor_rollout_ref.ref.profiler.* actor_rollout_ref.ref.rollout_n "
+    "actor_rollout_ref.ref.router_replay.* actor_rollout_ref.ref.use_torch_compile actor_rollout_ref.rollout.agent.* "
+    "actor_rollout_ref.rollout.calculate_log_probs actor_rollout_ref.rollout.checkpoint_engine.* "
+    "actor_rollout_ref.rollout.cudagraph_capture_sizes actor_rollout_ref.rollout.data_parallel_size "
+    "actor_rollout_ref.rollout.disable_log_stats actor_rollout_ref.rollout.do_sample "
+    "actor_rollout_ref.rollout.enable_* actor_rollout_ref.rollout.engine_kwargs* actor_rollout_ref.rollout.ignore_eos "
+    "actor_rollout_ref.rollout.layered_summon actor_rollout_ref.rollout.load_format "
+    "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz actor_rollout_ref.rollout.logprobs_mode "
+    "actor_rollout_ref.rollout.max_num* actor_rollout_ref.rollout.mtp* actor_rollout_ref.rollout.multi_* "
+    "actor_rollout_ref.rollout.over_sample_rate actor_rollout_ref.rollout.profiler.* "
+    "actor_rollout_ref.rollout.prometheus.* actor_rollout_ref.rollout.prompt_length "
+    "actor_rollout_ref.rollout.quantization_config_file actor_rollout_ref.rollout.response_length "
+    "actor_rollout_ref.rollout.scheduling_policy actor_rollout_ref.rollout.skip_* actor_rollout_ref.rollout.trace.* "
+    "actor_rollout_ref.rollout.use_* critic.checkpoint.* critic.cliprange_value critic.data_loader_seed critic.enable "
+    "critic.forward_* critic.grad_clip critic.loss_agg_mode critic.model.external_lib critic.model.fsdp_config.* "
+    "critic.model.lora_alpha critic.model.override_config critic.model.target_modules "
+    "critic.model.tiled_mlp.num_shards critic.model.tokenizer_path critic.model.trust_remote_code critic.model.use_shm "
+    "critic.nccl_timeout critic.ppo_epochs critic.ppo_max_token_len_per_gpu critic.ppo_mini_batch_size "
+    "critic.profiler.* critic.rollout_n critic.shuffle critic.use_dynamic_bsz custom_reward_function.* "
+    "global_profiler.* hydra.* ray_init.* ray_kwargs.* reward_manager* reward_model.forward_* "
+    "reward_model.launch_reward_fn_async reward_model.max_length reward_model.micro_batch* "
+    "reward_model.model.external_lib reward_model.model.fsdp_config.* reward_model.model.input_tokenizer "
+    "reward_model.model.override_config reward_model.model.trust_remote_code reward_model.model.use_* "
+    "reward_model.n_gpus_per_node reward_model.nnodes reward_model.num_workers reward_model.profiler.* "
+    "reward_model.reward_* reward_model.rollout.* reward_model.sandbox_fusion.* reward_model.strategy "
+    "reward_model.ulysses* reward_model.use_* transfer_queue.*";
+
+/// The same of OpenRLHF's. Source: as of its names.
+inline constexpr std::string_view kOfOpenRlhf =
+    "actor.dual_clip actor.eps_* actor.gradient_checkpointing_reentrant actor.policy_loss_type adam.* agent_func_path "
+    "algo.* ckpt.* critic.freezing_steps critic.num_* critic.save_value_network critic.value_clip "
+    "data.apply_chat_template data.chosen_key data.data* data.disable_fast_tokenizer data.image_key data.input_* "
+    "data.label_key data.max_samples data.multiturn data.output_key data.prompt_* data.rejected_key "
+    "data.tokenizer_chat_template ds.deepcompile ds.experts_implementation ds.lora.alpha ds.overlap_comm "
+    "ds.ring_attn_head_stride ds.use_universal_ckpt ds.value_head_prefix ds.zpg eps_clip* freezing_* full_determinism* "
+    "kl_* local_rank logger.* max_norm min_lr_ratio model.compute_fp32_loss_enable model.beta "
+    "model.gradient_checkpointing_reentrant model.ipo_enable model.label_smoothing model.loss_type "
+    "model.margin_loss_enable model.pretrain_mode_enable muon.* overlap_comm partial_rollout* policy_loss_type "
+    "ref.num_* reward.clip_range reward.normalize_enable reward.num_* reward.overlong* reward.stop* ring_head_stride "
+    "rollout.batch_size rollout.n_samples_per_prompt rollout.temperature rollout.top_p rollout.vllm_generate* train.* "
+    "use_kl_* use_ms vllm.enable_prefix_caching vllm.sync* vllm_enable_prefix_caching vllm_generate* vllm_sync* "
+    "value_clip zpg";
 
 inline bool matches(std::string_view pattern, std::string_view key) {
   if (!pattern.ends_with('*')) return pattern == key;
   return key.starts_with(pattern.substr(0, pattern.size() - 1));
 }
 
-inline bool changes_nothing(std::string_view key) {
-  std::string_view rest = kWithoutEffect;
+inline bool is_among(std::string_view key, std::string_view rest) {
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     if (matches(rest.substr(0, end), key)) return true;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return false;
+}
+
+inline bool changes_nothing(Program program, std::string_view key) {
+  if (is_among(key, kWithoutEffect)) return true;
+  switch (program) {
+    case Program::trl:
+    case Program::unsloth: return is_among(key, kOfTrainers);
+    case Program::ms_swift:
+    case Program::megatron: return is_among(key, kOfTrainers) || is_among(key, kOfSwift);
+    case Program::verl: return is_among(key, kOfVerl);
+    case Program::openrlhf: break;
+  }
+  return is_among(key, kOfOpenRlhf);
 }
 
 inline std::vector<std::span<const LaunchKey>> keys_of(Program program) {
@@ -334,6 +190,10 @@ inline bool is_usual(std::string_view value, std::string_view usual) {
   return value == usual || is_false(value);
 }
 
+/// Words before the first setting that start another program.
+inline constexpr std::string_view kLaunchers[] = {
+    "accelerate", "torchrun", "deepspeed", "ray", "torch.distributed.run", "torch.distributed.launch"};
+
 /// Without the quotes that a shell takes away.
 inline std::string unquoted(std::string_view word) {
   while (word.size() >= 2 && word.front() == word.back() && (word.front() == '\'' || word.front() == '"')) {
@@ -347,6 +207,62 @@ inline bool is_environment(std::string_view name) {
   return std::none_of(name.begin(), name.end(), [](char byte) { return byte == '.' || (byte >= 'a' && byte <= 'z'); });
 }
 
+/// What programs call an algorithm, beside the names that it has here. verl's are estimators of advantages, of which
+/// "gae" alone has a critic. Source: TRL 1.9, trainer and experimental; verl 0.7, trainer/ppo/core_algos.py:
+/// AdvantageEstimator.
+inline constexpr std::pair<std::string_view, Algorithm> kAlgorithmNames[] = {
+    {"cpo", Algorithm::orpo},
+    {"CPOTrainer", Algorithm::orpo},
+    {"DPOTrainer", Algorithm::dpo},
+    {"KTOTrainer", Algorithm::kto},
+    {"BCOTrainer", Algorithm::bco},
+    {"GKDTrainer", Algorithm::gkd},
+    {"GRPOTrainer", Algorithm::grpo},
+    {"GMPOTrainer", Algorithm::grpo},
+    {"GRPOWithReplayBufferTrainer", Algorithm::grpo},
+    {"AsyncGRPOTrainer", Algorithm::grpo},
+    {"async_grpo", Algorithm::grpo},
+    {"ORPOTrainer", Algorithm::orpo},
+    {"PRMTrainer", Algorithm::prm},
+    {"RewardTrainer", Algorithm::reward},
+    {"PPOTrainer", Algorithm::ppo},
+    {"RLOOTrainer", Algorithm::grpo},
+    {"rloo", Algorithm::grpo},
+    {"NashMDTrainer", Algorithm::grpo},
+    {"nash_md", Algorithm::grpo},
+    {"OnlineDPOTrainer", Algorithm::online_dpo},
+    {"online_dpo", Algorithm::online_dpo},
+    {"dpo_online", Algorithm::online_dpo},
+    {"XPOTrainer", Algorithm::online_dpo},
+    {"xpo", Algorithm::online_dpo},
+    {"reinforce", Algorithm::grpo},
+    {"gae", Algorithm::ppo},
+    {"dr_grpo", Algorithm::grpo},
+    {"gigpo", Algorithm::grpo},
+    {"gspo", Algorithm::grpo},
+    {"dapo", Algorithm::grpo},
+    {"opo", Algorithm::grpo},
+    {"gpg", Algorithm::grpo},
+    {"grpo_passk", Algorithm::grpo},
+    {"grpo_vectorized", Algorithm::grpo},
+    {"rloo_vectorized", Algorithm::grpo},
+    {"reinforce_baseline", Algorithm::grpo},
+    {"reinforce_plus_plus", Algorithm::grpo},
+    {"reinforce_plus_plus_baseline", Algorithm::grpo},
+    {"remax", Algorithm::grpo}};
+inline std::optional<Algorithm> algorithm_of(std::string_view name) {
+  for (const auto& [known, means] : kAlgorithmNames) {
+    if (known == name) return means;
+  }
+  return std::nullopt;
+}
+/// Of these the loss has a reference where nobody says otherwise, though TRL's GRPO has none: RLOO's beta is 0.05, and
+/// Nash-MD plays against it. Source: TRL 1.9, trainer/rloo_config.py; experimental/nash_md/nash_md_config.py.
+inline bool compares_in_trl(std::string_view name) {
+  return name == "rloo" || name == "RLOOTrainer" || name == "nash_md" || name == "NashMDTrainer";
+}
+inline bool is_supervised(std::string_view name) { return name == "sft" || name == "SFTTrainer"; }
+
 /// The algorithm that a word names, as in "trl dpo", "scripts/dpo.py" or "openrlhf.cli.train_dpo"; empty: none.
 inline std::string_view algorithm_in(std::string_view word) {
   if (const std::size_t slash = word.rfind('/'); slash != std::string_view::npos) word.remove_prefix(slash + 1);
@@ -355,7 +271,8 @@ inline std::string_view algorithm_in(std::string_view word) {
   if (word.starts_with("train_")) word.remove_prefix(std::string_view("train_").size());
   if (word.ends_with("_ray")) word.remove_suffix(std::string_view("_ray").size());
   if (word == "reward" || word == "reward_modeling") return "rm";
-  return model::value_of(kAlgorithms, word) ? word : std::string_view();
+  const bool known = model::value_of(kAlgorithms, word) || algorithm_of(word) || is_supervised(word);
+  return known ? word : std::string_view();
 }
 
 /// A variable of the shell, which nobody knows here.
@@ -463,7 +380,8 @@ GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> s
                        [&](const LaunchSetting& at) { return launch_detail::matches(begin, at.key); });
   };
   if (any("actor_rollout_ref.*")) return Program::verl;
-  if (any("pretrain")) return Program::openrlhf;
+  const bool renamed = any("actor.model_name_or_path") || any("model.model_name_or_path");
+  if (any("pretrain") || renamed) return Program::openrlhf;
   if (any("rlhf_type")) return any("micro_batch_size") ? Program::megatron : Program::ms_swift;
   if (any("per_device_train_batch_size") || any("model_name_or_path")) return Program::trl;
   return std::nullopt;

@@ -7,9 +7,9 @@ namespace gpumem::posttrain {
 
 namespace launch_detail {
 
-class LaunchReader : private LayoutReader {
+class LaunchReader : private TrainingReader {
  public:
-  using LayoutReader::LayoutReader;
+  using TrainingReader::TrainingReader;
 
   core::Result<Launch> read() {
     if (core::Status taken = take_all(); !taken) return taken.error();
@@ -21,6 +21,7 @@ class LaunchReader : private LayoutReader {
     choose_lengths();
     choose_log_prob_passes();
     choose_accumulation();
+    choose_generated_at_once();
     leave_out_foreign();
     if (fault_) return *fault_;
     return std::move(made_);
@@ -29,151 +30,14 @@ class LaunchReader : private LayoutReader {
  private:
   // --- What they mean together --------------------------------------------------------------------------------------
 
-  [[nodiscard]] bool adapts() const {
-    const std::string_view tuner = word({"tuner_type", "train_type"}, of_swift() ? "lora" : "");
-    const std::string_view rank = word({"lora_rank", "actor_rollout_ref.model.lora_rank"}, "0");
-    if (of_swift()) return tuner == "lora" || tuner == "qlora";
-    return on({"use_peft"}) || (rank != "0" && !rank.empty()) || value("lora_r").has_value() ||
-           value("peft_config.r").has_value();
-  }
-
-  void choose_training() {
-    const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
-    if (!strategy.starts_with("fsdp")) {
-      say_not_modelled({"actor_rollout_ref.actor.strategy", std::string(strategy)});
-    }
-    if (program_ == Program::megatron) {
-      const bool given = value("tuner_type").has_value() || value("train_type").has_value();
-      choose_adapters(given && adapts());  // full is its default
-    } else {
-      choose_adapters(adapts());
-    }
-    choose_precision();
-    choose_kernels();
-    const bool unsloth = program_ == Program::unsloth;
-    const std::string_view optimizer = word({"optim"}, unsloth ? "adamw_8bit" : "adamw_torch_fused");
-    training().optimizer = model::Optimizer::adamw;
-    training().fused = optimizer == "adamw_torch_fused";
-    if (optimizer == "paged_adamw_8bit") {
-      want("optimizer", "paged-adamw-8bit");
-    } else if (optimizer == "adamw_8bit" || optimizer == "adamw_bnb_8bit") {
-      want("optimizer", "adamw-8bit");
-    } else if (!optimizer.starts_with("adamw_torch") && optimizer != "adamw") {
-      say_not_modelled({"optim", std::string(optimizer)});
-    }
-    if (on({"optimizer_cpu_offload"})) choose_offloaded_share();
-  }
-
-  /// All states of Megatron's optimizer are on the host, or a part of them. A precision-aware optimizer holds what
-  /// others do, unless the types of its states are given.
-  void choose_offloaded_share() {
-    const std::string_view share = word({"optimizer_offload_fraction"}, "1");
-    if (share == "1" || share == "1.0") {
-      training().offload = model::Offload::optimizer;
-      return;
-    }
-    const core::Status taken = set_post_training_option(options(), "states_on_host", share);
-    if (!taken) refuse("optimizer_offload_fraction: " + taken.error().message);
-  }
-
-  void choose_adapters(bool adapted) {
-    if (!adapted) return;
-    const std::int64_t rank =
-        whole({"lora_rank", "lora_r", "peft_config.r", "actor_rollout_ref.model.lora_rank"}, of_swift() ? 8 : 16);
-    training().lora = std::max<std::int64_t>(rank, 1);
-    std::string targets(word({"target_modules", "lora_target_modules", "peft_config.target_modules",
-                              "actor_rollout_ref.model.target_modules"},
-                             of_swift() ? "all-linear" : ""));
-    std::erase_if(targets, [](char byte) { return std::string_view("[]\"' ").find(byte) != std::string_view::npos; });
-    while (targets.ends_with(',')) targets.pop_back();
-    std::replace(targets.begin(), targets.end(), ',', '+');
-    // Source: ms-swift 4, megatron/utils/utils.py: find_all_linears knows TransformerEngine's linear layers.
-    if (program_ == Program::megatron && targets == "all-linear") targets += "+not:router";
-    if (program_ == Program::ms_swift && targets == "all-linear") {
-      const FrozenParts frozen = {on({"freeze_vit"}, true), on({"freeze_aligner"}, true)};
-      const std::string left_out = part_names(frozen, "not:", "+");
-      if (!left_out.empty()) targets += "+" + left_out;
-    }
-    training().lora_targets = targets;
-    const bool four = on({"load_in_4bit"}) || word({"quant_bits"}) == "4" || word({"tuner_type"}) == "qlora";
-    if (four) want("quantize", program_ == Program::unsloth ? "nf4-double" : "nf4");
-    if (on({"load_in_8bit"})) want("quantize", "int8");
-  }
-
-  /// Weights are loaded in bfloat16. DeepSpeed and Megatron keep float32 masters of what is trained, verl float32
-  /// weights that FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded.
-  void choose_precision() {
-    const std::string_view type =
-        word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"}, "bfloat16");
-    const bool half = type == "float16" || on({"fp16"});
-    if (!half && !on({"bf16"}, true)) say_not_modelled({"bf16", "false"});
-    const model::Shardings sharding = training().layout.sharding.kind;
-    const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
-                           sharding == model::Shardings::zero_3 || program_ == Program::openrlhf;
-    if (program_ == Program::megatron || deepspeed) {
-      training().precision = half ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
-      return;
-    }
-    if (program_ == Program::verl) {
-      const bool shards = training().layout.sharding.kind != model::Shardings::none;
-      training().precision = shards ? model::Precision::bf16_mixed : model::Precision::amp_bf16;
-      return;
-    }
-    if (training().has_adapters()) {
-      training().precision = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
-      training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
-      return;
-    }
-    training().precision = type == "float32" ? model::Precision::amp_bf16 : model::Precision::bf16;
-  }
-
-  void choose_kernels() {
-    const std::string_view attention =
-        word({"attn_impl", "attn_implementation", "attention_backend", "model_init_kwargs.attn_implementation"});
-    const bool flash = attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl;
-    if (flash) training().attention = model::AttentionBackend::flash;
-    if (attention == "eager") training().attention = model::AttentionBackend::eager;
-    const bool usual = of_swift() || of_trl() || program_ == Program::verl;
-    bool checkpoints = on({"gradient_checkpointing", "actor_rollout_ref.model.enable_gradient_checkpointing"}, usual);
-    if (program_ == Program::megatron) {
-      const std::string_view granularity = word({"recompute_granularity"}, "selective");
-      checkpoints = granularity == "full";
-      if (granularity == "selective") want("checkpointing", "selective-attention");
-    }
-    if (checkpoints) want("checkpointing", "full");
-    if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
-    // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
-    const bool liger = on({"use_liger_kernel"});
-    if (liger && !checkpoints) say_not_modelled({"use_liger_kernel", "true"});
-    const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
-    if (hosts && checkpoints) training().offload = model::Offload::activations;
-    if (on({"actor_rollout_ref.model.use_fused_kernels"})) training().loss_form = {model::LossForms::fused, 0};
-    if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"})) {
-      training().loss_form = {model::LossForms::fused_ce, 0};
-    }
-    training().transformers = model::Transformers::v4_51;
-    made_.request.freezes_tower = of_swift() && on({"freeze_vit"}, true);
-    if (on({"freeze_llm"})) say_not_modelled({"freeze_llm", "true"});
-  }
-
-  /// Liger's losses compute logits a chunk at a time. Source: TRL 1.9, trainer/dpo_trainer.py, kto_trainer.py and
-  /// grpo_trainer.py: use_liger_kernel; ms-swift 4, rlhf_trainers/grpo_trainer.py: use_liger_loss. ms-swift's DPO and
-  /// KTO have Liger's layers alone.
-  [[nodiscard]] bool fuses_the_loss() {
-    if (program_ == Program::unsloth || on({"use_liger_loss"})) return true;
-    if (!on({"use_liger_kernel"})) return false;
-    const Algorithm trains = options().algorithm;
-    const bool compares = trains == Algorithm::dpo || trains == Algorithm::kto;
-    return trains == Algorithm::grpo ? program_ != Program::megatron : compares && program_ == Program::trl;
-  }
-
   void choose_reference() {
     const std::string_view beta = word({"beta", "init_kl_coef"});
     const bool compared = on({"actor_rollout_ref.actor.use_kl_loss"}) || on({"algorithm.use_kl_in_reward"});
     const bool zero = beta == "0" || beta == "0.0";
     if (program_ == Program::verl) options().reference = compared ? verl_reference() : Reference::none;
-    if (of_trl() && algorithm().generates) {
-      const bool uses = beta.empty() ? program_ == Program::unsloth : !zero;  // Unsloth's beta is 0.001, TRL's 0
+    if (of_trl() && algorithm().generates && !algorithm().reference) {
+      // Unsloth's beta is 0.001, TRL's 0 but for those that compare.
+      const bool uses = beta.empty() ? program_ == Program::unsloth || compares_in_trl(algorithm_word()) : !zero;
       options().reference = !uses ? Reference::none : training().has_adapters() ? Reference::base : Reference::own;
     } else if (zero && algorithm().generates) {
       options().reference = Reference::none;
@@ -192,6 +56,9 @@ class LaunchReader : private LayoutReader {
     if (of_swift() || of_trl()) {
       const bool serves = on({"use_vllm"}) || on({"fast_inference"});
       to.rollout = !serves ? Rollout::generate : mode == "server" ? Rollout::elsewhere : Rollout::colocated;
+      if (algorithm_word().starts_with("Async") || algorithm_word().starts_with("async")) {
+        to.rollout = Rollout::elsewhere;
+      }
       if (on({"vllm_enable_sleep_mode"})) to.sleep_level = 2;
       const bool model = on({"offload_model"});
       const bool states = on({"offload_optimizer"});
@@ -206,6 +73,7 @@ class LaunchReader : private LayoutReader {
           !on({"actor_rollout_ref.hybrid_engine"}, true) || whole({"actor_rollout_ref.rollout.nnodes"}, 0) > 0;
       to.rollout = apart ? Rollout::elsewhere : Rollout::colocated;
       if (on({"actor_rollout_ref.rollout.free_cache_engine"}, true)) to.sleep_level = 2;
+      if (!on({"reward_model.enable"}, true)) to.reward_model.clear();
       const bool model = on({"actor_rollout_ref.actor.fsdp_config.param_offload"});
       const bool states = on({"actor_rollout_ref.actor.fsdp_config.optimizer_offload"});
       to.offload = model ? (states ? Waiting::both : Waiting::model) : states ? Waiting::optimizer : Waiting::none;
@@ -280,10 +148,17 @@ class LaunchReader : private LayoutReader {
       training().sequence_length = whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, kUsualRow);
       training().batch_size = 1;
     }
+    if (program_ == Program::openrlhf && on({"use_dynamic_batch"})) {
+      to.packing = true;
+      training().sequence_length = whole({"train_max_tokens_per_gpu"}, kUsualDynamicRow);
+      training().batch_size = 1;
+    }
+    if (training().batch_size == 0) choose_batch_of_all();
     if (training().batch_size == 0 && to.packing) training().batch_size = 1;
     if (training().batch_size == 0) choose_usual_batch();
     if (program_ == Program::unsloth) choose_unsloths_step();
-    if (to.packing && most > 0) training().sequence_length = most;
+    if (of_swift() && to.packing && most > 0) training().sequence_length = whole({"packing_length"}, most);
+    else if (to.packing && most > 0 && !training().sequence_length) training().sequence_length = most;
     if (algorithm().generates) {
       choose_generated_lengths(most);
     } else if (!training().sequence_length) {
@@ -305,14 +180,28 @@ class LaunchReader : private LayoutReader {
   void choose_generated_lengths(std::int64_t most) {
     PostTrainingOptions& to = options();
     if (!to.completion_length) {
-      to.completion_length = kUsualCompletion;
-      say_missing("the length of the completions; " + taken(kUsualCompletion, 0), {"completion_length", "seq_length"},
-                  false);
+      to.completion_length = algorithm().in_step ? kShortCompletion : kUsualCompletion;
+      say_missing("the length of the completions; " + taken(*to.completion_length, 0),
+                  {"completion_length", "seq_length"}, false);
     }
     if (to.prompt_length || training().sequence_length) return;
+    // OpenRLHF's limit is that of prompt and completion since 0.9.
+    const std::int64_t whole_limit = renamed_ ? most : 0;
+    if (whole_limit > 0) most = std::max<std::int64_t>(whole_limit - *to.completion_length, 1);
     to.prompt_length = most > 0 ? likely_of(most, kUsualPrompt) : core::bounded_sum({kUsualPrompt, image_tokens()});
     if (most > *to.prompt_length) to.length_limit = core::bounded_sum({most, *to.completion_length});
     say_missing("the length of the prompts; " + taken(*to.prompt_length, most), {"prompt_length", "seq_length"}, false);
+  }
+
+  /// verl's older settings count the samples of all GPUs. Source: verl 0.7, workers/fsdp_workers.py: __init__.
+  [[nodiscard]] std::int64_t on_each(std::int64_t samples) {
+    const std::int64_t ranks =
+        std::max<std::int64_t>(made_.gpus / std::max<std::int64_t>(options().sequence_ranks, 1), 1);
+    return samples > 0 ? std::max<std::int64_t>(samples / ranks, 1) : 0;
+  }
+  void choose_batch_of_all() {
+    const std::int64_t each = on_each(whole({"actor_rollout_ref.actor.ppo_micro_batch_size"}, 0));
+    if (program_ == Program::verl && each > 0) training().batch_size = each;
   }
 
   /// What the programs take where nobody says how large a pass is. verl asks for one of two settings; of these the one
@@ -329,8 +218,9 @@ class LaunchReader : private LayoutReader {
     }
     constexpr std::int64_t kOfTransformers = 8;
     constexpr std::int64_t kFew = 4;
+    const bool one = of_swift() || (renamed_ && algorithm().generates);
     const bool few = program_ == Program::unsloth || (program_ == Program::openrlhf && algorithm().generates);
-    training().batch_size = of_swift() ? 1 : few ? kFew : kOfTransformers;
+    training().batch_size = one ? 1 : few ? kFew : kOfTransformers;
     say_missing("the micro-batch; the program's default of " + std::to_string(training().batch_size) + " is taken",
                 {"batch_size"}, false);
   }
@@ -369,6 +259,14 @@ class LaunchReader : private LayoutReader {
   void choose_log_prob_passes() {
     if (program_ != Program::verl) return;
     options().log_prob_batch = larger("log_prob_micro_batch_size_per_gpu");
+    if (!options().log_prob_batch) {
+      if (const auto all = larger("log_prob_micro_batch_size")) options().log_prob_batch = on_each(*all);
+    }
+    const std::int64_t critic = whole({"critic.ppo_micro_batch_size_per_gpu"}, 0);
+    if (algorithm().critic && critic > 0 && !options().packing && critic != training().batch_size) {
+      made_.decided.push_back("the critic's micro-batch of " + std::to_string(critic) + " is taken as the policy's, " +
+                              std::to_string(training().batch_size));
+    }
     options().log_prob_tokens = larger("log_prob_max_token_len_per_gpu");
   }
 
@@ -378,7 +276,8 @@ class LaunchReader : private LayoutReader {
   void choose_accumulation() {
     if (program_ == Program::ms_swift && !value("gradient_accumulation_steps")) return choose_swifts_accumulation();
     std::int64_t step = 0;
-    if (program_ == Program::megatron) step = whole({"global_batch_size"}, 0);
+    constexpr std::int64_t kOfMegatron = 16;  // ms-swift 4, megatron/arguments/megatron_args.py
+    if (program_ == Program::megatron) step = whole({"global_batch_size"}, kOfMegatron);
     if (program_ == Program::verl && !on({"actor_rollout_ref.actor.use_dynamic_bsz"})) {
       step = core::bounded_product(
           {whole({"actor_rollout_ref.actor.ppo_mini_batch_size"}, 0), whole({"actor_rollout_ref.rollout.n"}, 1)});
@@ -387,6 +286,16 @@ class LaunchReader : private LayoutReader {
     const std::int64_t pass = core::bounded_product(
         {std::max<std::int64_t>(samples, 0), std::max<std::int64_t>(training().layout.data_parallel, 0)});
     if (step > 0 && pass > 0) training().gradient_accumulation = std::max<std::int64_t>(1, step / pass);
+  }
+
+  /// TRL and ms-swift generate for several passes at once: a step's, unless they are told otherwise. Source: TRL 1.9,
+  /// trainer/grpo_config.py: generation_batch_size, steps_per_generation.
+  void choose_generated_at_once() {
+    if (!algorithm().generates || algorithm().in_step || (!of_trl() && !of_swift())) return;
+    const std::int64_t all = whole({"generation_batch_size"}, 0);
+    const std::int64_t passes = whole({"steps_per_generation"}, 0);
+    if (all > 0) options().rollout_batch = std::max<std::int64_t>(all / std::max<std::int64_t>(made_.gpus, 1), 1);
+    else if (passes > 0) options().rollout_batch = core::bounded_product({training().batch_size, passes});
   }
 
   void choose_swifts_accumulation() {
@@ -421,7 +330,9 @@ class LaunchReader : private LayoutReader {
   /// where nobody says otherwise. Source: TRL 0.24, trainer/dpo_config.py: max_length; grpo_config.py:
   /// max_prompt_length; TRL 1.9: max_completion_length; ms-swift 4, arguments/rlhf_args.py; verl 0.7,
   /// trainer/config/data/legacy_data.yaml: 512 and 512.
-  static constexpr std::int64_t kUsualRow = 16384;  ///< verl's ppo_max_token_len_per_gpu
+  static constexpr std::int64_t kUsualRow = 16384;         ///< verl's ppo_max_token_len_per_gpu
+  static constexpr std::int64_t kUsualDynamicRow = 16192;  ///< OpenRLHF's train.max_tokens_per_gpu
+  static constexpr std::int64_t kShortCompletion = 64;     ///< TRL 1.9, experimental/online_dpo: max_new_tokens
   static constexpr std::int64_t kUsualLength = 1024;
   static constexpr std::int64_t kUsualPrompt = 512;
   static constexpr std::int64_t kUsualCompletion = 512;

@@ -17,8 +17,14 @@ namespace launch_detail {
 /// A program's settings, one by one and by their names, and the launch that is made of them.
 class SettingReader {
  protected:
-  SettingReader(Program program, std::span<const LaunchSetting> settings) : program_(program), settings_(settings) {
+  SettingReader(Program program, std::span<const LaunchSetting> settings)
+      : program_(program), settings_(settings.begin(), settings.end()) {
     made_.request.options.program = program_;
+    for (LaunchSetting& setting : settings_) {
+      const std::string_view own = own_name(program_, setting.key);
+      renamed_ = renamed_ || own != setting.key;
+      if (own != setting.key) setting.key = std::string(own);
+    }
   }
 
   /// All whose row says which option they are.
@@ -38,7 +44,7 @@ class SettingReader {
   core::Status take(const LaunchSetting& setting) {
     const LaunchKey* const row = find_key(program_, setting.key);
     if (row == nullptr) {
-      if (!changes_nothing(setting.key)) made_.unknown.push_back(core::shortened(setting.key, 80));
+      if (!changes_nothing(program_, setting.key)) made_.unknown.push_back(core::shortened(setting.key, 80));
       return core::Done{};
     }
     if (is_variable(setting.value) && row->means != Means::nothing) return core::Done{};  // as if it was not given
@@ -116,7 +122,8 @@ class SettingReader {
   }
 
   Program program_;
-  std::span<const LaunchSetting> settings_;
+  std::vector<LaunchSetting> settings_;  ///< by the names that they have here
+  bool renamed_ = false;                 ///< some had another name: OpenRLHF's, since 0.9
   Launch made_;
   std::optional<core::Error> fault_;
 };
@@ -139,35 +146,17 @@ class LayoutReader : protected SettingReader {
 
   void choose_algorithm() {
     const std::string_view name = algorithm_word();
-    // Source of verl's: trainer/ppo/core_algos.py, AdvantageEstimator; "gae" alone has a critic.
-    constexpr std::pair<std::string_view, Algorithm> kOthers[] = {{"cpo", Algorithm::orpo},
-                                                                  {"DPOTrainer", Algorithm::dpo},
-                                                                  {"KTOTrainer", Algorithm::kto},
-                                                                  {"GRPOTrainer", Algorithm::grpo},
-                                                                  {"ORPOTrainer", Algorithm::orpo},
-                                                                  {"RewardTrainer", Algorithm::reward},
-                                                                  {"PPOTrainer", Algorithm::ppo},
-                                                                  {"RLOOTrainer", Algorithm::grpo},
-                                                                  {"rloo", Algorithm::grpo},
-                                                                  {"reinforce", Algorithm::grpo},
-                                                                  {"gae", Algorithm::ppo},
-                                                                  {"dr_grpo", Algorithm::grpo},
-                                                                  {"gigpo", Algorithm::grpo},
-                                                                  {"opo", Algorithm::grpo},
-                                                                  {"gpg", Algorithm::grpo},
-                                                                  {"grpo_passk", Algorithm::grpo},
-                                                                  {"reinforce_baseline", Algorithm::grpo},
-                                                                  {"reinforce_plus_plus", Algorithm::grpo},
-                                                                  {"reinforce_plus_plus_baseline", Algorithm::grpo},
-                                                                  {"remax", Algorithm::grpo}};
     const bool normed = name.starts_with("group");  // OpenRLHF's name of it
     if (const auto known = normed ? std::optional(Algorithm::grpo) : model::value_of(kAlgorithms, name)) {
       options().algorithm = *known;
       return;
     }
-    for (const auto& [other, means] : kOthers) {
-      if (other != name) continue;
-      options().algorithm = means;
+    if (const auto means = algorithm_of(name)) {
+      options().algorithm = *means;
+      return;
+    }
+    if (is_supervised(name)) {
+      refuse(core::quoted(core::shortened(name, 40)) + " is supervised fine-tuning, which `gpumem estimate` answers");
       return;
     }
     say_missing(name.empty() ? "the algorithm" : "an algorithm that is known: " + core::quoted(name), {"algorithm"});
@@ -207,7 +196,17 @@ class LayoutReader : protected SettingReader {
     const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
     if (program_ == Program::verl && strategy == "fsdp2") layout.sharding.kind = model::Shardings::fsdp2;
     choose_deepspeed();
+    choose_fsdp();
     if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::ddp;
+  }
+
+  /// transformers' "full_shard auto_wrap", or ms-swift's "fsdp2".
+  void choose_fsdp() {
+    const std::string_view asked = word({"fsdp"});
+    if (is_false(asked) || training().layout.sharding.kind != model::Shardings::none) return;
+    const bool second = asked == "fsdp2" || word({"fsdp_config.fsdp_version"}) == "2";
+    want("sharding", second ? "fsdp2" : "fsdp1");
+    if (asked.find("offload") != std::string_view::npos) training().offload = model::Offload::parameters;
   }
 
   /// "zero2", "zero3_offload" of ms-swift, a path that says so, or OpenRLHF's stage, which is 2 unless it is given.
@@ -233,6 +232,187 @@ class LayoutReader : protected SettingReader {
   }
 
   std::int64_t gpus_;  ///< 0: as the settings say
+};
+
+/// How the policy is trained: adapters, precision, kernels, the optimizer.
+class TrainingReader : protected LayoutReader {
+ protected:
+  using LayoutReader::LayoutReader;
+
+  [[nodiscard]] bool adapts() const {
+    const std::string_view tuner = word({"tuner_type", "train_type"}, of_swift() ? "lora" : "");
+    const std::string_view rank = word({"lora_rank", "actor_rollout_ref.model.lora_rank"}, "0");
+    if (of_swift()) return tuner == "lora" || tuner == "qlora";
+    return on({"use_peft"}) || (rank != "0" && !rank.empty()) || value("lora_r").has_value() ||
+           value("peft_config.r").has_value();
+  }
+
+  void choose_training() {
+    const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
+    if (!strategy.starts_with("fsdp")) {
+      say_not_modelled({"actor_rollout_ref.actor.strategy", std::string(strategy)});
+    }
+    refuse_tuners();
+    if (program_ == Program::megatron) {
+      const bool given = value("tuner_type").has_value() || value("train_type").has_value();
+      choose_adapters(given && adapts());  // full is its default
+    } else {
+      choose_adapters(adapts());
+    }
+    choose_precision();
+    choose_kernels();
+    choose_optimizer();
+    if (on({"optimizer_cpu_offload"})) choose_offloaded_share();
+    const bool activations = on({"activation_offloading", "actor_rollout_ref.model.enable_activation_offload"});
+    if (activations) training().offload = model::Offload::activations;
+    if (on({"actor_rollout_ref.actor.fsdp_config.offload_policy"})) training().offload = model::Offload::parameters;
+    if (const auto own = value("sft_model_path"); own && algorithm().critic) made_.model = std::string(*own);
+    const auto sharded = value("teacher_deepspeed");
+    if (sharded && sharded != value("deepspeed")) say_not_modelled({"teacher_deepspeed", std::string(*sharded)});
+  }
+
+  /// By the names of transformers' `optim`; those that are not ours are not modelled.
+  void choose_optimizer() {
+    std::string name(word({"optim"}, program_ == Program::unsloth ? "adamw_8bit" : "adamw_torch_fused"));
+    training().optimizer = model::Optimizer::adamw;
+    training().fused = name == "adamw_torch_fused";
+    if (name.starts_with("adamw_torch") || name == "adamw" || name == "adam") return;
+    if (name == "adamw_bnb_8bit") name = "adamw_8bit";
+    if (name.ends_with("_32bit")) name.resize(name.rfind('_'));
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (!set("optimizer", name)) say_not_modelled({"optim", std::string(word({"optim"}))});
+  }
+
+  /// All states of Megatron's optimizer are on the host, or a part of them. A precision-aware optimizer holds what
+  /// others do, unless the types of its states are given.
+  void choose_offloaded_share() {
+    const std::string_view share = word({"optimizer_offload_fraction"}, "1");
+    if (share == "1" || share == "1.0") {
+      training().offload = model::Offload::optimizer;
+      return;
+    }
+    const core::Status taken = set_post_training_option(options(), "states_on_host", share);
+    if (!taken) refuse("optimizer_offload_fraction: " + taken.error().message);
+  }
+
+  void choose_adapters(bool adapted) {
+    if (!adapted) return;
+    const std::int64_t rank =
+        whole({"lora_rank", "lora_r", "peft_config.r", "actor_rollout_ref.model.lora_rank"}, of_swift() ? 8 : 16);
+    training().lora = std::max<std::int64_t>(rank, 1);
+    std::string targets(word({"target_modules", "lora_target_modules", "peft_config.target_modules",
+                              "actor_rollout_ref.model.target_modules"},
+                             of_swift() ? "all-linear" : ""));
+    std::erase_if(targets, [](char byte) { return std::string_view("[]\"' ").find(byte) != std::string_view::npos; });
+    while (targets.ends_with(',')) targets.pop_back();
+    std::replace(targets.begin(), targets.end(), ',', '+');
+    // Source: ms-swift 4, megatron/utils/utils.py: find_all_linears knows TransformerEngine's linear layers.
+    if (program_ == Program::megatron && targets == "all-linear") targets += "+not:router";
+    if (program_ == Program::ms_swift && targets == "all-linear") {
+      const FrozenParts frozen = {on({"freeze_vit"}, true), on({"freeze_aligner"}, true)};
+      const std::string left_out = part_names(frozen, "not:", "+");
+      if (!left_out.empty()) targets += "+" + left_out;
+    }
+    training().lora_targets = targets;
+    choose_dropout();
+    if (on({"use_dora", "peft_config.use_dora"})) want("peft", "dora");
+    // Source: ms-swift 4, arguments/base_args/quant_args.py: bnb_4bit_use_double_quant is true.
+    const bool four = on({"load_in_4bit"}) || word({"quant_bits"}) == "4" || word({"tuner_type"}) == "qlora";
+    const bool twice = on({"bnb_4bit_use_double_quant", "use_bnb_nested_quant"}, of_swift());
+    if (four) want("quantize", program_ == Program::unsloth || twice ? "nf4-double" : "nf4");
+    if (on({"load_in_8bit"}) || word({"quant_bits"}) == "8") want("quantize", "int8");
+  }
+
+  /// The scripts of TRL and ms-swift drop a part of what adapters read, and all their trainers but those of GRPO and
+  /// RLOO switch that off again. Megatron's trainers do not. Source: TRL 1.9, trainer/model_config.py: lora_dropout;
+  /// trainer/dpo_config.py: disable_dropout; ms-swift 4, arguments/tuner_args.py; rlhf_trainers/rlhf_mixin.py.
+  void choose_dropout() {
+    const bool scripts = of_swift() || (program_ == Program::trl && !value("peft_config.r"));
+    constexpr double kOfScripts = 0.05;
+    if (scripts && !value("lora_dropout")) training().lora_dropout = kOfScripts;
+    const bool switches_off = (program_ == Program::trl || program_ == Program::ms_swift) &&
+                              on({"disable_dropout"}, options().algorithm != Algorithm::grpo);
+    if (switches_off) training().lora_dropout = 0.0;
+  }
+
+  /// ms-swift's other tuners are none that a job of ours has.
+  void refuse_tuners() {
+    const std::string_view tuner = word({"tuner_type", "train_type"}, "lora");
+    const bool known = tuner == "lora" || tuner == "qlora" || tuner == "longlora" || tuner == "full";
+    if (of_swift() && !known) {
+      refuse("tuner_type: " + core::quoted(core::shortened(tuner, 40)) + " is not modelled; say lora or full");
+    }
+  }
+
+  /// Weights are loaded in bfloat16. DeepSpeed and Megatron keep float32 masters of what is trained, verl float32
+  /// weights that FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded.
+  void choose_precision() {
+    const std::string_view type =
+        word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"}, "bfloat16");
+    const bool half = type == "float16" || on({"fp16"});
+    if (!half && !on({"bf16"}, true)) say_not_modelled({"bf16", "false"});
+    const model::Shardings sharding = training().layout.sharding.kind;
+    const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
+                           sharding == model::Shardings::zero_3 || program_ == Program::openrlhf;
+    if (program_ == Program::megatron || deepspeed) {
+      training().precision = half ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
+      return;
+    }
+    if (program_ == Program::verl) {
+      const bool shards = training().layout.sharding.kind != model::Shardings::none;
+      training().precision = shards ? model::Precision::bf16_mixed : model::Precision::amp_bf16;
+      const std::string_view held = word({"actor_rollout_ref.actor.fsdp_config.model_dtype"}, "fp32");
+      if (held.starts_with("bf")) training().precision = model::Precision::bf16;
+      return;
+    }
+    if (training().has_adapters()) {
+      training().precision = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
+      training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
+      return;
+    }
+    training().precision = type == "float32" ? model::Precision::amp_bf16 : model::Precision::bf16;
+  }
+
+  void choose_kernels() {
+    const std::string_view attention =
+        word({"attn_impl", "attn_implementation", "attention_backend", "model_init_kwargs.attn_implementation"});
+    const bool flash = attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl;
+    if (flash) training().attention = model::AttentionBackend::flash;
+    if (attention == "eager") training().attention = model::AttentionBackend::eager;
+    const bool usual = of_swift() || of_trl() || program_ == Program::verl;
+    bool checkpoints = on({"gradient_checkpointing", "actor_rollout_ref.model.enable_gradient_checkpointing"}, usual);
+    if (program_ == Program::megatron) {
+      const std::string_view granularity = word({"recompute_granularity"}, "selective");
+      checkpoints = granularity == "full";
+      if (granularity == "selective") want("checkpointing", "selective-attention");
+    }
+    if (checkpoints) want("checkpointing", "full");
+    if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
+    // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
+    const bool liger = on({"use_liger_kernel", "actor_rollout_ref.model.use_liger"});
+    if (liger && !checkpoints) say_not_modelled({"use_liger_kernel", "true"});
+    const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
+    if (hosts && checkpoints) training().offload = model::Offload::activations;
+    if (on({"actor_rollout_ref.model.use_fused_kernels"})) training().loss_form = {model::LossForms::fused, 0};
+    if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"}, true)) {
+      training().loss_form = {model::LossForms::fused_ce, 0};
+    }
+    training().transformers = model::Transformers::v4_51;
+    made_.request.freezes_tower =
+        (of_swift() && on({"freeze_vit"}, true)) || on({"actor_rollout_ref.actor.freeze_vision_tower"});
+    if (on({"freeze_llm"})) say_not_modelled({"freeze_llm", "true"});
+  }
+
+  /// Liger's losses compute logits a chunk at a time. Source: TRL 1.9, trainer/dpo_trainer.py, kto_trainer.py and
+  /// grpo_trainer.py: use_liger_kernel; ms-swift 4, rlhf_trainers/grpo_trainer.py: use_liger_loss. ms-swift's DPO and
+  /// KTO have Liger's layers alone.
+  [[nodiscard]] bool fuses_the_loss() {
+    if (program_ == Program::unsloth || on({"use_liger_loss"})) return true;
+    if (!on({"use_liger_kernel"})) return false;
+    const Algorithm trains = options().algorithm;
+    const bool compares = trains == Algorithm::dpo || trains == Algorithm::kto;
+    return trains == Algorithm::grpo ? program_ != Program::megatron : compares && program_ == Program::trl;
+  }
 };
 
 }  // namespace launch_detail

@@ -13,6 +13,22 @@ namespace gpumem::posttrain {
 
 namespace launch_words_detail {
 
+/// A program of post-training whose settings nobody reads here, by a key that it alone has; empty: it is none of these.
+inline std::string_view program_without_rules(std::span<const LaunchSetting> settings) {
+  constexpr std::pair<std::string_view, std::string_view> kKeys[] = {{"loss_fn.", "NeMo-RL"},
+                                                                     {"policy.", "NeMo-RL"},
+                                                                     {"finetuning_type", "LLaMA-Factory"},
+                                                                     {"rollout_num_gpus_per_engine", "slime"},
+                                                                     {"sglang_mem_fraction_static", "slime"}};
+  for (const LaunchSetting& setting : settings) {
+    for (const auto& [key, program] : kKeys) {
+      const bool group = key.ends_with('.');
+      if (group ? setting.key.starts_with(key) : setting.key == key) return program;
+    }
+  }
+  return {};
+}
+
 /// The program that the options name, or whose keys the settings are.
 inline core::Result<Program> program_of_words(const PostTrainingWords& words, std::span<const LaunchSetting> settings) {
   if (const auto named = words.options.find("program"); named != words.options.end()) {
@@ -20,6 +36,13 @@ inline core::Result<Program> program_of_words(const PostTrainingWords& words, st
     const core::Status set = set_post_training_option(options, "program", named->second);
     if (!set) return set.error();
     return options.program;
+  }
+  if (const std::string_view other = program_without_rules(settings); !other.empty()) {
+    return core::Error{
+        core::ErrorCode::unknown_format,
+        "these are settings of " + std::string(other) +
+            ", which are not read; say the job with options, and as `program` the one that is most like it",
+        {}};
   }
   if (const auto known = program_of(settings)) return *known;
   return core::Error{core::ErrorCode::missing_information, "whose settings are these? give `program`", {}};

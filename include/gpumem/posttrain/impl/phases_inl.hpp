@@ -16,29 +16,6 @@ namespace gpumem::posttrain {
 
 namespace phases_detail {
 
-/// The job of a frozen model: no adapters, no optimizer, weights as they are computed with.
-inline model::TrainingJob frozen(const Decided& decided, std::shared_ptr<const model::ModelGraph> graph) {
-  model::TrainingJob job = decided.reading;
-  if (graph != nullptr) job.graph = std::move(graph);
-  job.lora.reset();
-  job.peft = model::PeftMethod::none;
-  job.lora_targets.clear();
-  job.lora_dropout = 0.0;
-  job.quantize = model::Quantization::none;
-  job.base_dtype = model::BaseType::precision;
-  job.freeze.clear();
-  job.train.clear();
-  job.optimizer = model::Optimizer::sgd;
-  job.fused = false;
-  job.offload = model::Offload::none;
-  // DeepSpeed's and Megatron's masters are the optimizer's, which is left out; FSDP's shards are what is loaded.
-  const model::Shardings sharding = job.layout.sharding.kind;
-  const bool fsdp = sharding == model::Shardings::fsdp1 || sharding == model::Shardings::fsdp2;
-  const bool adapts = decided.policy.has_adapters() && decided.policy.base_dtype == model::BaseType::bf16;
-  if (adapts || (fsdp && job.precision == model::Precision::bf16_mixed)) job.precision = model::Precision::bf16;
-  return job;
-}
-
 /// One model on the way through the phases: its plan, and the mark of the next part.
 struct Runner {
   plan::PhaseWriter::Model model = 0;
@@ -108,16 +85,16 @@ class PlanMaker {
 
   /// Passes without gradients of the policy and of its reference.
   core::Status add_readers() {
-    const std::int64_t each = kIterations * (decided_.algorithm.generates ? 1 : passes());
+    const std::int64_t each = kIterations * (before_update() ? 1 : passes());
     const std::int64_t mismatched = decided_.algorithm.mismatched ? each : 0;
     if (reads_policy()) {
-      const std::int64_t count = decided_.algorithm.generates ? each : mismatched;
+      const std::int64_t count = before_update() ? each : mismatched;
       if (core::Status added = add(Role::policy, decided_.reading, forwards(count), reader_); !added)
         return added.error();
     }
     const bool own = decided_.reference == Reference::own;
     if (!own && decided_.reference != Reference::base) return core::Done{};
-    return add(Role::reference, own ? frozen(decided_, job_.reference) : base_of_adapters(),
+    return add(Role::reference, own ? frozen_job(decided_, job_.reference) : base_of_adapters(),
                forwards(each + mismatched), reference_);
   }
 
@@ -126,12 +103,13 @@ class PlanMaker {
       if (core::Status added = add_critic(); !added) return added.error();
     }
     if (job_.reward != nullptr) {
-      model::TrainingJob reward = frozen(decided_, job_.reward);
+      model::TrainingJob reward = frozen_job(decided_, job_.reward);
       reward.objective = {model::Objective::scores, 0};
-      if (core::Status added = add(Role::reward, reward, forwards(kIterations), reward_); !added) return added.error();
+      const std::int64_t count = kIterations * (decided_.algorithm.in_step ? passes() : 1);
+      if (core::Status added = add(Role::reward, reward, forwards(count), reward_); !added) return added.error();
     }
     if (!decided_.algorithm.teacher) return core::Done{};
-    return add(Role::teacher, frozen(decided_, job_.teacher), forwards(kIterations * passes()), teacher_);
+    return add(Role::teacher, frozen_job(decided_, job_.teacher), forwards(kIterations * passes()), teacher_);
   }
 
   core::Status add_critic() {
@@ -147,7 +125,7 @@ class PlanMaker {
   /// Adapters are switched off: their weights stay, and are not read. A quantised base is read as it is.
   [[nodiscard]] model::TrainingJob base_of_adapters() const {
     if (decided_.policy.quantize != model::Quantization::none) return decided_.reading;
-    return frozen(decided_, nullptr);
+    return frozen_job(decided_, nullptr);
   }
 
   static Parts forwards(std::int64_t count) { return Parts(static_cast<std::size_t>(count), plan::RunPart::forward); }
@@ -184,8 +162,11 @@ class PlanMaker {
   [[nodiscard]] bool reads_policy() const {
     const bool older =
         decided_.program.always_old || decided_.rollout == Rollout::colocated || decided_.rollout == Rollout::elsewhere;
-    return decided_.algorithm.mismatched || (decided_.algorithm.generates && older);
+    return decided_.algorithm.mismatched || (before_update() && older);
   }
+
+  /// Whether completions are read before the update, and not within each of its passes.
+  [[nodiscard]] bool before_update() const { return decided_.algorithm.generates && !decided_.algorithm.in_step; }
 
   [[nodiscard]] bool waits(Waiting which) const {
     return job_.options.offload == which || job_.options.offload == Waiting::both;
@@ -262,9 +243,9 @@ class PlanMaker {
     leave_states();
     between();
     if (decided_.rollout == Rollout::generate) generate();
+    if (!before_update()) return return_policy();
     writer_.begin("log-probabilities");
-    if (waits(Waiting::model)) writer_.bring_back(policy_->model, weights());
-    if (!decided_.program.optimizer_only_updates) take_states();
+    return_policy();
     if (reader_) {
       read(*reader_);
       read_entropy();
@@ -277,6 +258,10 @@ class PlanMaker {
     if (reward_) read(*reward_);
     if (values_) read(*values_);
     between();
+  }
+  void return_policy() {
+    if (waits(Waiting::model)) writer_.bring_back(policy_->model, weights());
+    if (!decided_.program.optimizer_only_updates) take_states();
   }
 
   /// verl computes the entropy of completions with their log-probabilities, whether or not the loss has it. The logits
@@ -336,7 +321,7 @@ class PlanMaker {
 
   /// A step of one model: batches, forward, backward, and last the optimizer.
   void update_alone(Runner& runner, std::string_view name, bool compares) {
-    const bool preferences = compares && !decided_.algorithm.generates;
+    const bool preferences = compares && !before_update();
     while (const std::optional<plan::Phase> phase = next(runner)) {
       if (*phase == plan::Phase::optimizer) {
         writer_.begin(std::string(name) + ": optimizer");
@@ -388,6 +373,10 @@ class PlanMaker {
     if (decided_.program.reference != ReferencePlace::before) compare();
     if (teacher_) learn_from_teacher();
     if (learns_from_chosen()) learn_from_chosen();
+    if (decided_.algorithm.in_step && reward_) {
+      writer_.begin("rewards and values");
+      read(*reward_);
+    }
     writer_.play(runner.model, returns, end);
   }
 
@@ -442,8 +431,9 @@ class PlanMaker {
   void generate() {
     const serve::ServedModel* sizes = job_.served.get();
     if (sizes == nullptr) return;
-    const std::int64_t sequences = job_.options.rollout_batch.value_or(
-        core::bounded_product({decided_.policy.batch_size, decided_.policy.gradient_accumulation}));
+    const std::int64_t passes = decided_.algorithm.in_step ? 1 : decided_.policy.gradient_accumulation;
+    const std::int64_t sequences =
+        job_.options.rollout_batch.value_or(core::bounded_product({decided_.policy.batch_size, passes}));
     const std::int64_t width = sizes->latent_dim > 0 ? sizes->latent_dim : 2 * sizes->kv_heads * sizes->head_dim;
     constexpr std::int64_t kBytes = 2;
     const std::int64_t layer =

@@ -93,12 +93,13 @@ inline model::Loop loop_of(const ProgramRow& program) {
 }
 
 /// Logits of completions alone are made where batches are padded; of a packed row, of all tokens. Source: TRL 1.9,
-/// trainer/grpo_trainer.py: logits_to_keep; ms-swift 4, trainers/mixin.py: get_use_logits_to_keep, which its DPO and
-/// KTO ask for models that read text alone.
+/// trainer/grpo_trainer.py: logits_to_keep, and experimental/online_dpo, which makes all; ms-swift 4,
+/// trainers/mixin.py: get_use_logits_to_keep, which its DPO and KTO ask for models that read text alone.
 inline std::int64_t positions_of(const PostTrainingJob& job, const AlgorithmRow& algorithm, const ProgramRow& program) {
   const bool reads_text = job.policy.graph->config().empty() && job.options.sequence_ranks == 1;
   const bool answers = program.value == Program::ms_swift && algorithm.reference && reads_text;
-  const bool some = (algorithm.generates || answers) && !job.options.packing && !program.fused_logits;
+  const bool generated = algorithm.generates && !algorithm.in_step;
+  const bool some = (generated || answers) && !job.options.packing && !program.fused_logits;
   return some ? job.options.completion_length.value_or(0) + (job.options.completion_length ? 1 : 0) : 0;
 }
 
@@ -213,6 +214,28 @@ GPUMEM_INLINE core::Result<Decided> decide(const PostTrainingJob& job) {
   decided.reading = post_training_job_detail::reading_of(job, decided);
   post_training_job_detail::say_assumed(job, decided);
   return decided;
+}
+
+GPUMEM_INLINE model::TrainingJob frozen_job(const Decided& decided, std::shared_ptr<const model::ModelGraph> graph) {
+  model::TrainingJob job = decided.reading;
+  if (graph != nullptr) job.graph = std::move(graph);
+  job.lora.reset();
+  job.peft = model::PeftMethod::none;
+  job.lora_targets.clear();
+  job.lora_dropout = 0.0;
+  job.quantize = model::Quantization::none;
+  job.base_dtype = model::BaseType::precision;
+  job.freeze.clear();
+  job.train.clear();
+  job.optimizer = model::Optimizer::sgd;
+  job.fused = false;
+  job.offload = model::Offload::none;
+  // DeepSpeed's and Megatron's masters are the optimizer's, which is left out; FSDP's shards are what is loaded.
+  const model::Shardings sharding = job.layout.sharding.kind;
+  const bool fsdp = sharding == model::Shardings::fsdp1 || sharding == model::Shardings::fsdp2;
+  const bool adapts = decided.policy.has_adapters() && decided.policy.base_dtype == model::BaseType::bf16;
+  if (adapts || (fsdp && job.precision == model::Precision::bf16_mixed)) job.precision = model::Precision::bf16;
+  return job;
 }
 
 }  // namespace gpumem::posttrain

@@ -1,0 +1,174 @@
+#include "gpumem/posttrain/launch.hpp"
+
+#include <algorithm>
+
+#include "expect.hpp"
+
+namespace gpumem::posttrain {
+namespace {
+
+using testing::fails;
+using testing::succeeds;
+
+Launch read(Program program, std::vector<LaunchSetting> settings, std::int64_t gpus = 0) {
+  auto launch = read_launch(program, settings, gpus);
+  EXPECT_TRUE(succeeds(launch));
+  return launch ? *std::move(launch) : Launch();
+}
+
+const model::TrainingJob& training_of(const Launch& launch) { return launch.request.training.training; }
+
+TEST(LaunchKeys, OpenRlhfsNewNamesMeanWhatTheOldOnesDid) {
+  const std::vector<LaunchSetting> old_names = {
+      {"pretrain", "m"},
+      {"reward_pretrain", "r"},
+      {"advantage_estimator", "group_norm"},
+      {"micro_train_batch_size", "2"},
+      {"micro_rollout_batch_size", "4"},
+      {"generate_max_len", "256"},
+      {"prompt_max_len", "128"},
+      {"zero_stage", "3"},
+      {"lora_rank", "16"},
+      {"packing_samples", "true"},
+      {"colocate_all_models", "true"},
+      {"vllm_gpu_memory_utilization", "0.5"},
+      {"vllm_enable_sleep", "true"},
+      {"deepspeed_enable_sleep", "true"},
+      {"actor_num_gpus_per_node", "4"},
+      {"init_kl_coef", "0"},
+  };
+  const std::vector<LaunchSetting> new_names = {
+      {"actor.model_name_or_path", "m"},
+      {"reward.model_name_or_path", "r"},
+      {"algo.advantage.estimator", "group_norm"},
+      {"train.micro_batch_size", "2"},
+      {"rollout.micro_batch_size", "4"},
+      {"rollout.max_new_tokens", "256"},
+      {"prompt_max_len", "128"},
+      {"ds.zero_stage", "3"},
+      {"ds.lora.rank", "16"},
+      {"ds.packing_samples", "true"},
+      {"train.colocate_all", "true"},
+      {"vllm.gpu_memory_utilization", "0.5"},
+      {"vllm.enable_sleep", "true"},
+      {"ds.enable_sleep", "true"},
+      {"actor.num_gpus_per_node", "4"},
+      {"algo.kl.init_coef", "0"},
+  };
+  EXPECT_EQ(program_of(new_names), Program::openrlhf);
+  const Launch was = read(Program::openrlhf, old_names);
+  const Launch is = read(Program::openrlhf, new_names);
+  EXPECT_EQ(is.model, "m");
+  EXPECT_EQ(is.request.options, was.request.options);
+  EXPECT_EQ(training_of(is).lora, training_of(was).lora);
+  EXPECT_EQ(training_of(is).layout.sharding.kind, training_of(was).layout.sharding.kind);
+  EXPECT_TRUE(is.unknown.empty());
+  // Where nobody says it, a pass has one sample now, and the limit is that of prompt and completion.
+  const Launch open =
+      read(Program::openrlhf,
+           {{"actor.model_name_or_path", "m"}, {"data.max_len", "4096"}, {"rollout.max_new_tokens", "1024"}});
+  EXPECT_EQ(training_of(open).batch_size, 1);
+  EXPECT_EQ(open.request.options.length_limit, 4096);
+}
+
+TEST(LaunchKeys, TrainersOfTrlAreKnownOrRefusedByName) {
+  const auto algorithm = [](std::string_view trainer) {
+    return read(Program::trl, {{"trainer", std::string(trainer)}}).request.options.algorithm;
+  };
+  EXPECT_EQ(algorithm("BCOTrainer"), Algorithm::bco);
+  EXPECT_EQ(algorithm("CPOTrainer"), Algorithm::orpo);
+  EXPECT_EQ(algorithm("GKDTrainer"), Algorithm::gkd);
+  EXPECT_EQ(algorithm("OnlineDPOTrainer"), Algorithm::online_dpo);
+  EXPECT_EQ(algorithm("XPOTrainer"), Algorithm::online_dpo);
+  EXPECT_EQ(algorithm("NashMDTrainer"), Algorithm::grpo);
+  EXPECT_EQ(algorithm("PRMTrainer"), Algorithm::prm);
+  const std::vector<LaunchSetting> supervised = {{"trainer", "SFTTrainer"}};
+  EXPECT_TRUE(fails(read_launch(Program::trl, supervised), core::ErrorCode::invalid_argument, 0, "gpumem estimate"));
+  const Launch other = read(Program::trl, {{"trainer", "MiniLLMTrainer"}});
+  ASSERT_FALSE(other.missing.empty());
+  EXPECT_NE(other.missing.front().what.find("MiniLLMTrainer"), std::string::npos);
+  const std::vector<std::string> words = {"trl", "rloo", "--model_name_or_path", "m"};
+  const auto script = launch_settings(words);
+  ASSERT_TRUE(succeeds(script));
+  EXPECT_EQ(script->front().value, "rloo");
+}
+
+TEST(LaunchKeys, RlooComparesWithAReferenceWhereGrpoDoesNot) {
+  const auto reference = [](std::string_view trainer) {
+    return read(Program::trl, {{"trainer", std::string(trainer)}}).request.options.reference;
+  };
+  EXPECT_EQ(reference("GRPOTrainer"), Reference::none);
+  EXPECT_EQ(reference("RLOOTrainer"), Reference::own);
+  EXPECT_EQ(reference("NashMDTrainer"), Reference::own);
+}
+
+TEST(LaunchKeys, AdaptersDropWhatTheScriptsSayUnlessTheTrainerSwitchesItOff) {
+  const auto dropout = [](Program program, std::vector<LaunchSetting> settings) {
+    settings.push_back({program == Program::trl ? "use_peft" : "rlhf_type", program == Program::trl ? "true" : "dpo"});
+    if (program == Program::megatron) settings.push_back({"tuner_type", "lora"});
+    return training_of(read(program, std::move(settings))).lora_dropout;
+  };
+  EXPECT_EQ(dropout(Program::trl, {{"trainer", "grpo"}}), 0.05);
+  EXPECT_EQ(dropout(Program::trl, {{"trainer", "dpo"}, {"lora_dropout", "0.1"}}), 0.0);
+  EXPECT_EQ(dropout(Program::trl, {{"trainer", "dpo"}, {"lora_dropout", "0.1"}, {"disable_dropout", "false"}}), 0.1);
+  EXPECT_EQ(dropout(Program::trl, {{"trainer", "grpo"}, {"peft_config.r", "8"}}), 0.0);
+  EXPECT_EQ(dropout(Program::megatron, {}), 0.05);
+  EXPECT_EQ(dropout(Program::ms_swift, {}), 0.0);
+}
+
+TEST(LaunchKeys, ChoicesOfMemoryThatHaveAnOptionAreTaken) {
+  const Launch adapted = read(Program::ms_swift, {{"rlhf_type", "dpo"}, {"quant_bits", "4"}, {"use_dora", "true"}});
+  EXPECT_EQ(training_of(adapted).quantize, model::Quantization::nf4_double);
+  EXPECT_EQ(training_of(adapted).peft, model::PeftMethod::dora);
+  const Launch sharded = read(Program::trl,
+                              {{"trainer", "dpo"},
+                               {"fsdp", "full_shard auto_wrap"},
+                               {"fsdp_config.fsdp_version", "2"},
+                               {"activation_offloading", "true"},
+                               {"optim", "adafactor"}},
+                              4);
+  EXPECT_EQ(training_of(sharded).layout.sharding.kind, model::Shardings::fsdp2);
+  EXPECT_EQ(training_of(sharded).offload, model::Offload::activations);
+  EXPECT_EQ(training_of(sharded).optimizer, model::Optimizer::adafactor);
+  const Launch grouped = read(Program::trl, {{"trainer", "grpo"}, {"generation_batch_size", "64"}}, 4);
+  EXPECT_EQ(grouped.request.options.rollout_batch, 16);
+  const std::string actor = "actor_rollout_ref.actor.";
+  const Launch half =
+      read(Program::verl, {{actor + "ppo_micro_batch_size", "32"}, {actor + "fsdp_config.model_dtype", "bf16"}}, 8);
+  EXPECT_EQ(training_of(half).batch_size, 4);
+  EXPECT_EQ(training_of(half).precision, model::Precision::bf16);
+  const Launch row =
+      read(Program::ms_swift,
+           {{"rlhf_type", "dpo"}, {"packing", "true"}, {"max_length", "4096"}, {"packing_length", "8192"}});
+  EXPECT_EQ(training_of(row).sequence_length, 8192);
+}
+
+TEST(LaunchKeys, WhatNoJobHasIsRefusedOrNamed) {
+  const std::vector<LaunchSetting> tuner = {{"rlhf_type", "dpo"}, {"tuner_type", "adalora"}};
+  EXPECT_TRUE(fails(read_launch(Program::ms_swift, tuner), core::ErrorCode::invalid_argument, 0, "adalora"));
+  const auto named = [](Program program, const std::string& key, const std::string& value) {
+    const Launch launch = read(program, {{key, value}});
+    const std::string text = key + " " + value;
+    return std::count(launch.not_modelled.begin(), launch.not_modelled.end(), text) == 1;
+  };
+  EXPECT_TRUE(named(Program::trl, "cast_lm_head_to_fp32", "true"));
+  EXPECT_TRUE(named(Program::trl, "optim", "schedule_free_radam"));
+  EXPECT_TRUE(named(Program::ms_swift, "offload_teacher_model", "true"));
+  EXPECT_TRUE(named(Program::megatron, "fp8_format", "hybrid"));
+  EXPECT_TRUE(named(Program::verl, "critic.model.fsdp_config.param_offload", "true"));
+  EXPECT_TRUE(named(Program::verl, "actor_rollout_ref.actor.megatron.tensor_model_parallel_size", "2"));
+  EXPECT_TRUE(named(Program::openrlhf, "ds_tensor_parallel_size", "2"));
+  // A key that is nearly one of theirs is not passed over.
+  for (const Program program : {Program::trl, Program::ms_swift, Program::megatron, Program::openrlhf}) {
+    EXPECT_EQ(read(program, {{"critic.ppo_epoch", "1"}}).unknown.size(), 1U);
+  }
+}
+
+TEST(LaunchKeys, MegatronFusesItsCrossEntropyAndTakes16SamplesAStep) {
+  const Launch launch = read(Program::megatron, {{"rlhf_type", "dpo"}, {"max_length", "512"}}, 4);
+  EXPECT_EQ(training_of(launch).loss_form.kind, model::LossForms::fused_ce);
+  EXPECT_EQ(training_of(launch).gradient_accumulation, 4);
+}
+
+}  // namespace
+}  // namespace gpumem::posttrain
