@@ -98,6 +98,15 @@ Json json_of(const device::GpuProfile& profile) {
   return json;
 }
 
+/// Of an estimate and the GPU that it is for, in words by `told`.
+template <typename Estimate, typename Told>
+Answered answer_on(const std::string& gpu_name, const core::Result<Estimate>& estimate, const Told& told) {
+  if (!estimate) return estimate.error();
+  const auto gpu = process_session().gpu(gpu_name);
+  if (!gpu) return gpu.error();
+  return answer_of(job_json::to_json(*estimate, **gpu), told(*estimate, **gpu));
+}
+
 const char* kind_of(job::OptionType type) {
   switch (type) {
     case job::OptionType::flag: return "flag";
@@ -132,11 +141,8 @@ Json names_of(const List& list) {
 Answered answer_serve(Question& question) {
   const auto request = serving_request(question.words);
   if (!request) return request.error();
-  const auto estimate = process_session().serve(*request);
-  if (!estimate) return estimate.error();
-  const auto gpu = process_session().gpu(request->gpu);
-  if (!gpu) return gpu.error();
-  return answer_of(job_json::to_json(*estimate, **gpu), cli::to_text(*estimate, cli::Terminal{}));
+  return answer_on(request->gpu, process_session().serve(*request),
+                   [](const auto& estimate, const auto&) { return cli::to_text(estimate, cli::Terminal{}); });
 }
 
 Answered answer_serving_limits(Question& question) {
@@ -152,11 +158,8 @@ Answered answer_serving_advice(Question& question) {
 Answered answer_posttrain(Question& question) {
   const auto request = post_training_request(question.words);
   if (!request) return request.error();
-  const auto estimate = process_session().post_training(*request);
-  if (!estimate) return estimate.error();
-  const auto gpu = process_session().gpu(request->training.gpu);
-  if (!gpu) return gpu.error();
-  return answer_of(job_json::to_json(*estimate, **gpu), cli::to_text(*estimate, **gpu, cli::Terminal{}));
+  return answer_on(request->training.gpu, process_session().post_training(*request),
+                   [](const auto& estimate, const auto& gpu) { return cli::to_text(estimate, gpu, cli::Terminal{}); });
 }
 
 Answered answer_posttrain_limits(Question& question) {

@@ -42,7 +42,7 @@ std::string said_of(estimate::Verdict verdict) {
 std::string to_text(const Advice& advice, const GpuProfile& gpu, const Terminal& terminal) {
   std::string text = said_of(advice.now.verdict);
   text += core::to_string(advice.now.expected) + " expected, up to " + core::to_string(advice.now.upper) + ", of " +
-          core::to_string(gpu.capacity()) + "\n" + drawn_estimate(advice.now, gpu, terminal);
+          room_of(advice.now, gpu) + "\n" + drawn_estimate(advice.now, gpu, terminal);
   Table table(
       {{.title = "change"}, {.title = "expected", .right = true}, {.title = "fits"}, {.title = "what it costs"}});
   for (const ChangeEffect& effect : advice.single) {

@@ -19,8 +19,8 @@ bool passes(estimate::Verdict verdict, bool surely) {
 
 std::string line_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
   std::string text = std::string(word_of(estimate.verdict)) + ": " + core::to_string(estimate.expected) +
-                     " expected, up to " + core::to_string(estimate.upper) + ", of " + core::to_string(gpu.capacity()) +
-                     " on " + gpu.name;
+                     " expected, up to " + core::to_string(estimate.upper) + ", of " + room_of(estimate, gpu) + " on " +
+                     gpu.name;
   if (estimate.gpus > 1) text += ", each of " + core::with_separators(estimate.gpus) + " GPUs";
   return text + "\n";
 }

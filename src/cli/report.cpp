@@ -197,7 +197,7 @@ std::string smaller_sizes(const Fit& fit, const GpuProfile& gpu) {
   std::string text = "safe " + noun + " ";
   if (fit.safe.estimate) {
     text += core::with_separators(fit.safe.size) + ": " + core::to_string(fit.safe.estimate->expected) + " of " +
-            core::to_string(gpu.capacity()) + "\n";
+            room_of(*fit.safe.estimate, gpu) + "\n";
   } else {
     text += "none: even the smallest is tight\n";
   }
@@ -331,7 +331,8 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step) {
   const std::int64_t size = fit.of_sequence ? fit.sequence_length : fit.batch_size;
   const std::string found = core::with_separators(size);
   const std::string title = fit.of_sequence ? "longest sequence" : "largest batch";
-  const std::string takes = need_of(fit.estimate) + " of " + core::to_string(gpu.capacity());
+  const std::string takes =
+      need_of(fit.estimate) + " of " + (fit.estimate ? room_of(*fit.estimate, gpu) : core::to_string(gpu.capacity()));
   if (fit.at_least)
     return smaller_sizes(fit, gpu) + title + ": at least " + found + " (" + takes + "); larger ones are not tried\n";
   std::string text = smaller_sizes(fit, gpu) + title + " " + found + ": " + takes + "; ";
@@ -387,8 +388,16 @@ double share_of(Bytes part, Bytes whole) {
 
 Gauge bar(double share, Tone tone) { return {share, share, share, tone}; }
 
-Gauge gauge_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
-  const auto share = [&](Bytes bytes) { return share_of(bytes, gpu.capacity()); };
+std::string room_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
+  const Bytes room = estimate.room_on(gpu.capacity());
+  const std::string text = core::to_string(room);
+  return room < gpu.capacity() ? text + " that the process may take" : text;
+}
+
+Gauge gauge_of(const MemoryEstimate& estimate, const GpuProfile& gpu) { return gauge_in(estimate, gpu.capacity()); }
+
+Gauge gauge_in(const MemoryEstimate& estimate, Bytes room) {
+  const auto share = [&](Bytes bytes) { return share_of(bytes, room); };
   const double expected = share(estimate.expected);
   const Tone tone = tone_of(estimate.verdict);
   if (!estimate.ranged) return {expected, expected, expected, tone};
@@ -427,10 +436,11 @@ Cell fits_cell(estimate::Verdict verdict) {
 std::string drawn_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu, const Terminal& terminal) {
   if (!terminal.shown) return {};
   constexpr std::size_t kCells = 40;
-  const std::string title = " of " + core::to_string(gpu.capacity());
+  const std::string title = " of " + room_of(estimate, gpu);
   const std::size_t room = terminal.width - std::min(terminal.width, columns_of(title));
-  return drawn(gauge_of(estimate, gpu), std::clamp<std::size_t>(room, kCells / 4, kCells), terminal) + title + "\n" +
-         gauge_legend(terminal);
+  return drawn(gauge_in(estimate, estimate.room_on(gpu.capacity())), std::clamp<std::size_t>(room, kCells / 4, kCells),
+               terminal) +
+         title + "\n" + gauge_legend(terminal);
 }
 
 std::string to_table(const EstimatedJob& estimated_job, const Terminal& terminal) {

@@ -63,6 +63,10 @@ void print_warnings(const EstimatedJob& estimated_job);
 [[nodiscard]] Gauge bar(double share, Tone tone = Tone::plain);
 /// What the estimate's range takes of the GPU.
 [[nodiscard]] Gauge gauge_of(const MemoryEstimate& estimate, const GpuProfile& gpu);
+/// The same of what there is for the job.
+[[nodiscard]] Gauge gauge_in(const MemoryEstimate& estimate, Bytes room);
+/// What there is for the job: "79.3 GiB", or "39.6 GiB that the process may take" where that is less than the GPU has.
+[[nodiscard]] std::string room_of(const MemoryEstimate& estimate, const GpuProfile& gpu);
 /// The same as a line of its own, in a terminal; else nothing.
 [[nodiscard]] std::string drawn_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu,
                                          const Terminal& terminal);
