@@ -338,7 +338,7 @@ class TrainingReader : protected LayoutReader {
   /// ms-swift's other tuners are none that a job of ours has.
   void refuse_tuners() {
     const std::string_view tuner = word({"tuner_type", "train_type"}, "lora");
-    const bool known = tuner == "lora" || tuner == "qlora" || tuner == "longlora" || tuner == "full";
+    const bool known = is_false(tuner) || tuner == "lora" || tuner == "qlora" || tuner == "longlora" || tuner == "full";
     if (of_swift() && !known) {
       refuse("tuner_type: " + core::quoted(core::shortened(tuner, 40)) + " is not modelled; say lora or full");
     }
