@@ -53,6 +53,21 @@ TEST(PostTrainingCsv, ACommandLineBecomesAJobOfPhases) {
   EXPECT_TRUE(testing::succeeds(posttrain::estimate_post_training(*run.post_training, *gpu)));
 }
 
+TEST(PostTrainingCsv, AModelIsKnownByItsSizesWhoeverPublishedIt) {
+  const auto parameters = [](const std::string& name) {
+    const MeasuredRun run = read_one("a," + name + ",dpo,1,A100,device,1024,trl,",
+                                     R"({"trainer": "dpo", "per_device_train_batch_size": "1", "max_length": "64"})");
+    if (run.error) ADD_FAILURE() << core::to_string(*run.error);
+    return run.error ? std::int64_t{0} : run.job.graph->parameters();
+  };
+  // As the models' pages say.
+  EXPECT_EQ(parameters("unsloth/Qwen3-4B-unsloth-bnb-4bit"), 4'022'468'096);
+  EXPECT_EQ(parameters("unsloth/Llama-3.2-1B-Instruct"), 1'235'814'400);
+  EXPECT_EQ(parameters("Qwen/Qwen2.5-Coder-1.5B"), 1'543'714'304);
+  const MeasuredRun unknown = read_one("a,Qwen/Qwen3-4Bx,dpo,1,A100,device,1024,trl,", R"({"trainer": "dpo"})");
+  EXPECT_TRUE(unknown.error);
+}
+
 TEST(PostTrainingCsv, MegatronTrainsItsOwnFormOfTheModel) {
   const MeasuredRun run =
       read_one("a,Qwen/Qwen2.5-7B-Instruct,dpo,4,A100,device,1024,ms-swift 4,",
