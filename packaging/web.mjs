@@ -17,7 +17,7 @@ const page = join(root, 'src/web/page');
 const read = (...path) => readFileSync(join(...path), 'utf8');
 
 // The scripts as one, which share a function and leave nothing behind.
-const SCRIPTS = ['tools.js', 'engine.js', 'form.js', 'answer.js', 'link.js', 'serving.js', 'choices.js', 'app.js'];
+const SCRIPTS = ['tools.js', 'engine.js', 'form.js', 'answer.js', 'link.js', 'serving.js', 'choices.js', 'curve.js', 'app.js'];
 const app = `'use strict';\n(() => {\n${SCRIPTS.map((name) => read(page, name)).join('\n')}})();\n`;
 
 // As text: a page that is opened from a folder may load scripts, and nothing else. Packed: a host need not do it.

@@ -9,6 +9,7 @@ import {fileURLToPath} from 'node:url';
 import {gzipSync} from 'node:zlib';
 import {Browser, findChromium, holding, servedFrom} from './browser.mjs';
 import {contrastFaults, namelessControls} from './accessibility.mjs';
+import {curveTests} from './curve.mjs';
 
 const [programPath, folder, pictures] = process.argv.slice(2);
 const program = resolve(programPath);
@@ -479,6 +480,7 @@ const tests = {
   },
 };
 
+Object.assign(tests, curveTests({browser, address, answerOf, check, el, same, set, text, usual}));
 for (const [name, test] of Object.entries(tests)) {
   const before = faults.length;
   asked.length = 0;

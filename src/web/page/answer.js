@@ -11,9 +11,17 @@ const fillList = (id, texts) => {
 };
 
 // The place and the remedy as the command line says them; where a line is named, a way to it.
-const showFault = (box, says, error, goTo) => {
+const showFault = (box, says, error, goTo, field) => {
   box.hidden = false;
   box.replaceChildren(make('h2', 'No answer'), make('p', says));
+  if (field) {
+    const button = make('button', 'Go to the field', {type: 'button'});
+    button.addEventListener('click', () => {
+      if (field.closest('details')) field.closest('details').open = true;
+      field.focus();
+    });
+    box.append(button);
+  }
   if (!error || !error.line || !goTo) return;
   const button = make('button', `Show line ${error.line}`, {type: 'button'});
   button.addEventListener('click', () => goTo(error.line));
@@ -114,7 +122,7 @@ const headlineOf = ({summary, gpu, job}) => {
 const waitForRest = () => {
   at('fit').textContent = 'Looking for the largest batch…';
   at('timeline-note').textContent = 'Drawing…';
-  for (const id of ['fit', 'timeline']) at(id).classList.add('stale');
+  for (const id of ['fit', 'timeline', 'curve']) at(id).classList.add('stale');
   at('timeline').setAttribute('aria-busy', 'true');
 };
 const drawn = (note) => {
@@ -134,6 +142,7 @@ const showEstimate = (reply) => {
   const estimate = answer.estimates.find((one) => !one.error) || answer.estimates[0];
   const [kind, text] = verdictOf(estimate, answer.capacity_bytes);
   hide('fault');
+  clearFaults();
   hide('advice');
   at('result').hidden = false;
   at('result').classList.remove('stale');

@@ -117,7 +117,8 @@ const keepLink = async () => {
 };
 
 const shownFault = (reply) => {
-  showFault(at('fault'), reply.says, reply.error, model.bytes.length <= LONGEST_SHOWN ? goToLine : null);
+  const field = markFaults(reply.says, reply.error ? reply.error.message : '') || markFaults(reply.says, reply.says);
+  showFault(at('fault'), reply.says, reply.error, model.bytes.length <= LONGEST_SHOWN ? goToLine : null, field);
   at('result').hidden = true;
   at('status').textContent = '';
 };
@@ -145,7 +146,9 @@ const answerAll = async (round) => {
     showAdvice(advice);
   }
   const timeline = await Engine.ask('timeline', now, job);
-  if (current()) showTimeline(timeline);
+  if (!current()) return;
+  showTimeline(timeline);
+  await showCurve({model: now, job, fit: fit.text ? JSON.parse(fit.text) : {}, current});
 };
 
 const run = async () => {
@@ -282,6 +285,7 @@ const listen = () => {
     if (at('file').files.length > 0) setFile(at('file').files[0]);
     at('file').value = '';  // or the same file, once it was edited, could not be chosen again
   });
+  at('curve-axis').addEventListener('change', () => { if (curveAsked) showCurve({...curveAsked}); });
   at('plan-fields').addEventListener('input', keepLayouts);
   at('plan-fields').addEventListener('change', keepLink);
   at('plan-go').addEventListener('click', findLayouts);

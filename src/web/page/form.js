@@ -123,6 +123,35 @@ const setField = ({option, element, counter}, value) => {
   counter.hidden = !element.value.endsWith(':N');
 };
 
+// The fields that a fault names: as the library (`seq_length`, "seq_length"), the command line (--seq) or people (batch
+// size) call them.
+const namedIn = (text) => {
+  const byFlag = new Map([...fields.values()].map((entry) => [entry.option.flag, entry]));
+  const words = [...text.matchAll(/[`"]([a-z][a-z0-9_]*)[`"=]|--([a-z][a-z0-9-]*)|^([a-z][a-z0-9_]*)/g)];
+  const named = words.map(([, name, flag, first]) => fields.get(name || first) || byFlag.get(flag || first)).filter(Boolean);
+  const spoken = [...fields.values()].filter(({option: {name}}) => name.includes('_') && text.includes(name.replaceAll('_', ' ')));
+  return new Set([...named, ...spoken]);
+};
+const clearFaults = () => {
+  for (const note of document.querySelectorAll('.field-fault')) note.remove();
+  for (const {element} of fields.values()) {
+    element.removeAttribute('aria-invalid');
+    element.setAttribute('aria-describedby', `${element.id}-help`);
+  }
+};
+// Says a fault at the field that it names first, and marks the others. Returns that field's element.
+const markFaults = (says, text) => {
+  clearFaults();
+  const [entry, ...others] = namedIn(text);
+  if (!entry) return null;
+  for (const one of [entry, ...others]) one.element.setAttribute('aria-invalid', 'true');
+  const {element} = entry;
+  const note = make('p', says, {class: 'field-fault', id: `${element.id}-fault`});
+  element.closest('.field').append(note);
+  element.setAttribute('aria-describedby', `${element.id}-help ${note.id}`);
+  return element;
+};
+
 const readJob = () => {
   const job = {};
   for (const [name, entry] of fields) {
