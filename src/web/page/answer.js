@@ -100,8 +100,8 @@ const showParts = (estimate) => {
 
 // The library names its options between backquotes; the form shows them as the command line has them.
 const spelled = (text) => text.replace(/`([a-z_]+)(?:=([^`]*))?`/g, (whole, name, value) => {
-  if (!fields.has(name)) return whole;
-  const {option: {flag, type}} = fields.get(name);
+  if (!optionNamed.has(name)) return whole;
+  const {flag, type} = optionNamed.get(name);
   if (value === 'false') return `--no-${flag}`;
   return value === undefined || value === 'true' ? `--${flag}` : `--${flag}${type === 'switch' ? '=' : ' '}${value}`;
 });

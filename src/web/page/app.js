@@ -324,11 +324,21 @@ const restore = async () => {
   if (planned) findLayouts();
 };
 
-// Before the engine is there: the form, and the first example's answer, which were made with the page.
+// Before the engine is there, what was made with the page: the first example's answer, and then the form.
 const showFirst = () => {
+  const {about, reply} = GPUMEM_FIRST;
+  for (const option of about.options) optionNamed.set(option.name, option);
+  if (location.hash.length <= 1) showEstimate(reply);
+};
+// A page that is not looked at is not painted.
+const painted = () => new Promise((done) => {
+  requestAnimationFrame(() => setTimeout(done));
+  setTimeout(done, 100);
+});
+const showForm = () => {
+  const {about} = GPUMEM_FIRST;
   at('example').append(make('option', 'Your own', {value: ''}));
   for (const {id, title} of GPUMEM_EXAMPLES) at('example').append(make('option', title, {value: id}));
-  const {about, reply} = GPUMEM_FIRST;
   for (const one of about.models) {
     published.set(one.name.toLowerCase(), one);
     at('published-names').append(make('option', `${(one.parameters / 1e9).toPrecision(3)} billion parameters`, {value: one.name}));
@@ -340,10 +350,11 @@ const showFirst = () => {
   writeJob(GPUMEM_EXAMPLES[0].job);
   writePlan(FIRST_PLAN);
   at('command').textContent = commandOf(model, readJob());
-  showEstimate(reply);
 };
 // What is done before the engine is there stays, and is asked then.
 const begin = async () => {
+  await painted();
+  showForm();
   listen();
   try {
     const planned = location.hash.length > 1 && await writeState();

@@ -10,6 +10,7 @@ const LABELS = {gpu: 'GPU', seq_length: 'Sequence length', input: "One sample's 
   accumulate: 'Gradient accumulation', compile: 'torch.compile', batch_lengths: 'Lengths of batches', samples: 'Samples per epoch', lengths: 'Tokens of samples',
   lengths_options: 'Batches of these'};
 const fields = new Map();  // option's name → {option, element, counter}
+const optionNamed = new Map();  // the same without the form, which is made after the first answer is shown
 
 const choicesOf = (option, about) => {
   if (option.name === 'gpu') return about.gpus.map(({name, capacity_bytes}) => [name, `${name} (${gib(capacity_bytes)} GiB)`]);

@@ -16,7 +16,8 @@ const draw = (tag, attributes, text) => {
 const GIB = 2 ** 30;
 const gib = (bytes) => (bytes / GIB).toFixed(2);
 const size = (bytes) => `${gib(bytes)} GiB`;
-const count = (number) => number.toLocaleString('en-US');
+// By hand: the browser's own words for numbers take 30 ms to load, before the first answer.
+const count = (number) => String(number).replace(/^-?\d+/, (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ','));
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const titled = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll('_', ' ');
 
