@@ -62,7 +62,8 @@ TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
          of.data_parallel = 8;
          of.sharding = {Shardings::hsdp, 3};
        },
-       "`sharding=hsdp:3` cuts parameters within groups of 3 ranks, and 8 ranks are not a multiple"},
+       "`sharding=hsdp:3` cuts parameters within groups of 3 ranks, and 8 ranks are not a multiple of "
+       "that; say `sharding=fsdp2`"},
       {[](Layout& of) { of.sequence_parallel = true; }, "`sequence_parallel` splits what tensor parallel ranks"},
       {[](Layout& of) { of.virtual_stages = 2; }, "`virtual_stages` needs a pipeline"},
       {[](Layout& of) { of.schedule = Schedule::gpipe; }, "`schedule` is a pipeline's"},
@@ -86,11 +87,12 @@ TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
          of.data_parallel = 4;
          of.expert_parallel = 3;
        },
-       "`expert_parallel=3` must divide the 4 ranks"},
+       "`expert_parallel=3` must divide the 4 ranks of a pipeline stage (data x tensor x context parallel); say "
+       "`expert_parallel=1`"},
       {[](Layout& of) {
          of.rank = {Ranks::one, 1};
        },
-       "there is no rank 1 among 1"},
+       "there is no rank 1 among 1; ranks count from 0: say `rank=0` for the last one"},
   };
   for (const Case& one : cases) {
     EXPECT_TRUE(fails(check(job_with(one.change)), ErrorCode::invalid_argument, 0, one.rule));
@@ -176,7 +178,7 @@ TEST(Layout, UpdatesInBackwardNeedStepsOfOnePass) {
   EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "`accumulate`"));
   job.gradient_accumulation = 1;
   job.layout.sharding.kind = Shardings::ddp;
-  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "say fsdp2"));
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "say `sharding=fsdp2`"));
 }
 
 TEST(Layout, LayersOfStagesAreAPipelines) {

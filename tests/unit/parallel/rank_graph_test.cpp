@@ -378,7 +378,7 @@ TEST(RankGraph, EndsOfAPipelineMayHaveOtherNumbersOfBlocks) {
       << "a stage may have the embedding alone";
   EXPECT_TRUE(fails(ranked(R"(, "account_for_embedding_in_pipeline_split": true)",
                            [](Layout& layout) { layout.pipeline_parallel = 3; }),
-                    ErrorCode::invalid_argument, 0, "cannot share evenly"));
+                    ErrorCode::invalid_argument, 0, "cannot share evenly; say `pipeline_layers=2,1,1`"));
 }
 
 TEST(RankGraph, RefusesWhatTheModelCannotShare) {
@@ -388,11 +388,11 @@ TEST(RankGraph, RefusesWhatTheModelCannotShare) {
   EXPECT_TRUE(refuses(R"(, "group_query_attention": true, "num_query_groups": 2)",
                       [](Layout& layout) { layout.tensor_parallel = 4; }, "2 heads of keys and values"));
   EXPECT_TRUE(refuses(
-      "", [](Layout& layout) { layout.tensor_parallel = 3; }, "cannot share evenly"));
+      "", [](Layout& layout) { layout.tensor_parallel = 3; }, "cannot share evenly; say `tensor_parallel=1`"));
   EXPECT_TRUE(refuses(
-      "", [](Layout& layout) { layout.pipeline_parallel = 8; }, "4 repeated blocks"));
+      "", [](Layout& layout) { layout.pipeline_parallel = 8; }, "say `pipeline_parallel=4` without `virtual_stages`"));
   EXPECT_TRUE(refuses(
-      "", [](Layout& layout) { layout.context_parallel = 5; }, "cuts sequences into 10 parts"));
+      "", [](Layout& layout) { layout.context_parallel = 5; }, "tokens are not a multiple of that; say `seq_length="));
   EXPECT_TRUE(refuses(
       "", [](Layout& layout) { layout.expert_parallel = 2; }, "must divide the model's 0 experts"));
 }

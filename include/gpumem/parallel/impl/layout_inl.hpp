@@ -3,6 +3,7 @@
 #include "gpumem/parallel/layout.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -44,7 +45,7 @@ GPUMEM_INLINE std::string size_fault(const TrainingJob& job) {
   const bool keeps_all = layout.pipeline_parallel > 1 && layout.schedule == Schedule::gpipe;
   if (keeps_all && job.gradient_accumulation > kMostKept) {
     return "`schedule=gpipe` keeps every micro-batch of a step: " + std::to_string(kMostKept) +
-           " at most (`accumulate`)";
+           " at most; say `schedule=1f1b`";
   }
   return {};
 }
@@ -54,8 +55,11 @@ GPUMEM_INLINE std::string sharding_fault(const Layout& layout) {
   const std::int64_t group = layout.sharding.count;
   const std::int64_t ranks = sharing_ranks(layout);
   if (layout.sharding.kind != Shardings::hsdp || (group >= 1 && ranks % group == 0)) return {};
+  const std::int64_t shared = std::gcd(ranks, std::max<std::int64_t>(group, 1));
   return "`sharding=" + parallel::name_of(layout.sharding) + "` cuts parameters within groups of " +
-         std::to_string(group) + " ranks, and " + std::to_string(ranks) + " ranks are not a multiple of that";
+         std::to_string(group) + " ranks, and " + std::to_string(ranks) +
+         " ranks are not a multiple of that; say `sharding=" +
+         (shared > 1 ? "hsdp:" + std::to_string(shared) : std::string("fsdp2")) + "`";
 }
 
 /// Whether an interleaved schedule can run the step's micro-batches: torch's in groups that are alike; Megatron's last
@@ -113,11 +117,12 @@ GPUMEM_INLINE std::string group_fault(const Layout& layout, std::int64_t world) 
   const std::int64_t stage = world / layout.pipeline_parallel;
   if (stage % layout.expert_parallel != 0) {
     return counted("expert_parallel", layout.expert_parallel) + " must divide the " + std::to_string(stage) +
-           " ranks of a pipeline stage (data x tensor x context parallel)";
+           " ranks of a pipeline stage (data x tensor x context parallel); say " +
+           counted("expert_parallel", std::gcd(stage, layout.expert_parallel));
   }
   if (layout.rank.kind == Ranks::one && (layout.rank.count < 0 || layout.rank.count >= world)) {
     return "there is no rank " + std::to_string(layout.rank.count) + " among " + std::to_string(world) +
-           "; ranks count from 0";
+           "; ranks count from 0: say " + counted("rank", world - 1) + " for the last one";
   }
   return {};
 }
@@ -139,7 +144,8 @@ GPUMEM_INLINE std::string in_backward_fault(const TrainingJob& job) {
   if (job.gradient_accumulation > 1) return "`optimizer_in_backward` with `accumulate`; each pass would be a step";
   if (job.layout.pipeline_parallel > 1) return "`optimizer_in_backward` in a pipeline";
   if (kind != Shardings::none && kind != Shardings::fsdp2 && kind != Shardings::hsdp) {
-    return "`optimizer_in_backward` with `sharding=" + parallel::name_of(job.layout.sharding) + "`; say fsdp2";
+    return "`optimizer_in_backward` with `sharding=" + parallel::name_of(job.layout.sharding) +
+           "`; say `sharding=fsdp2`";
   }
   return {};
 }
@@ -158,7 +164,7 @@ GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
   if (layout.expert_parallel > 1 && (deepspeed || kind == Shardings::fsdp1)) {
     return counted("expert_parallel", layout.expert_parallel) +
            " cannot be combined with `sharding=" + parallel::name_of(layout.sharding) +
-           "`; say fsdp2, distributed-optimizer, or ddp";
+           "`; say `sharding=fsdp2`, `sharding=distributed-optimizer` or `sharding=ddp`";
   }
   return in_backward_fault(job);
 }
@@ -227,7 +233,8 @@ GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::st
   return layout_detail::refused(
       std::string(method) + " takes " + split + " together with " +
       layout_detail::counted("data_parallel", job.layout.data_parallel) +
-      " only if `sharding` says how these share the model: ddp, fsdp2, distributed-optimizer");
+      " only where it is said how these share the model: say `sharding=ddp`, `sharding=fsdp2` or "
+      "`sharding=distributed-optimizer`");
 }
 
 GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method) {
@@ -238,7 +245,7 @@ GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::str
   return layout_detail::refused(std::string(method) + " is for one GPU, not for " +
                                 std::to_string(job.layout.data_parallel) +
                                 " in data parallel; model-states and the zero- estimators take these, and replay where "
-                                "`sharding` says how they share the model");
+                                "it is said how they share the model: say `sharding=ddp` or `sharding=fsdp2`");
 }
 
 GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method,

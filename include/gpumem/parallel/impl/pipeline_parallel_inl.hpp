@@ -3,6 +3,7 @@
 #include "gpumem/parallel/pipeline_parallel.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -229,6 +230,19 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_by(const model::RunSettings& run,
   return blocks;
 }
 
+/// Options with which so many stages, or fewer, share the blocks.
+GPUMEM_INLINE std::string shares_to_say(std::int64_t blocks, std::int64_t stages) {
+  constexpr std::int64_t kMostNumbers = 32;
+  if (stages > blocks || stages > kMostNumbers) {
+    return "`pipeline_parallel=" + std::to_string(std::gcd(blocks, stages)) + "` without `virtual_stages`";
+  }
+  std::string layers;
+  for (const std::int64_t of_stage : unevenly(blocks, stages)) {
+    layers += (layers.empty() ? "" : ",") + std::to_string(of_stage);
+  }
+  return "`pipeline_layers=" + layers + "`";
+}
+
 GPUMEM_INLINE core::Error cannot_share(std::int64_t blocks, const model::RunSettings& run, std::int64_t stages,
                                        std::string_view file) {
   const std::string ways = " repeated blocks, which " + std::to_string(stages) + " pipeline stages cannot share ";
@@ -238,8 +252,7 @@ GPUMEM_INLINE core::Error cannot_share(std::int64_t blocks, const model::RunSett
               (said ? "as " + core::quoted(core::shortened(run.pipeline_layers, 60)) +
                           " says; give each stage's layers (`pipeline_layers=15,16,15`), as many numbers as "
                           "`pipeline_parallel` times `virtual_stages`, which add up to the blocks"
-                    : std::string("evenly; choose a `pipeline_parallel` (times `virtual_stages`) that divides them, or "
-                                  "say how many each stage has (`pipeline_layers=15,16,15`)")),
+                    : "evenly; say " + shares_to_say(blocks, stages)),
           {std::string(file), 0, {}}};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -299,18 +300,20 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
     return fault("`context_parallel` splits sequences; give their length (`seq_length=8192`)");
   }
   if (layout.context_parallel > 1 && !graph.reads_tokens()) {
-    return fault("`context_parallel` splits sequences of tokens, and this model reads none");
+    return fault("`context_parallel` splits sequences of tokens, and this model reads none; say `context_parallel=1`");
   }
   const std::int64_t parts = layout.context_parallel * (layout.context_parallel > 1 ? 2 : 1);
   if (job.sequence_length && *job.sequence_length % parts != 0) {
     return fault("`context_parallel=" + std::to_string(layout.context_parallel) + "` cuts sequences into " +
                  std::to_string(parts) + " parts, and " + std::to_string(*job.sequence_length) +
-                 " tokens are not a multiple of that");
+                 " tokens are not a multiple of that; say `seq_length=" +
+                 std::to_string((*job.sequence_length / parts + 1) * parts) + "`");
   }
   const std::int64_t experts = most_experts(graph);
   if (layout.expert_parallel > 1 && (experts == 0 || experts % layout.expert_parallel != 0)) {
     return fault("`expert_parallel=" + std::to_string(layout.expert_parallel) + "` must divide the model's " +
-                 std::to_string(experts) + " experts");
+                 std::to_string(experts) + " experts; say `expert_parallel=" +
+                 std::to_string(std::max<std::int64_t>(std::gcd(experts, layout.expert_parallel), 1)) + "`");
   }
   const bool lora = job.peft == model::PeftMethod::none || job.peft == model::PeftMethod::lora;
   if ((job.has_adapters() && !lora) || model::holds_in_fewer_bits(job.quantize)) {
@@ -366,7 +369,8 @@ GPUMEM_INLINE std::int64_t ranks_of(const model::Attributes& attributes, const m
 GPUMEM_INLINE core::Error uneven(std::string_view what, std::int64_t size, std::int64_t ranks) {
   return {core::ErrorCode::invalid_argument,
           "has " + std::to_string(size) + " " + std::string(what) + ", which " + std::to_string(ranks) +
-              " tensor parallel ranks cannot share evenly; choose a `tensor_parallel` that divides them",
+              " tensor parallel ranks cannot share evenly; say `tensor_parallel=" +
+              std::to_string(std::max<std::int64_t>(std::gcd(size, ranks), 1)) + "`",
           {}};
 }
 
