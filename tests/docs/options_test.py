@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Every option that a command's --help names stands on the page of the command line: in the command's own section, or among
-the options that all jobs share.
+"""Every option that a command's --help names stands in the command's own section of the page of the command line, or on the
+page of the options that all jobs share.
 
-    options_test.py gpumem docs/command-line.md
+    options_test.py gpumem docs/command-line.md docs/job-options.md
 
-Input: the program and the page. Output: exit code 0, or the options that are missing, by command.
+Input: the program and the pages. Output: exit code 0, or the options that are missing, by command.
 """
 
 import re
@@ -37,8 +37,7 @@ def section_of(text: str, heading: str) -> str:
     return found.group(1) if found else ""
 
 
-def missing_of(program: str, text: str) -> list[str]:
-    shared = section_of(text, "## Job options")
+def missing_of(program: str, text: str, shared: str) -> list[str]:
     commands = commands_of(program)
     missing = [] if len(commands) > 15 and shared else [f"commands or job options: {len(commands)} commands were found"]
     for command in commands:
@@ -57,9 +56,9 @@ def missing_of(program: str, text: str) -> list[str]:
 
 
 def main() -> int:
-    program, page = sys.argv[1:]
-    with open(page) as file:
-        missing = missing_of(program, file.read())
+    program, page, shared = sys.argv[1:]
+    with open(page) as file, open(shared) as of_jobs:
+        missing = missing_of(program, file.read(), of_jobs.read())
     for each in missing:
         print(f"{page} lacks {each}")
     return 1 if missing else 0

@@ -226,7 +226,7 @@ TEST(JobOptions, AreOnThePages) {
     text << std::ifstream(std::string(GPUMEM_SOURCE_DIR) + "/docs/" + name).rdbuf();
     return text.str();
   };
-  const std::string flags = page("command-line.md");
+  const std::string flags = page("job-options.md");
   const std::string names = page("json.md");
   for (const JobOption& each : job_options()) {
     const bool switched_off = default_text(each) == "true";
