@@ -1,8 +1,8 @@
 #include "words.hpp"
 
-#include <charconv>
 #include <string_view>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 #include "sized.hpp"
 
@@ -10,16 +10,14 @@ namespace gpumem::capi {
 
 namespace {
 
-/// The whole of the text as a number.
+/// What `parse` makes of the word, if there is one.
 template <typename Number>
 core::Result<std::optional<Number>> number_of(const std::string& name, const std::optional<std::string>& word,
-                                              const char* wanted) {
+                                              std::optional<Number> (*parse)(std::string_view), const char* wanted) {
   if (!word) return std::optional<Number>();
-  Number number{};
-  const char* end = word->data() + word->size();
-  const auto [at, error] = std::from_chars(word->data(), end, number);
-  if (error != std::errc() || at != end) return refused(name + " is " + core::quoted(*word) + "; it must be " + wanted);
-  return std::optional(number);
+  const std::optional<Number> number = parse(*word);
+  if (!number) return refused(name + " is " + core::quoted(*word) + "; it must be " + wanted);
+  return number;
 }
 
 }  // namespace
@@ -52,11 +50,11 @@ std::optional<std::string> Words::take(const std::string& name) {
 }
 
 core::Result<std::optional<std::int64_t>> Words::take_whole(const std::string& name) {
-  return number_of<std::int64_t>(name, take(name), "a whole number of 64 bits");
+  return number_of(name, take(name), &core::parse_whole, "a whole number of 64 bits");
 }
 
 core::Result<std::optional<double>> Words::take_number(const std::string& name) {
-  return number_of<double>(name, take(name), "a number");
+  return number_of(name, take(name), &core::parse_number, "a number");
 }
 
 core::Status Words::refuse_settings() const {

@@ -1,10 +1,10 @@
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 
 #include "attendance.hpp"
 #include "commands.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "journal.hpp"
 
 namespace gpumem::cli {
@@ -13,11 +13,8 @@ namespace {
 
 /// "12", or "train.py#12".
 std::optional<std::int64_t> number_of(const std::string& text) {
-  const std::string digits = text.substr(text.rfind('#') + 1);
-  std::int64_t number = 0;
-  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (fault != std::errc() || end != digits.data() + digits.size() || number < 1) return std::nullopt;
-  return number;
+  const std::optional<std::int64_t> number = core::parse_whole(std::string_view(text).substr(text.rfind('#') + 1));
+  return number && *number >= 1 ? number : std::nullopt;
 }
 
 /// What was done.

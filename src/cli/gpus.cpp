@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "answers.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/estimate/fit.hpp"
 #include "report.hpp"
@@ -39,15 +39,14 @@ Result<std::map<std::string, double>> prices_of(const std::vector<std::string>& 
   std::map<std::string, double> prices;
   for (const std::string& word : words) {
     const std::size_t equals = word.rfind('=');
-    double price = 0.0;
-    const char* const end = word.data() + word.size();
-    const auto read = std::from_chars(equals == std::string::npos ? end : word.data() + equals + 1, end, price);
-    if (read.ec != std::errc() || read.ptr != end || !(price > 0.0)) {
+    const std::string_view number = equals == std::string::npos ? "" : std::string_view(word).substr(equals + 1);
+    const std::optional<double> price = core::parse_number(number);
+    if (!price || *price <= 0.0) {
       return Error{ErrorCode::invalid_argument, "--price is " + core::quoted(word) + "; say it as h100-80gb=2.50", {}};
     }
     const Result<GpuProfile> profile = find_profile(word.substr(0, equals));
     if (!profile) return profile.error();
-    prices[profile->name] = price;
+    prices[profile->name] = *price;
   }
   return prices;
 }

@@ -1,9 +1,9 @@
 #include "placement_options.hpp"
 
-#include <charconv>
 #include <cstdio>
 #include <optional>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/monitor/live_server.hpp"
 #include "gpumem/place/server.hpp"
@@ -46,10 +46,8 @@ core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view o
 }
 
 core::Result<double> share_from(const std::string& text, std::string_view option, std::string_view takes) {
-  double share = 0.0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, share, std::chars_format::fixed);
-  if (error == std::errc() && stop == end && share >= 0.0 && share <= 1.0) return share;
+  const std::optional<double> share = core::parse_number(text);
+  if (share && *share >= 0.0 && *share <= 1.0) return *share;
   return invalid(option, "takes " + std::string(takes), text);
 }
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
 #include "commands.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/parallel/layout.hpp"
@@ -19,12 +19,10 @@ namespace gpumem::cli {
 
 namespace {
 
-/// A decimal number that is all of the text, finite and not negative.
+/// A number that is not negative.
 std::optional<double> number_of(std::string_view text) {
-  double value = 0.0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = code == std::errc() && end == text.data() + text.size();
-  return whole && std::isfinite(value) && value >= 0.0 ? std::optional(value) : std::nullopt;
+  const std::optional<double> value = core::parse_number(text);
+  return value && *value >= 0.0 ? value : std::nullopt;
 }
 
 /// "4xa100-40gb", "a100-40gb,2xh200": the GPUs by number, each with what jobs can have of it.

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <utility>
+
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::cli {
 
@@ -25,10 +26,8 @@ std::string_view value_of(const ReadVariable& variable, const char* name) {
 }
 
 std::optional<std::size_t> width_from(std::string_view text) {
-  std::size_t width = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), width);
-  const bool whole = code == std::errc() && end == text.data() + text.size();
-  return whole && width > 0 ? std::optional(width) : std::nullopt;
+  const std::optional<std::int64_t> width = core::parse_whole(text);
+  return width && *width > 0 ? std::optional(static_cast<std::size_t>(*width)) : std::nullopt;
 }
 
 bool says_utf8(std::string_view locale) {

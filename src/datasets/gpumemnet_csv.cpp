@@ -1,7 +1,6 @@
 #include "gpumem_datasets/gpumemnet_csv.hpp"
 
 #include <array>
-#include <charconv>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem_datasets/gpumemnet_net.hpp"
@@ -24,23 +23,15 @@ std::string_view setting(std::string_view configuration, std::string_view key) {
   return {};
 }
 
-template <typename Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// The net as its row describes it; views the row.
 core::Result<GpumemnetNet> net_of(const core::CsvCells& cells) {
   const std::string_view configuration = cells.text("Filename");
   GpumemnetNet net;
   net.architecture = setting(configuration, "arch");
-  net.dropout = number_of<double>(setting(configuration, "dropout")).value_or(0.0);
+  net.dropout = core::parse_number(setting(configuration, "dropout")).value_or(0.0);
   const bool images = !setting(configuration, "input_channels").empty();
-  const auto channels = number_of<std::int64_t>(setting(configuration, images ? "input_channels" : "input"));
-  const auto side = images ? number_of<std::int64_t>(setting(configuration, "input_size")) : 0;
+  const auto channels = core::parse_whole(setting(configuration, images ? "input_channels" : "input"));
+  const auto side = images ? core::parse_whole(setting(configuration, "input_size")) : 0;
   if (!channels || !side || (images && *side < 1)) {
     return cells.malformed("Filename " + core::quoted(configuration) + " does not say the size of the net's input");
   }
@@ -126,7 +117,7 @@ constexpr double kNotRead = -1.0;
 core::Status take_counters(const core::CsvCells& cells, MeasuredRun& run) {
   for (const CounterColumn& column : kCounterColumns) {
     const std::string_view text = cells.text(column.name);
-    if (run.out_of_memory || text.empty() || number_of<double>(text) == kNotRead) continue;
+    if (run.out_of_memory || text.empty() || core::parse_number(text) == kNotRead) continue;
     const auto read = cells.number(column.name);
     if (!read) return read.error();
     if (**read > column.whole) return cells.malformed(std::string(column.name) + " is beyond 100 %");

@@ -1,8 +1,8 @@
 #include "gpumem_datasets/rad_file.hpp"
 
 #include <array>
-#include <charconv>
-#include <cmath>
+
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::datasets {
 
@@ -30,21 +30,6 @@ std::optional<std::string_view> name_in(std::string_view line) {
   const std::string_view name = line.substr(0, colon);
   if (name.find_first_of(" \t/\\.") != std::string_view::npos) return std::nullopt;
   return name;
-}
-
-/// A whole decimal number; nothing if it is none or does not fit 64 bits.
-std::optional<std::int64_t> whole(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> decimal(std::string_view text) {
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
 }
 
 /// Reads line by line: commands, then entries.
@@ -123,7 +108,7 @@ class Reader {
   }
 
   core::Status set_count(const std::string& what, std::string_view value, std::int64_t& to) const {
-    const auto count = whole(value);
+    const auto count = core::parse_whole(value);
     if (!count || *count < 1) {
       return malformed("should be " + what + ", a whole number of 1 or more, and is " + core::quoted(value), line_);
     }
@@ -132,7 +117,7 @@ class Reader {
   }
 
   core::Status set_figure(const std::string& what, std::string_view value, std::optional<double>& to) const {
-    const auto figure = decimal(value);
+    const auto figure = core::parse_number(value);
     if (!figure || *figure < 0.0) {
       return malformed("should be " + what + " in MiB, and is " + core::quoted(value), line_);
     }

@@ -6,11 +6,11 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <ctime>
 #include <memory>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
 
 namespace gpumem::launcher {
@@ -25,13 +25,6 @@ std::string text_of(const char* path) {
   const ssize_t size = read(file, text.data(), text.size());
   close(file);
   return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : std::string();
-}
-
-std::optional<std::int64_t> number_of(std::string_view word) {
-  std::int64_t value = 0;
-  const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (fault != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return value;
 }
 
 /// Whether the kernel has a process of this pid, or of this group if it is negative. Who may not signal it is told so.
@@ -58,7 +51,7 @@ std::optional<ProcessFacts> parse_stat(std::string_view line) {
     at = end + 1;
     if (field == kState) facts.state = word[0];
     if (field != kParent && field != kGroup && field != kStarted) continue;
-    const auto number = number_of(word);
+    const auto number = core::parse_whole(word);
     if (!number) return std::nullopt;
     (field == kParent ? facts.parent : field == kGroup ? facts.group : facts.started) = *number;
   }
@@ -96,7 +89,7 @@ bool group_is_alive(const Process& leader) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), &closedir);
   bool any_shown = false;
   while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder.get())) {
-    const auto pid = number_of(entry->d_name);
+    const auto pid = core::parse_whole(entry->d_name);
     if (!pid) continue;
     const auto facts = facts_of(*pid);
     if (!facts || facts->group != leader.pid) continue;

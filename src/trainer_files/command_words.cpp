@@ -1,8 +1,9 @@
 #include "command_words.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::trainer_files {
 
@@ -14,11 +15,7 @@ bool is_whole(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char byte) { return byte >= '0' && byte <= '9'; });
 }
 
-bool is_real(std::string_view word) {
-  double number = 0.0;
-  const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return fault == std::errc() && end == word.data() + word.size();
-}
+bool is_real(std::string_view word) { return core::parse_number(word).has_value(); }
 
 std::string key_of(std::string_view word) {
   while (word.starts_with('-') || word.starts_with('+')) word.remove_prefix(1);

@@ -1,9 +1,9 @@
 #include "deepspeed.hpp"
 
-#include <charconv>
 #include <cstdint>
 #include <string>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/csv.hpp"
 #include "shared_settings.hpp"
 
@@ -36,10 +36,9 @@ void take_elements(TrainerReading& from, std::string_view path, std::string_view
   constexpr double kMost = 0x1p50;
   const auto word = from.word(path);
   if (!word) return;
-  double value = 0.0;
-  const auto [end, code] = std::from_chars(word->data(), word->data() + word->size(), value);
-  const bool count = code == std::errc() && end == word->data() + word->size() && value >= 0.0 && value <= kMost;
-  from.want(option, count ? std::to_string(static_cast<std::int64_t>(value)) : *word, path);
+  const std::optional<double> value = core::parse_number(*word);
+  const bool count = value && *value >= 0.0 && *value <= kMost;
+  from.want(option, count ? std::to_string(static_cast<std::int64_t>(*value)) : *word, path);
 }
 
 void read_zero(TrainerReading& from) {

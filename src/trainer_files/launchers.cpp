@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
 #include "command_words.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::trainer_files {
 
@@ -88,10 +88,8 @@ std::size_t behind_environment(std::span<const std::string> words, Setting& envi
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
 
 std::optional<std::int64_t> count_of(std::string_view word) {
-  std::int64_t value = 0;
-  const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (fault != std::errc() || end != word.data() + word.size() || value < 1 || value > kMostRanks) return std::nullopt;
-  return value;
+  const std::optional<std::int64_t> value = core::parse_whole(word);
+  return value && *value >= 1 && *value <= kMostRanks ? value : std::nullopt;
 }
 
 std::optional<std::int64_t> count_at(const Setting& settings, std::string_view key) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::trainer_files {
@@ -65,11 +65,7 @@ bool TrainerReading::is_auto(std::string_view path) const {
 
 std::optional<std::int64_t> TrainerReading::whole(std::string_view path) {
   const auto text = word(path);
-  if (!text) return std::nullopt;
-  std::int64_t value = 0;
-  const auto [stop, fault] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (fault != std::errc() || stop != text->data() + text->size()) return std::nullopt;
-  return value;
+  return text ? core::parse_whole(*text) : std::nullopt;
 }
 
 void TrainerReading::want(std::string_view option, std::string value, std::string_view from) {

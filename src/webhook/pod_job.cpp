@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 #include <vector>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem/request/targets.hpp"
 
@@ -61,13 +61,11 @@ core::Status take_margin(const Annotation& annotation, PodJob& job) {
 core::Status take_gpus_per_node(const Annotation& annotation, PodJob& job) {
   constexpr std::int64_t kMost = 1024;
   const std::string_view text = annotation.value;
-  std::int64_t count = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool whole = code == std::errc() && end == text.data() + text.size();
-  if (!whole || count < 1 || count > kMost) {
+  const std::optional<std::int64_t> count = core::parse_whole(text);
+  if (!count || *count < 1 || *count > kMost) {
     return malformed(annotation, "is " + core::quoted(text) + "; it counts the GPUs of this pod, 1 to 1024");
   }
-  job.gpus_per_node = count;
+  job.gpus_per_node = *count;
   return core::Done{};
 }
 

@@ -41,6 +41,9 @@ class Bytes {
 /// plus sign, and for hexadecimals.
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
+/// "12", "-1": a whole number of 64 bits in decimal digits. Nothing for any other text, as for parse_number().
+[[nodiscard]] std::optional<std::int64_t> parse_whole(std::string_view text);
+
 /// "25,557,032": a count with thousands separators, as model summaries print it.
 [[nodiscard]] std::string with_separators(std::int64_t count);
 

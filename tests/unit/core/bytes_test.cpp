@@ -15,6 +15,11 @@ TEST(Numbers, AreReadWhole) {
   for (const char* text : {"", " 1", "1 ", "0x1p-3", "1,5", "+1", "inf", "nan", "1e999"}) {
     EXPECT_FALSE(parse_number(text)) << text;
   }
+  EXPECT_EQ(parse_whole("12"), 12);
+  EXPECT_EQ(parse_whole("-9223372036854775808"), INT64_MIN);
+  for (const char* text : {"", " 1", "1 ", "0x1", "1,000", "+1", "1.0", "1e3", "inf", "9223372036854775808"}) {
+    EXPECT_FALSE(parse_whole(text)) << text;
+  }
 }
 
 TEST(Bytes, LiteralsAreBinaryUnits) {

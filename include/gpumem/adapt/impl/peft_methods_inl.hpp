@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -111,11 +110,8 @@ static_assert(
     "the rows stand in the order of the enum");
 
 GPUMEM_INLINE std::optional<std::int64_t> number(std::string_view text) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, fault] = std::from_chars(text.data(), end, value);
-  if (fault != std::errc() || stop != end || value < -1 || value > kLargest) return std::nullopt;
-  return value;
+  const std::optional<std::int64_t> value = core::parse_whole(text);
+  return value && *value >= -1 && *value <= kLargest ? value : std::nullopt;
 }
 
 /// From 0 to 1.

@@ -60,12 +60,26 @@ GPUMEM_INLINE std::optional<Bytes> parse_bytes(std::string_view text) {
   return Bytes(static_cast<std::int64_t>(std::llround(number * *unit)));
 }
 
-GPUMEM_INLINE std::optional<double> parse_number(std::string_view text) {
-  double number = 0.0;
+namespace bytes_detail {
+
+/// All of the text as a number.
+template <typename Number>
+std::optional<Number> all_of(std::string_view text) {
+  Number number{};
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
-  const bool whole = error == std::errc() && stop == end && std::isfinite(number);
-  return whole ? std::optional(number) : std::nullopt;
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace bytes_detail
+
+GPUMEM_INLINE std::optional<double> parse_number(std::string_view text) {
+  const std::optional<double> number = bytes_detail::all_of<double>(text);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+GPUMEM_INLINE std::optional<std::int64_t> parse_whole(std::string_view text) {
+  return bytes_detail::all_of<std::int64_t>(text);
 }
 
 GPUMEM_INLINE std::string with_separators(std::int64_t count) {

@@ -3,9 +3,9 @@
 #include "gpumem/core/csv.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <unordered_set>
+
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::core {
 
@@ -147,23 +147,17 @@ GPUMEM_INLINE Error CsvCells::malformed(std::string message) const {
 GPUMEM_INLINE Result<std::optional<std::int64_t>> CsvCells::whole(std::string_view column) const {
   const std::string_view cell = text(column);
   if (cell.empty()) return std::optional<std::int64_t>();
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (code != std::errc() || end != cell.data() + cell.size()) {
-    return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be a whole number of 64 bits");
-  }
-  return std::optional(value);
+  const std::optional<std::int64_t> value = parse_whole(cell);
+  if (value) return value;
+  return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be a whole number of 64 bits");
 }
 
 GPUMEM_INLINE Result<std::optional<double>> CsvCells::number(std::string_view column) const {
   const std::string_view cell = text(column);
   if (cell.empty()) return std::optional<double>();
-  double value = 0.0;
-  const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (code != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value) || value < 0.0) {
-    return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be a number that is not negative");
-  }
-  return std::optional(value);
+  const std::optional<double> value = parse_number(cell);
+  if (value && *value >= 0.0) return value;
+  return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be a number that is not negative");
 }
 
 GPUMEM_INLINE Result<std::optional<bool>> CsvCells::flag(std::string_view column) const {

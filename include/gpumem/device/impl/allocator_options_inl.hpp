@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
+
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::device {
 
@@ -50,25 +51,17 @@ class Tokens {
   std::size_t at_ = 0;
 };
 
-template <typename Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// Mebibytes, so few that they fit 64 bits as bytes.
 GPUMEM_INLINE std::optional<core::Bytes> mebibytes(std::string_view text, std::int64_t least) {
-  const auto value = number<std::int64_t>(text);
+  const auto value = core::parse_whole(text);
   if (!value || *value < least || *value > INT64_MAX >> 21) return std::nullopt;
   return core::Bytes(*value << 20);
 }
 
 GPUMEM_INLINE std::optional<std::int32_t> division(std::string_view text) {
-  const auto value = number<std::int32_t>(text);
-  const bool fits = value && *value >= 0 && (*value & (*value - 1)) == 0;
-  return fits ? value : std::nullopt;
+  const std::optional<std::int64_t> value = core::parse_whole(text);
+  const bool fits = value && *value >= 0 && *value <= INT32_MAX && (*value & (*value - 1)) == 0;
+  return fits ? std::optional(static_cast<std::int32_t>(*value)) : std::nullopt;
 }
 
 /// "[256:1,512:2,>:4]" after its bracket: sizes of 256 to 511 MiB have 1 division (and all below, as it is the
@@ -88,9 +81,10 @@ GPUMEM_INLINE core::Status read_division_list(Tokens& tokens, AllocatorOptions& 
       std::fill(divisions.begin() + static_cast<std::ptrdiff_t>(begin), divisions.end(), *value);
       continue;
     }
-    const auto mib = number<std::uint64_t>(size);
-    if (!mib || !std::has_single_bit(*mib)) return fault;
-    const std::size_t index = std::min(static_cast<std::size_t>(std::countr_zero(*mib)), divisions.size() - 1);
+    const auto mib = core::parse_whole(size);
+    if (!mib || *mib < 1 || !std::has_single_bit(static_cast<std::uint64_t>(*mib))) return fault;
+    const auto power = static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(*mib)));
+    const std::size_t index = std::min(power, divisions.size() - 1);
     if (first) std::fill(divisions.begin(), divisions.begin() + static_cast<std::ptrdiff_t>(index), *value);
     divisions[index] = *value;
     begin = index + 1;

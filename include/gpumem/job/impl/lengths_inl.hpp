@@ -3,7 +3,6 @@
 #include "gpumem/job/lengths.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <string>
@@ -20,11 +19,8 @@ inline constexpr std::int64_t kLongest = std::int64_t{1} << 31;
 inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;  // which a double counts
 
 GPUMEM_INLINE std::optional<std::int64_t> whole(std::string_view word, std::int64_t most) {
-  std::int64_t value = 0;
-  const char* const end = word.data() + word.size();
-  const auto [stop, fault] = std::from_chars(word.data(), end, value);
-  if (fault != std::errc() || stop != end || value < 1 || value > most) return std::nullopt;
-  return value;
+  const std::optional<std::int64_t> value = core::parse_whole(word);
+  return value && *value >= 1 && *value <= most ? value : std::nullopt;
 }
 
 /// The next word of a line; empty at its end.
@@ -149,9 +145,8 @@ GPUMEM_INLINE core::Result<LengthOptions> parse_length_options(std::string_view 
       taken = true;
       options.steps = number;
     } else if (name == "percentile") {
-      const auto [stop, fault] = std::from_chars(value.data(), value.data() + value.size(), options.percentile);
-      taken = fault == std::errc() && stop == value.data() + value.size() && options.percentile > 0.0 &&
-              options.percentile <= 100.0;
+      options.percentile = core::parse_number(value).value_or(0.0);
+      taken = options.percentile > 0.0 && options.percentile <= 100.0;
     }
     if (taken) continue;
     return detail::wrong("the setting " + core::quoted(one) +

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -114,9 +114,8 @@ class SettingReader {
   [[nodiscard]] std::int64_t whole(std::initializer_list<std::string_view> keys, std::int64_t usual) {
     const std::string_view text = word(keys);
     if (text.empty()) return usual;
-    std::int64_t number = 0;
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failed == std::errc{} && end == text.data() + text.size() && number >= 0 && number <= INT32_MAX) return number;
+    const std::optional<std::int64_t> number = core::parse_whole(text);
+    if (number && *number >= 0 && *number <= INT32_MAX) return *number;
     refuse(std::string(*keys.begin()) + ": " + core::quoted(core::shortened(text, 60)) + " is no whole number");
     return usual;
   }

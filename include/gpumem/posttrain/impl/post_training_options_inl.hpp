@@ -3,7 +3,6 @@
 #include "gpumem/posttrain/post_training_options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "gpumem/core/bytes.hpp"
@@ -16,10 +15,8 @@ namespace post_training_options_detail {
 using Options = PostTrainingOptions;
 
 inline std::optional<std::int64_t> whole_of(std::string_view word) {
-  std::int64_t value = 0;
-  const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (failed != std::errc{} || end != word.data() + word.size() || value < 0) return std::nullopt;
-  return value;
+  const std::optional<std::int64_t> value = core::parse_whole(word);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 /// A whole number of at least 1; of an option that is not optional, also 0.

@@ -442,11 +442,9 @@ GPUMEM_INLINE core::Result<std::optional<std::int64_t>> images_per_prompt(std::s
       rest.remove_prefix(std::min(rest.size(), part.size() + 1));
       if (part.find('=') == std::string_view::npos) return wrong;
       if (!part.starts_with("image=")) continue;
-      std::int64_t images = -1;
-      const std::string_view digits = part.substr(part.find('=') + 1);
-      const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), images);
-      if (failed != std::errc{} || end != digits.data() + digits.size()) return wrong;
-      return limited(images);
+      const std::optional<std::int64_t> images = core::parse_whole(part.substr(part.find('=') + 1));
+      if (!images) return wrong;
+      return limited(*images);
     }
     return std::optional<std::int64_t>();
   }
