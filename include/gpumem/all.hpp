@@ -1,6 +1,8 @@
 // The whole library in one header: gpumem/gpumem.hpp, and the rooms that not every program needs.
 #pragma once
 
+#include "gpumem/core/config.hpp"  // first: it says so where the compiler is set to an older C++
+
 #include "gpumem/device/allocation_trace.hpp"
 #include "gpumem/device/caching_allocator.hpp"
 #include "gpumem/estimate/published.hpp"

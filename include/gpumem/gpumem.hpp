@@ -4,8 +4,9 @@
 // own; gpumem/all.hpp has everything.
 #pragma once
 
+#include "gpumem/core/config.hpp"  // first: it says so where the compiler is set to an older C++
+
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/core/config.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/estimators.hpp"

@@ -42,7 +42,7 @@ const std::map<std::string, Names> kLists = {
     {"estimate", {"estimators", "timeline"}},
 };
 
-const Names kUmbrellas = {"gpumem.hpp", "all.hpp", "bodies.hpp"};
+const Names kUmbrellas = {"gpumem.hpp", "all.hpp", "bodies.hpp", "estimate.hpp"};
 
 const std::vector<Source>& library() {
   static const std::vector<Source> kAll = sources_below(kRoot / "include" / "gpumem");

@@ -1,6 +1,11 @@
 // Input: the macro GPUMEM_HEADER_ONLY, which the CMake target gpumem::headers sets.
-// Output: GPUMEM_INLINE, which marks every body under impl/, and the version.
+// Output: GPUMEM_INLINE, which marks every body under impl/, and the version; one error where C++ is older than C++20.
 #pragma once
+
+#if __cplusplus <= 201703L
+#error "gpumem needs C++20: compile with -std=c++20, or in CMake target_compile_features(YOUR_TARGET PRIVATE cxx_std_20)"
+#include "gpumem needs C++20"  // no such file: compilers stop at it, and say nothing about what follows
+#endif
 
 #include "gpumem/core/version.hpp"
 

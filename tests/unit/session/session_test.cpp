@@ -8,6 +8,7 @@
 
 #include "expect.hpp"
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/estimate.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/frameworks.hpp"
@@ -25,6 +26,26 @@ job::JobRequest asks(const std::string& summary, std::int64_t batch_size) {
   request.summary = summary;
   request.training.batch_size = batch_size;
   return request;
+}
+
+TEST(EstimateMemory, AnswersAsASessionDoes) {
+  job::JobRequest request = asks(kResnet, 32);
+  request.gpu = "h100-80gb";
+  request.training.optimizer = model::Optimizer::sgd;
+  const auto wanted = Session().estimate(request);
+  const auto found =
+      gpumem::estimate_memory(kResnet, {{"batch_size", "32"}, {"gpu", "h100-80gb"}, {"optimizer", "sgd"}});
+  ASSERT_TRUE(found && wanted);
+  EXPECT_EQ(found->expected, wanted->expected);
+  EXPECT_EQ(found->upper, wanted->upper);
+}
+
+TEST(EstimateMemory, NamesTheOptionThatIsWrong) {
+  const auto asked = [](const char* name, const char* value) {
+    return gpumem::estimate_memory(kResnet, {{"batch_size", "32"}, {name, value}});
+  };
+  EXPECT_TRUE(gpumem::testing::fails(asked("bacth", "3"), core::ErrorCode::invalid_argument, 0, "no option 'bacth'"));
+  EXPECT_TRUE(gpumem::testing::fails(asked("optimizer", "adamm"), core::ErrorCode::invalid_argument, 0, "adamm"));
 }
 
 /// What the rooms behind a session make of the same request.

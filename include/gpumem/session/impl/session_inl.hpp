@@ -15,6 +15,7 @@
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
+#include "gpumem/session/estimate_memory.hpp"
 #include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/published_models.hpp"
 #include "gpumem/summary/read.hpp"
@@ -474,6 +475,21 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::post_training_request(
 GPUMEM_INLINE Session& process_session() {
   static Session session;
   return session;
+}
+
+GPUMEM_INLINE core::Result<estimate::MemoryEstimate> estimate_memory(const std::string& model,
+                                                                     const std::vector<OptionText>& options) {
+  job::JobRequest request;
+  request.summary = model;
+  for (const auto& [name, value] : options) {
+    const job::JobOption* option = job::find_option(name);
+    if (option == nullptr) {
+      return core::Error{
+          core::ErrorCode::invalid_argument, "a job has no option " + core::quoted(core::shortened(name, 60)), {}};
+    }
+    if (const core::Status set = job::set_option_text(*option, request, value); !set) return set.error();
+  }
+  return process_session().estimate(request);
 }
 
 }  // namespace gpumem::session
