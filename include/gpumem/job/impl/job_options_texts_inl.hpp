@@ -309,16 +309,19 @@ GPUMEM_INLINE core::Result<std::string> text_of_lengths(const std::string& given
   return text;
 }
 
-/// Whether the model is a net of images without a single layer that could read tokens, whatever its input is called.
+/// Whether the model is a net of images in which no layer could read tokens, whatever its input is called. A layer of
+/// an unknown op may.
 GPUMEM_INLINE bool has_no_tokens(const model::ModelGraph& graph) {
+  using model::OpFamily;
   if (graph.recording() != nullptr || !graph.config().empty() || graph.reads_tokens()) return false;
-  constexpr std::string_view kOfTokens[] = {"mbedding", "ttention", "ransformer", "LSTM", "GRU", "RNN", "1d"};
   bool convolves = false;
   for (const model::Layer& layer : graph.layers()) {
-    const std::string_view name = graph.class_name(layer);
-    const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-    if (std::any_of(std::begin(kOfTokens), std::end(kOfTokens), holds)) return false;
-    convolves = convolves || holds("Conv2d");
+    const model::OpTraits* op = graph.op_traits(layer);
+    const OpFamily family = op == nullptr ? OpFamily::attention : OpFamily(op->family);
+    const bool of_tokens =
+        family == OpFamily::embedding || family == OpFamily::attention || family == OpFamily::recurrent;
+    if (of_tokens || (family == OpFamily::conv && op->name.find("1d") != std::string_view::npos)) return false;
+    convolves = convolves || family == OpFamily::conv;
   }
   return convolves;
 }
