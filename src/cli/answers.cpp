@@ -8,6 +8,8 @@
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/job/lengths.hpp"
 #include "gpumem/search/frameworks.hpp"
+#include "gpumem/serve/serving_questions.hpp"
+#include "job_json.hpp"
 
 namespace gpumem::cli {
 
@@ -132,6 +134,16 @@ Result<FoundFit> find_fit(const FitOptions& options, Session& session) {
   const bool wired = fit->estimate && !fit->estimate->coverage.edges.empty();
   if (wired) estimated_job->guesses = guesses_of(*analysis);
   return FoundFit{*std::move(estimated_job), estimator.name(), *std::move(fit), seconds.count()};
+}
+
+Result<nlohmann::ordered_json> find_server(const serve::ServingWords& words, Session& session) {
+  const auto request = serve::serving_request_of(words);
+  if (!request) return request.error();
+  const auto estimate = session.serve(*request);
+  if (!estimate) return estimate.error();
+  const auto gpu = session.gpu(request->gpu);
+  if (!gpu) return gpu.error();
+  return job_json::to_json(*estimate, **gpu);
 }
 
 Result<FoundTimeline> find_timeline(const JobRequest& request, Session& session) {

@@ -13,6 +13,7 @@
 #include "gpumem/estimate/advise.hpp"
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/search/find_layouts.hpp"
+#include "gpumem/serve/server_command.hpp"
 
 namespace gpumem::cli {
 
@@ -51,6 +52,9 @@ struct FoundGpus {
 [[nodiscard]] nlohmann::ordered_json to_json(const FoundGpus& found);
 /// The JSON of a profile that find_profile() found by this name: the user's own file, or what the library comes with.
 [[nodiscard]] Result<std::string> profile_text(const GpuProfile& profile, const std::string& name);
+
+/// What a server takes, as `gpumem serve --json` prints it. Errors: those of serving_request_of() and of serving.
+[[nodiscard]] Result<nlohmann::ordered_json> find_server(const serve::ServingWords& words, Session& session);
 
 struct FoundTimeline {
   EstimatedJob estimated_job;

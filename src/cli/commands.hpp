@@ -231,7 +231,7 @@ struct PlaceOptions {
   bool exclusive = false;
   bool json = false;
   std::string engine_version;        ///< of a server
-  std::vector<std::string> command;  ///< "vllm serve ...": the job is a server
+  std::vector<std::string> command;  ///< that starts the training, or the server; empty: none
 };
 int run_place(const PlaceOptions& options);
 /// The same of a job that is a server.

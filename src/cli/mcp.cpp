@@ -1,14 +1,17 @@
 #include "mcp.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "answers.hpp"
+#include "gpumem/serve/server_command.hpp"
 #include "json_lines.hpp"
 #include "plan_report.hpp"
 #include "report.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
@@ -32,51 +35,73 @@ struct OwnArgument {
   std::string_view type = "integer";  ///< in JSON Schema
 };
 
+/// What a tool is asked.
+struct Asked {
+  const JobRequest& request;
+  const Launched& launched;  ///< the command that starts the job, if there is one
+  const Json& own;
+  Session& session;
+};
+
 /// One question about a job.
 struct Tool {
   std::string_view name;
   std::string_view description;
   bool takes_batch = true;  ///< it has to be told the batch size
-  Result<Json> (*answer)(const JobRequest& request, const Json& own, Session& session);
+  Result<Json> (*answer)(const Asked& asked);
   std::span<const OwnArgument> own = {};  ///< the first is required
 };
 
-Result<Json> answer_estimate(const JobRequest& request, const Json& /*own*/, Session& session) {
-  const Result<EstimatedJob> estimated_job = estimate_job(session, request);
+Result<Json> answer_estimate(const Asked& asked) {
+  const Result<ToldJob> told = told_by_command(asked.launched, asked.request);
+  if (!told) return told.error();
+  const Result<EstimatedJob> estimated_job = estimate_told_job(asked.session, *told);
   if (!estimated_job) return estimated_job.error();
   const auto& answers = estimated_job->answers;
   if (answers.size() == 1 && !answers[0].estimate) return answers[0].estimate.error();
   return to_json(*estimated_job);
 }
 
-Result<Json> answer_fit(const JobRequest& request, const Json& /*own*/, Session& session) {
-  const Result<FoundFit> found = find_fit({.request = request}, session);
+Result<Json> answer_fit(const Asked& asked) {
+  const Result<ToldJob> told = told_by_command(asked.launched, asked.request, {"batch_size"});
+  if (!told) return told.error();
+  Result<FoundFit> found = find_fit({.request = told->request}, asked.session);
   if (!found) return found.error();
   if (!found->fit.estimate) return does_not_fit(found->fit, found->estimated_job);
+  assume(told->notes, *found->fit.estimate);
   return to_json(found->estimated_job, found->estimator, found->fit, found->seconds);
 }
 
-Result<Json> answer_advise(const JobRequest& request, const Json& /*own*/, Session& session) {
-  const Result<FoundAdvice> found = find_advice({.request = request}, session);
+Result<Json> answer_advise(const Asked& asked) {
+  const Result<ToldJob> told = told_by_command(asked.launched, asked.request);
+  if (!told) return told.error();
+  Result<FoundAdvice> found = find_advice({.request = told->request}, asked.session);
   if (!found) return found.error();
+  assume(told->notes, found->advice.now);
   return to_json(*found);
 }
 
-Result<Json> answer_gpus(const JobRequest& request, const Json& /*own*/, Session& session) {
+Result<Json> answer_gpus(const Asked& asked) {
+  const Result<ToldJob> told = told_by_command(asked.launched, asked.request);
+  if (!told) return told.error();
   GpusOptions options;
-  options.request = request;
-  const Result<FoundGpus> found = find_gpus(options, session);
+  options.request = told->request;
+  const Result<FoundGpus> found = find_gpus(options, asked.session);
   if (!found) return found.error();
   return to_json(*found);
 }
 
-Result<Json> answer_plan(const JobRequest& request, const Json& own, Session& session) {
+Result<Json> answer_plan(const Asked& asked) {
   PlanOptions options;
-  options.request = request;
-  if (const core::Status taken = take_plan_options(own, options); !taken) return taken.error();
-  const Result<FoundPlan> found = find_plan(options, session, nullptr);
+  options.request = asked.request;
+  options.global_batch = 0;  // not given
+  if (const core::Status taken = take_plan_options(asked.own, options); !taken) return taken.error();
+  const Result<ToldJob> told = told_for_plan(asked.launched, options);
+  if (!told) return told.error();
+  Result<FoundPlan> found = find_plan(options, asked.session, nullptr);
   if (!found) return found.error();
   if (found->plan.layouts.empty()) return no_layout(found->plan, found->estimated_job);
+  found->plan.assumed.insert(found->plan.assumed.end(), told->notes.begin(), told->notes.end());
   return to_json(found->estimated_job, found->plan, found->question, found->told ? &*found->told : nullptr);
 }
 
@@ -101,6 +126,14 @@ constexpr std::array<Tool, 5> kTools = {
       &answer_gpus},
      {"plan", "Which layouts over many GPUs fit, the fastest first.", false, &answer_plan, kPlanOwn}}};
 
+constexpr std::string_view kServe = "serve";
+constexpr std::string_view kServeHelp =
+    "What an inference server (vLLM, SGLang) takes on each GPU, how many tokens its KV cache holds, and whether it "
+    "starts.";
+constexpr std::string_view kCommandHelp =
+    "the command that starts the job, word by word: [\"torchrun\", \"--nproc-per-node\", \"8\", \"train.py\"]; it says "
+    "what no other argument does";
+
 constexpr std::string_view kSummaryHelp =
     "path of the model: a config.json or its folder, a printed module tree or summary table, graph JSON, or a "
     "recording; or "
@@ -121,6 +154,13 @@ Json type_of(const JobOption& option) {
   return schema;
 }
 
+Json command_schema() { return {{"type", "array"}, {"items", {{"type", "string"}}}, {"description", kCommandHelp}}; }
+
+/// Nothing is required: a command may say it.
+Json schema_with(Json properties) {
+  return {{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+}
+
 Json schema_of(const Tool& tool) {
   Json properties = {{"summary", {{"type", "string"}, {"description", kSummaryHelp}}}};
   for (const JobOption& option : job::job_options()) {
@@ -130,13 +170,20 @@ Json schema_of(const Tool& tool) {
   for (const auto& [name, says, type] : tool.own) {
     properties[std::string(name)] = {{"type", type}, {"description", says}};
   }
-  Json required = {"summary"};
-  if (tool.takes_batch) required.push_back("batch_size");
-  if (!tool.own.empty()) required.push_back(tool.own.front().name);
-  return {{"type", "object"},
-          {"properties", std::move(properties)},
-          {"required", std::move(required)},
-          {"additionalProperties", false}};
+  properties["command"] = command_schema();
+  return schema_with(std::move(properties));
+}
+
+/// Of a server: its options have vLLM's names.
+Json server_schema() {
+  Json properties = {{"summary", {{"type", "string"}, {"description", kSummaryHelp}}}};
+  properties["gpu"] = type_of(*job::find_option("gpu"));
+  properties["engine_version"] = {{"type", "string"}, {"description", "such as 0.19.0; default: the newest known"}};
+  properties["command"] = command_schema();
+  for (const serve::ServingOption& option : serve::serving_options()) {
+    properties[std::string(option.name)] = {{"type", {"string", "number", "boolean"}}, {"description", option.help}};
+  }
+  return schema_with(std::move(properties));
 }
 
 Json tool_list() {
@@ -144,6 +191,7 @@ Json tool_list() {
   for (const Tool& tool : kTools) {
     tools.push_back({{"name", tool.name}, {"description", tool.description}, {"inputSchema", schema_of(tool)}});
   }
+  tools.push_back({{"name", kServe}, {"description", kServeHelp}, {"inputSchema", server_schema()}});
   return {{"tools", std::move(tools)}};
 }
 
@@ -151,24 +199,50 @@ Json content(std::string text, bool failed) {
   return {{"content", Json::array({{{"type", "text"}, {"text", std::move(text)}}})}, {"isError", failed}};
 }
 
-/// What the tool's schema requires and the arguments lack, or the other way round.
-core::Status check(const Tool& tool, const Json& arguments) {
+/// The command among the arguments, which loses it.
+Result<std::vector<std::string>> take_command(Json& arguments) {
+  std::vector<std::string> words;
+  const auto found = arguments.find("command");
+  if (found == arguments.end()) return words;
+  const auto is_word = [](const Json& word) { return word.is_string(); };
+  if (!found->is_array() || !std::all_of(found->begin(), found->end(), is_word)) {
+    return Error{ErrorCode::invalid_argument, "\"command\" must be a list of words", {}};
+  }
+  for (const Json& word : *found) words.push_back(word.get<std::string>());
+  arguments.erase(found);
+  return words;
+}
+
+/// What the tool needs and the arguments lack, or the other way round.
+core::Status check(const Tool& tool, const Json& arguments, const Launched& launched) {
   const auto refuse = [](std::string_view name, const char* what) {
     return Error{ErrorCode::invalid_argument, "\"" + std::string(name) + "\" " + what, {}};
   };
   if (!tool.takes_batch && arguments.contains("batch_size")) return refuse("batch_size", "is what this tool finds");
-  if (!tool.own.empty() && !arguments.contains(std::string(tool.own.front().name))) {
+  if (!tool.own.empty() && !launched && !arguments.contains(std::string(tool.own.front().name))) {
     return refuse(tool.own.front().name, "is required");
   }
   return core::Done{};
 }
 
-/// A call's own failure is content too, so that the assistant can mend it.
-Json call(const Tool& tool, const Json& arguments, Session& session) {
-  if (const core::Status sound = check(tool, arguments); !sound) {
-    return content(core::to_string(sound.error()), true);
+/// The arguments that are options of a job. Errors: also malformed_input where no command says what they leave out.
+Result<JobRequest> job_of(const Tool& tool, const Json& fields, const Launched& launched) {
+  JobRequest defaults;
+  if (!tool.takes_batch && !launched) defaults.training.batch_size = 1;
+  Result<JobRequest> request =
+      launched ? job_json::fields_from(fields, defaults) : job_json::request_from(fields, defaults);
+  if (request && request->summary == "-") {  // that is where the messages come from
+    request = Error{ErrorCode::malformed_input, "\"summary\" must name a file, not standard input", {}};
   }
-  Json fields = arguments;
+  return request;
+}
+
+Result<Json> answer_of(const Tool& tool, Json fields, Session& session) {
+  const Result<std::vector<std::string>> words = take_command(fields);
+  if (!words) return words.error();
+  const Result<Launched> launched = launched_by(*words);
+  if (!launched) return launched.error();
+  if (const core::Status sound = check(tool, fields, *launched); !sound) return sound.error();
   Json own = Json::object();
   for (const OwnArgument& argument : tool.own) {
     const auto found = fields.find(std::string(argument.name));
@@ -176,13 +250,28 @@ Json call(const Tool& tool, const Json& arguments, Session& session) {
     own[found.key()] = *found;
     fields.erase(found);
   }
-  JobRequest defaults;
-  if (!tool.takes_batch) defaults.training.batch_size = 1;
-  Result<JobRequest> request = job_json::request_from(fields, defaults);
-  if (request && request->summary == "-") {  // that is where the messages come from
-    request = Error{ErrorCode::malformed_input, "\"summary\" must name a file, not standard input", {}};
+  const Result<JobRequest> request = job_of(tool, fields, *launched);
+  if (!request) return request.error();
+  return tool.answer({*request, *launched, own, session});
+}
+
+Result<Json> answer_server(Json fields, Session& session) {
+  const Result<std::vector<std::string>> command = take_command(fields);
+  if (!command) return command.error();
+  serve::ServingWords words{{}, job::kDefaultGpu, {}};
+  words.command = *command;
+  for (const auto& [name, value] : fields.items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (name == "summary") words.config = text;
+    else if (name == "gpu") words.gpu = text;
+    else if (name == "engine_version") words.version = text;
+    else words.options[name] = text;
   }
-  const Result<Json> answer = request ? tool.answer(*request, own, session) : Result<Json>(request.error());
+  return find_server(words, session);
+}
+
+/// A call's own failure is content too, so that the assistant can mend it.
+Json called(const Result<Json>& answer) {
   if (!answer) return content(core::to_string(answer.error()), true);
   Json result = content(answer->dump(-1, ' ', false, Json::error_handler_t::replace), false);
   result["structuredContent"] = *answer;
@@ -198,12 +287,14 @@ Json answered(const Json& id, Json result) { return {{"jsonrpc", "2.0"}, {"id", 
 Json call_named(const Json& id, const Json& parameters, Session& session) {
   const Json name = parameters.is_object() ? parameters.value("name", Json()) : Json();
   const Json arguments = parameters.is_object() ? parameters.value("arguments", Json::object()) : Json();
-  for (const Tool& tool : kTools) {
-    if (name != tool.name) continue;
-    if (!arguments.is_object()) return refused(id, kWrongParameters, "the arguments must be an object");
-    return answered(id, call(tool, arguments, session));
+  const auto* const tool =
+      std::find_if(kTools.begin(), kTools.end(), [&name](const Tool& one) { return name == one.name; });
+  const bool serves = name == kServe;
+  if (tool == kTools.end() && !serves) {
+    return refused(id, kWrongParameters, "there is no such tool; tools/list names them");
   }
-  return refused(id, kWrongParameters, "there is no such tool; tools/list names them");
+  if (!arguments.is_object()) return refused(id, kWrongParameters, "the arguments must be an object");
+  return answered(id, called(serves ? answer_server(arguments, session) : answer_of(*tool, arguments, session)));
 }
 
 /// Nothing for text that is not JSON, or that nests deeper than any message.

@@ -11,6 +11,7 @@
 #include "placed_job.hpp"
 #include "report.hpp"
 #include "server_table.hpp"
+#include "told_jobs.hpp"
 
 namespace gpumem::cli {
 
@@ -23,9 +24,9 @@ using place::Decision;
 /// Not now, but later: neither done nor an error.
 constexpr int kMustWait = 5;
 
-/// What is to be placed, out of a .rad file or out of the options.
+/// What is to be placed, out of a .rad file, out of the options or out of the command that starts it.
 struct Job {
-  JobRequest request;
+  ToldJob told;
   std::string id;
   std::string policy;
   std::optional<std::int64_t> gpus = {};  ///< as somebody said
@@ -51,20 +52,24 @@ struct Placing {
   Decision decision;
 };
 
-core::Result<Job> job_of(const PlaceOptions& options) {
+core::Result<Job> job_of(const PlaceOptions& options, const Launched& launched) {
   Job job;
-  job.request = options.request;
-  job.id = options.id.empty() ? fs::path(options.job).stem().string() : options.id;
+  JobRequest request = options.request;
+  const std::string& named = options.job.empty() && launched ? launched->script : options.job;
+  job.id = options.id.empty() ? fs::path(named).stem().string() : options.id;
   if (job.id.empty() || job.id == "-") job.id = "job";
   job.policy = options.placing.policy;
   job.gpus = options.gpus;
   if (core::lower_case(options.job).ends_with(".rad")) {
-    auto rad = take_rad(options.job, {job.request, job.policy, job.gpus});
+    auto rad = take_rad(options.job, {request, job.policy, job.gpus});
     if (!rad) return rad.error();
     job.rad = *std::move(rad);
   } else {
-    job.request.summary = options.job;
+    request.summary = options.job;
   }
+  auto told = told_by_command(launched, request);
+  if (!told) return told.error();
+  job.told = *std::move(told);
   if (job.policy.empty()) job.policy = "magm";
   return job;
 }
@@ -82,11 +87,12 @@ core::Result<std::unique_ptr<place::Policy>> policy_of(const Job& job, const Pla
 core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& server, const place::Margin& margin,
                                          Session& session) {
   std::vector<Need> needs;
-  for (const std::string& kind : kinds_of(server, job.request.gpu)) {
-    JobRequest on_gpu = job.request;
-    on_gpu.gpu = kind;
-    auto estimated_job = estimate_job(session, on_gpu);
-    if (!estimated_job) return without_estimate(estimated_job.error(), on_gpu);
+  for (const std::string& kind : kinds_of(server, job.told.request.gpu)) {
+    ToldJob on_gpu = job.told;
+    on_gpu.request.gpu = kind;
+    if (on_gpu.otherwise) on_gpu.otherwise->gpu = kind;
+    auto estimated_job = estimate_told_job(session, on_gpu);
+    if (!estimated_job) return without_estimate(estimated_job.error(), on_gpu.request);
     if (estimated_job->answers.size() > 1) return wrong_usage("place takes one estimator, not all of them");
     const auto& estimate = estimated_job->answers.front().estimate;
     if (!estimate) return estimate.error();
@@ -103,7 +109,7 @@ core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& se
 
 /// What the layout takes, or a recording ran on, or somebody said.
 core::Result<std::int64_t> gpus_of(const Job& job, const std::vector<Need>& needs) {
-  const auto layout = needs.empty() ? parallel::world_size(job.request.training.layout)
+  const auto layout = needs.empty() ? parallel::world_size(job.told.request.training.layout)
                                     : core::Result<std::int64_t>(needs.front().request.gpus);
   if (!layout) return layout.error();
   return gpus_to_place(*layout, job.gpus);
@@ -120,8 +126,8 @@ std::string beyond_one_server(const Placing& placing) {
 /// The job's SM activity without other jobs, on the kind of GPU that it keeps busiest.
 core::Result<std::optional<double>> most_smact(const Job& job, const place::Server& server, Session& session) {
   std::optional<double> most;
-  for (const std::string& kind : kinds_of(server, job.request.gpu)) {
-    JobRequest on_gpu = job.request;
+  for (const std::string& kind : kinds_of(server, job.told.request.gpu)) {
+    JobRequest on_gpu = job.told.request;
     on_gpu.gpu = kind;
     if (on_gpu.training.batch_size == 0)
       return wrong_usage("--smact estimate needs a batch size: give it with --batch");
@@ -252,14 +258,17 @@ int answer(Placing& placing, const PlaceOptions& options) {
 }  // namespace
 
 int run_place(const PlaceOptions& options) {
-  if (!options.command.empty()) return run_place_server(options);
+  const Result<Launched> launched = launched_by(options.command);
+  if (!launched) return report_error(launched.error());
+  const bool serves = *launched && (*launched)->program == trainer_files::LaunchedProgram::server;
+  if (serves) return run_place_server(options);
   auto conditions = conditions_from(options.placing);
   if (!conditions) return report_error(conditions.error());
   const auto margin = place::parse_margin(options.placing.margin);
   if (!margin) return report_error(margin.error());
   auto smact = told_smact(options.smact);
   if (!smact) return report_error(smact.error());
-  const auto job = job_of(options);
+  const auto job = job_of(options, *launched);
   if (!job) return report_error(job.error());
   const auto policy = policy_of(*job, options);
   if (!policy) return report_error(policy.error());
@@ -270,7 +279,7 @@ int run_place(const PlaceOptions& options) {
   if (!smact) return report_error(smact.error());
   conditions->smact_together = smact->has_value();
   Placing placing = {*job, *server, **policy, *conditions, *margin, {}, *smact, {}, {}};
-  if (job->request.estimator != kNoEstimator) {
+  if (job->told.request.estimator != kNoEstimator) {
     auto needs = needs_of(*job, *server, *margin, session);
     if (!needs) return report_error(needs.error());
     placing.needs = *std::move(needs);

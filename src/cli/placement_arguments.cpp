@@ -62,7 +62,8 @@ void add_place(CLI::App& command, PlaceOptions& options) {
   command.add_option("--engine-version", options.engine_version, "of a server's engine, such as 0.19.0");
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
-      "A job that serves: its config.json, and behind -- the command that starts it:\n"
+      "The command that starts a training or a server may stand behind --, and says what no option does:\n"
+      "  gpumem place --server server.json -- torchrun --nproc-per-node 2 train.py --config config.yaml\n"
       "  gpumem place config.json --server server.json -- vllm serve NAME --max-model-len 8192\n"
       "--estimator none places without an estimate; --gpu is the profile for GPUs that have none in the server's "
       "file.\n"

@@ -15,21 +15,6 @@ namespace gpumem::cli {
 
 namespace {
 
-/// What the command says where no option does; its layout and batch are what a plan chooses.
-Result<ToldJob> told_for_plan(const Launched& launched, PlanOptions& options) {
-  Result<ToldJob> told =
-      told_by_command(launched, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)});
-  if (!told) return told;
-  options.request = told->request;
-  if (options.gpus.empty() && told->gpus > 1) options.gpus = {told->gpus};
-  if (!launched) return told;
-  if (options.global_batch == 0) options.global_batch = told->global_batch;  // not given
-  if (options.global_batch == 0) {
-    return Error{ErrorCode::missing_information, "the command does not say a batch size; give --global-batch", {}};
-  }
-  return told;
-}
-
 Result<FoundPlan> find_with_progress(const PlanOptions& options, Session& session) {
   Progress progress("looking at", "layouts");
   return find_plan(options, session, [&progress](std::size_t done, std::size_t all) { progress.show(done, all); });

@@ -243,6 +243,20 @@ Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& requ
   return made;
 }
 
+Result<ToldJob> told_for_plan(const Launched& launched, PlanOptions& options) {
+  Result<ToldJob> told =
+      told_by_command(launched, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)});
+  if (!told) return told;
+  options.request = told->request;
+  if (options.gpus.empty() && told->gpus > 1) options.gpus = {told->gpus};
+  if (!launched) return told;
+  if (options.global_batch == 0) options.global_batch = told->global_batch;  // not given
+  if (options.global_batch == 0) {
+    return Error{ErrorCode::missing_information, "the command does not say a batch size; give --global-batch", {}};
+  }
+  return told;
+}
+
 Result<EstimatedJob> estimate_told_job(Session& session, const ToldJob& told) {
   Result<EstimatedJob> estimated_job = estimate_job(session, told.request);
   if (!estimated_job) return estimated_job;

@@ -40,6 +40,10 @@ using Launched = std::optional<trainer_files::LaunchedJob>;
 [[nodiscard]] Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& request,
                                               const LeftOut& left_out = {});
 
+/// What the command says of a plan where no option does; its layout and batch are what a plan chooses. A global batch
+/// of 0 was not given. Errors: also missing_information where nobody says it.
+[[nodiscard]] Result<ToldJob> told_for_plan(const Launched& launched, PlanOptions& options);
+
 /// The estimates of a told job, with what it assumes. Where it may be otherwise, the ranges hold both.
 [[nodiscard]] Result<EstimatedJob> estimate_told_job(Session& session, const ToldJob& told);
 

@@ -120,13 +120,9 @@ Json serve_model(const JobRequest& request, const Json& question) {
   for (const Json& word : asked.value("command", Json::array())) command.push_back(text_of(word));
   serve::ServingWords words{request.summary, request.gpu, text_of(asked.value("version", Json("")))};
   words.command = command;
-  const auto server = serve::serving_request_of(words);
+  const auto server = cli::find_server(words, *page().session);
   if (!server) return error_reply(server.error());
-  const auto estimate = page().session->serve(*server);
-  if (!estimate) return error_reply(estimate.error());
-  const auto gpu = page().session->gpu(server->gpu);
-  if (!gpu) return error_reply(gpu.error());
-  return {{"text", dumped(job_json::to_json(*estimate, **gpu), 2) + "\n"}, {"warnings", Json::array()}};
+  return {{"text", dumped(*server, 2) + "\n"}, {"warnings", Json::array()}};
 }
 
 Json answer_to(std::string_view verb, const Json& question) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/serve/server_command.hpp"
 
 namespace gpumem::cli {
 namespace {
@@ -38,9 +39,14 @@ TEST(Mcp, SaysWhoItIsAndIsSilentOnNotifications) {
 TEST(Mcp, SchemasHaveEveryOptionOfAJob) {
   McpServer server;
   const Json tools = reply(server, request("tools/list"))["result"]["tools"];
-  ASSERT_EQ(tools.size(), 5U);
+  ASSERT_EQ(tools.size(), 6U);
   for (const Json& tool : tools) {
     const Json& properties = tool["inputSchema"]["properties"];
+    EXPECT_EQ(properties["command"]["type"], "array") << tool["name"];
+    if (tool["name"] == "serve") {
+      for (const auto& option : serve::serving_options()) EXPECT_TRUE(properties.contains(option.name)) << option.name;
+      continue;
+    }
     EXPECT_TRUE(properties.contains("summary")) << tool["name"];
     for (const job::JobOption& option : job::job_options()) {
       const bool found_by_tool = option.name == "batch_size" && (tool["name"] == "fit" || tool["name"] == "plan");
@@ -93,6 +99,44 @@ TEST(Mcp, APlanTakesAllThatTheCommandTakes) {
   EXPECT_TRUE(plan["structuredContent"].contains("explained")) << plan;
   asked["explain"] = 3;
   EXPECT_TRUE(call(server, "plan", asked)["result"]["isError"]);
+}
+
+TEST(Mcp, TheCommandThatStartsAJobSaysWhatNoArgumentDoes) {
+  McpServer server;
+  const Json words = {"torchrun", "--nproc-per-node", "2", "train.py", "--per_device_train_batch_size", "4", "--bf16"};
+  const auto answer = [&](const std::string& tool, Json more = Json::object()) {
+    more.update(
+        {{"summary", "meta-llama/Llama-3.2-1B"}, {"seq_length", 512}, {"gpu", "h100-80gb"}, {"command", words}});
+    return call(server, tool, more)["result"];
+  };
+  const Json estimate = answer("estimate");
+  ASSERT_FALSE(estimate["isError"]) << estimate;
+  EXPECT_EQ(estimate["structuredContent"]["job"]["batch_size"], 4) << estimate["structuredContent"]["job"];
+  const std::string assumed = estimate["structuredContent"]["estimates"][0]["assumed"].dump();
+  EXPECT_NE(assumed.find("from the command"), std::string::npos) << assumed;
+  EXPECT_EQ(answer("estimate", {{"batch_size", 1}})["structuredContent"]["job"]["batch_size"], 1);
+  EXPECT_FALSE(answer("fit")["isError"]);
+  const Json plan = answer("plan", {{"gpus", 2}})["structuredContent"];
+  EXPECT_EQ(plan["global_batch"], 8) << plan;
+  const Json wrong = call(server, "estimate", {{"command", "torchrun train.py"}})["result"];
+  EXPECT_NE(wrong["content"][0]["text"].get<std::string>().find("a list of words"), std::string::npos) << wrong;
+}
+
+TEST(Mcp, AnswersAboutServers) {
+  McpServer server;
+  const Json asked = {{"gpu", "h100-80gb"}, {"command", {"vllm", "serve", "Qwen/Qwen3-8B", "--max-model-len", "8192"}}};
+  const Json result = call(server, "serve", asked)["result"];
+  ASSERT_FALSE(result["isError"]) << result;
+  const Json& content = result["structuredContent"];
+  EXPECT_EQ(content["starts"], true);
+  EXPECT_GT(content["kv_cache_tokens"], 8192);
+  Json less = asked;
+  less["gpu_memory_utilization"] = 0.5;
+  EXPECT_LT(call(server, "serve", less)["result"]["structuredContent"]["kv_cache_tokens"], content["kv_cache_tokens"]);
+  less["no_such_option"] = 1;
+  EXPECT_TRUE(call(server, "serve", less)["result"]["isError"]);
+  const Json elsewhere = call(server, "estimate", asked)["result"]["content"][0]["text"];
+  EXPECT_NE(elsewhere.get<std::string>().find("gpumem serve"), std::string::npos) << elsewhere;
 }
 
 TEST(Mcp, RefusesWhatIsNoRequest) {
