@@ -48,6 +48,21 @@ TEST(CliLaunch, GivenOptionsWin) {
   EXPECT_EQ(given["job"]["seq_length"], 256);
 }
 
+TEST(CliLaunch, APlaceTakesIt) {
+  const std::string place = "place " + kModel + " --server tests/golden/cli/place/server.json --json";
+  const json by_command = json::parse(run(place + kTorchrun).out, nullptr, false);
+  const json by_options = json::parse(run(place + " --batch 2 --seq 256 --precision amp-bf16 --optimizer adamw --loop "
+                                                  "hf-trainer --data-parallel 4 --sharding ddp")
+                                          .out,
+                                      nullptr, false);
+  EXPECT_EQ(by_command["request"], by_options["request"]);
+  EXPECT_EQ(by_command["request"]["gpus"], 4) << by_command;
+  EXPECT_NE(by_command["estimates"][0]["assumed"].dump().find("from the command: --batch 2"), std::string::npos);
+  const Outcome other = run("place --server tests/golden/cli/place/server.json -- python3 train.py");
+  EXPECT_NE(other.exit, 0);
+  EXPECT_NE(other.err.find("train.py"), std::string::npos) << other.err;
+}
+
 TEST(CliLaunch, EveryQuestionTakesIt) {
   EXPECT_EQ(run("fit " + kModel + kTorchrun).exit, 0);
   EXPECT_EQ(run("advise " + kModel + kTorchrun).exit, 0);
