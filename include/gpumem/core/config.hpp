@@ -3,7 +3,7 @@
 #pragma once
 
 #if __cplusplus <= 201703L
-#error "gpumem needs C++20: compile with -std=c++20, or in CMake target_compile_features(YOUR_TARGET PRIVATE cxx_std_20)"
+#error "gpumem needs C++20: compile with -std=c++20 (CMake: target_compile_features(X PRIVATE cxx_std_20))"
 #include "gpumem needs C++20"  // no such file: compilers stop at it, and say nothing about what follows
 #endif
 
