@@ -18,7 +18,7 @@ void require_sound_replay(const gpumem::device::AllocationTrace& trace,
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(allocation_trace) {
   const auto options = device::parse_allocator_options(input);
   if (!options) require_readable(options.error(), input);
 

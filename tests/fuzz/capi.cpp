@@ -80,7 +80,7 @@ void ask(std::string_view line, Message& message) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(capi) {
   if (input.empty()) return false;
   const auto options_byte = static_cast<unsigned char>(input.front());
   input.remove_prefix(1);

@@ -32,7 +32,7 @@ bool read_one(std::string_view bytes, std::string_view input) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(checkpoint) {
   const bool whole = read_one(input, input);
   const std::string storage(16, '\x3F');
   const std::string around = testing::zip_of({{"archive/data.pkl", std::string(input), 16, true},

@@ -1,12 +1,13 @@
 // Input: any bytes.
 // Output: nothing, or the process ends if the library breaks a promise.
-// All fuzz targets share this. Each is one file that defines fuzz_one(); libfuzzer.cpp feeds it mutations, replay.cpp
-// the stored files of corpus/ and regressions/.
+// All fuzz targets share this. Each is one file with one GPUMEM_FUZZ_TARGET of the file's name; libfuzzer.cpp feeds it
+// mutations, replay.cpp the stored files of corpus/ and regressions/. One program holds all of them: it is linked once.
 #pragma once
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,23 @@
 namespace gpumem::fuzz {
 
 /// Runs one input; true if the library accepted it, so that a replay can tell a seed from noise.
-bool fuzz_one(std::string_view input);
+using Target = bool (*)(std::string_view input);
+
+/// The targets that this program holds, by name.
+inline std::map<std::string_view, Target>& targets() {
+  static std::map<std::string_view, Target> all;
+  return all;
+}
+
+/// The target of that name. A program asked for one that it does not hold ends with 1, and says so.
+inline Target target_named(const char* name) {
+  const auto found = name == nullptr ? targets().end() : targets().find(name);
+  if (found != targets().end()) return found->second;
+  std::fprintf(stderr, "fuzz: there is no target '%s'; there are:", name == nullptr ? "" : name);
+  for (const auto& [other, target] : targets()) std::fprintf(stderr, " %s", std::string(other).c_str());
+  std::fprintf(stderr, "\n");
+  std::exit(1);
+}
 
 inline void require(bool holds, const char* promise) {
   if (holds) return;
@@ -119,3 +136,12 @@ inline bool read_as(const summary::Format& format, std::string_view input) {
 }
 
 }  // namespace gpumem::fuzz
+
+/// Defines a target, as GoogleTest's TEST defines a test: GPUMEM_FUZZ_TARGET(name) { ... return accepted; }, where
+/// `input` is the std::string_view to run.
+#define GPUMEM_FUZZ_TARGET(name)                                                                      \
+  namespace gpumem::fuzz {                                                                            \
+  bool fuzz_##name(std::string_view input);                                                           \
+  [[maybe_unused]] static const bool name##_is_listed = targets().emplace(#name, fuzz_##name).second; \
+  }                                                                                                   \
+  bool gpumem::fuzz::fuzz_##name(std::string_view input)

@@ -3,7 +3,7 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(gpu_profile) {
   const Result<GpuProfile> profile = device::parse_profile(input, "fuzzed.json");
   if (!profile) {
     require_readable(profile.error(), input);

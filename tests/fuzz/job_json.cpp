@@ -16,7 +16,7 @@ std::shared_ptr<const gpumem::ModelGraph> small_model() {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(job_json) {
   static const auto model = small_model();
   const auto json = job_json::parse_json(input);
   if (!json) return false;

@@ -78,7 +78,7 @@ bool read_journal(std::string_view input) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(journal) {
   const bool whole = read_journal(input);
   return read_journal(framed_lines(input)) || whole;
 }

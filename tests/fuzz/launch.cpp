@@ -33,7 +33,7 @@ std::optional<posttrain::PostTrainingJob> job_of(const posttrain::Launch& launch
 }  // namespace
 }  // namespace gpumem::fuzz
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(launch) {
   const std::size_t end = std::min(input.find('\n'), input.size());
   std::istringstream line{std::string(input.substr(0, end))};
   std::vector<std::string> words;

@@ -8,7 +8,7 @@
 #include "run_tables.hpp"
 #include "trainer_files.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(launch_command) {
   static const auto model = std::make_shared<const ModelGraph>(testing::small_model("fuzzed"));
   const std::size_t end = std::min(input.find('\n'), input.size());
   std::istringstream line{std::string(input.substr(0, end))};

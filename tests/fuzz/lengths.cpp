@@ -3,7 +3,7 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(lengths) {
   const std::size_t end = std::min(input.find('\n'), input.size());
   const auto options = job::parse_length_options(input.substr(0, end));
   if (!options) {

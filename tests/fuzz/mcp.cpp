@@ -6,7 +6,7 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(mcp) {
   if (input.find("summary") != std::string_view::npos || input.find('\\') != std::string_view::npos) return false;
   static cli::McpServer server;
   const auto answer = server.answer(input);

@@ -3,7 +3,7 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(model_config) {
   const auto config = ml::parse_model_config(input, "fuzzed.json");
   if (!config) {
     require_readable(config.error(), input);

@@ -3,4 +3,4 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) { return read_as(summary::module_tree(), input); }
+GPUMEM_FUZZ_TARGET(module_tree) { return read_as(summary::module_tree(), input); }

@@ -31,7 +31,7 @@ void require_sound(const datasets::Pickle& pickle) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(pickle) {
   const auto pickle = datasets::parse_pickle(input, "fuzzed.ckpt");
   if (!pickle) {
     require_readable(pickle.error(), input);

@@ -3,7 +3,7 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(rad_file) {
   const auto file = datasets::parse_rad(input, "fuzzed.rad");
   if (!file) {
     require_readable(file.error(), input);

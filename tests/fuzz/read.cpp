@@ -3,7 +3,7 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(read) {
   const bool strict = require_sound(parse_summary(input), input);
   const bool lenient = require_sound(parse_summary(input, true), input);
   require(lenient || !strict, "what reads strictly reads leniently");

@@ -4,7 +4,7 @@
 #include "fuzz.hpp"
 #include "gpumem/analysis/analysis.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(recording) {
   auto graph = summary::recording().parse(input, 0, {&ops::vocabulary()});
   if (!graph) {
     require_readable(graph.error(), input);

@@ -1,6 +1,6 @@
-// Runs every file of the folders it is given, seeds first, through one fuzz target: what was found once is tested
-// for ever, without libFuzzer and in every build. Fails if the first folder holds no file that the library accepts:
-// seeds that are all refused test nothing.
+// gpumem_fuzz_replay TARGET FOLDER...: runs every file of the folders, seeds first, through that fuzz target: what was
+// found once is tested for ever, without libFuzzer and in every build. Fails if the first folder holds no file that the
+// library accepts: seeds that are all refused test nothing.
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -21,9 +21,10 @@ long peak_kib() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const gpumem::fuzz::Target fuzz_one = gpumem::fuzz::target_named(argc > 1 ? argv[1] : nullptr);
   std::size_t files = 0;
   std::size_t accepted_seeds = 0;
-  for (int index = 1; index < argc; ++index) {
+  for (int index = 2; index < argc; ++index) {
     // A target without regressions has no folder of them: git keeps no empty ones.
     if (!std::filesystem::is_directory(argv[index])) continue;
     std::vector<std::string> paths;
@@ -38,11 +39,11 @@ int main(int argc, char** argv) {
       // Named before it runs: a crash must not hide which file did it.
       std::printf("%s (%zu bytes)\n", path.c_str(), content->size());
       std::fflush(stdout);
-      const bool accepted = gpumem::fuzz::fuzz_one(*content);
+      const bool accepted = fuzz_one(*content);
       // run.sh sets libFuzzer the same limit: no file here is longer than 64 KiB.
       constexpr long kMostKib = 1024L * 1024L;
       gpumem::fuzz::require(peak_kib() < kMostKib, "memory stays in proportion to the input");
-      accepted_seeds += index == 1 && accepted ? 1 : 0;
+      accepted_seeds += index == 2 && accepted ? 1 : 0;
       ++files;
     }
   }

@@ -41,7 +41,7 @@ void check(const Result<MemoryEstimate>& found, const TrainingJob& job, std::str
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(replay_estimate) {
   static const auto replay = estimate::Replay();
   static const auto fake = estimate::FakeTensor(estimate::FakeTensor::Step::with_optimizer);
   static const GpuProfile gpu = [] {

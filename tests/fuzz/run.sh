@@ -24,12 +24,14 @@ command -v clang++ >/dev/null || {
 preset=${GPUMEM_FUZZ_PRESET:-fuzz}
 echo "building the fuzz targets of the preset $preset"
 cmake --preset "$preset" -DGPUMEM_UNITY_BUILD=ON
-cmake --build --preset "$preset" -j "$(nproc)" --target "${targets[@]/#/gpumem_fuzz_}"
+cmake --build --preset "$preset" -j "$(nproc)" --target gpumem_fuzz gpumem_fuzz_capi
 
 build=build/$preset
 export build seconds
 fuzz() {  # TARGET
   local target=$1
+  local program=$build/tests/fuzz/gpumem_fuzz
+  if [ "$target" = capi ]; then program+=_capi; fi
   # Mutations worth keeping go to the build folder; the seeds stay as they are.
   mkdir -p "$build/corpus/$target" "$build/findings/$target"
   local length=(-max_total_time="$seconds")
@@ -41,7 +43,7 @@ fuzz() {  # TARGET
   local inputs=("$build/corpus/$target" "tests/fuzz/corpus/$target")
   [ -d "tests/fuzz/regressions/$target" ] && inputs+=("tests/fuzz/regressions/$target")
   local log="$build/findings/$target.log"
-  if "$build/tests/fuzz/gpumem_fuzz_$target" "${options[@]}" "${inputs[@]}" >"$log" 2>&1; then
+  if GPUMEM_FUZZ_TARGET=$target "$program" "${options[@]}" "${inputs[@]}" >"$log" 2>&1; then
     echo "fuzzed $target: $(grep -E 'stat::number_of_executed_units' "$log" || true)"
     return 0
   fi
@@ -49,7 +51,7 @@ fuzz() {  # TARGET
   local artifact
   artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
   echo "tests/fuzz/run.sh: $target failed on ${artifact:-a stored input, see $log}" >&2
-  echo "  again: $build/tests/fuzz/gpumem_fuzz_$target ${artifact:-tests/fuzz/regressions/$target/*}" >&2
+  echo "  again: GPUMEM_FUZZ_TARGET=$target $program ${artifact:-tests/fuzz/regressions/$target/*}" >&2
   return 1
 }
 export -f fuzz

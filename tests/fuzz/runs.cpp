@@ -4,7 +4,7 @@
 #include "fuzz.hpp"
 #include "run_tables.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(runs) {
   const auto all = datasets::parse_runs(input, testing::small_shelf(), "fuzzed.csv");
   if (!all) {
     require_readable(all.error(), input);

@@ -18,7 +18,7 @@ std::size_t elements_of(const gpumem::ml::Tensor& tensor) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(safetensors) {
   const auto file = ml::parse_safetensors(input, "fuzzed.safetensors");
   if (!file) {
     require_readable(file.error(), input);

@@ -28,7 +28,7 @@ void ask_further(const serve::ServedModel& model, const serve::ServingJob& job, 
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(serve) {
   const std::size_t end = std::min(input.find('\n'), input.size());
   std::istringstream line{std::string(input.substr(0, end))};
   std::vector<std::string> words;

@@ -36,7 +36,7 @@ void require_sound(const place::Policy& policy, const place::Request& request, c
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(server_json) {
   const auto server = place::parse_server(input, "fuzzed.json", find_builtin);
   if (!server) {
     require_readable(server.error(), input);

@@ -29,7 +29,7 @@ bool reads_table(std::string_view input) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(serving_log) {
   if (reads_table(input)) return true;
   const auto start = datasets::read_vllm_log(input);
   if (!start) {

@@ -3,4 +3,4 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) { return read_as(summary::torchinfo(), input); }
+GPUMEM_FUZZ_TARGET(torchinfo) { return read_as(summary::torchinfo(), input); }

@@ -3,4 +3,4 @@
 
 #include "fuzz.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) { return read_as(summary::torchsummary(), input); }
+GPUMEM_FUZZ_TARGET(torchsummary) { return read_as(summary::torchsummary(), input); }

@@ -43,7 +43,7 @@ void simulate(const datasets::Trace& trace) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(trace) {
   auto trace = datasets::parse_trace(input, "fuzzed.csv");
   if (!trace) {
     require_readable(trace.error(), input);

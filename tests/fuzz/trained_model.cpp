@@ -23,7 +23,7 @@ void run(const ml::TrainedModel& model, double figure, std::string_view input) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(trained_model) {
   const std::size_t end = std::min(input.find('\0'), input.size());
   const std::string_view weights = input.substr(std::min(end + 1, input.size()));
   const auto model = ml::make_model(input.substr(0, end), weights, "fuzzed");

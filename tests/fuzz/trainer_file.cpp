@@ -4,7 +4,7 @@
 #include "fuzz.hpp"
 #include "run_tables.hpp"
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(trainer_file) {
   static const auto model = std::make_shared<const ModelGraph>(testing::small_model("fuzzed"));
   auto job = trainer_files::parse_trainer_job(input);
   if (!job) return require_readable(job.error(), input), false;

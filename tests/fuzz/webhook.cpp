@@ -34,7 +34,7 @@ void require_answer(const Reply& reply, const nlohmann::json& request) {
 
 }  // namespace
 
-bool gpumem::fuzz::fuzz_one(std::string_view input) {
+GPUMEM_FUZZ_TARGET(webhook) {
   const Reply reply = admission().review(input);
   const Reply given_up = admission().give_up(input, "in a hurry");
   require(!reply.body.empty(), "a reply says something");
