@@ -23,7 +23,7 @@ configure() {  # PRESET [ARGUMENT...]
   # ThreadSanitizer would see half of what Debian's cpp-httplib does.
   if [ "$1" = tsan ]; then with_webhook=OFF; fi
   cmake --preset "$1" -DGPUMEM_BUILD_WEBHOOK="$with_webhook" -DGPUMEM_TESTS_MUST_RUN="$must_run" -DGPUMEM_UNITY_BUILD=ON \
-    "${@:2}"
+    -DGPUMEM_TESTS_IN_SHARDS=ON "${@:2}"
 }
 
 # Installs what a part of the program needs. Where it cannot be had, that part is neither built nor tested, and all else
@@ -126,6 +126,7 @@ if [ "$all" = yes ]; then
     ./tests/packages/newcomer.sh || { code=$?; [ "$code" -eq 77 ] && [ "$must_run" = OFF ] || exit "$code"; }
   fi
 else
-  # Those that take minutes, of parts whose packages may happen to be installed, are for --all.
-  build_and_test tests --label-exclude 'slurm|trainer|web'
+  # Those that take minutes are for --all: of parts whose packages may happen to be installed, and programs that compile the
+  # whole library once more.
+  build_and_test tests --label-exclude 'slurm|trainer|web|library_again'
 fi

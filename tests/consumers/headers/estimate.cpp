@@ -10,5 +10,5 @@ bool fits(const char* path) {
   const auto gpu = gpumem::find_profile("t4-16gb");
   if (!model || !gpu) return false;
   const auto estimate = gpumem::estimate::Horus().estimate({*std::move(model), 1}, *gpu);
-  return estimate && estimate->fits;
+  return estimate && estimate->fits && !gpumem::ops::catalogue().empty();
 }
