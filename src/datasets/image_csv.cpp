@@ -27,7 +27,7 @@ constexpr double kMib = 1024.0 * 1024.0;
 enum class Intervals : std::uint8_t {
   joined,     ///< checkpoint_sequential_state(): each two blocks as one, or two of every four
   halved,     ///< should_checkpoint_block(): half of the blocks one by one
-  ignored,    ///< diffusers' own UNets know none
+  ignored,    ///< diffusers' own UNets know none; HiDream learnt it after its runs (SimpleTuner's commit e691bd260)
   no_effect,  ///< nor has checkpointing any: Sana's figures with it and without it are equal (its page of the sweep)
 };
 
@@ -39,6 +39,11 @@ struct KnownModel {
   Intervals intervals = Intervals::halved;
   bool streams_blocks = false;  ///< SimpleTuner's example of RamTorch names the blocks' layers alone
   bool hooks_kernels = false;   ///< its copy of the model offloads what attention's kernels save, and no more
+  /// What sides are multiples of: aspect_bucket_alignment, which Wan's check_user_config() sets.
+  std::int64_t alignment = 64;
+  /// Tokens of the examples' prompt, one picture character, where the model does not pad it: its four bytes and a
+  /// start.
+  std::int64_t prompt = 0;
 };
 constexpr KnownModel kModels[] = {
     {"Lykon/dreamshaper-8", "SD1.5-unet.json", "", Intervals::ignored},
@@ -57,22 +62,32 @@ constexpr KnownModel kModels[] = {
     {"black-forest-labs/FLUX.2-klein-base-9B", "FLUX.2-klein-9B-transformer.json", "", Intervals::joined},
     {"THUDM/CogVideoX-2b", "CogVideoX-2b-transformer.json"},
     {"THUDM/CogVideoX-5b", "CogVideoX-5b-transformer.json"},
-    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan2.1-T2V-1.3B-Diff-transformer.json", "", Intervals::joined, true},
-    {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan2.1-T2V-14B-Diff-transformer.json", "", Intervals::joined, true},
-    {"Wan-AI/Wan2.2-T2V-A14B-Diffusers", "Wan2.2-T2V-A14B-transformer.json", "", Intervals::joined, true},
-    {"Wan-AI/Wan2.2-TI2V-5B-Diffusers", "Wan2.2-TI2V-5B-transformer.json", "", Intervals::joined, true},
+    // Of Wan and Ideogram SimpleTuner has copies that keep other tensors.
+    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "",
+     R"({"_class_name": "WanTransformer3DModel", "_code": "simpletuner", "num_attention_heads": 12, "num_layers": 30,
+         "ffn_dim": 8960})",
+     Intervals::joined, true, false, 32},
+    {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "", R"({"_class_name": "WanTransformer3DModel", "_code": "simpletuner"})",
+     Intervals::joined, true, false, 32},
+    {"Wan-AI/Wan2.2-T2V-A14B-Diffusers", "", R"({"_class_name": "WanTransformer3DModel", "_code": "simpletuner"})",
+     Intervals::joined, true, false, 32},
+    {"Wan-AI/Wan2.2-TI2V-5B-Diffusers", "",
+     R"({"_class_name": "WanTransformer3DModel", "_code": "simpletuner", "num_attention_heads": 24, "num_layers": 30,
+         "ffn_dim": 14336, "in_channels": 48, "out_channels": 48})",
+     Intervals::joined, true},
     {"lodestones/Chroma1-Base", "Chroma1-transformer.json"},
     {"terminusresearch/auraflow-v0.3", "AuraFlow-v0.3-transformer.json"},
     {"terminusresearch/sana-1.6b-1024px", "Sana-transformer.json", "", Intervals::no_effect},
     {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "SanaVideo-transformer.json", "", Intervals::no_effect},
-    {"HiDream-ai/HiDream-I1-Full", "HiDream-I1-transformer-defaults.json"},
-    {"HiDream-ai/HiDream-I1-Dev", "HiDream-I1-transformer-defaults.json"},
+    {"HiDream-ai/HiDream-I1-Full", "HiDream-I1-transformer-defaults.json", "", Intervals::ignored},
+    {"HiDream-ai/HiDream-I1-Dev", "HiDream-I1-transformer-defaults.json", "", Intervals::ignored},
     // As its loaders make it; the class' own defaults are of a smaller model.
     {"baidu/ERNIE-Image", "",
      R"({"_class_name": "ErnieImageTransformer2DModel", "hidden_size": 4096, "num_attention_heads": 32,
          "num_layers": 36, "ffn_hidden_size": 12288, "in_channels": 128, "out_channels": 128, "patch_size": 1,
-         "text_in_dim": 3072, "rope_axes_dim": [32, 48, 48], "qk_layernorm": true})"},
-    {"ideogram-ai/ideogram-4-fp8", "Ideogram-4-transformer.json"},
+         "text_in_dim": 3072, "rope_axes_dim": [32, 48, 48], "qk_layernorm": true})",
+     Intervals::halved, false, false, 64, 5},
+    {"ideogram-ai/ideogram-4-fp8", "", R"({"_class_name": "Ideogram4Transformer2DModel", "_code": "simpletuner"})"},
     {"krea/Krea-2", "Krea-2-transformer.json", "", Intervals::joined},
     {"krea/Krea-2-Raw", "Krea-2-transformer.json", "", Intervals::joined},
     {"krea/Krea-2-Turbo", "Krea-2-transformer.json", "", Intervals::joined},
@@ -349,12 +364,31 @@ bool same_name(std::string_view left, std::string_view right) {
   return std::ranges::equal(left, right, {}, lower_of, lower_of);
 }
 
+/// Python's round(side / step) step: halves go to the even number.
+std::int64_t aligned(std::int64_t side, std::int64_t step) {
+  const std::int64_t below = side / step;
+  const std::int64_t twice = 2 * (side % step);
+  const bool up = twice > step || (twice == step && below % 2 == 1);
+  return std::max<std::int64_t>(below + (up ? 1 : 0), 1) * step;
+}
+
+/// What the table leaves open and the trainer's code says of a model's samples.
+void complete_sample(const core::CsvCells& cells, const KnownModel& known, job::JobRequest& request) {
+  if (!cells.text("software").starts_with("SimpleTuner")) return;
+  // calculate_new_size_by_pixel_area() (helpers/multiaspect/image.py) rounds the side of a square of the area first.
+  if (cells.text("height").empty()) {
+    for (std::int64_t& side : request.training.image) side = aligned(side, known.alignment);
+  }
+  if (known.prompt > 0 && !request.training.sequence_length) request.training.sequence_length = known.prompt;
+}
+
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
                         job::JobRequest request, MeasuredRun& run) {
   run.refusal = "a model that is not read";
   for (const KnownModel& known : kModels) {
     if (!same_name(known.name, cells.text("model"))) continue;
     apply_intervals(known.intervals, request.training);
+    complete_sample(cells, known, request);
     if (known.streams_blocks && request.training.offload == model::Offload::ramtorch) {
       request.training.offload = model::Offload::ramtorch_blocks;
     }

@@ -15,6 +15,11 @@
 
 namespace gpumem::architectures {
 
+/// Whose forward() runs. Trainers bring copies of diffusers' classes that keep other tensors; a config.json says so
+/// with a field of gpumem's own, `_code`.
+enum class DitCode : std::uint8_t { diffusers, simpletuner };
+[[nodiscard]] DitCode dit_code(ConfigFields& config);
+
 /// Sizes that all such models have. Products of their widths fit 64 bits.
 struct DitSizes {
   std::int64_t heads = 1;
@@ -65,7 +70,7 @@ Tensor bare_norm(Forward& forward, std::string_view name, Tensor input, std::int
 Tensor wide_norm(Forward& forward, std::string_view name, Tensor input, std::int64_t width, bool affine);
 /// torch.nn.RMSNorm: one kernel in PyTorch 2.9 and later.
 Tensor torch_rms_norm(Forward& forward, std::string_view name, Tensor input, std::int64_t width, bool affine = true);
-/// diffusers' own RMSNorm, written out.
+/// diffusers' own RMSNorm, written out: also what its Attention class takes for rms_norm_across_heads.
 Tensor own_rms_norm(Forward& forward, std::string_view name, Tensor input, std::int64_t width, bool affine = true);
 
 /// PixArtAlphaTextProjection: linear_1, the activation, linear_2.
@@ -104,8 +109,8 @@ Tensor turn_pairs(Forward& forward, Tensor heads, const PairTables& tables, bool
 /// (x1 cos - x2 sin, x1 sin + x2 cos) of pairs, each in a type as wide as the tables', then in the heads' type. The
 /// model writes them into their places of a new tensor; here they are joined.
 Tensor write_pairs(Forward& forward, Tensor heads, const PairTables& tables, std::int64_t width);
-/// The same as products of complex numbers, float32; the table of cosines stands for both.
-Tensor turn_complex(Forward& forward, Tensor heads, const PairTables& tables);
+/// The same as products of complex numbers in this type; the table of cosines stands for both.
+Tensor turn_complex(Forward& forward, Tensor heads, const PairTables& tables, std::string_view type = "float32");
 
 /// [N, S, heads width] -> [N, S, heads, width]
 [[nodiscard]] Tensor as_heads(Forward& forward, Tensor tensor, std::int64_t head_width);
@@ -124,7 +129,7 @@ struct PlainAttention {
   std::int64_t source_width = 1;  ///< of what keys and values are made of
   bool bias = true;
   bool out_bias = true;
-  bool norms = false;   ///< torch's RMSNorm on queries and keys of all heads
+  bool norms = false;   ///< diffusers' RMSNorm on queries and keys of all heads
   bool divides = true;  ///< by rescale_output_factor, a number
   std::optional<Tensor> mask = {};
 };

@@ -1,6 +1,8 @@
 // Ideogram 4: one packed sequence of text and image tokens, each with features of both kinds; a mask of which tokens
 // see each other, as large as the square of the sequence. Source: diffusers 0.40,
-// models/transformers/transformer_ideogram4.py.
+// models/transformers/transformer_ideogram4.py. With `_code` simpletuner: SimpleTuner 2026-08,
+// helpers/models/ideogram/transformer.py and model.py: one layer makes queries, keys and values, norms are single
+// kernels, and the text's features are projected when they are cached.
 #pragma once
 
 #include <array>
@@ -23,6 +25,7 @@ struct Model {
   std::int64_t layers = 34;
   std::int64_t inner = 12288;
   std::int64_t conditions = 512;
+  bool copied = false;  ///< SimpleTuner's copy of the class
 };
 
 inline Model read(ConfigFields& config) {
@@ -32,28 +35,47 @@ inline Model read(ConfigFields& config) {
   model.layers = config.layers_or("num_layers", 34);
   model.inner = dit_width(config, "intermediate_size", 12288);
   model.conditions = dit_width(config, "adaln_dim", 512);
+  model.copied = dit_code(config) == DitCode::simpletuner;
   if (model.sizes.head_width % 2 != 0) config.fail("must be even", "attention_head_dim");
   config.ignore({"rope_theta", "mrope_section", "norm_eps"});
   return model;
+}
+
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
+  return model.copied ? torch_rms_norm(f, name, input, width) : own_rms_norm(f, name, input, width);
+}
+
+/// Queries, keys and values, [N, S, heads, width].
+inline std::array<Tensor, 3> projected(Forward& f, const Model& model, Tensor input) {
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t each = model.sizes.head_width;
+  const Linear plain = {.bias = false};
+  std::array<Tensor, 3> made{};
+  if (model.copied) {
+    const std::vector<Tensor> parts = f.split(f.linear("qkv", input, width, 3 * width, plain), 2, Sizes(3, width));
+    for (std::size_t at = 0; at < made.size(); ++at) made[at] = as_heads(f, parts[at], each);
+    return made;
+  }
+  constexpr std::array<std::string_view, 3> kNames = {"to_q", "to_k", "to_v"};
+  for (std::size_t at = 0; at < made.size(); ++at) {
+    made[at] = as_heads(f, f.linear(kNames[at], input, width, width, plain), each);
+  }
+  return made;
 }
 
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const PairTables& tables) {
   const InModule inside(f, "attention", "Ideogram4Attention");
   const std::int64_t width = model.sizes.width;
   const std::int64_t each = model.sizes.head_width;
-  const auto heads = [&](std::string_view name) {
-    return as_heads(f, f.linear(name, input, width, width, {.bias = false}), each);
-  };
-  Tensor query = heads("to_q");
-  Tensor key = heads("to_k");
-  const Tensor value = heads("to_v");
-  query = own_rms_norm(f, "norm_q", query, each);
-  key = own_rms_norm(f, "norm_k", key, each);
+  const auto [first, second, value] = projected(f, model, input);
+  Tensor query = norm(f, model, "norm_q", first, each);
+  Tensor key = norm(f, model, "norm_k", second, each);
   query = turn_halves(f, query, tables, each);
   key = turn_halves(f, key, tables, each);
   // PyTorch makes numbers of a mask of booleans in each call.
   const Tensor mask = f.call("causal_mask", {input}, {{"padded", true}});
   const Tensor mixed = attend_heads(f, query, key, value, mask);
+  if (model.copied) return f.linear("o", mixed, width, width, {.bias = false});
   const InModule out(f, "to_out", "ModuleList");
   return f.linear("0", mixed, width, width, {.bias = false});
 }
@@ -64,12 +86,12 @@ inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor condit
   std::vector<Tensor> rows = chunks(f, made, 2, 4, width);
   for (const std::size_t gate : {1U, 3U}) rows[gate] = f.call("tanh", {rows[gate]});
   for (const std::size_t scale : {0U, 2U}) rows[scale] = f.call("add", {rows[scale]});
-  const Tensor normed = f.multiply(own_rms_norm(f, "attention_norm1", hidden, width), rows[0]);
-  const Tensor mixed = own_rms_norm(f, "attention_norm2", attention(f, model, normed, tables), width);
+  const Tensor normed = f.multiply(norm(f, model, "attention_norm1", hidden, width), rows[0]);
+  const Tensor mixed = norm(f, model, "attention_norm2", attention(f, model, normed, tables), width);
   const Tensor attended = gated_sum(f, hidden, rows[1], mixed);
-  const Tensor again = f.multiply(own_rms_norm(f, "ffn_norm1", attended, width), rows[2]);
+  const Tensor again = f.multiply(norm(f, model, "ffn_norm1", attended, width), rows[2]);
   const Tensor fed = three_layers(f, "feed_forward", "Ideogram4MLP", again, width, model.inner);
-  return gated_sum(f, attended, rows[3], own_rms_norm(f, "ffn_norm2", fed, width));
+  return gated_sum(f, attended, rows[3], norm(f, model, "ffn_norm2", fed, width));
 }
 
 inline Tensor conditions_of(Forward& f, const Model& model) {
@@ -83,15 +105,25 @@ inline Tensor conditions_of(Forward& f, const Model& model) {
   return f.call("silu", {f.linear("adaln_proj", unsqueezed(f, time, 1), width, model.conditions)});
 }
 
+/// The text's features at the model's width. SimpleTuner's copy holds the projection, and is given what it made.
+inline Tensor projected_text(Forward& f, const Model& model, Tensor text) {
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t from = model.sizes.text_width;
+  if (!model.copied) return f.linear("llm_cond_proj", norm(f, model, "llm_cond_norm", text, from), from, width);
+  (void)f.parameter("llm_cond_proj.weight", {from + 1, width}, true);
+  (void)f.parameter("llm_cond_norm.weight", {from}, true);
+  return text;
+}
+
 /// Features of both kinds for every token, those of the other kind zero.
 inline Tensor tokens_of(Forward& f, const Model& model, std::int64_t tokens) {
   const std::int64_t width = model.sizes.width;
   const Tensor latents = token_latents(f, tokens, model.sizes.channels);
-  const Tensor features = f.sample_input("encoder_hidden_states", {tokens, model.sizes.text_width});
+  const Tensor features =
+      f.sample_input("encoder_hidden_states", {tokens, model.copied ? width : model.sizes.text_width});
   const Tensor text = f.scale(features);
   const Tensor image = f.scale(f.linear("input_proj", f.scale(latents), model.sizes.channels, width));
-  const Tensor normed = own_rms_norm(f, "llm_cond_norm", text, model.sizes.text_width);
-  const Tensor told = f.scale(f.linear("llm_cond_proj", normed, model.sizes.text_width, width));
+  const Tensor told = f.scale(projected_text(f, model, text));
   const Tensor sum = f.add(image, told);
   const Tensor kinds = f.sample_input("indicator", {tokens});
   return f.add(sum, f.embedding("embed_image_indicator", kinds, 2, width));

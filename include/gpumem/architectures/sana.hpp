@@ -120,8 +120,8 @@ inline Tensor self_attention(Forward& f, const Model& model, Tensor input, const
   Tensor key = projected("to_k");
   const Tensor value = as_heads(f, projected("to_v"), model.sizes.head_width);
   if (model.norms) {
-    query = torch_rms_norm(f, "norm_q", query, width);
-    key = torch_rms_norm(f, "norm_k", key, width);
+    query = own_rms_norm(f, "norm_q", query, width);
+    key = own_rms_norm(f, "norm_k", key, width);
   }
   query = f.call("relu", {as_heads(f, query, model.sizes.head_width)});
   key = f.call("relu", {as_heads(f, key, model.sizes.head_width)});

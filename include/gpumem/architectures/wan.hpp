@@ -1,7 +1,9 @@
 // Wan 2.1 and 2.2, text to video and image to video: blocks of self-attention, attention to the prompt and a
 // feed-forward layer. Norms, scales, shifts and gates are computed in float32.
 // Source: diffusers 0.38, models/transformers/transformer_wan.py. A timestep a sample; where a trainer gives each token
-// one (TI2V), scales and shifts are as long as the sequence.
+// one (TI2V), scales and shifts are as long as the sequence. With `_code` simpletuner: SimpleTuner 2026-08,
+// helpers/models/wan/transformer.py, which keeps diffusers' Attention class of 0.34: norms written out, positions as
+// complex numbers of two float64, and scales in the model's type.
 #pragma once
 
 #include <array>
@@ -30,6 +32,7 @@ struct Model {
   std::int64_t image_width = 0;  ///< of the image encoder's features; 0: the model reads none
   std::int64_t added_width = 0;  ///< of what further keys and values are made of
   bool cross_norm = true;
+  bool copied = false;  ///< SimpleTuner's copy of the class
   Sizes patch = {1, 2, 2};
 
   [[nodiscard]] std::int64_t patch_elements() const { return patch[0] * patch[1] * patch[2]; }
@@ -43,6 +46,7 @@ inline Model read(ConfigFields& config) {
   model.sinusoids = dit_width(config, "freq_dim", 256);
   model.image_width = config.count_or("image_dim", 0);
   model.added_width = config.count_or("added_kv_proj_dim", 0);
+  model.copied = dit_code(config) == DitCode::simpletuner;
   model.cross_norm = config.flag("cross_attn_norm", true);
   model.patch = dit_list(config, "patch_size", {1, 2, 2});
   const bool small = model.patch[0] <= 16 && model.patch[1] <= 16 && model.patch[2] == model.patch[1];
@@ -50,6 +54,17 @@ inline Model read(ConfigFields& config) {
   if (model.sizes.head_width % 2 != 0) config.fail("must be even", "attention_head_dim");
   config.ignore({"qk_norm", "rope_max_seq_len", "eps"});
   return model;
+}
+
+/// Of queries or keys of all heads.
+inline Tensor flat_norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  const std::int64_t width = model.sizes.width;
+  return model.copied ? own_rms_norm(f, name, input, width) : torch_rms_norm(f, name, input, width);
+}
+
+inline Tensor turned(Forward& f, const Model& model, Tensor heads, const PairTables& tables) {
+  return model.copied ? turn_complex(f, heads, tables, "float64")
+                      : write_pairs(f, heads, tables, model.sizes.head_width);
 }
 
 /// Of the sequence itself, or of the prompt (`source`), which has no positions.
@@ -61,17 +76,16 @@ inline Tensor attention(Forward& f, const Model& model, std::string_view name, T
   const Tensor query_flat = f.linear("to_q", input, width, width);
   const Tensor key_flat = f.linear("to_k", source, width, width);
   const Tensor value = as_heads(f, f.linear("to_v", source, width, width), each);
-  Tensor query = as_heads(f, torch_rms_norm(f, "norm_q", query_flat, width), each);
-  Tensor key = as_heads(f, torch_rms_norm(f, "norm_k", key_flat, width), each);
+  Tensor query = as_heads(f, flat_norm(f, model, "norm_q", query_flat), each);
+  Tensor key = as_heads(f, flat_norm(f, model, "norm_k", key_flat), each);
   if (tables != nullptr) {
-    query = write_pairs(f, query, *tables, each);
-    key = write_pairs(f, key, *tables, each);
+    query = turned(f, model, query, *tables);
+    key = turned(f, model, key, *tables);
   }
   Tensor mixed = 0;
   const bool adds = tables == nullptr && model.added_width > 0;
   if (adds) {
-    const Tensor keys =
-        torch_rms_norm(f, "norm_added_k", f.linear("add_k_proj", image, model.added_width, width), width);
+    const Tensor keys = flat_norm(f, model, "norm_added_k", f.linear("add_k_proj", image, model.added_width, width));
     const Tensor values = as_heads(f, f.linear("add_v_proj", image, model.added_width, width), each);
     mixed = attend_heads(f, query, as_heads(f, keys, each), values);
   }
@@ -81,13 +95,16 @@ inline Tensor attention(Forward& f, const Model& model, std::string_view name, T
 }
 
 /// (norm(x.float()) (1 + scale) + shift), in the type of x.
-inline Tensor scaled(Forward& f, std::string_view name, Tensor hidden, std::int64_t width, Tensor scale, Tensor shift) {
+inline Tensor scaled(Forward& f, const Model& model, std::string_view name, Tensor hidden, Tensor scale, Tensor shift) {
+  const std::int64_t width = model.sizes.width;
+  if (model.copied) return modulated(f, wide_norm(f, name, hidden, width, false), scale, shift);
   const Tensor wide = f.to(hidden, "float32");
   return f.as_type_of(modulated(f, bare_norm(f, name, wide, width), scale, shift), hidden);
 }
 
 /// (x.float() + branch gate), in the type of x.
-inline Tensor joined(Forward& f, Tensor hidden, Tensor branch, Tensor gate) {
+inline Tensor joined(Forward& f, const Model& model, Tensor hidden, Tensor branch, Tensor gate) {
+  if (model.copied) return f.add(hidden, f.multiply(branch, gate));
   const Tensor wide = f.to(hidden, "float32");
   return f.as_type_of(f.add(wide, f.multiply(branch, gate)), hidden);
 }
@@ -96,15 +113,16 @@ inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor prompt
                     const PairTables& tables) {
   const std::int64_t width = model.sizes.width;
   const Tensor table = f.parameter("scale_shift_table", {1, 6, width});
-  const std::vector<Tensor> rows = chunks(f, f.add(table, f.to(conditions, "float32")), 1, 6, 1);
-  const Tensor normed = scaled(f, "norm1", hidden, width, rows[1], rows[0]);
+  const Tensor given = model.copied ? conditions : f.to(conditions, "float32");
+  const std::vector<Tensor> rows = chunks(f, f.add(table, given), 1, 6, 1);
+  const Tensor normed = scaled(f, model, "norm1", hidden, rows[1], rows[0]);
   const Tensor mixed = attention(f, model, "attn1", normed, normed, &tables, image);
-  const Tensor attended = joined(f, hidden, mixed, rows[2]);
+  const Tensor attended = joined(f, model, hidden, mixed, rows[2]);
   const Tensor asking = model.cross_norm ? wide_norm(f, "norm2", attended, width, true) : attended;
   const Tensor told = f.add(attended, attention(f, model, "attn2", asking, prompt, nullptr, image));
-  const Tensor again = scaled(f, "norm3", told, width, rows[4], rows[3]);
+  const Tensor again = scaled(f, model, "norm3", told, rows[4], rows[3]);
   const Tensor fed = dit_feed_forward(f, "ffn", again, width, model.inner, DitActivation::gelu_tanh);
-  return joined(f, told, f.to(fed, "float32"), rows[5]);
+  return joined(f, model, told, model.copied ? fed : f.to(fed, "float32"), rows[5]);
 }
 
 struct Conditions {
@@ -144,6 +162,14 @@ inline Conditions conditions_of(Forward& f, const Model& model, const DenoiserSa
   return made;
 }
 
+/// A complex number of two float64 a pair.
+inline PairTables complex_table(Forward& f, const Model& model, Tensor tokens) {
+  const Tensor table =
+      f.call("rotary_table", {tokens}, {{"width", model.sizes.head_width}, {"dtype", std::string("float64")}});
+  const Tensor spread = f.permute(table, {0, 2, 1, 3});
+  return {spread, spread};
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
@@ -162,14 +188,15 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                               {"kernel_size", model.patch},
                               {"stride", model.patch}});
   Tensor hidden = f.contiguous(f.permute(f.flatten(cut, 2, 4), {0, 2, 1}));
-  const PairTables tables = pair_tables(f, {hidden}, model.sizes.head_width);
+  const PairTables tables =
+      model.copied ? complex_table(f, model, hidden) : pair_tables(f, {hidden}, model.sizes.head_width);
   const Conditions conditions = conditions_of(f, model, sample);
   hidden = stack(f, "blocks", kBlocks[0], model.layers, hidden, [&](Tensor x, std::int64_t) {
     return block(f, model, x, conditions.prompt, conditions.image, conditions.rows, tables);
   });
   const Tensor table = f.parameter("scale_shift_table", {1, 2, width});
   const std::vector<Tensor> rows = chunks(f, f.add(table, unsqueezed(f, conditions.time, 1)), 1, 2, 1);
-  const Tensor normed = scaled(f, "norm_out", hidden, width, rows[1], rows[0]);
+  const Tensor normed = scaled(f, model, "norm_out", hidden, rows[1], rows[0]);
   const std::int64_t out = model.sizes.out_channels * model.patch_elements();
   const Tensor output = f.linear("proj_out", normed, width, out);
   const std::int64_t tokens =

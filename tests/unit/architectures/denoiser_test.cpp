@@ -122,6 +122,33 @@ TEST(Denoisers, AreCheckpointedBlockByBlock) {
   EXPECT_EQ(connect::repeated_blocks(*graph).size(), 8U + 4U);
 }
 
+/// What a step of one video of 5 frames of 256 x 256 pixels holds at most, in kibibytes.
+double wan_peak(std::string_view layers, std::string_view code) {
+  const auto graph =
+      read(R"({"_class_name": "WanTransformer3DModel", "num_attention_heads": 2, "attention_head_dim": 64,
+    "ffn_dim": 256, "text_dim": 32, "num_layers": )" +
+               std::string(layers) + R"(, "_code": ")" + std::string(code) + "\"}",
+           {.size = model::PictureSize{256, 256}, .frames = 5, .text_tokens = 8});
+  EXPECT_TRUE(succeeds(graph));
+  if (!graph) return 0.0;
+  model::TrainingJob job(std::make_shared<const model::ModelGraph>(*graph), 1);
+  job.precision = model::Precision::bf16;
+  job.lora = 2;
+  analysis::Analysis analysis(std::move(job));
+  const auto steps = analysis.steps();
+  EXPECT_TRUE(succeeds(steps));
+  return steps ? static_cast<double>((*steps)->peak_bytes) / 1024.0 : 0.0;
+}
+
+TEST(Denoisers, KeepWhatTheTrainersCopyKeeps) {
+  // diffusers' class of Attention norms queries and keys step by step: each of three norms a block keeps its input in
+  // float32. SimpleTuner's copy multiplies scales in the model's type, and keeps less of them.
+  const double each = wan_peak("6", "diffusers") - wan_peak("5", "diffusers");
+  const double copied = wan_peak("6", "simpletuner") - wan_peak("5", "simpletuner");
+  const double norms = 3.0 * 2 * 16 * 16 * 2 * 64 * 4 / 1024.0;
+  EXPECT_NEAR(copied - each, norms, 0.1 * norms) << each << " and " << copied;
+}
+
 double megabytes(const std::string& path, const std::string& parts, bool ema = false) {
   job::JobRequest request;
   request.summary = path;

@@ -100,6 +100,29 @@ TEST(DitParts, HoldWhatDiffusersClassesHold) {
   }
 }
 
+bool has_layer(const model::ModelGraph& graph, std::string_view ending) {
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.path(layer).ends_with(ending)) return true;
+  }
+  return false;
+}
+
+TEST(DitParts, SayWhoseCodeRuns) {
+  const std::string copied = R"("_code": "simpletuner")";
+  const auto wan = read(of_class("WanTransformer3DModel", copied));
+  ASSERT_TRUE(succeeds(wan));
+  EXPECT_EQ(wan->parameters(), 14'288'491'584);
+  EXPECT_TRUE(wan->doubts().empty());
+  const auto ideogram = read(of_class("Ideogram4Transformer2DModel", copied));
+  const auto own = read(of_class("Ideogram4Transformer2DModel"));
+  ASSERT_TRUE(succeeds(ideogram));
+  ASSERT_TRUE(succeeds(own));
+  EXPECT_EQ(ideogram->parameters(), own->parameters());
+  EXPECT_TRUE(has_layer(*ideogram, "attention.qkv") && has_layer(*ideogram, "attention.o"));
+  EXPECT_TRUE(has_layer(*own, "attention.to_q") && !has_layer(*own, "attention.qkv"));
+  expect_refused(of_class("WanTransformer3DModel", R"("_code": "nonsense")"));
+}
+
 TEST(DitParts, RefuseSizesThatCannotBe) {
   for (const Known& known : kKnown) {
     expect_refused(of_class(known.class_name, R"("in_channels": 2000000000, "in_visual_dim": 2000000000)"));

@@ -29,6 +29,7 @@ MeasuredRuns read(const std::string& row) {
     if (!path.ends_with("configs/SD1.5-unet.json")) return core::Error{core::ErrorCode::unreadable_file, "no", {}};
     return session::parse_summary(R"({"_class_name": "UNet2DConditionModel", "cross_attention_dim": 768})");
   };
+  options.parse_summary = [](std::string_view text, const std::string&) { return session::parse_summary(text); };
   auto all = image_csv().read(*table, options);
   EXPECT_TRUE(testing::succeeds(all));
   return *std::move(all);
@@ -71,12 +72,24 @@ TEST(ImageCsv, TakesAnAreaForASize) {
   EXPECT_EQ(read(text).runs.at(0).refusal, "the size of its samples is missing");
   const MeasuredRuns all = read(text + "data backend: area of 480x320 px and aspect kept");
   ASSERT_FALSE(all.runs.at(0).error) << core::to_string(*all.runs[0].error);
-  EXPECT_EQ(all.runs[0].job.image, (std::vector<std::int64_t>{480, 320}));
+  EXPECT_EQ(all.runs[0].job.image, (std::vector<std::int64_t>{512, 320})) << "sides are multiples of 64";
 }
 
 TEST(ImageCsv, TakesAnIntervalAsTheModelDoes) {
   const MeasuredRuns all = read(row("two blocks a checkpoint", "denoiser"));
   EXPECT_EQ(all.runs.at(0).job.checkpoints.kind, model::Checkpoints::full) << "diffusers' UNet knows none";
+}
+
+TEST(ImageCsv, TakesWhatTheTrainersCodeSays) {
+  std::string text = row("full", "denoiser", "ok", "baidu/ERNIE-Image");
+  text.replace(text.find(",80,"), 4, ",,");
+  EXPECT_EQ(read(text).runs.at(0).job.sequence_length, 5) << "the examples' prompt is one character";
+  text = row("full", "denoiser", "ok", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers");
+  text.replace(text.find("512,768"), 7, ",");
+  const MeasuredRuns wan = read(text + "data backend: area of 480x480 px and aspect kept");
+  ASSERT_FALSE(wan.runs.at(0).error) << core::to_string(*wan.runs[0].error);
+  EXPECT_EQ(wan.runs[0].job.image, (std::vector<std::int64_t>{480, 480})) << "sides are multiples of 32";
+  EXPECT_EQ(wan.runs[0].job.graph->parameters(), 1418996800);
 }
 
 TEST(ImageCsv, ReadsWhichActivationsAreOnTheHost) {

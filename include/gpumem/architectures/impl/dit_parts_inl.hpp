@@ -22,6 +22,13 @@ GPUMEM_INLINE std::int64_t bounded(ConfigFields& config, std::string_view name, 
 
 }  // namespace dit_parts_detail
 
+GPUMEM_INLINE DitCode dit_code(ConfigFields& config) {
+  const std::string_view code = config.text({"_code"}, "diffusers");
+  if (code == "simpletuner") return DitCode::simpletuner;
+  if (code != "diffusers") config.fail("must be diffusers or simpletuner", "_code");
+  return DitCode::diffusers;
+}
+
 GPUMEM_INLINE std::int64_t dit_width(ConfigFields& config, std::string_view name, std::int64_t usual) {
   return dit_parts_detail::bounded(config, name, config.size_or({name}, usual));
 }
@@ -247,8 +254,8 @@ GPUMEM_INLINE Tensor write_pairs(Forward& f, Tensor heads, const PairTables& tab
   return f.flatten(f.concatenate({even, part(sines, cosines, "add")}, 4), 3, 4);
 }
 
-GPUMEM_INLINE Tensor turn_complex(Forward& f, Tensor heads, const PairTables& tables) {
-  return f.as_type_of(f.multiply(f.to(heads, "float32"), tables.cosines), heads);
+GPUMEM_INLINE Tensor turn_complex(Forward& f, Tensor heads, const PairTables& tables, std::string_view type) {
+  return f.as_type_of(f.multiply(f.to(heads, type), tables.cosines), heads);
 }
 
 GPUMEM_INLINE Tensor as_heads(Forward& f, Tensor tensor, std::int64_t head_width) {
@@ -272,8 +279,8 @@ GPUMEM_INLINE Tensor plain_attention(Forward& f, const PlainAttention& options, 
   Tensor key = f.linear("to_k", source, options.source_width, options.inner, linear);
   const Tensor value = f.linear("to_v", source, options.source_width, options.inner, linear);
   if (options.norms) {
-    query = torch_rms_norm(f, "norm_q", query, options.inner);
-    key = torch_rms_norm(f, "norm_k", key, options.inner);
+    query = own_rms_norm(f, "norm_q", query, options.inner);
+    key = own_rms_norm(f, "norm_k", key, options.inner);
   }
   const std::int64_t each = options.head_width;
   const Tensor mixed =
