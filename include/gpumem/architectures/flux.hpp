@@ -1,10 +1,14 @@
 // FLUX.1 (dev, schnell, Fill), Chroma, LongCat-Image: blocks with a stream of image tokens and one of text tokens, then
 // blocks over all tokens. Chroma's scales and shifts come from one network, the others' from a layer in each block.
-// Source: diffusers 0.38, models/transformers/transformer_flux.py, transformer_chroma.py, transformer_longcat_image.py;
-// examples/dreambooth/train_dreambooth_lora_flux.py (the pipeline packs patches of 2 x 2 before the model sees them).
+// FluxControlNetModel: a trained copy of some blocks, which reads an image besides; what its blocks make is added
+// behind those of the frozen FLUX.1. Source: diffusers 0.38, models/transformers/transformer_flux.py,
+// transformer_chroma.py, transformer_longcat_image.py; examples/dreambooth/train_dreambooth_lora_flux.py (the pipeline
+// packs patches of 2 x 2 before the model sees them); models/controlnets/controlnet_flux.py,
+// examples/controlnet/train_controlnet_flux.py: both models are checkpointed.
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +21,8 @@ namespace gpumem::architectures {
 
 namespace flux_detail {
 
-inline constexpr std::array<std::string_view, 3> kClasses = {"FluxTransformer2DModel", "ChromaTransformer2DModel",
-                                                             "LongCatImageTransformer2DModel"};
+inline constexpr std::array<std::string_view, 4> kClasses = {"FluxTransformer2DModel", "ChromaTransformer2DModel",
+                                                             "LongCatImageTransformer2DModel", "FluxControlNetModel"};
 inline constexpr std::array<std::string_view, 6> kBlocks = {
     "FluxTransformerBlock",         "FluxSingleTransformerBlock",   "ChromaTransformerBlock",
     "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock", "LongCatImageSingleTransformerBlock"};
@@ -71,24 +75,36 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
+inline constexpr std::int64_t kSinusoids = 256;
+
+/// The vectors that a step brings.
+struct StepVectors {
+  Tensor timestep = 0;
+  Tensor guidance = 0;
+  Tensor pooled = 0;
+};
+
+inline StepVectors step_vectors(Forward& f, const Model& model) {
+  StepVectors vectors{.timestep = timestep_input(f, "timestep", kSinusoids)};
+  if (model.guided) vectors.guidance = timestep_input(f, "guidance", kSinusoids);
+  if (model.kind == Kind::flux) vectors.pooled = f.sample_input("pooled_projections", {model.pooled});
+  return vectors;
+}
+
 /// CombinedTimestepTextProjEmbeddings, with the guidance's where the model is distilled; LongCat has the timestep's.
-inline Tensor conditions(Forward& f, const Model& model) {
-  constexpr std::int64_t kSinusoids = 256;
+inline Tensor conditions(Forward& f, const Model& model, const StepVectors& vectors) {
   const std::int64_t width = model.sizes.width;
   const bool flux = model.kind == Kind::flux;
-  const Tensor timestep = timestep_input(f, "timestep", kSinusoids);
   const InModule inside(f, flux ? "time_text_embed" : "time_embed",
                         !flux          ? "LongCatImageTimestepEmbeddings"
                         : model.guided ? "CombinedTimestepGuidanceTextProjEmbeddings"
                                        : "CombinedTimestepTextProjEmbeddings");
-  Tensor sum = timestep_embedding(f, "timestep_embedder", timestep, kSinusoids, width);
+  Tensor sum = timestep_embedding(f, "timestep_embedder", vectors.timestep, kSinusoids, width);
   if (model.guided) {
-    const Tensor guidance = timestep_input(f, "guidance", kSinusoids);
-    sum = f.add(sum, timestep_embedding(f, "guidance_embedder", guidance, kSinusoids, width));
+    sum = f.add(sum, timestep_embedding(f, "guidance_embedder", vectors.guidance, kSinusoids, width));
   }
   if (!flux) return sum;
-  const Tensor pooled = f.sample_input("pooled_projections", {model.pooled});
-  return f.add(sum, text_projection(f, "text_embedder", pooled, model.pooled, width, "silu"));
+  return f.add(sum, text_projection(f, "text_embedder", vectors.pooled, model.pooled, width, "silu"));
 }
 
 /// ChromaApproximator: a row for each scale and shift of the model.
@@ -157,8 +173,25 @@ inline Tensor single_block(Forward& f, const Model& model, Tensor hidden, Tensor
   return gated_sum(f, hidden, parts[2], made);
 }
 
+/// What a ControlNet adds behind blocks, and what its own blocks leave.
+struct Control {
+  std::vector<Tensor> added = {};
+  std::vector<Tensor> left = {};
+};
+
+/// Behind block `index` of `count`: some blocks in a row share a residual.
+inline void control(Forward& f, Control& control, std::int64_t index, std::int64_t count, Tensor& image) {
+  control.left.push_back(image);
+  if (control.added.empty()) return;
+  const auto residuals = static_cast<std::int64_t>(control.added.size());
+  const std::int64_t sharing = (count + residuals - 1) / residuals;
+  const Tensor added = control.added[static_cast<std::size_t>(index / sharing)];
+  image = f.add(image, f.as_type_of(added, image));
+}
+
 /// FLUX.1 parts and joins the streams in each block; Chroma keeps them joined.
-inline Tensor single_blocks(Forward& f, const Model& model, TwoStreams streams, Tensor rows, const PairTables& tables) {
+inline Tensor single_blocks(Forward& f, const Model& model, TwoStreams streams, Tensor rows, const PairTables& tables,
+                            Control& controlled) {
   const StreamLengths& lengths = model.lengths;
   const bool chroma = model.kind == Kind::chroma;
   Tensor joined = chroma ? f.concatenate({streams.text, streams.image}, 1) : 0;
@@ -171,12 +204,13 @@ inline Tensor single_blocks(Forward& f, const Model& model, TwoStreams streams, 
     if (chroma) continue;
     streams.text = f.slice(joined, 1, 0, lengths.text);
     streams.image = f.slice(joined, 1, lengths.text, Forward::kRest);
+    control(f, controlled, index, model.singles, streams.image);
   }
   return chroma ? f.slice(joined, 1, lengths.text, Forward::kRest) : streams.image;
 }
 
 inline TwoStreams double_blocks(Forward& f, const Model& model, TwoStreams streams, Tensor rows,
-                                const PairTables& tables) {
+                                const PairTables& tables, Control& controlled) {
   const InModule list(f, "transformer_blocks", "ModuleList");
   for (std::int64_t index = 0; index < model.blocks && !f.failed(); ++index) {
     Tensor image = rows;
@@ -187,35 +221,109 @@ inline TwoStreams double_blocks(Forward& f, const Model& model, TwoStreams strea
       image = f.slice(own, 1, 0, 6);
       text = f.slice(own, 1, 6, 6);
     }
-    const InModule inside(f, std::to_string(index), model.named("TransformerBlock"));
-    streams = block(f, model, streams, image, text, tables);
+    {
+      const InModule inside(f, std::to_string(index), model.named("TransformerBlock"));
+      streams = block(f, model, streams, image, text, tables);
+    }
+    control(f, controlled, index, model.blocks, streams.image);
   }
   return streams;
 }
 
-inline void write(ConfigFields& config, Head, Forward& f) {
-  Model model = read(config);
-  if (!config.status()) return;
-  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = 2, .usual_text = 512});
-  model.lengths = {sample.height * sample.width / 4, sample.text};
+/// What a sample brings to both models.
+struct StepInputs {
+  Tensor latents = 0;
+  Tensor prompt = 0;
+  StepVectors vectors;
+};
+
+/// Residuals that a ControlNet adds behind both kinds of blocks.
+struct Residuals {
+  Control doubles;
+  Control singles;
+};
+
+/// The blocks, and what a ControlNet adds behind them. `hint`: packed latents of the image that a ControlNet reads.
+inline Tensor run_blocks(Forward& f, const Model& model, const StepInputs& inputs, Tensor& rows, Residuals& residuals,
+                         std::optional<Tensor> hint = {}) {
   const std::int64_t width = model.sizes.width;
-  const Tensor latents = token_latents(f, model.lengths.image, model.sizes.channels);
-  const Tensor prompt = text_input(f, sample, model.sizes.text_width);
-  const Tensor image = f.linear("x_embedder", latents, model.sizes.channels, width);
+  Tensor image = f.linear("x_embedder", inputs.latents, model.sizes.channels, width);
+  if (hint) image = f.add(image, f.linear("controlnet_x_embedder", *hint, model.sizes.channels, width));
   const bool chroma = model.kind == Kind::chroma;
-  const Tensor rows = chroma ? all_modulations(f, model) : conditions(f, model);
-  const Tensor text = f.linear("context_embedder", prompt, model.sizes.text_width, width);
+  rows = chroma ? all_modulations(f, model) : conditions(f, model, inputs.vectors);
+  const Tensor text = f.linear("context_embedder", inputs.prompt, model.sizes.text_width, width);
   const PairTables tables = pair_tables(f, {text, image}, model.turned());
-  const TwoStreams streams = double_blocks(f, model, {image, text}, rows, tables);
-  const Tensor hidden = single_blocks(f, model, streams, rows, tables);
+  const TwoStreams streams = double_blocks(f, model, {image, text}, rows, tables, residuals.doubles);
+  return single_blocks(f, model, streams, rows, tables, residuals.singles);
+}
+
+inline Tensor predicted(Forward& f, const Model& model, const StepInputs& inputs, Residuals& residuals) {
+  const std::int64_t width = model.sizes.width;
+  Tensor rows = 0;
+  const Tensor hidden = run_blocks(f, model, inputs, rows, residuals);
   Tensor normed = 0;
-  if (chroma) {
+  if (model.kind == Kind::chroma) {
     const std::vector<Tensor> last = rows_of(f, model, f.slice(rows, 1, model.rows() - 2, 2), 2);
     normed = modulated(f, bare_norm(f, "norm_out.norm", hidden, width), last[1], last[0]);
   } else {
     normed = continuous_norm(f, "norm_out", hidden, rows, width, width);
   }
-  const Tensor output = f.linear("proj_out", normed, width, model.sizes.out_channels);
+  return f.linear("proj_out", normed, width, model.sizes.out_channels);
+}
+
+/// The residuals of one kind of blocks.
+inline std::vector<Tensor> residuals_of(Forward& f, std::string_view name, const std::vector<Tensor>& left,
+                                        std::int64_t width) {
+  const InModule list(f, name, "ModuleList");
+  std::vector<Tensor> made;
+  made.reserve(left.size());
+  for (std::size_t at = 0; at < left.size() && !f.failed(); ++at) {
+    made.push_back(f.scale(f.linear(std::to_string(at), left[at], width, width)));
+    f.hand_out(made.back());  // prepare() makes float32 copies of them
+  }
+  return made;
+}
+
+/// The ControlNet, then the frozen FLUX.1 of the same widths, with as many blocks as the published models have.
+inline Tensor guided(Forward& f, const Model& model, const StepInputs& inputs) {
+  const Tensor hint = f.sample_input("controlnet_cond", {model.lengths.image, model.sizes.channels});
+  Residuals added;
+  {
+    const InModule inside(f, "controlnet", kClasses[3]);
+    Residuals own;
+    Tensor rows = 0;
+    (void)run_blocks(f, model, inputs, rows, own, hint);
+    added.doubles.added = residuals_of(f, "controlnet_blocks", own.doubles.left, model.sizes.width);
+    added.singles.added = residuals_of(f, "controlnet_single_blocks", own.singles.left, model.sizes.width);
+  }
+  const InModule inside(f, "transformer", kClasses[0]);
+  Model frozen = model;
+  frozen.blocks = Model{}.blocks;
+  frozen.singles = Model{}.singles;
+  f.remark("the transformer that it is trained with is frozen, with 19 and 38 blocks of the same widths");
+  f.freeze(true);
+  f.outside_autocast(true);
+  const Tensor prediction = predicted(f, frozen, inputs, added);
+  f.outside_autocast(false);
+  f.freeze(false);
+  return prediction;
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  Model model = read(config);
+  const bool controls = config.text({"_class_name"}, kClasses[0]) == kClasses[3];
+  if (controls && config.count_or("num_mode", 0) + config.count_or("conditioning_embedding_channels", 0) > 0) {
+    config.fail("is a variant that is not known", "num_mode");
+  }
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = 2, .usual_text = 512});
+  model.lengths = {sample.height * sample.width / 4, sample.text};
+  StepInputs inputs{.latents = token_latents(f, model.lengths.image, model.sizes.channels),
+                    .prompt = text_input(f, sample, model.sizes.text_width),
+                    .vectors = {}};
+  if (model.kind != Kind::chroma) inputs.vectors = step_vectors(f, model);
+  Residuals none;
+  const Tensor output = controls ? guided(f, model, inputs) : predicted(f, model, inputs, none);
   denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
 }
 

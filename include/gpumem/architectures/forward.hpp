@@ -167,6 +167,9 @@ class Forward {
   void share(Split split) { shared_ = split; }
   /// Layers from now on are never trained.
   void freeze(bool frozen) { freezes_ = frozen; }
+  /// Norms from now on run outside of autocast, in their input's type: a model that only helps to train another one, as
+  /// accelerate's prepare() never wraps it.
+  void outside_autocast(bool outside) { outside_autocast_ = outside; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
   /// One of the experts that are modules of their own is called; Layer::expert says for how many. For counts alone.
@@ -287,6 +290,7 @@ class Forward {
   const core::JsonValue* pipeline_parts_ = nullptr;
   bool repeats_ = false;
   bool freezes_ = false;
+  bool outside_autocast_ = false;
   Split shared_ = Split::whole;
   bool turns_ = false;
   std::uint32_t expert_ = 0;

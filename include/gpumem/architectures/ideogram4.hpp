@@ -123,7 +123,8 @@ inline Tensor tokens_of(Forward& f, const Model& model, std::int64_t tokens) {
       f.sample_input("encoder_hidden_states", {tokens, model.copied ? width : model.sizes.text_width});
   const Tensor text = f.scale(features);
   const Tensor image = f.scale(f.linear("input_proj", f.scale(latents), model.sizes.channels, width));
-  const Tensor told = f.scale(projected_text(f, model, text));
+  const Tensor projected = projected_text(f, model, text);
+  const Tensor told = f.scale(model.copied ? f.as_type_of(projected, image) : projected);
   const Tensor sum = f.add(image, told);
   const Tensor kinds = f.sample_input("indicator", {tokens});
   return f.add(sum, f.embedding("embed_image_indicator", kinds, 2, width));

@@ -35,11 +35,12 @@ struct ResnetOptions {
   double dropout = 0.0;
   std::int64_t time_width = 0;  ///< of the timestep's embedding; 0: the block reads none
   Tensor time = 0;
+  std::string_view class_name = kResnetBlock;
 };
 
 inline Tensor resnet_block(Forward& f, const ResnetOptions& o, std::int64_t index, Tensor input, std::int64_t in,
                            std::int64_t out) {
-  const InModule inside(f, std::to_string(index), kResnetBlock);
+  const InModule inside(f, std::to_string(index), o.class_name);
   const Tensor normed = image_norm(f, "norm1", input, in, o.groups);
   Tensor hidden = image_conv(f, "conv1", f.activation("nonlinearity", normed, o.activation), in, out, 3);
   if (o.time_width > 0) {

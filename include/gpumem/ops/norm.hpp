@@ -105,7 +105,7 @@ inline core::Result<TensorId> record_batch_function(const OpCall& call, Tape& ta
                       .own_copy = !last});
 }
 
-/// A normalisation that keeps its input and two figures a row in float32.
+/// A normalisation that keeps its input and two figures a row in float32. "outside_autocast": no autocast is around it.
 inline core::Result<TensorId> record_rows(const OpCall& call, Tape& tape, const TensorSize& rows,
                                           core::Checked parameters) {
   add_parameters(call, tape, {parameters, parameters});
@@ -116,7 +116,7 @@ inline core::Result<TensorId> record_rows(const OpCall& call, Tape& tape, const 
                       .saved_inputs = 1,
                       .extras = statistics,
                       .parameters = tape.layer_parameters(),
-                      .autocast = Autocast::full,
+                      .autocast = call.attributes.flag("outside_autocast", false) ? Autocast::as_is : Autocast::full,
                       .contiguous_gradient = true,
                       .own_copy = true});
 }

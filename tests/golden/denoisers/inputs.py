@@ -23,6 +23,23 @@ def prompt(golden: Golden, batch: int, dtype: torch.dtype, field: str = "joint_a
     return made(batch, golden["sequence_length"], golden["config"][field], dtype=dtype)
 
 
+def controlnet(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    width, height = golden["image"]
+    inputs: dict[str, Any] = {
+        "sample": made(batch, 4, height // 8, width // 8, dtype=dtype),
+        "timestep": torch.zeros(batch, dtype=torch.int64, device="cuda"),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "cross_attention_dim"),
+        "controlnet_cond": made(batch, 3, height, width, dtype=dtype),
+    }
+    if "addition_embed_type" in golden["config"]:
+        pooled = golden["config"]["projection_class_embeddings_input_dim"] - 6 * golden["config"]["addition_time_embed_dim"]
+        inputs["added_cond_kwargs"] = {
+            "text_embeds": made(batch, pooled, dtype=dtype),
+            "time_ids": made(batch, 6, dtype=dtype),
+        }
+    return inputs
+
+
 def flux(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     tokens, text = patches(golden, 16), golden["sequence_length"]
     name = golden["config"]["_class_name"]
@@ -36,7 +53,9 @@ def flux(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     }
     if golden["config"].get("guidance_embeds"):
         inputs["guidance"] = made(batch, dtype=dtype)
-    if name.startswith("FluxT"):
+    if name.startswith("FluxControlNet"):
+        inputs["controlnet_cond"] = torch.zeros_like(inputs["hidden_states"])
+    if name.startswith(("FluxT", "FluxControlNet")):
         inputs["pooled_projections"] = made(batch, golden["config"]["pooled_projection_dim"], dtype=dtype)
     return inputs
 
@@ -174,6 +193,8 @@ def ideogram4(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
 
 
 INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
+    "ControlNetModel": controlnet,
+    "FluxControlNetModel": flux,
     "FluxTransformer2DModel": flux,
     "ChromaTransformer2DModel": flux,
     "LongCatImageTransformer2DModel": flux,

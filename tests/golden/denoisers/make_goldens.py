@@ -24,6 +24,7 @@ sys.dont_write_bytecode = True
 
 import diffusers  # noqa: E402
 import torch  # noqa: E402
+from guided import GUIDED  # noqa: E402
 from models_small import CONFIGS  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
 from inputs import INPUTS  # noqa: E402
@@ -56,7 +57,8 @@ def fuse_norms() -> None:
 
 def build(config: dict[str, Any]) -> torch.nn.Module:
     fields = {name: value for name, value in config.items() if not name.startswith("_")}
-    return getattr(diffusers, config["_class_name"])(**fields)
+    made = GUIDED.get(config["_class_name"]) or getattr(diffusers, config["_class_name"])
+    return made(**fields)
 
 
 def program(golden: dict[str, Any], precision: str, checkpointing: bool, batch: int, lora: str) -> Callable[[], None]:
@@ -111,7 +113,7 @@ def main() -> None:
             measure(golden, precision, checkpointing, 2, lora)
             for precision in PRECISIONS
             for checkpointing in (False, True)
-            for lora in ("", golden["lora_targets"])
+            for lora in dict.fromkeys(("", golden["lora_targets"]))
         ]
         (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
         print(name, golden["parameters"], [run["peak_bytes"] >> 20 for run in golden["runs"]], flush=True)

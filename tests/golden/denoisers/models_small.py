@@ -16,6 +16,8 @@ def small(
 
 HEADS = {"num_attention_heads": 8, "attention_head_dim": 32}
 
+UNET = {"block_out_channels": [64, 128, 256], "layers_per_block": 2, "cross_attention_dim": 128}
+
 CONFIGS: dict[str, dict[str, Any]] = {
     "flux": small(
         {
@@ -219,5 +221,42 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "mrope_section": [4, 6, 6],
         },
         (768, 512),
+    ),
+    "controlnet": small(
+        {
+            "_class_name": "ControlNetModel",
+            **UNET,
+            "down_block_types": ["CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "DownBlock2D"],
+            "attention_head_dim": 8,
+        },
+        lora="",
+    ),
+    "controlnet_flux": small(
+        {
+            "_class_name": "FluxControlNetModel",
+            **HEADS,
+            "num_layers": 2,
+            "num_single_layers": 1,
+            "joint_attention_dim": 512,
+            "pooled_projection_dim": 96,
+            "guidance_embeds": True,
+            "axes_dims_rope": [8, 12, 12],
+        },
+        lora="",
+    ),
+    "controlnet_xl": small(
+        {
+            "_class_name": "ControlNetModel",
+            **UNET,
+            "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
+            "attention_head_dim": [2, 4, 8],
+            "transformer_layers_per_block": [1, 2, 4],
+            "use_linear_projection": True,
+            "addition_embed_type": "text_time",
+            "addition_time_embed_dim": 64,
+            "projection_class_embeddings_input_dim": 512,
+        },
+        (640, 512),
+        lora="",
     ),
 }

@@ -18,6 +18,7 @@
 #include "gpumem/architectures/clip.hpp"
 #include "gpumem/architectures/cogvideox.hpp"
 #include "gpumem/architectures/cohere.hpp"
+#include "gpumem/architectures/controlnet.hpp"
 #include "gpumem/architectures/cosmos.hpp"
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
@@ -116,16 +117,16 @@ inline constexpr std::array<std::span<const ModuleForward>, 19> kModuleForwards 
 
 /// In the order of their names: those before "l", and the others.
 GPUMEM_INLINE Architectures from_a() {
-  return {&albert(),       &apertus(),     &auraflow(),    &autoencoder_kl(),  &baichuan(),
-          &bamba(),        &bart(),        &bert(),        &bloom(),           &clip(),
-          &cogvideox(),    &cohere(),      &cosmos(),      &deberta(),         &deci(),
-          &deepseek(),     &deepseek_v4(), &distilbert(),  &ernie_image(),     &esm(),
-          &falcon(),       &flux(),        &flux2(),       &gemma(),           &gemma3n(),
-          &gemma3n_text(), &gemma4(),      &gemma4_text(), &gemma_vision(),    &glm(),
-          &gpt2(),         &gpt_bigcode(), &gpt_neo(),     &gpt_neox(),        &gpt_oss(),
-          &gptj(),         &granitemoe(),  &hidream(),     &hunyuan_video15(), &idefics3(),
-          &ideogram4(),    &internvl(),    &jamba(),       &kandinsky5(),      &kimi_linear(),
-          &krea2()};
+  return {&albert(),      &apertus(),      &auraflow(),    &autoencoder_kl(), &baichuan(),
+          &bamba(),       &bart(),         &bert(),        &bloom(),          &clip(),
+          &cogvideox(),   &cohere(),       &controlnet(),  &cosmos(),         &deberta(),
+          &deci(),        &deepseek(),     &deepseek_v4(), &distilbert(),     &ernie_image(),
+          &esm(),         &falcon(),       &flux(),        &flux2(),          &gemma(),
+          &gemma3n(),     &gemma3n_text(), &gemma4(),      &gemma4_text(),    &gemma_vision(),
+          &glm(),         &gpt2(),         &gpt_bigcode(), &gpt_neo(),        &gpt_neox(),
+          &gpt_oss(),     &gptj(),         &granitemoe(),  &hidream(),        &hunyuan_video15(),
+          &idefics3(),    &ideogram4(),    &internvl(),    &jamba(),          &kandinsky5(),
+          &kimi_linear(), &krea2()};
 }
 GPUMEM_INLINE Architectures from_l() {
   return {&lfm2(),

@@ -46,7 +46,9 @@ GPUMEM_INLINE void write_part(Forward& forward, const core::JsonValue& part, con
   if (known == nullptr || known->encode == nullptr) return hold_part(forward, part.key(), part);
   const InModule inside(forward, part.key(), known->name);
   forward.freeze(true);
+  forward.outside_autocast(true);
   known->encode(config, size, forward);
+  forward.outside_autocast(false);
   forward.freeze(false);
   if (const core::Status read = config.status(); !read) forward.fail(read.error().message);
 }

@@ -217,6 +217,12 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
   }
   const model::Layer* shown = printed(name);
   if (tree_ != nullptr && traits != nullptr) check_printed(shown, name, *traits, attributes);
+  std::vector<model::Attribute> more;
+  if (outside_autocast_ && traits != nullptr && traits->family == model::OpFamily::norm) {
+    more.assign(attributes.begin(), attributes.end());
+    more.push_back({"outside_autocast", true});
+    attributes = more;
+  }
   return builder_.add({.name = name,
                        .class_name = class_name,
                        .op = traits,

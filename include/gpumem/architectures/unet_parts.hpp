@@ -1,0 +1,412 @@
+// Input: the fields of a UNet2DConditionModel, and of what is made of its way down (ControlNet).
+// Output: the sizes of its levels, and the calls of its parts: the way down, the middle, the way up.
+// Source: diffusers 0.38, models/unets/unet_2d_condition.py, unet_2d_blocks.py, models/resnet.py: ResnetBlock2D,
+// models/transformers/transformer_2d.py, models/attention.py: BasicTransformerBlock, GEGLU.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/denoiser.hpp"
+#include "gpumem/architectures/image_blocks.hpp"
+
+namespace gpumem::architectures {
+
+namespace unet_detail {
+
+/// The first residual block of the middle is called plainly: at the lowest resolution, what it keeps is small.
+inline constexpr std::array<std::string_view, 2> kBlocks = {"BasicTransformerBlock", kResnetBlock};
+/// The same within a model that is not checkpointed.
+inline constexpr std::array<std::string_view, 2> kPlainBlocks = {"PlainTransformerBlock", "PlainResnetBlock2D"};
+
+/// One resolution.
+struct Level {
+  bool attends = false;
+  std::int64_t width = 1;
+  std::int64_t layers = 2;
+  std::int64_t depth = 1;  ///< transformer blocks a layer
+  std::int64_t heads = 8;
+  std::int64_t text = 768;  ///< width of what cross attention reads
+};
+
+struct Model {
+  std::vector<Level> down;
+  std::vector<Level> up;
+  bool middle_attends = true;
+  bool has_middle = true;
+  std::int64_t channels = 4;
+  std::int64_t side = 0;  ///< of the latents it was trained with; 0: the config does not say
+  std::int64_t out_channels = 4;
+  std::int64_t groups = 32;
+  std::int64_t kernel_in = 3;
+  std::int64_t kernel_out = 3;
+  std::int64_t text = 768;          ///< width of the text encoder's embeddings
+  std::int64_t text_projected = 0;  ///< what they are projected to first; 0: they are not
+  std::int64_t pooled = 0;          ///< width of the pooled text and the sizes that come with the timestep; 0: none
+  bool linear_projection = false;
+  std::string_view activation = "silu";
+  double dropout = 0.0;
+  std::array<std::string_view, 2> blocks = kBlocks;
+
+  [[nodiscard]] std::int64_t embedded() const { return 4 * down.front().width; }
+};
+
+inline std::int64_t at(const std::vector<std::int64_t>& list, std::size_t index) {
+  return list.empty() ? 1 : list[std::min(index, list.size() - 1)];
+}
+
+/// Fields that change the model in ways that nothing here describes.
+inline void refuse_variants(ConfigFields& config) {
+  const auto refuse = [&](std::string_view field) { config.fail("is a variant that is not known", field); };
+  for (const std::string_view field :
+       {"num_class_embeds", "class_embed_type", "time_embedding_dim", "time_cond_proj_dim", "time_embedding_act_fn",
+        "timestep_post_act", "cross_attention_norm", "reverse_transformer_layers_per_block", "num_attention_heads"}) {
+    if (config.find(field) != nullptr) refuse(field);
+  }
+  for (const std::string_view field : {"dual_cross_attention", "only_cross_attention", "mid_block_only_cross_attention",
+                                       "class_embeddings_concat", "upcast_attention", "resnet_skip_time_act"}) {
+    const core::JsonValue* value = config.find(field);
+    if (value != nullptr && !value->is(core::JsonValue::Kind::boolean)) refuse(field);
+    // Upcast attention multiplies the same tensors in float32 only where no fused kernel runs.
+    if (value != nullptr && value->is(core::JsonValue::Kind::boolean) && value->boolean() &&
+        field != "upcast_attention") {
+      refuse(field);
+    }
+  }
+  if (config.text({"time_embedding_type"}, "positional") != "positional") refuse("time_embedding_type");
+  if (config.text({"resnet_time_scale_shift"}, "default") != "default") refuse("resnet_time_scale_shift");
+  if (config.text({"attention_type"}, "default") != "default") refuse("attention_type");
+}
+
+inline std::vector<Level> read_levels(ConfigFields& config, const std::vector<std::string>& types,
+                                      std::string_view plain, std::string_view attending) {
+  const std::vector<std::int64_t> widths = config.sizes_or("block_out_channels", {320, 640, 1280, 1280});
+  const std::vector<std::int64_t> layers = config.sizes_or("layers_per_block", {2});
+  const std::vector<std::int64_t> depths = config.sizes_or("transformer_layers_per_block", {1});
+  // diffusers takes "attention_head_dim" for the number of heads: an old misnomer.
+  const std::vector<std::int64_t> heads = config.sizes_or("attention_head_dim", {8});
+  const std::vector<std::int64_t> text = config.sizes_or("cross_attention_dim", {1280});
+  std::vector<Level> levels;
+  constexpr std::size_t kMostLevels = 16;
+  if (types.size() != widths.size() || types.empty() || types.size() > kMostLevels) {
+    config.fail("must have from 1 to 16 entries, as many as there are blocks", "block_out_channels");
+    return {Level{}};
+  }
+  for (std::size_t index = 0; index < types.size(); ++index) {
+    if (types[index] != plain && types[index] != attending) {
+      config.fail("names the block " + core::quoted(types[index]) + ", which is not known", "down_block_types");
+    }
+    levels.push_back({types[index] == attending, widths[index], at(layers, index), at(depths, index), at(heads, index),
+                      at(text, index)});
+    if (levels.back().width % levels.back().heads != 0) config.fail("does not divide a width", "attention_head_dim");
+    const Level& level = levels.back();
+    const bool sound = level.layers <= ConfigFields::kMostLayers && level.depth <= ConfigFields::kMostLayers;
+    if (!sound || level.layers * level.depth > ConfigFields::kMostLayers) {
+      config.fail("is more than any model has", "layers_per_block");
+      return {Level{}};
+    }
+  }
+  return levels;
+}
+
+inline void read_conditioning(ConfigFields& config, Model& model) {
+  const std::int64_t hidden = config.size_or({"encoder_hid_dim"}, model.text);
+  if (config.text({"encoder_hid_dim_type"}, hidden == model.text ? "" : "text_proj") == "text_proj") {
+    model.text_projected = model.text;
+    model.text = hidden;
+  } else if (config.has("encoder_hid_dim_type")) {
+    config.fail("is a variant that is not known", "encoder_hid_dim_type");
+  }
+  const std::string_view added = config.text({"addition_embed_type"}, "");
+  if (added == "text_time") model.pooled = config.size({"projection_class_embeddings_input_dim"});
+  else if (!added.empty()) config.fail("is a variant that is not known", "addition_embed_type");
+  config.ignore({"addition_time_embed_dim", "addition_embed_type_num_heads", "projection_class_embeddings_input_dim"});
+}
+
+/// Without a way up of its own; that is as the way down, the other way round.
+inline Model read_half(ConfigFields& config) {
+  Model model;
+  refuse_variants(config);
+  const std::vector<std::string> down = config.texts_or(
+      "down_block_types", {"CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D", "DownBlock2D"});
+  model.down = read_levels(config, down, "DownBlock2D", "CrossAttnDownBlock2D");
+  model.up.assign(model.down.rbegin(), model.down.rend());
+  constexpr std::string_view kAttends = "UNetMidBlock2DCrossAttn";
+  const std::string_view middle = config.text({"mid_block_type"}, kAttends);
+  model.has_middle = !config.is_null("mid_block_type");
+  model.middle_attends = middle == kAttends;
+  if (!model.middle_attends && middle != "UNetMidBlock2D") config.fail("is not known", "mid_block_type");
+  model.channels = config.size_or({"in_channels"}, 4);
+  model.out_channels = config.size_or({"out_channels"}, 4);
+  model.groups = config.size_or({"norm_num_groups"}, 32);
+  model.kernel_in = config.size_or({"conv_in_kernel"}, 3);
+  model.kernel_out = config.size_or({"conv_out_kernel"}, 3);
+  model.text = model.down.back().text;
+  model.linear_projection = config.flag("use_linear_projection", false);
+  model.activation = config.text({"act_fn"}, "silu");
+  model.dropout = config.number({"dropout"}, 0.0);
+  read_conditioning(config, model);
+  const core::JsonValue* side = config.find("sample_size");  // of latents; a list where they are not square
+  if (side != nullptr && side->is(core::JsonValue::Kind::integer)) model.side = config.size({"sample_size"});
+  config.ignore({"sample_size", "center_input_sample", "flip_sin_to_cos", "freq_shift", "downsample_padding",
+                 "mid_block_scale_factor", "resnet_out_scale_factor"});
+  return model;
+}
+
+inline Model read(ConfigFields& config) {
+  Model model = read_half(config);
+  std::vector<std::string> up = config.texts_or(
+      "up_block_types", {"UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"});
+  std::reverse(up.begin(), up.end());
+  model.up = read_levels(config, up, "UpBlock2D", "CrossAttnUpBlock2D");
+  std::reverse(model.up.begin(), model.up.end());
+  return model;
+}
+
+/// What all blocks read.
+struct Conditions {
+  const Model& model;
+  Tensor time = 0;
+  Tensor text = 0;
+};
+
+inline Tensor resnet(Forward& f, const Conditions& c, std::int64_t index, Tensor input, std::int64_t in,
+                     std::int64_t out) {
+  return resnet_block(f,
+                      {.groups = c.model.groups,
+                       .activation = c.model.activation,
+                       .dropout = c.model.dropout,
+                       .time_width = c.model.embedded(),
+                       .time = c.time,
+                       .class_name = c.model.blocks[1]},
+                      index, input, in, out);
+}
+
+/// `source`: what keys and values are made of, [N, S, in].
+inline Tensor attention(Forward& f, std::string_view name, Tensor input, const Level& level, Tensor source,
+                        std::int64_t in) {
+  const InModule inside(f, name, "Attention");
+  const std::int64_t width = level.width;
+  const Linear plain = {.bias = false};
+  const Tensor query = f.linear("to_q", input, width, width, plain);
+  const Tensor key = f.linear("to_k", source, in, width, plain);
+  const Tensor value = f.linear("to_v", source, in, width, plain);
+  const Tensor attended = denoiser_attention(f, query, key, value, width / level.heads);
+  const InModule list(f, "to_out", "ModuleList");
+  return f.call("div", {f.linear("0", attended, width, width)});
+}
+
+inline Tensor feed_forward(Forward& f, Tensor input, std::int64_t width) {
+  const InModule inside(f, "ff", "FeedForward");
+  const InModule net(f, "net", "ModuleList");
+  Tensor gated = 0;
+  {
+    const InModule first(f, "0", "GEGLU");
+    const std::vector<Tensor> halves = f.split(f.linear("proj", input, width, 8 * width), 2, {4 * width, 4 * width});
+    gated = f.multiply(halves[0], f.call("gelu", {halves[1]}));
+  }
+  return f.linear("2", gated, 4 * width, width);
+}
+
+inline Tensor transformer_block(Forward& f, const Conditions& c, Tensor input, const Level& level) {
+  const std::int64_t width = level.width;
+  const Tensor normed = f.layer_norm("norm1", input, width);
+  Tensor hidden = f.add(attention(f, "attn1", normed, level, normed, width), input);
+  const Tensor again = f.layer_norm("norm2", hidden, width);
+  hidden = f.add(attention(f, "attn2", again, level, c.text, level.text), hidden);
+  return f.add(feed_forward(f, f.layer_norm("norm3", hidden, width), width), hidden);
+}
+
+/// Sizes of an image of latents.
+struct Area {
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+};
+
+inline Tensor transformer(Forward& f, const Conditions& c, std::int64_t index, Tensor input, const Level& level,
+                          Area area) {
+  const InModule inside(f, std::to_string(index), "Transformer2DModel");
+  const std::int64_t width = level.width;
+  const bool linear = c.model.linear_projection;
+  const auto rows = [&](Tensor image) { return f.flatten(f.permute(image, {0, 2, 3, 1}), 1, 2); };
+  const auto image = [&](Tensor tokens) {
+    return f.contiguous(f.permute(f.unflatten(tokens, 1, {area.height, area.width}), {0, 3, 1, 2}));
+  };
+  const Tensor normed = image_norm(f, "norm", input, width, c.model.groups);
+  Tensor hidden = linear ? f.linear("proj_in", rows(normed), width, width)
+                         : rows(image_conv(f, "proj_in", normed, width, width, 1));
+  hidden = stack(f, "transformer_blocks", c.model.blocks[0], level.depth, hidden,
+                 [&](Tensor x, std::int64_t) { return transformer_block(f, c, x, level); });
+  hidden = linear ? image(f.linear("proj_out", hidden, width, width))
+                  : image_conv(f, "proj_out", image(hidden), width, width, 1);
+  return f.add(hidden, input);
+}
+
+/// What the way up reads of the way down.
+struct Skip {
+  Tensor tensor = 0;
+  std::int64_t width = 1;
+};
+
+/// A stage's layers: residual blocks, each with a transformer behind it where the level attends. `input(layer)`
+/// makes a layer's input.
+template <typename Input, typename Output>
+void stage(Forward& f, const Conditions& c, const Level& level, std::int64_t layers, Area area, const Input& input,
+           const Output& output) {
+  for (std::int64_t layer = 0; layer < layers && !f.failed(); ++layer) {
+    const Skip read = input(layer);
+    Tensor hidden = 0;
+    {
+      const InModule list(f, "resnets", "ModuleList");
+      hidden = resnet(f, c, layer, read.tensor, read.width, level.width);
+    }
+    if (level.attends) {
+      const InModule list(f, "attentions", "ModuleList");
+      hidden = transformer(f, c, layer, hidden, level, area);
+    }
+    output(hidden);
+  }
+}
+
+inline Tensor down_path(Forward& f, const Conditions& c, Tensor hidden, std::vector<Skip>& skips,
+                        std::vector<Area>& areas) {
+  const InModule blocks(f, "down_blocks", "ModuleList");
+  std::int64_t width = c.model.down.front().width;
+  for (std::size_t index = 0; index < c.model.down.size() && !f.failed(); ++index) {
+    const Level& level = c.model.down[index];
+    const InModule inside(f, std::to_string(index), level.attends ? "CrossAttnDownBlock2D" : "DownBlock2D");
+    stage(
+        f, c, level, level.layers, areas.back(),
+        [&](std::int64_t) {
+          return Skip{hidden, width};
+        },
+        [&](Tensor made) {
+          hidden = made;
+          width = level.width;
+          skips.push_back({hidden, width});
+        });
+    if (index + 1 == c.model.down.size()) break;
+    const InModule list(f, "downsamplers", "ModuleList");
+    const InModule sampler(f, "0", "Downsample2D");
+    hidden = image_conv(f, "conv", hidden, width, width, 3, 2);
+    skips.push_back({hidden, width});
+    areas.push_back({(areas.back().height + 1) / 2, (areas.back().width + 1) / 2});
+  }
+  return hidden;
+}
+
+inline Tensor middle(Forward& f, const Conditions& c, Tensor hidden, Area area) {
+  const Level& level = c.model.down.back();
+  const InModule inside(f, "mid_block", c.model.middle_attends ? "UNetMidBlock2DCrossAttn" : "UNetMidBlock2D");
+  const auto residual = [&](std::int64_t index) {
+    const InModule list(f, "resnets", "ModuleList");
+    hidden = resnet(f, c, index, hidden, level.width, level.width);
+  };
+  residual(0);
+  if (c.model.middle_attends) {
+    const InModule list(f, "attentions", "ModuleList");
+    hidden = transformer(f, c, 0, hidden, level, area);
+  }
+  residual(1);
+  return hidden;
+}
+
+inline Tensor up_path(Forward& f, const Conditions& c, Tensor hidden, std::vector<Skip>& skips,
+                      std::vector<Area>& areas) {
+  const InModule blocks(f, "up_blocks", "ModuleList");
+  std::int64_t width = c.model.up.front().width;
+  for (std::size_t index = 0; index < c.model.up.size() && !f.failed(); ++index) {
+    const Level& level = c.model.up[index];
+    const InModule inside(f, std::to_string(index), level.attends ? "CrossAttnUpBlock2D" : "UpBlock2D");
+    stage(
+        f, c, level, level.layers + 1, areas.back(),
+        [&](std::int64_t) {
+          const Skip skip = skips.back();
+          skips.pop_back();
+          return Skip{f.concatenate({hidden, skip.tensor}, 1), width + skip.width};
+        },
+        [&](Tensor made) {
+          hidden = made;
+          width = level.width;
+        });
+    if (index + 1 == c.model.up.size()) break;
+    areas.pop_back();
+    hidden = upsample_block(f, hidden, width, areas.back().height, areas.back().width);
+  }
+  return hidden;
+}
+
+/// The tensors that a step brings.
+struct StepInputs {
+  Tensor latents = 0;
+  Tensor timestep = 0;
+  Tensor text = 0;
+  Tensor added = 0;  ///< pooled text and sizes, where the model reads them
+};
+
+/// The timestep's embedding, with that of the pooled text and the image's sizes (get_aug_embed, "text_time").
+inline Tensor embed_time(Forward& f, const Model& model, const StepInputs& inputs) {
+  const std::int64_t width = model.down.front().width;
+  const Tensor time = timestep_embedding(f, "time_embedding", inputs.timestep, width, model.embedded());
+  if (model.pooled == 0) return time;
+  return f.add(time, timestep_embedding(f, "add_embedding", inputs.added, model.pooled, model.embedded()));
+}
+
+/// The size of a sample, where the config does not say it: that of Stable Diffusion 1.5, or of XL.
+inline DenoiserSample sample_of(Forward& f, const Model& model) {
+  constexpr std::int64_t kUsualSide = 64;
+  constexpr std::int64_t kUsualSideXl = 128;
+  const std::int64_t usual = model.pooled > 0 ? kUsualSideXl : kUsualSide;
+  const std::int64_t side = model.side > 0 ? model.side : usual;
+  return denoiser_sample(f, {.side = 8, .usual_side = 8 * side, .usual_text = 77});
+}
+
+inline StepInputs step_inputs(Forward& f, const Model& model, const DenoiserSample& sample) {
+  StepInputs inputs;
+  inputs.latents = latent_input(f, sample, model.channels);
+  inputs.timestep = timestep_input(f, "timestep", model.down.front().width);
+  if (model.pooled > 0) inputs.added = f.sample_input("added_cond_kwargs", {model.pooled});
+  inputs.text = text_input(f, sample, model.text);
+  return inputs;
+}
+
+/// What the way down and the middle made.
+struct Half {
+  Conditions conditions;
+  Tensor hidden = 0;
+  std::int64_t width = 1;
+  std::vector<Skip> skips = {};
+  std::vector<Area> areas = {};
+};
+
+/// `hint`: is added to what the first convolution makes; nothing is without one.
+inline Half write_half(Forward& f, const Model& model, const DenoiserSample& sample, const StepInputs& inputs,
+                       std::optional<Tensor> hint = {}) {
+  const std::int64_t width = model.down.front().width;
+  Half half{.conditions = {model, embed_time(f, model, inputs), inputs.text}, .width = width};
+  if (model.text_projected > 0) {
+    half.conditions.text = f.linear("encoder_hid_proj", inputs.text, model.text, model.text_projected);
+  }
+  half.hidden = image_conv(f, "conv_in", inputs.latents, model.channels, width, model.kernel_in);
+  if (hint) half.hidden = f.add(half.hidden, *hint);
+  half.skips = {{half.hidden, width}};
+  half.areas = {{sample.height, sample.width}};
+  half.hidden = down_path(f, half.conditions, half.hidden, half.skips, half.areas);
+  if (model.has_middle) half.hidden = middle(f, half.conditions, half.hidden, half.areas.back());
+  return half;
+}
+
+/// The way up, and what leaves the model.
+inline Tensor write_rest(Forward& f, const Model& model, Half half) {
+  Tensor hidden = up_path(f, half.conditions, half.hidden, half.skips, half.areas);
+  hidden = f.activation("conv_act", image_norm(f, "conv_norm_out", hidden, half.width, model.groups), "silu");
+  return image_conv(f, "conv_out", hidden, half.width, model.out_channels, model.kernel_out);
+}
+
+}  // namespace unet_detail
+
+}  // namespace gpumem::architectures
