@@ -73,5 +73,40 @@ TEST(Denoisers, HoldWhatDiffusersHolds) {
   EXPECT_GE(compared, 128U);
 }
 
+/// A small denoiser of videos or images, with an autoencoder as a part of its pipeline that makes the latents.
+std::string with_autoencoder(const nlohmann::json& golden) {
+  nlohmann::json config = {{"_class_name", "WanTransformer3DModel"},
+                           {"num_attention_heads", 1},
+                           {"attention_head_dim", 12},
+                           {"ffn_dim", 8},
+                           {"text_dim", 8},
+                           {"freq_dim", 8},
+                           {"num_layers", 1}};
+  config["_parts"]["vae"] = golden["config"];
+  return config.dump();
+}
+
+TEST(Autoencoders, HoldWhatDiffusersHoldsWhileTheyEncode) {
+  std::size_t compared = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(GPUMEM_GOLDEN_DIR) / "denoisers" / "encoders")) {
+    const auto golden = nlohmann::json::parse(testing::text_of(entry.path()));
+    const auto graph = parse_summary(with_autoencoder(golden));
+    ASSERT_TRUE(testing::succeeds(graph)) << entry.path();
+    TrainingJob job(std::make_shared<const ModelGraph>(*graph), 1);
+    job.image = golden["image"].get<std::vector<std::int64_t>>();
+    job.frames = golden["frames"].get<std::int64_t>();
+    job.sequence_length = 1;
+    job.parts = "vae";
+    job.optimizer = Optimizer::sgd;
+    analysis::Analysis analysis(std::move(job));
+    const auto steps = analysis.steps();
+    ASSERT_TRUE(testing::succeeds(steps)) << entry.path();
+    const auto expected = golden["peak_bytes"].get<double>();
+    EXPECT_NEAR(static_cast<double>((*steps)->peak_bytes) / expected, 1.0, kTolerance) << entry.path();
+    ++compared;
+  }
+  EXPECT_EQ(compared, 2U);
+}
+
 }  // namespace
 }  // namespace gpumem

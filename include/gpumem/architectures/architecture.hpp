@@ -38,6 +38,13 @@ struct ModelClass {
 /// ModelClass::tied_up_to of classes that always tie.
 inline constexpr std::int64_t kAlwaysTied = INT64_MAX;
 
+/// What an autoencoder makes latents of.
+struct Encoded {
+  std::int64_t height = 1;  ///< pixels
+  std::int64_t width = 1;
+  std::int64_t frames = 1;
+};
+
 struct Architecture {
   std::string_view name;
   std::span<const std::string_view> model_types;  ///< as config.json has them; of diffusers' models `_class_name`
@@ -57,9 +64,9 @@ struct Architecture {
   std::span<const std::string_view> blocks = {};
   /// Of what is known as a part of a pipeline alone: its parameters, and no forward().
   bool parameters_only = false;
-  /// Of an autoencoder: makes latents of the images that a sample brings, as a frozen part of another model's step. Its
-  /// decoder is held and not called.
-  void (*encode)(ConfigFields&, const model::PictureSize&, Forward&) = nullptr;
+  /// Of an autoencoder: makes latents of the image or video that a sample brings, as a frozen part of another model's
+  /// step. Its decoder is held and not called.
+  void (*encode)(ConfigFields&, const Encoded&, Forward&) = nullptr;
 };
 
 /// The architecture of a model type; null: none is known (architectures.hpp has the list).

@@ -193,7 +193,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, decoder(f, model, latents, size.height, size.width), {model.out_channels, size.height, size.width});
 }
 
-inline void encode(ConfigFields& config, const model::PictureSize& size, Forward& f) {
+inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const Tensor image = f.sample_input("pixel_values", {model.channels, size.height, size.width});

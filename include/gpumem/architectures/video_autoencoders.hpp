@@ -1,10 +1,11 @@
 // Autoencoders of videos as frozen parts of a pipeline: AutoencoderKLWan (Wan 2.1 and 2.2), AutoencoderKLQwenImage,
-// AutoencoderKLCogVideoX and AutoencoderKLHunyuanVideo. Only their parameters are known: they encode a video in parts
-// of a few frames, before training.
-// Source: diffusers 0.38, models/autoencoders/autoencoder_kl_wan.py, autoencoder_kl_qwenimage.py,
-// autoencoder_kl_cogvideox.py, autoencoder_kl_hunyuan_video.py.
+// AutoencoderKLCogVideoX and AutoencoderKLHunyuanVideo. Those of Wan 2.1 and Qwen-Image encode a sample: the first
+// frame, then four frames at a time, with the last two frames that each convolution saw (_encode). Of the others only
+// the parameters are known. Source: diffusers 0.38, models/autoencoders/autoencoder_kl_wan.py,
+// autoencoder_kl_qwenimage.py, autoencoder_kl_cogvideox.py, autoencoder_kl_hunyuan_video.py.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -266,6 +267,171 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   p.conv("post_quant_conv", levels.latents, levels.latents, kPoint);
 }
 
+/// One part of a video on its way through Wan's encoder, and the frames that the part before has left.
+struct WanPass {
+  Forward& f;
+  std::vector<Tensor> cached = {};         ///< what each convolution saw last
+  std::vector<std::int64_t> lengths = {};  ///< frames of these
+  std::size_t at = 0;
+  bool first = true;
+
+  /// What this convolution has cached, of so many frames; nothing of the first part.
+  [[nodiscard]] bool reads_cache() const { return !first; }
+};
+
+/// WanRMS_norm of an axis of channels, of images or videos.
+inline Tensor wan_norm(Forward& f, std::string_view name, Tensor input, std::int64_t width, bool images) {
+  const InModule inside(f, name, "WanRMS_norm");
+  const Tensor normed = f.call("lp_normalize", {f.to(input, "float32")}, {{"dim", std::int64_t{1}}});
+  const Tensor scaled = f.scale(f.as_type_of(normed, input));
+  const Tensor gamma = f.parameter("gamma", images ? Sizes{width, 1, 1} : Sizes{width, 1, 1, 1});
+  return f.leave_function(f.call("add", {f.multiply(scaled, gamma)}), {normed, input});
+}
+
+inline Tensor wan_layer(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
+                        const Sizes& kernel, const Sizes& stride) {
+  return f.layer(name, "WanCausalConv3d", "conv3d", {input},
+                 {{"in_channels", in}, {"out_channels", out}, {"kernel_size", kernel}, {"stride", stride}});
+}
+
+/// WanCausalConv3d of 3 x 3 x 3 with its cache: the last two frames of its input, with one of before where it has one.
+inline Tensor wan_conv(WanPass& pass, std::string_view name, Tensor input, std::int64_t frames, std::int64_t in,
+                       std::int64_t out) {
+  constexpr std::int64_t kKept = 2;
+  Forward& f = pass.f;
+  const std::int64_t last = std::min(frames, kKept);
+  Tensor kept = f.call("clone", {f.slice(input, 2, frames - last, last)});
+  std::int64_t length = last;
+  std::int64_t padded = kKept;
+  Tensor read = input;
+  Tensor before = input;
+  if (pass.reads_cache()) {
+    before = pass.cached[pass.at];
+    const std::int64_t had = pass.lengths[pass.at];
+    if (last < kKept) {
+      kept = f.concatenate({f.slice(before, 2, had - 1, 1), kept}, 2);
+      length = kKept;
+    }
+    read = f.concatenate({before, input}, 2);
+    padded -= had;
+    pass.cached[pass.at] = kept;
+    pass.lengths[pass.at] = length;
+  } else {
+    pass.cached.push_back(kept);
+    pass.lengths.push_back(length);
+  }
+  ++pass.at;
+  read = f.call("pad", {read}, {{"padding", Sizes{1, 1, 1, 1, padded, 0}}});
+  return f.leave_function(wan_layer(f, name, read, in, out, kCube, {1, 1, 1}), {input, before});
+}
+
+inline Tensor wan_residual(WanPass& pass, Tensor input, std::int64_t frames, std::int64_t in, std::int64_t out) {
+  Forward& f = pass.f;
+  const Tensor shortcut =
+      in == out ? input : wan_layer(f, "conv_shortcut", f.call("clone", {input}), in, out, kPoint, {1, 1, 1});
+  Tensor hidden = f.activation("nonlinearity", wan_norm(f, "norm1", input, in, false), "silu");
+  hidden = wan_conv(pass, "conv1", hidden, frames, in, out);
+  hidden = f.activation("nonlinearity", wan_norm(f, "norm2", hidden, out, false), "silu");
+  return f.add(wan_conv(pass, "conv2", hidden, frames, out, out), shortcut);
+}
+
+/// Each frame as an image of the batch.
+inline Tensor as_images(Forward& f, Tensor video) { return f.flatten(f.permute(video, {0, 2, 1, 3, 4}), 0, 1); }
+inline Tensor as_video(Forward& f, Tensor images, std::int64_t frames) {
+  return f.permute(f.unflatten(images, 0, {-1, frames}), {0, 2, 1, 3, 4});
+}
+
+inline Tensor image_layer(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
+                          const Sizes& kernel, std::int64_t stride) {
+  return f.layer(name, "Conv2d", "conv2d", {input},
+                 {{"in_channels", in}, {"out_channels", out}, {"kernel_size", kernel}, {"stride", Sizes(2, stride)}});
+}
+
+/// WanResample: half the sides; of all parts but the first half the frames, where the level says so.
+inline Tensor wan_halved(WanPass& pass, Tensor input, std::int64_t& frames, std::int64_t width, bool time) {
+  Forward& f = pass.f;
+  const InModule inside(f, "downsampler", "WanResample");
+  const Tensor padded = f.call("pad", {as_images(f, input)}, {{"padding", Sizes{0, 1, 0, 1}}});
+  Tensor hidden = as_video(f, image_layer(f, "resample.1", padded, width, width, kSquare, 2), frames);
+  if (!time) return hidden;
+  if (!pass.reads_cache()) {
+    pass.cached.push_back(f.call("clone", {hidden}));
+    pass.lengths.push_back(frames);
+    ++pass.at;
+    return hidden;
+  }
+  const Tensor before = f.slice(pass.cached[pass.at], 2, pass.lengths[pass.at] - 1, 1);
+  const Tensor kept = f.call("clone", {f.slice(hidden, 2, frames - 1, 1)});
+  hidden = wan_layer(f, "time_conv", f.concatenate({before, hidden}, 2), width, width, kTime, {2, 1, 1});
+  pass.cached[pass.at] = kept;
+  pass.lengths[pass.at++] = 1;
+  frames /= 2;
+  return hidden;
+}
+
+inline Tensor wan_attention(Forward& f, Tensor input, std::int64_t frames, std::int64_t width, const Encoded& area) {
+  const InModule inside(f, "attentions.0", "WanAttentionBlock");
+  const Tensor normed = wan_norm(f, "norm", as_images(f, input), width, true);
+  const Tensor all = image_layer(f, "to_qkv", normed, width, 3 * width, kPixel, 1);
+  const Tensor rows = f.contiguous(f.permute(f.flatten(all, 2, 3), {0, 2, 1}));
+  const std::vector<Tensor> parts = f.split(rows, 2, Sizes(3, width));
+  const Tensor mixed = denoiser_attention(f, parts[0], parts[1], parts[2], width);
+  const Tensor images = f.unflatten(f.permute(mixed, {0, 2, 1}), 2, {area.height, area.width});
+  return f.add(as_video(f, image_layer(f, "proj", images, width, width, kPixel, 1), frames), input);
+}
+
+/// WanEncoder3d of one part: latents [N, 2 latents, frames, height, width].
+inline Tensor wan_encoded(WanPass& pass, const Wan& wan, Tensor part, std::int64_t frames, const Encoded& size) {
+  Forward& f = pass.f;
+  const InModule inside(f, "encoder", "WanEncoder3d");
+  std::int64_t in = wan.widths.front();
+  Tensor hidden = wan_conv(pass, "conv_in", part, frames, wan.in, in);
+  std::int64_t sides = 1;
+  for (std::size_t level = 0; level < wan.widths.size() && !f.failed(); ++level) {
+    const InModule block(f, "down_blocks." + std::to_string(level), "WanDownBlock");
+    blocks(f, wan.layers, in, wan.widths[level],
+           [&](std::int64_t from, std::int64_t to) { hidden = wan_residual(pass, hidden, frames, from, to); });
+    in = wan.widths[level];
+    if (level + 1 == wan.widths.size()) break;
+    hidden = wan_halved(pass, hidden, frames, in, wan.time[level]);
+    sides *= 2;
+  }
+  {
+    const InModule middle(f, "mid_block", "WanMidBlock");
+    blocks(f, 1, in, in, [&](std::int64_t, std::int64_t) { hidden = wan_residual(pass, hidden, frames, in, in); });
+    hidden = wan_attention(f, hidden, frames, in, {size.height / sides, size.width / sides, frames});
+    blocks(f, 1, in, in, [&](std::int64_t, std::int64_t) { hidden = wan_residual(pass, hidden, frames, in, in); });
+  }
+  hidden = f.activation("nonlinearity", wan_norm(f, "norm_out", hidden, in, false), "silu");
+  return wan_conv(pass, "conv_out", hidden, frames, in, 2 * wan.latents);
+}
+
+inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
+  constexpr std::int64_t kPart = 4;       // frames
+  constexpr std::int64_t kMostParts = 2;  // behind the first one: from the second on, all take as much
+  const std::string_view type = config.text({"_class_name"}, "");
+  if (type != "AutoencoderKLWan" && type != "AutoencoderKLQwenImage") return write(config, Head::none, f);
+  if (config.flag("is_residual", false)) return write(config, Head::none, f);
+  const Wan wan = read_wan(config);
+  if (!config.status()) return;
+  const Tensor video = f.sample_input("pixel_values", {wan.in, size.frames, size.height, size.width});
+  WanPass pass{f};
+  std::vector<Tensor> latents = {wan_encoded(pass, wan, f.slice(video, 2, 0, 1), 1, size)};
+  f.repeat_parameters(true);
+  pass.first = false;
+  for (std::int64_t part = 0; part < std::min(kMostParts, (size.frames - 1) / kPart); ++part) {
+    pass.at = 0;
+    latents.push_back(wan_encoded(pass, wan, f.slice(video, 2, 1 + kPart * part, kPart), kPart, size));
+  }
+  f.repeat_parameters(false);
+  Tensor made = latents.size() > 1 ? f.concatenate(latents, 2) : latents[0];
+  for (const Tensor kept : pass.cached) made = f.leave_function(made, {kept});  // clear_cache()
+  const Parts p{f};
+  write_wan_decoder(p, wan);
+  p.conv("quant_conv", 2 * wan.latents, 2 * wan.latents, kPoint);
+  p.conv("post_quant_conv", wan.latents, wan.latents, kPoint);
+}
+
 }  // namespace video_autoencoders_detail
 
 [[nodiscard]] inline const Architecture& video_autoencoders() {
@@ -273,7 +439,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                                                  .model_types = video_autoencoders_detail::kModelTypes,
                                                  .usual_head = Head::none,
                                                  .write = video_autoencoders_detail::write,
-                                                 .parameters_only = true};
+                                                 .parameters_only = true,
+                                                 .encode = video_autoencoders_detail::encode};
   return kArchitecture;
 }
 

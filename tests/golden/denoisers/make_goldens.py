@@ -57,8 +57,8 @@ def fuse_norms() -> None:
 
 def build(config: dict[str, Any]) -> torch.nn.Module:
     fields = {name: value for name, value in config.items() if not name.startswith("_")}
-    made = GUIDED.get(config["_class_name"]) or getattr(diffusers, config["_class_name"])
-    return made(**fields)
+    guided = GUIDED.get(config["_class_name"])
+    return guided(fields) if guided else getattr(diffusers, config["_class_name"])(**fields)
 
 
 def program(golden: dict[str, Any], precision: str, checkpointing: bool, batch: int, lora: str) -> Callable[[], None]:

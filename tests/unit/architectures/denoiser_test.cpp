@@ -55,6 +55,52 @@ TEST(Denoisers, HaveTheirPublishedParameters) {
             83819683);
 }
 
+constexpr std::string_view kControlNet = R"({"_class_name": "ControlNetModel", "cross_attention_dim": 768})";
+constexpr std::string_view kControlNetXl = R"({"_class_name": "ControlNetModel", "addition_embed_type": "text_time",
+  "attention_head_dim": [5, 10, 20], "block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048,
+  "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"], "use_linear_projection": true,
+  "projection_class_embeddings_input_dim": 2816, "transformer_layers_per_block": [1, 2, 10]})";
+constexpr std::string_view kControlNetFlux = R"({"_class_name": "FluxControlNetModel", "num_layers": 4,
+  "num_single_layers": 0, "guidance_embeds": true})";
+
+std::int64_t trained_parameters(std::string_view config) {
+  const auto graph = read(config);
+  EXPECT_TRUE(succeeds(graph));
+  std::int64_t count = 0;
+  if (!graph) return count;
+  for (const model::Layer& layer : graph->layers()) count += layer.frozen ? 0 : layer.parameters;
+  return count;
+}
+
+TEST(ControlNets, AreTrainedWithAFrozenModel) {
+  // As diffusers counts them, each with the model that it is made for.
+  EXPECT_EQ(trained_parameters(kControlNet), 361279120);
+  EXPECT_EQ(parameters(kControlNet), 361279120 + 859520964);
+  EXPECT_EQ(trained_parameters(kControlNetXl), 1251014160);
+  EXPECT_EQ(parameters(kControlNetXl), 1251014160 + 2567463684);
+  EXPECT_EQ(trained_parameters(kControlNetFlux), 1442333696);
+  EXPECT_EQ(parameters(kControlNetFlux), 1442333696 + 11901408320);
+}
+
+TEST(ControlNets, AreCheckpointedAsTheirExamplesDo) {
+  const auto small = read(kControlNet);
+  const auto large = read(kControlNetXl);
+  ASSERT_TRUE(succeeds(small));
+  ASSERT_TRUE(succeeds(large));
+  // Of 1.5 its own residual blocks and transformers: 8 + 2 and 6 + 1. Of XL those of the UNet too.
+  EXPECT_EQ(connect::repeated_blocks(*small).size(), 10U + 7U);
+  EXPECT_EQ(connect::repeated_blocks(*large).size(), (6U + 2U + 2 * 2U + 2 * 10U + 10U) + (17U + 70U));
+}
+
+TEST(ControlNets, AreRefusedWhereTheyDiffer) {
+  for (const char* config : {R"({"_class_name": "ControlNetModel", "global_pool_conditions": true})",
+                             R"({"_class_name": "ControlNetModel", "conditioning_embedding_out_channels": []})",
+                             R"({"_class_name": "FluxControlNetModel", "num_mode": 10})",
+                             R"({"_class_name": "FluxControlNetModel", "conditioning_embedding_channels": 16})"}) {
+    EXPECT_TRUE(fails(read(config), core::ErrorCode::malformed_input, 0, "")) << config;
+  }
+}
+
 /// Of what is a part of a pipeline alone.
 std::int64_t part_parameters(std::string_view config) {
   const auto document = core::JsonDocument::parse(config, kConfigLimits);
@@ -199,6 +245,21 @@ TEST_F(PipelineFolder, IsItsDenoiser) {
   ASSERT_TRUE(succeeds(graph));
   EXPECT_EQ(graph->architecture(), "unet");
   EXPECT_EQ(graph->parameters(), parameters(kSmallUnet));
+}
+
+TEST_F(PipelineFolder, IsItsControlNetWhereItHasOne) {
+  write("model_index.json",
+        R"({"_class_name": "StableDiffusionControlNetPipeline", "unet": ["diffusers", "UNet2DConditionModel"],
+      "controlnet": ["diffusers", "ControlNetModel"], "vae": ["diffusers", "AutoencoderKL"]})");
+  write("controlnet/config.json", R"({"_class_name": "ControlNetModel", "block_out_channels": [32, 64],
+    "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "layers_per_block": 1, "attention_head_dim": 4,
+    "cross_attention_dim": 48})");
+  const auto graph = session::read_summary(folder_);
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->architecture(), "controlnet");
+  EXPECT_GT(graph->parameters(), parameters(kSmallUnet));
+  EXPECT_NEAR(megabytes(folder_, "vae") - megabytes(folder_, ""),
+              4e-6 * static_cast<double>(parameters(kSmallAutoencoder)), 0.05);
 }
 
 TEST_F(PipelineFolder, HoldsThePartsThatAreNamed) {

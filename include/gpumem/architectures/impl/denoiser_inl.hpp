@@ -40,7 +40,7 @@ GPUMEM_INLINE void hold_part(Forward& forward, std::string_view name, const core
   if (*count > 0) (void)forward.parameter(std::string(name) + ".weight", {*count}, true);
 }
 
-GPUMEM_INLINE void write_part(Forward& forward, const core::JsonValue& part, const PictureSize& size) {
+GPUMEM_INLINE void write_part(Forward& forward, const core::JsonValue& part, const Encoded& size) {
   ConfigFields config(part);
   const Architecture* known = architecture_of(config.text({"_class_name"}, ""));
   if (known == nullptr || known->encode == nullptr) return hold_part(forward, part.key(), part);
@@ -59,7 +59,7 @@ GPUMEM_INLINE std::string names_of(const core::JsonValue& parts) {
   return names;
 }
 
-GPUMEM_INLINE void write_parts(Forward& forward, const PictureSize& size) {
+GPUMEM_INLINE void write_parts(Forward& forward, const Encoded& size) {
   const std::string& said = forward.images().parts;
   const core::JsonValue* parts = forward.pipeline_parts();
   if (said.empty() || said == "none") {
@@ -109,7 +109,8 @@ GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule&
                                        (said.text_tokens ? "" : ", as `seq_length` does not say otherwise");
   forward.remark("each sample is " + what + std::to_string(size.width) + " x " + std::to_string(size.height) +
                  " pixels" + (said.size ? "" : ", as `image` does not say otherwise") + prompt);
-  denoiser_detail::write_parts(forward, {sample.width * rule.side, sample.height * rule.side});
+  const std::int64_t seen = (sample.frames - 1) * rule.frame + 1;
+  denoiser_detail::write_parts(forward, {sample.height * rule.side, sample.width * rule.side, seen});
   return sample;
 }
 

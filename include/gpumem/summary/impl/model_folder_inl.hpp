@@ -318,6 +318,7 @@ GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
   if (!json) return core::Error(json.error()).in_file(index);
   Pipeline pipeline;
   std::string parts;
+  std::string controlnet;
   for (const core::JsonValue& field : json->root().items()) {
     const std::string name(field.key());
     const bool plain = !name.empty() && name[0] != '_' && name.find_first_of("/\\\".") == std::string::npos;
@@ -325,7 +326,9 @@ GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
     core::Result<std::string> config = part_config(folder / name);
     if (!config) return config.error();
     if (config->empty()) continue;
-    if (name == "transformer" || name == "unet") {
+    if (name == "controlnet") {
+      controlnet = *std::move(config);
+    } else if (name == "transformer" || name == "unet") {
       if (!pipeline.denoiser.empty()) {
         return core::malformed("names a transformer and a unet, and a pipeline has one of them").in_file(index);
       }
@@ -338,6 +341,8 @@ GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
   if (pipeline.denoiser.empty()) {
     return core::malformed("names neither a transformer nor a unet whose config.json is in the folder").in_file(index);
   }
+  // A ControlNet is what such a pipeline trains; its config tells the frozen model too.
+  if (!controlnet.empty()) pipeline = {"controlnet", std::move(controlnet)};
   pipeline.config.resize(pipeline.config.rfind('}'));
   pipeline.config += ", \"_parts\": {" + parts + "}}";
   return pipeline;
