@@ -37,8 +37,8 @@ inline Hint read_hint(ConfigFields& config) {
     config.fail("must have from 1 to 16 entries", "conditioning_embedding_out_channels");
     hint.widths = {1};
   }
-  for (const std::string_view field : {"global_pool_conditions"}) {
-    if (config.flag(field, false)) config.fail("is a variant that is not known", field);
+  if (config.flag("global_pool_conditions", false)) {
+    config.fail("is a variant that is not known", "global_pool_conditions");
   }
   config.ignore({"controlnet_conditioning_channel_order"});
   return hint;
@@ -65,6 +65,7 @@ inline Tensor hint_features(Forward& f, const Hint& hint, const DenoiserSample& 
 /// What is added to each skip, and to what leaves the middle, at the end.
 inline std::vector<Tensor> residuals_of(Forward& f, const Half& half) {
   std::vector<Tensor> made;
+  made.reserve(half.skips.size() + 1);
   {
     const InModule list(f, "controlnet_down_blocks", "ModuleList");
     for (std::size_t at = 0; at < half.skips.size() && !f.failed(); ++at) {

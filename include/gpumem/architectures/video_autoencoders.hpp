@@ -275,7 +275,7 @@ struct WanPass {
   std::size_t at = 0;
   bool first = true;
 
-  /// What this convolution has cached, of so many frames; nothing of the first part.
+  /// The first part finds nothing cached.
   [[nodiscard]] bool reads_cache() const { return !first; }
 };
 
