@@ -82,6 +82,18 @@ TEST(ControlNets, AreTrainedWithAFrozenModel) {
   EXPECT_EQ(parameters(kControlNetFlux), 1442333696 + 11901408320);
 }
 
+TEST(ControlNets, HoldTheFrozenModelInTheTypeThatIsGiven) {
+  job::JobRequest request;
+  request.summary = GPUMEM_SOURCE_DIR "/examples/configs/controlnet/config.json";
+  request.training.batch_size = 1;
+  request.training.precision = model::Precision::amp_bf16;
+  request.training.base_dtype = model::BaseType::bf16;
+  const auto estimate = session::process_session().estimate(request);
+  ASSERT_TRUE(succeeds(estimate));
+  const double bytes = 4.0 * 361279120 + 2.0 * 859520964;
+  EXPECT_NEAR(static_cast<double>(estimate->breakdown.parameters.count()) / bytes, 1.0, 0.01);
+}
+
 TEST(ControlNets, AreCheckpointedAsTheirExamplesDo) {
   const auto small = read(kControlNet);
   const auto large = read(kControlNetXl);

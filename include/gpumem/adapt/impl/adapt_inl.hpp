@@ -49,7 +49,8 @@ class InputGradients {
 
 GPUMEM_INLINE bool adapts(const model::TrainingJob& job) {
   return model::row_of(job.loop).own_model || job.has_adapters() || job.quantize != model::Quantization::none ||
-         !job.freeze.empty() || !job.train.empty() || model::bounces_weights(job.offload);
+         job.base_dtype != model::BaseType::precision || !job.freeze.empty() || !job.train.empty() ||
+         model::bounces_weights(job.offload);
 }
 
 GPUMEM_INLINE bool inputs_need_gradients(const model::TrainingJob& job) {

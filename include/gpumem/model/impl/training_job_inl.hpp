@@ -23,6 +23,15 @@ GPUMEM_INLINE std::string no_fused_form(Optimizer optimizer) {
          " have one";
 }
 
+/// Whether the model itself says that it trains with frozen parts, such as a ControlNet's UNet.
+GPUMEM_INLINE bool holds_frozen_layers(const TrainingJob& job) {
+  if (job.graph == nullptr) return false;
+  for (const Layer& layer : job.graph->layers()) {
+    if (layer.frozen && layer.parameters > 0) return true;
+  }
+  return false;
+}
+
 /// What is wrong with the options of adapters, in words; empty: nothing.
 GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
   if (job.lora && *job.lora < 1) return "the rank of LoRA is " + std::to_string(*job.lora) + "; it must be at least 1";
@@ -38,7 +47,7 @@ GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
   }
   const bool frozen =
       job.has_adapters() || holds_in_fewer_bits(job.quantize) || !job.freeze.empty() || !job.train.empty();
-  if (job.base_dtype != BaseType::precision && !frozen) {
+  if (job.base_dtype != BaseType::precision && !frozen && !holds_frozen_layers(job)) {
     return "the type of the frozen base is given, and nothing is frozen; say `lora=16`, or `freeze`";
   }
   return {};
