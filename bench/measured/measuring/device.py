@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from importlib import metadata
 from typing import ContextManager, Iterator, Protocol
 
 import torch
@@ -219,12 +220,22 @@ class DryDevice:
         return contextlib.nullcontext({})
 
 
+def package_versions() -> dict[str, str]:
+    """Of the packages that models come from, as far as they are installed."""
+    versions: dict[str, str] = {}
+    for name in ("torchvision", "timm", "transformers", "peft"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
+
+
 def machine(device: Device) -> dict[str, object]:
     """The hardware and software that figures were taken with."""
     about: dict[str, object] = {
         "torch": torch.__version__,
         "python": sys.version.split()[0],
         "cuda": torch.version.cuda,
+        **package_versions(),
         "date": time.strftime("%Y-%m-%d"),
         "allocator": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", os.environ.get("PYTORCH_ALLOC_CONF", "")),
         "module_loading": os.environ.get("CUDA_MODULE_LOADING", ""),

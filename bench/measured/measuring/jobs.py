@@ -12,6 +12,7 @@ Ranges of the GPUMemNet papers (as in the data sets of itu-rad/GPUMemNet; archit
                batch 1-128
   vision, timm published models of torchvision and of timm, by name, batch 1-128
   hf           HuggingFace's classes with drawn configurations, batch 1-64
+  llm          published language models, whole or with LoRA, batch 1-32 (see language.py)
 
 What spans orders of magnitude is drawn evenly half of the time, and evenly in its logarithm the other half. A job whose
 step would need more than MOST_WORK floating-point operations is drawn again: it would fill the time of many others.
@@ -26,9 +27,11 @@ import math
 import random
 from typing import Any, Callable
 
+from . import language
+
 Spec = dict[str, Any]
 
-EDITION = "s"
+EDITION = "t"
 """Begins the names of jobs. What draws other jobs for the same seed takes a new one."""
 
 MOST_WORK = 1e14
@@ -277,6 +280,7 @@ FAMILIES: dict[str, Family] = {
     "vision": Family(draw_vision, 3),
     "timm": Family(draw_timm, 3, checkpoints=True),
     "hf": Family(draw_hugging_face, 3, checkpoints=True),
+    "llm": Family(language.draw_language_model, 4, checkpoints=True),
 }
 
 
@@ -360,7 +364,7 @@ class Series:
     @staticmethod
     def _with_training(draw: random.Random, name: str, family: str, spec: Spec, batch: int) -> Job:
         optimizer = draw.choice(OPTIMIZERS)
-        return Job(
+        job = Job(
             name=name,
             family=family,
             model=spec,
@@ -373,9 +377,10 @@ class Series:
             checkpointing=draw.random() < 0.15 and FAMILIES[family].checkpoints,
             counters=draw.random() < 0.25,
         )
+        return dataclasses.replace(job, **language.draw_training(draw, spec)) if family == "llm" else job
 
 
-PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers"}
+PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers", "llm": "transformers"}
 """What a family's models come from."""
 
 
@@ -395,6 +400,8 @@ def families_of(text: str) -> tuple[str, ...]:
 
 def shrunk(job: Job) -> Job:
     """The job with sizes that a CPU computes in no time, for dry runs: all code is gone through, nothing measured."""
+    if job.family == "llm":
+        return dataclasses.replace(job, model=language.small(job.model), batch_size=2)
     most: dict[str, int] = {
         "inputs": 64, "outputs": 64, "side": 16, "classes": 10, "depth": 4, "base_filters": 16, "vocabulary": 100,
         "sequence": 8, "layers": 2, "feed_forward": 64, "embedding": 48,

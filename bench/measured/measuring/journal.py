@@ -18,7 +18,7 @@ import statistics
 import tarfile
 from typing import Any, Iterable, Iterator
 
-from . import summaries
+from . import language, summaries
 from .jobs import Job
 
 Row = dict[str, Any]
@@ -67,7 +67,8 @@ FIGURES = ("reserved", "device", "allocated")
 
 COLUMNS = (
     "name", "summary", "batch_size", "input", "seq_length", "optimizer", "fused", "precision", "loss", "zero_grad",
-    "gradient_accumulation", "checkpointing", "gpu", "figure", "measured_mib", "status", "allocated_mib",
+    "gradient_accumulation", "checkpointing", "attention", "padding", "lora", "lora_targets", "lora_dropout",
+    "transformers", "gpu", "figure", "measured_mib", "status", "allocated_mib",
     "reserved_mib", "requested_mib", "device_mib", "context_mib", "first_allocated_mib", "first_reserved_mib",
     "capacity_mib", "gpu_utilisation", "gract", "smact", "smocc", "fp32", "step_ms", "steps", "retries",
     "runs_before", "left_mib", "family", "parameters", "torch", "cuda", "cudnn", "driver", "allocator", "model",
@@ -115,6 +116,8 @@ def run_cells(row: Row, folder: pathlib.Path, figure: str, kinds: tuple[str, ...
         "parameters": result["parameters"],
         "model": json.dumps(job.model, separators=(",", ":")),
     }
+    if job.family == "llm":
+        cells.update(language.cells(job.model), transformers=language.release_rule(machine.get("transformers")))
     for name in ("allocated", "reserved", "requested", "device", "context", "first_allocated", "first_reserved"):
         cells[f"{name}_mib"] = mib(result, name)
     cells["left_mib"] = mib(result, "left_before")

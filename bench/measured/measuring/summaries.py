@@ -10,15 +10,19 @@ import importlib.util
 import json
 import pathlib
 
+from . import language
 from .jobs import Job
 
-GRAPH, TORCHINFO, TREE = ".json", ".torchinfo.txt", ".tree.txt"
-KINDS = (GRAPH, TREE, TORCHINFO)
+CONFIG, GRAPH, TORCHINFO, TREE = ".config.json", ".json", ".torchinfo.txt", ".tree.txt"
+KINDS = (CONFIG, GRAPH, TREE, TORCHINFO)
 """Endings of their files, the best first: what is at hand of a job becomes its row's summary."""
 
 
 def stem(job: Job) -> str:
-    """A file name for the model: its family, its name if it has one, and its spec's hash."""
+    """A file name for the model: its family, its name if it has one, and its spec's hash. A language model's file says
+    its sizes alone; the rest is in the row."""
+    if job.family == "llm":
+        return f"llm-{job.model['name']}" + ("-small" if job.model.get("small") else "")
     text = json.dumps([job.family, job.model], sort_keys=True)
     name = job.model.get("name") or job.model.get("model") or ""
     return "-".join(filter(None, (job.family, name, hashlib.sha256(text.encode()).hexdigest()[:10])))
@@ -32,7 +36,7 @@ def found(job: Job, folder: pathlib.Path, kinds: tuple[str, ...] = KINDS) -> pat
 
 def finished(job: Job, folder: pathlib.Path) -> bool:
     """Whether write() was through with it, graph or none."""
-    return (folder / (stem(job) + GRAPH)).exists() or (folder / (stem(job) + ".none")).exists()
+    return any((folder / (stem(job) + kind)).exists() for kind in (CONFIG, GRAPH)) or (folder / (stem(job) + ".none")).exists()
 
 
 def write(job: Job, folder: pathlib.Path) -> dict[str, str]:
@@ -51,6 +55,9 @@ def write(job: Job, folder: pathlib.Path) -> dict[str, str]:
         written[kind] = name + kind
 
     try:
+        if job.family == "llm":
+            keep(CONFIG, language.config_json(job.model))
+            return written
         model = zoo.built(job)
         keep(TREE, str(model.module) + "\n")
         table = torchinfo_table(model)

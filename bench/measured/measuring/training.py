@@ -39,7 +39,8 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 def optimizer_of(job: Job, module: nn.Module, device: Device) -> torch.optim.Optimizer:
     form = {"fused": True} if job.fused and device.cuda else {}
-    return OPTIMIZERS[job.optimizer](module.parameters(), lr=1e-4, **form)
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    return OPTIMIZERS[job.optimizer](trained, lr=1e-4, **form)
 
 
 def loss_of(outputs: object, labels: torch.Tensor, name: str) -> torch.Tensor:
@@ -50,6 +51,15 @@ def loss_of(outputs: object, labels: torch.Tensor, name: str) -> torch.Tensor:
     if name == "bce-with-logits":
         return nn.functional.binary_cross_entropy_with_logits(outputs, labels)
     return nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
+
+
+def outputs_and_loss(model: zoo.Model, inputs: torch.Tensor, labels: torch.Tensor, name: str) -> tuple[object, object]:
+    """Both live until the next batch, as the variables of a usual loop do."""
+    if model.computes_loss:
+        outputs = model.call(model.module, inputs, labels)
+        return outputs, outputs.loss
+    outputs = model.outputs(inputs)
+    return outputs, loss_of(outputs, labels, name)
 
 
 def training_steps(model: zoo.Model, job: Job, device: Device) -> Iterator[float]:
@@ -67,8 +77,7 @@ def training_steps(model: zoo.Model, job: Job, device: Device) -> Iterator[float
             if part == 0:
                 optimizer.zero_grad(set_to_none=True)
             with device.autocast(job.precision):
-                outputs = model.outputs(inputs)
-                loss = loss_of(outputs, labels, job.loss)
+                outputs, loss = outputs_and_loss(model, inputs, labels, job.loss)
             (scaler.scale(loss) if scaler else loss).backward()
         if scaler:
             before = scaler.get_scale()
@@ -86,7 +95,7 @@ def put(model: zoo.Model, job: Job, device: Device) -> None:
     """Onto the device. Raises RuntimeError where memory is out."""
     dtype = torch.bfloat16 if job.precision == "bf16" else None
     device.check(sum(p.numel() * p.element_size() for p in model.module.parameters()))
-    zoo.place(model.module, device.torch_device, dtype)
+    zoo.place(model.module, device.torch_device, dtype, model.adapters)
 
 
 def about_model(model: zoo.Model, checkpointing: bool) -> Result:

@@ -10,7 +10,7 @@ from typing import Callable, Iterator
 import torch
 from torch import nn
 
-from . import nets
+from . import language, nets
 from .jobs import Job, Spec
 
 
@@ -30,6 +30,10 @@ class Model:
     call: Callable[[nn.Module, torch.Tensor], object] | None = None
     """How the module gives logits; None: when called with only the input."""
     enable_checkpointing: Callable[[], object] | None = None
+    computes_loss: bool = False
+    """The module is given the labels, and its answer has the loss."""
+    adapters: bool = False
+    """What is trained came after the rest, in float32 whatever the rest has, as PEFT does it."""
 
     def outputs(self, inputs: torch.Tensor) -> object:
         return self.call(self.module, inputs) if self.call else self.module(inputs)
@@ -123,6 +127,30 @@ def hugging_face(spec: Spec) -> Model:
     )
 
 
+def language_model(spec: Spec) -> Model:
+    transformers = package("transformers")
+    if spec["lora"]:
+        package("peft")
+    known(transformers, language.MODELS[spec["name"]].model)
+    module = language.module_of(spec, transformers)
+
+    def call(module: nn.Module, x: torch.Tensor, labels: torch.Tensor | None = None) -> object:
+        # A mask that hides nothing is dropped by transformers; the last token is padding here.
+        mask = {}
+        if spec["padding"]:
+            mask["attention_mask"] = torch.ones_like(x)
+            mask["attention_mask"][:, -1] = 0
+        return module(input_ids=x, labels=labels, **mask)
+
+    def checkpoint() -> None:
+        module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+    words = module.config.vocab_size
+    return Model(
+        module, (spec["sequence"],), words, True, call, checkpoint, computes_loss=True, adapters=bool(spec["lora"])
+    )
+
+
 def logits_of_pixels(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return module(pixel_values=x).logits
 
@@ -154,6 +182,7 @@ BUILDERS: dict[str, Callable[[Spec], Model]] = {
     "vision": vision,
     "timm": timm,
     "hf": hugging_face,
+    "llm": language_model,
 }
 
 
@@ -193,9 +222,12 @@ def without_storage() -> Iterator[None]:
         nn.Module.register_parameter = register
 
 
-def place(module: nn.Module, device: torch.device, dtype: torch.dtype | None = None) -> None:
+def place(
+    module: nn.Module, device: torch.device, dtype: torch.dtype | None = None, adapters: bool = False
+) -> None:
     """Gives the model storage on the device, in the order in which module.to(device) does: children first, each
-    module's parameters before its buffers; then values that keep training finite. dtype: of floating-point tensors."""
+    module's parameters before its buffers; then values that keep training finite. dtype: of floating-point tensors.
+    adapters: what is trained comes after all that is frozen, and stays float32."""
     placed: dict[int, torch.Tensor] = {}
 
     def moved(tensor: torch.Tensor, like: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
@@ -207,20 +239,22 @@ def place(module: nn.Module, device: torch.device, dtype: torch.dtype | None = N
         return dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
 
     def fresh(parameter: torch.Tensor) -> torch.Tensor:
-        storage = torch.empty_like(parameter, device=device, dtype=wanted(parameter))
+        kept = adapters and parameter.requires_grad
+        storage = torch.empty_like(parameter, device=device, dtype=torch.float32 if kept else wanted(parameter))
         return nn.Parameter(storage, parameter.requires_grad)
 
-    def visit(part: nn.Module) -> None:
+    def visit(part: nn.Module, trained: tuple[bool, ...]) -> None:
         for child in part.children():
-            visit(child)
+            visit(child, trained)
         for name, parameter in part._parameters.items():
-            if parameter is not None:
+            if parameter is not None and parameter.requires_grad in trained:
                 part._parameters[name] = moved(parameter, fresh)
         for name, buffer in part._buffers.items():
-            if buffer is not None:
+            if buffer is not None and trained[0] is False:
                 part._buffers[name] = moved(buffer, lambda b: b.to(device, wanted(b)))
 
-    visit(module)
+    for trained in ((False,), (True,)) if adapters else ((False, True),):
+        visit(module, trained)
     initialise(module)
 
 
