@@ -56,7 +56,7 @@ inline Tensor attention(Forward& f, const Model& model, const Side& side, std::s
                                    .heads = side.heads,
                                    .dropout = model.attention_dropout,
                                    .copies = false,
-                                   .copies_when = {When::until_4_51, When::since_4_52_masked}};
+                                   .copies_when = {When::until_4_51, When::in_4_52_masked}};
   return stream_attention(f, options, input, source);
 }
 

@@ -75,7 +75,7 @@ inline Tensor encoder(Forward& f, const Tower& tower, Tensor hidden, std::option
                                      .heads = s.heads,
                                      .dropout = s.attention_dropout,
                                      .copies = false,
-                                     .copies_when = {When::since_4_52},
+                                     .copies_when = {When::in_4_52},
                                      .mask = mask,
                                      .adds_masks = true};
   return stack(f, "layers", "CLIPEncoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t) {

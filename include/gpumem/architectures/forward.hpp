@@ -70,12 +70,22 @@ struct TextPart {
 
 /// In which jobs a call is made that leaves what it reads as it is, or only copies it: the code of a class differs by
 /// transformers' release, and some calls depend on the job.
-enum class When : std::uint8_t { until_4_51, since_4_52, since_4_52_masked, masked, checkpointed };
+enum class When : std::uint8_t {
+  until_4_51,
+  since_4_52,
+  before_5,        ///< sdpa_attention_forward copies queries, keys and values until transformers 5
+  in_4_52,         ///< classes that came to that function in 4.52
+  in_4_52_masked,  ///< the same, where attention has a mask
+  masked,
+  checkpointed
+};
 /// The attribute of such a call, and its values.
 inline constexpr std::string_view kWhen = "when";
-inline constexpr std::array<model::Named<When>, 5> kWhens = {{{When::until_4_51, "until 4.51"},
+inline constexpr std::array<model::Named<When>, 7> kWhens = {{{When::until_4_51, "until 4.51"},
                                                               {When::since_4_52, "since 4.52"},
-                                                              {When::since_4_52_masked, "since 4.52, with a mask"},
+                                                              {When::before_5, "before 5"},
+                                                              {When::in_4_52, "in 4.52"},
+                                                              {When::in_4_52_masked, "in 4.52, with a mask"},
                                                               {When::masked, "with a mask"},
                                                               {When::checkpointed, "checkpointed"}}};
 
@@ -172,6 +182,8 @@ class Forward {
   void outside_autocast(bool outside) { outside_autocast_ = outside; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
+  /// The config says that the model returns no keys and values (use_cache false).
+  void make_no_cache() { caches_ = false; }
   /// One of the experts that are modules of their own is called; Layer::expert says for how many. For counts alone.
   void call_one_expert() { one_expert_ = true; }
   [[nodiscard]] bool calls_one_expert() const { return one_expert_; }
@@ -294,6 +306,7 @@ class Forward {
   Split shared_ = Split::whole;
   bool turns_ = false;
   std::uint32_t expert_ = 0;
+  bool caches_ = true;
   bool one_expert_ = false;
 };
 

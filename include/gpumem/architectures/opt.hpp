@@ -54,7 +54,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   // Up to 4.51 _shape() copies each once, and what it copies is what the cache and the kernel get. Later the cache
   // holds views, and sdpa_attention_forward copies.
   const auto heads = [&](Tensor flat) { return f.contiguous(split_heads(f, flat, s.head_width), When::until_4_51); };
-  const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::since_4_52); };
+  const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::in_4_52); };
   const Tensor query = heads(f.scale(projected("q_proj")));
   const Tensor key = heads(projected("k_proj"));
   const Tensor value = heads(projected("v_proj"));

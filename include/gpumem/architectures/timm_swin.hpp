@@ -52,7 +52,7 @@ inline Tensor bias_of(Forward& f, const Module& attention, const Windows& window
   const std::int64_t area = windows.side * windows.side;
   const std::int64_t across = 2 * windows.side - 1;
   if (attention.has("meta_mlp")) {
-    const Tensor made = attention("meta_mlp", f.constant("relative_coordinates_log", {area * area, 2}, "float32"));
+    const Tensor made = attention("meta_mlp", f.constant("relative_coordinates_log", {area * area, 2}, "parameters"));
     const Tensor bias = f.unflatten(f.permute(made, {1, 0}), 1, {area, area});
     return f.call("unsqueeze", {bias}, {{"dim", std::int64_t{0}}});
   }
@@ -60,7 +60,7 @@ inline Tensor bias_of(Forward& f, const Module& attention, const Windows& window
     const Tensor table = f.parameter("relative_position_bias_table", {across * across, heads});
     return window_bias(f, table, windows.side);
   }
-  const Tensor made = attention("cpb_mlp", f.constant("relative_coords_table", {1, across, across, 2}, "float32"));
+  const Tensor made = attention("cpb_mlp", f.constant("relative_coords_table", {1, across, across, 2}, "parameters"));
   return f.scale(f.call("sigmoid", {window_bias(f, f.flatten(made, 0, 2), windows.side)}));
 }
 
@@ -81,7 +81,7 @@ inline Tensor attend(Forward& f, const Module& attention, const Windows& windows
   scores = f.add(scores, bias_of(f, attention, windows, heads));
   if (windows.shifted) {  // windows that the shift put together out of parts have a mask
     const std::int64_t area = windows.side * windows.side;
-    const Tensor mask = f.constant("attn_mask", {1, windows.count, 1, area, area}, "float32");
+    const Tensor mask = f.constant("attn_mask", {1, windows.count, 1, area, area}, "parameters");
     scores = f.flatten(f.add(f.unflatten(scores, 0, {-1, windows.count}), mask), 0, 1);
   }
   const bool named = attention.has("softmax");

@@ -100,7 +100,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
       const Tensor key = heads("key");
       const Tensor value = heads("value");
       const Tensor query = heads("query");
-      const auto copied = [&](Tensor part) { return f.contiguous(part, When::since_4_52); };
+      const auto copied = [&](Tensor part) { return f.contiguous(part, When::in_4_52); };
       mixed = attend(f, {copied(query), copied(key), copied(value)},
                      {.dropout = model.attention_dropout, .copies = false, .causal = false});
     }

@@ -194,11 +194,13 @@ inline bool is_made(const WiredGraph& wired, const model::Layer& layer, const mo
   const std::string* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
   const auto when = text == nullptr ? std::nullopt : model::value_of(architectures::kWhens, *text);
   if (!when) return true;
-  const bool newer = job.transformers == model::Transformers::v4_52;
+  const bool newer = job.transformers >= model::Transformers::v4_52;
   switch (*when) {
     case When::until_4_51: return !newer;
     case When::since_4_52: return newer;
-    case When::since_4_52_masked: return newer && job.padding;
+    case When::before_5: return job.transformers < model::Transformers::v5_0;
+    case When::in_4_52: return job.transformers == model::Transformers::v4_52;
+    case When::in_4_52_masked: return job.transformers == model::Transformers::v4_52 && job.padding;
     case When::masked: return job.padding;
     case When::checkpointed: return job.activation_checkpointing;
   }
@@ -224,7 +226,7 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
                                                                 const ops::Catalogue& ops) {
   namespace detail = job_changes_detail;
   const auto layers = wired.graph().layers();
-  const bool newer = job.transformers == model::Transformers::v4_51 || job.transformers == model::Transformers::v4_52;
+  const bool newer = job.transformers >= model::Transformers::v4_51;
   const auto shifts = [&](const model::Layer& layer) { return newer && detail::is_shift(wired, layer); };
   const auto changes = [&](const model::Layer& layer) { return shifts(layer) || !detail::is_made(wired, layer, job); };
   if (!std::ranges::any_of(layers, changes)) return wired;

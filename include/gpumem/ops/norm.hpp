@@ -102,7 +102,8 @@ inline core::Result<TensorId> record_batch_function(const OpCall& call, Tape& ta
                       .saved_inputs = call.tensors.size() > 1 ? 3U : 1U,
                       .extras = std::span(statistics).first(training ? 2 : 0),
                       .contiguous_gradient = true,
-                      .own_copy = !last});
+                      .own_copy = !last,
+                      .of_first_type = true});
 }
 
 /// A normalisation that keeps its input and two figures a row in float32. "outside_autocast": no autocast is around it.

@@ -174,6 +174,7 @@ struct Call {
   bool keeps_until_graph_ends = false;  ///< what it saves is an attribute of its node, which lives as long as the graph
   bool own_copy = false;                ///< the kernels copy a first input that is not dense, each for itself
   bool differentiable = true;           ///< false: the output needs no gradient whatever the inputs
+  bool of_first_type = false;  ///< computes in its first input's type, whatever type the others have (batch norms)
 };
 
 /// A call that autograd recorded.

@@ -86,10 +86,13 @@ GPUMEM_INLINE Tensor merge_heads(Forward& forward, Tensor tensor) {
   return forward.flatten(forward.contiguous(forward.permute(tensor, {0, 2, 1, 3})), 2, 3);
 }
 
-GPUMEM_INLINE Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t times) {
+GPUMEM_INLINE Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t times, bool in_kernel) {
   if (times == 1) return tensor;
   const Tensor view = forward.call("unsqueeze", {tensor}, {{"dim", std::int64_t{2}}});
-  return forward.flatten(forward.call("expand", {view}, {{"shape", Sizes{-1, -1, times, -1, -1}}}), 1, 2);
+  const Sizes shape = {-1, -1, times, -1, -1};
+  const Tensor expanded =
+      forward.call("expand", {view}, {{"shape", shape}, {std::string(kRepeatsInKernel), in_kernel}});
+  return forward.flatten(expanded, 1, 2);
 }
 
 GPUMEM_INLINE Rotary rotary_tables(Forward& forward, Tensor ids, std::int64_t width) {
@@ -144,12 +147,14 @@ GPUMEM_INLINE Tensor rotate(Forward& forward, Tensor heads, const Rotary& rotary
 }
 
 GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attention& options) {
-  Heads from = {heads.query, repeat_heads(forward, heads.key, options.groups),
-                repeat_heads(forward, heads.value, options.groups)};
+  const auto mask = options.mask ? options.mask : forward.text_mask();
+  const auto repeated = [&](Tensor tensor) { return repeat_heads(forward, tensor, options.groups, !mask); };
+  Heads from = {heads.query, repeated(heads.key), repeated(heads.value)};
   if (options.copies) {
-    from = {forward.contiguous(from.query), forward.contiguous(from.key), forward.contiguous(from.value)};
+    const auto copied = [&](Tensor tensor) { return forward.contiguous(tensor, When::before_5); };
+    from = {copied(from.query), copied(from.key), copied(from.value)};
   }
-  if (const auto mask = options.mask ? options.mask : forward.text_mask()) {
+  if (mask) {
     // PyTorch makes numbers of a mask of booleans in each call (convert_boolean_attn_mask).
     const Tensor added = forward.as_type_of(*mask, from.query);
     return merge_heads(forward, forward.call("scaled_dot_product_attention", {from.query, from.key, from.value, added},
@@ -193,7 +198,7 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
   const std::int64_t width = options.width;
   const auto parted = [&](Tensor tensor) {
     Tensor heads = split_heads(forward, tensor, width / options.heads);
-    if (options.copies) return forward.contiguous(heads);
+    if (options.copies) return forward.contiguous(heads, When::before_5);
     for (const std::optional<When>& when : options.copies_when) {
       if (when) heads = forward.contiguous(heads, *when);
     }

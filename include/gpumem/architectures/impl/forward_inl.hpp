@@ -435,7 +435,7 @@ GPUMEM_INLINE void Forward::hand_out(Tensor tensor) {
 }
 
 GPUMEM_INLINE void Forward::cache(Tensor tensor, Caches when) {
-  const bool trains = when != Caches::serving;
+  const bool trains = caches_ && when != Caches::serving;
   const std::array<model::Attribute, 2> attributes = {{{"cache", trains}, {"checkpointed", when == Caches::always}}};
   add_layer("cached", {}, "cached", {&tensor, 1}, attributes, {.returned = trains});
 }

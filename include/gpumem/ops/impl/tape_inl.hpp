@@ -200,6 +200,7 @@ GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
     return precision_ == model::Precision::amp_fp16 ? core::DType::float16 : core::DType::bfloat16;
   }
   if (autocast && call.autocast == Autocast::full) return core::DType::float32;
+  if (call.of_first_type && !call.inputs.empty()) return tensor(call.inputs[0]).size.dtype;
   // Floating-point inputs promote each other; ids and masks do not count. Without any it is the parameter's type.
   core::DType widest = call.parameters.empty() ? dtype() : tensor(call.parameters[0]).size.dtype;
   bool any = false;

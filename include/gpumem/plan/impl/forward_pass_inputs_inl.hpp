@@ -48,6 +48,18 @@ GPUMEM_INLINE std::vector<bool> attention_inputs(const connect::WiredGraph& wire
   return skipped;
 }
 
+GPUMEM_INLINE std::vector<bool> repeats_in_kernel(const connect::WiredGraph& wired) {
+  const auto layers = wired.graph().layers();
+  std::vector<bool> skipped(layers.size(), false);
+  for (std::size_t index = 0; index + 1 < layers.size(); ++index) {
+    if (!wired.graph().attributes(layers[index]).flag("in_kernel", false)) continue;
+    const model::LayerIndex view = wired.inputs(index)[0];
+    skipped[index] = skipped[index + 1] = true;  // the expanded view, and its copy
+    if (view >= 0) skipped[static_cast<std::size_t>(view)] = true;
+  }
+  return skipped;
+}
+
 namespace language_loss_detail {
 
 /// Whether the layer hands on what it reads, in another shape, type or scale.
@@ -145,7 +157,9 @@ GPUMEM_INLINE void rename_cast_logits(const ForwardPass& pass, std::vector<ops::
 GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass) {
   const bool older = job.transformers == model::Transformers::v4_45;
   const bool asks = job.objective.kind == model::Objective::loss;
-  const bool has_caches = asks && model::row_of(job.loop).caches;
+  // Trainer.train() of transformers 5 sets use_cache to its argument's False.
+  const bool none = job.loop == model::Loop::hf_trainer && job.transformers >= model::Transformers::v5_0;
+  const bool has_caches = asks && !none && model::row_of(job.loop).caches;
   if (has_caches && !job.activation_checkpointing && !older) return pass.held;
   const model::ModelGraph& graph = pass.wired.graph();
   std::vector<ops::TensorId> held;
