@@ -8,7 +8,7 @@ import unittest
 from collections import Counter
 
 import support  # noqa: F401  (the path to measuring)
-from measuring import jobs
+from measuring import jobs, language
 
 MANY = 4000
 
@@ -61,6 +61,23 @@ class Ranges(unittest.TestCase):
             self.assertEqual(spec["embedding"] % spec["heads"], 0)
             self.assertTrue(2 <= spec["feed_forward"] / spec["embedding"] <= 4)
 
+    def test_language_models(self) -> None:
+        made = drawn("llm", 1000)
+        self.assertEqual({job.model["name"] for job in made}, set(language.MODELS))
+        self.assertEqual({job.precision for job in made}, {"fp32", "amp-bf16", "bf16"})
+        self.assertEqual({job.model["lora"] for job in made}, {0, *language.LORA_RANKS})
+        for job in made:
+            model, tokens = language.MODELS[job.model["name"]], job.batch_size * job.model["sequence"]
+            self.assertLessEqual(job.model["sequence"], model.longest)
+            self.assertLessEqual(tokens, language.MOST_TOKENS)
+            self.assertLessEqual(tokens * model.fields["vocab_size"], language.MOST_LOGITS)
+            # What trains in float32 is whole: adapters stand on a base of two bytes, or under autocast.
+            self.assertFalse(job.model["lora"] and job.precision == "fp32")
+
+    def test_a_release_of_transformers_has_its_rule(self) -> None:
+        given = {"4.40.1": "", "4.45.0": "4.45", "4.50.3": "4.48", "4.57.1": "4.52", "5.17.0": "5.0", None: ""}
+        self.assertEqual({text: language.release_rule(text) for text in given}, given)
+
     def test_no_step_is_too_much_work(self) -> None:
         for job in drawn("cnn,transformer", 500):
             self.assertLessEqual(jobs.step_work(job.family, job.model, job.batch_size), jobs.MOST_WORK)
@@ -72,7 +89,7 @@ class Ranges(unittest.TestCase):
         self.assertEqual({job.precision for job in made}, set(jobs.PRECISIONS))
         for varied in ("fused", "checkpointing", "counters"):
             self.assertEqual({getattr(job, varied) for job in made}, {False, True}, varied)
-        self.assertEqual({job.accumulation for job in made}, {1, 4})
+        self.assertEqual({job.accumulation for job in made}, {1, 2, 4})
         self.assertTrue(all(jobs.FAMILIES[job.family].checkpoints for job in made if job.checkpointing))
         one_output = [job for job in made if job.model.get("outputs") == 1]
         self.assertEqual({job.loss for job in one_output}, {"bce-with-logits"})
@@ -102,7 +119,7 @@ class Repetition(unittest.TestCase):
     def test_a_name_keeps_its_job(self) -> None:
         """If this fails, other jobs are drawn than before: take a new EDITION, and this edition's digest."""
         text = json.dumps([job.to_json() for job in drawn("", 200, seed=1)], sort_keys=True)
-        self.assertEqual(hashlib.sha256(text.encode()).hexdigest()[:16], "c76dc3f5fb4c7882")
+        self.assertEqual(hashlib.sha256(text.encode()).hexdigest()[:16], "73597636c278ed43")
 
     def test_a_job_goes_through_json(self) -> None:
         for job in drawn("", 50):

@@ -63,6 +63,9 @@ def write(job: Job, folder: pathlib.Path) -> dict[str, str]:
         table = torchinfo_table(model)
         if table is not None:
             keep(TORCHINFO, table)
+        if model.computes_loss:  # what programs print is its tree; a graph would be without the loss
+            keep(".none", "the model computes its own loss\n")
+            return written
         keep(GRAPH, graph_of(model, name))
     except Exception as error:  # Many models cannot be traced; their trees have to do.
         written["error"] = f"{type(error).__name__}: {error}"[:300]

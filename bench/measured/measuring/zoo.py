@@ -109,8 +109,9 @@ def timm(spec: Spec) -> Model:
 
 def hugging_face(spec: Spec) -> Model:
     transformers = package("transformers")
-    # What generation keeps has no place in training.
-    config = known(transformers, spec["config"])(**spec["arguments"], **spec["more"], use_cache=False)
+    # A causal model is called as programs call it: it computes its loss, and keeps keys and values unless told not to.
+    causal = spec["model"].endswith(("ForCausalLM", "LMHeadModel")) and not spec["decoder"]
+    config = known(transformers, spec["config"])(**spec["arguments"], **spec["more"], use_cache=causal)
     module = known(transformers, spec["model"])(config)
     supported = getattr(module, "supports_gradient_checkpointing", False)
     checkpoint = module.gradient_checkpointing_enable if supported else None
@@ -122,8 +123,9 @@ def hugging_face(spec: Spec) -> Model:
         (spec["sequence"],),
         vocabulary=config.vocab_size,
         label_per_token="SequenceClassification" not in spec["model"],
-        call=logits_of_both_sides if spec["decoder"] else logits_of_tokens,
+        call=logits_of_both_sides if spec["decoder"] else with_loss if causal else logits_of_tokens,
         enable_checkpointing=checkpoint,
+        computes_loss=causal,
     )
 
 
@@ -153,6 +155,10 @@ def language_model(spec: Spec) -> Model:
 
 def logits_of_pixels(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return module(pixel_values=x).logits
+
+
+def with_loss(module: nn.Module, x: torch.Tensor, labels: torch.Tensor | None = None) -> object:
+    return module(input_ids=x, labels=labels)
 
 
 def logits_of_tokens(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
