@@ -24,7 +24,7 @@
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
 #include "gpumem/serve/vllm.hpp"
-#include "gpumem/summary/graph_json_writer.hpp"
+#include "gpumem/summary/graph_json_values.hpp"
 #include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "commands.hpp"
-#include "gpumem/architectures/architecture_list.hpp"
+#include "gpumem/architectures/architecture.hpp"
 #include "gpumem/summary/published_models.hpp"
 #include "report.hpp"
 #include "table.hpp"

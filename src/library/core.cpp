@@ -3,8 +3,6 @@
 
 #include "gpumem/core/impl/bytes_inl.hpp"
 #include "gpumem/core/impl/csv_inl.hpp"
-#include "gpumem/core/impl/deadline_inl.hpp"
 #include "gpumem/core/impl/file_inl.hpp"
 #include "gpumem/core/impl/json_inl.hpp"
 #include "gpumem/core/impl/result_inl.hpp"
-#include "gpumem/core/impl/safetensors_header_inl.hpp"

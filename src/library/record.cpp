@@ -1,5 +1,4 @@
 // The bodies of record/, compiled once.
 #include "gpumem/core/config.hpp"
 
-#include "gpumem/record/impl/kernel_memory_inl.hpp"
 #include "gpumem/record/impl/recorded_steps_inl.hpp"

@@ -1,5 +1,4 @@
 // The bodies of request/, compiled once.
 #include "gpumem/core/config.hpp"
 
-#include "gpumem/request/impl/gpu_request_inl.hpp"
 #include "gpumem/request/impl/targets_inl.hpp"

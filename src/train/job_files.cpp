@@ -8,7 +8,7 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/summary/graph_json_writer.hpp"
+#include "gpumem/summary/graph_json_values.hpp"
 
 namespace gpumem::train {
 

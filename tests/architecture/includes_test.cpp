@@ -19,17 +19,16 @@ namespace {
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
     {"summary",
-     {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr", "node_linker",
-      "plain_graph_json", "graph_json_values", "recording_fields", "recording_checks", "model_folder",
-      "published_models"}},
-    {"architectures", {"architecture",   "config_fields",      "forward",      "decoder",           "latent_attention",
-                       "mixture",        "megatron_arguments", "mamba_mixers", "hyper_connections", "module_tree",
-                       "tree_fields",    "vision_language",    "image_rules",  "image_towers",      "image_tokens",
-                       "printed_module", "denoiser",           "image_blocks", "unet_parts",        "dit_parts"}},
-    {"ops", {"op", "window", "tape", "broadcast", "matrix", "quantized", "axis", "language_loss"}},
+     {"text", "table_reader", "formats", "read_options", "module_repr", "node_linker", "plain_graph_json",
+      "graph_json_values", "recording_fields", "model_folder", "published_models"}},
+    {"architectures",
+     {"architecture", "config_fields", "forward", "decoder", "latent_attention", "mixture", "megatron_arguments",
+      "mamba_mixers", "hyper_connections", "module_tree", "vision_language", "image_rules", "image_towers",
+      "image_tokens", "printed_module", "denoiser", "image_blocks", "unet_parts", "dit_parts"}},
+    {"ops", {"op", "tape", "matrix", "axis", "language_loss"}},
     {"connect",
-     {"block_rules", "chain", "complete", "connect", "containers", "cut_blocks", "declared_layers", "graph_copy",
-      "infer_shapes", "opaque", "repair", "repeated_blocks", "wired_graph", "wiring"}},
+     {"block_rules", "chain", "complete", "connect", "cut_blocks", "declared_layers", "graph_copy", "infer_shapes",
+      "opaque", "repair", "repeated_blocks", "wired_graph", "wiring"}},
     {"estimate", {"estimator", "memory_estimate", "evidence", "fit", "advise", "timeline"}},
 };
 
@@ -109,14 +108,15 @@ Names members(const std::string& room) {
   return all;
 }
 
-/// Stems of the files of that room which `list` includes, except its own header.
+/// Stems of the siblings of that room which `list` includes.
 Names listed_in(const std::string& list, const std::string& room) {
   Names all;
   for (const Source& file : library()) {
     if (file.path != list) continue;
     for (const std::string& include : file.includes) {
-      if (include.starts_with("gpumem/" + room + "/") && stem_of(include) != stem_of(list))
-        all.insert(stem_of(include));
+      const std::string stem = stem_of(include);
+      const bool member = include.starts_with("gpumem/" + room + "/") && stem != stem_of(list);
+      if (member && !is_in(kShared, room, stem)) all.insert(stem);
     }
   }
   return all;

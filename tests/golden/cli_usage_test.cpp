@@ -4,7 +4,7 @@
 
 #include "command_line.hpp"
 #include "gpumem/all.hpp"
-#include "gpumem/architectures/architecture_list.hpp"
+#include "gpumem/architectures/architecture.hpp"
 #include "gpumem/summary/published_models.hpp"
 
 namespace gpumem {

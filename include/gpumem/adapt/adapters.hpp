@@ -7,7 +7,11 @@
 // base it is not under autocast, and what B leaves is cast back in place of the sum.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/model/training_job.hpp"
 
@@ -21,5 +25,126 @@ void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, co
 /// The same of an embedding: F.embedding of A's transpose, times B's. There is no dropout.
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseEmbedding& base,
                  const model::TrainingJob& job, std::int64_t rank);
+
+namespace adapters_detail {
+
+using model::LayerIndex;
+using model::Quantization;
+
+/// Writes the calls of one adapter.
+class AdapterCalls {
+ public:
+  /// `base`: the layer that is adapted, of this graph.
+  AdapterCalls(connect::GraphCopy& copy, const model::ModelGraph& graph, const model::Layer& base,
+               model::AdapterType type)
+      : copy_(copy),
+        name_(graph.name(base)),
+        type_(model::dtype_of(type)),
+        split_(base.split),
+        expert_(base.expert),
+        ranks_(graph.attributes(base).integer("tensor_ranks")) {}
+
+  LayerIndex call(std::string_view op, std::vector<LayerIndex> inputs, const core::Shape& shape,
+                  std::vector<model::Attribute> attributes = {}) {
+    return copy_.insert({.name = name_ + "." + std::string(op),
+                         .op = op,
+                         .inputs = std::move(inputs),
+                         .output = shape,
+                         .attributes = std::move(attributes),
+                         .expert = expert_});
+  }
+  /// "lora_A" or "lora_B". Tensor parallel ranks share the side that they share of the adapted layer: A its rows, B its
+  /// columns; the other is whole on each. Source: PEFT 0.17,
+  /// tuners/lora/tp_layer.py: LoraParallelLinear.update_layer(), from which ms-swift's mcore_bridge derives.
+  LayerIndex weight(std::string_view part, LayerIndex input, std::int64_t in, core::Shape shape, std::int64_t out,
+                    bool frozen = false) {
+    shape.set(shape.rank() - 1, core::Dim::fixed(out));
+    std::vector<model::Attribute> attributes = {{"in_features", in}, {"out_features", out}, {"bias", false}};
+    if (ranks_) attributes.push_back({"tensor_ranks", *ranks_});
+    const model::TensorSplit side = part == "lora_A" ? model::TensorSplit::rows : model::TensorSplit::columns;
+    return copy_.insert({.name = name_ + "." + std::string(part) + ".default",
+                         .op = "linear",
+                         .inputs = {input},
+                         .output = shape,
+                         .attributes = std::move(attributes),
+                         .weights = {.dtype = type_},
+                         .frozen = frozen,
+                         .split = split_ == side ? side : model::TensorSplit::whole,
+                         .expert = expert_});
+  }
+  /// "lora_embedding_A".
+  LayerIndex table(LayerIndex ids, std::int64_t rows, core::Shape shape, std::int64_t rank) {
+    shape.set(shape.rank() - 1, core::Dim::fixed(rank));
+    return copy_.insert({.name = name_ + ".lora_embedding_A.default",
+                         .op = "embedding",
+                         .inputs = {ids},
+                         .output = shape,
+                         .attributes = {{"num_embeddings", rows}, {"embedding_dim", rank}},
+                         .weights = {.dtype = type_}});
+  }
+  LayerIndex cast_to_own(LayerIndex input, const core::Shape& shape) {
+    return call("cast", {input}, shape, {{"dtype", std::string(core::to_string(type_))}});
+  }
+
+ private:
+  connect::GraphCopy& copy_;
+  std::string name_;
+  core::DType type_;
+  model::TensorSplit split_;
+  std::uint32_t expert_;
+  std::optional<std::int64_t> ranks_;  ///< that share the layer's weights, where not all do
+};
+
+inline bool is_autocast(model::Precision precision) {
+  return precision == model::Precision::amp_fp16 || precision == model::Precision::amp_bf16;
+}
+
+}  // namespace adapters_detail
+
+inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
+                        const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank) {
+  using adapters_detail::LayerIndex;
+  using adapters_detail::Quantization;
+  const model::LayerIndex read = source.inputs(base.layer)[0];
+  const core::Shape in = read < 0 ? source.input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - read)]
+                                  : source.outputs(static_cast<std::size_t>(read))[0];
+  const core::Shape out = source.outputs(base.layer)[0];
+  const bool quantised = model::has_own_adapters(quantization);
+  const bool nf4 = quantization == Quantization::nf4 || quantization == Quantization::nf4_double;
+  const bool gptq = quantization == Quantization::gptq_4bit;
+  const bool casts = !quantised || !adapters_detail::is_autocast(job.precision);
+  const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
+  adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job.lora_dtype);
+
+  const LayerIndex whole = nf4 ? calls.call("clone", {layer}, out) : layer;
+  LayerIndex x = copy.now(read);
+  if (casts) x = calls.cast_to_own(x, in);
+  const LayerIndex seen = job.lora_dropout > 0.0 ? calls.call("dropout", {x}, in, {{"p", job.lora_dropout}}) : x;
+  const LayerIndex a = calls.weight("lora_A", seen, base.in, in, rank, job.peft == model::PeftMethod::lora_fa);
+  LayerIndex b = calls.weight("lora_B", a, rank, in, base.out, job.peft == model::PeftMethod::mica);
+  if (gptq && casts) b = calls.call("cast", {b, whole}, out);
+  b = calls.call("mul", {b}, out);
+  if (quantised && !gptq && casts) b = calls.call("cast", {b, whole}, out);
+  LayerIndex sum = 0;
+  if (gptq) {
+    sum = calls.call("add", {whole, b}, out, {{"inplace", true}});
+  } else {
+    sum = calls.call("adapter_sum", {whole, b, x}, out);
+  }
+  copy.replace(base.layer, sum);
+}
+
+inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseEmbedding& base,
+                        const model::TrainingJob& job, std::int64_t rank) {
+  using adapters_detail::LayerIndex;
+  const core::Shape out = source.outputs(base.layer)[0];
+  const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
+  const LayerIndex ids = copy.now(source.inputs(base.layer)[0]);
+  adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job.lora_dtype);
+  const LayerIndex a = calls.table(ids, base.rows, out, rank);
+  LayerIndex b = calls.weight("lora_embedding_B", a, rank, out, base.width);
+  b = calls.call("mul", {b}, out);
+  copy.replace(base.layer, calls.call("adapter_sum", {layer, b, ids}, out));
+}
 
 }  // namespace gpumem::adapt

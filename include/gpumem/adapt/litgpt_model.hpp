@@ -8,14 +8,17 @@
 // ties it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/trained_weights.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/model/training_job.hpp"
 
@@ -73,5 +76,283 @@ class LitgptModel {
   std::string leaves_out_;
   std::vector<int> adapted_at_;  ///< by layer: the linear layer with an adapter of its own; -1: none
 };
+
+namespace litgpt_model_detail {
+
+using model::LayerIndex;
+
+inline constexpr std::array<std::string_view, 3> kParts = {"q_proj", "k_proj", "v_proj"};
+/// What models call one layer for all three.
+inline constexpr std::array<std::string_view, 4> kInOne = {"query_key_value", "qkv_proj", "Wqkv", "c_attn"};
+
+inline bool has_leaf(const std::vector<BaseLinear>& linears, std::string_view name) {
+  return std::ranges::any_of(linears, [&](const BaseLinear& linear) { return linear.leaf() == name; });
+}
+
+inline std::vector<std::string_view> parted(std::string_view targets) {
+  std::vector<std::string_view> names;
+  while (!targets.empty()) {
+    const std::size_t plus = targets.find('+');
+    names.push_back(targets.substr(0, plus));
+    if (plus == std::string_view::npos) break;
+    targets.remove_prefix(plus + 1);
+  }
+  return names;
+}
+
+inline core::Shape with_width(core::Shape shape, std::int64_t width) {
+  shape.set(shape.rank() - 1, core::Dim::fixed(width));
+  return shape;
+}
+
+/// Writes the calls of one adapter.
+class Calls {
+ public:
+  Calls(connect::GraphCopy& copy, std::string name, const model::TrainingJob& job)
+      : copy_(copy), name_(std::move(name)), job_(job) {}
+
+  LayerIndex call(std::string_view op, std::vector<LayerIndex> inputs, const core::Shape& shape,
+                  std::vector<model::Attribute> attributes = {}) const {
+    return copy_.insert({.name = name_ + "." + std::string(op),
+                         .op = op,
+                         .inputs = std::move(inputs),
+                         .output = shape,
+                         .attributes = std::move(attributes)});
+  }
+  [[nodiscard]] LayerIndex dropped(LayerIndex input, const core::Shape& shape) const {
+    return job_.lora_dropout > 0.0 ? call("dropout", {input}, shape, {{"p", job_.lora_dropout}}) : input;
+  }
+  [[nodiscard]] LayerIndex weight(std::string_view part, LayerIndex input, std::int64_t in, const core::Shape& shape,
+                                  std::int64_t out) const {
+    return copy_.insert({.name = name_ + "." + std::string(part),
+                         .op = "linear",
+                         .inputs = {input},
+                         .output = with_width(shape, out),
+                         .attributes = {{"in_features", in}, {"out_features", out}, {"bias", false}},
+                         .weights = {.dtype = model::dtype_of(job_.lora_dtype)}});
+  }
+
+ private:
+  connect::GraphCopy& copy_;
+  std::string name_;
+  const model::TrainingJob& job_;
+};
+
+}  // namespace litgpt_model_detail
+
+inline bool is_litgpt_model(const model::ModelGraph& graph, const model::TrainingJob& job) {
+  return model::row_of(job.loop).own_model && !graph.architecture().empty();
+}
+
+inline std::string litgpt_targets(const std::vector<BaseLinear>& linears, std::string_view targets) {
+  namespace detail = litgpt_model_detail;
+  std::string all;
+  for (std::string_view name : detail::parted(targets)) {
+    const bool part = std::ranges::find(detail::kParts, name) != detail::kParts.end();
+    if (part && !detail::has_leaf(linears, name)) {
+      for (const std::string_view in_one : detail::kInOne) {
+        if (detail::has_leaf(linears, in_one)) name = in_one;
+      }
+    }
+    all.append(all.empty() ? "" : "+").append(name);
+  }
+  return all;
+}
+
+inline LitgptModel::LitgptModel(const connect::WiredGraph& wired, const std::vector<BaseLinear>& linears,
+                                const std::vector<model::WeightStorage>& storage, const std::vector<bool>& adapted,
+                                const model::TrainingJob& job)
+    : wired_(wired),
+      linears_(linears),
+      storage_(storage),
+      job_(job),
+      projection_at_(wired.graph().layers().size(), -1),
+      adapted_at_(wired.graph().layers().size(), -1) {
+  find_projections(adapted);
+  for (std::size_t linear = 0; linear < linears.size(); ++linear) {
+    const bool alone = adapted[linear] && projection_at_[linears[linear].layer] < 0;
+    // The chunked loss calls the head itself. What its adapter keeps is a figure of the rank for each position.
+    const bool in_loss = linears[linear].output && job.loss_form.kind == model::LossForms::chunked;
+    if (alone && in_loss) leaves_out_ = linears[linear].path;
+    if (alone && !in_loss) adapted_at_[linears[linear].layer] = static_cast<int>(linear);
+  }
+}
+
+/// Whether the targets name this part of a layer that holds all three; without targets queries and values are meant.
+inline bool LitgptModel::asks_for(std::string_view name) const {
+  const std::vector<std::string_view> named = litgpt_model_detail::parted(job_.lora_targets);
+  const bool any = std::ranges::any_of(named, [](std::string_view each) {
+    return std::ranges::find(litgpt_model_detail::kParts, each) != litgpt_model_detail::kParts.end();
+  });
+  if (any) return std::ranges::find(named, name) != named.end();
+  return !named.empty() || name != "k_proj";
+}
+
+inline std::optional<LitgptModel::Projection> LitgptModel::in_one_layer(std::size_t linear, bool adapted) const {
+  const BaseLinear& of = linears_[linear];
+  const auto& names = litgpt_model_detail::kInOne;
+  if (std::ranges::find(names, of.leaf()) == names.end() || of.out <= of.in) return std::nullopt;
+  const std::int64_t rest = of.out - of.in;
+  Projection found;
+  found.layers = {of.layer, of.layer, of.layer};
+  found.in = of.in;
+  found.widths = {of.in, rest / 2, rest - rest / 2};
+  for (std::size_t part = 0; part < 3; ++part) {
+    found.adapted[part] = adapted && asks_for(litgpt_model_detail::kParts[part]);
+  }
+  return found;
+}
+
+/// Three linear layers q_proj, k_proj and v_proj that read one tensor, or one layer for all.
+inline void LitgptModel::find_projections(const std::vector<bool>& adapted) {
+  namespace detail = litgpt_model_detail;
+  for (std::size_t at = 0; at < linears_.size(); ++at) {
+    std::optional<Projection> found = in_one_layer(at, adapted[at]);
+    if (!found && at + 2 < linears_.size()) {
+      Projection three;
+      bool fits = true;
+      for (std::size_t part = 0; part < 3; ++part) {
+        const BaseLinear& linear = linears_[at + part];
+        fits = fits && linear.leaf() == detail::kParts[part] &&
+               wired_.inputs(linear.layer)[0] == wired_.inputs(linears_[at].layer)[0];
+        three.layers[part] = linear.layer;
+        three.widths[part] = linear.out;
+        three.adapted[part] = adapted[at + part];
+      }
+      three.in = linears_[at].in;
+      if (fits) found = three;
+    }
+    if (!found) continue;
+    found->name = wired_.graph().name(wired_.graph().layers()[found->layers[0]]);
+    for (const std::uint32_t layer : found->layers) projection_at_[layer] = static_cast<int>(projections_.size());
+    projections_.push_back(*std::move(found));
+  }
+}
+
+/// Whether this is a copy that only lays out what a projection made, without a computation between.
+inline bool LitgptModel::read_in_place(std::uint32_t layer) const {
+  model::LayerIndex at = static_cast<model::LayerIndex>(layer);
+  while (at >= 0) {
+    const ops::Op* op = wired_.op(wired_.graph().layers()[static_cast<std::size_t>(at)]);
+    if (projection_at_[static_cast<std::size_t>(at)] >= 0) return true;
+    if (op == nullptr || op->traits.computes || wired_.inputs(static_cast<std::size_t>(at)).size() != 1) return false;
+    at = wired_.inputs(static_cast<std::size_t>(at))[0];
+  }
+  return false;
+}
+
+inline model::LayerIndex LitgptModel::adapted_projection(connect::GraphCopy& copy, const Projection& of,
+                                                         model::LayerIndex input, model::LayerIndex base) const {
+  namespace detail = litgpt_model_detail;
+  const core::Shape shape = wired_.outputs(of.layers[0])[0];
+  const detail::Calls calls(copy, of.name, job_);
+  const model::LayerIndex seen = calls.dropped(input, detail::with_width(shape, of.in));
+  std::vector<model::LayerIndex> updates;
+  std::int64_t width = 0;
+  for (std::size_t part = 0; part < 3; ++part) {
+    if (!of.adapted[part]) continue;
+    const model::LayerIndex a = calls.weight("lora_A", seen, of.in, shape, *job_.lora);
+    updates.push_back(calls.weight("lora_B", a, *job_.lora, shape, of.widths[part]));
+    width += of.widths[part];
+  }
+  const core::Shape whole = detail::with_width(shape, of.width());
+  const auto last = static_cast<std::int64_t>(shape.rank()) - 1;
+  model::LayerIndex update = updates[0];
+  if (updates.size() > 1) update = calls.call("concat", updates, detail::with_width(shape, width), {{"dim", last}});
+  if (width < of.width()) update = calls.call("adapter_zero_pad", {update}, whole, {{"out_features", of.width()}});
+  update = calls.call("mul", {update}, whole);
+  return calls.call("add", {base, update}, whole);
+}
+
+inline void LitgptModel::project(connect::GraphCopy& copy, Projection& of) const {
+  namespace detail = litgpt_model_detail;
+  const std::uint32_t layer = of.layers[0];
+  const model::Layer& first = wired_.graph().layers()[layer];
+  const model::WeightStorage& weights = storage_[layer];
+  const model::LayerIndex input = copy.now(wired_.inputs(layer)[0]);
+  const core::Shape whole = detail::with_width(wired_.outputs(layer)[0], of.width());
+  model::LayerIndex made = 0;
+  if (of.in_one()) {
+    made = copy.copy(weights, wholly_frozen(wired_, first, weights));
+  } else {
+    const bool bias = wired_.graph().attributes(first).flag("bias", true);
+    made = copy.put({.name = of.name,
+                     .op = "linear",
+                     .inputs = {input},
+                     .output = whole,
+                     .attributes = {{"in_features", of.in}, {"out_features", of.width()}, {"bias", bias}},
+                     .weights = weights,
+                     .frozen = wholly_frozen(wired_, first, weights)});
+  }
+  const bool adapts = std::ranges::find(of.adapted, true) != of.adapted.end();
+  if (adapts) made = adapted_projection(copy, of, input, made);
+  if (of.in_one()) {
+    copy.replace(layer, made);
+  } else {
+    part(copy, of, made);
+  }
+}
+
+/// torch.split: each of the three layers has a view of the one in its place.
+inline void LitgptModel::part(connect::GraphCopy& copy, Projection& of, model::LayerIndex whole) const {
+  namespace detail = litgpt_model_detail;
+  const core::Shape shape = wired_.outputs(of.layers[0])[0];
+  const auto last = static_cast<std::int64_t>(shape.rank()) - 1;
+  const detail::Calls calls(copy, of.name, job_);
+  const model::LayerIndex tuple =
+      calls.call("split", {whole}, detail::with_width(shape, of.width()),
+                 {{"dim", last}, {"sizes", std::vector<std::int64_t>(of.widths.begin(), of.widths.end())}});
+  std::int64_t start = 0;
+  for (std::size_t at = 0; at < 3; ++at) {
+    of.parts[at] = calls.call("item", {tuple}, detail::with_width(shape, of.widths[at]),
+                              {{"dim", last}, {"start", start}, {"length", of.widths[at]}});
+    start += of.widths[at];
+  }
+  copy.replace(of.layers[0], of.parts[0]);
+}
+
+inline void LitgptModel::adapt_linear(connect::GraphCopy& copy, const BaseLinear& linear) const {
+  const model::LayerIndex input = copy.now(wired_.inputs(linear.layer)[0]);
+  const core::Shape out = wired_.outputs(linear.layer)[0];
+  const model::Layer& layer = wired_.graph().layers()[linear.layer];
+  const model::LayerIndex base =
+      copy.copy(storage_[linear.layer], wholly_frozen(wired_, layer, storage_[linear.layer]));
+  const litgpt_model_detail::Calls calls(copy, std::string(wired_.graph().name(layer)), job_);
+  const model::LayerIndex seen = calls.dropped(input, litgpt_model_detail::with_width(out, linear.in));
+  const model::LayerIndex a = calls.weight("lora_A", seen, linear.in, out, *job_.lora);
+  const model::LayerIndex b = calls.weight("lora_B", a, *job_.lora, out, linear.out);
+  copy.replace(linear.layer, calls.call("add", {base, calls.call("mul", {b}, out)}, out));
+}
+
+inline bool LitgptModel::take(connect::GraphCopy& copy, std::uint32_t layer) {
+  const model::ModelGraph& graph = wired_.graph();
+  const ops::Op* op = wired_.op(graph.layers()[layer]);
+  if (op == nullptr) return false;
+  if (const int at = projection_at_[layer]; at >= 0) {
+    Projection& of = projections_[static_cast<std::size_t>(at)];
+    if (layer == of.layers[0]) {
+      project(copy, of);
+    } else {
+      copy.omit(of.parts[layer == of.layers[1] ? 1 : 2]);
+    }
+    return true;
+  }
+  if (adapted_at_[layer] >= 0) {
+    adapt_linear(copy, linears_[static_cast<std::size_t>(adapted_at_[layer])]);
+    return true;
+  }
+  if (wired_.inputs(layer).size() != 1 || graph.layers()[layer].parameters > 0) return false;
+  const model::LayerIndex input = copy.now(wired_.inputs(layer)[0]);
+  if (op->traits.family == model::OpFamily::dropout || (op->traits.name == "contiguous" && read_in_place(layer))) {
+    copy.omit(input);
+    return true;
+  }
+  if (op->traits.name != "gelu" || wired_.outputs(layer).empty()) return false;
+  static_cast<void>(copy.put({.name = std::string(graph.name(graph.layers()[layer])),
+                              .op = "gelu",
+                              .inputs = {input},
+                              .output = wired_.outputs(layer)[0]}));
+  return true;
+}
 
 }  // namespace gpumem::adapt

@@ -1,19 +1,44 @@
-// Input: a model's linear layers and embeddings, and the names of an adapter's targets.
-// Output: the layers that get adapters.
-// Source: PEFT 0.14: utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (the usual targets of a
-// model), tuners/tuners_utils.py, check_target_module_exists (a module's whole name, or its last parts; a text is a
-// regular expression of whole names; exclude_modules).
+// Input: patterns of names, separated by commas: "model.layers.0, *.bias".
+// Output: whether a module or one of its parameters matches. A star matches any text, a question mark one letter. A
+// pattern that names a container matches all modules in it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::adapt {
+
+class NamePatterns {
+ public:
+  explicit NamePatterns(std::string_view text);
+
+  [[nodiscard]] bool empty() const { return patterns_.empty(); }
+  /// Whether one of them means this name: "model.norm", "model.norm.weight". Notes which ones did.
+  [[nodiscard]] bool match(std::string_view name);
+  /// The first one that has meant nothing so far; empty: there is none.
+  [[nodiscard]] std::string_view unused() const;
+
+ private:
+  struct Pattern {
+    std::string text;
+    bool used = false;
+  };
+  std::vector<Pattern> patterns_;
+};
+
+// Input: a model's linear layers and embeddings, and the names of an adapter's targets.
+// Output: the layers that get adapters.
+// Source: PEFT 0.14: utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (the usual targets of a
+// model), tuners/tuners_utils.py, check_target_module_exists (a module's whole name, or its last parts; a text is a
+// regular expression of whole names; exclude_modules).
 
 struct LoraTargets {
   std::vector<bool> chosen;          ///< by place in the list of linear layers: whether it gets an adapter
@@ -34,5 +59,280 @@ struct LoraTargets {
 /// PEFT's regular expression of whole names as such targets: "layers.[\d]+.(q|v)_proj" is
 /// "layers.*.q_proj+layers.*.v_proj". Nothing: it is more than digits, any text and alternatives.
 [[nodiscard]] std::optional<std::string> targets_of_expression(std::string_view expression);
+
+namespace lora_targets_detail {
+
+inline constexpr std::string_view kAllLinear = "all-linear";
+inline constexpr std::string_view kNot = "not:";
+
+/// The usual targets of models whose layers have all of these names; the first row that fits is taken.
+struct UsualTargets {
+  std::string_view named;  ///< a layer that only these models have; empty: none is asked for
+  std::string_view targets;
+};
+
+inline constexpr std::array<UsualTargets, 13> kUsual = {{
+    {"dense", "q_proj+v_proj+fc1+fc2"},  // phi: its output projection is called dense
+    {"", "q_proj+v_proj"},               // llama, mistral, mixtral, qwen2, gemma, gptj, gpt_neo, opt, bart, stablelm
+    {"", "qkv_proj"},                    // phi3, codegen
+    {"", "query_key_value"},             // gpt_neox, bloom, falcon, chatglm
+    {"", "c_attn"},                      // gpt2, gpt_bigcode
+    {"", "Wqkv"},                        // mpt
+    {"", "query+value"},                 // bert, roberta, electra, vit
+    {"", "query_proj+value_proj"},       // deberta-v2
+    {"", "q_lin+v_lin"},                 // distilbert
+    {"", "q+v"},                         // t5
+    {"", "in_proj"},                     // deberta
+    {"", "qkv"},                         // timm's and GLM's fused projections
+    {"", "to_k+to_q+to_v+to_out.0"},     // diffusers' examples of LoRA
+}};
+
+inline std::vector<std::string_view> parted(std::string_view targets) {
+  std::vector<std::string_view> names;
+  while (true) {
+    const std::size_t plus = targets.find('+');
+    names.push_back(targets.substr(0, plus));
+    if (plus == std::string_view::npos) return names;
+    targets.remove_prefix(plus + 1);
+  }
+}
+
+inline bool is_named(std::string_view path, std::string_view target) {
+  if (path == target) return true;
+  if (target.find('*') != std::string_view::npos) return NamePatterns(target).match(path);
+  return path.size() > target.size() && path.ends_with(target) && path[path.size() - target.size() - 1] == '.';
+}
+
+inline bool has(const std::vector<BaseLinear>& linears, std::string_view name) {
+  return std::ranges::any_of(linears, [&](const BaseLinear& linear) { return is_named(linear.path, name); });
+}
+
+inline std::string_view usual_targets(const std::vector<BaseLinear>& linears) {
+  for (const UsualTargets& row : kUsual) {
+    if (!row.named.empty() && !has(linears, row.named)) continue;
+    const auto names = parted(row.targets);
+    if (std::ranges::all_of(names, [&](std::string_view name) { return has(linears, name); })) return row.targets;
+  }
+  return {};
+}
+
+/// "q_proj, k_proj and 5 more".
+inline std::string names_of(const std::vector<BaseLinear>& linears) {
+  constexpr std::size_t kShown = 12;
+  std::vector<std::string_view> names;
+  for (const BaseLinear& linear : linears) {
+    if (std::ranges::find(names, linear.leaf()) == names.end()) names.push_back(linear.leaf());
+  }
+  std::string text;
+  for (std::size_t at = 0; at < std::min(names.size(), kShown); ++at) {
+    text += (at == 0 ? "" : ", ") + core::shortened(names[at], 60);
+  }
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text.empty() ? "none" : text;
+}
+
+/// What the targets leave out, as patterns.
+inline NamePatterns left_out(const std::vector<std::string_view>& targets) {
+  std::string patterns;
+  for (const std::string_view target : targets) {
+    if (target.starts_with(kNot)) patterns.append(target.substr(kNot.size())).append(",");
+  }
+  return NamePatterns(patterns);
+}
+
+/// Texts of which each may be the beginning of a name.
+class Expansion {
+ public:
+  void append(std::string_view text) {
+    for (std::string& name : names_) name += text;
+  }
+
+  /// Each name goes on with each of the alternatives. False: there are too many.
+  [[nodiscard]] bool append_any(const std::vector<std::string>& alternatives) {
+    constexpr std::size_t kMost = 256;
+    std::vector<std::string> all;
+    for (const std::string& name : names_) {
+      for (const std::string& alternative : alternatives) all.push_back(name + alternative);
+    }
+    names_ = std::move(all);
+    return names_.size() <= kMost;
+  }
+
+  [[nodiscard]] std::string joined() const {
+    std::string text;
+    for (const std::string& name : names_) text += (text.empty() ? "" : "+") + name;
+    return text;
+  }
+
+ private:
+  std::vector<std::string> names_ = {{}};
+};
+
+/// The length of what means any digits or any text at the beginning of the expression; 0: nothing does.
+inline std::size_t wildcard_length(std::string_view rest) {
+  for (const std::string_view text : {"[\\d]+", "[0-9]+", "\\d+", "\\d*", ".*", ".+"}) {
+    if (rest.starts_with(text)) return text.size();
+  }
+  return 0;
+}
+
+/// "(q|v)" or "(a.)?" at the beginning, which is taken away; nothing: it holds more than plain texts.
+inline std::optional<std::vector<std::string>> take_group(std::string_view& rest) {
+  const std::size_t close = rest.find(')');
+  if (close == std::string_view::npos) return std::nullopt;
+  std::string_view inside = rest.substr(1, close - 1);
+  rest.remove_prefix(close + 1);
+  if (inside.starts_with("?:")) inside.remove_prefix(2);
+  if (inside.find_first_of("*+?[]{}(\\^$") != std::string_view::npos) return std::nullopt;
+  std::vector<std::string> alternatives;
+  while (true) {
+    const std::size_t bar = inside.find('|');
+    alternatives.emplace_back(inside.substr(0, bar));
+    if (bar == std::string_view::npos) break;
+    inside.remove_prefix(bar + 1);
+  }
+  if (rest.starts_with('?')) {
+    rest.remove_prefix(1);
+    alternatives.emplace_back();
+  }
+  return alternatives;
+}
+
+}  // namespace lora_targets_detail
+
+inline std::optional<std::string> targets_of_expression(std::string_view expression) {
+  namespace detail = lora_targets_detail;
+  if (expression.starts_with('^')) expression.remove_prefix(1);
+  if (expression.ends_with('$')) expression.remove_suffix(1);
+  detail::Expansion names;
+  while (!expression.empty()) {
+    if (const std::size_t length = detail::wildcard_length(expression); length > 0) {
+      names.append("*");
+      expression.remove_prefix(length);
+    } else if (expression.front() == '(') {
+      const auto group = detail::take_group(expression);
+      if (!group || !names.append_any(*group)) return std::nullopt;
+    } else if (expression.starts_with("\\.")) {
+      names.append(".");
+      expression.remove_prefix(2);
+    } else if (std::string_view("*+?[]{}|)\\^$,").find(expression.front()) != std::string_view::npos) {
+      return std::nullopt;
+    } else {
+      names.append(expression.substr(0, 1));
+      expression.remove_prefix(1);
+    }
+  }
+  return names.joined();
+}
+
+inline core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets,
+                                              const std::vector<BaseEmbedding>& embeddings) {
+  namespace detail = lora_targets_detail;
+  if (targets.empty()) targets = detail::usual_targets(linears);
+  if (targets.empty()) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "it is not known which layers of this model usually get adapters; say `lora_targets` "
+                       "all-linear, or names such as q_proj+v_proj; its linear layers are called " +
+                           detail::names_of(linears),
+                       {}};
+  }
+  LoraTargets found{std::vector<bool>(linears.size(), false), std::vector<bool>(embeddings.size(), false), {}};
+  bool one = false;
+  const auto parts = detail::parted(targets);
+  NamePatterns left_out = detail::left_out(parts);
+  for (const std::string_view target : parts) {
+    if (target.starts_with(detail::kNot)) continue;
+    bool any = false;
+    for (std::size_t at = 0; at < linears.size(); ++at) {
+      const bool all = target == detail::kAllLinear && !linears[at].output;
+      if (!all && !detail::is_named(linears[at].path, target)) continue;
+      if (left_out.match(linears[at].path)) continue;
+      found.chosen[at] = true;
+      any = true;
+    }
+    for (std::size_t at = 0; at < embeddings.size(); ++at) {
+      if (!detail::is_named(embeddings[at].path, target)) continue;
+      found.embeddings[at] = true;
+      any = true;
+    }
+    if (!any) found.unknown.push_back(core::quoted(target));
+    one = one || any;
+  }
+  if (one) return found;
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "no linear layer is called " + core::quoted(targets) +
+                         ", where adapters are asked for; they are "
+                         "called " +
+                         detail::names_of(linears),
+                     {}};
+}
+
+inline bool names_module(std::string_view targets, std::string_view path) {
+  const auto parts = lora_targets_detail::parted(targets);
+  return std::ranges::any_of(parts, [&](std::string_view part) { return lora_targets_detail::is_named(path, part); });
+}
+
+namespace name_patterns_detail {
+
+/// Whether the whole name is of the pattern. Only the last star is taken back, so it takes the product of the lengths
+/// at the most.
+inline bool is_of(std::string_view pattern, std::string_view name) {
+  std::size_t at = 0;
+  std::size_t in_name = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t behind_star = 0;
+  while (in_name < name.size()) {
+    if (at < pattern.size() && (pattern[at] == '?' || (pattern[at] == name[in_name] && pattern[at] != '*'))) {
+      ++at;
+      ++in_name;
+    } else if (at < pattern.size() && pattern[at] == '*') {
+      star = at++;
+      behind_star = in_name;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      in_name = ++behind_star;
+    } else {
+      return false;
+    }
+  }
+  while (at < pattern.size() && pattern[at] == '*') ++at;
+  return at == pattern.size();
+}
+
+inline bool means(std::string_view pattern, std::string_view name) {
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
+    if (is_of(pattern, name.substr(0, dot))) return true;
+  }
+  return is_of(pattern, name);
+}
+
+}  // namespace name_patterns_detail
+
+inline NamePatterns::NamePatterns(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    std::string_view pattern = text.substr(0, comma);
+    while (!pattern.empty() && pattern.front() == ' ') pattern.remove_prefix(1);
+    while (!pattern.empty() && pattern.back() == ' ') pattern.remove_suffix(1);
+    if (!pattern.empty()) patterns_.push_back({std::string(pattern)});
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+inline bool NamePatterns::match(std::string_view name) {
+  bool any = false;
+  for (Pattern& pattern : patterns_) {
+    if (!name_patterns_detail::means(pattern.text, name)) continue;
+    pattern.used = true;
+    any = true;
+  }
+  return any;
+}
+
+inline std::string_view NamePatterns::unused() const {
+  const auto found = std::ranges::find(patterns_, false, &Pattern::used);
+  return found == patterns_.end() ? std::string_view() : std::string_view(found->text);
+}
 
 }  // namespace gpumem::adapt

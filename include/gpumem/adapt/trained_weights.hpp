@@ -9,9 +9,19 @@
 // A tensor that is tied to another is as that one is.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/lora_targets.hpp"
+#include "gpumem/connect/repeated_blocks.hpp"
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/adaptation.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -32,5 +42,310 @@ namespace gpumem::adapt {
 /// Whether every tensor of the layer is frozen.
 [[nodiscard]] bool wholly_frozen(const connect::WiredGraph& wired, const model::Layer& layer,
                                  const model::WeightStorage& storage);
+
+namespace trained_weights_detail {
+
+inline constexpr std::uint8_t kAll = 0xFF;
+inline constexpr std::uint8_t kWeight = 1;
+inline constexpr std::uint8_t kBias = 2;
+
+/// The tensors of a module that the patterns mean, as bits.
+inline std::uint8_t meant(NamePatterns& patterns, const std::string& path) {
+  if (patterns.empty()) return 0;
+  std::uint8_t bits = patterns.match(path) ? kAll : 0;
+  if (patterns.match(path + ".weight")) bits |= kWeight;
+  if (patterns.match(path + ".bias")) bits |= kBias;
+  return bits;
+}
+
+inline core::Error means_nothing(std::string_view option, std::string_view pattern, const model::ModelGraph& graph) {
+  std::string some;
+  for (const model::Layer& layer : graph.layers()) {
+    if (layer.parameters == 0) continue;
+    some = graph.path(layer);
+    break;
+  }
+  return {core::ErrorCode::invalid_argument,
+          "--" + std::string(option) + " " + core::quoted(pattern) +
+              " matches no layer with parameters; a star matches any text, and the first such layer is called " +
+              core::quoted(some),
+          {graph.file(), 0, {}}};
+}
+
+/// A layer with only tied parameters is treated as the first layer that holds the same number.
+inline void follow_ties(const model::ModelGraph& graph, std::vector<model::WeightStorage>& storage) {
+  std::unordered_map<std::int64_t, std::size_t> first_of;
+  for (std::size_t at = 0; at < storage.size(); ++at) {
+    const model::Layer& layer = graph.layers()[at];
+    if (layer.parameters == 0) continue;
+    if (layer.tied_parameters < layer.parameters) {
+      first_of.try_emplace(layer.parameters, at);
+    } else if (const auto owner = first_of.find(layer.parameters); owner != first_of.end()) {
+      storage[at].frozen = storage[owner->second].frozen;
+    }
+  }
+}
+
+/// What torchao converts, except the head, as torchtitan, axolotl and accelerate have it: sides that tensor cores
+/// multiply in eight bits. Source: torchao 0.9, float8/float8_linear_utils.py (convert_to_float8_training) and
+/// torchtitan 2024-12, float8.py (filter_fqns).
+inline bool takes_float8(const BaseLinear& linear) {
+  constexpr std::int64_t kMultiple = 16;
+  return !linear.output && linear.in % kMultiple == 0 && linear.out % kMultiple == 0;
+}
+
+/// Which layers TransformerEngine multiplies in fewer bits under Megatron: all linear ones but the head and the router,
+/// and, where the model's source says so, those of the first and last block. Attention keeps its output, so the layer
+/// that reads it keeps no copy; nor does the first one of shared experts, whose input the router keeps. Source:
+/// Megatron-LM of August 2026, core/fp8_utils.py (is_first_last_bf16_layer), core/transformer/attention.py and
+/// moe/moe_layer.py (set_save_original_input); TransformerEngine of August 2026, pytorch/module/linear.py
+/// (quantize_weight with cache_weight, backward_needs_input).
+class CopyingLayers {
+ public:
+  CopyingLayers(const model::ModelGraph& graph, model::Quantization quantize)
+      : settings_(graph.run_settings()), quantize_(quantize) {
+    if (settings_.ends_in_bf16) blocks_ = connect::repeated_blocks(graph);
+  }
+
+  /// Nothing: it multiplies what it reads.
+  [[nodiscard]] std::optional<model::WeightStorage> storage_of(const BaseLinear& linear) const {
+    const std::string_view name = linear.leaf();
+    const bool routes = name == "router" || name == "gate";
+    if (!takes_float8(linear) || routes || is_at_an_end(linear.layer)) return std::nullopt;
+    const bool shared = linear.path.ends_with("shared_experts.linear_fc1");
+    return model::WeightStorage{.copies = quantize_,
+                                .keeps_weight_copies = !settings_.weights_in_fp8,
+                                .keeps_input = shared || name == "linear_proj" || name == "o_proj"};
+  }
+
+ private:
+  [[nodiscard]] bool is_at_an_end(std::uint32_t layer) const {
+    const auto holds = [&](const connect::Range& block) { return layer >= block.first && layer < block.end; };
+    return !blocks_.empty() && (holds(blocks_.front()) || holds(blocks_.back()));
+  }
+
+  model::RunSettings settings_;
+  model::Quantization quantize_;
+  std::vector<connect::Range> blocks_;
+};
+
+/// Names of modules that SDNQ leaves as they are: at the model's root where they begin with a dot, else any part of a
+/// path. Source: SDNQ 2026-08, common.py (common_skip_keys, module_skip_keys_dict: of image models, what is called the
+/// same means the same) and utils.py (check_param_name_in); diffusers' _skip_layerwise_casting_patterns.
+inline constexpr auto kNotForSdnq = std::to_array<std::string_view>({".time_embed",
+                                                                     ".context_embedder",
+                                                                     ".condition_embedder",
+                                                                     ".x_embedder",
+                                                                     ".t_embedder",
+                                                                     ".y_embedder",
+                                                                     ".proj_in",
+                                                                     ".emb_in",
+                                                                     ".txt_in",
+                                                                     ".img_in",
+                                                                     ".vid_in",
+                                                                     ".proj_out",
+                                                                     ".norm_out",
+                                                                     ".emb_out",
+                                                                     ".txt_out",
+                                                                     ".img_out",
+                                                                     ".vid_out",
+                                                                     ".final_layer",
+                                                                     "time_text_embed",
+                                                                     "patch_embedding",
+                                                                     "patch_embed",
+                                                                     "lm_head",
+                                                                     "pos_embed",
+                                                                     "adaln_single",
+                                                                     "distilled_guidance_layer",
+                                                                     "double_stream_modulation_img",
+                                                                     "double_stream_modulation_txt",
+                                                                     "single_stream_modulation",
+                                                                     "time_guidance_embed",
+                                                                     "time_caption_embed",
+                                                                     "cap_embedder",
+                                                                     "all_x_embedder",
+                                                                     "all_final_layer",
+                                                                     "input_proj",
+                                                                     "llm_cond_proj",
+                                                                     "t_embedding",
+                                                                     "adaln_proj",
+                                                                     "crossattn_proj",
+                                                                     "caption_projection"});
+
+inline bool is_skipped(std::string_view path, std::string_view key) {
+  if (key.front() == '.') return path.starts_with(key.substr(1));
+  for (std::size_t at = path.find(key); at != std::string_view::npos; at = path.find(key, at + 1)) {
+    const bool begins = at == 0 || path[at - 1] == '.';
+    const bool ends = at + key.size() == path.size() || path[at + key.size()] == '.';
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+/// Sides and elements below which SDNQ leaves a layer, or its int8 product refuses it (utils.py:
+/// check_quant_is_allowed, check_quantized_matmul_is_allowed).
+inline bool takes_sdnq(const BaseLinear& linear) {
+  constexpr std::int64_t kShortest = 32;
+  constexpr std::int64_t kMultiple = 16;
+  constexpr std::int64_t kFewest = 16384;
+  const auto elements = (core::Checked(linear.in) * core::Checked(linear.out)).value();
+  if (linear.in < kShortest || linear.out < kShortest || !elements || *elements < kFewest) return false;
+  if (linear.in % kMultiple != 0 || linear.out % kMultiple != 0) return false;
+  return std::ranges::none_of(kNotForSdnq, [&](std::string_view key) { return is_skipped(linear.path, key); });
+}
+
+/// Whether the job's way to hold weights takes this layer. torchao's takes the last one of an image model, too
+/// (SimpleTuner 2026-08, helpers/training/quantisation: _torchao_filter_fn).
+inline bool takes_quantization(const BaseLinear& linear, const model::TrainingJob& job, bool text) {
+  const bool head = linear.output && (text || linear.path.empty());
+  constexpr std::int64_t kMultiple = 16;
+  switch (job.quantize) {
+    case model::Quantization::int8_sdnq: return !head && takes_sdnq(linear);
+    case model::Quantization::fp8_torchao:
+    case model::Quantization::fp8wo_torchao: return !head && linear.in % kMultiple == 0 && linear.out % kMultiple == 0;
+    default: return !linear.output;
+  }
+}
+
+/// Whether a layer is inside one of a list of modules: "blocks.7.attn1.to_q" is, "to_out.0" is not.
+inline bool is_in_block(std::string_view path) {
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
+    const std::string_view rest = path.substr(dot + 1);
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    if (digits > 0 && digits < rest.size() && rest[digits] == '.') return true;
+  }
+  return false;
+}
+
+inline bool bounces(model::Quantization held) {
+  return held == model::Quantization::none || held == model::Quantization::int8_sdnq ||
+         held == model::Quantization::fp8_torchao || held == model::Quantization::fp8wo_torchao;
+}
+
+/// RamTorch's linear layers, if the job has any: those that are frozen.
+inline core::Status keep_on_host(const std::vector<BaseLinear>& linears, const model::TrainingJob& job,
+                                 std::vector<model::WeightStorage>& storage) {
+  if (!model::bounces_weights(job.offload)) return core::Done{};
+  if (!bounces(job.quantize)) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "`offload=" + std::string(model::name_of(model::kOffloads, job.offload)) +
+                           "` takes weights that are whole, int8-sdnq, fp8-torchao or fp8wo-torchao; say another "
+                           "`quantize`",
+                       {}};
+  }
+  bool any = false;
+  for (const BaseLinear& linear : linears) {
+    model::WeightStorage& held = storage[linear.layer];
+    const bool meant = job.offload == model::Offload::ramtorch || is_in_block(linear.path);
+    held.on_host = meant && held.freezes(0);
+    any = any || held.on_host;
+  }
+  if (any) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "no linear layer with a frozen weight is there to stay in the host's memory; say adapters "
+                     "(`lora=16`), or leave `offload` out",
+                     {}};
+}
+
+/// Says of each layer whether its product multiplies copies in fewer bits; and whether any does. Errors:
+/// invalid_argument where the job's framework has no such products.
+inline core::Result<bool> mark_copies(const model::ModelGraph& graph, const std::vector<BaseLinear>& linears,
+                                      const model::TrainingJob& job, std::vector<model::WeightStorage>& storage) {
+  if (!model::multiplies_copies(job.quantize)) return false;
+  const bool megatron = job.loop == model::Loop::megatron;
+  if (job.quantize == model::Quantization::nvfp4 && !megatron) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "`quantize=nvfp4` is TransformerEngine's, as Megatron has it; say `loop=megatron`, or take mxfp8",
+        {graph.file(), 0, {}}};
+  }
+  const CopyingLayers copying(graph, job.quantize);
+  bool any = false;
+  for (const BaseLinear& linear : linears) {
+    model::WeightStorage& of = storage[linear.layer];
+    if (megatron) of = copying.storage_of(linear).value_or(model::WeightStorage());
+    else of.float8 = takes_float8(linear);
+    any = any || of.float8 || of.copies != model::Quantization::none;
+  }
+  return any;
+}
+
+}  // namespace trained_weights_detail
+
+inline core::Result<std::vector<model::WeightStorage>> weight_storage(const connect::WiredGraph& wired,
+                                                                      const std::vector<BaseLinear>& linears,
+                                                                      const model::TrainingJob& job) {
+  namespace detail = trained_weights_detail;
+  const model::ModelGraph& graph = wired.graph();
+  std::vector<model::WeightStorage> storage(graph.layers().size());
+  NamePatterns freeze(job.freeze);
+  NamePatterns train(job.train);
+  const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
+  const core::Result<bool> in_fewer_bits = detail::mark_copies(graph, linears, job, storage);
+  if (!in_fewer_bits) return in_fewer_bits.error();
+  bool quantised = false;
+  for (const BaseLinear& linear : linears) {
+    // BitsandbytesPrecision of Fabric takes every linear layer, the head too.
+    const bool four_bits = job.quantize == model::Quantization::nf4 || job.quantize == model::Quantization::nf4_double;
+    const bool older = four_bits && model::row_of(job.loop).own_model;
+    if (!holds_in_fewer_bits(job.quantize)) continue;
+    if (!older && !detail::takes_quantization(linear, job, graph.reads_tokens())) continue;
+    storage[linear.layer].quantization = job.quantize;
+    storage[linear.layer].older_four_bits = older;
+    quantised = true;
+  }
+  if (job.quantize != model::Quantization::none && !quantised && !*in_fewer_bits) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "the model shows no linear layer with known sizes except its head: there is nothing to "
+                       "quantise; leave `quantize` out",
+                       {graph.file(), 0, {}}};
+  }
+  core::Pace pace;
+  for (std::size_t at = 0; at < storage.size(); ++at) {
+    if (pace.late()) return core::deadline_error();
+    const model::Layer& layer = graph.layers()[at];
+    if (layer.parameters == 0) continue;
+    model::WeightStorage& of = storage[at];
+    if (quantised) of.dtype = unquantised_dtype(job.quantize, job.precision);
+    const std::string path = graph.path(layer);
+    const std::uint8_t trained = detail::meant(train, path);
+    of.frozen = layer.frozen || frozen_base ? detail::kAll : detail::meant(freeze, path);
+    if (job.has_adapters() && !freeze.empty())
+      static_cast<void>(detail::meant(freeze, path));  // they mean something all the same
+    of.frozen &= static_cast<std::uint8_t>(~trained);
+    if (const auto given = model::dtype_of(job.base_dtype); given && of.frozen == detail::kAll) of.dtype = given;
+    if (of.quantization == model::Quantization::none) continue;
+    if ((trained & detail::kWeight) != 0 && layer.tied_parameters == 0) {
+      return core::Error{core::ErrorCode::invalid_argument,
+                         "its weight is quantised and cannot be trained; leave it out of `train`, or `quantize`",
+                         wired.place_of(layer)};
+    }
+    of.frozen |= detail::kWeight;
+  }
+  if (const auto pattern = freeze.unused(); !pattern.empty()) return detail::means_nothing("freeze", pattern, graph);
+  if (const auto pattern = train.unused(); !pattern.empty()) return detail::means_nothing("train", pattern, graph);
+  detail::follow_ties(graph, storage);
+  if (core::Status kept = detail::keep_on_host(linears, job, storage); !kept) return kept.error();
+  return storage;
+}
+
+inline core::DType unquantised_dtype(model::Quantization quantization, model::Precision precision) {
+  const bool gptq = quantization == model::Quantization::gptq_4bit;
+  if (gptq && precision == model::Precision::amp_fp16) return core::DType::float16;
+  if (gptq && precision == model::Precision::amp_bf16) return core::DType::bfloat16;
+  return model::parameter_dtype(precision);
+}
+
+inline bool wholly_frozen(const connect::WiredGraph& wired, const model::Layer& layer,
+                          const model::WeightStorage& storage) {
+  namespace detail = trained_weights_detail;
+  if (storage.frozen == detail::kAll) return true;
+  if ((storage.frozen & detail::kWeight) == 0) return false;
+  if ((storage.frozen & detail::kBias) != 0) return true;
+  const model::Attributes attributes = wired.graph().attributes(layer);
+  const auto in = attributes.integer("in_features");
+  const auto out = attributes.integer("out_features");
+  return in && out && (core::Checked(*in) * core::Checked(*out)).value() == layer.parameters;
+}
 
 }  // namespace gpumem::adapt

@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/architectures/config_fields.hpp"
 #include "gpumem/architectures/forward.hpp"
-#include "gpumem/architectures/tree_fields.hpp"
+#include "gpumem/architectures/module_tree.hpp"
 
 namespace gpumem::architectures {
 
@@ -75,5 +76,12 @@ struct Architecture {
 /// The parameters of the model that a config describes. Errors: those of read_config() (architectures.hpp).
 [[nodiscard]] core::Result<std::int64_t> parameters_of(const core::JsonValue& config,
                                                        const model::Vocabulary& vocabulary);
+
+// Output: every architecture that gpumem knows. To add one: a file in this folder and a row in
+// impl/architecture_list_inl.hpp.
+
+using Architectures = std::vector<const Architecture*>;
+
+[[nodiscard]] const Architectures& architectures();
 
 }  // namespace gpumem::architectures

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
-#include "gpumem/architectures/architecture_list.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/op_traits.hpp"

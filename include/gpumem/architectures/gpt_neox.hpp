@@ -112,4 +112,117 @@ inline void read_tree(TreeFields& t) {
   return kArchitecture;
 }
 
+// GPT-J: attention and feed-forward layer side by side after one norm, rotary positions on part of each head,
+// attention written out in float32. Source: transformers 4.48, models/gptj/modeling_gptj.py.
+
+namespace gptj_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"gptj"};
+
+struct Model {
+  DecoderSizes sizes;
+  std::int64_t positions = 1;
+  std::int64_t rotary_width = 1;
+  double embedding_dropout = 0.0;
+  double dropout = 0.0;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.activation = "gelu_new", .inner_factor = 4});
+  model.positions = config.size({"n_positions", "max_position_embeddings"});
+  model.rotary_width = std::min(config.size_or({"rotary_dim"}, 64), model.sizes.head_width);
+  model.embedding_dropout = config.number({"embd_pdrop"}, 0.0);
+  model.dropout = config.number({"resid_pdrop"}, 0.0);
+  config.ignore({"rotary", "scale_attn_weights", "summary_type", "summary_use_proj", "summary_activation",
+                 "summary_proj_to_labels", "summary_first_dropout"});
+  return model;
+}
+
+/// Queries and keys are turned as [N, S, heads, d], before the heads come first.
+inline Tensor turned(Forward& f, const Model& model, Tensor flat, const Rotary& rotary) {
+  const Tensor parted = f.unflatten(flat, 2, {-1, model.sizes.head_width});
+  return f.permute(rotate(f, parted, rotary, model.sizes.head_width), {0, 2, 1, 3});
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "attn", "GPTJAttention");
+  const DecoderSizes& s = model.sizes;
+  f.constant("embed_positions", {model.positions, model.rotary_width}, "float32");
+  const auto projected = [&](std::string_view name) {
+    return f.linear(name, input, s.width, s.width, {.bias = false});
+  };
+  const Tensor query = projected("q_proj");
+  const Tensor key = projected("k_proj");
+  const Tensor value = split_heads(f, projected("v_proj"), s.head_width);
+  const Tensor turned_key = turned(f, model, key, rotary);
+  const Tensor turned_query = turned(f, model, query, rotary);
+  f.cache(turned_key);
+  f.cache(value);
+  const Tensor wide_key = f.to(turned_key, "float32");
+  const Tensor wide_query = f.to(turned_query, "float32");
+  const Tensor raw = f.call("matmul", {wide_query, f.permute(wide_key, {0, 1, 3, 2})});
+  const Tensor scores = f.scale(f.call("where", {raw}, {{"mask_stands", true}}));
+  const Tensor weights = f.as_type_of(f.call("softmax", {scores}), value);
+  const Tensor dropped = f.dropout("attn_dropout", weights, s.attention_dropout);
+  const Tensor mixed = f.leave_function(f.call("matmul", {dropped, value}), {wide_query, wide_key});
+  const Tensor attended = merge_heads(f, mixed);
+  const Tensor output = f.linear("out_proj", attended, s.width, s.width, {.bias = false});
+  return f.dropout("resid_dropout", output, model.dropout);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const Tensor normed = f.layer_norm("ln_1", input, model.sizes.width);
+  const Tensor mixed = attention(f, model, normed, rotary);
+  const Tensor fed = feed_forward(
+      f, model.sizes, normed,
+      {.class_name = "GPTJMLP", .widen = "fc_in", .narrow = "fc_out", .activation = "act", .dropout = model.dropout});
+  return f.add(f.add(mixed, fed), input);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "transformer", "GPTJModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.dropout("drop", f.embedding("wte", ids, s.vocabulary, s.width), model.embedding_dropout);
+    Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    // The tables are float32 whatever the model's type, and so is what they turn.
+    rotary.cosines = f.to(f.permute(rotary.cosines, {0, 2, 1, 3}), "float32");
+    rotary.sines = f.to(f.permute(rotary.sines, {0, 2, 1, 3}), "float32");
+    hidden = stack(f, "h", "GPTJBlock", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.layer_norm("ln_f", hidden, s.width);
+  }
+  decoder_head(f, config, s, head, hidden, {.bias = true, .floats = true});
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTJ", "gptj", "transformer"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{4096, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::int64_t width = t.body("wte", "h");
+  t.set("n_positions", 2048);  // of the table of positions, which is no module
+  t.size("n_inner", "h.0.mlp.fc_in", "out_features");
+  t.dropout("attn_pdrop", "h.0.attn.attn_dropout");
+  t.labels();
+  t.heads_of_width({.published = kPublished, .usual_width = 256}, width);
+}
+
+}  // namespace gptj_detail
+
+[[nodiscard]] inline const Architecture& gptj() {
+  static constexpr Architecture kArchitecture = {.name = "gptj",
+                                                 .model_types = gptj_detail::kModelTypes,
+                                                 .write = gptj_detail::write,
+                                                 .classes = gptj_detail::kClasses,
+                                                 .read_tree = gptj_detail::read_tree};
+  return kArchitecture;
+}
+
 }  // namespace gpumem::architectures

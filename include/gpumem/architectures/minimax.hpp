@@ -150,4 +150,166 @@ inline void read_tree(TreeFields& t) {
   return kArchitecture;
 }
 
+// MiniMax-M3 (text): normed heads with positions on a part of them, an indexer that chooses blocks of keys in most
+// layers, clamped gates, experts and one that all tokens go to after the first layers.
+// Source: transformers 5.x (@01a05aad6d830cacea098be78be92b0e0df6b2f0), models/minimax_m3_vl/modeling_minimax_m3_vl.py;
+// its experts multiply all at once (integrations/moe.py). Layers that predict further tokens are not part of it.
+
+namespace minimax_m3_detail {
+
+inline constexpr std::array<std::string_view, 2> kModelTypes = {"minimax_m3", "minimax_m3_vl_text"};
+inline constexpr std::string_view kNorm = "MiniMaxM3VLRMSNorm";
+
+struct Model {
+  DecoderSizes sizes;
+  std::int64_t turned = 64;  ///< elements of a head with positions
+  std::int64_t dense_inner = 1;
+  std::int64_t shared_inner = 1;
+  std::int64_t index_heads = 4;
+  std::int64_t index_width = 128;
+  std::vector<bool> mixes;    ///< by layer: it has experts
+  std::vector<bool> chooses;  ///< by layer: an indexer chooses its keys
+  Mixture mixture;
+};
+
+inline void read_indexer(ConfigFields& config, Model& model) {
+  const std::int64_t layers = model.sizes.layers;
+  model.chooses = config.layers_with("layer_types", layers, std::string_view("minimax_m3_sparse"),
+                                     std::string_view("full_attention"));
+  if (ConfigFields* own = config.part("sparse_attention_config"); own != nullptr) {
+    model.index_heads = own->size_or({"sparse_num_index_heads"}, 4);
+    model.index_width = own->size_or({"sparse_index_dim"}, 128);
+    if (model.chooses.empty()) model.chooses = own->layers_with("sparse_attention_freq", layers, 1, 0);
+    own->ignore({"sparse_attention_freq", "sparse_block_size", "sparse_disable_index_value", "sparse_init_block",
+                 "sparse_local_block", "sparse_score_type", "sparse_topk_blocks", "use_sparse_attention"});
+  }
+  for (auto at = static_cast<std::int64_t>(model.chooses.size()); at < layers; ++at) model.chooses.push_back(at >= 3);
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config);
+  const DecoderSizes& s = model.sizes;
+  model.turned = config.size_or({"rotary_dim"}, s.head_width);
+  model.dense_inner = config.size_or({"dense_intermediate_size"}, s.inner);
+  model.mixture = {.experts = config.size({"num_local_experts"}),
+                   .per_token = config.size({"num_experts_per_tok"}),
+                   .inner = s.inner};
+  check_mixture(config, model.mixture, s.layers, "num_local_experts", "num_experts_per_tok");
+  const std::int64_t shared = config.size_or({"n_shared_experts"}, 1);
+  model.shared_inner = config.size_or({"shared_intermediate_size"}, s.inner);
+  constexpr std::int64_t kMost = ConfigFields::kLargestSize / 4;
+  if (model.shared_inner > kMost / shared || model.dense_inner > kMost || s.inner > kMost) {
+    config.fail("is too wide", "shared_intermediate_size");
+  }
+  model.shared_inner *= shared;
+  model.mixes = config.layers_with("moe_layer_freq", s.layers, 1, 0);
+  const std::int64_t dense = config.count_or("first_k_dense_replace", 3);
+  for (auto at = static_cast<std::int64_t>(model.mixes.size()); at < s.layers; ++at) model.mixes.push_back(at >= dense);
+  read_indexer(config, model);
+  if (model.index_heads > kMost / model.index_width) config.fail("is too wide", "sparse_attention_config");
+  if (model.turned > s.head_width || model.turned % 2 != 0) config.fail("does not fit a head", "rotary_dim");
+  if (config.flag("attention_output_gate", false)) config.fail("is not known", "attention_output_gate");
+  config.ignore({"moe_intermediate_size", "num_mtp_modules", "num_nextn_predict_layers", "partial_rotary_factor",
+                 "qk_norm_type", "routed_scaling_factor", "scoring_func", "swiglu_alpha", "swiglu_limit",
+                 "use_gemma_norm", "use_qk_norm", "use_routing_bias", "router_jitter_noise", "router_aux_loss_coef",
+                 "output_router_logits"});
+  return model;
+}
+
+inline Tensor norm(Forward& f, std::string_view name, Tensor input, std::int64_t width) {
+  return wide_norm(f, name, kNorm, input, width);
+}
+
+/// The mask of the chosen blocks of keys: places alone leave the indexer, so nothing of it gets a gradient.
+inline Tensor indexed(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "indexer", "MiniMaxM3VLIndexer");
+  f.freeze(true);
+  const Tensor tokens = f.call("token_zeros", {input});
+  const auto heads = [&](std::string_view name, std::string_view normed, std::int64_t count) {
+    const Tensor flat = f.linear(name, tokens, model.sizes.width, count * model.index_width, {.bias = false});
+    return f.flatten(norm(f, normed, f.unflatten(flat, 2, {-1, model.index_width}), model.index_width), 2, 3);
+  };
+  const Tensor query = heads("q_proj", "q_norm", model.index_heads);
+  const Tensor key = heads("k_proj", "k_norm", 1);
+  f.freeze(false);
+  return f.call("indexed_mask", {query, key}, {{"heads", model.index_heads}, {"width", model.index_width}});
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, bool chooses) {
+  const InModule inside(f, "self_attn", chooses ? "MiniMaxM3VLSparseAttention" : "MiniMaxM3VLAttention");
+  const DecoderSizes& s = model.sizes;
+  const std::optional<Tensor> mask = chooses ? std::optional(indexed(f, model, input)) : std::nullopt;
+  const auto heads = [&](std::string_view name, std::int64_t count) {
+    const Linear linear = {.bias = false, .split = Split::columns};
+    return split_heads(f, f.linear(name, input, s.width, count * s.head_width, linear), s.head_width);
+  };
+  const Tensor query = norm(f, "q_norm", heads("q_proj", s.heads), s.head_width);
+  const Tensor key = norm(f, "k_norm", heads("k_proj", s.kv_heads), s.head_width);
+  const Heads ready = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width),
+                       heads("v_proj", s.kv_heads)};
+  f.cache(ready.key);
+  f.cache(ready.value);
+  const Tensor mixed = attend(f, ready, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .mask = mask});
+  return f.linear("o_proj", mixed, s.heads * s.head_width, s.width, {.bias = false, .split = Split::rows});
+}
+
+/// Gates and values are one product, of which these are halves.
+inline Tensor fed(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t inner) {
+  const InModule inside(f, name, "MiniMaxM3VLDenseMLP");
+  const std::int64_t width = model.sizes.width;
+  const Tensor wide = f.linear("gate_up_proj", input, width, 2 * inner, {.bias = false});
+  const std::vector<Tensor> halves = f.split(wide, 2, {inner, inner});
+  return f.linear("down_proj", clamped_gate(f, halves[0], halves[1]), inner, width, {.bias = false});
+}
+
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", "MiniMaxM3VLSparseMoeBlock");
+  const Mixture& m = model.mixture;
+  const std::int64_t width = model.sizes.width;
+  f.constant("e_score_correction_bias", {m.experts}, "float32");
+  Tensor weights = 0;
+  {
+    const InModule gate(f, "gate", "MiniMaxM3VLTopKRouter");
+    const Tensor scores = f.call("linear_function", {input, f.parameter("weight", {m.experts, width})});
+    weights = f.scale(f.slice(f.call("sigmoid", {f.to(scores, "float32")}), 2, 0, m.per_token));
+  }
+  const GroupedExperts all = {.list_class = "MiniMaxM3VLExperts", .width = width};
+  const Tensor sum = add_grouped_experts(f, m, all, input, weights, [&](Tensor wide) {
+    const std::vector<Tensor> halves = f.split(wide, 1, {m.inner, m.inner});
+    return clamped_gate(f, halves[0], halves[1]);
+  });
+  return f.add(sum, fed(f, model, "shared_experts", input, model.shared_inner));
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
+  const auto at = static_cast<std::size_t>(index);
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = norm(f, "input_layernorm", input, width);
+  const Tensor attended = f.add(input, attention(f, model, normed, rotary, model.chooses[at]));
+  const Tensor again = norm(f, "post_attention_layernorm", attended, width);
+  return f.add(attended, model.mixes[at] ? mixture(f, model, again) : fed(f, model, "mlp", again, model.dense_inner));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  warn_of_routing(f);
+  decoder_model(f, config, s, head, "MiniMaxM3VLTextModel", [&](Tensor ids, Tensor embedded) {
+    const Rotary rotary = rotary_tables(f, ids, model.turned);
+    const Tensor hidden = stack(f, "layers", "MiniMaxM3VLDecoderLayer", s.layers, embedded,
+                                [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    return norm(f, "norm", hidden, s.width);
+  });
+}
+
+}  // namespace minimax_m3_detail
+
+[[nodiscard]] inline const Architecture& minimax_m3() {
+  static constexpr Architecture kArchitecture = {
+      .name = "minimax_m3", .model_types = minimax_m3_detail::kModelTypes, .write = minimax_m3_detail::write};
+  return kArchitecture;
+}
+
 }  // namespace gpumem::architectures

@@ -3,11 +3,14 @@
 // ("(0-15): 16 x Block") is found under each of its numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gpumem/model/model_graph.hpp"
@@ -142,6 +145,197 @@ inline bool ModuleTree::has_tied_head() const {
     if (layer.tied_parameters > 0 && graph_->op(layer) == "linear") return true;
   }
   return false;
+}
+
+// Input: the printed module tree of a model whose class is known.
+// Output: the fields of the config.json that such a tree comes from, as far as it shows them; the architecture then
+// reads these fields as it reads a file's. What no tree prints, such as the number of heads, is that of the published
+// models of these sizes, or else the class's usual one, and is said.
+
+/// How many heads published models of a width have.
+struct PublishedHeads {
+  std::int64_t width = 0;  ///< hidden_size
+  std::int64_t heads = 0;
+  std::int64_t layers = 0;  ///< that they have; 0: any number
+};
+
+/// What tells a model's heads.
+struct TreeHeads {
+  std::string_view query = {};  ///< the layer that makes the queries; all heads of it are `head_width` wide
+  std::string_view key = {};    ///< the layer that makes the keys; empty: as many as queries
+  std::string_view norm = {};   ///< a norm of one head, if the model has it
+  std::span<const PublishedHeads> published = {};
+  std::int64_t usual_width = 64;  ///< of a head, in other sizes
+  std::string_view heads_field = "num_attention_heads";
+  std::string_view kv_heads_field = "num_key_value_heads";
+  std::string_view width_field = "head_dim";
+};
+
+/// Writes fields. Paths are those of the body ("layers.0.mlp"), or with '/' in front those of the whole model
+/// ("/lm_head"). What the tree does not show is left out: the architecture's reader names a field that it must have.
+class TreeFields {
+ public:
+  /// `body`: the path of the model's body within the tree; empty: it is the tree.
+  /// `input`: one sample of the job without the batch, as 3, 224, 224; empty: the job does not say.
+  TreeFields(const ModuleTree& tree, std::string_view body, std::span<const std::int64_t> input)
+      : tree_(tree), body_(body), input_(input) {}
+
+  /// A size that a layer prints. One that no config may have counts as not printed, so sums of a few do not overflow.
+  [[nodiscard]] std::optional<std::int64_t> value(std::string_view path, std::string_view attribute) const {
+    const auto found = tree_.integer(whole(path), attribute);
+    return found && *found >= 1 && *found <= kLargestSize ? found : std::nullopt;
+  }
+  [[nodiscard]] bool has(std::string_view path) const { return tree_.has(whole(path)); }
+  [[nodiscard]] std::int64_t count_of(std::string_view path) const { return tree_.count(whole(path)); }
+
+  /// vocab_size, hidden_size and num_hidden_layers, of the embedding and of the list of blocks. Returns the width; 0:
+  /// the embedding does not show it.
+  std::int64_t body(std::string_view embedding, std::string_view blocks);
+  /// num_labels, of the classifier of this name, or of the other one.
+  void labels(std::string_view classifier = "/score", std::string_view otherwise = "/classifier") {
+    size("num_labels", has(classifier) ? classifier : otherwise, "out_features");
+  }
+  /// Half of a size, of a layer that makes two tensors in one.
+  void half(std::string_view field, std::string_view path, std::string_view attribute) {
+    if (const auto both = value(path, attribute)) set(field, *both / 2);
+  }
+  /// What a layer prints under this name.
+  void size(std::string_view field, std::string_view path, std::string_view attribute) {
+    if (const auto found = value(path, attribute)) set(field, *found);
+  }
+  /// How many modules a list holds.
+  void count(std::string_view field, std::string_view path) {
+    if (const std::int64_t found = count_of(path); found > 0) set(field, found);
+  }
+  /// Whether a layer has a bias, or prints another flag as true.
+  void flag(std::string_view field, std::string_view path, std::string_view attribute = "bias") {
+    if (const auto found = tree_.flag(whole(path), attribute)) set_flag(field, *found);
+  }
+  /// Whether a convolution has a bias: it prints that only where it has none.
+  void convolution_bias(std::string_view field, std::string_view path) {
+    set_flag(field, tree_.flag(whole(path), "bias").value_or(true));
+  }
+  /// The probability that a dropout prints.
+  void dropout(std::string_view field, std::string_view path) {
+    if (const auto found = tree_.number(whole(path), "p")) set_text(field, std::to_string(*found));
+  }
+  /// Whether the tree has the module.
+  void there(std::string_view field, std::string_view path) { set_flag(field, has(path)); }
+  /// Heads, those of keys and values, and their width.
+  void heads(const TreeHeads& of);
+  /// The heads of a body of this width, where that is all that tells them. Returns how wide each is; 0: nothing tells.
+  std::int64_t heads_of_width(const TreeHeads& of, std::int64_t width);
+  /// The side of the job's images, where it says; else the reader's usual one, and that is said.
+  void image_size(std::string_view field);
+  /// The side of a square of so many patches.
+  [[nodiscard]] static std::int64_t square_side(std::int64_t patches);
+
+  void set(std::string_view field, std::int64_t number) { set_text(field, std::to_string(number)); }
+  void set_flag(std::string_view field, bool value) { set_text(field, value ? "true" : "false"); }
+  void set_string(std::string_view field, std::string_view value) { set_text(field, quoted(value)); }
+  /// Any JSON value.
+  void set_text(std::string_view field, std::string value) { fields_.emplace_back(field, std::move(value)); }
+  /// Fields from now on are in an object of this name, until close().
+  void open(std::string_view field) { fields_.emplace_back(field, "{"); }
+  void close() { fields_.emplace_back("", "}"); }
+
+  /// Something that no tree prints and that was chosen.
+  void assume(std::string what) { assumed_.push_back(std::move(what)); }
+  [[nodiscard]] std::string_view class_name() const { return tree_.class_name(); }
+
+  /// The fields as the text of a config.json.
+  [[nodiscard]] std::string json() const;
+  /// What is not printed and was chosen: "12 heads as published for this width".
+  [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
+
+ private:
+  static constexpr std::int64_t kLargestSize = INT32_MAX;
+  static constexpr std::int64_t kWidestSquare = 1 << 12;
+  [[nodiscard]] std::string whole(std::string_view path) const {
+    if (path.starts_with('/')) return std::string(path.substr(1));
+    return body_.empty() ? std::string(path) : std::string(body_) + "." + std::string(path);
+  }
+  static std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+  [[nodiscard]] std::int64_t head_width(const TreeHeads& of, std::int64_t width, std::int64_t queries);
+
+  const ModuleTree& tree_;
+  std::string_view body_;
+  std::span<const std::int64_t> input_;
+  std::int64_t layers_ = 0;  ///< that body() found
+  std::vector<std::pair<std::string, std::string>> fields_;
+  std::vector<std::string> assumed_;
+};
+
+inline std::int64_t TreeFields::body(std::string_view embedding, std::string_view blocks) {
+  size("vocab_size", embedding, "num_embeddings");
+  size("hidden_size", embedding, "embedding_dim");
+  count("num_hidden_layers", blocks);
+  layers_ = count_of(blocks);
+  return value(embedding, "embedding_dim").value_or(0);
+}
+
+/// Published sizes first, then the class's usual width of a head; one that divides.
+inline std::int64_t TreeFields::head_width(const TreeHeads& of, std::int64_t width, std::int64_t queries) {
+  for (const PublishedHeads& row : of.published) {
+    if (row.width != width || (row.layers != 0 && row.layers != layers_) || queries % row.heads != 0) continue;
+    assume(std::to_string(row.heads) + " heads, as published models of this width have");
+    return queries / row.heads;
+  }
+  std::int64_t each = std::min(of.usual_width, queries);
+  while (each > 1 && queries % each != 0) each /= 2;
+  each = std::max<std::int64_t>(each, 1);
+  assume(std::to_string(queries / each) + " heads of width " + std::to_string(each) +
+         ", which the tree does not print");
+  return each;
+}
+
+inline void TreeFields::heads(const TreeHeads& of) {
+  const auto queries = value(of.query, "out_features");
+  const std::int64_t width = value(of.query, "in_features").value_or(0);
+  if (!queries || *queries <= 0) return;
+  const auto normed = of.norm.empty() ? std::nullopt : value(of.norm, "normalized_shape");
+  const bool says = normed && *normed > 0 && *queries % *normed == 0;
+  std::int64_t each = says ? *normed : head_width(of, width, *queries);
+  const auto keys = of.key.empty() ? queries : value(of.key, "out_features");
+  // Keys narrower than a head: there is one head of keys, and it is this wide.
+  if (keys && *keys > 0 && *keys % each != 0 && *queries % *keys == 0) each = *keys;
+  set(of.heads_field, *queries / each);
+  if (keys && *keys > 0 && !of.key.empty() && *keys % each == 0) set(of.kv_heads_field, *keys / each);
+  if (*queries != width || says) set(of.width_field, each);
+}
+
+inline std::int64_t TreeFields::heads_of_width(const TreeHeads& of, std::int64_t width) {
+  if (width <= 0) return 0;
+  const std::int64_t each = head_width(of, width, width);
+  set(of.heads_field, width / each);
+  return each;
+}
+
+inline void TreeFields::image_size(std::string_view field) {
+  constexpr std::int64_t kUsual = 224;
+  const bool given = input_.size() == 3 && input_.back() > 0;
+  if (given) return set(field, input_.back());
+  set(field, kUsual);
+  assume("images of 224 x 224, which the tree does not print");
+}
+
+inline std::int64_t TreeFields::square_side(std::int64_t patches) {
+  std::int64_t side = 1;
+  while ((side + 1) * (side + 1) <= patches && side < kWidestSquare) ++side;
+  return side;
+}
+
+inline std::string TreeFields::json() const {
+  std::string text = "{";
+  bool first = true;
+  for (const auto& [field, value] : fields_) {
+    const bool closes = field.empty();
+    if (!first && !closes) text += ", ";
+    if (!closes) text += quoted(field) + ": ";
+    text += value;
+    first = value == "{";
+  }
+  return text + "}";
 }
 
 }  // namespace gpumem::architectures

@@ -100,4 +100,98 @@ inline void read_tree(TreeFields& t) {
   return kArchitecture;
 }
 
+// Phi-3, Phi-3.5 and Phi-4: queries, keys and values from one projection, gate and values of the feed-forward layer
+// from another. Source: transformers 4.48, models/phi3/modeling_phi3.py.
+
+namespace phi3_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi3"};
+
+struct Model {
+  DecoderSizes sizes;
+  double dropout = 0.0;  ///< of what joins the residual
+  std::int64_t rotary_width = 1;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config);
+  model.dropout = config.number({"resid_pdrop"}, 0.0);
+  model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor"}, 1.0);
+  config.ignore({"embd_pdrop"});
+  return model;
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", "Phi3Attention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t queries = s.heads * s.head_width;
+  const std::int64_t keys = s.kv_heads * s.head_width;
+  const Tensor packed = f.linear("qkv_proj", input, s.width, queries + 2 * keys, {.bias = false});
+  const Tensor query = split_heads(f, f.slice(packed, 2, 0, queries), s.head_width);
+  const Tensor key = split_heads(f, f.slice(packed, 2, queries, keys), s.head_width);
+  const Tensor value = split_heads(f, f.slice(packed, 2, queries + keys, keys), s.head_width);
+  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  f.cache(turned.key);
+  f.cache(turned.value);
+  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  return f.linear("o_proj", attended, queries, s.width, {.bias = false});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor mixed = attention(f, model, f.rms_norm("input_layernorm", input, width, "Phi3RMSNorm"), rotary);
+  const Tensor attended = f.add(input, f.dropout("resid_attn_dropout", mixed, model.dropout));
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, "Phi3RMSNorm");
+  return f.add(attended,
+               f.dropout("resid_mlp_dropout", packed_feed_forward(f, model.sizes, again, "Phi3MLP"), model.dropout));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", "Phi3Model");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    hidden = stack(f, "layers", "Phi3DecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.rms_norm("norm", hidden, s.width, "Phi3RMSNorm");
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Phi3", "phi3", "model", 3072, 200064}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{5120, 40}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  t.half("intermediate_size", "layers.0.mlp.gate_up_proj", "out_features");
+  t.dropout("resid_pdrop", "layers.0.resid_attn_dropout");
+  t.labels();
+  const std::int64_t queries = t.value("layers.0.self_attn.o_proj", "in_features").value_or(0);
+  const std::int64_t packed = t.value("layers.0.self_attn.qkv_proj", "out_features").value_or(0);
+  // Phi-3 mini has as many keys as queries, 96 wide; all others have heads of 128.
+  const bool mini = packed == 3 * queries && queries == 3072;
+  const std::int64_t each = t.heads_of_width({.published = kPublished, .usual_width = mini ? 96 : 128}, queries);
+  if (each > 0 && packed > queries) t.set("num_key_value_heads", (packed - queries) / 2 / each);
+  if (!mini && queries == 3072) t.set_text("partial_rotary_factor", "0.75");
+}
+
+}  // namespace phi3_detail
+
+[[nodiscard]] inline const Architecture& phi3() {
+  static constexpr Architecture kArchitecture = {.name = "phi3",
+                                                 .model_types = phi3_detail::kModelTypes,
+                                                 .write = phi3_detail::write,
+                                                 .classes = phi3_detail::kClasses,
+                                                 .read_tree = phi3_detail::read_tree};
+  return kArchitecture;
+}
+
 }  // namespace gpumem::architectures

@@ -168,4 +168,252 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   return kArchitecture;
 }
 
+// AuraFlow: blocks with a stream of image tokens and one of text tokens, then blocks over all tokens; no biases, norms
+// in float32.
+// Source: diffusers 0.38, models/transformers/auraflow_transformer_2d.py, models/attention_processor.py
+// (AuraFlowAttnProcessor2_0).
+
+namespace auraflow_detail {
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"AuraFlowTransformer2DModel"};
+inline constexpr std::array<std::string_view, 2> kBlocks = {"AuraFlowJointTransformerBlock",
+                                                            "AuraFlowSingleTransformerBlock"};
+inline constexpr std::int64_t kRegisters = 8;  ///< learned tokens before the prompt's
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t blocks = 4;
+  std::int64_t singles = 32;
+  std::int64_t patch = 2;
+  std::int64_t places = 1024;
+  StreamLengths lengths;
+
+  /// find_multiple(2 / 3 of four widths, 256)
+  [[nodiscard]] std::int64_t inner() const { return (8 * sizes.width / 3 + 255) / 256 * 256; }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.heads = 12, .head_width = 256, .channels = 4, .text_width = 2048});
+  model.blocks = dit_layers(config, "num_mmdit_layers", 4);
+  model.singles = dit_layers(config, "num_single_dit_layers", 32);
+  model.patch = dit_patch(config);
+  model.places = config.size_or({"pos_embed_max_size"}, 1024);
+  const bool same = config.size_or({"caption_projection_dim"}, 3072) == model.sizes.width;
+  if (!same) config.fail("must be the width of all heads", "caption_projection_dim");
+  config.ignore({"sample_size"});
+  return model;
+}
+
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  return wide_norm(f, name, input, model.sizes.width, false);
+}
+
+inline std::vector<Tensor> rows_of(Forward& f, const Model& model, std::string_view name, Tensor time) {
+  const InModule inside(f, name, "AdaLayerNormZero");
+  return modulation(f, "linear", time, model.sizes.width, model.sizes.width, 6, false);
+}
+
+inline Tensor feed_forward(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  const InModule inside(f, name, "AuraFlowFeedForward");
+  const std::int64_t width = model.sizes.width;
+  const Tensor open = f.call("silu", {f.linear("linear_1", input, width, model.inner(), {.bias = false})});
+  const Tensor up = f.linear("linear_2", input, width, model.inner(), {.bias = false});
+  return f.linear("out_projection", f.multiply(open, up), model.inner(), width, {.bias = false});
+}
+
+/// What follows attention. The last sum takes the block's input, not what attention left.
+inline Tensor fed(Forward& f, const Model& model, Tensor residual, Tensor mixed, const std::vector<Tensor>& rows,
+                  const std::string& suffix) {
+  const Tensor normed = norm(f, model, "norm2" + suffix, gated_sum(f, residual, rows[2], mixed));
+  const Tensor made = feed_forward(f, model, "ff" + suffix, modulated(f, normed, rows[4], rows[3]));
+  return gated_sum(f, residual, rows[5], made);
+}
+
+inline JointAttention attention_of(const Model& model) {
+  return {
+      .width = model.sizes.width, .head_width = model.sizes.head_width, .bias = false, .norm = DitHeadNorm::wide_layer};
+}
+
+inline TwoStreams joint_block(Forward& f, const Model& model, const TwoStreams& in, Tensor time) {
+  const std::vector<Tensor> image = rows_of(f, model, "norm1", time);
+  const Tensor normed = modulated(f, norm(f, model, "norm1.norm", in.image), image[1], image[0]);
+  const std::vector<Tensor> text = rows_of(f, model, "norm1_context", time);
+  const Tensor normed_text = modulated(f, norm(f, model, "norm1_context.norm", in.text), text[1], text[0]);
+  const TwoStreams mixed = joint_attention(f, attention_of(model), {normed, normed_text}, model.lengths);
+  const Tensor image_left = fed(f, model, in.image, mixed.image, image, "");
+  return {image_left, fed(f, model, in.text, mixed.text, text, "_context")};
+}
+
+inline Tensor single_block(Forward& f, const Model& model, Tensor hidden, Tensor time) {
+  const std::vector<Tensor> rows = rows_of(f, model, "norm1", time);
+  const Tensor normed = modulated(f, norm(f, model, "norm1.norm", hidden), rows[1], rows[0]);
+  return fed(f, model, hidden, single_attention(f, attention_of(model), normed, true), rows, "");
+}
+
+/// AuraFlowPatchEmbed: patches and their learned positions, of which the middle is taken.
+inline Tensor patches(Forward& f, const Model& model) {
+  const std::int64_t area = model.patch * model.patch * model.sizes.channels;
+  const Tensor latents = token_latents(f, model.lengths.image, area);
+  const InModule inside(f, "pos_embed", "AuraFlowPatchEmbed");
+  const Tensor cut = f.linear("proj", f.call("clone", {latents}), area, model.sizes.width);
+  const Tensor table = f.parameter("pos_embed", {1, model.places, model.sizes.width});
+  return f.add(cut, f.call("clone", {f.slice(table, 1, 0, model.lengths.image)}));
+}
+
+inline Tensor text_tokens(Forward& f, const Model& model, const DenoiserSample& sample) {
+  const Tensor prompt = text_input(f, sample, model.sizes.text_width);
+  const Tensor text = f.linear("context_embedder", prompt, model.sizes.text_width, model.sizes.width, {.bias = false});
+  const Tensor registers = f.parameter("register_tokens", {1, kRegisters, model.sizes.width});
+  const std::vector<core::Dim> each = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  return f.concatenate({f.contiguous(f.call("expand", {registers}, {{"shape", each}})), text}, 1);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  constexpr std::int64_t kSinusoids = 256;
+  Model model = read(config);
+  if (!config.status()) return;
+  // Where the job says no size, the largest square that has positions.
+  std::int64_t side = 1;
+  while ((side + 1) * (side + 1) <= model.places && 8 * model.patch * side < 1024) ++side;
+  const DenoiserSample sample =
+      denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_side = 8 * model.patch * side, .usual_text = 256});
+  model.lengths = {sample.height * sample.width / (model.patch * model.patch), sample.text + kRegisters};
+  if (model.lengths.image > model.places) f.fail("has positions for smaller images; give a smaller `image`");
+  if (f.failed()) return;
+  const std::int64_t width = model.sizes.width;
+  TwoStreams streams;
+  streams.image = patches(f, model);
+  const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
+  const Tensor time = timestep_embedding(f, "time_step_proj", sinusoids, kSinusoids, width);
+  streams.text = text_tokens(f, model, sample);
+  streams = stack(f, "joint_transformer_blocks", kBlocks[0], model.blocks, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return joint_block(f, model, x, time); });
+  Tensor hidden = f.concatenate({streams.text, streams.image}, 1);
+  hidden = stack(f, "single_transformer_blocks", kBlocks[1], model.singles, hidden,
+                 [&](Tensor x, std::int64_t) { return single_block(f, model, x, time); });
+  hidden = f.slice(hidden, 1, model.lengths.text, Forward::kRest);
+  {
+    const InModule inside(f, "norm_out", "AuraFlowPreFinalBlock");
+    const std::vector<Tensor> rows = modulation(f, "linear", time, width, width, 2, false);
+    hidden = modulated(f, hidden, rows[0], rows[1]);
+  }
+  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
+  const Tensor output = f.linear("proj_out", hidden, width, out, {.bias = false});
+  denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
+}
+
+}  // namespace auraflow_detail
+
+[[nodiscard]] inline const Architecture& auraflow() {
+  static constexpr Architecture kArchitecture = {.name = "auraflow",
+                                                 .model_types = auraflow_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = auraflow_detail::write,
+                                                 .blocks = auraflow_detail::kBlocks};
+  return kArchitecture;
+}
+
+// Qwen-Image: blocks with a stream of image tokens and one of text tokens; rotary positions as complex numbers.
+// Source: diffusers 0.38, models/transformers/transformer_qwenimage.py. Prompts are taken to be without padding: then
+// no mask is passed.
+
+namespace qwen_image_detail {
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"QwenImageTransformer2DModel"};
+inline constexpr std::array<std::string_view, 1> kBlocks = {"QwenImageTransformerBlock"};
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t layers = 60;
+  std::int64_t patch = 2;
+  StreamLengths lengths;
+};
+
+struct Tables {
+  PairTables image;
+  PairTables text;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.channels = 64, .text_width = 3584});
+  model.layers = config.layers_or("num_layers", 60);
+  model.patch = dit_patch(config);
+  model.sizes.out_channels = dit_width(config, "out_channels", 16);
+  // QwenImageTransformer2DModel takes no guidance, whatever the field says.
+  config.ignore({"guidance_embeds", "axes_dims_rope", "pooled_projection_dim"});
+  return model;
+}
+
+inline std::vector<Tensor> rows_of(Forward& f, const Model& model, std::string_view name, Tensor time) {
+  const InModule inside(f, name, "Sequential");
+  const Tensor open = f.activation("0", time, "silu");
+  const Tensor made = f.linear("1", open, model.sizes.width, 6 * model.sizes.width);
+  return row_chunks(f, made, 6, model.sizes.width);
+}
+
+inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Tensor time, const Tables& tables) {
+  const std::int64_t width = model.sizes.width;
+  const std::vector<Tensor> image = rows_of(f, model, "img_mod", time);
+  const std::vector<Tensor> text = rows_of(f, model, "txt_mod", time);
+  const Tensor normed = modulated(f, bare_norm(f, "img_norm1", in.image, width), image[1], image[0]);
+  const Tensor normed_text = modulated(f, bare_norm(f, "txt_norm1", in.text, width), text[1], text[0]);
+  const TwoStreams mixed = joint_attention(f,
+                                           {.width = width,
+                                            .head_width = model.sizes.head_width,
+                                            .norm = DitHeadNorm::own_rms,
+                                            .tables = &tables.image,
+                                            .text_tables = &tables.text},
+                                           {normed, normed_text}, model.lengths);
+  const Tensor attended = gated_sum(f, in.image, image[2], mixed.image);
+  const Tensor attended_text = gated_sum(f, in.text, text[2], mixed.text);
+  const auto fed = [&](Tensor hidden, const std::vector<Tensor>& rows, std::string_view norm, std::string_view layers) {
+    const Tensor again = modulated(f, bare_norm(f, norm, hidden, width), rows[4], rows[3]);
+    const Tensor made = dit_feed_forward(f, layers, again, width, 4 * width, DitActivation::gelu_tanh);
+    return gated_sum(f, hidden, rows[5], made);
+  };
+  const Tensor image_left = fed(attended, image, "img_norm2", "img_mlp");
+  return {image_left, fed(attended_text, text, "txt_norm2", "txt_mlp")};
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  constexpr std::int64_t kSinusoids = 256;
+  Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = 2, .usual_text = 256});
+  model.lengths = {sample.height * sample.width / 4, sample.text};
+  const std::int64_t width = model.sizes.width;
+  const Tensor latents = token_latents(f, model.lengths.image, model.sizes.channels);
+  const Tensor prompt = text_input(f, sample, model.sizes.text_width);
+  const Tensor image = f.linear("img_in", latents, model.sizes.channels, width);
+  const Tensor normed_prompt = own_rms_norm(f, "txt_norm", prompt, model.sizes.text_width);
+  const Tensor text = f.linear("txt_in", normed_prompt, model.sizes.text_width, width);
+  Tensor time = 0;
+  {
+    const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
+    const InModule inside(f, "time_text_embed", "QwenTimestepProjEmbeddings");
+    time = timestep_embedding(f, "timestep_embedder", sinusoids, kSinusoids, width);
+  }
+  const std::int64_t each = model.sizes.head_width;
+  const Tables tables = {pair_tables(f, {image}, each), pair_tables(f, {text}, each)};
+  TwoStreams streams = {image, text};
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return block(f, model, x, time, tables); });
+  const Tensor normed = continuous_norm(f, "norm_out", streams.image, time, width, width);
+  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
+  denoiser_loss(f, f.linear("proj_out", normed, width, out), {model.lengths.image, out});
+}
+
+}  // namespace qwen_image_detail
+
+[[nodiscard]] inline const Architecture& qwen_image() {
+  static constexpr Architecture kArchitecture = {.name = "qwen_image",
+                                                 .model_types = qwen_image_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = qwen_image_detail::write,
+                                                 .blocks = qwen_image_detail::kBlocks};
+  return kArchitecture;
+}
+
 }  // namespace gpumem::architectures

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "gpumem/architectures/printed_module.hpp"
-#include "gpumem/connect/containers.hpp"
 #include "gpumem/connect/opaque.hpp"
+#include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"

@@ -13,7 +13,7 @@ namespace gpumem::model {
 
 /// How the weights of the frozen base's linear layers are held, or, of float8, how linear layers multiply. Source:
 /// bitsandbytes 0.45 (functional.py, nn/modules.py), AutoGPTQ 0.7 (nn_modules/qlinear/qlinear_tritonv2.py), torchao 0.9
-/// (float8/float8_linear.py); ops/quantized.hpp for the others. The names of the last three are SimpleTuner's.
+/// (float8/float8_linear.py); ops/matrix.hpp for the others. The names of the last three are SimpleTuner's.
 enum class Quantization : std::uint8_t {
   none,
   nf4,            ///< four bits a weight, the largest of each 64 in float32

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "gpumem/ops/window.hpp"
+#include "gpumem/ops/axis.hpp"
 
 namespace gpumem::ops {
 

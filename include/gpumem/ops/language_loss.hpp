@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "gpumem/ops/matrix.hpp"
-#include "gpumem/ops/quantized.hpp"
 
 namespace gpumem::ops {
 

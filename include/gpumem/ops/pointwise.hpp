@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "gpumem/ops/broadcast.hpp"
+#include "gpumem/ops/axis.hpp"
 
 namespace gpumem::ops {
 

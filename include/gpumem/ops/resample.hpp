@@ -7,7 +7,6 @@
 #include <array>
 
 #include "gpumem/ops/axis.hpp"
-#include "gpumem/ops/window.hpp"
 
 namespace gpumem::ops {
 

@@ -1,13 +1,43 @@
-// The list of all summary formats. To add one: a file here and a row in the list of formats_inl.hpp. A program with a
-// format of its own passes a longer list to read().
+// Input: text.
+// Output: the type Format of a summary format: a name, a way to find its beginning in a text, and a way to read it from
+// there, with the options that every format takes.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "gpumem/summary/format.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/model_graph.hpp"
+#include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::summary {
+
+/// What the caller knows about a summary in addition to its text.
+struct ReadOptions {
+  /// The ops whose class names are layers; what is not among them and holds parameters is an error.
+  /// gpumem::read_summary passes ops::vocabulary(). Must outlive the call.
+  const model::Vocabulary* vocabulary = nullptr;
+  std::string file = {};  ///< the file's name, for messages
+  /// Take unknown layers that hold parameters as such: estimates become lower bounds, and say so. Otherwise they get an
+  /// op of their own, whose memory is bounded (model::kOpaqueOp), if the vocabulary has it; else they are errors.
+  bool lenient = false;
+};
+
+struct Format {
+  std::string_view name;
+  std::string_view description;  ///< how a user gets one
+  /// The offset at which a summary of this format begins, at `from` or behind it; nothing if there is none.
+  std::optional<std::size_t> (*sniff)(std::string_view text, std::size_t from);
+  /// Reads the summary that begins at `begin`, as found by sniff. Text before and behind it is prose.
+  core::Result<model::ModelGraph> (*parse)(std::string_view text, std::size_t begin, const ReadOptions& options);
+};
+
+// The list of all summary formats. To add one: a file here and a row in the list of formats_inl.hpp. A program with a
+// format of its own passes a longer list to read().
 
 using Formats = std::vector<const Format*>;
 

@@ -1,5 +1,5 @@
 // Input: graph JSON ("format": "gpumem-graph", "version": 1), the normal form as a file.
-// Output: the graph. graph_json_writer.hpp goes the other way.
+// Output: the graph. to_graph_json() (graph_json_values.hpp) goes the other way.
 //
 //   {"format": "gpumem-graph", "version": 1,
 //    "inputs": [{"name": "x", "shape": ["N", 3, 224, 224], "dtype": "float32"}],
@@ -20,7 +20,7 @@
 // "parameter" with a "shape", and a "constant", are tensors that other nodes read.
 #pragma once
 
-#include "gpumem/summary/format.hpp"
+#include "gpumem/summary/formats.hpp"
 
 namespace gpumem::summary {
 

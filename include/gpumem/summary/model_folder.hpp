@@ -10,7 +10,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
-#include "gpumem/summary/format.hpp"
+#include "gpumem/summary/formats.hpp"
 
 namespace gpumem::summary {
 

@@ -1,4 +1,4 @@
-#include "gpumem/adapt/name_patterns.hpp"
+#include "gpumem/adapt/lora_targets.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpumem/connect/transformer.hpp"
+#include "gpumem/connect/plain_blocks.hpp"
 
 #include "block_trees.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/ops/broadcast.hpp"
+#include "gpumem/ops/axis.hpp"
 
 #include "expect.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/ops/parameter.hpp"
+#include "gpumem/ops/opaque.hpp"
 
 #include "op_cases.hpp"
 

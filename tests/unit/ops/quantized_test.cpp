@@ -1,5 +1,5 @@
 // Source: bitsandbytes 0.45 (functional.py, autograd/_functions.py), AutoGPTQ 0.7 (qlinear_tritonv2.py).
-#include "gpumem/ops/quantized.hpp"
+#include "gpumem/ops/matrix.hpp"
 
 #include "adapted_jobs.hpp"
 

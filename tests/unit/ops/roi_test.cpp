@@ -1,4 +1,4 @@
-#include "gpumem/ops/roi.hpp"
+#include "gpumem/ops/pool.hpp"
 
 #include <gtest/gtest.h>
 

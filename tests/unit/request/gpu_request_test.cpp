@@ -1,4 +1,4 @@
-#include "gpumem/request/gpu_request.hpp"
+#include "gpumem/request/targets.hpp"
 
 #include "expect.hpp"
 #include "servers.hpp"

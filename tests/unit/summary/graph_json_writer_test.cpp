@@ -1,4 +1,4 @@
-#include "gpumem/summary/graph_json_writer.hpp"
+#include "gpumem/summary/graph_json_values.hpp"
 
 #include <array>
 #include <limits>

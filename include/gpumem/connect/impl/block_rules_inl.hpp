@@ -12,7 +12,6 @@
 #include "gpumem/connect/pyramid.hpp"
 #include "gpumem/connect/residual.hpp"
 #include "gpumem/connect/segmentation.hpp"
-#include "gpumem/connect/transformer.hpp"
 
 namespace gpumem::connect {
 

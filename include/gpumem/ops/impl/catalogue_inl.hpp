@@ -17,13 +17,11 @@
 #include "gpumem/ops/loss.hpp"
 #include "gpumem/ops/norm.hpp"
 #include "gpumem/ops/opaque.hpp"
-#include "gpumem/ops/parameter.hpp"
 #include "gpumem/ops/pointwise.hpp"
 #include "gpumem/ops/pool.hpp"
 #include "gpumem/ops/positions.hpp"
 #include "gpumem/ops/recurrent.hpp"
 #include "gpumem/ops/resample.hpp"
-#include "gpumem/ops/roi.hpp"
 #include "gpumem/ops/scan.hpp"
 #include "gpumem/ops/view.hpp"
 
