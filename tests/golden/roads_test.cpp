@@ -1,6 +1,6 @@
 // One model, one answer: small models of transformers on every road (roads/*.json.gz, made by make_goldens.py there).
-// The figures of a config.json, of print(model) and of the exported graph against the recording of the same program. A
-// torchinfo table, which shows neither names nor edges, is a guess of the same model: it says so, and its range holds.
+// The figures of a config.json, of print(model), of torchinfo's table and of the exported graph against the recording
+// of the same program. A table whose class is not known is a guess of the same model: it says so, and its range holds.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -62,6 +62,29 @@ constexpr Known kKnown[] = {
     {"xlnet_lm", "", 0.005, 0.009, 0.005},
 };
 
+/// Tables that are chained row by row though their class is known, and why.
+constexpr std::pair<std::string_view, std::string_view> kChained[] = {
+    {"clip", "two towers of their own depth: no one number of blocks makes both"},
+    {"deberta", "its projections are called a second time, on the positions' embeddings, which no row shows"},
+    {"gemma3", "norms of its heads are modules within modules: their width is not found, and the count then differs"},
+    {"deepseek", "ranks of its attention and first dense blocks are no sizes that a row shows"},
+};
+
+bool is_chained(std::string_view name) {
+  return std::any_of(std::begin(kChained), std::end(kChained), [&](const auto& row) { return row.first == name; });
+}
+
+/// A table does not print how often a dropout drops, and these models do not have their class's default (0: no mask).
+/// How far that takes the table from the config.
+constexpr std::pair<std::string_view, double> kDropouts[] = {{"bloom", 0.15}, {"gpt_neo", 0.14}, {"phi", 0.02}};
+
+double between_roads(std::string_view name, std::string_view road) {
+  for (const auto& [other, apart] : kDropouts) {
+    if (other == name && road == "table") return apart;
+  }
+  return kBetweenRoads;
+}
+
 double tolerance_of(std::string_view name, std::string_view road, const json& run) {
   for (const Known& known : kKnown) {
     if (known.name != name || (!known.road.empty() && known.road != road)) continue;
@@ -88,12 +111,14 @@ std::vector<fs::path> goldens() {
 }
 
 /// A recording has its sizes and its checkpointing itself.
+/// A table has its tokens.
 TrainingJob job_of(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
   TrainingJob job(graph, golden["batch_size"].get<std::int64_t>());
   job.optimizer = Optimizer::adamw;
   job.precision = *model::value_of(model::kPrecisions, run["precision"].get<std::string>());
   if (!recorded) {
-    if (golden.contains("sequence_length")) job.sequence_length = golden["sequence_length"].get<std::int64_t>();
+    const bool says = golden.contains("sequence_length") && graph.format() != "torchinfo";
+    if (says) job.sequence_length = golden["sequence_length"].get<std::int64_t>();
     job.transformers = model::Transformers::v4_52;
     job.activation_checkpointing = run["activation_checkpointing"].get<bool>();
     job.padding = run["padding"].get<bool>();
@@ -130,11 +155,15 @@ struct Peaks {
   double tensors = 0.0;
 };
 
-Result<Peaks> peaks_of(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
-  const TrainingJob job = job_of(graph, golden, run, recorded);
+Result<MemoryEstimate> estimate_of(const TrainingJob& job) {
   const auto replay = make_estimator("replay");
   if (!replay) return replay.error();
-  const auto estimate = (*replay)->estimate(job, *find_profile("a100-80gb"));
+  return (*replay)->estimate(job, *find_profile("a100-80gb"));
+}
+
+Result<Peaks> peaks_of(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
+  const TrainingJob job = job_of(graph, golden, run, recorded);
+  const auto estimate = estimate_of(job);
   if (!estimate) return estimate.error();
   analysis::Analysis analysis(job);
   const auto steps = analysis.steps();
@@ -172,17 +201,31 @@ void compare(const std::string& name, const json& golden, const json& run, Count
     if (std::abs(allocated) <= kBetweenRoads) ++counts.allocated[road];
     answers.emplace(road, answer->estimate);
   }
-  const MemoryEstimate& config = answers.at("config");
-  const MemoryEstimate& tree = answers.at("tree");
-  for (const char* about : {"context", "padding", "precision"}) {
-    EXPECT_EQ(assumed_of(config, about), assumed_of(tree, about)) << name;
+  if (golden.contains("table") && !is_chained(name)) {
+    const auto table = parse_summary(golden["table"].get<std::string>());
+    ASSERT_TRUE(testing::succeeds(table)) << name;
+    const auto answer = estimate_of(job_of(*table, golden, run, false));
+    ASSERT_TRUE(testing::succeeds(answer)) << name;
+    ++counts.compared["table"];
+    answers.emplace("table", *answer);
   }
-  const auto of_config = static_cast<double>(config.allocated->count());
-  const double between = static_cast<double>(tree.allocated->count()) / of_config - 1.0;
-  EXPECT_LE(std::abs(between), kBetweenRoads) << name << ' ' << run["precision"] << run["activation_checkpointing"];
+  const MemoryEstimate& config = answers.at("config");
+  for (const auto& [road, answer] : answers) {
+    if (road != "tree" && road != "table") continue;
+    for (const char* about : {"context", "padding", "precision"}) {
+      EXPECT_EQ(assumed_of(config, about), assumed_of(answer, about)) << name << ' ' << road;
+    }
+    EXPECT_NE(assumed_of(answer, "edges").find("the code of its model's class"), std::string::npos)
+        << name << ' ' << road;
+    const auto of_config = static_cast<double>(config.allocated->count());
+    const double between = static_cast<double>(answer.allocated->count()) / of_config - 1.0;
+    EXPECT_LE(std::abs(between), between_roads(name, road))
+        << name << ' ' << road << ' ' << run["precision"] << run["activation_checkpointing"];
+  }
 }
 
 TEST(Roads, LeadToOneFigure) {
+  constexpr std::size_t kLeastTables = 100;
   Counts counts;
   for (const fs::path& file : goldens()) {
     const json golden = golden_of(file);
@@ -191,24 +234,33 @@ TEST(Roads, LeadToOneFigure) {
   EXPECT_GE(counts.compared["config"], 300U);
   EXPECT_GE(counts.tensors["config"], counts.compared["config"] * 9 / 10) << "within half a per cent";
   EXPECT_GE(counts.allocated["config"], counts.compared["config"] * 3 / 5) << "within half a per cent";
+  EXPECT_GE(counts.compared["table"], kLeastTables);
   EXPECT_GE(counts.compared["graph"], 96U);
   EXPECT_GE(counts.tensors["graph"], counts.compared["graph"] / 2) << "within half a per cent";
   EXPECT_GE(counts.allocated["graph"], counts.compared["graph"] / 2) << "within half a per cent";
 }
 
-/// A table's rows have no names, so that no forward() can be told of them: they are chained.
+/// One of each family, whose tables are also read as those of a class that nobody knows.
+constexpr std::string_view kGuessed[] = {"albert",  "bert",  "bert_masked_lm", "deit", "distilbert", "electra",
+                                         "gpt2",    "llama", "gpt_neo",        "opt",  "gpt_neox",   "phi",
+                                         "mistral", "qwen2", "qwen3",          "vit"};
+
+/// The table of a class that nobody knows: its rows have no names, so they are chained.
+std::string table_of_unknown_class(const json& golden) {
+  std::string table = golden["table"].get<std::string>();
+  const auto name = golden["config"]["architectures"][0].get<std::string>();
+  table.replace(table.find("\n" + name) + 1, name.size(), std::string(name.size(), 'X'));
+  return table;
+}
+
 void compare_table(const std::string& name, const json& golden, const json& run, std::size_t& near) {
   constexpr double kNear = 0.1;
-  const auto table = parse_summary(golden["table"].get<std::string>());
+  const auto table = parse_summary(table_of_unknown_class(golden));
   const auto recording = parse_summary(run["recording"].get<std::string>());
   ASSERT_TRUE(testing::succeeds(table)) << name;
   ASSERT_TRUE(testing::succeeds(recording)) << name;
-  TrainingJob job = job_of(*table, golden, run, false);
-  job.sequence_length.reset();  // the table has its tokens
-  const auto replay = make_estimator("replay");
-  ASSERT_TRUE(testing::succeeds(replay));
-  const auto guessed = (*replay)->estimate(job, *find_profile("a100-80gb"));
-  const auto recorded = (*replay)->estimate(job_of(*recording, golden, run, true), *find_profile("a100-80gb"));
+  const auto guessed = estimate_of(job_of(*table, golden, run, false));
+  const auto recorded = estimate_of(job_of(*recording, golden, run, true));
   ASSERT_TRUE(testing::succeeds(guessed)) << name;
   ASSERT_TRUE(testing::succeeds(recorded)) << name;
   EXPECT_LE(guessed->lower, recorded->expected) << name << ' ' << run["precision"];
@@ -222,12 +274,13 @@ TEST(Roads, ATableIsAGuessWhoseRangeHolds) {
   std::size_t compared = 0;
   std::size_t near = 0;
   for (const fs::path& file : goldens()) {
+    const std::string name = file.stem().stem().string();
+    if (std::find(std::begin(kGuessed), std::end(kGuessed), name) == std::end(kGuessed)) continue;
     const json golden = golden_of(file);
-    if (!golden.contains("table")) continue;
     for (const json& run : golden["runs"]) {
       if (run["padding"]) continue;
       ++compared;
-      compare_table(file.stem().stem().string(), golden, run, near);
+      compare_table(name, golden, run, near);
     }
   }
   EXPECT_GE(compared, 90U);

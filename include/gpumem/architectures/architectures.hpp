@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/printed_table.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/op_traits.hpp"
@@ -52,8 +53,13 @@ struct KnownTree {
   std::uint32_t scope = 0;  ///< the model's own container, whatever wraps it
 };
 
-/// The known model of a tree that has no edges; nothing if there is none, and of tables, whose rows have no names.
+/// The known model of a tree that has no edges; nothing if there is none, and of tables: see tree_of_table().
 [[nodiscard]] std::optional<KnownTree> known_tree(const model::ModelGraph& graph);
+
+/// The tree of a table whose class is known, and what a sample of it was; nothing where the rows are not all that the
+/// class calls, as in a table that is cut.
+[[nodiscard]] std::optional<TableTree> tree_of_table(const model::ModelGraph& table,
+                                                     const model::Vocabulary& vocabulary);
 
 /// A tree's model with its edges, and what was chosen because no tree prints it.
 struct TreeModel {
@@ -61,7 +67,7 @@ struct TreeModel {
   std::vector<std::string> assumed;
 };
 
-/// `input`: one sample of the job without the batch; empty: the job does not say.
+/// `input`: one sample of the job without the batch, of ids their number; empty: the job does not say.
 /// Errors: missing_information, with the line, where a module is not as its class has it, or holds parameters that the
 /// class does not have.
 [[nodiscard]] core::Result<TreeModel> read_tree(const model::ModelGraph& graph, const KnownTree& known,

@@ -152,6 +152,9 @@ class Forward {
   /// What the config says about a run besides its model.
   void run_settings(const model::RunSettings& settings) { builder_.run_settings(settings); }
 
+  /// How many tokens a sample has where the job does not say.
+  void tokens(std::int64_t usual) { usual_tokens_ = usual; }
+
   /// Integers [N, tokens], one of the batch's tensors.
   Tensor token_input(std::string_view name);
   /// The same of this many tokens, whatever the job says.
@@ -299,6 +302,7 @@ class Forward {
   std::optional<Tensor> text_mask_;
   model::Images images_;
   bool reads_images_ = false;
+  std::int64_t usual_tokens_ = 0;  ///< 0: the job must say
   const core::JsonValue* pipeline_parts_ = nullptr;
   bool repeats_ = false;
   bool freezes_ = false;

@@ -72,6 +72,7 @@ class GraphBuilder {
   /// The layers are the modules of a recorded training step.
   void recording(std::shared_ptr<const StepRecording> recording) { graph_.recording_ = std::move(recording); }
   void architecture(std::string_view name) { graph_.architecture_ = name; }
+  void table_class(std::string_view name) { graph_.table_class_ = name; }
   void run_settings(const RunSettings& settings) { graph_.run_settings_ = settings; }
   void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   void printed_outputs(std::int64_t elements) { graph_.printed_outputs_ = elements; }

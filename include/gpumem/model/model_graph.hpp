@@ -208,6 +208,9 @@ class ModelGraph {
   [[nodiscard]] const std::string& format() const { return format_; }
   /// The architecture whose forward() made it ("llama"); empty: none did.
   [[nodiscard]] const std::string& architecture() const { return architecture_; }
+  /// The class of the model itself where a table prints it in its first row; else empty: a tree's outermost scope has
+  /// it.
+  [[nodiscard]] const std::string& table_class() const { return table_class_; }
   [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
   [[nodiscard]] std::span<const Doubt> doubts() const { return doubts_; }
   /// What was chosen where the source leaves it to the job, such as the size of images.
@@ -251,6 +254,7 @@ class ModelGraph {
   std::string file_;
   std::string format_;
   std::string architecture_;
+  std::string table_class_;
   std::optional<std::int64_t> printed_batch_size_;
   std::optional<PrintedInput> printed_input_;
   RunSettings run_settings_;

@@ -248,6 +248,7 @@ class Reader : private TableReader {
     if (shape != "--" && !read_shapes(shape, row.name, row.line)) return false;
     const model::OpTraits* op = options().vocabulary->find_torch(row.class_name);
     place(row, has_children && op == nullptr);
+    if (row.depth == 0) builder().table_class(row.class_name);
     if (op != nullptr) return add(row, op, *count);
     if (has_children) return add_own_parameters(row, *count);
     return add_unknown(row, *count);

@@ -266,7 +266,7 @@ GPUMEM_INLINE std::span<const std::string_view> block_classes(std::string_view a
 }
 
 GPUMEM_INLINE std::optional<KnownTree> known_tree(const model::ModelGraph& graph) {
-  const bool tree = graph.format() == "module_tree" || graph.format() == "graph_json";
+  const bool tree = graph.format() == "module_tree" || graph.format() == "graph_json" || graph.format() == "torchinfo";
   if (!tree || !graph.edges_inferred() || graph.shapes_printed()) return std::nullopt;
   // A layer's class is in the list, too, and is not a container.
   std::vector<std::optional<KnownTree>> by_class;
@@ -278,6 +278,18 @@ GPUMEM_INLINE std::optional<KnownTree> known_tree(const model::ModelGraph& graph
     return known;
   }
   return std::nullopt;
+}
+
+GPUMEM_INLINE std::optional<TableTree> tree_of_table(const model::ModelGraph& table,
+                                                     const model::Vocabulary& vocabulary) {
+  namespace detail = printed_table_detail;
+  const auto found = architectures_detail::known_class(table.table_class());
+  if (!found) return std::nullopt;
+  const detail::Known known = {found->architecture, found->row, found->head, table.table_class()};
+  const auto rows = detail::modules_of(table);
+  const auto names = detail::namesake(table, rows, known, vocabulary);
+  if (!names) return std::nullopt;
+  return detail::TreeOfRows(table, *names, known).build(rows, detail::modules_of(*names));
 }
 
 GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, const KnownTree& known,
@@ -294,6 +306,7 @@ GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, 
   model::GraphBuilder builder(graph.format(), graph.file());
   builder.architecture(known.architecture->name);
   Forward forward(builder, vocabulary, tree, body.empty() ? known.row->body : std::string_view());
+  if (input.size() == 1) forward.tokens(input.front());
   known.architecture->write(config, known.head, forward);
   if (const core::Status read = config.status(); !read) {
     return core::Error{core::ErrorCode::missing_information,

@@ -239,7 +239,7 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
 GPUMEM_INLINE Tensor Forward::token_input(std::string_view name) {
   core::Shape shape;
   shape.push_back(core::Dim::batch());
-  shape.push_back(core::Dim::unknown());
+  shape.push_back(usual_tokens_ > 0 ? core::Dim::fixed(usual_tokens_) : core::Dim::unknown());
   builder_.add_input({std::string(name), shape, core::DType::int64});
   return next_input_--;
 }

@@ -54,6 +54,19 @@ GPUMEM_INLINE core::Result<Connected> of_architecture(const model::TrainingJob& 
   return Connected{std::make_shared<const model::ModelGraph>(std::move(made->graph)), std::move(edges)};
 }
 
+/// A table whose class is known, as the class's forward() calls its rows; nothing where they are not these calls.
+GPUMEM_INLINE std::optional<Connected> of_table(const model::TrainingJob& job, const ops::Catalogue& ops) {
+  const auto tree = architectures::tree_of_table(*job.graph, ops::vocabulary_of(ops));
+  const auto known = tree ? architectures::known_tree(tree->graph) : std::nullopt;
+  if (!known) return std::nullopt;
+  model::TrainingJob read = job;
+  read.graph = std::make_shared<const model::ModelGraph>(tree->graph);
+  if (read.input_shape.empty()) read.input_shape = tree->sample;
+  core::Result<Connected> made = of_architecture(read, ops, *known);
+  if (!made || made->graph->parameters() != job.graph->parameters()) return std::nullopt;
+  return *std::move(made);
+}
+
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const model::Images images = images_of(job);
   // Of models that read token ids, the number of tokens is a size of their inputs.
@@ -66,6 +79,7 @@ GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, 
   }
   if (!job.graph->edges_inferred()) return Connected{job.graph, "given"};
   if (const auto known = architectures::known_tree(*job.graph)) return of_architecture(job, ops, *known);
+  if (std::optional<Connected> table = of_table(job, ops)) return *std::move(table);
   core::Result<Chained> chained = chain(job, ops);
   if (!chained) return chained.error();
   std::string edges = described(*chained);
