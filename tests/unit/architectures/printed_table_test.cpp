@@ -1,14 +1,14 @@
-// Tables of torchinfo whose class an architecture knows: the rows get the names of the calls, and the model is that of a
-// config.json of the same sizes. What is not all that the class calls is chained, as before.
+// Tables of torchinfo whose class an architecture knows: the rows get the names of the calls, and the model is that of
+// a config.json of the same sizes. What is not all that the class calls is chained, as before.
 #include "gpumem/architectures/printed_table.hpp"
 
 #include <string>
 
+#include "expect.hpp"
 #include "gpumem/all.hpp"
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "expect.hpp"
 
 namespace gpumem {
 namespace {
