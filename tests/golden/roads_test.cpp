@@ -76,7 +76,8 @@ bool is_chained(std::string_view name) {
 
 /// A table does not print how often a dropout drops, and these models do not have their class's default (0: no mask).
 /// How far that takes the table from the config.
-constexpr std::pair<std::string_view, double> kDropouts[] = {{"bloom", 0.15}, {"gpt_neo", 0.14}, {"phi", 0.02}};
+constexpr std::pair<std::string_view, double> kDropouts[] = {
+    {"bloom", 0.15}, {"gpt_neo", 0.14}, {"gptj", 0.06}, {"phi", 0.02}};
 
 double between_roads(std::string_view name, std::string_view road) {
   for (const auto& [other, apart] : kDropouts) {
