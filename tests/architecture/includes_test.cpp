@@ -25,7 +25,7 @@ const std::map<std::string, Names> kShared = {
                        "mixture",         "megatron_arguments", "mamba_mixers", "hyper_connections", "module_tree",
                        "vision_language", "image_rules",        "image_towers", "image_tokens",      "printed_module",
                        "printed_table",   "denoiser",           "image_blocks", "unet_parts",        "dit_parts"}},
-    {"ops", {"op", "tape", "matrix", "axis", "language_loss"}},
+    {"ops", {"op", "tape", "matrix", "axis", "language_loss", "attention_kernels"}},
     {"connect",
      {"block_rules", "chain", "complete", "connect", "cut_blocks", "declared_layers", "graph_copy", "infer_shapes",
       "opaque", "repair", "repeated_blocks", "wired_graph", "wiring"}},
