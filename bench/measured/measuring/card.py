@@ -26,7 +26,7 @@ def write(folder: pathlib.Path, command: str, runs: int) -> None:
     lines += [f"| {name.replace('_', ' ')} | {value} |" for name, value in machine.items() if value not in (None, "")]
     lines += ["", "Commands (bench/measured/measure.py), in order:", "", *_commands(folder, command), ""]
     lines += [f"- `{name}`: {about}" for name, about in FILES.items() if (folder / name).exists()]
-    lines += ["- `summaries/`: the models, as graph JSON (with edges) and as module trees", ""]
+    lines += ["- `summaries/`: the models, as graph JSON (with edges), as module trees and as config.json", ""]
     lines += [
         "`bench/measured/measure.py unpack FOLDER --out DIR` unpacks them; its README says what the columns mean.",
         "",

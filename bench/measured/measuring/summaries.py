@@ -13,7 +13,8 @@ import pathlib
 from . import language
 from .jobs import Job
 
-CONFIG, GRAPH, TORCHINFO, TREE = ".config.json", ".json", ".torchinfo.txt", ".tree.txt"
+CONFIG, GRAPH = ".config.json", ".json"
+TORCHINFO, TREE = ".torchinfo.txt", ".tree.txt"
 KINDS = (CONFIG, GRAPH, TREE, TORCHINFO)
 """Endings of their files, the best first: what is at hand of a job becomes its row's summary."""
 
@@ -36,7 +37,8 @@ def found(job: Job, folder: pathlib.Path, kinds: tuple[str, ...] = KINDS) -> pat
 
 def finished(job: Job, folder: pathlib.Path) -> bool:
     """Whether write() was through with it, graph or none."""
-    return any((folder / (stem(job) + kind)).exists() for kind in (CONFIG, GRAPH)) or (folder / (stem(job) + ".none")).exists()
+    written = (folder / (stem(job) + kind) for kind in (CONFIG, GRAPH, ".none"))
+    return any(path.exists() for path in written)
 
 
 def write(job: Job, folder: pathlib.Path) -> dict[str, str]:

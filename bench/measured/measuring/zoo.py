@@ -244,6 +244,10 @@ def place(
     def wanted(tensor: torch.Tensor) -> torch.dtype:
         return dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
 
+    def stored(buffer: torch.Tensor) -> torch.Tensor:
+        # What a model makes of its parameters has no storage either.
+        return torch.zeros_like(buffer, device="cpu") if buffer.is_meta else buffer
+
     def fresh(parameter: torch.Tensor) -> torch.Tensor:
         kept = adapters and parameter.requires_grad
         storage = torch.empty_like(parameter, device=device, dtype=torch.float32 if kept else wanted(parameter))
@@ -257,7 +261,7 @@ def place(
                 part._parameters[name] = moved(parameter, fresh)
         for name, buffer in part._buffers.items():
             if buffer is not None and trained[0] is False:
-                part._buffers[name] = moved(buffer, lambda b: b.to(device, wanted(b)))
+                part._buffers[name] = moved(buffer, lambda b: stored(b).to(device, wanted(b)))
 
     for trained in ((False,), (True,)) if adapters else ((False, True),):
         visit(module, trained)

@@ -151,7 +151,7 @@ def embedding(exporter, node, arguments, _):
     exporter.add(node, "embedding", [arguments["input"]], attributes, parameters=[weight])
 
 
-@handles("query key value attn_mask dropout_p is_causal", "scaled_dot_product_attention")
+@handles("query key value attn_mask dropout_p is_causal scale enable_gqa", "scaled_dot_product_attention")
 def attention(exporter, node, arguments, _):
     inputs = [arguments[name] for name in ("query", "key", "value")]
     if arguments.get("attn_mask") is not None:
@@ -160,4 +160,6 @@ def attention(exporter, node, arguments, _):
         "dropout_p": arguments.get("dropout_p", 0.0),
         "is_causal": bool(arguments.get("is_causal", False)),
     }
+    if arguments.get("enable_gqa"):
+        attributes["enable_gqa"] = True
     exporter.add(node, "scaled_dot_product_attention", inputs, attributes)

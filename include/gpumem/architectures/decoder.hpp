@@ -57,8 +57,8 @@ Tensor clamped_gate(Forward& forward, Tensor gate, Tensor up);
 Tensor split_heads(Forward& forward, Tensor tensor, std::int64_t width);
 /// [N, heads, S, d] -> [N, S, heads d].
 Tensor merge_heads(Forward& forward, Tensor tensor);
-/// repeat_kv: each head repeated, by an expanded view and a copy. `in_kernel`: transformers 5 leaves it to the kernel
-/// where attention has no mask (integrations/sdpa_attention.py, use_gqa_in_sdpa).
+/// repeat_kv: each head repeated, by an expanded view and a copy. `in_kernel`: transformers leaves it to the
+/// kernel since 4.54, where attention has no mask (integrations/sdpa_attention.py, use_gqa_in_sdpa).
 Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t times, bool in_kernel = false);
 inline constexpr std::string_view kRepeatsInKernel = "in_kernel";  ///< the attribute of such calls
 

@@ -72,9 +72,9 @@ struct TextPart {
 /// transformers' release, and some calls depend on the job.
 enum class When : std::uint8_t {
   until_4_51,
-  since_4_52,
-  before_5,        ///< sdpa_attention_forward copies queries, keys and values until transformers 5
-  in_4_52,         ///< classes that came to that function in 4.52
+  since_4_52,      ///< and in all later releases
+  before_4_56,     ///< sdpa_attention_forward copied queries, keys and values until then (transformers#40315)
+  in_4_52,         ///< copies of classes that came to that function in 4.52, and no later
   in_4_52_masked,  ///< the same, where attention has a mask
   masked,
   checkpointed
@@ -83,7 +83,7 @@ enum class When : std::uint8_t {
 inline constexpr std::string_view kWhen = "when";
 inline constexpr std::array<model::Named<When>, 7> kWhens = {{{When::until_4_51, "until 4.51"},
                                                               {When::since_4_52, "since 4.52"},
-                                                              {When::before_5, "before 5"},
+                                                              {When::before_4_56, "before 4.56"},
                                                               {When::in_4_52, "in 4.52"},
                                                               {When::in_4_52_masked, "in 4.52, with a mask"},
                                                               {When::masked, "with a mask"},
@@ -185,6 +185,8 @@ class Forward {
   void outside_autocast(bool outside) { outside_autocast_ = outside; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
+  /// Whether the tree that is read has this module; false where sizes come from a config.
+  [[nodiscard]] bool prints(std::string_view path) const { return tree_ != nullptr && tree_->has(path); }
   /// The config says that the model returns no keys and values (use_cache false).
   void make_no_cache() { caches_ = false; }
   /// One of the experts that are modules of their own is called; Layer::expert says for how many. For counts alone.

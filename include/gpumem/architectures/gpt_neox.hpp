@@ -75,7 +75,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
     hidden = f.layer_norm("final_layer_norm", hidden, s.width);
   }
-  decoder_head(f, config, s, head, hidden, {.name = "embed_out", .upcasts = false});
+  // Transformers 5 calls it as other models do.
+  decoder_head(f, config, s, head, hidden, {.name = f.prints("lm_head") ? "lm_head" : "embed_out", .upcasts = false});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTNeoX", "gpt_neox", "gpt_neox"}});

@@ -131,7 +131,10 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor query = split_heads(f, f.slice(packed, 2, 0, queries), s.head_width);
   const Tensor key = split_heads(f, f.slice(packed, 2, queries, keys), s.head_width);
   const Tensor value = split_heads(f, f.slice(packed, 2, queries + keys, keys), s.head_width);
-  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  // What is turned is joined to the rest of the head, even where nothing is left of it: heads lie in order from then
+  // on.
+  const auto turn = [&](Tensor heads) { return f.contiguous(rotate(f, heads, rotary, s.head_width)); };
+  const Heads turned = {turn(query), turn(key), value};
   f.cache(turned.key);
   f.cache(turned.value);
   const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});

@@ -167,22 +167,33 @@ inline std::size_t mask_of(const WiredGraph& wired, const std::vector<Reach>& re
   return query ? (key ? 1 : 2) : 0;
 }
 
-/// At least one kernel wants a mask, so the graph has an input of integers.
-inline Masks make_masks(GraphCopy& copy, const WiredGraph& wired, const std::vector<Reach>& reach,
-                        const std::vector<bool>& wants) {
+/// The token ids. At least one kernel wants a mask, so the graph has an input of integers.
+inline model::LayerIndex token_input(const WiredGraph& wired) {
   const auto graph_inputs = wired.graph().graph_inputs();
   model::LayerIndex ids = model::kFirstGraphInput;
   while (graph_inputs[static_cast<std::size_t>(model::kFirstGraphInput - ids)].dtype != core::DType::int64) --ids;
+  return ids;
+}
+
+/// A mask for a kernel; `booleans`: of these, and else of numbers.
+inline NewLayer mask_for(const WiredGraph& wired, std::size_t kernel, bool booleans) {
+  NewLayer mask = {.name = "padding_mask",
+                   .op = "causal_mask",
+                   .inputs = {token_input(wired)},
+                   .output = mask_shape(wired, kernel),
+                   .attributes = {{"padded", true}}};
+  if (booleans) mask.attributes.push_back({"dtype", std::string("bool")});
+  return mask;
+}
+
+inline Masks make_masks(GraphCopy& copy, const WiredGraph& wired, const std::vector<Reach>& reach,
+                        const std::vector<bool>& wants, bool booleans) {
   Masks masks;
   for (std::size_t layer = 0; layer < reach.size(); ++layer) {
     if (!wants[layer]) continue;
     std::optional<model::LayerIndex>& mask = masks[mask_of(wired, reach, layer)];
     if (mask) continue;
-    mask = copy.insert({.name = "padding_mask",
-                        .op = "causal_mask",
-                        .inputs = {ids},
-                        .output = mask_shape(wired, layer),
-                        .attributes = {{"padded", true}}});
+    mask = copy.insert(mask_for(wired, layer, booleans));
   }
   return masks;
 }
@@ -198,7 +209,7 @@ inline bool is_made(const WiredGraph& wired, const model::Layer& layer, const mo
   switch (*when) {
     case When::until_4_51: return !newer;
     case When::since_4_52: return newer;
-    case When::before_5: return job.transformers < model::Transformers::v5_0;
+    case When::before_4_56: return job.transformers < model::Transformers::v4_56;
     case When::in_4_52: return job.transformers == model::Transformers::v4_52;
     case When::in_4_52_masked: return job.transformers == model::Transformers::v4_52 && job.padding;
     case When::masked: return job.padding;
@@ -228,11 +239,18 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
   const auto layers = wired.graph().layers();
   const bool newer = job.transformers >= model::Transformers::v4_51;
   const auto shifts = [&](const model::Layer& layer) { return newer && detail::is_shift(wired, layer); };
-  const auto changes = [&](const model::Layer& layer) { return shifts(layer) || !detail::is_made(wired, layer, job); };
-  if (!std::ranges::any_of(layers, changes)) return wired;
+  // A file may give any layer such attributes: only what reads a tensor and has no weights can be left out.
+  const auto changes = [&](std::uint32_t index) {
+    const model::Layer& layer = layers[index];
+    if (wired.inputs(index).empty() || layer.parameters > 0) return false;
+    return shifts(layer) || !detail::is_made(wired, layer, job);
+  };
+  bool any = false;
+  for (std::uint32_t index = 0; index < layers.size() && !any; ++index) any = changes(index);
+  if (!any) return wired;
   GraphCopy copy(wired, ops);
   for (std::uint32_t index = 0; index < layers.size(); ++index) {
-    if (!changes(layers[index])) {
+    if (!changes(index)) {
       copy.copy(wired.weights(index), layers[index].frozen);
     } else if (shifts(layers[index]) && detail::shifts_own_type(wired, index)) {
       const model::LayerIndex logits = wired.inputs(index)[0];
@@ -248,15 +266,18 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
   return std::move(copy).finish(job);
 }
 
-/// A graph without such kernels is returned as it is. Errors: those of GraphCopy::finish().
-[[nodiscard]] inline core::Result<WiredGraph> with_padding(const WiredGraph& wired, const ops::Catalogue& ops) {
+/// A graph without such kernels is returned as it is. `booleans`: the masks are these until each kernel's call makes
+/// numbers of them, which it keeps (transformers 4.53 and later, masking_utils.py; PyTorch's attention.cpp,
+/// convert_boolean_attn_mask). Errors: those of GraphCopy::finish().
+[[nodiscard]] inline core::Result<WiredGraph> with_padding(const WiredGraph& wired, const ops::Catalogue& ops,
+                                                           bool booleans = false) {
   namespace detail = job_changes_detail;
   const std::vector<detail::Reach> reach = detail::reach_of(wired);
   std::vector<bool> wants;
   for (std::size_t layer = 0; layer < reach.size(); ++layer) wants.push_back(detail::wants_mask(wired, reach, layer));
   if (std::ranges::find(wants, true) == wants.end()) return wired;
   GraphCopy copy(wired, ops);
-  const detail::Masks masks = detail::make_masks(copy, wired, reach, wants);
+  const detail::Masks masks = detail::make_masks(copy, wired, reach, wants, booleans);
   for (std::uint32_t index = 0; index < reach.size(); ++index) {
     const model::Layer& layer = wired.graph().layers()[index];
     if (!wants[index]) {
@@ -265,7 +286,8 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
     }
     std::vector<model::LayerIndex> inputs;
     for (const model::LayerIndex input : wired.inputs(index)) inputs.push_back(copy.now(input));
-    inputs.push_back(*masks[detail::mask_of(wired, reach, index)]);
+    inputs.push_back(booleans ? copy.insert(detail::mask_for(wired, index, false))
+                              : *masks[detail::mask_of(wired, reach, index)]);
     const auto attributes = wired.graph().attributes(layer).all();
     (void)copy.put({.name = std::string(wired.graph().name(layer)),
                     .op = detail::kKernel,

@@ -151,7 +151,7 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
   const auto repeated = [&](Tensor tensor) { return repeat_heads(forward, tensor, options.groups, !mask); };
   Heads from = {heads.query, repeated(heads.key), repeated(heads.value)};
   if (options.copies) {
-    const auto copied = [&](Tensor tensor) { return forward.contiguous(tensor, When::before_5); };
+    const auto copied = [&](Tensor tensor) { return forward.contiguous(tensor, When::before_4_56); };
     from = {copied(from.query), copied(from.key), copied(from.value)};
   }
   if (mask) {
@@ -198,7 +198,7 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
   const std::int64_t width = options.width;
   const auto parted = [&](Tensor tensor) {
     Tensor heads = split_heads(forward, tensor, width / options.heads);
-    if (options.copies) return forward.contiguous(heads, When::before_5);
+    if (options.copies) return forward.contiguous(heads, When::before_4_56);
     for (const std::optional<When>& when : options.copies_when) {
       if (when) heads = forward.contiguous(heads, *when);
     }

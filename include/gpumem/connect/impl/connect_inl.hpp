@@ -116,7 +116,7 @@ GPUMEM_INLINE core::Result<WiredGraph> connect(const model::TrainingJob& job, co
   if (!called) return called.error();
   wired = *std::move(called);
   const bool masks = job.padding && job.attention != model::AttentionBackend::flash;
-  return masks ? with_padding(wired, ops) : wired;
+  return masks ? with_padding(wired, ops, job.transformers >= model::Transformers::v4_56) : wired;
 }
 
 }  // namespace gpumem::connect

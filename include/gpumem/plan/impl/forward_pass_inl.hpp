@@ -67,7 +67,7 @@ class ForwardPassBuilder {
 
   [[nodiscard]] bool leaves_heads_to_kernel() const {
     return job_.attention == model::AttentionBackend::sdpa && !job_.padding &&
-           job_.transformers >= model::Transformers::v5_0;
+           pass_.tape.backend() == ops::Backend::cuda && job_.transformers >= model::Transformers::v4_56;
   }
 
   static core::Error unknown_size(std::string_view what, const core::Shape& shape) {

@@ -1,0 +1,129 @@
+// What a release of transformers keeps of attention: copies and repeated heads until 4.55, views from 4.56 on; masks of
+// booleans from then on, of which each call makes numbers; no cache under the Trainer of 5.0.
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "expect.hpp"
+#include "gpumem/analysis/analysis.hpp"
+#include "gpumem/architectures/architectures.hpp"
+#include "gpumem/plan/step_plan.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using model::Transformers;
+using testing::succeeds;
+
+constexpr std::int64_t kBatch = 4;
+constexpr std::int64_t kTokens = 128;
+constexpr std::int64_t kHeads = 4;
+constexpr std::int64_t kHalf = 2;  // bytes of bfloat16
+
+struct Asked {
+  Transformers release = Transformers::v4_52;
+  std::int64_t kv_heads = 2;
+  std::int64_t head_width = 16;
+  bool caches = false;
+  bool padding = false;
+  model::Precision precision = model::Precision::bf16;
+  model::AttentionBackend attention = model::AttentionBackend::sdpa;
+  model::Loop loop = model::Loop::script;
+};
+
+model::TrainingJob llama(const Asked& asked, std::int64_t layers) {
+  auto graph = architectures::read_config(
+      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128,
+          "vocab_size": 8192, "num_attention_heads": 4, "num_key_value_heads": )" +
+          std::to_string(asked.kv_heads) + R"(, "head_dim": )" + std::to_string(asked.head_width) +
+          R"(, "num_hidden_layers": )" + std::to_string(layers) + R"(, "use_cache": )" +
+          (asked.caches ? "true" : "false") + "}",
+      ops::vocabulary());
+  EXPECT_TRUE(succeeds(graph));
+  model::TrainingJob job(*std::move(graph), kBatch);
+  job.sequence_length = kTokens;
+  job.optimizer = model::Optimizer::sgd;
+  job.transformers = asked.release;
+  job.padding = asked.padding;
+  job.precision = asked.precision;
+  job.attention = asked.attention;
+  job.loop = asked.loop;
+  return job;
+}
+
+std::int64_t peak(const Asked& asked, std::int64_t layers) {
+  const model::TrainingJob job = llama(asked, layers);
+  analysis::Analysis analysis(job);
+  const auto steps = analysis.steps();
+  EXPECT_TRUE(succeeds(steps));
+  return steps ? (*steps)->peak_bytes : 0;
+}
+
+/// What one layer adds to the peak, which is at the loss: its weights, and what it keeps for backward.
+std::int64_t of_layer(const Asked& asked) { return peak(asked, 4) - peak(asked, 3); }
+
+/// Bytes of this many heads of all tokens.
+std::int64_t heads(std::int64_t count, std::int64_t width) { return kBatch * kTokens * count * width * kHalf; }
+
+TEST(TransformersRelease, ViewsGoToTheKernelFrom456On) {
+  for (const Transformers release : {Transformers::v4_56, Transformers::v5_0}) {
+    Asked asked{.kv_heads = kHeads};
+    const std::int64_t copied = of_layer(asked);
+    asked.release = release;
+    EXPECT_EQ(copied - of_layer(asked), heads(kHeads, 16)) << "the output is not copied any more";
+  }
+}
+
+TEST(TransformersRelease, TheKernelReadsFewerHeadsAsTheyAre) {
+  Asked asked;
+  const std::int64_t repeated = of_layer(asked);
+  asked.release = Transformers::v5_0;
+  // Before: keys and values of all heads, and the output's copy.
+  EXPECT_EQ(repeated - of_layer(asked), heads(3 * kHeads, 16) - heads(2 * asked.kv_heads, 16));
+}
+
+TEST(TransformersRelease, HeadsThatFlashAttentionDoesNotTakeAreRepeated) {
+  Asked asked{.head_width = 512};
+  const std::int64_t repeated = of_layer(asked);
+  asked.release = Transformers::v5_0;
+  EXPECT_EQ(repeated - of_layer(asked), heads(kHeads, 512));
+}
+
+TEST(TransformersRelease, WithoutFlashAttentionFewerHeadsAreWrittenOut) {
+  Asked asked{.precision = model::Precision::fp32};
+  const std::int64_t fused = of_layer(asked);
+  asked.release = Transformers::v5_0;
+  const std::int64_t scores = kBatch * kHeads * kTokens * kTokens * 4;
+  EXPECT_GT(of_layer(asked), fused + scores);
+  asked.kv_heads = kHeads;
+  EXPECT_LT(of_layer(asked), fused + scores) << "as many keys as queries need not be repeated";
+}
+
+TEST(TransformersRelease, EachCallMakesNumbersOfAMaskOfBooleans) {
+  Asked asked{.padding = true};
+  const std::int64_t shared = of_layer(asked);
+  asked.release = Transformers::v5_0;
+  EXPECT_EQ(of_layer(asked) - shared, kBatch * kTokens * kTokens * kHalf);
+}
+
+TEST(TransformersRelease, AttentionThatIsWrittenOutIsTheSameInAll) {
+  Asked asked{.attention = model::AttentionBackend::eager};
+  const std::int64_t before = of_layer(asked);
+  asked.release = Transformers::v5_0;
+  EXPECT_EQ(of_layer(asked), before);
+}
+
+TEST(TransformersRelease, ACacheIsMadeUnlessTheConfigOrTheTrainerSaysNo) {
+  Asked asked{.release = Transformers::v4_52, .caches = true};
+  const Asked none{.release = Transformers::v4_52};
+  EXPECT_GT(of_layer(asked), of_layer(none));
+  asked.loop = model::Loop::hf_trainer;
+  Asked trainer = none;
+  trainer.loop = asked.loop;
+  EXPECT_GT(of_layer(asked), of_layer(trainer)) << "4.52's Trainer leaves the cache to the config";
+  asked.release = trainer.release = Transformers::v5_0;
+  EXPECT_EQ(of_layer(asked), of_layer(trainer));
+}
+
+}  // namespace
+}  // namespace gpumem::plan
