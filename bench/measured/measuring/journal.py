@@ -116,8 +116,10 @@ def run_cells(row: Row, folder: pathlib.Path, figure: str, kinds: tuple[str, ...
         "parameters": result["parameters"],
         "model": json.dumps(job.model, separators=(",", ":")),
     }
+    if job.family in ("hf", "llm"):
+        cells["transformers"] = language.release_rule(machine.get("transformers"))
     if job.family == "llm":
-        cells.update(language.cells(job.model), transformers=language.release_rule(machine.get("transformers")))
+        cells.update(language.cells(job.model))
     for name in ("allocated", "reserved", "requested", "device", "context", "first_allocated", "first_reserved"):
         cells[f"{name}_mib"] = mib(result, name)
     cells["left_mib"] = mib(result, "left_before")
