@@ -60,7 +60,6 @@ Tensor merge_heads(Forward& forward, Tensor tensor);
 /// repeat_kv: each head repeated, by an expanded view and a copy. `in_kernel`: transformers leaves it to the
 /// kernel since 4.54, where attention has no mask (integrations/sdpa_attention.py, use_gqa_in_sdpa).
 Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t times, bool in_kernel = false);
-inline constexpr std::string_view kRepeatsInKernel = "in_kernel";  ///< the attribute of such calls
 
 /// Cosines and sines of positions, [1, 1, S, width].
 struct Rotary {
@@ -81,6 +80,7 @@ Tensor rotate(Forward& forward, Tensor heads, const Rotary& rotary, std::int64_t
 /// How attention is called.
 struct Attention {
   std::int64_t groups = 1;  ///< queries a key
+  bool in_kernel = false;   ///< the class repeats heads before, where the kernel does not
   double dropout = 0.0;
   bool copies = true;  ///< as sdpa_attention_forward does; attention classes of their own call the kernel on views
   std::optional<Tensor> mask = {};

@@ -72,20 +72,22 @@ struct TextPart {
 /// transformers' release, and some calls depend on the job.
 enum class When : std::uint8_t {
   until_4_51,
-  since_4_52,      ///< and in all later releases
-  before_4_56,     ///< sdpa_attention_forward copied queries, keys and values until then (transformers#40315)
-  in_4_52,         ///< copies of classes that came to that function in 4.52, and no later
-  in_4_52_masked,  ///< the same, where attention has a mask
+  since_4_52,          ///< and in all later releases
+  before_4_56,         ///< sdpa_attention_forward copied queries, keys and values until then (transformers#40315)
+  in_4_52,             ///< copies of classes that came to that function in 4.52, and no later
+  in_4_52_masked,      ///< the same, where attention has a mask
+  heads_are_repeated,  ///< by copies, and not by the kernel (transformers' use_gqa_in_sdpa, since 4.54)
   masked,
   checkpointed
 };
 /// The attribute of such a call, and its values.
 inline constexpr std::string_view kWhen = "when";
-inline constexpr std::array<model::Named<When>, 7> kWhens = {{{When::until_4_51, "until 4.51"},
+inline constexpr std::array<model::Named<When>, 8> kWhens = {{{When::until_4_51, "until 4.51"},
                                                               {When::since_4_52, "since 4.52"},
                                                               {When::before_4_56, "before 4.56"},
                                                               {When::in_4_52, "in 4.52"},
                                                               {When::in_4_52_masked, "in 4.52, with a mask"},
+                                                              {When::heads_are_repeated, "heads are repeated"},
                                                               {When::masked, "with a mask"},
                                                               {When::checkpointed, "checkpointed"}}};
 
@@ -208,6 +210,9 @@ class Forward {
   // Operations that no module shows.
   Tensor call(std::string_view op, std::initializer_list<Tensor> inputs,
               std::initializer_list<model::Attribute> attributes = {});
+  /// The same, made in some jobs only; nullopt: in all.
+  Tensor call(std::string_view op, std::initializer_list<Tensor> inputs,
+              std::initializer_list<model::Attribute> attributes, std::optional<When> when);
   Tensor add(Tensor left, Tensor right) { return call("add", {left, right}); }
   Tensor multiply(Tensor left, Tensor right) { return call("mul", {left, right}); }
   /// By a number: mul, div.

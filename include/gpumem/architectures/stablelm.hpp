@@ -64,7 +64,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::masked); };
   const Heads read = {copied(turned.query), copied(repeat_heads(f, turned.key, groups, true)),
                       copied(repeat_heads(f, turned.value, groups, true))};
-  const Tensor attended = attend(f, read, {.dropout = s.attention_dropout, .copies = false});
+  const Tensor attended = attend(f, read, {.in_kernel = true, .dropout = s.attention_dropout, .copies = false});
   const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
   return f.leave_function(output, {turned.query, turned.key, turned.value, input});
 }

@@ -198,9 +198,20 @@ inline Masks make_masks(GraphCopy& copy, const WiredGraph& wired, const std::vec
   return masks;
 }
 
+/// Whether PyTorch's kernel repeats heads that this layer would hand on: use_gqa_in_sdpa of transformers 4.54 and later
+/// (here with the views of 4.56) asks for no mask and heads of up to 256 elements.
+inline bool kernel_repeats(const WiredGraph& wired, std::uint32_t index, const model::TrainingJob& job) {
+  constexpr std::int64_t kWidest = 256;
+  const auto outputs = wired.outputs(index);
+  if (outputs.empty() || outputs[0].rank() == 0 || job.transformers < model::Transformers::v4_56) return false;
+  const core::Dim width = outputs[0][outputs[0].rank() - 1];
+  return job.attention == model::AttentionBackend::sdpa && !job.padding && width.size <= kWidest;
+}
+
 /// Whether the job makes this call.
-inline bool is_made(const WiredGraph& wired, const model::Layer& layer, const model::TrainingJob& job) {
+inline bool is_made(const WiredGraph& wired, std::uint32_t index, const model::TrainingJob& job) {
   using architectures::When;
+  const model::Layer& layer = wired.graph().layers()[index];
   const model::AttributeValue* value = wired.graph().attributes(layer).find(architectures::kWhen);
   const std::string* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
   const auto when = text == nullptr ? std::nullopt : model::value_of(architectures::kWhens, *text);
@@ -212,6 +223,7 @@ inline bool is_made(const WiredGraph& wired, const model::Layer& layer, const mo
     case When::before_4_56: return job.transformers < model::Transformers::v4_56;
     case When::in_4_52: return job.transformers == model::Transformers::v4_52;
     case When::in_4_52_masked: return job.transformers == model::Transformers::v4_52 && job.padding;
+    case When::heads_are_repeated: return !kernel_repeats(wired, index, job);
     case When::masked: return job.padding;
     case When::checkpointed: return job.activation_checkpointing;
   }
@@ -243,7 +255,7 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
   const auto changes = [&](std::uint32_t index) {
     const model::Layer& layer = layers[index];
     if (wired.inputs(index).empty() || layer.parameters > 0) return false;
-    return shifts(layer) || !detail::is_made(wired, layer, job);
+    return shifts(layer) || !detail::is_made(wired, index, job);
   };
   bool any = false;
   for (std::uint32_t index = 0; index < layers.size() && !any; ++index) any = changes(index);

@@ -125,17 +125,12 @@ inline core::Result<core::Shape> attended_shape(const OpInput& input) {
   return shape;
 }
 
-/// Whether keys that are read as `shape` have fewer heads: the kernel repeats them (enable_gqa). Flash attention takes
-/// such heads; without it only the written-out form does (sdp_utils.cpp, check_batch_size_and_num_heads_dense).
-inline bool has_fewer_heads(const Tape& tape, TensorId keys, const core::Shape& shape) {
-  const auto whole = size_of(shape, core::DType::float32);
-  return whole && tape.tensor(keys).size.elements.value() < whole->elements.value();
-}
-
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
 /// "grouped": the kernel reads keys and values of fewer heads as they are, as flash attention's own package does.
 /// "backend": "math" writes it out, as a CPU and models with attention of their own do. "fused_softmax": where it is
-/// written out, one kernel masks the scores and takes their softmax. "enable_gqa": keys have fewer heads. "is_causal"
+/// written out, one kernel masks the scores and takes their softmax. "enable_gqa": the kernel repeats keys and
+/// values of fewer heads. Flash attention does; without it only the written-out form (sdp_utils.cpp,
+/// check_batch_size_and_num_heads_dense). "is_causal"
 /// counts where no mask is given.
 inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const TensorId query = call.tensors[0];
@@ -172,8 +167,7 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   if (call.attention == model::AttentionBackend::eager && !own) {
     return record_eager(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
   }
-  if (!math && call.tensors.size() == 3 &&
-      (has_fewer_heads(tape, qkv[1], keys) || call.attributes.flag("enable_gqa", false))) {
+  if (!math && call.tensors.size() == 3 && call.shapes[0][1] != keys[1] && call.attributes.flag("enable_gqa", false)) {
     const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
     if (core::element_size(type) == 2) return record_flash(tape, qkv, call.size, *rows, products);
     return record_broadcast_math(tape, call, rows->times(keys_count), keys_count);

@@ -55,9 +55,6 @@ struct ForwardPass {
 
 /// By layer: whether it comes before an attention and moves what that reads, and nothing else reads it.
 [[nodiscard]] std::vector<bool> attention_inputs(const connect::WiredGraph& wired);
-/// By layer: whether it repeats heads that PyTorch's kernel can read as they are (architectures/decoder.hpp,
-/// kRepeatsInKernel).
-[[nodiscard]] std::vector<bool> repeats_in_kernel(const connect::WiredGraph& wired);
 
 // Input: a wired graph.
 // Output: the head of a language model and its cross entropy, with the layers between them, for forms of the loss that

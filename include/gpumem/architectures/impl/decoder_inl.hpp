@@ -88,11 +88,10 @@ GPUMEM_INLINE Tensor merge_heads(Forward& forward, Tensor tensor) {
 
 GPUMEM_INLINE Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t times, bool in_kernel) {
   if (times == 1) return tensor;
-  const Tensor view = forward.call("unsqueeze", {tensor}, {{"dim", std::int64_t{2}}});
-  const Sizes shape = {-1, -1, times, -1, -1};
-  const Tensor expanded =
-      forward.call("expand", {view}, {{"shape", shape}, {std::string(kRepeatsInKernel), in_kernel}});
-  return forward.flatten(expanded, 1, 2);
+  const std::optional<When> when = in_kernel ? std::optional(When::heads_are_repeated) : std::nullopt;
+  const Tensor view = forward.call("unsqueeze", {tensor}, {{"dim", std::int64_t{2}}}, when);
+  const Tensor expanded = forward.call("expand", {view}, {{"shape", Sizes{-1, -1, times, -1, -1}}}, when);
+  return forward.call("flatten", {expanded}, {{"start_dim", std::int64_t{1}}, {"end_dim", std::int64_t{2}}}, when);
 }
 
 GPUMEM_INLINE Rotary rotary_tables(Forward& forward, Tensor ids, std::int64_t width) {
@@ -161,7 +160,9 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
                                              {{"dropout_p", options.dropout}}));
   }
   const Tensor attended = forward.call("scaled_dot_product_attention", {from.query, from.key, from.value},
-                                       {{"dropout_p", options.dropout}, {"is_causal", options.causal}});
+                                       {{"dropout_p", options.dropout},
+                                        {"is_causal", options.causal},
+                                        {"enable_gqa", options.groups > 1 || options.in_kernel}});
   return merge_heads(forward, attended);
 }
 

@@ -339,6 +339,13 @@ GPUMEM_INLINE Tensor Forward::call(std::string_view op, std::initializer_list<Te
   return add_layer(op, {}, op, {inputs.begin(), inputs.size()}, {attributes.begin(), attributes.size()});
 }
 
+GPUMEM_INLINE Tensor Forward::call(std::string_view op, std::initializer_list<Tensor> inputs,
+                                   std::initializer_list<model::Attribute> attributes, std::optional<When> when) {
+  std::vector<model::Attribute> all = attributes;
+  if (when) all.push_back(condition(*when));
+  return add_layer(op, {}, op, {inputs.begin(), inputs.size()}, all);
+}
+
 GPUMEM_INLINE Tensor Forward::to(Tensor tensor, std::string_view dtype) {
   return call("cast", {tensor}, {{"dtype", std::string(dtype)}});
 }

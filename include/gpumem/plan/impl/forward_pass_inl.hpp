@@ -31,7 +31,6 @@ class ForwardPassBuilder {
     if (auto fault = add_graph_inputs()) return std::move(*fault);
     if (auto fault = find_language_loss()) return std::move(*fault);
     if (job_.attention == model::AttentionBackend::flash) moved_ = attention_inputs(wired_);
-    if (leaves_heads_to_kernel()) moved_ = repeats_in_kernel(wired_);
     tensors_.assign(graph_.layers().size(), kNoTensor);
     consumed_.assign(graph_.layers().size(), false);
     core::Pace pace;
@@ -64,11 +63,6 @@ class ForwardPassBuilder {
 
  private:
   ops::Tape& tape() { return pass_.tape; }
-
-  [[nodiscard]] bool leaves_heads_to_kernel() const {
-    return job_.attention == model::AttentionBackend::sdpa && !job_.padding &&
-           pass_.tape.backend() == ops::Backend::cuda && job_.transformers >= model::Transformers::v4_56;
-  }
 
   static core::Error unknown_size(std::string_view what, const core::Shape& shape) {
     return {core::ErrorCode::missing_information,

@@ -2,7 +2,6 @@
 
 #include "gpumem/plan/forward_pass.hpp"
 
-#include "gpumem/architectures/decoder.hpp"
 #include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::plan {
@@ -45,35 +44,6 @@ GPUMEM_INLINE std::vector<bool> attention_inputs(const connect::WiredGraph& wire
         at = wired.inputs(static_cast<std::size_t>(at))[0];
       }
     }
-  }
-  return skipped;
-}
-
-/// Whether `flat`, `flat` - 1 and the view that this reads repeat heads as repeat_kv does: unsqueeze, expand, flatten,
-/// each of which nothing else reads. The kernel takes heads of up to 256 elements.
-GPUMEM_INLINE bool repeats_heads(const connect::WiredGraph& wired, std::span<const int> readers, std::size_t flat) {
-  namespace detail = attention_inputs_detail;
-  constexpr std::int64_t kWidest = 256;
-  const auto layers = wired.graph().layers();
-  const std::size_t expand = flat - 1;
-  const auto reads = [&](std::size_t layer, std::string_view op) {
-    return wired.graph().op(layers[layer]) == op && detail::moves(wired, layer) && readers[layer] == 1;
-  };
-  if (!reads(flat, "flatten") || !reads(expand, "expand")) return false;
-  if (!wired.graph().attributes(layers[expand]).flag(architectures::kRepeatsInKernel, false)) return false;
-  const model::LayerIndex view = wired.inputs(expand)[0];
-  if (wired.inputs(flat)[0] != static_cast<model::LayerIndex>(expand) || view < 0) return false;
-  const core::Shape& heads = wired.outputs(flat)[0];
-  return reads(static_cast<std::size_t>(view), "unsqueeze") && heads.rank() == 4 && heads[3].size <= kWidest;
-}
-
-GPUMEM_INLINE std::vector<bool> repeats_in_kernel(const connect::WiredGraph& wired) {
-  const std::vector<int> readers = attention_inputs_detail::count_readers(wired);
-  std::vector<bool> skipped(wired.graph().layers().size(), false);
-  for (std::size_t flat = 1; flat < skipped.size(); ++flat) {
-    if (wired.outputs(flat).empty() || !repeats_heads(wired, readers, flat)) continue;
-    skipped[flat] = skipped[flat - 1] = true;
-    skipped[static_cast<std::size_t>(wired.inputs(flat - 1)[0])] = true;
   }
   return skipped;
 }
