@@ -61,10 +61,7 @@ inline TensorId record_sinks(Tape& tape, std::span<const TensorId> inputs, const
                                        .no_gradient = 2});
   TensorId weights = shares;
   if (sinks) weights = tape.record({.inputs = {&shares, 1}, .output = scores, .kind = Output::view});
-  if (drops) {
-    const TensorSize mask = scores.as(core::DType::boolean);
-    weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
-  }
+  if (drops) weights = drop_weights(tape, weights, scores);
   const std::array<TensorId, 3> weighted = {weights, contiguous(tape, inputs[2]), shifted};
   return tape.record({.inputs = weighted,
                       .output = output,
@@ -170,10 +167,10 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   if (!math && call.tensors.size() == 3 && call.shapes[0][1] != keys[1] && call.attributes.flag("enable_gqa", false)) {
     const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
     if (core::element_size(type) == 2) return record_flash(tape, qkv, call.size, *rows, products);
-    return record_broadcast_math(tape, call, rows->times(keys_count), keys_count);
+    return record_broadcast_math(tape, call, rows->times(keys_count), keys_count, drops);
   }
   const bool shares = fits && call.shapes[0][1] != keys[1] && !call.attributes.flag("grouped", false);
-  if (!math && shares) return record_broadcast_math(tape, call, rows->times(keys_count), keys_count);
+  if (!math && shares) return record_broadcast_math(tape, call, rows->times(keys_count), keys_count, drops);
   const bool alike = call.output == call.shapes[0];
   if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, products);
   if (!math) return record_fused(tape, qkv, call.size, *rows, products, alike);

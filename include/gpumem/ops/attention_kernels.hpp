@@ -14,6 +14,13 @@
 
 namespace gpumem::ops::attention_detail {
 
+/// Dropout of the softmax's weights: a mask of `type`, an element for each of them.
+inline TensorId drop_weights(Tape& tape, TensorId weights, const TensorSize& scores,
+                             core::DType type = core::DType::boolean) {
+  const TensorSize mask = scores.as(type);
+  return tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
+}
+
 /// softmax(Q Kᵀ / √d) V written out (aten::_scaled_dot_product_attention_math): the scores, their softmax and the
 /// dropped-out weights are materialised.
 inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
@@ -28,10 +35,8 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
                                     .multiply_adds = output.times(keys),
                                     .autocast = Autocast::lower});
   TensorId weights = softmax(tape, raw, Autocast::full);
-  if (drops) {
-    const TensorSize mask = scores.as(tape.backend() == Backend::cpu ? core::DType::float32 : core::DType::boolean);
-    weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
-  }
+  const core::DType mask = tape.backend() == Backend::cpu ? core::DType::float32 : core::DType::boolean;
+  if (drops) weights = drop_weights(tape, weights, scores, mask);
   const std::array<TensorId, 2> weighted = {weights, contiguous(tape, qkv[2])};
   return tape.record({.inputs = weighted,
                       .output = output,
@@ -44,7 +49,8 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
 /// The same of keys and values with one head for all (multi-query), or that the fused kernels do not take: computed in
 /// float32 (math_compute of attention.cpp, since 2.5), keys and values copied out for each head by aten::matmul, and a
 /// mask of the future where none is given.
-inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const TensorSize& scores, std::int64_t keys) {
+inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const TensorSize& scores, std::int64_t keys,
+                                      bool drops) {
   const core::DType computing = tape.computing_type({.inputs = call.tensors.first(3), .autocast = Autocast::lower});
   const auto wide = [&](TensorId tensor) { return tape.cast(tape.cast(tensor, computing), core::DType::float32); };
   const TensorSize whole = call.size.as(core::DType::float32);
@@ -64,7 +70,9 @@ inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const Tens
                                     .library = Library::gemm,
                                     .multiply_adds = whole.times(keys)});
   const TensorId masked = elementwise(tape, raw);
-  const std::array<TensorId, 2> weighted = {softmax(tape, masked), repeated(value)};
+  TensorId weights = softmax(tape, masked);
+  if (drops) weights = drop_weights(tape, weights, written);
+  const std::array<TensorId, 2> weighted = {weights, repeated(value)};
   const TensorId mixed = tape.record({.inputs = weighted,
                                       .output = whole,
                                       .saved_inputs = 3,
@@ -123,10 +131,7 @@ inline TensorId record_scores(Tape& tape, std::span<const TensorId> qkv, const T
 /// Its end: dropout of the softmax's weights, and their product with the values.
 inline TensorId record_weighted(Tape& tape, TensorId weights, TensorId values, const TensorSize& output,
                                 const TensorSize& scores, std::int64_t keys, bool drops) {
-  if (drops) {
-    const TensorSize mask = scores.as(core::DType::boolean);
-    weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
-  }
+  if (drops) weights = drop_weights(tape, weights, scores);
   const std::array<TensorId, 2> weighted = {weights, contiguous(tape, values)};
   return tape.record({.inputs = weighted,
                       .output = output,

@@ -53,6 +53,43 @@ TEST(Attention, FlashLaysItsOutputOutAsTheQuery) {
   EXPECT_FALSE(lies_in_order(model::Precision::fp32)) << "the memory-efficient kernel: [N, S, heads, d]";
 }
 
+/// The elements of masks of dropout that backward holds: 2 samples, 4 heads with one key and value, 8 tokens, heads 16
+/// wide.
+std::int64_t dropped_out(model::Precision precision, double dropout) {
+  Tape tape(precision);
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  const std::array<core::Shape, 3> shapes = {shape({2, 4, 8, 16}), shape({2, 1, 8, 16}), shape({2, 1, 8, 16})};
+  std::array<TensorId, 3> qkv{};
+  for (std::size_t at = 0; at < qkv.size(); ++at) {
+    qkv[at] = tape.record({.output = {at == 0 ? 2 * 4 * 8 * 16 : 2 * 8 * 16, 0}, .parameters = {&parameter, 1}});
+  }
+  const std::array<model::Attribute, 1> attributes = {{{"dropout_p", dropout}}};
+  OpCall call;
+  call.attributes = std::span<const model::Attribute>(attributes);
+  call.tensors = qkv;
+  call.shapes = shapes;
+  call.output = shapes[0];
+  call.size = {2 * 4 * 8 * 16, 0};
+  EXPECT_TRUE(testing::op("scaled_dot_product_attention").record(call, tape));
+  std::int64_t elements = 0;
+  for (const Function& function : tape.functions()) {
+    for (const TensorId saved : tape.list(function.saved)) {
+      const TensorSize& size = tape.tensor(saved).size;
+      if (size.dtype == core::DType::boolean) elements += size.elements.value().value_or(0);
+    }
+  }
+  return elements;
+}
+
+TEST(Attention, OfOneKeyForAllHeadsKeepsTheMaskOfDropout) {
+  // aten::_scaled_dot_product_attention_math drops the softmax's weights: native_dropout keeps a mask of them.
+  for (const model::Precision precision : {model::Precision::fp32, model::Precision::bf16}) {
+    EXPECT_EQ(dropped_out(precision, 0.1), 2 * 4 * 8 * 8);
+    EXPECT_EQ(dropped_out(precision, 0.0), 0);
+  }
+}
+
 /// The bytes that backward holds of attention with sinks: 2 samples, 4 heads, 8 tokens, heads 16 wide.
 std::int64_t kept_with_sinks(model::AttentionBackend backend, bool sinks) {
   Tape tape(model::Precision::bf16);
