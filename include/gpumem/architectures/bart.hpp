@@ -48,16 +48,14 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
-inline Tensor attention(Forward& f, const Model& model, const Side& side, std::string_view name, Tensor input,
-                        Tensor source) {
-  const StreamAttention options = {.name = name,
-                                   .class_name = "BartSdpaAttention",
-                                   .width = model.width,
-                                   .heads = side.heads,
-                                   .dropout = model.attention_dropout,
-                                   .copies = false,
-                                   .copies_when = {When::until_4_51, When::in_4_52_masked}};
-  return stream_attention(f, options, input, source);
+inline StreamAttention attention_of(const Model& model, const Side& side, std::string_view name) {
+  return {.name = name,
+          .class_name = "BartSdpaAttention",
+          .width = model.width,
+          .heads = side.heads,
+          .dropout = model.attention_dropout,
+          .copies = false,
+          .copies_when = {When::until_4_51, When::in_4_52_masked}};
 }
 
 inline Tensor joined(Forward& f, const Model& model, Tensor residual, Tensor part, std::string_view norm) {
@@ -82,8 +80,9 @@ inline Tensor embedded(Forward& f, const Model& model, Tensor ids, Tensor words)
 
 inline Tensor encoder(Forward& f, const Model& model, Tensor ids, Tensor words) {
   const InModule inside(f, "encoder", "BartEncoder");
+  const StreamAttention attention = attention_of(model, model.encoder, "self_attn");
   return stack(f, "layers", kLayer, model.encoder.layers, embedded(f, model, ids, words), [&](Tensor x, std::int64_t) {
-    const Tensor mixed = attention(f, model, model.encoder, "self_attn", x, x);
+    const Tensor mixed = stream_attention(f, attention, x, x);
     return feed_forward_part(f, model, model.encoder, joined(f, model, x, mixed, "self_attn_layer_norm"));
   });
 }
@@ -92,9 +91,12 @@ inline Tensor decoder(Forward& f, const Model& model, Tensor ids, Tensor encoded
   const InModule inside(f, "decoder", "BartDecoder");
   const Tensor words = f.tied_embedding("embed_tokens", ids, model.vocabulary, model.width);
   const Side& side = model.decoder;
+  StreamAttention self = attention_of(model, side, "self_attn");
+  self.causal = true;
+  const StreamAttention cross = attention_of(model, side, "encoder_attn");
   return stack(f, "layers", kLayer, side.layers, embedded(f, model, ids, words), [&](Tensor x, std::int64_t) {
-    const Tensor mixed = joined(f, model, x, attention(f, model, side, "self_attn", x, x), "self_attn_layer_norm");
-    const Tensor crossed = attention(f, model, side, "encoder_attn", mixed, encoded);
+    const Tensor mixed = joined(f, model, x, stream_attention(f, self, x, x), "self_attn_layer_norm");
+    const Tensor crossed = stream_attention(f, cross, mixed, encoded);
     return feed_forward_part(f, model, side, joined(f, model, mixed, crossed, "encoder_attn_layer_norm"));
   });
 }
@@ -245,6 +247,7 @@ inline Tensor decoder(Forward& f, const Model& model, Tensor encoded) {
   StreamAttention self = attention_of(model, model.decoder, "self_attn");
   StreamAttention cross = attention_of(model, model.decoder, "encoder_attn");
   self.caches = cross.caches = true;
+  self.causal = true;
   const Tensor hidden = stack(f, "layers", kLayer, model.decoder.layers, embedded, [&](Tensor x, std::int64_t) {
     const Tensor normed = f.layer_norm("self_attn_layer_norm", x, model.width);
     const Tensor mixed = f.add(x, f.dropout("dropout", stream_attention(f, self, normed, normed), model.dropout));

@@ -121,6 +121,7 @@ struct StreamAttention {
   bool caches = false;  ///< keys and values are returned
   std::optional<Tensor> mask = {};
   bool adds_masks = false;  ///< each call adds the mask of padding to that one
+  bool causal = false;      ///< without a mask, no query meets later keys
 };
 Tensor stream_attention(Forward& forward, const StreamAttention& options, Tensor input, Tensor source);
 

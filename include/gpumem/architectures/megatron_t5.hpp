@@ -99,16 +99,18 @@ inline std::vector<Tensor> packed_heads(Forward& f, const Model& model, std::str
   return parts;
 }
 
-inline Tensor attended(Forward& f, const Model& model, const Heads& heads) {
-  const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
-                              {{"dropout_p", model.attention_dropout}, {"grouped", true}, {"fused_softmax", true}});
+inline Tensor attended(Forward& f, const Model& model, const Heads& heads, bool causal) {
+  const Tensor mixed = f.call(
+      "scaled_dot_product_attention", {heads.query, heads.key, heads.value},
+      {{"dropout_p", model.attention_dropout}, {"grouped", true}, {"fused_softmax", true}, {"is_causal", causal}});
   return f.linear("linear_proj", merge_heads(f, mixed), model.head_widths(), model.width, model.rows());
 }
 
-inline Tensor self_attention(Forward& f, const Model& model, Tensor input) {
+/// Causal in the decoder (AttnMaskType.causal of its layers in t5_spec.py).
+inline Tensor self_attention(Forward& f, const Model& model, Tensor input, bool causal) {
   const InModule inside(f, "self_attention", "SelfAttention");
   const std::vector<Tensor> parts = packed_heads(f, model, "linear_qkv", input, 3);
-  return attended(f, model, {parts[0], parts[1], parts[2]});
+  return attended(f, model, {parts[0], parts[1], parts[2]}, causal);
 }
 
 inline Tensor cross_attention(Forward& f, const Model& model, Tensor input, Tensor encoded) {
@@ -116,7 +118,7 @@ inline Tensor cross_attention(Forward& f, const Model& model, Tensor input, Tens
   const std::vector<Tensor> parts = packed_heads(f, model, "linear_kv", encoded, 2);
   const Tensor query =
       in_front(f, model, f.linear("linear_q", input, model.width, model.head_widths(), model.columns()));
-  return attended(f, model, {query, parts[0], parts[1]});
+  return attended(f, model, {query, parts[0], parts[1]}, false);
 }
 
 inline Tensor fed(Forward& f, const Model& model, Tensor input) {
@@ -130,8 +132,10 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Tensor* 
   const auto joined = [&](Tensor residual, Tensor part) {
     return f.add(residual, f.dropout("dropout", part, model.dropout));
   };
-  Tensor hidden = joined(input, self_attention(f, model, f.layer_norm("input_layernorm", input, model.width)));
-  if (encoded != nullptr) {
+  const bool decodes = encoded != nullptr;
+  const Tensor first = f.layer_norm("input_layernorm", input, model.width);
+  Tensor hidden = joined(input, self_attention(f, model, first, decodes));
+  if (decodes) {
     const Tensor normed = f.layer_norm("pre_cross_attn_layernorm", hidden, model.width);
     hidden = joined(hidden, cross_attention(f, model, normed, *encoded));
   }

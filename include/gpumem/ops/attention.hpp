@@ -72,7 +72,8 @@ inline TensorId record_sinks(Tape& tape, std::span<const TensorId> inputs, const
                       .autocast = Autocast::lower});
 }
 
-/// Q, K, V, a mask and, where the model has them, sinks. Flash attention takes the sinks itself.
+/// Q, K, V, a mask and, where the model has them, sinks. Flash attention takes the sinks itself, and in place of the
+/// mask "is_causal".
 inline core::Result<TensorId> record_sink_attention(const OpCall& call, Tape& tape) {
   const auto rows = rows_of(call.shapes[0]);
   const core::Shape& keys = call.shapes.size() > 1 ? call.shapes[1] : call.shapes[0];
@@ -82,7 +83,10 @@ inline core::Result<TensorId> record_sink_attention(const OpCall& call, Tape& ta
   const std::span<const TensorId> qkv = call.tensors.first(3);
   const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
   if (call.attention == model::AttentionBackend::flash && core::element_size(type) == 2) {
-    return record_flash(tape, qkv, call.size, *rows, call.size.times(2).times(keys[2].size));
+    const bool square = call.shapes[0].rank() == 4 && call.shapes[0][2] == keys[2];
+    const bool causal = square && call.attributes.flag("is_causal", false);
+    const TensorSize products = fused_products(tape.tensor(qkv[0]).size, call.size, keys[2].size, causal);
+    return record_flash(tape, qkv, call.size, *rows, products);
   }
   const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
   return record_sinks(tape, call.tensors, call.size, *rows, keys[2].size, drops);

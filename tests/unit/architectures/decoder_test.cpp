@@ -1,5 +1,9 @@
 #include "gpumem/architectures/decoder.hpp"
 
+#include <map>
+#include <span>
+#include <string>
+
 #include "gpumem/architectures/architectures.hpp"
 #include "plans.hpp"
 
@@ -99,6 +103,31 @@ TEST(Decoder, UpcastsItsLogitsForTheLoss) {
     if (logits && output.storage == function.output && output.size.dtype == core::DType::float32) ++wide;
   }
   EXPECT_EQ(wide, 3) << "the float32 logits, the copy of all but the last token's, the log-softmax";
+}
+
+/// The attentions of a model that are causal: the module and how many of it, "decoder self_attn 2".
+std::string causal_attentions(std::string_view config) {
+  const auto graph = read_config(config, ops::vocabulary());
+  EXPECT_TRUE(succeeds(graph));
+  std::map<std::string, int> found;
+  for (const model::Layer& layer : graph ? graph->layers() : std::span<const model::Layer>()) {
+    const std::string path = graph->path(layer);
+    if (!graph->attributes(layer).flag("is_causal", false)) continue;
+    const std::string side = path.find("decoder") != std::string::npos ? "decoder " : "encoder ";
+    ++found[side + (path.find("encoder_attn") != std::string::npos ? "encoder_attn" : "self_attn")];
+  }
+  std::string text;
+  for (const auto& [name, count] : found) text += (text.empty() ? "" : ", ") + name + " " + std::to_string(count);
+  return text;
+}
+
+TEST(Decoder, OnlyTheDecodersSelfAttentionIsCausalInModelsThatHaveBoth) {
+  // BartAttention and WhisperAttention, is_causal=True in the decoder's self_attn alone.
+  constexpr std::string_view kSizes = R"("d_model": 64, "vocab_size": 100, "max_position_embeddings": 32,
+    "encoder_layers": 3, "encoder_attention_heads": 4, "encoder_ffn_dim": 128,
+    "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 128})";
+  EXPECT_EQ(causal_attentions(R"({"model_type": "bart", )" + std::string(kSizes)), "decoder self_attn 2");
+  EXPECT_EQ(causal_attentions(R"({"model_type": "whisper", )" + std::string(kSizes)), "decoder self_attn 2");
 }
 
 TEST(Decoder, LeavesHeadsAloneThatAreNotWhole) {

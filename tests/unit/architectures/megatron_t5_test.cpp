@@ -60,6 +60,17 @@ TEST(MegatronT5, TheDecoderReadsAsManyTokensAsItsArgumentsSay) {
   EXPECT_EQ(shape_of("lm_head"), "[N, 8, 128]");
 }
 
+TEST(MegatronT5, OnlyTheDecodersSelfAttentionIsCausal) {
+  const auto graph = read(with(""));
+  ASSERT_TRUE(succeeds(graph));
+  for (const model::Layer& layer : graph->layers()) {
+    const std::string path = graph->path(layer);
+    if (!path.ends_with("scaled_dot_product_attention")) continue;
+    const bool expected = path.starts_with("decoder.") && path.find("self_attention") != std::string::npos;
+    EXPECT_EQ(graph->attributes(layer).flag("is_causal", false), expected) << path;
+  }
+}
+
 TEST(MegatronT5, SaysHowManyOptimizersThereAre) {
   const auto one = read(with(""));
   const auto two = read(with(R"(, "num_distributed_optimizer_instances": 2)"));

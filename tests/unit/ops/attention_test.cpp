@@ -126,6 +126,40 @@ TEST(SinkAttention, KeepsOneRowOfScoresAndItsSink) {
   EXPECT_EQ(kept_with_sinks(model::AttentionBackend::flash, true), 0) << "no scores are written out";
 }
 
+constexpr std::int64_t kQueryRows = std::int64_t{2} * 4 * 8;  // samples, heads, tokens
+
+/// What flash attention with sinks multiplies: keys are 16 wide, values may have another width.
+std::int64_t multiplied_with_sinks(std::int64_t keys, std::int64_t value_width, bool causal) {
+  Tape tape(model::Precision::bf16);
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  const std::array<std::int64_t, 5> elements = {kQueryRows * 16, kQueryRows / 8 * keys * 16,
+                                                kQueryRows / 8 * keys * value_width, kQueryRows / 4 * keys, 4};
+  std::array<TensorId, 5> inputs{};
+  for (std::size_t at = 0; at < inputs.size(); ++at) {
+    inputs[at] = tape.record({.output = {elements[at], 0}, .parameters = {&parameter, 1}});
+  }
+  const std::array<core::Shape, 5> shapes = {shape({2, 4, 8, 16}), shape({2, 4, keys, 16}),
+                                             shape({2, 4, keys, value_width}), shape({2, 1, 8, keys}), shape({4})};
+  const std::array<model::Attribute, 1> attributes = {{{"is_causal", causal}}};
+  OpCall call;
+  call.attributes = std::span<const model::Attribute>(attributes);
+  call.tensors = inputs;
+  call.shapes = shapes;
+  call.output = shape({2, 4, 8, value_width});
+  call.size = {kQueryRows * value_width, 0};
+  call.attention = model::AttentionBackend::flash;
+  EXPECT_TRUE(testing::op("sink_attention").record(call, tape));
+  return tape.functions().back().multiply_adds.elements.value().value_or(0);
+}
+
+TEST(SinkAttention, OfOneKernelSkipsWhatACausalMaskHides) {
+  EXPECT_EQ(multiplied_with_sinks(8, 16, false), kQueryRows * 8 * (16 + 16));
+  EXPECT_EQ(multiplied_with_sinks(8, 16, true), kQueryRows * 8 * (16 + 16) / 2);
+  EXPECT_EQ(multiplied_with_sinks(8, 32, true), kQueryRows * 8 * (16 + 32) / 2) << "values of another width";
+  EXPECT_EQ(multiplied_with_sinks(12, 16, true), kQueryRows * 12 * (16 + 16)) << "more keys than queries";
+}
+
 TEST(IndexedMask, IsOneOfAllTokens) {
   EXPECT_EQ(output_text("indexed_mask", "heads=4, width=16", {shape({N, 8, 64})}), "[N, 1, 8, 8]");
   EXPECT_FALSE(testing::output("indexed_mask", "heads=4, width=16", {shape({N, 64})}));

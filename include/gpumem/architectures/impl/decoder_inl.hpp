@@ -171,8 +171,10 @@ GPUMEM_INLINE Tensor sink_attention(Forward& forward, const Heads& heads, std::o
   const Tensor key = repeat_heads(forward, heads.key, options.groups);
   const Tensor value = repeat_heads(forward, heads.value, options.groups);
   const model::Attribute dropout = {"dropout_p", options.dropout};
-  const Tensor attended = sinks ? forward.call("sink_attention", {heads.query, key, value, mask, *sinks}, {dropout})
-                                : forward.call("sink_attention", {heads.query, key, value, mask}, {dropout});
+  const model::Attribute causal = {"is_causal", options.causal};
+  const Tensor attended =
+      sinks ? forward.call("sink_attention", {heads.query, key, value, mask, *sinks}, {dropout, causal})
+            : forward.call("sink_attention", {heads.query, key, value, mask}, {dropout, causal});
   return merge_heads(forward, attended);
 }
 
@@ -219,7 +221,8 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
     attended = merge_heads(forward, forward.call("scaled_dot_product_attention", {query, key, value, mask},
                                                  {{"dropout_p", options.dropout}}));
   } else {
-    attended = attend(forward, {query, key, value}, {.dropout = options.dropout, .copies = false, .causal = false});
+    attended =
+        attend(forward, {query, key, value}, {.dropout = options.dropout, .copies = false, .causal = options.causal});
   }
   return forward.leave_function(forward.linear("out_proj", attended, width, width), {query, key, value, input});
 }
