@@ -68,10 +68,13 @@ struct GpuPeaks {
 /// share: what the same book measures on H200 (755 of 989, sustained) and B200
 /// (1,429 of 2,250) is not reached in training, see docs/many-gpus.md.
 ///
-/// Attention in one kernel of two bytes is slower: on A100 flash attention 2 reaches 50 to 73 % of the peak, here the
-/// middle (T. Dao 2023, "FlashAttention-2", abstract); the same kernel, which is PyTorch's too, 35 % on H100 (J. Shah
-/// et al. 2024, "FlashAttention-3", abstract); cuDNN's on B200 55 %, where flash attention 4 reaches 71 % and is 1.3
-/// times as fast (T. Zadouri et al. 2026, "FlashAttention-4", abstract).
+/// Attention in one kernel, of float16 or bfloat16, reaches a share of its own: less than other products on A100 and
+/// H100, a little more on B200. On A100 flash attention 2 reaches 50 to 73 % of the peak, here the middle (T. Dao 2023,
+/// "FlashAttention-2", abstract). The same kernel, which is PyTorch's too, reaches 35 % on H100 (J. Shah et al. 2024,
+/// "FlashAttention-3", abstract; figure 7 of Dao's paper agrees: up to 335 of 989 TFLOPS, forward and backward). On
+/// B200 it is cuDNN 9.13's, 55 %: flash attention 4 reaches up to 71 % and is up to 1.3 times as fast (T. Zadouri et
+/// al. 2026, "FlashAttention-4", abstract). That is the forward pass, and cuDNN's later versions are nearer to 71 %
+/// (figure 4).
 [[nodiscard]] GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu);
 
 struct StepTime {

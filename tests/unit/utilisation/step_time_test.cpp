@@ -124,7 +124,7 @@ TEST(StepTime, TensorCoresServeConvolutionsAndHalfPrecision) {
   EXPECT_LT(time_of(model::Precision::amp_bf16).kernels, plain / 6);
 }
 
-TEST(StepTime, AttentionReachesLessOfThePeakWhereThatIsPublished) {
+TEST(StepTime, AttentionReachesTheShareOfThePeakThatIsPublished) {
   Kernel attention = product(8192);
   attention.dtype = core::DType::bfloat16;
   attention.attends = true;

@@ -50,6 +50,14 @@ inline constexpr double kWarpBlocksPerSm = 16.0;  ///< blocks of 128 threads tha
 inline constexpr double kElementwiseInstructions = 14.0;
 /// The least share of the bandwidth that a grid of few blocks gets.
 inline constexpr double kLeastFill = 0.05;
+// For large products: shares of the tensor cores' peak, measured. Sources: see for_large_products.
+inline constexpr double kProductsOnA100 = 267.9 / 312.0;
+inline constexpr double kFlashAttention2OnA100 = (0.50 + 0.73) / 2.0;
+inline constexpr double kFlashAttention2OnH100 = 0.35;
+inline constexpr double kFlashAttention4OnB200 = 0.71;
+inline constexpr double kFlashAttention4OverCudnn = 1.3;  ///< how many times as fast
+inline constexpr double kCudnnOnB200 = kFlashAttention4OnB200 / kFlashAttention4OverCudnn;
+
 /// A run's averages include its beginning, when the GPU idles.
 inline constexpr double kSteadyShare = 1.0 / 1.07;
 
@@ -150,10 +158,11 @@ GPUMEM_INLINE core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu) {
 }
 
 GPUMEM_INLINE GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu) {
-  if (gpu.compute_capability == "8.0") peaks.tensor_efficiency = 267.9 / 312.0;
-  if (gpu.compute_capability == "8.0") peaks.attention_efficiency = (0.50 + 0.73) / 2.0;
-  if (gpu.compute_capability == "9.0") peaks.attention_efficiency = 0.35;
-  if (gpu.compute_capability == "10.0") peaks.attention_efficiency = 0.71 / 1.3;
+  namespace detail = step_time_detail;
+  if (gpu.compute_capability == "8.0") peaks.tensor_efficiency = detail::kProductsOnA100;
+  if (gpu.compute_capability == "8.0") peaks.attention_efficiency = detail::kFlashAttention2OnA100;
+  if (gpu.compute_capability == "9.0") peaks.attention_efficiency = detail::kFlashAttention2OnH100;
+  if (gpu.compute_capability == "10.0") peaks.attention_efficiency = detail::kCudnnOnB200;
   return peaks;
 }
 
