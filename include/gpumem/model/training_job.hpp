@@ -163,9 +163,8 @@ struct TrainingJob {
   return images;
 }
 
-/// Whether one kernel updates all parameters: where that is asked for, and in loops that train so unless another
-/// optimizer's library is missing. Source: Megatron-LM core r0.12, core/optimizer/__init__.py (FusedAdam of
-/// TransformerEngine, else of apex).
+/// Whether one kernel updates all parameters: where that is asked for, and in Megatron's loop, whose Adam is
+/// TransformerEngine's or apex's fused one. Source: Megatron-LM core r0.12, core/optimizer/__init__.py (FusedAdam).
 [[nodiscard]] inline bool updates_in_one_kernel(const TrainingJob& job) {
   return row_of(job.optimizer).has_fused && (job.fused || row_of(job.loop).main_gradients);
 }
