@@ -6,7 +6,9 @@
 //   both                first freeze, then train
 //   --lora, --quantize  the base is frozen, quantised weights are; --train adds to the adapters
 //
-// A tensor that is tied to another is as that one is.
+// A tensor that is tied to another is as that one is. Beside adapters a module that --train names is a copy, which is
+// tied to nothing (PEFT's ModulesToSaveWrapper, which deep-copies; huggingface/peft#2777): the copy of a tied head is
+// trained, and the copy of an embedding leaves its tied head frozen.
 #pragma once
 
 #include <algorithm>
@@ -72,8 +74,9 @@ inline core::Error means_nothing(std::string_view option, std::string_view patte
           {graph.file(), 0, {}}};
 }
 
-/// A layer with only tied parameters is treated as the first layer that holds the same number.
-inline void follow_ties(const model::ModelGraph& graph, std::vector<model::WeightStorage>& storage) {
+/// A layer with only tied parameters is treated as the first layer that holds the same number, unless one of the two is
+/// a copy of its own.
+inline void follow_ties(const model::ModelGraph& graph, bool copies, std::vector<model::WeightStorage>& storage) {
   std::unordered_map<std::int64_t, std::size_t> first_of;
   for (std::size_t at = 0; at < storage.size(); ++at) {
     const model::Layer& layer = graph.layers()[at];
@@ -81,7 +84,9 @@ inline void follow_ties(const model::ModelGraph& graph, std::vector<model::Weigh
     if (layer.tied_parameters < layer.parameters) {
       first_of.try_emplace(layer.parameters, at);
     } else if (const auto owner = first_of.find(layer.parameters); owner != first_of.end()) {
-      storage[at].frozen = storage[owner->second].frozen;
+      const std::uint8_t frozen = storage[owner->second].frozen;
+      const bool apart = copies && (frozen == 0 || storage[at].frozen == 0);
+      if (!apart) storage[at].frozen = frozen;
     }
   }
 }
@@ -324,7 +329,7 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
   }
   if (const auto pattern = freeze.unused(); !pattern.empty()) return detail::means_nothing("freeze", pattern, graph);
   if (const auto pattern = train.unused(); !pattern.empty()) return detail::means_nothing("train", pattern, graph);
-  detail::follow_ties(graph, storage);
+  detail::follow_ties(graph, job.has_adapters() && !job.train.empty(), storage);
   if (core::Status kept = detail::keep_on_host(linears, job, storage); !kept) return kept.error();
   return storage;
 }

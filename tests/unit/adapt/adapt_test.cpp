@@ -79,6 +79,80 @@ TEST(Adapt, AModuleBesideAdaptersIsTrainedAsACopy) {
   EXPECT_EQ(having(adapted_events(job, Phase::construction, 0), {"+256", "lm_head", "parameter"}), 1);
 }
 
+TEST(Adapt, TensorsThatAreTrainedBesideAdaptersAreNotCopied) {
+  TrainingJob job = small_model();
+  job.optimizer = Optimizer::adam;
+  job.lora = 2;
+  job.train = "*.bias";
+  for (const std::string& line : adapted_lines(job)) {
+    EXPECT_EQ(line.find("original_module"), std::string::npos) << line;
+  }
+  const Events step = adapted_events(job, Phase::optimizer);
+  EXPECT_EQ(count(step, "+32 model.layers.0.q_proj optimizer"), 2) << "of 16 biases alone";
+}
+
+/// The model of Llama 3.2 in small: the head is tied to the embedding.
+TrainingJob tied_model() {
+  TrainingJob job = testing::job_of(R"({"name": "ids", "shape": ["N", 4], "dtype": "int64"})", R"(
+    {"name": "embed", "op": "embedding", "inputs": ["ids"], "attrs": {"num_embeddings": 32, "embedding_dim": 16}},
+    {"name": "q_proj", "op": "linear", "inputs": ["embed"],
+     "attrs": {"in_features": 16, "out_features": 16, "bias": false}},
+    {"name": "v_proj", "op": "linear", "inputs": ["q_proj"],
+     "attrs": {"in_features": 16, "out_features": 16, "bias": false}},
+    {"name": "lm_head", "op": "linear", "inputs": ["v_proj"], "tied_parameters": 512,
+     "attrs": {"in_features": 16, "out_features": 32, "bias": false}})",
+                                    2);
+  job.precision = Precision::bf16;
+  job.optimizer = Optimizer::adam;
+  job.lora = 2;
+  return job;
+}
+
+TEST(Adapt, TheCopyOfATiedModuleIsTrainedOnItsOwn) {
+  TrainingJob job = tied_model();
+  const auto of = [&](std::string_view name, Phase phase) {
+    return count(adapted_events(job, phase, phase == Phase::construction ? 0 : 1),
+                 "+1024 " + std::string(name) + (phase == Phase::construction ? " parameter" : " optimizer"));
+  };
+  job.train = "lm_head";
+  EXPECT_EQ(of("embed", Phase::construction), 1);
+  EXPECT_EQ(of("lm_head", Phase::construction), 1);
+  EXPECT_EQ(of("embed", Phase::optimizer), 0);
+  EXPECT_EQ(of("lm_head", Phase::optimizer), 2);
+  job.train = "embed";
+  EXPECT_EQ(of("embed", Phase::construction), 1);
+  EXPECT_EQ(of("embed.original_module", Phase::construction), 1);
+  EXPECT_EQ(of("lm_head", Phase::construction), 0) << "it reads the original";
+  EXPECT_EQ(of("embed", Phase::optimizer), 2);
+  EXPECT_EQ(count(adapted_events(job, Phase::backward), "+1024 lm_head gradient"), 0);
+  job.train = "embed,lm_head";
+  EXPECT_EQ(of("embed", Phase::optimizer), 2);
+  EXPECT_EQ(of("lm_head", Phase::optimizer), 2);
+}
+
+TEST(Adapt, OtherMethodsHaveCopiesToo) {
+  TrainingJob job = tied_model();
+  job.lora.reset();
+  job.peft = model::PeftMethod::oft;
+  job.peft_options = "oft_block_size=4";
+  job.train = "embed";
+  EXPECT_EQ(count(adapted_events(job, Phase::construction, 0), "+1024 embed.original_module parameter"), 1);
+  job.peft = model::PeftMethod::trainable_tokens;
+  job.peft_options.clear();
+  EXPECT_EQ(having(adapted_events(job, Phase::construction, 0), {"original_module"}), 0) << "its config has none";
+}
+
+TEST(Adapt, TheOriginalOfACopyIsOfTheTypeThatItWasLoadedIn) {
+  TrainingJob job = small_model();
+  job.precision = Precision::amp_fp16;
+  job.quantize = model::Quantization::gptq_4bit;
+  job.lora = 2;
+  job.train = "lm_head";
+  const Events built = adapted_events(job, Phase::construction, 0);
+  EXPECT_EQ(count(built, "+256 lm_head parameter"), 1);
+  EXPECT_EQ(count(built, "+256 lm_head.original_module parameter"), 1);
+}
+
 TEST(Adapt, AdaptersStatesAreOfTheirType) {
   TrainingJob job = small_model();
   job.optimizer = Optimizer::adam;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -82,37 +83,54 @@ GPUMEM_INLINE bool is_lora(const model::TrainingJob& job) {
   return row.write == nullptr && row.targets == PeftTargets::usual;
 }
 
-/// Modules that are trained beside adapters (PEFT's modules_to_save): what is trained is a copy, of the type that the
-/// module was loaded in; the module itself stays as it is. Source: peft 0.15, utils/other.py, ModulesToSaveWrapper.
+/// Modules that the job names to be trained beside adapters (PEFT's modules_to_save): what is trained is a copy, of the
+/// type that the module was loaded in; the module itself stays as it is. A copy is tied to nothing. Where the job names
+/// tensors of a module only, as `*.bias`, they are trained in place and nothing is copied. Source: peft 0.15,
+/// utils/other.py, ModulesToSaveWrapper; the configs of prompts, tokens and adaption prompts have no modules_to_save.
 class SavedModules {
  public:
-  SavedModules(const connect::WiredGraph& wired, const model::TrainingJob& job, bool own_model)
-      : wired_(wired), given_(model::dtype_of(job.base_dtype)) {
-    saves_ = !own_model && job.has_adapters() && !job.train.empty();
+  /// `storage` as the job's patterns have it. `wired` must outlive it.
+  SavedModules(const connect::WiredGraph& wired, const model::TrainingJob& job, bool own_model,
+               const std::vector<model::WeightStorage>& storage)
+      : wired_(wired), given_(model::dtype_of(job.base_dtype)), saved_(storage.size(), false) {
+    if (own_model || job.train.empty() || !has_saved_modules(job)) return;
+    for (std::size_t at = 0; at < storage.size(); ++at) {
+      saved_[at] = storage[at].frozen == 0 && wired.graph().layers()[at].parameters > 0;
+    }
   }
 
   /// Copies the layer, and puts the module beside it if it is such a copy.
-  void copy(connect::GraphCopy& copy, std::uint32_t index, model::WeightStorage weights, bool tied) const {
+  void copy(connect::GraphCopy& copy, std::uint32_t index, model::WeightStorage weights, bool tied) {
     const model::Layer& layer = wired_.graph().layers()[index];
-    const bool frozen = wholly_frozen(wired_, layer, weights);
+    if (!saved_[index]) {
+      copy.copy(weights, wholly_frozen(wired_, layer, weights), {}, tied);
+      return;
+    }
+    if (given_) weights.dtype = given_;
+    const bool again = !called_.insert(wired_.graph().path(layer)).second;
+    copy.copy(weights, false, {}, again);
     const std::int64_t own = layer.parameters - layer.tied_parameters;
-    const bool saved = saves_ && !frozen && own > 0;
-    if (saved && given_) weights.dtype = given_;
-    copy.copy(weights, frozen, {}, tied);
-    if (!saved) return;
+    if (own == 0) return;
     (void)copy.insert({.name = std::string(wired_.graph().name(layer)) + ".original_module",
                        .op = model::kParameterOp,
                        .inputs = {},
                        .output = PeftLayer::fixed({own}),
                        .attributes = {{"shape", PeftLayer::Sizes{own}}},
-                       .weights = {.dtype = given_},
+                       .weights = {.dtype = weights.dtype},
                        .frozen = true});
   }
 
  private:
+  static bool has_saved_modules(const model::TrainingJob& job) {
+    if (!job.has_adapters()) return false;
+    const PeftTargets kind = peft_row(job).targets;
+    return kind != PeftTargets::prompts && kind != PeftTargets::tokens && kind != PeftTargets::attention;
+  }
+
   const connect::WiredGraph& wired_;
   std::optional<core::DType> given_;
-  bool saves_ = false;
+  std::vector<bool> saved_;                 ///< by layer
+  std::unordered_set<std::string> called_;  ///< paths of those that are copied: a later call has the same copy
 };
 
 /// A method of PEFT's other than LoRA's own.
@@ -122,6 +140,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
                                                               std::vector<model::WeightStorage>& storage,
                                                               const model::TrainingJob& job, const ops::Catalogue& ops,
                                                               PeftSettings settings) {
+  SavedModules saved(wired, job, false, storage);  // of norms that the method trains it makes the copies itself
   PeftModel peft(wired, linears, targets.chosen, storage, job, std::move(settings));
   core::Status fits = peft.check();
   if (!fits) return std::move(fits).error();
@@ -132,7 +151,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
     if (pace.late()) return core::deadline_error();
     peft.before(copy, index);
     if (peft.take(copy, index)) continue;
-    copy.copy(storage[index], wholly_frozen(wired, wired.graph().layers()[index], storage[index]));
+    saved.copy(copy, index, storage[index], true);
     if (inputs_need_gradients(job)) inputs.behind(copy, index);
     peft.behind(copy, index);
   }
@@ -185,7 +204,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   std::optional<LitgptModel> litgpt;
   const bool megatron = is_megatron_model(wired.graph(), job);
   if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
-  const adapt_detail::SavedModules saved(wired, job, own);
+  adapt_detail::SavedModules saved(wired, job, own, *storage);
   std::size_t linear = 0;
   std::size_t embedding = 0;
   core::Pace pace;
