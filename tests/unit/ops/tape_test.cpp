@@ -209,6 +209,19 @@ TEST(Tape, CastsWhatIsFloatingAndOfAnotherType) {
   EXPECT_NE(tape.cast(values, DType::float16), values);
 }
 
+TEST(Tape, ProductsOfFloat64AreFloat64) {
+  for (const Precision precision : {Precision::bf16, Precision::amp_bf16}) {
+    Tape tape(precision);
+    const TensorId input = tape.add_input(kSize);
+    const TensorId wide[] = {tape.cast(input, DType::float64), tape.add_input(kSize.as(DType::float64))};
+    const TensorId product = tape.record({.inputs = wide, .output = kSize});
+    EXPECT_EQ(tape.tensor(product).size.dtype, DType::float64);
+    EXPECT_EQ(tape.tensor(tape.cast(product, DType::bfloat16)).size.dtype, DType::bfloat16);
+    (void)tape.record({.inputs = {&product, 1}, .output = kSize, .autocast = Autocast::lower});
+    EXPECT_EQ(tape.functions().size(), 4U) << "two casts, the product, and a call whose input autocast leaves as it is";
+  }
+}
+
 TEST(Tape, WritingToAViewRewritesItsBasesHistory) {
   Tape tape;
   const TensorId weight = tape.add_parameter(10);

@@ -194,6 +194,15 @@ GPUMEM_INLINE model::Slice Tape::add_all(std::span<const TensorSize> sizes, std:
   return {first, static_cast<std::uint32_t>(sizes.size() + more.size())};
 }
 
+namespace tape_detail {
+
+GPUMEM_INLINE bool is_floating(core::DType type) {
+  return type == core::DType::float64 || type == core::DType::float32 || type == core::DType::float16 ||
+         type == core::DType::bfloat16;
+}
+
+}  // namespace tape_detail
+
 GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
   const bool autocast = precision_ == model::Precision::amp_fp16 || precision_ == model::Precision::amp_bf16;
   if (autocast && call.autocast == Autocast::lower) {
@@ -206,7 +215,7 @@ GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
   bool any = false;
   for (const TensorId input : call.inputs) {
     const core::DType type = tensor(input).size.dtype;
-    if (type != core::DType::float32 && type != core::DType::float16 && type != core::DType::bfloat16) continue;
+    if (!tape_detail::is_floating(type)) continue;
     if (!any || core::element_size(type) > core::element_size(widest)) widest = type;
     any = true;
   }
@@ -215,9 +224,7 @@ GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
 
 GPUMEM_INLINE TensorId Tape::cast(TensorId id, core::DType dtype) {
   const TapeTensor from = tensor(id);
-  const bool floating = from.size.dtype == core::DType::float32 || from.size.dtype == core::DType::float16 ||
-                        from.size.dtype == core::DType::bfloat16;
-  if (!floating || from.size.dtype == dtype) return id;
+  if (!tape_detail::is_floating(from.size.dtype) || from.size.dtype == dtype) return id;
   // aten::_to_copy: keeps nothing; its gradient is cast back.
   const TensorId to = add(from.size.as(dtype));
   tensors_.back().requires_grad = from.requires_grad;
@@ -247,14 +254,6 @@ GPUMEM_INLINE TensorId Tape::record(const Call& call) {
   return view;
 }
 
-namespace tape_detail {
-
-GPUMEM_INLINE bool is_floating(core::DType type) {
-  return type == core::DType::float32 || type == core::DType::float16 || type == core::DType::bfloat16;
-}
-
-}  // namespace tape_detail
-
 /// Whether autocast makes copies of these in the type that the call computes in.
 GPUMEM_INLINE bool Tape::casts_any(std::span<const TensorId> parameters, core::DType type) const {
   return std::ranges::any_of(parameters, [&](TensorId id) {
@@ -282,7 +281,10 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   std::span<const TensorId> inputs = call.inputs;
   if (call.autocast != Autocast::as_is) {
     cast_inputs_.assign(inputs.begin(), inputs.end());
-    for (TensorId& input : cast_inputs_) input = cast(input, type);
+    for (TensorId& input : cast_inputs_) {
+      // Autocast leaves float64 as it is. Source: PyTorch 2.6, ATen/autocast_mode.h, is_eligible().
+      if (tensor(input).size.dtype != core::DType::float64) input = cast(input, type);
+    }
     inputs = cast_inputs_;
   }
 
