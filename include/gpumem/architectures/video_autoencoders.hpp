@@ -419,7 +419,13 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   std::vector<Tensor> latents = {wan_encoded(pass, wan, f.slice(video, 2, 0, 1), 1, size)};
   f.repeat_parameters(true);
   pass.first = false;
-  for (std::int64_t part = 0; part < std::min(kMostParts, (size.frames - 1) / kPart); ++part) {
+  const std::int64_t parts = (size.frames - 1) / kPart;
+  if (parts > kMostParts) {
+    f.remark("the video is encoded in " + std::to_string(1 + parts) + " passes, of which " +
+             std::to_string(1 + kMostParts) +
+             " are counted: enough for the peak, and a step takes longer than is said");
+  }
+  for (std::int64_t part = 0; part < std::min(kMostParts, parts); ++part) {
     pass.at = 0;
     latents.push_back(wan_encoded(pass, wan, f.slice(video, 2, 1 + kPart * part, kPart), kPart, size));
   }
