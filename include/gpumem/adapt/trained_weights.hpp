@@ -41,6 +41,17 @@ namespace gpumem::adapt {
 /// Source: PEFT 0.14, utils/other.py.
 [[nodiscard]] core::DType unquantised_dtype(model::Quantization quantization, model::Precision precision);
 
+/// The type of what is frozen: the job's, or autocast's where the model's source casts frozen layers to it. Nothing: as
+/// the precision has it.
+[[nodiscard]] inline std::optional<core::DType> frozen_dtype(const model::ModelGraph& graph,
+                                                             const model::TrainingJob& job) {
+  if (const auto given = model::dtype_of(job.base_dtype)) return given;
+  if (!graph.run_settings().lowers_frozen) return std::nullopt;
+  if (job.precision == model::Precision::amp_fp16) return core::DType::float16;
+  if (job.precision == model::Precision::amp_bf16) return core::DType::bfloat16;
+  return std::nullopt;
+}
+
 /// Whether every tensor of the layer is frozen.
 [[nodiscard]] bool wholly_frozen(const connect::WiredGraph& wired, const model::Layer& layer,
                                  const model::WeightStorage& storage);
@@ -285,6 +296,7 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
   std::vector<model::WeightStorage> storage(graph.layers().size());
   NamePatterns freeze(job.freeze);
   NamePatterns train(job.train);
+  const std::optional<core::DType> given = frozen_dtype(graph, job);
   const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
   const core::Result<bool> in_fewer_bits = detail::mark_copies(graph, linears, job, storage);
   if (!in_fewer_bits) return in_fewer_bits.error();
@@ -318,7 +330,7 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
     if (job.has_adapters() && !freeze.empty())
       static_cast<void>(detail::meant(freeze, path));  // they mean something all the same
     of.frozen &= static_cast<std::uint8_t>(~trained);
-    if (const auto given = model::dtype_of(job.base_dtype); given && of.frozen == detail::kAll) of.dtype = given;
+    if (given && of.frozen == detail::kAll) of.dtype = given;
     if (of.quantization == model::Quantization::none) continue;
     if ((trained & detail::kWeight) != 0 && layer.tied_parameters == 0) {
       return core::Error{core::ErrorCode::invalid_argument,

@@ -1,11 +1,13 @@
 // ControlNetModel of Stable Diffusion 1.x, 2.x and XL: a trained copy of a UNet's way down and middle, which reads an
-// image besides; what it makes is added to the skips of the frozen UNet. Its config.json tells the UNet too: the way up
-// is as the way down, the other way round (from_unet).
+// image besides; what it makes is added to the skips of the frozen UNet. The field "_guided" is the UNet's config.json
+// (a pipeline's folder has it). Without it the ControlNet's own tells the UNet too: the way up is as the way down, the
+// other way round (from_unet).
 // Source: diffusers 0.38, models/controlnets/controlnet.py; examples/controlnet/train_controlnet.py and
-// train_controlnet_sdxl.py: the UNet runs outside of autocast, in the type of --mixed_precision, and is checkpointed in
-// the example of XL alone.
+// train_controlnet_sdxl.py: the UNet is held in the type of --mixed_precision, runs outside of autocast, and is
+// checkpointed in the example of XL alone.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -29,12 +31,14 @@ struct Hint {
 };
 
 inline Hint read_hint(ConfigFields& config) {
-  constexpr std::size_t kMostWidths = 16;
+  // A width more halves the image once more. Latents are an eighth of it, as four widths make it.
+  constexpr std::size_t kWidths = 4;
   Hint hint;
   hint.channels = config.size_or({"conditioning_channels"}, 3);
   hint.widths = config.sizes_or("conditioning_embedding_out_channels", hint.widths);
-  if (hint.widths.empty() || hint.widths.size() > kMostWidths) {
-    config.fail("must have from 1 to 16 entries", "conditioning_embedding_out_channels");
+  if (hint.widths.size() != kWidths) {
+    config.fail("must have 4 entries: with others the image is not made as small as the latents",
+                "conditioning_embedding_out_channels");
     hint.widths = {1};
   }
   if (config.flag("global_pool_conditions", false)) {
@@ -108,17 +112,36 @@ inline Tensor guided_unet(Forward& f, Model model, const DenoiserSample& sample,
   return prediction;
 }
 
+/// The frozen UNet, by its own config or by the ControlNet's.
+inline Model read_guided(ConfigFields& config, const Model& model, Forward& f) {
+  ConfigFields* const own = config.part("_guided");
+  if (own == nullptr) {
+    f.remark("the UNet that it is trained with is frozen, and of the same sizes");
+    return model;
+  }
+  const Model guided = unet_detail::read(*own);
+  const auto alike = [](const unet_detail::Level& left, const unet_detail::Level& right) {
+    return left.width == right.width && left.layers == right.layers && left.text == right.text;
+  };
+  const bool fits = std::ranges::equal(guided.down, model.down, alike) && guided.channels == model.channels &&
+                    guided.text == model.text && guided.pooled == model.pooled;
+  if (!fits) config.fail("has other widths than its ControlNet", "_guided");
+  f.remark("the UNet that it is trained with is frozen");
+  return guided;
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = unet_detail::read_half(config);
   const Hint hint = read_hint(config);
+  const Model frozen = read_guided(config, model, f);
   if (!config.status()) return;
+  f.run_settings({.lowers_frozen = true});
   const DenoiserSample sample = unet_detail::sample_of(f, model);
   const StepInputs inputs = unet_detail::step_inputs(f, model, sample);
   const std::vector<Tensor> residuals = controlnet(f, model, hint, sample, inputs);
   if (f.failed()) return;
-  const Tensor prediction = guided_unet(f, model, sample, inputs, residuals);
-  f.remark("the UNet that it is trained with is frozen, and of the same sizes");
-  denoiser_loss(f, prediction, {model.out_channels, sample.height, sample.width});
+  const Tensor prediction = guided_unet(f, frozen, sample, inputs, residuals);
+  denoiser_loss(f, prediction, {frozen.out_channels, sample.height, sample.width});
 }
 
 }  // namespace controlnet_detail

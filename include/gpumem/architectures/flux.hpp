@@ -1,10 +1,11 @@
 // FLUX.1 (dev, schnell, Fill), Chroma, LongCat-Image: blocks with a stream of image tokens and one of text tokens, then
 // blocks over all tokens. Chroma's scales and shifts come from one network, the others' from a layer in each block.
 // FluxControlNetModel: a trained copy of some blocks, which reads an image besides; what its blocks make is added
-// behind those of the frozen FLUX.1. Source: diffusers 0.38, models/transformers/transformer_flux.py,
-// transformer_chroma.py, transformer_longcat_image.py; examples/dreambooth/train_dreambooth_lora_flux.py (the pipeline
-// packs patches of 2 x 2 before the model sees them); models/controlnets/controlnet_flux.py,
-// examples/controlnet/train_controlnet_flux.py: both models are checkpointed.
+// behind those of the frozen FLUX.1, whose config.json is the field "_guided" (a pipeline's folder has it). Source:
+// diffusers 0.38, models/transformers/transformer_flux.py, transformer_chroma.py, transformer_longcat_image.py;
+// examples/dreambooth/train_dreambooth_lora_flux.py (the pipeline packs patches of 2 x 2 before the model sees them);
+// models/controlnets/controlnet_flux.py, examples/controlnet/train_controlnet_flux.py: both models are checkpointed,
+// and the frozen one is held in the type of --mixed_precision.
 #pragma once
 
 #include <array>
@@ -284,8 +285,35 @@ inline std::vector<Tensor> residuals_of(Forward& f, std::string_view name, const
   return made;
 }
 
-/// The ControlNet, then the frozen FLUX.1 of the same widths, with as many blocks as the published models have.
-inline Tensor guided(Forward& f, const Model& model, const StepInputs& inputs) {
+/// The frozen FLUX.1, by its own config; without it one of the ControlNet's widths, with as many blocks as the
+/// published models have.
+inline Model read_guided(ConfigFields& config, const Model& model, Forward& f) {
+  ConfigFields* const own = config.part("_guided");
+  if (own == nullptr) {
+    Model frozen = model;
+    frozen.blocks = Model{}.blocks;
+    frozen.singles = Model{}.singles;
+    f.remark("the transformer that it is trained with is frozen, with 19 and 38 blocks of the same widths");
+    return frozen;
+  }
+  const Model frozen = read(*own);
+  const bool fits = frozen.kind == Kind::flux && frozen.sizes.width == model.sizes.width &&
+                    frozen.sizes.channels == model.sizes.channels && frozen.pooled == model.pooled &&
+                    frozen.sizes.text_width == model.sizes.text_width;
+  if (!fits) config.fail("has other widths than its ControlNet", "_guided");
+  f.remark("the transformer that it is trained with is frozen");
+  return frozen;
+}
+
+/// Variants of a ControlNet that nothing here describes.
+inline void refuse_variants(ConfigFields& config) {
+  for (const std::string_view field : {"num_mode", "conditioning_embedding_channels"}) {
+    if (config.count_or(field, 0) > 0) config.fail("is a variant that is not known", field);
+  }
+}
+
+/// The ControlNet, then the frozen model.
+inline Tensor guided(Forward& f, const Model& model, const Model& frozen, const StepInputs& inputs) {
   const Tensor hint = f.sample_input("controlnet_cond", {model.lengths.image, model.sizes.channels});
   Residuals added;
   {
@@ -297,10 +325,7 @@ inline Tensor guided(Forward& f, const Model& model, const StepInputs& inputs) {
     added.singles.added = residuals_of(f, "controlnet_single_blocks", own.singles.left, model.sizes.width);
   }
   const InModule inside(f, "transformer", kClasses[0]);
-  Model frozen = model;
-  frozen.blocks = Model{}.blocks;
-  frozen.singles = Model{}.singles;
-  f.remark("the transformer that it is trained with is frozen, with 19 and 38 blocks of the same widths");
+  f.run_settings({.lowers_frozen = true});
   f.freeze(true);
   f.outside_autocast(true);
   const Tensor prediction = predicted(f, frozen, inputs, added);
@@ -312,18 +337,20 @@ inline Tensor guided(Forward& f, const Model& model, const StepInputs& inputs) {
 inline void write(ConfigFields& config, Head, Forward& f) {
   Model model = read(config);
   const bool controls = config.text({"_class_name"}, kClasses[0]) == kClasses[3];
-  if (controls && config.count_or("num_mode", 0) + config.count_or("conditioning_embedding_channels", 0) > 0) {
-    config.fail("is a variant that is not known", "num_mode");
-  }
+  if (controls) refuse_variants(config);
+  Model frozen = controls ? read_guided(config, model, f) : model;
   if (!config.status()) return;
   const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = 2, .usual_text = 512});
   model.lengths = {sample.height * sample.width / 4, sample.text};
+  frozen.lengths = model.lengths;
   StepInputs inputs{.latents = token_latents(f, model.lengths.image, model.sizes.channels),
                     .prompt = text_input(f, sample, model.sizes.text_width),
                     .vectors = {}};
-  if (model.kind != Kind::chroma) inputs.vectors = step_vectors(f, model);
+  Model either = model;  // one of the two may be distilled, and read the guidance
+  either.guided = model.guided || frozen.guided;
+  if (model.kind != Kind::chroma) inputs.vectors = step_vectors(f, either);
   Residuals none;
-  const Tensor output = controls ? guided(f, model, inputs) : predicted(f, model, inputs, none);
+  const Tensor output = controls ? guided(f, model, frozen, inputs) : predicted(f, model, inputs, none);
   denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
 }
 

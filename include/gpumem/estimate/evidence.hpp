@@ -225,6 +225,16 @@ inline std::string padding_text(const model::TrainingJob& job) {
   return "batches hold padding, so attention has a mask";
 }
 
+/// In which type a model that is trained with a frozen one holds it, where the job does not say so.
+inline void add_frozen_type(const model::TrainingJob& job, const analysis::PlanSource& source,
+                            std::vector<Assumption>& assumed) {
+  if (job.base_dtype != model::BaseType::precision || source.graph == nullptr) return;
+  const auto type = adapt::frozen_dtype(*source.graph, job);
+  if (!type) return;
+  assumed.push_back({"adaptation", "the frozen model is held in " + std::string(core::to_string(*type)) +
+                                       ", as diffusers' examples cast it; `base_dtype` says otherwise"});
+}
+
 /// What is taken as given of adapters and quantised weights.
 inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
                            std::vector<Assumption>& assumed) {
@@ -250,6 +260,7 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
                                            "quantised weights"});
   }
   for (const std::string& remark : source.remarks) assumed.push_back({"adaptation", remark});
+  add_frozen_type(job, source, assumed);
   if (model::bounces_weights(job.offload)) {
     assumed.push_back({"adaptation",
                        "frozen weights cross from the host once for each product, as in SimpleTuner's RamTorch; of "

@@ -119,6 +119,7 @@ struct RunSettings {
   bool ends_in_bf16 = false;                 ///< the first and last block, where others multiply in fewer bits
   bool overlaps_products = false;            ///< with the collectives of tensor parallelism (--tp-comm-overlap)
   bool weights_in_fp8 = false;               ///< where products are in float8, weights have no other form
+  bool lowers_frozen = false;                ///< frozen layers are cast to autocast's type, as with a ControlNet
   std::int64_t deferred_head_gradients = 0;  ///< micro-batches whose gradient of the head's weight waits for the step
 };
 

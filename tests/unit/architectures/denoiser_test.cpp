@@ -1,5 +1,6 @@
 #include "gpumem/architectures/denoiser.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -20,6 +21,10 @@ using testing::succeeds;
 constexpr std::string_view kSmallUnet = R"({"_class_name": "UNet2DConditionModel", "block_out_channels": [32, 64],
   "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"],
   "layers_per_block": 1, "attention_head_dim": 4, "cross_attention_dim": 48, "sample_size": 64})";
+/// Two blocks of each kind, distilled.
+constexpr std::string_view kSmallFlux = R"({"_class_name": "FluxTransformer2DModel", "num_layers": 2,
+  "num_single_layers": 2, "num_attention_heads": 2, "attention_head_dim": 16, "axes_dims_rope": [4, 6, 6],
+  "joint_attention_dim": 32, "pooled_projection_dim": 24, "guidance_embeds": true})";
 constexpr std::string_view kSmallAutoencoder = R"({"_class_name": "AutoencoderKL", "block_out_channels": [32, 64],
   "down_block_types": ["DownEncoderBlock2D", "DownEncoderBlock2D"],
   "up_block_types": ["UpDecoderBlock2D", "UpDecoderBlock2D"], "layers_per_block": 1})";
@@ -87,11 +92,15 @@ TEST(ControlNets, HoldTheFrozenModelInTheTypeThatIsGiven) {
   request.summary = GPUMEM_SOURCE_DIR "/examples/configs/controlnet/config.json";
   request.training.batch_size = 1;
   request.training.precision = model::Precision::amp_bf16;
-  request.training.base_dtype = model::BaseType::bf16;
-  const auto estimate = session::process_session().estimate(request);
-  ASSERT_TRUE(succeeds(estimate));
-  const double bytes = 4.0 * 361279120 + 2.0 * 859520964;
-  EXPECT_NEAR(static_cast<double>(estimate->breakdown.parameters.count()) / bytes, 1.0, 0.01);
+  // The examples cast it to autocast's type.
+  for (const auto& [type, each] : {std::pair(model::BaseType::precision, 2.0), std::pair(model::BaseType::bf16, 2.0),
+                                   std::pair(model::BaseType::fp32, 4.0)}) {
+    request.training.base_dtype = type;
+    const auto estimate = session::process_session().estimate(request);
+    ASSERT_TRUE(succeeds(estimate));
+    const double bytes = 4.0 * 361279120 + each * 859520964;
+    EXPECT_NEAR(static_cast<double>(estimate->breakdown.parameters.count()) / bytes, 1.0, 0.01);
+  }
 }
 
 TEST(ControlNets, AreCheckpointedAsTheirExamplesDo) {
@@ -107,10 +116,17 @@ TEST(ControlNets, AreCheckpointedAsTheirExamplesDo) {
 TEST(ControlNets, AreRefusedWhereTheyDiffer) {
   for (const char* config : {R"({"_class_name": "ControlNetModel", "global_pool_conditions": true})",
                              R"({"_class_name": "ControlNetModel", "conditioning_embedding_out_channels": []})",
+                             R"({"_class_name": "ControlNetModel", "conditioning_embedding_out_channels": [16, 32]})",
                              R"({"_class_name": "FluxControlNetModel", "num_mode": 10})",
                              R"({"_class_name": "FluxControlNetModel", "conditioning_embedding_channels": 16})"}) {
     EXPECT_TRUE(fails(read(config), core::ErrorCode::malformed_input, 0, "")) << config;
   }
+  const auto hinted = read(R"({"_class_name": "FluxControlNetModel", "conditioning_embedding_channels": 16})");
+  ASSERT_FALSE(hinted);
+  EXPECT_NE(core::to_string(hinted.error()).find("conditioning_embedding_channels"), std::string::npos);
+  EXPECT_TRUE(fails(read(R"({"_class_name": "ControlNetModel", "cross_attention_dim": 768,
+                             "_guided": {"_class_name": "UNet2DConditionModel", "cross_attention_dim": 1024}})"),
+                    core::ErrorCode::malformed_input, 0, "other widths"));
 }
 
 /// Of what is a part of a pipeline alone.
@@ -130,6 +146,21 @@ TEST(Autoencoders, OfVideosHaveTheirPublishedParameters) {
             126892531);
   EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderKLCogVideoX"})"), 215583907);
   EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderKLHunyuanVideo"})"), 246478803);
+}
+
+TEST(Autoencoders, SayHowManyPassesOverAVideoAreCounted) {
+  const auto says_so = [](std::int64_t frames) {
+    const auto graph = read(R"({"_class_name": "WanTransformer3DModel", "num_attention_heads": 2,
+      "attention_head_dim": 64, "ffn_dim": 256, "text_dim": 32, "num_layers": 1, "_parts": {"vae": {
+      "_class_name": "AutoencoderKLWan", "temperal_downsample": [false, true, true], "base_dim": 8}}})",
+                            {.size = model::PictureSize{64, 64}, .frames = frames, .text_tokens = 8, .parts = "vae"});
+    EXPECT_TRUE(succeeds(graph));
+    return graph && std::ranges::any_of(graph->remarks(), [&](const std::string& remark) {
+             return remark.find("in " + std::to_string(1 + (frames - 1) / 4) + " passes") != std::string::npos;
+           });
+  };
+  EXPECT_TRUE(says_so(81)) << "21 passes";
+  EXPECT_FALSE(says_so(9)) << "all three are counted";
 }
 
 TEST(Autoencoders, OfVideosAreNoModelOfTheirOwn) {
@@ -259,19 +290,64 @@ TEST_F(PipelineFolder, IsItsDenoiser) {
   EXPECT_EQ(graph->parameters(), parameters(kSmallUnet));
 }
 
+constexpr std::string_view kGuidedPipeline = R"({"_class_name": "StableDiffusionControlNetPipeline",
+  "unet": ["diffusers", "UNet2DConditionModel"], "controlnet": ["diffusers", "ControlNetModel"],
+  "vae": ["diffusers", "AutoencoderKL"]})";
+constexpr std::string_view kSmallControlNet = R"({"_class_name": "ControlNetModel", "block_out_channels": [32, 64],
+  "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "layers_per_block": 1, "attention_head_dim": 4,
+  "cross_attention_dim": 48})";
+
 TEST_F(PipelineFolder, IsItsControlNetWhereItHasOne) {
-  write("model_index.json",
-        R"({"_class_name": "StableDiffusionControlNetPipeline", "unet": ["diffusers", "UNet2DConditionModel"],
-      "controlnet": ["diffusers", "ControlNetModel"], "vae": ["diffusers", "AutoencoderKL"]})");
-  write("controlnet/config.json", R"({"_class_name": "ControlNetModel", "block_out_channels": [32, 64],
-    "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "layers_per_block": 1, "attention_head_dim": 4,
-    "cross_attention_dim": 48})");
+  write("model_index.json", kGuidedPipeline);
+  write("controlnet/config.json", kSmallControlNet);
   const auto graph = session::read_summary(folder_);
   ASSERT_TRUE(succeeds(graph));
   EXPECT_EQ(graph->architecture(), "controlnet");
   EXPECT_GT(graph->parameters(), parameters(kSmallUnet));
   EXPECT_NEAR(megabytes(folder_, "vae") - megabytes(folder_, ""),
               4e-6 * static_cast<double>(parameters(kSmallAutoencoder)), 0.05);
+}
+
+TEST_F(PipelineFolder, TellsTheModelThatItsControlNetGuides) {
+  write("model_index.json", kGuidedPipeline);
+  write("controlnet/config.json", kSmallControlNet);
+  const std::int64_t trained = trained_parameters(kSmallControlNet);
+  // Its way up is not as its way down, the other way round: no block of it attends.
+  const std::string plain = R"({"_class_name": "UNet2DConditionModel", "block_out_channels": [32, 64],
+    "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "UpBlock2D"],
+    "layers_per_block": 1, "attention_head_dim": 4, "cross_attention_dim": 48})";
+  for (const std::string& unet : {std::string(kSmallUnet), plain}) {
+    write("unet/config.json", unet);
+    const auto graph = session::read_summary(folder_);
+    ASSERT_TRUE(succeeds(graph));
+    EXPECT_EQ(graph->parameters(), trained + parameters(unet));
+  }
+  write("model_index.json", R"({"_class_name": "FluxControlNetPipeline",
+    "transformer": ["diffusers", "FluxTransformer2DModel"], "controlnet": ["diffusers", "FluxControlNetModel"]})");
+  write("transformer/config.json", kSmallFlux);
+  write("controlnet/config.json", R"({"_class_name": "FluxControlNetModel", "num_layers": 1, "num_single_layers": 0,
+    "num_attention_heads": 2, "attention_head_dim": 16, "axes_dims_rope": [4, 6, 6], "joint_attention_dim": 32,
+    "pooled_projection_dim": 24})");
+  const auto flux = session::read_summary(folder_);
+  ASSERT_TRUE(succeeds(flux));
+  std::int64_t frozen = 0;
+  for (const model::Layer& layer : flux->layers()) frozen += layer.frozen ? layer.parameters : 0;
+  EXPECT_EQ(frozen, parameters(kSmallFlux)) << "of two blocks each, not 19 and 38, and distilled";
+}
+
+TEST_F(PipelineFolder, IsItsDenoiserWhereTheControlNetIsNotKnown) {
+  write("model_index.json", kGuidedPipeline);
+  for (const char* config : {R"({"_class_name": "SD3ControlNetModel", "num_layers": 2})",
+                             R"({"_class_name": "ControlNetModel", "global_pool_conditions": true})"}) {
+    write("controlnet/config.json", config);
+    const auto graph = session::read_summary(folder_);
+    ASSERT_TRUE(succeeds(graph)) << config;
+    EXPECT_EQ(graph->parameters(), parameters(kSmallUnet));
+    const auto& remarks = graph->remarks();
+    EXPECT_TRUE(std::ranges::any_of(remarks, [](const std::string& remark) {
+      return remark.find("trained in its place") != std::string::npos;
+    })) << config;
+  }
 }
 
 TEST_F(PipelineFolder, HoldsThePartsThatAreNamed) {

@@ -51,7 +51,7 @@ class InputGradients {
 GPUMEM_INLINE bool adapts(const model::TrainingJob& job) {
   return model::row_of(job.loop).own_model || job.has_adapters() || job.quantize != model::Quantization::none ||
          job.base_dtype != model::BaseType::precision || !job.freeze.empty() || !job.train.empty() ||
-         model::bounces_weights(job.offload);
+         model::bounces_weights(job.offload) || (job.graph != nullptr && frozen_dtype(*job.graph, job).has_value());
 }
 
 GPUMEM_INLINE bool inputs_need_gradients(const model::TrainingJob& job) {

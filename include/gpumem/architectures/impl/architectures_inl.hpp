@@ -384,6 +384,10 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (const core::JsonValue* name = config.find("_published"); name != nullptr && name->is(detail::Kind::text)) {
     forward.remark("published sizes of " + std::string(name->text()));  // summary/published_models.hpp
   }
+  if (const core::JsonValue* part = config.find("_left_out"); part != nullptr && part->is(detail::Kind::text)) {
+    forward.remark("the folder's " + std::string(part->text()) +  // summary/model_folder.hpp
+                   " is not known: the model itself is trained in its place");
+  }
   const Architecture& architecture = *choice->architecture;
   architecture.write(config, detail::named_head(config).value_or(architecture.usual_head), forward);
   if (const core::Status read = config.status(); !read) return core::Error(read.error()).in_file(file);

@@ -288,11 +288,19 @@ GPUMEM_INLINE core::Result<Comparison> compare(const model::ModelGraph& graph, S
 
 inline constexpr const char* kPipeline = "model_index.json";
 
-/// A diffusers folder: the denoiser's config, and what it holds besides it.
+/// A diffusers folder: the denoiser's config, and what it holds besides it. Configs have those of the other parts as
+/// their field "_parts".
 struct Pipeline {
-  std::string denoiser;  ///< its folder's name
-  std::string config;    ///< the denoiser's, with those of the other parts as its field "_parts"
+  std::string denoiser;    ///< its folder's name
+  std::string config;      ///< the denoiser's
+  std::string controlnet;  ///< the ControlNet's, with the denoiser's as its field "_guided"; empty: the folder has none
 };
+
+/// A config with more fields.
+GPUMEM_INLINE std::string with_fields(std::string config, const std::string& fields) {
+  config.resize(config.rfind('}'));
+  return std::move(config) + ", " + fields + "}";
+}
 
 /// The text of a part's config.json, which must be an object. Empty: the part has none, such as a tokenizer.
 GPUMEM_INLINE core::Result<std::string> part_config(const fs::path& folder) {
@@ -341,11 +349,24 @@ GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
   if (pipeline.denoiser.empty()) {
     return core::malformed("names neither a transformer nor a unet whose config.json is in the folder").in_file(index);
   }
-  // A ControlNet is what such a pipeline trains; its config tells the frozen model too.
-  if (!controlnet.empty()) pipeline = {"controlnet", std::move(controlnet)};
-  pipeline.config.resize(pipeline.config.rfind('}'));
-  pipeline.config += ", \"_parts\": {" + parts + "}}";
+  const std::string others = "\"_parts\": {" + parts + "}";
+  if (!controlnet.empty()) {
+    pipeline.controlnet = with_fields(std::move(controlnet), "\"_guided\": " + pipeline.config + ", " + others);
+  }
+  pipeline.config = with_fields(std::move(pipeline.config), others);
   return pipeline;
+}
+
+/// A ControlNet is what such a pipeline trains. Where none of this kind is known, its denoiser is trained in its place,
+/// with a remark. The stored weights of neither are compared with the config.
+GPUMEM_INLINE core::Result<model::ModelGraph> read_guided(const std::string& folder, Pipeline pipeline,
+                                                          const model::Vocabulary& vocabulary) {
+  const auto file_of = [&](const std::string& part) { return (fs::path(folder) / part / "config.json").string(); };
+  core::Result<model::ModelGraph> graph =
+      architectures::read_config(pipeline.controlnet, vocabulary, file_of("controlnet"));
+  if (graph) return graph;
+  const std::string config = with_fields(std::move(pipeline.config), R"("_left_out": "ControlNet")");
+  return architectures::read_config(config, vocabulary, file_of(pipeline.denoiser));
 }
 
 }  // namespace model_folder_detail
@@ -394,6 +415,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_folder(const std::string& pat
   if (detail::fs::exists(detail::fs::path(folder) / detail::kPipeline, ignored)) {
     core::Result<detail::Pipeline> pipeline = detail::read_pipeline(folder);
     if (!pipeline) return std::move(pipeline).error();
+    if (!pipeline->controlnet.empty()) return detail::read_guided(folder, *std::move(pipeline), *options.vocabulary);
     folder = (detail::fs::path(folder) / pipeline->denoiser).string();
     config = std::move(pipeline->config);
   }
