@@ -123,8 +123,9 @@ inline Model read_guided(ConfigFields& config, const Model& model, Forward& f) {
   const auto alike = [](const unet_detail::Level& left, const unet_detail::Level& right) {
     return left.width == right.width && left.layers == right.layers && left.text == right.text;
   };
-  const bool fits = std::ranges::equal(guided.down, model.down, alike) && guided.channels == model.channels &&
-                    guided.text == model.text && guided.pooled == model.pooled;
+  const bool levels = std::equal(guided.down.begin(), guided.down.end(), model.down.begin(), model.down.end(), alike);
+  const bool fits =
+      levels && guided.channels == model.channels && guided.text == model.text && guided.pooled == model.pooled;
   if (!fits) config.fail("has other widths than its ControlNet", "_guided");
   f.remark("the UNet that it is trained with is frozen");
   return guided;

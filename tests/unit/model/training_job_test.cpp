@@ -123,6 +123,12 @@ TEST(TrainingJob, ABaseHasATypeOnlyWhereSomethingIsFrozen) {
   EXPECT_TRUE(fails(validate(loaded), ErrorCode::invalid_argument, 0, "nothing is frozen"));
   loaded.freeze = "*";
   EXPECT_TRUE(succeeds(validate(loaded)));
+  GraphBuilder builder("test");
+  builder.add({.name = "fc", .parameters = 3});
+  builder.add({.name = "unet", .parameters = 5, .frozen = true});
+  TrainingJob guided(*std::move(builder).build(), 32);
+  guided.base_dtype = BaseType::bf16;
+  EXPECT_TRUE(succeeds(validate(guided))) << "the model itself has frozen layers";
 }
 
 TEST(TrainingJob, ParametersStayInFloat32UnderAutocast) {
