@@ -23,8 +23,8 @@ class NamePatterns {
   [[nodiscard]] bool empty() const { return patterns_.empty(); }
   /// Whether one of them means this name: "model.norm", "model.norm.weight". Notes which ones did.
   [[nodiscard]] bool match(std::string_view name);
-  /// The first one that has meant nothing so far; empty: there is none.
-  [[nodiscard]] std::string_view unused() const;
+  /// Those that have meant nothing so far.
+  [[nodiscard]] std::vector<std::string_view> unused() const;
 
  private:
   struct Pattern {
@@ -330,9 +330,12 @@ inline bool NamePatterns::match(std::string_view name) {
   return any;
 }
 
-inline std::string_view NamePatterns::unused() const {
-  const auto found = std::ranges::find(patterns_, false, &Pattern::used);
-  return found == patterns_.end() ? std::string_view() : std::string_view(found->text);
+inline std::vector<std::string_view> NamePatterns::unused() const {
+  std::vector<std::string_view> found;
+  for (const Pattern& pattern : patterns_) {
+    if (!pattern.used) found.emplace_back(pattern.text);
+  }
+  return found;
 }
 
 }  // namespace gpumem::adapt

@@ -4,7 +4,8 @@
 //   only --freeze these are not trained, everything else is
 //   only --train these are trained, nothing else is
 //   both                first freeze, then train
-//   --lora, --quantize  the base is frozen, quantised weights are; --train adds to the adapters
+//   --lora, --quantize  the base is frozen, quantised weights are; --train adds to the adapters, as PEFT's
+//                       modules_to_save do: a pattern that means nothing is passed over
 //
 // A tensor that is tied to another is as that one is. Beside adapters a module that --train names is a copy, which is
 // tied to nothing (PEFT's ModulesToSaveWrapper, which deep-copies; huggingface/peft#2777): the copy of a tied head is
@@ -35,6 +36,10 @@ namespace gpumem::adapt {
 [[nodiscard]] core::Result<std::vector<model::WeightStorage>> weight_storage(const connect::WiredGraph& wired,
                                                                              const std::vector<BaseLinear>& linears,
                                                                              const model::TrainingJob& job);
+
+/// The patterns of `train` that are passed over because they mean nothing. Source: PEFT 0.14, utils/other.py:
+/// _set_trainable.
+[[nodiscard]] std::vector<std::string> passed_over(const model::ModelGraph& graph, const model::TrainingJob& job);
 
 /// The type of what is not quantised in a base that is: the precision's, so under autocast float32, as PEFT's
 /// prepare_model_for_kbit_training() leaves it; a GPTQ checkpoint is in half precision whatever the precision.
@@ -339,11 +344,22 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
     }
     of.frozen |= detail::kWeight;
   }
-  if (const auto pattern = freeze.unused(); !pattern.empty()) return detail::means_nothing("freeze", pattern, graph);
-  if (const auto pattern = train.unused(); !pattern.empty()) return detail::means_nothing("train", pattern, graph);
+  if (const auto names = freeze.unused(); !names.empty()) return detail::means_nothing("freeze", names.front(), graph);
+  const auto names = job.has_adapters() ? std::vector<std::string_view>() : train.unused();
+  if (!names.empty()) return detail::means_nothing("train", names.front(), graph);
   detail::follow_ties(graph, job.has_adapters() && !job.train.empty(), storage);
   if (core::Status kept = detail::keep_on_host(linears, job, storage); !kept) return kept.error();
   return storage;
+}
+
+inline std::vector<std::string> passed_over(const model::ModelGraph& graph, const model::TrainingJob& job) {
+  if (!job.has_adapters() || job.train.empty()) return {};
+  NamePatterns train(job.train);
+  for (const model::Layer& layer : graph.layers()) {
+    if (layer.parameters > 0) static_cast<void>(trained_weights_detail::meant(train, graph.path(layer)));
+  }
+  const auto names = train.unused();
+  return {names.begin(), names.end()};
 }
 
 inline core::DType unquantised_dtype(model::Quantization quantization, model::Precision precision) {

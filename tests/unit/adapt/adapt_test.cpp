@@ -33,6 +33,19 @@ TEST(Adapt, AsksForNothingWithoutItsOptions) {
   EXPECT_TRUE(inputs_need_gradients(job));
 }
 
+TEST(Adapt, SaysWhichModulesToSaveAreNotThere) {
+  TrainingJob job = small_model();
+  job.lora = 2;
+  job.train = "*score";
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(wired);
+  const auto adapted = adapt(*wired, job, ops::catalogue());
+  ASSERT_TRUE(adapted);
+  const auto remarks = adapted->remarks();
+  ASSERT_FALSE(remarks.empty());
+  EXPECT_NE(remarks.back().find("'*score', which `train` names"), std::string::npos) << remarks.back();
+}
+
 TEST(Adapt, FrozenLayersHaveNoGradientsAndNothingFlowsBelowThem) {
   TrainingJob job = small_model();
   job.freeze = "model.embed,*.q_proj";

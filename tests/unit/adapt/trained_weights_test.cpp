@@ -47,6 +47,18 @@ TEST(TrainedWeights, AreNotOfTheBaseOfAdapters) {
   EXPECT_EQ(frozen(job), "**-**");
 }
 
+TEST(TrainedWeights, BesideAdaptersMayBeNamedInVain) {
+  TrainingJob job = with("", "*score,lm_head");
+  EXPECT_NE(frozen(job).find("'*score' matches no layer"), std::string::npos);
+  job.lora = 4;
+  EXPECT_EQ(frozen(job), "**-*-");
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(wired);
+  EXPECT_EQ(passed_over(wired->graph(), job), std::vector<std::string>{"*score"});
+  job.train = "lm_head";
+  EXPECT_TRUE(passed_over(wired->graph(), job).empty());
+}
+
 TEST(TrainedWeights, AreNotQuantised) {
   TrainingJob job = small_model();
   job.quantize = model::Quantization::nf4;

@@ -133,6 +133,19 @@ class SavedModules {
   std::unordered_set<std::string> called_;  ///< paths of those that are copied: a later call has the same copy
 };
 
+/// Says which names no layer has: of adapters, and of modules to save.
+GPUMEM_INLINE void remark_unknown(connect::GraphCopy& copy, const LoraTargets& targets,
+                                  const std::vector<std::string>& saved) {
+  for (const std::string& name : targets.unknown) {
+    copy.remark("no linear layer or embedding is called " + name +
+                ", which `lora_targets` names; the others have adapters");
+  }
+  for (const std::string& name : saved) {
+    copy.remark("no layer with parameters is called " + core::quoted(core::shortened(name, 80)) +
+                ", which `train` names; it is passed over, as PEFT does with modules to save");
+  }
+}
+
 /// A method of PEFT's other than LoRA's own.
 GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::WiredGraph& wired,
                                                               const std::vector<BaseLinear>& linears,
@@ -155,10 +168,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
     if (inputs_need_gradients(job)) inputs.behind(copy, index);
     peft.behind(copy, index);
   }
-  for (const std::string& name : targets.unknown) {
-    copy.remark("no linear layer or embedding is called " + name +
-                ", which `lora_targets` names; the others have adapters");
-  }
+  remark_unknown(copy, targets, passed_over(wired.graph(), job));
   if (!peft.changes_shapes()) return std::move(copy).finish();
   // This stage is not given the job's length: the source's shapes have it.
   model::TrainingJob longer = job;
@@ -229,10 +239,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   if (litgpt && !litgpt->leaves_out().empty()) {
     copy.remark("the adapter of " + litgpt->leaves_out() + ", which a chunked loss calls, is not counted");
   }
-  for (const std::string& name : targets.unknown) {
-    copy.remark("no linear layer or embedding is called " + name +
-                ", which `lora_targets` names; the others have adapters");
-  }
+  adapt_detail::remark_unknown(copy, targets, passed_over(wired.graph(), job));
   return std::move(copy).finish();
 }
 
