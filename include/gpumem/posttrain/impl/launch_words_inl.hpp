@@ -38,11 +38,10 @@ inline core::Result<Program> program_of_words(const PostTrainingWords& words, st
     return options.program;
   }
   if (const std::string_view other = program_without_rules(settings); !other.empty()) {
-    return core::Error{
-        core::ErrorCode::unknown_format,
-        "these are settings of " + std::string(other) +
-            ", which are not read; say the job with options, and as `program` the one that is most like it",
-        {}};
+    return core::Error{core::ErrorCode::unknown_format,
+                       "these are settings of " + std::string(other) +
+                           ", which are not read; say the job with options, and set `program` to the one most like it",
+                       {}};
   }
   if (const auto known = program_of(settings)) return *known;
   return core::Error{core::ErrorCode::missing_information, "whose settings are these? give `program`", {}};
