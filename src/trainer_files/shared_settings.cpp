@@ -6,6 +6,7 @@
 
 #include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/core/csv.hpp"
+#include "gpumem/posttrain/launch.hpp"
 
 namespace gpumem::trainer_files {
 
@@ -108,6 +109,28 @@ constexpr std::string_view kWithoutEffect[] = {"_*",
                                                "use_mps_device",
                                                "warmup_*"};
 
+/// Whether a text can be a module's name. Words of trainers for several modules are none: "all", ms-swift's
+/// "all-embedding".
+bool is_module_name(std::string_view text) {
+  const auto is_part = [](char byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+           byte == '_' || byte == '.';
+  };
+  return text != "all" && std::all_of(text.begin(), text.end(), is_part);
+}
+
+/// Where nothing is sharded, copies of the model are on all GPUs.
+void read_fsdp(TrainerReading& from) {
+  const auto asked = from.word("fsdp");
+  if (!asked || asked->empty() || *asked == "false") return;
+  const posttrain::FsdpWords words = posttrain::fsdp_words(*asked);
+  if (!words.known) return from.not_modelled("fsdp");
+  if (!words.shards) return;
+  const bool second = from.word("fsdp_config.fsdp_version").value_or("1") == "2";
+  from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp");
+  if (words.offloads) from.want("offload", "parameters", "fsdp");
+}
+
 /// "no" of eval_strategy is "false" to YAML. An evaluation keeps nothing for a backward, so it needs less than training
 /// unless its batches are larger. Source: transformers 4.51, training_args.py (both batches are 8 where none is given).
 void note_evaluation(TrainerReading& from, std::string_view path) {
@@ -162,6 +185,7 @@ void want_saved_modules(TrainerReading& from, std::string_view path) {
                                                                          {"output_layer", "lm_head"}};
   std::string patterns;
   std::string name;
+  bool all_names = true;
   for (const char letter : *names + " ") {
     if (letter != ' ' && letter != '+' && letter != ',') {
       name += letter;
@@ -170,9 +194,13 @@ void want_saved_modules(TrainerReading& from, std::string_view path) {
     for (const auto& [theirs, ours] : kMegatron) {
       if (name == theirs) name = ours;
     }
-    if (!name.empty()) patterns += (patterns.empty() ? "*" : ",*") + std::exchange(name, {});
+    const bool is_name = is_module_name(name);
+    all_names = all_names && is_name;
+    if (is_name && !name.empty()) patterns += (patterns.empty() ? "*" : ",*") + name;
+    name.clear();
   }
-  from.want("train", patterns, path);
+  if (!patterns.empty()) from.want("train", patterns, path);
+  if (!all_names) from.not_modelled(path);
 }
 
 void want_zero(TrainerReading& from, std::string_view preset, std::string_view path) {
@@ -198,10 +226,7 @@ void read_training_arguments(TrainerReading& from) {
   if (from.on("use_liger_kernel")) from.want("loss", "fused", "use_liger_kernel");
   if (const auto path = from.word("deepspeed")) from.job().deepspeed = *path;
   else from.not_modelled("deepspeed");  // written out in place; a file is read
-  if (const auto fsdp = from.word("fsdp"); fsdp && !fsdp->empty() && *fsdp != "false") {
-    const bool second = from.word("fsdp_config.fsdp_version").value_or("1") == "2";
-    from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp");
-  }
+  read_fsdp(from);
   note_evaluation(from, "eval_strategy");
   note_evaluation(from, "evaluation_strategy");
   for (const std::string_view path : {"neftune_noise_alpha", "label_smoothing_factor", "auto_find_batch_size",

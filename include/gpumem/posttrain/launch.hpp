@@ -73,6 +73,15 @@ struct PostTrainingWords {
 /// job needs and nobody said; invalid_argument where nobody names a model.
 [[nodiscard]] core::Status read_words(const PostTrainingWords& words, PostTrainingRequest& request);
 
+/// What a trainer's `fsdp` asks for: "full_shard auto_wrap offload", "no_shard", "true", or ms-swift's "fsdp2". Source:
+/// transformers 4.57, trainer_utils.py: FSDPOption; training_args.py.
+struct FsdpWords {
+  bool shards = false;    ///< all that is trained, over all GPUs
+  bool offloads = false;  ///< parameters, gradients and states are on the host
+  bool known = true;      ///< false: it shards otherwise, as "shard_grad_op" does, or its words are none of FSDP's
+};
+[[nodiscard]] FsdpWords fsdp_words(std::string_view asked);
+
 /// The sizes of DeepSpeed's buckets that transformers puts in the place of "auto", for a model of this width. Source:
 /// transformers 4.48, integrations/deepspeed.py: trainer_config_finalize.
 void set_buckets(model::Layout& layout, std::int64_t width);

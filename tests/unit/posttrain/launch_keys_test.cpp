@@ -144,8 +144,10 @@ TEST(LaunchKeys, ChoicesOfMemoryThatHaveAnOptionAreTaken) {
 }
 
 TEST(LaunchKeys, WhatNoJobHasIsRefusedOrNamed) {
-  const std::vector<LaunchSetting> tuner = {{"rlhf_type", "dpo"}, {"tuner_type", "adalora"}};
-  EXPECT_TRUE(fails(read_launch(Program::ms_swift, tuner), core::ErrorCode::invalid_argument, 0, "adalora"));
+  for (const std::string tuner : {"adalora", "longlora"}) {
+    const std::vector<LaunchSetting> settings = {{"rlhf_type", "dpo"}, {"tuner_type", tuner}};
+    EXPECT_TRUE(fails(read_launch(Program::ms_swift, settings), core::ErrorCode::invalid_argument, 0, tuner));
+  }
   const auto named = [](Program program, const std::string& key, const std::string& value) {
     const Launch launch = read(program, {{key, value}});
     const std::string text = key + " " + value;
@@ -158,10 +160,114 @@ TEST(LaunchKeys, WhatNoJobHasIsRefusedOrNamed) {
   EXPECT_TRUE(named(Program::verl, "critic.model.fsdp_config.param_offload", "true"));
   EXPECT_TRUE(named(Program::verl, "actor_rollout_ref.actor.megatron.tensor_model_parallel_size", "2"));
   EXPECT_TRUE(named(Program::openrlhf, "ds_tensor_parallel_size", "2"));
-  // A key that is nearly one of theirs is not passed over.
-  for (const Program program : {Program::trl, Program::ms_swift, Program::megatron, Program::openrlhf}) {
-    EXPECT_EQ(read(program, {{"critic.ppo_epoch", "1"}}).unknown.size(), 1U);
+  EXPECT_TRUE(named(Program::openrlhf, "ds.tensor_parallel_size", "2")) << "as it was given";
+  EXPECT_TRUE(named(Program::trl, "fsdp_config.activation_checkpointing", "true"));
+  EXPECT_TRUE(named(Program::trl, "fsdp_config", "fsdp.json"));
+  EXPECT_FALSE(named(Program::trl, "fsdp_config.min_num_params", "0"));
+  EXPECT_TRUE(named(Program::ms_swift, "device_map", "auto"));
+  EXPECT_TRUE(named(Program::verl, "actor_rollout_ref.actor.fsdp_config.wrap_policy.min_num_params", "100000"));
+}
+
+TEST(LaunchKeys, AKeyThatIsNearlyTheirsIsNotPassedOver) {
+  const auto unknown = [](Program program, const std::string& key) {
+    return read(program, {{key, "1"}}).unknown == std::vector<std::string>{key};
+  };
+  EXPECT_TRUE(unknown(Program::trl, "gradient_accumulation_step"));
+  EXPECT_TRUE(unknown(Program::unsloth, "vllm_max_num_seq"));
+  EXPECT_TRUE(unknown(Program::ms_swift, "overlong_filters"));
+  EXPECT_TRUE(unknown(Program::megatron, "recompute_granularities"));
+  EXPECT_TRUE(unknown(Program::verl, "critic.ppo_epoch"));
+  EXPECT_TRUE(unknown(Program::openrlhf, "ds.zero_stages"));
+}
+
+TEST(LaunchKeys, MessagesHaveTheNameThatWasGiven) {
+  const std::vector<LaunchSetting> rank = {{"actor.model_name_or_path", "m"}, {"ds.lora.rank", "many"}};
+  EXPECT_TRUE(
+      fails(read_launch(Program::openrlhf, rank), core::ErrorCode::invalid_argument, 0, "ds.lora.rank: 'many'"));
+  const std::vector<LaunchSetting> batch = {{"actor.model_name_or_path", "m"}, {"train.micro_batch_size", "many"}};
+  EXPECT_TRUE(
+      fails(read_launch(Program::openrlhf, batch), core::ErrorCode::invalid_argument, 0, "train.micro_batch_size: "));
+  const std::vector<LaunchSetting> other = {{"trainer", "dpo"}, {"use_peft", "true"}, {"lora_r", "many"}};
+  EXPECT_TRUE(fails(read_launch(Program::trl, other), core::ErrorCode::invalid_argument, 0, "lora_r: 'many'"));
+}
+
+TEST(LaunchKeys, FsdpShardsWhatItsWordsSay) {
+  const auto of = [](const std::string& words) { return read(Program::trl, {{"trainer", "dpo"}, {"fsdp", words}}, 4); };
+  const auto sharding = [&](const std::string& words) { return training_of(of(words)).layout.sharding.kind; };
+  EXPECT_EQ(sharding("full_shard auto_wrap"), model::Shardings::fsdp1);
+  EXPECT_EQ(sharding("full_shard+auto_wrap"), model::Shardings::fsdp1) << "a list";
+  EXPECT_EQ(sharding("True"), model::Shardings::fsdp1);
+  EXPECT_EQ(sharding("fsdp2"), model::Shardings::fsdp2);
+  EXPECT_EQ(sharding("no_shard"), model::Shardings::ddp);
+  EXPECT_TRUE(of("no_shard").not_modelled.empty());
+  EXPECT_EQ(training_of(of("full_shard offload")).offload, model::Offload::parameters);
+  for (const std::string words : {"shard_grad_op auto_wrap", "hybrid_shard", "hybrid_shard_zero2", "fsdp.json"}) {
+    EXPECT_EQ(sharding(words), model::Shardings::ddp) << words;
+    EXPECT_EQ(of(words).not_modelled, std::vector<std::string>{"fsdp " + words});
   }
+}
+
+TEST(LaunchKeys, OfTwoWaysToOffloadTheOneThatTakesLessIsNamed) {
+  const Launch both = read(
+      Program::ms_swift, {{"rlhf_type", "dpo"}, {"deepspeed", "zero3_offload"}, {"activation_offloading", "true"}}, 4);
+  EXPECT_EQ(training_of(both).offload, model::Offload::parameters);
+  EXPECT_EQ(both.not_modelled, std::vector<std::string>{"activation_offloading true"});
+  const std::string actor = "actor_rollout_ref.";
+  const Launch verl = read(
+      Program::verl,
+      {{actor + "model.enable_activation_offload", "True"}, {actor + "actor.fsdp_config.offload_policy", "True"}}, 4);
+  EXPECT_EQ(training_of(verl).offload, model::Offload::parameters);
+  EXPECT_EQ(verl.not_modelled, std::vector<std::string>{actor + "model.enable_activation_offload True"});
+  const Launch one = read(Program::trl, {{"trainer", "dpo"}, {"activation_offloading", "true"}});
+  EXPECT_EQ(training_of(one).offload, model::Offload::activations);
+  EXPECT_TRUE(one.not_modelled.empty());
+}
+
+TEST(LaunchKeys, StatesOfFewerBitsAreNotAdamWsWhole) {
+  const auto optimizer = [](const std::string& name) {
+    return training_of(read(Program::trl, {{"trainer", "dpo"}, {"optim", name}})).optimizer;
+  };
+  EXPECT_EQ(optimizer("adamw_torch"), model::Optimizer::adamw);
+  EXPECT_EQ(optimizer("adamw_torch_fused"), model::Optimizer::adamw);
+  EXPECT_EQ(optimizer("adamw_torch_8bit"), model::Optimizer::adamw_8bit);
+  EXPECT_EQ(optimizer("adamw_torch_4bit"), model::Optimizer::adamw_4bit);
+}
+
+TEST(LaunchKeys, VerlsOtherModelsAreComparedWithItsActor) {
+  const auto notes = [](std::string_view estimator, std::vector<LaunchSetting> settings) {
+    settings.push_back({"algorithm.adv_estimator", std::string(estimator)});
+    settings.push_back({"actor_rollout_ref.actor.strategy", "fsdp2"});
+    settings.push_back({"actor_rollout_ref.actor.use_kl_loss", "True"});
+    settings.push_back({"actor_rollout_ref.actor.ulysses_sequence_parallel_size", "2"});
+    return read(Program::verl, std::move(settings), 4).not_modelled;
+  };
+  const std::string reference = "actor_rollout_ref.ref.";
+  const std::vector<LaunchSetting> same = {{reference + "strategy", "fsdp2"},
+                                           {reference + "ulysses_sequence_parallel_size", "2"},
+                                           {"critic.strategy", "fsdp2"},
+                                           {"critic.ulysses_sequence_parallel_size", "2"}};
+  EXPECT_TRUE(notes("gae", same).empty());
+  EXPECT_EQ(notes("gae", {{"critic.strategy", "fsdp"}}), std::vector<std::string>{"critic.strategy fsdp"});
+  EXPECT_TRUE(notes("grpo", {{"critic.strategy", "fsdp"}}).empty()) << "it has no critic";
+  EXPECT_EQ(notes("grpo", {{reference + "fsdp_config.fsdp_size", "2"}}).size(), 1U);
+  EXPECT_EQ(notes("gae", {{"critic.use_dynamic_bsz", "True"}}).size(), 1U);
+  const LaunchSetting tokens = {"critic.ppo_max_token_len_per_gpu", "32768"};
+  EXPECT_TRUE(notes("gae", {tokens, {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "2"}}).empty());
+  EXPECT_EQ(notes("gae", {tokens, {"actor_rollout_ref.actor.use_dynamic_bsz", "True"}}).size(), 1U);
+}
+
+TEST(LaunchKeys, VerlHasARewardModelWhereItIsEnabled) {
+  const LaunchSetting path = {"reward_model.model.path", "r"};
+  const LaunchSetting offload = {"reward_model.model.fsdp_config.param_offload", "True"};
+  const Launch off = read(Program::verl, {path, offload});
+  EXPECT_TRUE(off.request.options.reward_model.empty());
+  EXPECT_TRUE(off.not_modelled.empty());
+  ASSERT_EQ(off.decided.size(), 1U);
+  EXPECT_NE(off.decided.front().find("reward_model.enable"), std::string::npos);
+  EXPECT_TRUE(read(Program::verl, {path, {"reward_model.enable", "False"}}).decided.empty());
+  const Launch on = read(Program::verl, {path, offload, {"reward_model.enable", "True"}});
+  EXPECT_EQ(on.request.options.reward_model, "r");
+  EXPECT_EQ(on.not_modelled.size(), 1U);
 }
 
 TEST(LaunchKeys, MegatronFusesItsCrossEntropyAndTakes16SamplesAStep) {

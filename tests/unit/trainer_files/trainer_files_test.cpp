@@ -169,6 +169,24 @@ TEST(TrainerFiles, ModulesBesideAdaptersAreTrained) {
   expect_wanted(megatron, {{"train", "*embed_tokens,*lm_head"}, {"lora", "8"}});
   EXPECT_TRUE(megatron.not_modelled.empty()) << megatron.not_modelled.front();
   expect_wanted(parsed(R"({"base_model": "m", "adapter": "lora", "lora_modules_to_save": []})"), {{"train", "-"}});
+  const TrainerJob words = parsed(R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16",
+    "tuner_type": "lora", "modules_to_save": "all-embedding output_layer"})");
+  expect_wanted(words, {{"train", "*lm_head"}});
+  EXPECT_EQ(words.not_modelled, std::vector<std::string>{"modules_to_save all-embedding output_layer"});
+}
+
+TEST(TrainerFiles, FsdpShardsWhatItsWordsSay) {
+  const auto of = [](const std::string& words) {
+    return parsed(R"({"per_device_train_batch_size": 4, "fsdp": ")" + words + "\"}");
+  };
+  expect_wanted(of("full_shard auto_wrap"), {{"sharding", "fsdp1"}, {"offload", "-"}});
+  expect_wanted(of("full_shard offload"), {{"sharding", "fsdp1"}, {"offload", "parameters"}});
+  const TrainerJob none = of("no_shard");
+  expect_wanted(none, {{"sharding", "-"}});
+  EXPECT_TRUE(none.not_modelled.empty());
+  const TrainerJob other = of("hybrid_shard auto_wrap");
+  expect_wanted(other, {{"sharding", "-"}});
+  EXPECT_EQ(other.not_modelled, std::vector<std::string>{"fsdp hybrid_shard auto_wrap"});
 }
 
 TEST(TrainerFiles, AnEvaluationCountsWhereItsBatchesAreLarger) {

@@ -60,7 +60,7 @@ inline constexpr std::string_view kOfTrainers =
 /// megatron/arguments.
 inline constexpr std::string_view kOfSwift =
     "acc_* add_* agent_template aligner_lr align_* async_save attention_softmax_in_fp32 check_model chord_* clip_grad "
-    "completion_length_limit_scope cosine_* create_checkpoint_symlink custom_* device_map download_mode dynamic_sample "
+    "completion_length_limit_scope cosine_* create_checkpoint_symlink custom_* download_mode dynamic_sample "
     "early_stop_interval enable_* end_weight_decay exist_ok extra_eval_args fipo_* gkd_logits_topk gym_env "
     "ignore_args_error interleave_prob is_binary_loss_scale kl_in_reward lazy_tokenize load_args load_data_args "
     "local_repo_path loss_scale manual_gc* max_resample_times max_shard_size max_turns mlp_padding_free model_author "
@@ -104,8 +104,8 @@ inline constexpr std::string_view kOfVerl =
     "critic.forward_* critic.grad_clip critic.loss_agg_mode critic.model.external_lib critic.model.fsdp_config.* "
     "critic.model.lora_alpha critic.model.override_config critic.model.target_modules "
     "critic.model.tiled_mlp.num_shards critic.model.tokenizer_path critic.model.trust_remote_code critic.model.use_shm "
-    "critic.nccl_timeout critic.ppo_epochs critic.ppo_max_token_len_per_gpu critic.ppo_mini_batch_size "
-    "critic.profiler.* critic.rollout_n critic.shuffle critic.use_dynamic_bsz custom_reward_function.* "
+    "critic.nccl_timeout critic.ppo_epochs critic.ppo_mini_batch_size "
+    "critic.profiler.* critic.rollout_n critic.shuffle custom_reward_function.* "
     "global_profiler.* hydra.* ray_init.* ray_kwargs.* reward_manager* reward_model.forward_* "
     "reward_model.launch_reward_fn_async reward_model.max_length reward_model.micro_batch* "
     "reward_model.model.external_lib reward_model.model.fsdp_config.* reward_model.model.input_tokenizer "
@@ -185,7 +185,7 @@ inline bool is_true(std::string_view word) { return word == "true" || word == "T
 
 /// Whether a key has the value with which nothing differs: "true" also as "1", and all others also as what is off.
 inline bool is_usual(std::string_view value, std::string_view usual) {
-  if (usual == "true") return is_true(value);
+  if (usual == "true" || usual == "True") return is_true(value);
   if (usual == "0" && !value.empty() && value.find_first_not_of("0.") == std::string_view::npos) return true;
   return value == usual || is_false(value);
 }
@@ -385,6 +385,24 @@ GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> s
   if (any("rlhf_type")) return any("micro_batch_size") ? Program::megatron : Program::ms_swift;
   if (any("per_device_train_batch_size") || any("model_name_or_path")) return Program::trl;
   return std::nullopt;
+}
+
+GPUMEM_INLINE FsdpWords fsdp_words(std::string_view asked) {
+  constexpr std::string_view kBetween = " +,[]'\"";
+  FsdpWords words;
+  while (!asked.empty()) {
+    const std::size_t end = std::min(asked.find_first_of(kBetween), asked.size());
+    const std::string_view word = asked.substr(0, end);
+    const bool whole = word == "full_shard" || word == "fsdp2" || launch_detail::is_true(word);
+    words.shards = words.shards || whole;
+    words.offloads = words.offloads || word == "offload";
+    const bool changes_nothing = word.empty() || word == "auto_wrap" || word == "no_shard" || word == "offload";
+    words.known = words.known && (whole || changes_nothing);
+    asked.remove_prefix(std::min(end + 1, asked.size()));
+  }
+  words.known = words.known && (words.shards || !words.offloads);
+  words.shards = words.shards && words.known;
+  return words;
 }
 
 GPUMEM_INLINE void set_buckets(model::Layout& layout, std::int64_t width) {

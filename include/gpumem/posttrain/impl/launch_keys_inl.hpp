@@ -150,6 +150,13 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"activation_offloading", named},
     {"fsdp", named},
     {"fsdp_config.fsdp_version", named},
+    {"fsdp_config.version", named},
+    {"fsdp_config.activation*", not_modelled, "false"},
+    {"fsdp_config.fsdp_activation*", not_modelled, "false"},
+    {"fsdp_config.offload*", not_modelled, "false"},
+    {"fsdp_config.fsdp_offload*", not_modelled, "false"},
+    {"fsdp_config", not_modelled},  // a file
+    {"device_map", not_modelled},
     {"steps_per_generation", named},
     {"generation_batch_size", named},
     {"packing_length", named},
@@ -281,6 +288,16 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"actor_rollout_ref.actor.fsdp_config.offload_policy", named},
     {"actor_rollout_ref.actor.fsdp_config.fsdp_size", not_modelled, "-1"},
     {"actor_rollout_ref.actor.fsdp_config.reshard_after_forward", not_modelled, "true"},
+    {"actor_rollout_ref.actor.fsdp_config.dtype", not_modelled, "bfloat16"},
+    {"actor_rollout_ref.actor.fsdp_config.mixed_precision*", not_modelled},
+    {"actor_rollout_ref.actor.fsdp_config.wrap_policy.*", not_modelled, "0"},
+    {"actor_rollout_ref.ref.fsdp_config.fsdp_size", not_modelled, "-1"},
+    {"actor_rollout_ref.ref.fsdp_config.reshard_after_forward", not_modelled, "true"},
+    {"actor_rollout_ref.ref.fsdp_config.model_dtype", not_modelled, "fp32"},
+    {"actor_rollout_ref.ref.fsdp_config.offload_policy", not_modelled, "false"},
+    {"actor_rollout_ref.ref.fsdp_config.dtype", not_modelled, "bfloat16"},
+    {"actor_rollout_ref.ref.fsdp_config.mixed_precision*", not_modelled},
+    {"actor_rollout_ref.ref.fsdp_config.wrap_policy.*", not_modelled, "0"},
     {"actor_rollout_ref.actor.freeze_vision_tower", named},
     {"actor_rollout_ref.actor.optim.optimizer", not_modelled, "AdamW"},
     {"actor_rollout_ref.actor.calculate_entropy", not_modelled, "false"},
@@ -306,10 +323,18 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"critic.model.fsdp_config.param_offload", not_modelled, "false"},
     {"critic.model.fsdp_config.optimizer_offload", not_modelled, "false"},
     {"critic.model.fsdp_config.model_dtype", not_modelled, "fp32"},
+    {"critic.model.fsdp_config.fsdp_size", not_modelled, "-1"},
+    {"critic.model.fsdp_config.reshard_after_forward", not_modelled, "true"},
+    {"critic.model.fsdp_config.offload_policy", not_modelled, "false"},
     {"critic.model.lora_rank", not_modelled, "0"},
     {"critic.model.tiled_mlp.enabled", not_modelled, "false"},
     {"critic.ulysses_sequence_parallel_size", not_modelled, "1"},
     {"critic.megatron.*", not_modelled},
+    {"critic.use_dynamic_bsz", not_modelled, "false"},
+    {"critic.ppo_max_token_len_per_gpu", not_modelled, "16384"},  // the actor's, where nobody says it
+    {"reward_model.model.fsdp_config.param_offload", not_modelled, "false"},
+    {"reward_model.model.fsdp_config.fsdp_size", not_modelled, "-1"},
+    {"reward_model.model.fsdp_config.reshard_after_forward", not_modelled, "true"},
     {"critic.model.path", post, "critic_model"},
     {"reward_model.model.path", post, "reward_model"},
     {"trainer.n_gpus_per_node", named},
@@ -444,6 +469,20 @@ inline constexpr std::pair<std::string_view, std::string_view> kOpenRlhfNames[] 
     {"ref.offload", "ref_reward_offload"},
     {"reward.offload", "reward_offload"},
 };
+
+/// Where verl's actor has the setting that its critic or its reference has by this key; empty: it is no such key.
+inline std::string actors_key(Program program, std::string_view key) {
+  constexpr std::pair<std::string_view, std::string_view> kActors[] = {
+      {"critic.model.fsdp_config.", "actor_rollout_ref.actor.fsdp_config."},
+      {"critic.model.", "actor_rollout_ref.model."},
+      {"critic.", "actor_rollout_ref.actor."},
+      {"actor_rollout_ref.ref.", "actor_rollout_ref.actor."}};
+  if (program != Program::verl) return {};
+  for (const auto& [begin, of_actor] : kActors) {
+    if (key.starts_with(begin)) return std::string(of_actor).append(key.substr(begin.size()));
+  }
+  return {};
+}
 
 /// What a setting is called here.
 inline std::string_view own_name(Program program, std::string_view key) {

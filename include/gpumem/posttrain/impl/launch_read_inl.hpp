@@ -23,6 +23,7 @@ class LaunchReader : private TrainingReader {
     choose_accumulation();
     choose_generated_at_once();
     leave_out_foreign();
+    leave_out_foreign_notes();
     if (fault_) return *fault_;
     return std::move(made_);
   }
@@ -68,12 +69,12 @@ class LaunchReader : private TrainingReader {
     if (program_ == Program::verl) {
       const std::string_view engine = word({"actor_rollout_ref.rollout.name"}, "vllm");
       if (engine == "sglang") to.engine = Engine::sglang;
-      else if (engine != "vllm") say_not_modelled({"actor_rollout_ref.rollout.name", std::string(engine)});
+      else if (engine != "vllm") say_not_modelled("actor_rollout_ref.rollout.name", engine);
       const bool apart =
           !on({"actor_rollout_ref.hybrid_engine"}, true) || whole({"actor_rollout_ref.rollout.nnodes"}, 0) > 0;
       to.rollout = apart ? Rollout::elsewhere : Rollout::colocated;
       if (on({"actor_rollout_ref.rollout.free_cache_engine"}, true)) to.sleep_level = 2;
-      if (!on({"reward_model.enable"}, true)) to.reward_model.clear();
+      leave_out_idle_reward();
       const bool model = on({"actor_rollout_ref.actor.fsdp_config.param_offload"});
       const bool states = on({"actor_rollout_ref.actor.fsdp_config.optimizer_offload"});
       to.offload = model ? (states ? Waiting::both : Waiting::model) : states ? Waiting::optimizer : Waiting::none;
@@ -81,9 +82,19 @@ class LaunchReader : private TrainingReader {
     }
     to.rollout = on({"colocate_all_models"}) ? Rollout::colocated : Rollout::elsewhere;
     const std::int64_t engines = whole({"vllm_num_engines"}, 1);
-    if (engines == 0) say_not_modelled({"vllm_num_engines", "0"});  // generate() of a DeepSpeed engine
+    if (engines == 0) say_not_modelled("vllm_num_engines", "0");  // generate() of a DeepSpeed engine
     if (on({"vllm_enable_sleep"})) to.sleep_level = 1;
     if (on({"deepspeed_enable_sleep"})) to.offload = Waiting::both;
+  }
+
+  /// verl has no reward model unless it is enabled. Source: verl 0.7, trainer/config/reward_model/reward_model.yaml.
+  void leave_out_idle_reward() {
+    if (on({"reward_model.enable"}) || options().reward_model.empty()) return;
+    options().reward_model.clear();
+    if (!find("reward_model.enable")) {
+      made_.decided.emplace_back(
+          "reward_model.model.path is not held: reward_model.enable is false unless it is given");
+    }
   }
 
   /// Compiled, unless verl is told not to. Source: verl 0.7, dp_actor.py; OpenRLHF 0.8, models/utils.py.
@@ -324,6 +335,18 @@ class LaunchReader : private TrainingReader {
     to.engine = usual.engine;
     to.entropy = usual.entropy;
     to.sleep_level = usual.sleep_level;
+  }
+
+  /// Nor is any note about a model that verl does not run, or about rows that it does not make.
+  void leave_out_foreign_notes() {
+    if (program_ != Program::verl) return;
+    const auto drop = [&](std::string_view begin) {
+      std::erase_if(made_.not_modelled, [&](const std::string& note) { return note.starts_with(begin); });
+    };
+    if (!algorithm().critic) drop("critic.");
+    if (!options().packing) drop("critic.ppo_max_token_len_per_gpu");
+    if (options().reward_model.empty()) drop("reward_model.");
+    if (options().reference != Reference::own) drop("actor_rollout_ref.ref.");
   }
 
   /// What TRL's trainers of preferences cut sequences to, and TRL's and verl's of completions prompts and completions,

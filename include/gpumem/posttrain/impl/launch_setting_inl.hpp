@@ -4,6 +4,8 @@
 #include "gpumem/posttrain/impl/launch_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
+#include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -14,22 +16,29 @@ namespace gpumem::posttrain {
 
 namespace launch_detail {
 
+/// A setting by the name that it has here. What people read has the name that they gave.
+struct OwnSetting {
+  std::string key;
+  std::string value;
+  std::string given;
+};
+
 /// A program's settings, one by one and by their names, and the launch that is made of them.
 class SettingReader {
  protected:
-  SettingReader(Program program, std::span<const LaunchSetting> settings)
-      : program_(program), settings_(settings.begin(), settings.end()) {
+  SettingReader(Program program, std::span<const LaunchSetting> settings) : program_(program) {
     made_.request.options.program = program_;
-    for (LaunchSetting& setting : settings_) {
+    settings_.reserve(settings.size());
+    for (const LaunchSetting& setting : settings) {
       const std::string_view own = own_name(program_, setting.key);
       renamed_ = renamed_ || own != setting.key;
-      if (own != setting.key) setting.key = std::string(own);
+      settings_.push_back({std::string(own), setting.value, setting.key});
     }
   }
 
   /// All whose row says which option they are.
   core::Status take_all() {
-    for (const LaunchSetting& setting : settings_) {
+    for (const OwnSetting& setting : settings_) {
       if (core::Status taken = take(setting); !taken) return taken;
     }
     return core::Done{};
@@ -41,10 +50,10 @@ class SettingReader {
   [[nodiscard]] PostTrainingOptions& options() { return made_.request.options; }
   [[nodiscard]] const AlgorithmRow& algorithm() { return row_of(options().algorithm); }
 
-  core::Status take(const LaunchSetting& setting) {
+  core::Status take(const OwnSetting& setting) {
     const LaunchKey* const row = find_key(program_, setting.key);
     if (row == nullptr) {
-      if (!changes_nothing(program_, setting.key)) made_.unknown.push_back(core::shortened(setting.key, 80));
+      if (!changes_nothing(program_, setting.key)) made_.unknown.push_back(core::shortened(setting.given, 80));
       return core::Done{};
     }
     if (is_variable(setting.value) && row->means != Means::nothing) return core::Done{};  // as if it was not given
@@ -53,7 +62,7 @@ class SettingReader {
       case Means::post: return take_post(*row, setting);
       case Means::model: made_.model = setting.value; break;
       case Means::not_modelled:
-        if (!is_usual(setting.value, row->option)) say_not_modelled(setting);
+        if (!is_usual(setting.value, usual_value(*row, setting))) say_not_modelled(setting.key, setting.value);
         break;
       case Means::named:
       case Means::nothing: break;
@@ -61,25 +70,32 @@ class SettingReader {
     return core::Done{};
   }
 
-  void say_not_modelled(const LaunchSetting& setting) {
-    made_.not_modelled.push_back(core::shortened(setting.key, 80) + " " + core::shortened(setting.value, 60));
+  void say_not_modelled(std::string_view key, std::string_view value) {
+    const OwnSetting* const setting = find(key);
+    const std::string_view given = setting == nullptr ? key : std::string_view(setting->given);
+    made_.not_modelled.push_back(core::shortened(given, 80) + " " + core::shortened(value, 60));
+  }
+  /// Where verl's critic and reference are modelled as its actor is, the actor's value is the usual one.
+  [[nodiscard]] std::string_view usual_value(const LaunchKey& row, const OwnSetting& setting) const {
+    const std::string actors = actors_key(program_, setting.key);
+    return actors.empty() ? row.option : value(actors).value_or(row.option);
   }
 
-  core::Status take_training(const LaunchKey& row, const LaunchSetting& setting) {
+  core::Status take_training(const LaunchKey& row, const OwnSetting& setting) {
     if (is_false(setting.value) && row.option != "sequence_parallel") return core::Done{};
     return with_key(set(row.option, setting.value), setting);
   }
-  core::Status take_post(const LaunchKey& row, const LaunchSetting& setting) {
+  core::Status take_post(const LaunchKey& row, const OwnSetting& setting) {
     if (is_false(setting.value)) return core::Done{};
     return with_key(set_post_training_option(options(), row.option, setting.value), setting);
   }
   void say_missing(std::string what, std::vector<std::string_view> options, bool required = true) {
     made_.missing.push_back({std::move(what), std::move(options), required});
   }
-  static core::Status with_key(core::Status taken, const LaunchSetting& setting) {
+  static core::Status with_key(core::Status taken, const OwnSetting& setting) {
     if (taken) return taken;
     return core::Error{
-        core::ErrorCode::invalid_argument, core::shortened(setting.key, 60) + ": " + taken.error().message, {}};
+        core::ErrorCode::invalid_argument, core::shortened(setting.given, 60) + ": " + taken.error().message, {}};
   }
   core::Status set(std::string_view name, std::string_view word) {
     const job::JobOption* const option = job::find_option(name);
@@ -94,13 +110,17 @@ class SettingReader {
     if (core::Status taken = set(name, word); !taken && !fault_) fault_ = taken.error();
   }
 
-  /// The value of a setting; the last one counts. Nothing: it is not given, or a variable of the shell.
-  [[nodiscard]] std::optional<std::string_view> value(std::string_view key) const {
-    std::optional<std::string_view> found;
-    for (const LaunchSetting& setting : settings_) {
-      if (setting.key == key && !is_variable(setting.value)) found = setting.value;
+  /// A setting; the last one counts. Null: it is not given, or a variable of the shell.
+  [[nodiscard]] const OwnSetting* find(std::string_view key) const {
+    const OwnSetting* found = nullptr;
+    for (const OwnSetting& setting : settings_) {
+      if (setting.key == key && !is_variable(setting.value)) found = &setting;
     }
     return found;
+  }
+  [[nodiscard]] std::optional<std::string_view> value(std::string_view key) const {
+    const OwnSetting* const setting = find(key);
+    return setting == nullptr ? std::nullopt : std::optional<std::string_view>(setting->value);
   }
   [[nodiscard]] std::string_view word(std::initializer_list<std::string_view> keys, std::string_view usual = {}) const {
     for (const std::string_view key : keys) {
@@ -112,17 +132,21 @@ class SettingReader {
     return is_true(word(keys, usual ? "true" : "false"));
   }
   [[nodiscard]] std::int64_t whole(std::initializer_list<std::string_view> keys, std::int64_t usual) {
-    const std::string_view text = word(keys);
-    if (text.empty()) return usual;
-    const std::optional<std::int64_t> number = core::parse_whole(text);
+    const OwnSetting* setting = nullptr;
+    for (const std::string_view key : keys) {
+      if (setting == nullptr) setting = find(key);
+    }
+    if (setting == nullptr || setting->value.empty()) return usual;
+    const std::optional<std::int64_t> number = core::parse_whole(setting->value);
     if (number && *number >= 0 && *number <= INT32_MAX) return *number;
-    refuse(std::string(*keys.begin()) + ": " + core::quoted(core::shortened(text, 60)) + " is no whole number");
+    refuse(core::shortened(setting->given, 60) + ": " + core::quoted(core::shortened(setting->value, 60)) +
+           " is no whole number");
     return usual;
   }
 
   Program program_;
-  std::vector<LaunchSetting> settings_;  ///< by the names that they have here
-  bool renamed_ = false;                 ///< some had another name: OpenRLHF's, since 0.9
+  std::vector<OwnSetting> settings_;
+  bool renamed_ = false;  ///< some had another name: OpenRLHF's, since 0.9
   Launch made_;
   std::optional<core::Error> fault_;
 };
@@ -187,7 +211,7 @@ class LayoutReader : protected SettingReader {
       return;
     }
     layout.data_parallel = made_.gpus / split;
-    if (named == 0 && value("config_file")) say_not_modelled({"config_file", std::string(*value("config_file"))});
+    if (named == 0 && value("config_file")) say_not_modelled("config_file", *value("config_file"));
     if (layout.tensor_parallel == 1) layout.sequence_parallel = false;  // Megatron switches it off then
     if (program_ == Program::megatron) layout.sharding.kind = model::Shardings::distributed_optimizer;
     if (program_ == Program::megatron || made_.gpus == 1) return;
@@ -199,13 +223,15 @@ class LayoutReader : protected SettingReader {
     if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::ddp;
   }
 
-  /// transformers' "full_shard auto_wrap", or ms-swift's "fsdp2".
   void choose_fsdp() {
     const std::string_view asked = word({"fsdp"});
     if (is_false(asked) || training().layout.sharding.kind != model::Shardings::none) return;
-    const bool second = asked == "fsdp2" || word({"fsdp_config.fsdp_version"}) == "2";
+    const FsdpWords words = fsdp_words(asked);
+    if (!words.known) say_not_modelled("fsdp", asked);
+    if (!words.shards) return;
+    const bool second = asked == "fsdp2" || word({"fsdp_config.fsdp_version", "fsdp_config.version"}) == "2";
     want("sharding", second ? "fsdp2" : "fsdp1");
-    if (asked.find("offload") != std::string_view::npos) training().offload = model::Offload::parameters;
+    if (words.offloads) want_offload(model::Offload::parameters, "fsdp", asked);
   }
 
   /// "zero2", "zero3_offload" of ms-swift, a path that says so, or OpenRLHF's stage, which is 2 unless it is given.
@@ -226,11 +252,34 @@ class LayoutReader : protected SettingReader {
     if (stage == "1" || stage == "2" || stage == "3") want("sharding", "zero-" + std::string(stage));
     made_.request.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
     if (!config.empty() && stage.empty()) say_missing("what is in " + core::quoted(config), {"sharding"});
-    const bool offloads = config.find("offload") != std::string_view::npos || on({"adam_offload"});
-    if (offloads) training().offload = stage == "3" ? model::Offload::parameters : model::Offload::optimizer;
+    const bool told = config.find("offload") != std::string_view::npos;
+    if (!told && !on({"adam_offload"})) return;
+    std::string_view key = "adam_offload";
+    for (const std::string_view each : {"config_file", "deepspeed_config_file", "deepspeed"}) {
+      if (told && value(each) == config) key = each;
+    }
+    want_offload(stage == "3" ? model::Offload::parameters : model::Offload::optimizer, key,
+                 told ? config : word({key}));
   }
 
-  std::int64_t gpus_;  ///< 0: as the settings say
+  /// A job has one way to offload: the one that takes the most from the GPU. The other one is named.
+  void want_offload(model::Offload wanted, std::string_view key, std::string_view value) {
+    using enum model::Offload;
+    constexpr std::array kLeastFirst = {none, activations, checkpoints, optimizer, parameters};
+    const auto rank = [&](model::Offload kind) {
+      return std::find(kLeastFirst.begin(), kLeastFirst.end(), kind) - kLeastFirst.begin();
+    };
+    if (wanted == training().offload) return;
+    LaunchSetting other{std::string(key), std::string(value)};
+    if (rank(wanted) > rank(training().offload)) {
+      training().offload = wanted;
+      std::swap(other, offloads_);
+    }
+    if (!other.key.empty()) say_not_modelled(other.key, other.value);
+  }
+
+  std::int64_t gpus_;       ///< 0: as the settings say
+  LaunchSetting offloads_;  ///< that says how the job offloads; without a key: none does
 };
 
 /// How the policy is trained: adapters, precision, kernels, the optimizer.
@@ -249,7 +298,7 @@ class TrainingReader : protected LayoutReader {
   void choose_training() {
     const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
     if (!strategy.starts_with("fsdp")) {
-      say_not_modelled({"actor_rollout_ref.actor.strategy", std::string(strategy)});
+      say_not_modelled("actor_rollout_ref.actor.strategy", strategy);
     }
     refuse_tuners();
     if (program_ == Program::megatron) {
@@ -262,24 +311,28 @@ class TrainingReader : protected LayoutReader {
     choose_kernels();
     choose_optimizer();
     if (on({"optimizer_cpu_offload"})) choose_offloaded_share();
-    const bool activations = on({"activation_offloading", "actor_rollout_ref.model.enable_activation_offload"});
-    if (activations) training().offload = model::Offload::activations;
-    if (on({"actor_rollout_ref.actor.fsdp_config.offload_policy"})) training().offload = model::Offload::parameters;
+    for (const std::string_view key : {"activation_offloading", "actor_rollout_ref.model.enable_activation_offload"}) {
+      if (on({key})) want_offload(model::Offload::activations, key, word({key}));
+    }
+    constexpr std::string_view kPolicy = "actor_rollout_ref.actor.fsdp_config.offload_policy";
+    if (on({kPolicy})) want_offload(model::Offload::parameters, kPolicy, word({kPolicy}));
     if (const auto own = value("sft_model_path"); own && algorithm().critic) made_.model = std::string(*own);
     const auto sharded = value("teacher_deepspeed");
-    if (sharded && sharded != value("deepspeed")) say_not_modelled({"teacher_deepspeed", std::string(*sharded)});
+    if (sharded && sharded != value("deepspeed")) say_not_modelled("teacher_deepspeed", *sharded);
   }
 
-  /// By the names of transformers' `optim`; those that are not ours are not modelled.
+  /// By the names of transformers' `optim`; those that are not ours are not modelled. "adamw_torch_8bit" is torchao's.
   void choose_optimizer() {
     std::string name(word({"optim"}, program_ == Program::unsloth ? "adamw_8bit" : "adamw_torch_fused"));
     training().optimizer = model::Optimizer::adamw;
     training().fused = name == "adamw_torch_fused";
-    if (name.starts_with("adamw_torch") || name == "adamw" || name == "adam") return;
-    if (name == "adamw_bnb_8bit") name = "adamw_8bit";
+    const bool whole = name.starts_with("adamw_torch") && !name.ends_with("bit");
+    if (whole || name == "adamw" || name == "adam") return;
+    if (name == "adamw_bnb_8bit" || name == "adamw_torch_8bit") name = "adamw_8bit";
+    if (name == "adamw_torch_4bit") name = "adamw_4bit";
     if (name.ends_with("_32bit")) name.resize(name.rfind('_'));
     std::replace(name.begin(), name.end(), '_', '-');
-    if (!set("optimizer", name)) say_not_modelled({"optim", std::string(word({"optim"}))});
+    if (!set("optimizer", name)) say_not_modelled("optim", word({"optim"}));
   }
 
   /// All states of Megatron's optimizer are on the host, or a part of them. A precision-aware optimizer holds what
@@ -287,7 +340,7 @@ class TrainingReader : protected LayoutReader {
   void choose_offloaded_share() {
     const std::string_view share = word({"optimizer_offload_fraction"}, "1");
     if (share == "1" || share == "1.0") {
-      training().offload = model::Offload::optimizer;
+      want_offload(model::Offload::optimizer, "optimizer_cpu_offload", "true");
       return;
     }
     const core::Status taken = set_post_training_option(options(), "states_on_host", share);
@@ -337,7 +390,7 @@ class TrainingReader : protected LayoutReader {
   /// ms-swift's other tuners are none that a job of ours has.
   void refuse_tuners() {
     const std::string_view tuner = word({"tuner_type", "train_type"}, "lora");
-    const bool known = is_false(tuner) || tuner == "lora" || tuner == "qlora" || tuner == "longlora" || tuner == "full";
+    const bool known = is_false(tuner) || tuner == "lora" || tuner == "qlora" || tuner == "full";
     if (of_swift() && !known) {
       refuse("tuner_type: " + core::quoted(core::shortened(tuner, 40)) + " is not modelled; say lora or full");
     }
@@ -349,7 +402,7 @@ class TrainingReader : protected LayoutReader {
     const std::string_view type =
         word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"}, "bfloat16");
     const bool half = type == "float16" || on({"fp16"});
-    if (!half && !on({"bf16"}, true)) say_not_modelled({"bf16", "false"});
+    if (!half && !on({"bf16"}, true)) say_not_modelled("bf16", "false");
     const model::Shardings sharding = training().layout.sharding.kind;
     const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
                            sharding == model::Shardings::zero_3 || program_ == Program::openrlhf;
@@ -389,9 +442,9 @@ class TrainingReader : protected LayoutReader {
     if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
     // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
     const bool liger = on({"use_liger_kernel", "actor_rollout_ref.model.use_liger"});
-    if (liger && !checkpoints) say_not_modelled({"use_liger_kernel", "true"});
+    if (liger && !checkpoints) say_not_modelled("use_liger_kernel", "true");
     const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
-    if (hosts && checkpoints) training().offload = model::Offload::activations;
+    if (hosts && checkpoints) want_offload(model::Offload::activations, "use_gradient_checkpointing", "unsloth");
     if (on({"actor_rollout_ref.model.use_fused_kernels"})) training().loss_form = {model::LossForms::fused, 0};
     if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"}, true)) {
       training().loss_form = {model::LossForms::fused_ce, 0};
@@ -399,7 +452,7 @@ class TrainingReader : protected LayoutReader {
     training().transformers = model::Transformers::v4_51;
     made_.request.freezes_tower =
         (of_swift() && on({"freeze_vit"}, true)) || on({"actor_rollout_ref.actor.freeze_vision_tower"});
-    if (on({"freeze_llm"})) say_not_modelled({"freeze_llm", "true"});
+    if (on({"freeze_llm"})) say_not_modelled("freeze_llm", "true");
   }
 
   /// Liger's losses compute logits a chunk at a time. Source: TRL 1.9, trainer/dpo_trainer.py, kto_trainer.py and
