@@ -27,6 +27,7 @@ CASES = {
     "cross entropy": lambda y: F.cross_entropy(y, torch.zeros(ROWS, dtype=torch.long, device=y.device)),
     "attention": lambda y: torch.mm(y.softmax(1), torch.zeros(COLUMNS, 8, device=y.device, requires_grad=True)),
     "relu": F.relu,
+    "relu by keyword": lambda y: torch.relu(input=y),
     "relu, then scaled": lambda y: F.relu(y) * 2,
     "relu, then squared": lambda y: nn.ReLU()(y) ** 2,
     "relu in place": lambda y: F.relu(y * 1.5, inplace=True),
@@ -127,7 +128,16 @@ def refused(version) -> bool:
         with gpumem.record.pretend_torch(version):
             return False
     except gpumem.RecordError as error:
-        return "1.7" in str(error) or "1.13" in str(error)
+        return any(part in str(error) for part in ("1.7", "1.13", torch.__version__))
+
+
+def warnings_of(version) -> list[str]:
+    import gpumem
+    from gpumem.record.recorder import recording
+
+    with gpumem.record.pretend_torch(version), recording() as recorder:
+        _Net().cuda()(torch.ones(2, 8, device="cuda")).backward()
+    return [warning.text for warning in recorder.run.warnings]
 
 
 def main() -> int:
@@ -135,15 +145,22 @@ def main() -> int:
         print(json.dumps({name: measured(name) for name in CASES}, indent=1))
         return 0
     failed = 0
+    own = tuple(map(int, torch.__version__.split(".")[:2]))
     for version, expected in json.loads((SOURCE / "tests" / "golden" / "older_kept.json").read_text()).items():
+        if tuple(map(int, version.split("."))) > own:
+            print(f"skip {version}: PyTorch {torch.__version__} is older")
+            continue
         found = {name: recorded(name, version) for name in expected}
         for name in expected:
             right = found[name] == expected[name]
             failed += not right
             print(f"{'ok  ' if right else 'FAIL'} {version} {name:22} keeps {found[name]}, measured {expected[name]}")
+        failed += recorded("relu by keyword", version) != expected["relu"]
     for version, kept in (("1.7", True), ("1.13.1", True), ("2.0", False)):
         failed += gradients_after_zero_grad(version) != kept
-    failed += sum(not refused(version) for version in ("1.6", "0.4", "two", "1"))
+    failed += sum(not refused(version) for version in ("1.6", "0.4", "two", "1", "9.9", "99.0"))
+    for version, part in (("1.13", "as PyTorch 1.13 keeps them"), ("2.0", "nothing of PyTorch 2.0 that is known differs")):
+        failed += not any(part in text for text in warnings_of(version))
     print(f"{failed} failed")
     return int(failed > 0)
 

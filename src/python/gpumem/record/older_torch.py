@@ -29,6 +29,13 @@ _RELU6_IN_PLACE_COPIES = (1, 10)  # Before, it kept the result and copied nothin
 _SOFTMAX_KEEPS_ITS_RESULT_ALONE = (1, 11)  # Before, the input as well.
 _ZERO_GRAD_FREES = (2, 0)  # Before, gradients were filled with zeros.
 _OPTIMIZERS_USE_FOREACH = (2, 0)  # Before, they went from parameter to parameter.
+_AS_NOW = max(
+    _RELU_KEEPS_ITS_RESULT,
+    _RELU6_IN_PLACE_COPIES,
+    _SOFTMAX_KEEPS_ITS_RESULT_ALONE,
+    _ZERO_GRAD_FREES,
+    _OPTIMIZERS_USE_FOREACH,
+)
 _OLDEST = (1, 7)
 
 _SOFTMAX = frozenset(("aten::_softmax", "aten::_log_softmax"))
@@ -43,7 +50,18 @@ def version_of(text: str) -> _Version:
     version = int(found[1]), int(found[2])
     if version < _OLDEST:
         raise record_error(f"what PyTorch {text} keeps is not known", "give 1.7 or later; 1.7 is the nearest")
+    if version > _this_torch():
+        raise record_error(
+            f"what PyTorch {text} keeps is not known: PyTorch {torch.__version__} records, which is older",
+            "record with the newer one, or give the version of this one",
+        )
     return version
+
+
+def _this_torch() -> _Version:
+    found = re.match(r"(\d+)\.(\d+)", torch.__version__)
+    assert found is not None, torch.__version__
+    return int(found[1]), int(found[2])
 
 
 @contextlib.contextmanager
@@ -79,6 +97,15 @@ class OlderTorch:
 
     def _before(self, version: _Version) -> bool:
         return self.version is not None and self.version < version
+
+    def said(self) -> str:
+        """What a recording says of it; empty: no version is pretended."""
+        if self.version is None:
+            return ""
+        name = "PyTorch " + ".".join(map(str, self.version))
+        if self._before(_AS_NOW):
+            return f"tensors are kept as {name} keeps them"
+        return f"tensors are kept as this PyTorch keeps them: nothing of {name} that is known differs"
 
     def called(self, func: Any, inputs: list[torch.Tensor], out: Any) -> None:
         """An operator ran. Its result has no node yet: autograd makes it when the operator has returned."""
@@ -134,8 +161,8 @@ class _Relu(torch.autograd.Function):  # type: ignore[misc]
         return torch.ops.aten.threshold_backward(gradient, context.saved_tensors[0], 0)
 
 
-def _relu(x: torch.Tensor) -> torch.Tensor:
-    return _Relu.apply(x)
+def _relu(input: torch.Tensor) -> torch.Tensor:  # Programs may call it by PyTorch's name of the parameter.
+    return _Relu.apply(input)
 
 
 class _HardtanhInPlace(torch.autograd.Function):  # type: ignore[misc]

@@ -101,8 +101,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.steps.stop()
         if self.steps.without_optimizer and not self.steps.optimizers:
             self.warn("rule", "the program has no optimizer of torch.optim: a step is a forward and its backward", "")
-        if self.older.version is not None:
-            self.warn("rule", f"tensors are kept as PyTorch {'.'.join(map(str, self.older.version))} keeps them", "")
+        if self.older.said():
+            self.warn("rule", self.older.said(), "")
         self._describe_model()
         self.run.settings = self.settings.seen()
         self.run.events = list(self.run.events)  # What dies from now on is not of the run.
