@@ -24,6 +24,36 @@ export const curveTests = ({browser, address, answerOf, check, el, same, set, te
     same(page.faults.join(' | '), '', 'console');
     await page.close();
   },
+  async 'a chart without sizes says why, and a fault of it leaves the answer'() {
+    const page = await browser.open(address);
+    await usual(page);
+    const headline = await text(page, 'headline');
+    // In place of the worker's answers to questions for an estimate.
+    const hear = (data) => page.value(`(() => {
+      window.send = window.send || Worker.prototype.postMessage;
+      Worker.prototype.postMessage = function (message) {
+        if (message.verb === 'estimate') setTimeout(() => this.onmessage({data: {id: message.id, ...${JSON.stringify(data)}}}));
+        else window.send.call(this, message);
+      };
+    })()`);
+    const again = () => set(page, 'curve-axis', 'batch_size');
+    const shown = () => page.value("document.querySelectorAll('#curve svg').length");
+    await hear({reply: {says: 'too large for the test'}});
+    await again();
+    await page.until(`${el('curve-note')}.textContent.includes('none of its sizes has an answer. too large for the test')`);
+    same(await shown(), 0, 'charts');
+    await hear({died: 'broken by the test'});
+    await again();
+    await page.until(`${el('curve-note')}.textContent.includes('broken by the test')`);
+    same(await shown(), 0, 'charts');
+    same(await text(page, 'headline'), headline, 'the answer stays');
+    check(await page.value(`${el('fault')}.hidden && !${el('result')}.hidden`), 'the answer is shown');
+    await page.value('(() => { Worker.prototype.postMessage = window.send; })()');
+    await again();
+    await page.until("document.querySelectorAll('#curve svg').length === 1");
+    same(page.faults.join(' | '), '', 'console');
+    await page.close();
+  },
   async 'a fault stands at the field that it names'() {
     const page = await browser.open(address);
     await usual(page);

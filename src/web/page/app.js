@@ -285,7 +285,7 @@ const listen = () => {
     if (at('file').files.length > 0) setFile(at('file').files[0]);
     at('file').value = '';  // or the same file, once it was edited, could not be chosen again
   });
-  at('curve-axis').addEventListener('change', () => { if (curveAsked) showCurve({...curveAsked}); });
+  at('curve-axis').addEventListener('change', () => { if (curveAsked) showCurve({...curveAsked}).catch(askAgain); });
   at('plan-fields').addEventListener('input', keepLayouts);
   at('plan-fields').addEventListener('change', keepLink);
   at('plan-go').addEventListener('click', findLayouts);

@@ -56,8 +56,13 @@ const drawCurve = (points, own, capacity, unit) => {
   at('curve-note').textContent = `${note} The band is the range of the estimate.`;
 };
 
+const clearCurve = (why) => {
+  at('curve').replaceChildren();
+  at('curve-note').textContent = why;
+};
+
 // Asks for one size after the other, until something changes.
-const showCurve = async (asked) => {
+const findCurve = async (asked) => {
   curveAsked = asked;
   const {model, job, fit, current} = asked;
   const box = at('curve-axis');
@@ -66,9 +71,11 @@ const showCurve = async (asked) => {
   const axis = box.value;
   const points = [];
   let capacity = 0;
+  let says = '';  // of a size without an answer
   for (const value of sizesOf(axis, job, fit)) {
     const reply = await Engine.ask('estimate', model, {...job, [axis]: value});
     if (!current() || curveAsked !== asked || box.value !== axis) return;
+    says = reply.says || says;
     if (!reply.text) continue;  // a size that the model does not have
     const answer = JSON.parse(reply.text);
     const estimate = answer.estimates.find((one) => !one.error);
@@ -77,5 +84,18 @@ const showCurve = async (asked) => {
     points.push({at: value, expected: estimate.expected_bytes, lower: estimate.lower_bytes, upper: estimate.upper_uncut_bytes});
   }
   at('curve').classList.remove('stale');
-  if (points.length > 0) drawCurve(points, axis === 'seq_length' ? job.seq_length : job.batch_size || 1, capacity, axis === 'seq_length' ? 'tokens a sample' : 'samples a batch');
+  if (points.length === 0) clearCurve(`No chart: none of its sizes has an answer. ${says}`.trim());
+  else drawCurve(points, axis === 'seq_length' ? job.seq_length : job.batch_size || 1, capacity, axis === 'seq_length' ? 'tokens a sample' : 'samples a batch');
+};
+
+// The answer above it is there already: a fault of the chart takes the chart alone away. What is stopped is asked again.
+const showCurve = async (asked) => {
+  try {
+    await findCurve(asked);
+  } catch (error) {
+    if (error.message === STOPPED) throw error;
+    if (curveAsked !== asked || !asked.current()) return;
+    at('curve').classList.remove('stale');
+    clearCurve(`No chart: the computation failed: ${error.message}.`);
+  }
 };
