@@ -78,7 +78,7 @@ TEST(ReadRegularFile, GivesEveryByteUpToItsBound) {
 }
 
 TEST(ReadRegularFile, ReadsAFileWithoutASizeToItsEnd) {
-  if (!std::filesystem::exists("/proc/self/status")) GTEST_SKIP();
+  if (!std::filesystem::exists("/proc/self/status")) GTEST_SKIP() << "there is no /proc";
   const Result<std::string> read = read_regular_file("/proc/self/status", 1 << 20);
   ASSERT_TRUE(succeeds(read));
   EXPECT_NE(read->find("Pid:"), std::string::npos);
