@@ -220,12 +220,13 @@ TEST(JobOptions, AreRemarkedOnWhereTheyAreNotTheDefault) {
   EXPECT_EQ(remarks, "expandable_segments:True; 4,096 passes a step; no foreach; ");
 }
 
+std::string page(const char* name) {
+  std::ostringstream text;
+  text << std::ifstream(std::string(GPUMEM_SOURCE_DIR) + "/docs/" + name).rdbuf();
+  return text.str();
+}
+
 TEST(JobOptions, AreOnThePages) {
-  const auto page = [](const char* name) {
-    std::ostringstream text;
-    text << std::ifstream(std::string(GPUMEM_SOURCE_DIR) + "/docs/" + name).rdbuf();
-    return text.str();
-  };
   const std::string flags = page("job-options.md");
   const std::string names = page("json.md");
   for (const JobOption& each : job_options()) {
@@ -233,6 +234,19 @@ TEST(JobOptions, AreOnThePages) {
     const std::string flag = (switched_off ? "`--no-" : "`--") + std::string(each.flag);
     EXPECT_NE(flags.find(flag), std::string::npos) << flag;
     EXPECT_TRUE(!each.trains || names.find("`" + std::string(each.name) + "`") != std::string::npos) << each.name;
+  }
+}
+
+TEST(JobOptions, EachChoiceIsOnThePages) {
+  const std::string options = page("job-options.md");
+  const std::string adapters = page("language-models.md");
+  for (const JobOption& each : job_options()) {
+    if (each.place.choices == nullptr) continue;
+    const std::string& text = each.name == "peft" ? adapters : options;
+    for (const std::string_view choice : each.place.choices()) {
+      const bool said = default_text(each) == choice || text.find("`" + std::string(choice) + "`") != std::string::npos;
+      EXPECT_TRUE(said) << each.flag << " " << choice;
+    }
   }
 }
 
