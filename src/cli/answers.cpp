@@ -136,12 +136,10 @@ Result<FoundFit> find_fit(const FitOptions& options, Session& session) {
   return FoundFit{*std::move(estimated_job), estimator.name(), *std::move(fit), seconds.count()};
 }
 
-Result<nlohmann::ordered_json> find_server(const serve::ServingWords& words, Session& session) {
-  const auto request = serve::serving_request_of(words);
-  if (!request) return request.error();
-  const auto estimate = session.serve(*request);
+Result<nlohmann::ordered_json> find_server(const serve::ServingRequest& request, Session& session) {
+  const auto estimate = session.serve(request);
   if (!estimate) return estimate.error();
-  const auto gpu = session.gpu(request->gpu);
+  const auto gpu = session.gpu(request.gpu);
   if (!gpu) return gpu.error();
   return job_json::to_json(*estimate, **gpu);
 }

@@ -53,8 +53,8 @@ struct FoundGpus {
 /// The JSON of a profile that find_profile() found by this name: the user's own file, or what the library comes with.
 [[nodiscard]] Result<std::string> profile_text(const GpuProfile& profile, const std::string& name);
 
-/// What a server takes, as `gpumem serve --json` prints it. Errors: those of serving_request_of() and of serving.
-[[nodiscard]] Result<nlohmann::ordered_json> find_server(const serve::ServingWords& words, Session& session);
+/// What a server takes, as `gpumem serve --json` prints it. Errors: those of serving.
+[[nodiscard]] Result<nlohmann::ordered_json> find_server(const serve::ServingRequest& request, Session& session);
 
 struct FoundTimeline {
   EstimatedJob estimated_job;

@@ -43,7 +43,7 @@ int run_fit(const FitOptions& asked) {
     const nlohmann::ordered_json json = to_json(estimated_job, estimator, fit, seconds);
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   }
-  if (!fit.estimate) return report_error(does_not_fit(fit, estimated_job));
+  if (!fit.estimate) return report_error(assuming(told->notes, does_not_fit(fit, estimated_job)));
   if (!options.json) {
     const std::int64_t step = fit.of_sequence ? parallel::tokens_multiple(estimated_job.job.layout) : 1;
     const GpuProfile& gpu = *estimated_job.gpu;

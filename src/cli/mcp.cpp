@@ -52,8 +52,22 @@ struct Tool {
   std::span<const OwnArgument> own = {};  ///< the first is required
 };
 
+/// Standard input is where the messages come from: a model that is read from there would swallow them.
+core::Status not_standard_input(const std::string& model) {
+  if (model != "-") return core::Done{};
+  return Error{ErrorCode::malformed_input, "the model must be a file, not standard input (\"-\")", {}};
+}
+
+/// The job of the arguments and the command, whichever of them names its model.
+Result<ToldJob> told_job(const Asked& asked, const LeftOut& left_out = {}) {
+  Result<ToldJob> told = told_by_command(asked.launched, asked.request, left_out);
+  if (!told) return told;
+  if (const core::Status readable = not_standard_input(told->request.summary); !readable) return readable.error();
+  return told;
+}
+
 Result<Json> answer_estimate(const Asked& asked) {
-  const Result<ToldJob> told = told_by_command(asked.launched, asked.request);
+  const Result<ToldJob> told = told_job(asked);
   if (!told) return told.error();
   const Result<EstimatedJob> estimated_job = estimate_told_job(asked.session, *told);
   if (!estimated_job) return estimated_job.error();
@@ -63,17 +77,17 @@ Result<Json> answer_estimate(const Asked& asked) {
 }
 
 Result<Json> answer_fit(const Asked& asked) {
-  const Result<ToldJob> told = told_by_command(asked.launched, asked.request, {"batch_size"});
+  const Result<ToldJob> told = told_job(asked, {"batch_size"});
   if (!told) return told.error();
   Result<FoundFit> found = find_fit({.request = told->request}, asked.session);
   if (!found) return found.error();
-  if (!found->fit.estimate) return does_not_fit(found->fit, found->estimated_job);
+  if (!found->fit.estimate) return assuming(told->notes, does_not_fit(found->fit, found->estimated_job));
   assume(told->notes, *found->fit.estimate);
   return to_json(found->estimated_job, found->estimator, found->fit, found->seconds);
 }
 
 Result<Json> answer_advise(const Asked& asked) {
-  const Result<ToldJob> told = told_by_command(asked.launched, asked.request);
+  const Result<ToldJob> told = told_job(asked);
   if (!told) return told.error();
   Result<FoundAdvice> found = find_advice({.request = told->request}, asked.session);
   if (!found) return found.error();
@@ -82,13 +96,15 @@ Result<Json> answer_advise(const Asked& asked) {
 }
 
 Result<Json> answer_gpus(const Asked& asked) {
-  const Result<ToldJob> told = told_by_command(asked.launched, asked.request);
+  const Result<ToldJob> told = told_job(asked);
   if (!told) return told.error();
   GpusOptions options;
   options.request = told->request;
   const Result<FoundGpus> found = find_gpus(options, asked.session);
   if (!found) return found.error();
-  return to_json(*found);
+  Json json = to_json(*found);
+  if (asked.launched) json["assumed"] = to_json(told->notes);
+  return json;
 }
 
 Result<Json> answer_plan(const Asked& asked) {
@@ -98,9 +114,10 @@ Result<Json> answer_plan(const Asked& asked) {
   if (const core::Status taken = take_plan_options(asked.own, options); !taken) return taken.error();
   const Result<ToldJob> told = told_for_plan(asked.launched, options);
   if (!told) return told.error();
+  if (const core::Status readable = not_standard_input(options.request.summary); !readable) return readable.error();
   Result<FoundPlan> found = find_plan(options, asked.session, nullptr);
   if (!found) return found.error();
-  if (found->plan.layouts.empty()) return no_layout(found->plan, found->estimated_job);
+  if (found->plan.layouts.empty()) return assuming(told->notes, no_layout(found->plan, found->estimated_job));
   found->plan.assumed.insert(found->plan.assumed.end(), told->notes.begin(), told->notes.end());
   return to_json(found->estimated_job, found->plan, found->question, found->told ? &*found->told : nullptr);
 }
@@ -229,12 +246,7 @@ core::Status check(const Tool& tool, const Json& arguments, const Launched& laun
 Result<JobRequest> job_of(const Tool& tool, const Json& fields, const Launched& launched) {
   JobRequest defaults;
   if (!tool.takes_batch && !launched) defaults.training.batch_size = 1;
-  Result<JobRequest> request =
-      launched ? job_json::fields_from(fields, defaults) : job_json::request_from(fields, defaults);
-  if (request && request->summary == "-") {  // that is where the messages come from
-    request = Error{ErrorCode::malformed_input, "\"summary\" must name a file, not standard input", {}};
-  }
-  return request;
+  return launched ? job_json::fields_from(fields, defaults) : job_json::request_from(fields, defaults);
 }
 
 Result<Json> answer_of(const Tool& tool, Json fields, Session& session) {
@@ -267,7 +279,14 @@ Result<Json> answer_server(Json fields, Session& session) {
     else if (name == "engine_version") words.version = text;
     else words.options[name] = text;
   }
-  return find_server(words, session);
+  const Result<serve::ServingRequest> request = serve::serving_request_of(words);
+  if (!request) return request.error();
+  const auto speculation = serve::read_speculation(request->job.speculative_config);
+  if (!speculation) return speculation.error();
+  for (const std::string& model : {request->config, *speculation ? (*speculation)->model : std::string()}) {
+    if (const core::Status readable = not_standard_input(model); !readable) return readable.error();
+  }
+  return find_server(*request, session);
 }
 
 /// A call's own failure is content too, so that the assistant can mend it.

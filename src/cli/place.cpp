@@ -67,7 +67,8 @@ core::Result<Job> job_of(const PlaceOptions& options, const Launched& launched) 
   } else {
     request.summary = options.job;
   }
-  auto told = told_by_command(launched, request);
+  const bool estimated = request.estimator != kNoEstimator || options.smact == kEstimateSmact;
+  auto told = estimated ? told_by_command(launched, request) : told_without_estimate(launched, request);
   if (!told) return told.error();
   job.told = *std::move(told);
   if (job.policy.empty()) job.policy = "magm";
@@ -107,12 +108,12 @@ core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& se
   return needs;
 }
 
-/// What the layout takes, or a recording ran on, or somebody said.
+/// What the layout takes, or a recording ran on, or the command starts on, or somebody said.
 core::Result<std::int64_t> gpus_of(const Job& job, const std::vector<Need>& needs) {
-  const auto layout = needs.empty() ? parallel::world_size(job.told.request.training.layout)
-                                    : core::Result<std::int64_t>(needs.front().request.gpus);
+  if (!needs.empty()) return gpus_to_place(needs.front().request.gpus, job.gpus);
+  const auto layout = parallel::world_size(job.told.request.training.layout);
   if (!layout) return layout.error();
-  return gpus_to_place(*layout, job.gpus);
+  return gpus_to_place(*layout > 1 ? *layout : job.told.gpus, job.gpus);
 }
 
 /// What to do with a job of more GPUs than one server has; empty: it has as many.
@@ -146,7 +147,7 @@ std::string decided_table(const Placing& placing, const Terminal& terminal) {
 }
 
 std::string need_line(const Placing& placing) {
-  if (placing.needs.empty()) return "no estimate\n";
+  if (placing.needs.empty()) return "no estimate\n" + assumed_lines(placing.job.told.notes);
   const Need& need = placing.needs.front();
   const Answer& answer = need.estimated_job.answers.front();
   std::string text = std::string(answer.estimator) + ": " + core::to_string(answer.estimate->expected) + " expected, ";

@@ -175,6 +175,11 @@ void assume(const std::vector<estimate::Assumption>& notes, EstimatedJob& estima
   }
 }
 
+Error assuming(const std::vector<estimate::Assumption>& notes, Error error) {
+  for (const estimate::Assumption& note : notes) error.message += "; " + note.text;
+  return error;
+}
+
 std::string assumed_lines(const std::vector<estimate::Assumption>& notes) {
   std::string text;
   for (const estimate::Assumption& note : notes) {
@@ -241,6 +246,12 @@ Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& requ
     made.otherwise = detail::sharded_otherwise(*launched, made.request);
   }
   return made;
+}
+
+Result<ToldJob> told_without_estimate(const Launched& launched, const JobRequest& request) {
+  Result<ToldJob> told = told_by_command(launched, request);
+  if (told || !launched || told.error().code != ErrorCode::missing_information) return told;
+  return ToldJob{request, told_jobs_detail::notes_of_command(*launched, {}, {}), launched->gpus};
 }
 
 Result<ToldJob> told_for_plan(const Launched& launched, PlanOptions& options) {

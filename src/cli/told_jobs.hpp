@@ -40,6 +40,10 @@ using Launched = std::optional<trainer_files::LaunchedJob>;
 [[nodiscard]] Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& request,
                                               const LeftOut& left_out = {});
 
+/// The same for a job that is placed without an estimate: where nobody says its model or batch size, it is what the
+/// command says of the number of GPUs. Errors: the others of told_by_command().
+[[nodiscard]] Result<ToldJob> told_without_estimate(const Launched& launched, const JobRequest& request);
+
 /// What the command says of a plan where no option does; its layout and batch are what a plan chooses. A global batch
 /// of 0 was not given. Errors: also missing_information where nobody says it.
 [[nodiscard]] Result<ToldJob> told_for_plan(const Launched& launched, PlanOptions& options);
@@ -60,6 +64,8 @@ enum class Question : std::uint8_t { estimate, fit, advise, plan, other };
 /// The notes are among what the estimate assumes.
 void assume(const std::vector<estimate::Assumption>& notes, MemoryEstimate& estimate);
 void assume(const std::vector<estimate::Assumption>& notes, EstimatedJob& estimated_job);
+/// An error that they may explain: the notes are behind its message.
+[[nodiscard]] Error assuming(const std::vector<estimate::Assumption>& notes, Error error);
 /// A line of each: "assumed: from the command: --batch 4".
 [[nodiscard]] std::string assumed_lines(const std::vector<estimate::Assumption>& notes);
 

@@ -120,7 +120,9 @@ Json serve_model(const JobRequest& request, const Json& question) {
   for (const Json& word : asked.value("command", Json::array())) command.push_back(text_of(word));
   serve::ServingWords words{request.summary, request.gpu, text_of(asked.value("version", Json("")))};
   words.command = command;
-  const auto server = cli::find_server(words, *page().session);
+  const auto asked_server = serve::serving_request_of(words);
+  if (!asked_server) return error_reply(asked_server.error());
+  const auto server = cli::find_server(*asked_server, *page().session);
   if (!server) return error_reply(server.error());
   return {{"text", dumped(*server, 2) + "\n"}, {"warnings", Json::array()}};
 }

@@ -63,6 +63,20 @@ TEST(CliLaunch, APlaceTakesIt) {
   EXPECT_NE(other.err.find("train.py"), std::string::npos) << other.err;
 }
 
+TEST(CliLaunch, APlaceWithoutAnEstimateTakesItsNumberOfGpus) {
+  const std::string place = "place --estimator none --server tests/golden/cli/place/server.json --smact-cap none ";
+  const std::string script = " -- torchrun --nproc-per-node 2 train.py";
+  const json placed = json::parse(run(place + "--json" + script).out, nullptr, false);
+  EXPECT_EQ(placed["request"]["id"], "train") << placed;
+  EXPECT_EQ(placed["request"]["gpus"], 2) << placed;
+  EXPECT_EQ(placed["request"]["memory_bytes"], nullptr) << placed;
+  EXPECT_EQ(answer(place + "--json -- python3 train.py")["request"]["gpus"], 1);
+  EXPECT_NE(run(place + script).out.find("assumed: from the command: 2 GPUs"), std::string::npos);
+  EXPECT_EQ(run(place + "--gpus 1" + script).exit, 2);
+  EXPECT_NE(run(place + "--smact estimate" + script).exit, 0) << "its SM activity is that of a model";
+  EXPECT_NE(run(place + "-- swift rlhf --rlhf_type dpo").exit, 0) << "its GPUs are not its launcher's";
+}
+
 TEST(CliLaunch, EveryQuestionTakesIt) {
   EXPECT_EQ(run("fit " + kModel + kTorchrun).exit, 0);
   EXPECT_EQ(run("advise " + kModel + kTorchrun).exit, 0);

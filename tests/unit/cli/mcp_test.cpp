@@ -81,6 +81,27 @@ TEST(Mcp, AWrongArgumentIsContentThatSaysHowToMendIt) {
   }
 }
 
+TEST(Mcp, StandardInputIsOfTheMessagesAlone) {
+  McpServer server;
+  const Json trainer = {"torchrun", "train.py", "--model_name_or_path", "-", "--per_device_train_batch_size", "1"};
+  const Json drafted = {{"method", "draft_model"}, {"model", "-"}, {"num_speculative_tokens", 2}};
+  for (const auto& [tool, arguments] : std::vector<std::pair<std::string, Json>>{
+           {"estimate", {{"summary", "-"}, {"batch_size", 1}}},
+           {"plan", {{"summary", "-"}, {"global_batch", 8}, {"gpus", 2}}},
+           {"estimate", {{"command", trainer}}},
+           {"fit", {{"command", trainer}}},
+           {"advise", {{"command", trainer}}},
+           {"gpus", {{"command", trainer}}},
+           {"plan", {{"command", trainer}}},
+           {"serve", {{"summary", "-"}, {"max_model_len", 512}}},
+           {"serve", {{"command", {"vllm", "serve", "-"}}}},
+           {"serve", {{"summary", "Qwen/Qwen3-8B"}, {"speculative_config", drafted.dump()}}}}) {
+    const Json result = call(server, tool, arguments)["result"];
+    EXPECT_TRUE(result["isError"]) << arguments;
+    EXPECT_NE(result.dump().find("not standard input"), std::string::npos) << arguments << result;
+  }
+}
+
 TEST(Mcp, HoldsArgumentsToTheSchema) {
   McpServer server;
   const Json fit = call(server, "fit", {{"summary", kResnet50}, {"batch_size", 7}})["result"];
@@ -104,10 +125,11 @@ TEST(Mcp, APlanTakesAllThatTheCommandTakes) {
 TEST(Mcp, TheCommandThatStartsAJobSaysWhatNoArgumentDoes) {
   McpServer server;
   const Json words = {"torchrun", "--nproc-per-node", "2", "train.py", "--per_device_train_batch_size", "4", "--bf16"};
-  const auto answer = [&](const std::string& tool, Json more = Json::object()) {
-    more.update(
-        {{"summary", "meta-llama/Llama-3.2-1B"}, {"seq_length", 512}, {"gpu", "h100-80gb"}, {"command", words}});
-    return call(server, tool, more)["result"];
+  const auto answer = [&](const std::string& tool, const Json& more = Json::object()) {
+    Json asked = {
+        {"summary", "meta-llama/Llama-3.2-1B"}, {"seq_length", 512}, {"gpu", "h100-80gb"}, {"command", words}};
+    asked.update(more);
+    return call(server, tool, asked)["result"];
   };
   const Json estimate = answer("estimate");
   ASSERT_FALSE(estimate["isError"]) << estimate;
@@ -116,6 +138,11 @@ TEST(Mcp, TheCommandThatStartsAJobSaysWhatNoArgumentDoes) {
   EXPECT_NE(assumed.find("from the command"), std::string::npos) << assumed;
   EXPECT_EQ(answer("estimate", {{"batch_size", 1}})["structuredContent"]["job"]["batch_size"], 1);
   EXPECT_FALSE(answer("fit")["isError"]);
+  const Json none_fits = answer("fit", {{"gpu", "t4-16gb"}});
+  EXPECT_TRUE(none_fits["isError"]) << none_fits;
+  EXPECT_NE(none_fits.dump().find("from the command"), std::string::npos) << none_fits;
+  const Json gpus = answer("gpus")["structuredContent"];
+  EXPECT_NE(gpus["assumed"].dump().find("from the command: --batch 4"), std::string::npos) << gpus["assumed"];
   const Json plan = answer("plan", {{"gpus", 2}})["structuredContent"];
   EXPECT_EQ(plan["global_batch"], 8) << plan;
   const Json wrong = call(server, "estimate", {{"command", "torchrun train.py"}})["result"];
