@@ -94,7 +94,7 @@ TEST(Mcp, StandardInputIsOfTheMessagesAlone) {
            {"gpus", {{"command", trainer}}},
            {"plan", {{"command", trainer}}},
            {"serve", {{"summary", "-"}, {"max_model_len", 512}}},
-           {"serve", {{"command", {"vllm", "serve", "-"}}}},
+           {"serve", {{"command", {"vllm", "serve", "--model=-"}}}},
            {"serve", {{"summary", "Qwen/Qwen3-8B"}, {"speculative_config", drafted.dump()}}}}) {
     const Json result = call(server, tool, arguments)["result"];
     EXPECT_TRUE(result["isError"]) << arguments;
