@@ -1,5 +1,6 @@
 // Input: the macro GPUMEM_HEADER_ONLY, which the CMake target gpumem::headers sets.
-// Output: GPUMEM_INLINE, which marks every body under impl/, and the version; one error where C++ is older than C++20.
+// Output: GPUMEM_INLINE, which marks every body under impl/, and the version; compilers stop at once where C++ is older
+// than C++20.
 #pragma once
 
 #if __cplusplus <= 201703L
