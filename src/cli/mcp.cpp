@@ -103,7 +103,7 @@ Result<Json> answer_gpus(const Asked& asked) {
   const Result<FoundGpus> found = find_gpus(options, asked.session);
   if (!found) return found.error();
   Json json = to_json(*found);
-  if (asked.launched) json["assumed"] = to_json(told->notes);
+  if (asked.launched) json["assumed"] = cli::to_json(told->notes);
   return json;
 }
 
