@@ -97,8 +97,10 @@ class CommandReader {
     const bool swift = base_name(word(0)) == "swift" || word(0) == "megatron";
     bool found = (swift && (word(1) == "rlhf" || word(1) == "grpo")) || word(0) == "verl.trainer.main_ppo";
     if (const auto settings = posttrain::launch_settings(words_); settings && !found) {
-      found = std::any_of(settings->begin(), settings->end(),
-                          [](const posttrain::LaunchSetting& one) { return one.key == "trainer"; });
+      found =
+          std::any_of(settings->begin(), settings->end(),
+                      // Supervised fine-tuning is a plain training, which post-training refuses by this name.
+                      [](const posttrain::LaunchSetting& one) { return one.key == "trainer" && one.value != "sft"; });
     }
     if (!found) return false;
     made_.program = LaunchedProgram::post_training;

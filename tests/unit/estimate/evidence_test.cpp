@@ -44,8 +44,8 @@ TEST(Evidence, AMeasuredKindOfJobAssumesNothing) {
 TEST(Evidence, AnotherGpuWidensTheRangeAndSaysWhy) {
   const TrainingJob job = job_of(std::string(testing::kSmallGraph));
   const MemoryEstimate known = estimated(job, "a100-40gb");
-  const MemoryEstimate found = estimated(job, "h100-80gb");
-  EXPECT_EQ(subjects(found), "context workspaces ");
+  const MemoryEstimate found = estimated(job, "h100-pcie-80gb");
+  EXPECT_EQ(subjects(found), "context capacity workspaces ");
   EXPECT_FALSE(found.upper_coverage.has_value()) << "nobody measured a net with convolutions there";
   const auto width = [](const MemoryEstimate& of) {
     return static_cast<double>(of.upper.count() - of.lower.count()) / static_cast<double>(of.expected.count());

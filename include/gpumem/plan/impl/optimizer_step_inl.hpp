@@ -15,7 +15,8 @@ GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, cons
   decays_ = job.weight_decay && row_.decay_copies && !fused_;
   foreach_ = job.foreach && multi_tensor && (row_.foreach_temporaries > 0 || decays_);
   in_backward_ = job.optimizer_in_backward;
-  scalars_on_device_ = backend.step_counts_on_device || fused_;
+  // PyTorch's fused optimizers count steps on the device; TransformerEngine's and apex's count them in Python.
+  scalars_on_device_ = backend.step_counts_on_device || (fused_ && job.fused);
 }
 
 GPUMEM_INLINE void OptimizerStep::create() {
