@@ -119,7 +119,7 @@ inline Model read_guided(ConfigFields& config, const Model& model, Forward& f) {
     f.remark("the UNet that it is trained with is frozen, and of the same sizes");
     return model;
   }
-  const Model guided = unet_detail::read(*own);
+  Model guided = unet_detail::read(*own);
   const auto alike = [](const unet_detail::Level& left, const unet_detail::Level& right) {
     return left.width == right.width && left.layers == right.layers && left.text == right.text;
   };

@@ -296,7 +296,7 @@ inline Model read_guided(ConfigFields& config, const Model& model, Forward& f) {
     f.remark("the transformer that it is trained with is frozen, with 19 and 38 blocks of the same widths");
     return frozen;
   }
-  const Model frozen = read(*own);
+  Model frozen = read(*own);
   const bool fits = frozen.kind == Kind::flux && frozen.sizes.width == model.sizes.width &&
                     frozen.sizes.channels == model.sizes.channels && frozen.pooled == model.pooled &&
                     frozen.sizes.text_width == model.sizes.text_width;
