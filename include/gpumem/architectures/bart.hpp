@@ -16,31 +16,37 @@ inline constexpr std::array<std::string_view, 1> kModelTypes = {"bart"};
 /// BartEncoderLayer and BartDecoderLayer, under one name: checkpointing wraps both, and takes the blocks of one class.
 inline constexpr std::string_view kLayer = "BartLayer";
 
+/// What models with an encoder and a decoder have in common (Whisper, too).
 struct Model {
   std::int64_t vocabulary = 1;
   std::int64_t width = 1;
-  std::int64_t positions = 1;
+  std::int64_t positions = 1;  ///< of tokens
   Side encoder;
   Side decoder;
-  double dropout = 0.1;
+  double dropout = 0.0;
   double attention_dropout = 0.0;
   double activation_dropout = 0.0;
   std::string_view activation = "gelu";
   bool scales = false;
 };
 
+/// Both sides of the model, and how it drops and activates. `dropout`: of a config that does not say.
+inline void read_sides(ConfigFields& config, Model& model, double dropout) {
+  model.encoder = read_side(config, "encoder", model.width);
+  model.decoder = read_side(config, "decoder", model.width);
+  model.dropout = config.number({"dropout"}, dropout);
+  model.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  model.activation_dropout = config.number({"activation_dropout"}, 0.0);
+  model.activation = config.text({"activation_function"}, "gelu");
+  model.scales = config.flag("scale_embedding", false);
+}
+
 inline Model read(ConfigFields& config) {
   Model model;
   model.vocabulary = config.size({"vocab_size"});
   model.width = config.size({"d_model"});
   model.positions = config.size({"max_position_embeddings"});
-  model.encoder = read_side(config, "encoder", model.width);
-  model.decoder = read_side(config, "decoder", model.width);
-  model.dropout = config.number({"dropout"}, 0.1);
-  model.attention_dropout = config.number({"attention_dropout"}, 0.0);
-  model.activation_dropout = config.number({"activation_dropout"}, 0.0);
-  model.activation = config.text({"activation_function"}, "gelu");
-  model.scales = config.flag("scale_embedding", false);
+  read_sides(config, model, 0.1);
   config.ignore({"encoder_layerdrop", "decoder_layerdrop", "classif_dropout", "classifier_dropout", "num_hidden_layers",
                  "normalize_embedding", "normalize_before", "add_bias_logits", "add_final_layer_norm",
                  "static_position_embeddings", "extra_pos_embeddings", "early_stopping", "prefix", "init_std",
@@ -156,19 +162,9 @@ inline constexpr std::array<std::string_view, 1> kModelTypes = {"whisper"};
 /// WhisperEncoderLayer and WhisperDecoderLayer, under one name: checkpointing wraps both.
 inline constexpr std::string_view kLayer = "WhisperLayer";
 
-struct Model {
-  std::int64_t vocabulary = 1;
-  std::int64_t width = 1;
-  std::int64_t bands = 80;       ///< of the spectrogram
-  std::int64_t frames = 1500;    ///< after the convolutions
-  std::int64_t positions = 448;  ///< of tokens
-  Side encoder;
-  Side decoder;
-  double dropout = 0.0;
-  double attention_dropout = 0.0;
-  double activation_dropout = 0.0;
-  std::string_view activation = "gelu";
-  bool scales = false;
+struct Model : bart_detail::Model {
+  std::int64_t bands = 80;     ///< of the spectrogram
+  std::int64_t frames = 1500;  ///< after the convolutions
 };
 
 inline Model read(ConfigFields& config) {
@@ -178,13 +174,7 @@ inline Model read(ConfigFields& config) {
   model.bands = config.size_or({"num_mel_bins"}, 80);
   model.frames = config.size_or({"max_source_positions"}, 1500);
   model.positions = config.size_or({"max_target_positions"}, 448);
-  model.encoder = read_side(config, "encoder", model.width);
-  model.decoder = read_side(config, "decoder", model.width);
-  model.dropout = config.number({"dropout"}, 0.0);
-  model.attention_dropout = config.number({"attention_dropout"}, 0.0);
-  model.activation_dropout = config.number({"activation_dropout"}, 0.0);
-  model.activation = config.text({"activation_function"}, "gelu");
-  model.scales = config.flag("scale_embedding", false);
+  bart_detail::read_sides(config, model, 0.0);
   if (model.frames > ConfigFields::kLargestSize / 2) config.fail("is too large", "max_source_positions");
   if (config.flag("apply_spec_augment", false)) config.fail("masked spectrograms are not known", "apply_spec_augment");
   config.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "init_std", "classifier_proj_size",
