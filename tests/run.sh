@@ -121,8 +121,7 @@ fi
 if [ "$all" = yes ]; then
   # The packages are compiled of the same files, with the same flags.
   if [ "$packages" = ON ]; then
-    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR="$PWD/build/ccache" CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 \
-      CCACHE_SLOPPINESS=locale
+    source .ci/ccache.sh "$PWD/build/ccache"
   fi
   configure all -DGPUMEM_TEST_PACKAGES="$packages"
   cmake --build --preset all --parallel "$jobs"

@@ -18,7 +18,7 @@ using nlohmann::json;
 using testing::Outcome;
 using testing::run;
 
-constexpr const char* kJob = GPUMEM_PRETENDED_NVML_FOLDER "/pretended_job ";
+const std::string kJob = testing::kPretendedNvml + std::string("/pretended_job ");
 constexpr const char* kNoFloor = " --free-floor 0 ";
 constexpr const char* kVgg = "--summary models/summaries/vgg16.torchsummary.txt --batch 32 ";
 
@@ -39,8 +39,8 @@ class CliRun : public ::testing::Test {
 
   /// `gpumem run` with these words in a shell of its own, while the test goes on.
   void run_behind(const std::string& words, const std::string& to = "behind") {
-    const std::string command = "cd '" GPUMEM_SOURCE_DIR "' && '" GPUMEM_CLI "' run " + words + " >/dev/null 2>'" +
-                                (queue_ / to).string() + "'";
+    const std::string command = std::string("cd '" GPUMEM_SOURCE_DIR "' && '") + testing::kCommandLine + "' run " +
+                                words + " >/dev/null 2>'" + (queue_ / to).string() + "'";
     behind_.emplace_back([command] { (void)!std::system(command.c_str()); });
   }
   [[nodiscard]] static json jobs() {
@@ -207,8 +207,8 @@ TEST_F(CliRun, AMessageOnStandardOutputCountsToo) {
   EXPECT_EQ(to_file.exit, 3);
   EXPECT_EQ(to_file.out, "CUDA out of memory\n");
   EXPECT_NE(to_file.err.find("it ran out of memory once"), std::string::npos) << to_file.err;
-  const std::string to_pipe =
-      "'" GPUMEM_CLI "' " + fails + " 2>'" + (queue_ / "err").string() + "' | cat >'" + (queue_ / "out").string() + "'";
+  const std::string to_pipe = std::string("'") + testing::kCommandLine + "' " + fails + " 2>'" +
+                              (queue_ / "err").string() + "' | cat >'" + (queue_ / "out").string() + "'";
   EXPECT_EQ(std::system(to_pipe.c_str()), 0);
   EXPECT_EQ(testing::text_of(queue_ / "out"), "CUDA out of memory\n");
   EXPECT_NE(testing::text_of(queue_ / "err").find("it ran out of memory once"), std::string::npos);
@@ -218,7 +218,7 @@ TEST_F(CliRun, AMessageOnStandardOutputCountsToo) {
 }
 
 TEST_F(CliRun, AJobThatFailsOnAFullGpuWasOutOfMemory) {
-  const std::string grown = kJob + std::string("42400000000 1.5 --exit 5");  // of 42.47 GB
+  const std::string grown = kJob + "42400000000 1.5 --exit 5";  // of 42.47 GB
   const Outcome result = run("run --memory 8GiB --name job --retries 1 -- " + grown);
   EXPECT_EQ(result.exit, 5);
   EXPECT_NE(result.err.find("job#1 failed with exit code 5 when it had outgrown its promise and its GPU was full"),
@@ -231,7 +231,7 @@ TEST_F(CliRun, AJobThatFailsOnAFullGpuWasOutOfMemory) {
 }
 
 TEST_F(CliRun, AFullGpuCountsThoughTheMemoryIsGivenBackBeforeTheJobEnds) {
-  const std::string grown = kJob + std::string("42400000000 0.8 --linger 0.9 --exit 5");  // a look falls on 1.5 s
+  const std::string grown = kJob + "42400000000 0.8 --linger 0.9 --exit 5";  // a look falls on 1.5 s
   const Outcome result = run("run --memory 8GiB --name job --retries 0 -- " + grown);
   EXPECT_EQ(result.exit, 5);
   EXPECT_NE(result.err.find("its GPU was full"), std::string::npos) << result.err;

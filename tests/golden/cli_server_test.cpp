@@ -20,7 +20,7 @@ using Gpus = std::vector<nlohmann::json>;
 class CliServer : public ::testing::Test {
  protected:
   CliServer() {
-    setenv("GPUMEM_NVML", GPUMEM_PRETENDED_NVML_FOLDER "/libnvidia-ml.so.1", 1);
+    setenv("GPUMEM_NVML", (testing::kPretendedNvml + std::string("/libnvidia-ml.so.1")).c_str(), 1);
     setenv("GPUMEM_PRETENDED_NVML", "tests/golden/cli/server/machine.json", 1);
   }
   ~CliServer() override {
@@ -97,7 +97,7 @@ TEST(CliServerOfADriverOf2019, TellsWhatItCan) {
 /// Jobs that run, and one that finds too little left: what PyTorch says, and what the server then shows.
 TEST(CliServerWithJobs, ShowsWhatTheyTake) {
   const PretendedGpus gpus(Gpus{pretended_a100("GPU-a"), pretended_a100("GPU-b")});
-  const std::string job = "'" GPUMEM_PRETENDED_NVML_FOLDER "/pretended_job' ";
+  const std::string job = std::string("'") + testing::kPretendedNvml + "/pretended_job' ";
   const std::string script = "CUDA_VISIBLE_DEVICES=GPU-b " + job +
                              "30000000000 30 --smact 0.5 & job=$!; "
                              "while ! grep -qs GPU-b '" +
@@ -106,7 +106,8 @@ TEST(CliServerWithJobs, ShowsWhatTheyTake) {
                              "CUDA_VISIBLE_DEVICES=1 " +
                              job + "20000000000 1 2>'" + gpus.jobs() +
                              "/err'; echo $?; "
-                             "'" GPUMEM_CLI "' server --window 0; kill $job; wait $job; echo $?";
+                             "'" +
+                             testing::kCommandLine + "' server --window 0; kill $job; wait $job; echo $?";
   std::ofstream(gpus.jobs() + "/script") << script;
   const std::string command = "sh '" + gpus.jobs() + "/script' >'" + gpus.jobs() + "/out'";
   ASSERT_EQ(std::system(command.c_str()), 0);

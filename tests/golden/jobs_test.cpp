@@ -5,6 +5,7 @@
 
 #include "golden.hpp"
 #include "own_path.hpp"
+#include "programs.hpp"
 
 namespace gpumem {
 namespace {
@@ -19,7 +20,8 @@ class Jobs : public ::testing::Test {
   int run(const std::string& words) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    const std::string command = "cd '" + folder_.string() + "' && '" GPUMEM_JOBS "' " + words + " >out 2>err";
+    const std::string command =
+        "cd '" + folder_.string() + "' && '" + testing::kJobsProgram + "' " + words + " >out 2>err";
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }

@@ -2,8 +2,9 @@
 # Runs README's test command as a newcomer does: in a clone, in a bare Debian with git and nothing else, so that a package
 # which this machine happens to have hides nothing. Only what is committed is tested.
 #   tests/packages/newcomer.sh
-# What build/ccache holds is used, so that after a build of the preset "all" little is compiled again. Needs root,
-# debootstrap and apt's sources of this machine; 77 (skipped) where it has not got these.
+# What build/ccache holds is used, so that after a build of the preset "all" little is compiled again: the clone has this
+# tree's path, which unity files and the tests' definitions hold. Needs root, debootstrap and apt's sources of this machine;
+# 77 (skipped) where it has not got these.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/packages/bare_system.sh
@@ -14,18 +15,19 @@ mkdir -p "$systems"
 make_base
 system=$(new_system)
 trap 'rm -rf "$system"' EXIT
-git clone -q --no-hardlinks . "$system/gpumem"
+git clone -q --no-hardlinks . "$system$PWD"
 if [ -d build/ccache ]; then cp -r build/ccache "$system/ccache"; fi
 
 say "README's test command in it"
-inside "$system" <<'SCRIPT'
+inside "$system" "$PWD" <<'SCRIPT'
 apt-get update -q > /tmp/apt.log && apt-get install -y -q --no-install-recommends git >> /tmp/apt.log
+git config --global --add safe.directory "$1"
+cd "$1"
 if [ -d /ccache ]; then
   apt-get install -y -q --no-install-recommends ccache >> /tmp/apt.log
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=/ccache CCACHE_BASEDIR=/gpumem CCACHE_NOHASHDIR=1 \
-    CCACHE_SLOPPINESS=locale CXX=g++
+  source .ci/ccache.sh /ccache
+  export CXX=g++
 fi
-git config --global --add safe.directory /gpumem
-cd /gpumem
 ./tests/run.sh
+if [ -d /ccache ]; then ccache --show-stats; fi
 SCRIPT

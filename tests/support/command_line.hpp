@@ -11,6 +11,7 @@
 
 #include "golden.hpp"
 #include "own_path.hpp"
+#include "programs.hpp"
 
 namespace gpumem::testing {
 
@@ -27,7 +28,7 @@ inline Outcome run(const std::string& words, std::string_view input = "") {
   const fs::path folder = testing::own_path("cli");
   fs::create_directories(folder);
   std::ofstream(folder / "in", std::ios::binary) << input;
-  const std::string command = "cd '" GPUMEM_SOURCE_DIR "' && '" GPUMEM_CLI "' " + words + " <'" +
+  const std::string command = std::string("cd '" GPUMEM_SOURCE_DIR "' && '") + kCommandLine + "' " + words + " <'" +
                               (folder / "in").string() + "' >'" + (folder / "out").string() + "' 2>'" +
                               (folder / "err").string() + "'";
   const int status = std::system(command.c_str());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "own_path.hpp"
+#include "programs.hpp"
 
 namespace gpumem::testing {
 
@@ -23,7 +24,7 @@ class PretendedGpus {
     machine = {{"driver", "550.54.15"}, {"jobs", (folder_ / "jobs").string()}, {"gpus", nlohmann::json(gpus)}};
     write();
     setenv("GPUMEM_PRETENDED_NVML", file().c_str(), 1);
-    setenv("GPUMEM_NVML", (std::string(GPUMEM_PRETENDED_NVML_FOLDER "/") + library).c_str(), 1);
+    setenv("GPUMEM_NVML", (std::string(kPretendedNvml) + "/" + library).c_str(), 1);
   }
   PretendedGpus(const PretendedGpus&) = delete;
   PretendedGpus& operator=(const PretendedGpus&) = delete;
