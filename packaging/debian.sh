@@ -2,7 +2,7 @@
 # Builds the Debian packages of this tree, for the Debian release that it runs on.
 #   packaging/debian.sh [OUT]     OUT: build/debian unless said
 # Installs missing Debian packages first. Environment:
-#   GPUMEM_PACKAGE_FLAGS="-O1 -DNDEBUG"   compiles with these flags alone: for tests of the packages, not for packages to use
+#   GPUMEM_PACKAGE_FLAGS="-Og -DNDEBUG"   compiles with these flags alone: for tests of the packages, not for packages to use
 #   CMAKE_CXX_COMPILER_LAUNCHER=ccache    as CMake knows it
 set -euo pipefail
 cd "$(dirname "$0")/.."

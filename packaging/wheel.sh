@@ -4,7 +4,7 @@
 #   packaging/wheel.sh [OUT]     OUT: build/wheel unless said
 # Installs missing Debian packages first. Environment:
 #   PYTHON=python3.12                     the Python that builds it; /usr/bin/python3 unless said
-#   GPUMEM_PACKAGE_FLAGS="-O1 -DNDEBUG"   compiles with these flags instead of Release's: for tests, not for wheels to use
+#   GPUMEM_PACKAGE_FLAGS="-Og -DNDEBUG"   compiles with these flags instead of Release's: for tests, not for wheels to use
 #   CMAKE_CXX_COMPILER_LAUNCHER=ccache    as CMake knows it
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -12,7 +12,7 @@ debs=$systems/debs wheels=$systems/wheels
 if [ "${1:-}" = --built ]; then
   debs=$(realpath "$2") wheels=$(realpath "$3")
 else
-  export GPUMEM_PACKAGE_FLAGS=${GPUMEM_PACKAGE_FLAGS:--O1 -DNDEBUG}
+  export GPUMEM_PACKAGE_FLAGS=${GPUMEM_PACKAGE_FLAGS:--Og -DNDEBUG}
   # A compiler cache knows files again that the preset "all" compiled, if the compiler has the same name.
   export CXX=${CXX:-g++}
   packaging/debian.sh "$debs"

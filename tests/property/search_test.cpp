@@ -88,13 +88,13 @@ TEST_P(Search, WhatIsFoundIsWhatItSays) {
 
 INSTANTIATE_TEST_SUITE_P(
     Worlds, Search,
-    ::testing::Values(World{"LlamaOnOne", [] { return testing::small_llama(8, 512, 512); }, 1},
-                      World{"LlamaOnFour", [] { return testing::small_llama(12, 512, 512); }, 4},
+    ::testing::Values(World{"LlamaOnOne", [] { return testing::small_llama(4, 512, 512); }, 1},
+                      World{"LlamaOnFour", [] { return testing::small_llama(8, 512, 512); }, 4},
                       World{"GptOnEight", [] { return testing::small_gpt(8, R"(, "swiglu": true)", 512, 256); }, 8},
                       World{"ExpertsOnFour",
                             [] {
                               return testing::small_gpt(
-                                  6, R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 512)", 512,
+                                  4, R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 512)", 512,
                                   256);
                             },
                             4},
