@@ -12,6 +12,7 @@
 #include "gpumem/job/job_options.hpp"
 #include "gpumem_datasets/adapter_file.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
+#include "image_models.hpp"
 
 namespace gpumem::datasets {
 
@@ -22,107 +23,6 @@ constexpr std::array<std::string_view, 12> kColumns = {"name",          "model",
                                                        "height",        "width",     "frames", "frozen_dtype",
                                                        "checkpointing", "optimizer", "figure", "measured_mib"};
 constexpr double kMib = 1024.0 * 1024.0;
-
-/// What SimpleTuner 2026-08 makes of an interval of gradient checkpointing (helpers/models/*/transformer.py).
-enum class Intervals : std::uint8_t {
-  joined,     ///< checkpoint_sequential_state(): each two blocks as one, or two of every four
-  halved,     ///< should_checkpoint_block(): half of the blocks one by one
-  ignored,    ///< diffusers' own UNets know none; HiDream learnt it after its runs (SimpleTuner's commit e691bd260)
-  no_effect,  ///< nor has checkpointing any: Sana's figures with it and without it are equal (its page of the sweep)
-};
-
-/// The denoiser's config of a published model: a file of configs/, or the fields themselves.
-struct KnownModel {
-  std::string_view name;
-  std::string_view file;
-  std::string_view config = {};
-  Intervals intervals = Intervals::halved;
-  bool streams_blocks = false;  ///< SimpleTuner's example of RamTorch names the blocks' layers alone
-  bool hooks_kernels = false;   ///< its copy of the model offloads what attention's kernels save, and no more
-  /// What sides are multiples of: aspect_bucket_alignment, which Wan's check_user_config() sets.
-  std::int64_t alignment = 64;
-  /// Tokens of the examples' prompt, one picture character, where the model does not pad it: its four bytes and a
-  /// start.
-  std::int64_t prompt = 0;
-};
-constexpr KnownModel kModels[] = {
-    {"Lykon/dreamshaper-8", "SD1.5-unet.json", "", Intervals::ignored},
-    {"stabilityai/stable-diffusion-xl-base-1.0", "SDXL-unet.json", "", Intervals::ignored},
-    {"terminusresearch/kwai-kolors-1.0", "",
-     R"({"_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", "addition_time_embed_dim": 256,
-         "attention_head_dim": [5, 10, 20], "block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048,
-         "down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
-         "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"], "encoder_hid_dim": 4096,
-         "encoder_hid_dim_type": "text_proj", "projection_class_embeddings_input_dim": 5632,
-         "transformer_layers_per_block": [1, 2, 10], "use_linear_projection": true})",
-     Intervals::ignored},
-    {"black-forest-labs/FLUX.1-dev", "FLUX.1-dev-transformer.json", "", Intervals::joined},
-    {"black-forest-labs/FLUX.2-dev", "FLUX.2-dev-transformer.json", "", Intervals::joined},
-    {"black-forest-labs/FLUX.2-klein-base-4B", "FLUX.2-klein-4B-transformer.json", "", Intervals::joined},
-    {"black-forest-labs/FLUX.2-klein-base-9B", "FLUX.2-klein-9B-transformer.json", "", Intervals::joined},
-    {"THUDM/CogVideoX-2b", "CogVideoX-2b-transformer.json"},
-    {"THUDM/CogVideoX-5b", "CogVideoX-5b-transformer.json"},
-    // Of Wan and Ideogram SimpleTuner has copies that keep other tensors.
-    {"Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "",
-     R"({"_class_name": "WanTransformer3DModel", "_code": "simpletuner", "num_attention_heads": 12, "num_layers": 30,
-         "ffn_dim": 8960})",
-     Intervals::joined, true, false, 32},
-    {"Wan-AI/Wan2.1-T2V-14B-Diffusers", "", R"({"_class_name": "WanTransformer3DModel", "_code": "simpletuner"})",
-     Intervals::joined, true, false, 32},
-    {"Wan-AI/Wan2.2-T2V-A14B-Diffusers", "", R"({"_class_name": "WanTransformer3DModel", "_code": "simpletuner"})",
-     Intervals::joined, true, false, 32},
-    {"Wan-AI/Wan2.2-TI2V-5B-Diffusers", "",
-     R"({"_class_name": "WanTransformer3DModel", "_code": "simpletuner", "num_attention_heads": 24, "num_layers": 30,
-         "ffn_dim": 14336, "in_channels": 48, "out_channels": 48})",
-     Intervals::joined, true},
-    {"lodestones/Chroma1-Base", "Chroma1-transformer.json"},
-    {"terminusresearch/auraflow-v0.3", "AuraFlow-v0.3-transformer.json"},
-    {"terminusresearch/sana-1.6b-1024px", "Sana-transformer.json", "", Intervals::no_effect},
-    {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "SanaVideo-transformer.json", "", Intervals::no_effect},
-    {"HiDream-ai/HiDream-I1-Full", "HiDream-I1-transformer-defaults.json", "", Intervals::ignored},
-    {"HiDream-ai/HiDream-I1-Dev", "HiDream-I1-transformer-defaults.json", "", Intervals::ignored},
-    // As its loaders make it; the class' own defaults are of a smaller model.
-    {"baidu/ERNIE-Image", "",
-     R"({"_class_name": "ErnieImageTransformer2DModel", "hidden_size": 4096, "num_attention_heads": 32,
-         "num_layers": 36, "ffn_hidden_size": 12288, "in_channels": 128, "out_channels": 128, "patch_size": 1,
-         "text_in_dim": 3072, "rope_axes_dim": [32, 48, 48], "qk_layernorm": true})",
-     Intervals::halved, false, false, 64, 5},
-    {"ideogram-ai/ideogram-4-fp8", "", R"({"_class_name": "Ideogram4Transformer2DModel", "_code": "simpletuner"})"},
-    {"krea/Krea-2", "Krea-2-transformer.json", "", Intervals::joined},
-    {"krea/Krea-2-Raw", "Krea-2-transformer.json", "", Intervals::joined},
-    {"krea/Krea-2-Turbo", "Krea-2-transformer.json", "", Intervals::joined},
-    {"Qwen/Qwen-Image", "Qwen-Image-transformer.json"},
-    {"Qwen/Qwen-Image-2512", "Qwen-Image-transformer.json"},
-    {"Tongyi-MAI/Z-Image", "Z-Image-transformer.json", "", Intervals::joined},
-    {"Tongyi-MAI/Z-Image-Turbo", "Z-Image-transformer.json", "", Intervals::joined},
-    {"Lightricks/LTX-Video", "LTX-Video-0.9.x-2B-transformer.json", "", Intervals::joined},
-    {"Lightricks/LTX-Video-0.9.5", "LTX-Video-0.9.x-2B-transformer.json", "", Intervals::joined},
-    {"Alpha-VLLM/Lumina-Image-2.0", "Lumina2-transformer.json", "", Intervals::joined},
-    {"Shitao/OmniGen-v1-diffusers", "OmniGen-transformer.json", "", Intervals::ignored},
-    {"hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v", "HunyuanVideo-1.5-transformer.json", "",
-     Intervals::joined},
-    {"meituan-longcat/LongCat-Image", "LongCat-Image-transformer.json"},
-    {"stabilityai/stable-diffusion-3-medium-diffusers", "SD3-medium-transformer.json", "", Intervals::joined},
-    // The published configs of three more, as their repositories have them.
-    {"stabilityai/stable-diffusion-3.5-medium", "",
-     R"({"_class_name": "SD3Transformer2DModel", "attention_head_dim": 64, "caption_projection_dim": 1536,
-         "dual_attention_layers": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "in_channels": 16,
-         "joint_attention_dim": 4096, "num_attention_heads": 24, "num_layers": 24, "out_channels": 16, "patch_size": 2,
-         "pooled_projection_dim": 2048, "pos_embed_max_size": 384, "qk_norm": "rms_norm", "sample_size": 128})",
-     Intervals::joined},
-    {"kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers", "",
-     R"({"_class_name": "Kandinsky5Transformer3DModel", "in_visual_dim": 16, "in_text_dim": 3584, "in_text_dim2": 768,
-         "time_dim": 512, "out_visual_dim": 16, "patch_size": [1, 2, 2], "model_dim": 1792, "ff_dim": 7168,
-         "num_text_blocks": 2, "num_visual_blocks": 32, "axes_dims": [16, 24, 24], "visual_cond": true})",
-     Intervals::halved, false, true},
-    {"terminusresearch/pixart-900m-1024-ft-v0.6", "",
-     R"({"_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", "attention_bias": true,
-         "attention_head_dim": 72, "caption_channels": 4096, "cross_attention_dim": 1152, "in_channels": 4,
-         "interpolation_scale": 2, "norm_elementwise_affine": false, "norm_eps": 1e-06, "norm_type": "ada_norm_single",
-         "num_attention_heads": 16, "num_embeds_ada_norm": 1000, "num_layers": 42, "out_channels": 8, "patch_size": 2,
-         "sample_size": 128, "use_additional_conditions": false})",
-     Intervals::joined},
-};
 
 /// Words of a cell, and the option that they set.
 struct Wording {
@@ -154,6 +54,10 @@ constexpr Wording kWordings[] = {
     {"frozen_dtype", "int8 (SDNQ, quantised matmul, Hadamard)", "quantize", "int8-sdnq"},
     {"frozen_dtype", "fp8 dynamic (torchao)", "base_dtype", "bf16"},
     {"frozen_dtype", "fp8 dynamic (torchao)", "quantize", "fp8-torchao"},
+    // Ideogram's own layers make their weight whole for each product, as torchao's do
+    // (helpers/models/ideogram/quantized_loading.py, Fp8Linear).
+    {"frozen_dtype", "fp8 weight only (checkpoint)", "base_dtype", "bf16"},
+    {"frozen_dtype", "fp8 weight only (checkpoint)", "quantize", "fp8wo-torchao"},
     {"frozen_dtype", "fp8 weight only (torchao)", "base_dtype", "bf16"},
     {"frozen_dtype", "fp8 weight only (torchao)", "quantize", "fp8wo-torchao"},
     {"offload", "", "", ""},
@@ -318,10 +222,9 @@ core::Status take_method(const core::CsvCells& cells, const std::filesystem::pat
   const std::string_view method = cells.text("method");
   const std::string_view notes = cells.text("notes");
   if (method == "full") {
-    if (request.training.offload != model::Offload::none) {
-      run.refusal = "not modelled: gradients that leave the GPU one by one";
-      return cells.malformed(run.refusal);
-    }
+    // CPUOffloadOptimizer(offload_gradients=True) of torchao takes each gradient away when it is there, as an update in
+    // backward ends it.
+    request.training.optimizer_in_backward = request.training.offload == model::Offload::optimizer;
     request.training.base_dtype = model::BaseType::precision;
     request.training.lora_dtype = model::AdapterType::fp32;
     return core::Done{};
@@ -346,8 +249,6 @@ core::Status take_method(const core::CsvCells& cells, const std::filesystem::pat
   return read;
 }
 
-char lower_of(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
-
 void apply_intervals(Intervals intervals, model::TrainingJob& job) {
   model::CheckpointPolicy& policy = job.checkpoints;
   if (intervals == Intervals::no_effect) {
@@ -356,12 +257,9 @@ void apply_intervals(Intervals intervals, model::TrainingJob& job) {
   }
   const bool set = policy.kind == model::Checkpoints::joined || policy.kind == model::Checkpoints::joined_every_other;
   if (!set || intervals == Intervals::joined) return;
-  policy.kind = intervals == Intervals::ignored ? model::Checkpoints::full : model::Checkpoints::every;
-}
-
-/// Trainers write the owners and models of a hub in capitals of their own.
-bool same_name(std::string_view left, std::string_view right) {
-  return std::ranges::equal(left, right, {}, lower_of, lower_of);
+  const bool strided = policy.kind == model::Checkpoints::joined_every_other;
+  if (intervals == Intervals::ignored) policy.kind = model::Checkpoints::full;
+  else policy.kind = strided ? model::Checkpoints::every_other : model::Checkpoints::first_of;
 }
 
 /// Python's round(side / step) step: halves go to the even number.
@@ -385,25 +283,25 @@ void complete_sample(const core::CsvCells& cells, const KnownModel& known, job::
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
                         job::JobRequest request, MeasuredRun& run) {
   run.refusal = "a model that is not read";
-  for (const KnownModel& known : kModels) {
-    if (!same_name(known.name, cells.text("model"))) continue;
-    apply_intervals(known.intervals, request.training);
-    complete_sample(cells, known, request);
-    if (known.streams_blocks && request.training.offload == model::Offload::ramtorch) {
-      request.training.offload = model::Offload::ramtorch_blocks;
-    }
-    model::HostAttention& hosted = request.training.checkpoints.host_attention;
-    if (known.hooks_kernels && hosted != model::HostAttention::none) hosted = model::HostAttention::kernel;
-    auto graph = known.file.empty() ? shelf.parse(std::string(known.name), known.config)
-                                    : shelf.take((folder / "configs" / known.file).lexically_normal().string());
-    if (!graph) return graph.error();
-    auto job = job::job_from(request, *std::move(graph));
-    if (!job) return cells.malformed(job.error().message);
-    run.refusal.clear();
-    run.job = *std::move(job);
-    return core::Done{};
+  const KnownModel* const known = known_image_model(cells.text("model"));
+  if (known == nullptr) {
+    return cells.malformed("the config.json of " + std::string(cells.text("model")) + " is missing");
   }
-  return cells.malformed("the config.json of " + std::string(cells.text("model")) + " is missing");
+  apply_intervals(known->intervals, request.training);
+  complete_sample(cells, *known, request);
+  if (known->streams_blocks && request.training.offload == model::Offload::ramtorch) {
+    request.training.offload = model::Offload::ramtorch_blocks;
+  }
+  model::HostAttention& hosted = request.training.checkpoints.host_attention;
+  if (known->hooks_kernels && hosted != model::HostAttention::none) hosted = model::HostAttention::kernel;
+  auto graph = known->file.empty() ? shelf.parse(std::string(known->name), known->config)
+                                   : shelf.take((folder / "configs" / known->file).lexically_normal().string());
+  if (!graph) return graph.error();
+  auto job = job::job_from(request, *std::move(graph));
+  if (!job) return cells.malformed(job.error().message);
+  run.refusal.clear();
+  run.job = *std::move(job);
+  return core::Done{};
 }
 
 core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {

@@ -140,7 +140,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   Tensor hidden = tokens_of(f, model, tokens);
   const auto table = [&]() {
     const Tensor made = f.call("rotary_table", {hidden}, {{"width", model.sizes.head_width}, {"padded", true}});
-    return f.permute(made, {0, 2, 1, 3});
+    return f.as_type_of(f.permute(made, {0, 2, 1, 3}), hidden);
   };
   const Tensor cosines = table();
   const PairTables tables = {cosines, table()};

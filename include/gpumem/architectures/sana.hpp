@@ -1,7 +1,4 @@
-// Sana and Sana-Video: linear attention in float32 among image tokens, attention to the prompt, and convolutions in
-// place of a feed-forward layer.
-// Source: diffusers 0.38, models/transformers/sana_transformer.py, transformer_sana_video.py,
-// models/attention_processor.py (SanaLinearAttnProcessor2_0).
+// Image transformers whose blocks have one table of scales, shifts and gates: PixArt, and Sana after it.
 #pragma once
 
 #include <array>
@@ -13,6 +10,122 @@
 #include "gpumem/architectures/dit_parts.hpp"
 
 namespace gpumem::architectures {
+
+// PixArt-alpha and PixArt-sigma: self-attention, attention to the prompt and a feed-forward layer, with one table of
+// scales, shifts and gates a block. Prompts are padded to one length, so attention to them has a mask.
+// Source: diffusers 0.38, models/transformers/pixart_transformer_2d.py, models/attention.py (BasicTransformerBlock with
+// ada_norm_single).
+
+namespace pixart_detail {
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"PixArtTransformer2DModel"};
+inline constexpr std::array<std::string_view, 1> kBlocks = {"BasicTransformerBlock"};
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t layers = 28;
+  std::int64_t patch = 2;
+  std::int64_t side = 128;
+  std::int64_t cross = 1152;
+  std::int64_t captions = 0;  ///< width of the text encoder's embeddings; 0: they come as wide as the model
+  bool bias = true;
+  bool affine = false;
+  bool sized = false;
+
+  [[nodiscard]] std::int64_t places() const { return (side / patch) * (side / patch); }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.heads = 16, .head_width = 72, .channels = 4, .text_field = "caption_channels"});
+  if (!config.has("out_channels")) model.sizes.out_channels = 8;
+  model.layers = config.layers_or("num_layers", 28);
+  model.patch = dit_width(config, "patch_size", 2);
+  model.side = config.size_or({"sample_size"}, 128);
+  model.cross = dit_width(config, "cross_attention_dim", 1152);
+  model.captions = config.has("caption_channels") ? model.sizes.text_width : 0;
+  model.bias = config.flag("attention_bias", true);
+  model.affine = config.flag("norm_elementwise_affine", false);
+  model.sized = config.flag("use_additional_conditions", model.side == 128);
+  if (model.patch > 16 || model.side < model.patch || model.side > 4096) {
+    config.fail("is larger than gpumem takes, or smaller than patch_size", "sample_size");
+  }
+  if (model.captions == 0 && model.cross != model.sizes.width) {
+    config.fail("must be the width of all heads where captions are not projected", "cross_attention_dim");
+  }
+  if (config.text({"activation_fn"}, "gelu-approximate") != "gelu-approximate")
+    config.fail("is not known", "activation_fn");
+  config.ignore({"dropout", "norm_num_groups", "num_embeds_ada_norm", "upcast_attention", "norm_type", "norm_eps",
+                 "interpolation_scale", "attention_type", "double_self_attention", "only_cross_attention",
+                 "use_linear_projection", "num_vector_embeds"});
+  return model;
+}
+
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  return f.layer(name, "LayerNorm", "layer_norm", {input},
+                 {{"normalized_shape", model.sizes.width}, {"elementwise_affine", model.affine}});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor prompt, Tensor mask, Tensor rows) {
+  const std::int64_t width = model.sizes.width;
+  const std::vector<Tensor> parts = table_rows(f, rows, 6, width);
+  PlainAttention options = {
+      .width = width, .inner = width, .head_width = model.sizes.head_width, .source_width = width, .bias = model.bias};
+  const Tensor normed = modulated(f, norm(f, model, "norm1", hidden), parts[1], parts[0]);
+  const Tensor own = f.add(f.multiply(parts[2], plain_attention(f, options, normed, normed)), hidden);
+  options.name = "attn2";
+  options.source_width = model.cross;
+  options.mask = mask;
+  const Tensor told = f.add(plain_attention(f, options, own, prompt), own);
+  const Tensor again = modulated(f, norm(f, model, "norm2", told), parts[4], parts[3]);
+  const Tensor fed = dit_feed_forward(f, "ff", again, width, 4 * width, DitActivation::gelu_tanh);
+  return f.add(f.multiply(parts[5], fed), told);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const std::int64_t width = model.sizes.width;
+  const DenoiserSample sample =
+      denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_side = 8 * model.side, .usual_text = 300});
+  const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
+  const Tensor latents = latent_input(f, sample, model.sizes.channels);
+  Tensor prompt = text_input(f, sample, model.captions == 0 ? model.cross : model.captions);
+  const Tensor mask = prompt_mask(f, prompt);
+  Tensor hidden = patch_embedding(f, latents, model.sizes.channels, width, model.patch, tokens, model.places());
+  const SingleRows rows = single_rows(f, width, {.sized = model.sized});
+  if (model.captions > 0) {
+    prompt = text_projection(f, "caption_projection", prompt, model.captions, width, "gelu_pytorch_tanh");
+  }
+  hidden = stack(f, "transformer_blocks", kBlocks[0], model.layers, hidden,
+                 [&](Tensor x, std::int64_t) { return block(f, model, x, prompt, mask, rows.rows); });
+  const std::vector<Tensor> last = table_rows(f, unsqueezed(f, rows.time, 1), 2, width);
+  const Tensor normed = modulated(f, bare_norm(f, "norm_out", hidden, width), last[1], last[0]);
+  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
+  const Tensor output = f.call("clone", {f.linear("proj_out", normed, width, out)});
+  // Where the model predicts a variance too, the loss reads the first half.
+  const bool twice = model.sizes.out_channels == 2 * model.sizes.channels;
+  const Tensor read = twice ? f.slice(output, 2, 0, out / 2) : output;
+  denoiser_loss(f, read, {tokens, twice ? out / 2 : out});
+}
+
+}  // namespace pixart_detail
+
+[[nodiscard]] inline const Architecture& pixart() {
+  static constexpr Architecture kArchitecture = {.name = "pixart",
+                                                 .model_types = pixart_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = pixart_detail::write,
+                                                 .blocks = pixart_detail::kBlocks};
+  return kArchitecture;
+}
+
+// Sana and Sana-Video: linear attention in float32 among image tokens, attention to the prompt, and convolutions in
+// place of a feed-forward layer.
+// Source: diffusers 0.38, models/transformers/sana_transformer.py, transformer_sana_video.py,
+// models/attention_processor.py (SanaLinearAttnProcessor2_0). With `_code` simpletuner: SimpleTuner 2026-08,
+// helpers/models/sana/transformer.py: a norm before the attention to the prompt, and convolutions whose weights take
+// the type of what they are first called with, under autocast float32.
 
 namespace sana_detail {
 
@@ -33,6 +146,7 @@ struct Model {
   bool affine = false;
   bool guided = false;
   bool norms = false;
+  bool copied = false;  ///< SimpleTuner's copy of the class
 
   [[nodiscard]] std::int64_t patch_elements() const { return patch[0] * patch[1] * patch[2]; }
 };
@@ -60,6 +174,7 @@ inline Model read(ConfigFields& config) {
   model.bias = config.flag("attention_bias", false);
   model.affine = config.flag("norm_elementwise_affine", false);
   model.guided = config.flag("guidance_embeds", false);
+  model.copied = dit_code(config) == DitCode::simpletuner;
   const std::string_view norm = config.text({"qk_norm"}, model.video ? "rms_norm_across_heads" : "");
   model.norms = norm == "rms_norm_across_heads";
   if (!norm.empty() && !model.norms) config.fail("is not known", "qk_norm");
@@ -132,15 +247,24 @@ inline Tensor self_attention(Forward& f, const Model& model, Tensor input, const
   return f.linear("0", rows, width, width);
 }
 
-inline Tensor convolution(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
-                          const Sizes& kernel, std::int64_t groups, bool bias) {
+struct Convolution {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  Sizes kernel = {1, 1};
+  std::int64_t groups = 1;
+  bool bias = true;
+};
+
+inline Tensor convolution(Forward& f, const Model& model, std::string_view name, Tensor input,
+                          const Convolution& sizes) {
   return f.layer(name, "Conv2d", "conv2d", {input},
-                 {{"in_channels", in},
-                  {"out_channels", out},
-                  {"kernel_size", kernel},
-                  {"padding", Sizes{kernel[0] / 2, kernel[1] / 2}},
-                  {"groups", groups},
-                  {"bias", bias}});
+                 {{"in_channels", sizes.in},
+                  {"out_channels", sizes.out},
+                  {"kernel_size", sizes.kernel},
+                  {"padding", Sizes{sizes.kernel[0] / 2, sizes.kernel[1] / 2}},
+                  {"groups", sizes.groups},
+                  {"bias", sizes.bias},
+                  {"own_type", model.copied}});
 }
 
 /// GLUMBConv and GLUMBTempConv: [N, S, width] seen as images.
@@ -150,24 +274,31 @@ inline Tensor convolved(Forward& f, const Model& model, const Grid& grid, Tensor
   const std::int64_t wide = 2 * model.inner;
   Tensor images = f.unflatten(input, 1, {grid.frames, grid.height, grid.width});
   images = f.permute(f.flatten(images, 0, 1), {0, 3, 1, 2});
-  Tensor hidden = convolution(f, "conv_inverted", images, width, wide, {1, 1}, 1, true);
+  if (model.copied) images = f.contiguous(images);
+  Tensor hidden = convolution(f, model, "conv_inverted", images, {width, wide});
   hidden = f.activation("nonlinearity", hidden, "silu");
-  hidden = convolution(f, "conv_depth", hidden, wide, wide, {3, 3}, wide, true);
+  hidden = convolution(f, model, "conv_depth", hidden, {wide, wide, {3, 3}, wide});
   const std::vector<Tensor> parts = chunks(f, hidden, 1, 2, model.inner);
   hidden = f.multiply(parts[0], f.call("silu", {parts[1]}));
-  hidden = convolution(f, "conv_point", hidden, model.inner, width, {1, 1}, 1, false);
+  hidden = convolution(f, model, "conv_point", hidden, {model.inner, width, {1, 1}, 1, false});
   if (!model.video) return f.permute(f.flatten(hidden, 2, 3), {0, 2, 1});
   const Tensor frames = f.unflatten(f.flatten(hidden, 2, 3), 0, {-1, grid.frames});
   const Tensor columns = f.permute(frames, {0, 2, 1, 3});
-  const Tensor sum = f.add(columns, convolution(f, "conv_temp", columns, width, width, {3, 1}, 1, false));
+  const Tensor sum = f.add(columns, convolution(f, model, "conv_temp", columns, {width, width, {3, 1}, 1, false}));
   return f.flatten(f.permute(sum, {0, 2, 3, 1}), 1, 2);
+}
+
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  return f.layer(name, "LayerNorm", "layer_norm", {input},
+                 {{"normalized_shape", model.sizes.width}, {"elementwise_affine", model.affine}});
 }
 
 inline Tensor block(Forward& f, const Model& model, const Grid& grid, Tensor hidden, Tensor prompt, Tensor mask,
                     Tensor rows, const PairTables* tables) {
   const std::int64_t width = model.sizes.width;
   const std::vector<Tensor> parts = table_rows(f, rows, 6, width);
-  const Tensor normed = modulated(f, bare_norm(f, "norm1", hidden, width), parts[1], parts[0]);
+  const Tensor scaled = modulated(f, bare_norm(f, "norm1", hidden, width), parts[1], parts[0]);
+  const Tensor normed = f.as_type_of(scaled, hidden);
   const Tensor own = gated_sum(f, hidden, parts[2], self_attention(f, model, normed, tables));
   const PlainAttention options = {.name = "attn2",
                                   .width = width,
@@ -176,10 +307,9 @@ inline Tensor block(Forward& f, const Model& model, const Grid& grid, Tensor hid
                                   .source_width = model.cross,
                                   .norms = model.norms,
                                   .mask = mask};
-  const Tensor told = f.add(plain_attention(f, options, own, prompt), own);
-  const Tensor norm = f.layer("norm2", "LayerNorm", "layer_norm", {told},
-                              {{"normalized_shape", width}, {"elementwise_affine", model.affine}});
-  const Tensor again = modulated(f, norm, parts[4], parts[3]);
+  const Tensor asks = model.copied ? f.as_type_of(norm(f, model, "cross_norm", own), own) : own;
+  const Tensor told = f.add(plain_attention(f, options, asks, prompt), own);
+  const Tensor again = modulated(f, norm(f, model, "norm2", told), parts[4], parts[3]);
   return gated_sum(f, told, parts[5], convolved(f, model, grid, again));
 }
 

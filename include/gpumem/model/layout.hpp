@@ -37,6 +37,8 @@ enum class Checkpoints : std::uint8_t {
   selective_modules,    ///< every module of these names, such as mlp+self_attn
   joined,               ///< each N blocks that follow each other as one (SimpleTuner's interval)
   joined_every_other,   ///< N blocks as one, the next N not at all (SimpleTuner's segments with a stride)
+  first_of,             ///< the first of each N blocks (SimpleTuner's should_checkpoint_block with an interval)
+  every_other,          ///< N blocks, each by itself, the next N not at all (the same with a stride)
 };
 /// Which of an attention's calls save into the host's memory, whatever checkpoint is around them; they run again with
 /// their block all the same. Source: SimpleTuner 2026-08, --gradient_checkpointing_offload_attention.
@@ -53,7 +55,7 @@ struct CheckpointPolicy {
 
   friend bool operator==(const CheckpointPolicy&, const CheckpointPolicy&) = default;
 };
-inline constexpr std::array<Named<Checkpoints>, 8> kCheckpoints = {
+inline constexpr std::array<Named<Checkpoints>, 10> kCheckpoints = {
     {{Checkpoints::full, "full"},
      {Checkpoints::first, "full:N"},
      {Checkpoints::every, "every:N"},
@@ -61,12 +63,14 @@ inline constexpr std::array<Named<Checkpoints>, 8> kCheckpoints = {
      {Checkpoints::selective_attention, "selective-attention"},
      {Checkpoints::selective_modules, "selective:NAMES"},
      {Checkpoints::joined, "joined:N"},
-     {Checkpoints::joined_every_other, "joined-every-other:N"}}};
+     {Checkpoints::joined_every_other, "joined-every-other:N"},
+     {Checkpoints::first_of, "first-of:N"},
+     {Checkpoints::every_other, "every-other:N"}}};
 
 /// Whether the policy needs a number of blocks.
 [[nodiscard]] constexpr bool counts_blocks(Checkpoints kind) {
   return kind == Checkpoints::first || kind == Checkpoints::every || kind == Checkpoints::joined ||
-         kind == Checkpoints::joined_every_other;
+         kind == Checkpoints::joined_every_other || kind == Checkpoints::first_of || kind == Checkpoints::every_other;
 }
 
 /// How the cross entropy of a language model's head is computed.

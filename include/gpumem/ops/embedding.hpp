@@ -44,8 +44,9 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {{core::Checked(call.parameters), sides}});
   const TensorSize ids = tape.tensor(call.tensors[0]).size.as(core::DType::int64);
   const std::array<TensorSize, 1> sorted = {ids.times(kSortedIds)};
+  // Rows of the table, in its type; of one that is held in another type than the precision's, in that one.
   return tape.record({.inputs = call.tensors.first(1),
-                      .output = call.size,
+                      .output = call.size.as(call.weights.dtype.value_or(call.size.dtype)),
                       .saved_inputs = 1,
                       .backward_scratch = tape.own_scratch(sorted),
                       .parameters = tape.layer_parameters(),

@@ -82,6 +82,12 @@ struct ParameterSize {
 /// Whether the layer's tensor `index` gets no gradient.
 inline bool is_frozen(const OpCall& call, std::size_t index) { return call.frozen || call.weights.freezes(index); }
 
+/// The type that the layer's parameters are held in; nothing: the precision's. "own_type": a module that casts itself
+/// back to that, whatever type it was loaded in.
+inline std::optional<core::DType> held_type(const OpCall& call) {
+  return call.attributes.flag("own_type", false) ? std::nullopt : call.weights.dtype;
+}
+
 /// Adds the layer's parameters to the tape, as the tensors that its op holds them in. Where these do not sum to what
 /// the summary printed, the printed count is used, as one tensor.
 inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list<ParameterSize> tensors) {
@@ -90,7 +96,7 @@ inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list
   if (sum.value() != call.parameters) {
     if (call.parameters == 0) return;
     tape.add_parameter(call.parameters, call.tied_parameters >= call.parameters, is_frozen(call, 0), 0,
-                       call.weights.dtype);
+                       held_type(call));
     return;
   }
   core::Checked seen = 0;
@@ -99,8 +105,7 @@ inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list
     const bool frozen = is_frozen(call, index++);
     if (tensor.elements.value() == 0) continue;
     seen += tensor.elements;
-    tape.add_parameter(tensor.elements, seen.value() <= call.tied_parameters, frozen, tensor.factored,
-                       call.weights.dtype);
+    tape.add_parameter(tensor.elements, seen.value() <= call.tied_parameters, frozen, tensor.factored, held_type(call));
   }
 }
 

@@ -168,6 +168,29 @@ def ltx(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     return {**masked(golden, batch, dtype), **grid, "hidden_states": made(batch, tokens, 128, dtype=dtype)}
 
 
+def ltx2(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    config, text = golden["config"], golden["sequence_length"]
+    projects = config.get("use_prompt_embeddings", True)
+    width, height = golden["image"]
+    frames = (golden["frames"] - 1) // 8 + 1
+    sounds = round(golden["frames"] * 25 / 24)
+    inputs = {
+        "hidden_states": made(batch, frames * (height // 32) * (width // 32), 128, dtype=dtype),
+        "audio_hidden_states": made(batch, sounds, 128, dtype=dtype),
+        "timestep": made(batch, dtype=dtype),
+        "sigma": made(batch, dtype=dtype),
+        "num_frames": frames,
+        "height": height // 32,
+        "width": width // 32,
+        "audio_num_frames": sounds,
+    }
+    for prefix in ("", "audio_"):
+        read = config["caption_channels"] if projects else config[f"{prefix}cross_attention_dim"]
+        inputs[f"{prefix}encoder_hidden_states"] = made(batch, text, read, dtype=dtype)
+        inputs[f"{prefix}encoder_attention_mask"] = made(batch, text, dtype=torch.bool)
+    return inputs
+
+
 def krea2(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     config, tokens, text = golden["config"], patches(golden, 16), golden["sequence_length"]
     features = (text, config["num_text_layers"], config["text_hidden_dim"])
@@ -209,6 +232,7 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "SanaTransformer2DModel": sana,
     "Kandinsky5Transformer3DModel": kandinsky5,
     "LTXVideoTransformer3DModel": ltx,
+    "LTX2VideoTransformer3DModel": ltx2,
     "Krea2Transformer2DModel": krea2,
     "Ideogram4Transformer2DModel": ideogram4,
 }

@@ -78,7 +78,9 @@ def program(golden: dict[str, Any], precision: str, checkpointing: bool, batch: 
         nonlocal prediction
         inputs = INPUTS[golden["config"]["_class_name"]](golden, batch, dtype)
         optimizer.zero_grad()
-        prediction = model(**inputs, return_dict=False)[0]
+        outputs = model(**inputs, return_dict=False)
+        sounds = "audio_hidden_states" in inputs
+        prediction = torch.cat([each.flatten(1) for each in outputs], 1) if sounds else outputs[0]
         target = torch.zeros_like(prediction)
         loss = torch.nn.functional.mse_loss(prediction.float(), target.float())
         loss.backward()

@@ -55,6 +55,16 @@ constexpr Known kKnown[] = {
      R"("num_attention_heads": 48, "num_layers": 42, "use_rotary_positional_embeddings": true, "patch_size_t": 2,
         "patch_bias": false)",
      5'570'676'352, 42},
+    {"LTX-2", "LTX2VideoTransformer3DModel", R"("rope_type": "split")", 18'876'174'592, 48},
+    {"LTX-2.3", "LTX2VideoTransformer3DModel",
+     R"("rope_type": "split", "gated_attn": true, "cross_attn_mod": true, "audio_gated_attn": true,
+        "audio_cross_attn_mod": true, "use_prompt_embeddings": false)",
+     18'988'838'144, 48},
+    {"LTX-2.5", "LTX2VideoTransformer3DModel",
+     R"("rope_type": "split", "gated_attn": true, "cross_attn_mod": true, "audio_gated_attn": true,
+        "audio_cross_attn_mod": true, "use_prompt_embeddings": false, "ff_bias": false,
+        "use_keyframes_abs_pos_embedding": true)",
+     18'987'859'200, 48},
     {"Wan2.1-T2V-1.3B", "WanTransformer3DModel", R"("num_attention_heads": 12, "num_layers": 30, "ffn_dim": 8960)",
      1'418'996'800, 30},
     {"Wan2.1-T2V-14B", "WanTransformer3DModel", "", 14'288'491'584, 40},
@@ -120,6 +130,9 @@ TEST(DitParts, SayWhoseCodeRuns) {
   EXPECT_EQ(ideogram->parameters(), own->parameters());
   EXPECT_TRUE(has_layer(*ideogram, "attention.qkv") && has_layer(*ideogram, "attention.o"));
   EXPECT_TRUE(has_layer(*own, "attention.to_q") && !has_layer(*own, "attention.qkv"));
+  const auto sana = read(of_class("SanaTransformer2DModel", copied));
+  ASSERT_TRUE(succeeds(sana));
+  EXPECT_TRUE(has_layer(*sana, "cross_norm") && !has_layer(*read(of_class("SanaTransformer2DModel")), "cross_norm"));
   expect_refused(of_class("WanTransformer3DModel", R"("_code": "nonsense")"));
 }
 

@@ -78,6 +78,14 @@ TEST(ImageCsv, TakesAnAreaForASize) {
 TEST(ImageCsv, TakesAnIntervalAsTheModelDoes) {
   const MeasuredRuns all = read(row("two blocks a checkpoint", "denoiser"));
   EXPECT_EQ(all.runs.at(0).job.checkpoints.kind, model::Checkpoints::full) << "diffusers' UNet knows none";
+  const auto kind_of = [](const std::string& checkpointing, const std::string& name) {
+    return read(row(checkpointing, "denoiser", "ok", name)).runs.at(0).job.checkpoints.kind;
+  };
+  const std::string alone = "baidu/ERNIE-Image";
+  EXPECT_EQ(kind_of("two blocks a checkpoint", alone), model::Checkpoints::first_of);
+  EXPECT_EQ(kind_of("two blocks of every four", alone), model::Checkpoints::every_other);
+  EXPECT_EQ(kind_of("two blocks of every four", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"),
+            model::Checkpoints::joined_every_other);
 }
 
 TEST(ImageCsv, TakesWhatTheTrainersCodeSays) {
@@ -105,6 +113,19 @@ TEST(ImageCsv, ReadsHowFrozenWeightsAreHeld) {
   ASSERT_FALSE(all.runs.at(0).error) << core::to_string(*all.runs[0].error);
   EXPECT_EQ(all.runs[0].job.quantize, model::Quantization::fp8_torchao);
   EXPECT_EQ(all.runs[0].job.base_dtype, model::BaseType::bf16);
+  text.replace(text.find("fp8 dynamic (torchao)"), 21, "fp8 weight only (checkpoint)");
+  EXPECT_EQ(read(text).runs.at(0).job.quantize, model::Quantization::fp8wo_torchao);
+}
+
+TEST(ImageCsv, ReadsGradientsThatLeaveTheGpuOneByOne) {
+  std::string text = row("full", "denoiser");
+  text.replace(text.find("LORA,16"), 7, "full,");
+  text.replace(text.find("adamw_bf16"), 10, "\"adamw, state and gradients on the CPU (torchao CPUOffloadOptimizer)\"");
+  text.replace(text.find("embeddings and latents precomputed"), 34, "optimizer+gradients");
+  const MeasuredRuns all = read(text);
+  ASSERT_FALSE(all.runs.at(0).error) << core::to_string(*all.runs[0].error);
+  EXPECT_EQ(all.runs[0].job.offload, model::Offload::optimizer);
+  EXPECT_TRUE(all.runs[0].job.optimizer_in_backward);
 }
 
 TEST(ImageCsv, ReadsWhatIsInTheHostsMemory) {

@@ -253,6 +253,9 @@ TEST(Checkpoints, ACountNamesTheBlocks) {
   EXPECT_EQ(parts(model::Checkpoints::joined, 3), both) << "as many as there are";
   EXPECT_EQ(parts(model::Checkpoints::joined_every_other, 1), std::vector<Range>({all[0]}));
   EXPECT_EQ(parts(model::Checkpoints::joined_every_other, 2), both);
+  EXPECT_EQ(parts(model::Checkpoints::first_of, 2), std::vector<Range>({all[0]}));
+  EXPECT_EQ(parts(model::Checkpoints::every_other, 1), std::vector<Range>({all[0]}));
+  EXPECT_EQ(parts(model::Checkpoints::every_other, 2), all);
 }
 
 TEST(Checkpoints, SelectiveKindsKeepWhatIsDearToCompute) {

@@ -47,6 +47,7 @@
 #include "gpumem/architectures/llama.hpp"
 #include "gpumem/architectures/llama4.hpp"
 #include "gpumem/architectures/llava.hpp"
+#include "gpumem/architectures/ltx.hpp"
 #include "gpumem/architectures/lumina2.hpp"
 #include "gpumem/architectures/mamba.hpp"
 #include "gpumem/architectures/megatron.hpp"
@@ -65,7 +66,6 @@
 #include "gpumem/architectures/pangu_v2.hpp"
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi4_multimodal.hpp"
-#include "gpumem/architectures/pixart.hpp"
 #include "gpumem/architectures/qwen3_next.hpp"
 #include "gpumem/architectures/qwen_vl.hpp"
 #include "gpumem/architectures/recurrent_gemma.hpp"
@@ -116,6 +116,7 @@ GPUMEM_INLINE Architectures from_l() {
           &llama4(),
           &llava(),
           &ltx(),
+          &ltx2(),
           &lumina2(),
           &mamba(),
           &megatron(),

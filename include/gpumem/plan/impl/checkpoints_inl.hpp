@@ -25,14 +25,23 @@ GPUMEM_INLINE std::vector<Range> attentions(const model::ModelGraph& graph) {
   return layers;
 }
 
+/// Whether the policy names the block at `at` of all of the model's.
+GPUMEM_INLINE bool names(const model::CheckpointPolicy& policy, std::size_t at) {
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(policy.count, 1));
+  switch (policy.kind) {
+    case model::Checkpoints::first: return at < count;
+    case model::Checkpoints::every: return (at + 1) % count == 0;
+    case model::Checkpoints::first_of: return at % count == 0;
+    case model::Checkpoints::every_other: return at / count % 2 == 0;
+    default: return false;
+  }
+}
+
 /// Those of the blocks that the policy names.
 GPUMEM_INLINE std::vector<Range> chosen(const std::vector<Range>& blocks, const model::CheckpointPolicy& policy) {
   std::vector<Range> some;
-  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(policy.count, 1));
   for (std::size_t at = 0; at < blocks.size(); ++at) {
-    const bool first = policy.kind == model::Checkpoints::first && at < count;
-    const bool every = policy.kind == model::Checkpoints::every && (at + 1) % count == 0;
-    if (first || every) some.push_back(blocks[at]);
+    if (names(policy, at)) some.push_back(blocks[at]);
   }
   return some;
 }
@@ -137,10 +146,15 @@ GPUMEM_INLINE core::Result<std::vector<Range>> parts_of(const model::ModelGraph&
   }
   std::vector<Range> blocks = blocks_of_all_stacks(graph);
   if (blocks.empty()) return nothing_repeats(graph);
-  if (policy.kind == model::Checkpoints::first || policy.kind == model::Checkpoints::every) {
-    return chosen(blocks, policy);
+  switch (policy.kind) {
+    case model::Checkpoints::first:
+    case model::Checkpoints::every:
+    case model::Checkpoints::first_of:
+    case model::Checkpoints::every_other: return chosen(blocks, policy);
+    case model::Checkpoints::joined:
+    case model::Checkpoints::joined_every_other: return joined(blocks, policy);
+    default: return blocks;
   }
-  return model::counts_blocks(policy.kind) ? joined(blocks, policy) : blocks;
 }
 
 }  // namespace checkpoints_detail
