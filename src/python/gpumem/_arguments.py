@@ -93,7 +93,7 @@ OPTIONS_HELP = """
     validation: a validation pass without gradients after each epoch.
     checkpointing: activation checkpointing of every block, or as checkpointing=KIND: none, full,
         full:N, every:N, selective-op, selective-attention, selective:NAMES, joined:N,
-        joined-every-other:N.
+        joined-every-other:N, first-of:N, every-other:N.
     attention: the kernels of scaled-dot-product attention: sdpa, flash, eager.
     offload: what is kept in the host's memory: none, activations, checkpoints, optimizer,
         parameters, ramtorch, ramtorch-blocks.
