@@ -179,18 +179,20 @@ inline core::Result<TensorId> record_instance(const OpCall& call, Tape& tape) {
 }
 
 /// aten::rms_norm and HuggingFace's RMSNorm: x · rsqrt(mean(x²) + ε) in float32, then · weight. "fused": one kernel,
-/// which keeps x and a figure a row (TransformerEngine 2.1, pytorch/module/rmsnorm.py).
+/// which keeps x and a figure a row (TransformerEngine 2.1, pytorch/module/rmsnorm.py; aten::_fused_rms_norm of PyTorch
+/// 2.9, whose kernels copy an x that is a part of another tensor, each for itself).
 inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
   const auto rows = rows_of(call.output);
   if (!rows) return unfit(call.output, "known sizes");
   add_parameters(call, tape, {core::Checked(call.parameters)});
   if (call.attributes.flag("fused", false)) {
-    const TensorId input = contiguous(tape, call.tensors[0]);
-    return tape.record({.inputs = {&input, 1},
-                        .output = tape.tensor(input).size,
+    return tape.record({.inputs = call.tensors.first(1),
+                        .output = tape.tensor(call.tensors[0]).size,
                         .saved_inputs = 1,
                         .extras = {&*rows, 1},
-                        .parameters = tape.layer_parameters()});
+                        .parameters = tape.layer_parameters(),
+                        .contiguous_gradient = true,
+                        .own_copy = true});
   }
   const core::DType type = tape.tensor(call.tensors[0]).size.dtype;
   const TensorId full = tape.cast(call.tensors[0], core::DType::float32);

@@ -37,6 +37,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 class FusedRmsNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        _ = x.contiguous()
         figures = x.new_empty(*x.shape[:-1], 1, dtype=torch.float32)
         ctx.save_for_backward(x, weight, figures)
         return torch.empty_like(x, memory_format=torch.contiguous_format)
@@ -44,13 +45,14 @@ class FusedRmsNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         x, weight, _ = ctx.saved_tensors
+        _ = x.contiguous(), gradient.contiguous()
         of_input = torch.empty_like(x, memory_format=torch.contiguous_format) if ctx.needs_input_grad[0] else None
         return of_input, torch.empty_like(weight) if ctx.needs_input_grad[1] else None
 
 
 def fuse_norms() -> None:
     def rms_norm(x: torch.Tensor, shape: Any, weight: torch.Tensor | None = None, eps: float | None = None) -> torch.Tensor:
-        return FusedRmsNorm.apply(x.contiguous(), weight)
+        return FusedRmsNorm.apply(x, weight)
 
     torch.nn.functional.rms_norm = rms_norm
 
