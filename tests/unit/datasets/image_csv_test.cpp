@@ -98,6 +98,10 @@ TEST(ImageCsv, TakesWhatTheTrainersCodeSays) {
   ASSERT_FALSE(wan.runs.at(0).error) << core::to_string(*wan.runs[0].error);
   EXPECT_EQ(wan.runs[0].job.image, (std::vector<std::int64_t>{480, 480})) << "sides are multiples of 32";
   EXPECT_EQ(wan.runs[0].job.graph->parameters(), 1418996800);
+  text = row("full", "denoiser", "ok", "Lightricks/LTX-2");
+  const MeasuredRuns ltx = read(text);
+  ASSERT_FALSE(ltx.runs.at(0).error) << core::to_string(*ltx.runs[0].error);
+  EXPECT_EQ(ltx.runs[0].job.graph->parameters(), 18'876'174'592);
 }
 
 TEST(ImageCsv, ReadsWhichActivationsAreOnTheHost) {
