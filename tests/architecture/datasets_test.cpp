@@ -19,8 +19,7 @@ const Names kShared = {"measured_run", "runs_format",   "summary_shelf", "adapte
                        "accuracy",     "trace",         "simulation",    "pickle",       "lightning_checkpoint",
                        "zip_archive",  "little_endian", "serving_starts"};
 /// What is no table of runs.
-const Names kOthers = {"rad_file",      "gpumemnet_checkpoint", "simulator",
-                       "serving_table", "vllm_log",             "image_models"};
+const Names kOthers = {"rad_file", "gpumemnet_checkpoint", "simulator", "serving_table", "vllm_log", "image_models"};
 const Names kLists = {"read_runs", "datasets"};
 
 /// Headers and bodies; only the headers' folder is installed.
