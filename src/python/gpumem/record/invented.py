@@ -16,6 +16,7 @@ value is a warning with the user's line. What has no such answer is an error tha
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -48,11 +49,16 @@ _UNSUPPORTED = tuple(
     if hasattr(fake_tensor, name)
 )
 _OF_OBJECTS = frozenset(("nonzero", "mask", "unique"))
-#: Their results have sizes, or are values, that depend on values.
 _ASKS = frozenset(
     "_local_scalar_dense nonzero masked_select equal allclose _unique _unique2 unique_consecutive unique_dim "
     "unique_dim_consecutive repeat_interleave bincount nms".split()
 )
+
+
+@functools.cache
+def asks(func: Any) -> bool:
+    """The operator's result has a size, or is a value, that depends on values."""
+    return base_name(func) in _ASKS
 
 
 def _no_shapes(func: Any) -> RecordError:
@@ -79,6 +85,7 @@ class Invented:
 
     def __init__(self, warn: Callable[[str, str, str], None], known: KnownValues) -> None:
         self._warn, self._known = warn, known
+        self.asked = 0  # How often the program asked for a value, known or not.
         self._parts_at: dict[str, int] = {}  # By the line of a set's first mask: how many masks part it.
 
     # ---------------------------------------------------------------------- read without the dispatcher
@@ -97,6 +104,7 @@ class Invented:
 
     def _reader(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def read(tensor: torch.Tensor, *arguments: Any, **options: Any) -> Any:
+            self.asked += 1
             if isinstance(tensor, FakeTensor):
                 known = self._known.of(tensor)
                 if known is None:
@@ -129,6 +137,7 @@ class Invented:
 
     def _tell(self, kind: str, text: str) -> None:
         """With the user's line, and the library's that asks."""
+        self.asked += 1
         library = library_line()
         self._warn(kind, f"{text} ({library})" if library else text, users_line())
 
@@ -228,6 +237,7 @@ class Invented:
         name = base_name(func)
         if name not in _ASKS or not inputs:
             return False, None
+        self.asked += 1
         worked_out = self._known.run(func, args, kwargs, inputs)
         if worked_out is not None:
             return True, self._known.faked(worked_out, lambda _: inputs[0].device)
@@ -296,6 +306,7 @@ class Invented:
         made: list[torch.Tensor] = []
         for each in args[1]:
             if each is not None and each.dtype == torch.bool:
+                self.asked += 1
                 of_mask = self._indices(each)
                 indices += of_mask
                 made += of_mask

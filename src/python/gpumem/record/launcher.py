@@ -194,7 +194,9 @@ def _record(options: argparse.Namespace) -> None:
     points: list[tuple[int, ...]] = [()]
     if values:
         points = _points(values[0], values[1] if len(values) > 1 else None, scale=True)
-    from . import recorder, writer  # noqa: F401: before the processes part, so that PyTorch is imported once.
+    from . import recorder, writer
+
+    recorder.import_what_each_run_needs()  # Before the processes part.
 
     runs = []
     for place, point in enumerate(points):

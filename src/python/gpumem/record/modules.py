@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,13 +15,21 @@ from torch.nn.modules import module as nn_module
 from .storages import local
 
 
+_call: Callable[..., Any] = nn.Module.__call__  # As PyTorch has it.
+
+
 class Modules:
     """Follows forward() of every module. on_root: called as the forward of a module begins that is in no other's. on_new:
-    called with a module and its name, as it first runs."""
+    called with a module and its name, as it first runs. run_root: runs a forward that is in no other's (repeats.py)."""
 
-    def __init__(self, on_root: Callable[[], None], on_new: Callable[[nn.Module, str], None]) -> None:
+    def __init__(
+        self,
+        on_root: Callable[[], None],
+        on_new: Callable[[nn.Module, str], None],
+        run_root: Callable[..., Any],
+    ) -> None:
         self.roots: list[nn.Module] = []
-        self._on_root, self._on_new = on_root, on_new
+        self._on_root, self._on_new, self._run_root = on_root, on_new, run_root
         self._ran: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._names: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
         self._stack: list[str] = []
@@ -33,7 +42,16 @@ class Modules:
             nn_module.register_module_forward_hook(self._leave, always_call=True),
         ]
 
+        def called(module: nn.Module, *arguments: Any, **named: Any) -> Any:
+            if self._stack or torch._C._current_graph_task_id() != -1:
+                return _call(module, *arguments, **named)
+            run = functools.partial(_call, module, *arguments, **named)
+            return self._run_root(module, run, self._on_root, arguments, named)
+
+        nn.Module.__call__ = called  # type: ignore[method-assign]
+
     def stop(self) -> None:
+        nn.Module.__call__ = _call  # type: ignore[method-assign]
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -8,9 +8,10 @@ make. Small tensors of the CPU are real, so that schedules, index tables and dat
 from __future__ import annotations
 
 import gc
+import importlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ from .conversions import Conversions
 from .cuda_graphs import Graphs
 from .errors import record_error
 from .gradient_sums import GradientSums
-from .invented import Invented
+from .invented import Invented, asks
 from .kernels import install_kernels
 from .known_values import KnownValues
 from .loaders import load_in_process
@@ -34,10 +35,11 @@ from .operators import is_factory, is_view, largest_size, rules_of, small_extra
 from .places import line_of, users_line
 from .pickles import install_pickles
 from .pretended_cuda import pretended_gpu
+from .repeats import Repeats
 from .run import Begin, Call, Category, End, Mark, Marked, Parameter, Phase, Run, Warning, Workspace
 from .settings import Settings
 from .shape_rules import install_stand_ins, is_said
-from .shortcuts import overwrite, overwrites, view_of
+from .shortcuts import ShapeCache, overwrite, overwrites, view_of
 from .steps import Steps
 from .storages import Storages, form_of, local, tensors_in
 
@@ -71,7 +73,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.run = Run(torch=torch.__version__.split("+")[0], capability=capability)
         self.storages = Storages(self.run.events)
-        self.modules = Modules(lambda: self.steps.forward_begins(), self._module_runs)
+        self.repeats = Repeats(self.storages, self.run.calls, lambda: self.invented.asked, lambda: self.steps.where)
+        self.modules = Modules(lambda: self.steps.forward_begins(), self._module_runs, self.repeats.forward)
         self.conversions = Conversions()
         made = self.conversions.optimizers
         self.steps = Steps(self._mark, self._before_optimizer, self._after_optimizer, made, most_steps)
@@ -83,6 +86,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.graphs = Graphs(self.settings.captured, self.storages, self.steps)
         self.compiled = Compiled(self.modules, self.warn, self._fused, self.settings.compiles, self.graphs, Recorder)
         self._fakes = fakes
+        self.shapes = ShapeCache(fakes)
         self._main = threading.get_ident()
         self._operators = 0
         self._collected = 0  # The step before which cycles were last looked for.
@@ -174,6 +178,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if stays_real(func, args, kwargs, inputs):
             with _disable_current_modes():
                 out = func(*args, **kwargs)
+                self.invented.asked += asks(func)
                 self.known.ran_on_cpu(func, args, kwargs, inputs, out)
             return out
         if func.namespace in ("c10d", "_c10d_functional"):
@@ -216,7 +221,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if overwrites(func) and overwrite(self._fakes, func, args, kwargs, inputs):
             out = None
         else:
-            out = self.invented.called(func, args, kwargs)
+            out = self.shapes.out_of(func, args, kwargs, inputs, self.invented.called)
         if is_view(func):
             return out
         outputs = [each for each in tensors_in(out) if each.device.type == "cuda"]
@@ -386,6 +391,12 @@ class _InferenceMode:
     def __del__(self) -> None:  # C++'s guard ends with its object, and Dynamo lets it.
         if self._entered:
             self.__exit__()
+
+
+def import_what_each_run_needs() -> None:
+    """FakeTensorMode imports most of PyTorch's compiler, which takes as long as a step of a small model."""
+    with suppress(ImportError):  # Not there before PyTorch 2.1.
+        importlib.import_module("torch._dynamo.config")
 
 
 @contextmanager

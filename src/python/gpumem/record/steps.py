@@ -38,7 +38,7 @@ class Steps:
         self.now, self.step = Mark.CONSTRUCTION, 0
         self.optimizers: list[torch.optim.Optimizer] = []
         self.without_optimizer = 0  # Steps of a program that has none.
-        self._paused = False
+        self._paused = self._has_trained = False
         self._counts: collections.Counter[int] = collections.Counter()
         self._on_mark, self._before, self._after = on_mark, before, after
         self._made, self._most = made, most
@@ -58,6 +58,7 @@ class Steps:
     def mark(self, mark: Mark, step: int | None = None) -> None:
         self.now = mark
         self.step = self.step if step is None else step
+        self._has_trained |= mark in (Mark.BACKWARD, Mark.OPTIMIZER)
         self._on_mark(mark, self.step)
 
     def next_step(self) -> None:
@@ -72,6 +73,11 @@ class Steps:
             yield
         finally:
             self._paused = before
+
+    @property
+    def where(self) -> tuple[int, bool]:
+        """The number of the step, and whether the program has trained already."""
+        return self.step, self._has_trained
 
     def forward_begins(self) -> None:
         if self._paused:

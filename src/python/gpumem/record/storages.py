@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -34,8 +35,13 @@ def _gather(values: Iterable[Any], found: list[torch.Tensor]) -> None:
             _gather(each.values(), found)
 
 
+@functools.cache
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 def form_of(tensor: torch.Tensor) -> TensorForm:
-    return TensorForm(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tuple(tensor.stride()))
+    return TensorForm(_name_of(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()))
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
@@ -103,6 +109,15 @@ class Storages:
         self._live[key] = _Live(weakref.ref(storage, gone), number, storage.nbytes(), stream)
         self.categories[number] = category
         self.events.append(Allocate(number, item, shape, stream, call))
+
+    @property
+    def alive(self) -> int:
+        """How many there are now."""
+        return len(self._live)
+
+    def alive_since(self, number: int) -> int:
+        """How many there are of those that were made from this number on."""
+        return sum(each.number >= number for each in self._live.values())
 
     def number_of(self, tensor: torch.Tensor | None) -> int:
         """The number of the allocation in which the tensor lies; -1: of none."""
