@@ -87,9 +87,9 @@ def _split(arguments: Sequence[str], name: str, axis: int) -> tuple[list[_SLOT],
             raise record_error(f"the script's argument {argument} has no whole number", f"give {flag} a size")
         slot = (f"{flag}=" if equals else "", axis)
         return [*before, slot, *rest], int(value)
-    raise record_error(
-        f"the script's arguments have no --{bare}", f"give it after the script: SCRIPT --{bare} 32", ""
-    )
+    given = ", ".join(each.partition("=")[0] for each in arguments if isinstance(each, str) and each.startswith("-"))
+    remedy = f"give it after the script: SCRIPT --{bare} 32" + (f", or name one of these: {given}" if given else "")
+    raise record_error(f"the script's arguments have no --{bare}", remedy, "")
 
 
 def _slots(options: argparse.Namespace) -> tuple[list[_SLOT], list[int]]:
@@ -119,14 +119,14 @@ def _run_script(script: str, arguments: list[str], options: argparse.Namespace) 
 
     sys.argv = [script, *arguments]
     sys.path[0] = str(pathlib.Path(script).resolve().parent)
-    major, _, minor = options.capability.partition(".")
     older = contextlib.nullcontext() if options.torch_version is None else pretended_torch(options.torch_version)
     with older, pretended_world(options.world_size, options.rank), recording(
-        _capability((int(major), int(minor or 0))), options.steps
+        _capability_of(options.capability), options.steps
     ) as recorder:
         try:
             with skipping(options.skip):
                 runpy.run_path(script, run_name="__main__")
+            recorder.say_steps(options.steps)
         except Stop:
             pass
         except SystemExit as leaving:
@@ -135,6 +135,13 @@ def _run_script(script: str, arguments: list[str], options: argparse.Namespace) 
                 remedy = f"see what it printed; {told}" if told else "see what it printed"
                 raise record_error(_how_it_left(leaving.code), remedy) from leaving
     return recorder.run
+
+
+def _capability_of(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    if not major.isdigit() or not (minor or "0").isdigit():
+        raise record_error(f"{text!r} is no compute capability", "give it as 8.0 (A100), 9.0 (H100) or 7.0 (V100)")
+    return _capability((int(major), int(minor or 0)))
 
 
 def _how_it_left(code: object) -> str:
@@ -146,7 +153,8 @@ def _error_text(error: BaseException) -> str:
     import traceback
 
     if isinstance(error, RecordError):
-        return str(error)
+        text, line = str(error), line_of(error)  # The backward's own thread runs no line of the program.
+        return text if not line or line in text else f"{line}: {text}"
     traceback.print_exception(type(error), error, error.__traceback__)
     notes = "".join(f"; {note.removeprefix('gpumem: ')}" for note in getattr(error, "__notes__", ()))
     return f"{line_of(error) or 'the script'}: {type(error).__name__}: {error}; see the traceback above{notes}"

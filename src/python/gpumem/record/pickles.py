@@ -1,16 +1,23 @@
-"""pickle, copy and torch.save of tensors without values: checkpoints and snapshots inside of a recording.
+"""pickle, copy, torch.save and torch.load of tensors without values: checkpoints and snapshots inside of a recording.
 
 A fake tensor is written as its shape and type. Read again inside of a recording it is one without values, and zeros elsewhere.
+What torch.load reads for the CPU is real, and on the pretended GPU it is without values. Large tensors are not read: PyTorch
+itself reads none where tensors are fake (_load of torch/serialization.py, 2.6), and all of them end on no device.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from torch.utils._python_dispatch import _disable_current_modes
+
 from .pretended_cuda import Replacements
+
+_READ = 1 << 20  # Bytes of a tensor whose values are read.
 
 
 def _again(
@@ -50,8 +57,77 @@ def install_pickles(replaced: Replacements) -> None:
         before = serialization.get_safe_globals()
         safe([_again, torch.nn.Parameter])
         replaced.callback(_restore, before)
+    _Loads().install(replaced)
 
 
 def _restore(before: list[Any]) -> None:
     torch.serialization.clear_safe_globals()
     torch.serialization.add_safe_globals(before)
+
+
+class _Records:
+    """A checkpoint's file, of which large tensors are not read."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def get_storage_from_record(self, name: str, size: int, dtype: Any) -> Any:
+        if size <= _READ:
+            return self._file.get_storage_from_record(name, size, dtype)
+        with _disable_current_modes():
+            return torch.empty(size, dtype=torch.uint8)
+
+
+class _Loads:
+    """Stands in for what torch.load() calls."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._for_gpu: dict[int, Any] = {}  # Storages of the CPU, and the tensor on the GPU that has its place.
+
+    def install(self, replaced: Replacements) -> None:
+        serialization, utils = torch.serialization, torch._utils
+        for name in ("_load", "_legacy_load"):
+            replaced.set(serialization, name, self._loading(getattr(serialization, name)))
+        replaced.set(serialization, "default_restore_location", self._restored(serialization.default_restore_location))
+        replaced.set(utils, "_rebuild_tensor", self._rebuilt(utils._rebuild_tensor))
+
+    def _loading(self, load: Callable[..., Any]) -> Callable[..., Any]:
+        def loading(file: Any, *arguments: Any, **options: Any) -> Any:
+            zipped = hasattr(file, "get_storage_from_record")
+            self._running += 1
+            try:
+                with Replacements() as now:
+                    if hasattr(torch, "_guards"):
+                        now.set(torch._guards, "detect_fake_mode", lambda *_arguments: None)
+                    return load(_Records(file) if zipped else file, *arguments, **options)
+            finally:
+                self._running -= 1
+                if not self._running:
+                    self._for_gpu.clear()
+
+        return loading
+
+    def _restored(self, restore: Callable[..., Any]) -> Callable[..., Any]:
+        def restored(storage: Any, location: str) -> Any:
+            if not self._running or not str(location).startswith("cuda"):
+                return restore(storage, location)
+            self._for_gpu[storage._cdata] = None
+            return storage
+
+        return restored
+
+    def _rebuilt(self, rebuild: Callable[..., Any]) -> Callable[..., Any]:
+        def rebuilt(storage: Any, offset: int, size: Any, strides: Any) -> Any:
+            key = storage._untyped_storage._cdata
+            if key not in self._for_gpu:
+                return rebuild(storage, offset, size, strides)
+            if self._for_gpu[key] is None:
+                elements = storage._untyped_storage.nbytes() // storage.dtype.itemsize
+                self._for_gpu[key] = rebuild(storage, 0, (elements,), (1,)).to("cuda")
+            return self._for_gpu[key].as_strided(size, strides, offset)
+
+        return rebuilt

@@ -112,6 +112,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.run.events = list(self.run.events)  # What dies from now on is not of the run.
         self.run.categories = dict(self.storages.categories)
 
+    def say_steps(self, wanted: int) -> None:
+        """The program has ended by itself."""
+        made = self.steps.made
+        if made < wanted:
+            text = f"the program ended after {made} of {wanted} training steps"
+            later = "; later ones begin with the optimizer's states" if made == 1 else ""
+            self.warn("rule", text + later, "")
+
     def warn(self, kind: str, text: str, where: str) -> None:
         warning = Warning(kind, text, where)
         self.run.warnings[warning] = self.run.warnings.get(warning, 0) + 1

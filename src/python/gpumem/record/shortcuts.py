@@ -83,7 +83,9 @@ class _Made(NamedTuple):
 
 def _plainly_made(value: Any) -> _Made | None:
     """None: it is more than a tensor in a storage of its own size."""
-    if type(value) is not FakeTensor or value.dtype.is_complex or value.storage_offset():
+    if type(value) is not FakeTensor or value.layout != torch.strided:
+        return None
+    if value.dtype.is_complex or value.storage_offset():
         return None
     shape, strides = tuple(value.shape), tuple(value.stride())
     reach = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides)) if value.numel() else 0

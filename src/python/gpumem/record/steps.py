@@ -101,6 +101,11 @@ class Steps:
         most = max(counts, default=0)
         return min((count for count in counts if count > most - 2), default=self.without_optimizer)
 
+    @property
+    def made(self) -> int:
+        """How often all optimizers have made a step."""
+        return self._done()
+
     def _all(self) -> set[int]:
         """The optimizers that there are."""
         return {id(each) for each in (*self.optimizers, *self._made)}
