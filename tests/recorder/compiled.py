@@ -24,6 +24,8 @@ sys.dont_write_bytecode = True
 import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch._inductor.compile_fx import compile_fx  # noqa: E402
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper  # noqa: E402
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts  # noqa: E402
 
 import gpumem  # noqa: E402
 import programs  # noqa: E402
@@ -67,11 +69,41 @@ def checkpointed(device: str) -> Made:
     return model.to(device), torch.zeros(2, 64, dtype=torch.long, device=device)
 
 
+_KEPT = {
+    torch.ops.aten.mm.default,
+    torch.ops.aten._scaled_dot_product_efficient_attention.default,
+    torch.ops.aten._scaled_dot_product_flash_attention.default,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,
+}
+
+
+def _contexts() -> Any:
+    """As torchtitan's selective checkpoints: attention and every second product are kept."""
+    products = {True: 0, False: 0}
+
+    def policy(context: Any, func: Any, *_arguments: Any, **_options: Any) -> CheckpointPolicy:
+        if func is torch.ops.aten.mm.default:
+            products[context.is_recompute] += 1
+            if products[context.is_recompute] % 2 == 0:
+                return CheckpointPolicy.PREFER_RECOMPUTE
+        return CheckpointPolicy.MUST_SAVE if func in _KEPT else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def selective(device: str) -> Made:
+    model = programs.Llama(layers=2, width=128, heads=4, kv_heads=4, hidden=352)
+    for place, layer in enumerate(model.layers):
+        model.layers[place] = checkpoint_wrapper(layer, context_fn=_contexts, preserve_rng_state=False)
+    return model.to(device), torch.zeros(2, 64, dtype=torch.long, device=device)
+
+
 PROGRAMS: dict[str, Callable[[str], Made]] = {
     "block": block,
     "resnet": resnet,
     "llama": llama,
     "llama, checkpoints": checkpointed,
+    "llama, selective checkpoints": selective,
 }
 
 

@@ -24,6 +24,7 @@ sys.dont_write_bytecode = True
 
 import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
+from torch.utils._python_dispatch import _disable_current_modes  # noqa: E402
 
 import torchvision  # noqa: E402
 
@@ -165,8 +166,23 @@ def pickled(model: nn.Module, y: Tensor) -> None:
     with tempfile.TemporaryDirectory() as folder:
         torch.save({"model": model.state_dict(), "y": y}, f"{folder}/weights.pt")
         loaded = torch.load(f"{folder}/weights.pt")
+        read_from_a_file(folder)
     assert loaded["y"].shape == y.shape
     assert copy.deepcopy(model)(y.detach()).shape == y.shape
+
+
+def read_from_a_file(folder: str) -> None:
+    """What another process saved, with real tensors: small ones are known, large ones are not read, and ties are kept."""
+    with _disable_current_modes():
+        weight = torch.randn(1024, 1024)
+        torch.save({"weight": weight, "row": weight[1], "sizes": torch.tensor([3, 5])}, f"{folder}/real.pt")
+    for place in ("cpu", "cuda"):
+        loaded = torch.load(f"{folder}/real.pt", map_location=place)
+        assert {each.device.type for each in loaded.values()} == {place}
+        assert loaded["weight"].shape == (1024, 1024) and loaded["sizes"].tolist() == [3, 5]
+        assert loaded["row"].untyped_storage()._cdata == loaded["weight"].untyped_storage()._cdata
+    model = nn.Linear(1024, 1024, bias=False).to("cuda")
+    model.load_state_dict({"weight": loaded["weight"]})
 
 
 def scaler(model: nn.Module, y: Tensor) -> None:
