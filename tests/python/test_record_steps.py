@@ -99,6 +99,17 @@ class StepsOfTraining(unittest.TestCase):
             steps.forward_begins()
         self.assertEqual([each for each in self.marks if each[0] == "FORWARD"], [("FORWARD", 1), ("FORWARD", 2)])
 
+    def test_what_has_been_made(self):
+        steps = self.steps([self.optimizers[0]])
+        self.assertEqual((steps.where, steps.made), ((0, False), 0))
+        steps.forward_begins()  # An evaluation before the training.
+        self.assertEqual(steps.where, (1, False))
+        steps.backward_begins()
+        self.step_of(steps, self.optimizers[0])
+        self.assertEqual((steps.where, steps.made), ((1, True), 1))
+        steps.forward_begins()
+        self.assertEqual(steps.where, (2, True))
+
     def test_no_except_of_the_script_catches_the_stop(self):
         self.assertFalse(issubclass(Stop, Exception))
 
@@ -202,6 +213,16 @@ class Launcher(unittest.TestCase):
         for arguments in ([], ["--batch-size"], ["--batch-size", "many"], ["batch-size", "8"]):
             with self.assertRaises(gpumem.RecordError):
                 self.filled(arguments, (8,))
+
+    def test_arguments_that_there_are_instead(self):
+        with self.assertRaisesRegex(gpumem.RecordError, "or name one of these: --batch-size, --lr$"):
+            self.filled(["--batch-size", "4", "--lr=0.1"], (8,), batch="batchsize")
+
+    def test_capabilities(self):
+        self.assertEqual([launcher._capability_of(each) for each in ("8.0", "9", "12.1")], [(8, 0), (9, 0), (12, 1)])
+        for text in ("x", "8.x", "", "-8.0"):
+            with self.assertRaisesRegex(gpumem.RecordError, "no compute capability; give it as 8.0"):
+                launcher._capability_of(text)
 
     def main(self, *arguments):
         errors = io.StringIO()

@@ -48,10 +48,10 @@ class Modules:
             run = functools.partial(_call, module, *arguments, **named)
             return self._run_root(module, run, self._on_root, arguments, named)
 
-        nn.Module.__call__ = called  # type: ignore[method-assign]
+        nn.Module.__call__ = called
 
     def stop(self) -> None:
-        nn.Module.__call__ = _call  # type: ignore[method-assign]
+        nn.Module.__call__ = _call
         for handle in self._handles:
             handle.remove()
         self._handles = []
