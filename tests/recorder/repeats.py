@@ -22,9 +22,9 @@ from torch import Tensor, nn  # noqa: E402
 
 import gpumem  # noqa: E402
 from gpumem.record.repeats import Repeats  # noqa: E402
-from gpumem.record.writer import recording_text  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
 from gpumem.record.run import Allocate, Free, Run  # noqa: E402
+from gpumem.record.writer import recording_text  # noqa: E402
 
 TIMES = 100
 
@@ -131,6 +131,7 @@ def is_right(name: str) -> bool:
 
 def kernels_are_counted() -> bool:
     """A teacher that runs in each step takes its time, whether its forward is left out or not."""
+
     def make_step(size: int) -> Callable[[], None]:
         teacher, net = Net().to("cuda"), Net().to("cuda")
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
