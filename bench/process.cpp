@@ -36,6 +36,22 @@ void process_estimate_resnet50(benchmark::State& state) {
 }
 BENCHMARK(process_estimate_resnet50)->Unit(benchmark::kMillisecond)->UseRealTime();
 
+void process_estimate_llama_8b(benchmark::State& state) {
+  run_process(state, {"estimate", GPUMEM_LLAMA_CONFIG, "--batch", "1", "--seq", "2048", "--gpu", "h100-80gb"});
+}
+BENCHMARK(process_estimate_llama_8b)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+/// One rank of 512: 126 blocks, 6,439 layers.
+void process_estimate_rank_of_llama_405b(benchmark::State& state) {
+  run_process(state, {"estimate", GPUMEM_LLAMA_405B_CONFIG, "--batch", "1", "--seq", "8192", "--gpu", "h100-80gb",
+                      "--precision", "bf16-mixed", "--optimizer", "adamw", "--tensor-parallel", "8", "--data-parallel",
+                      "64", "--sharding", "fsdp2", "--checkpointing"});
+}
+BENCHMARK(process_estimate_rank_of_llama_405b)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void process_start(benchmark::State& state) { run_process(state, {"--version"}); }
+BENCHMARK(process_start)->Unit(benchmark::kMillisecond)->UseRealTime();
+
 void process_serve_llama_8b(benchmark::State& state) {
   run_process(state, {"serve", GPUMEM_LLAMA_CONFIG, "--gpu", "h100-80gb", "--engine-version", "0.19.0", "--", "vllm",
                       "serve", "llama", "--max-model-len", "8192"});

@@ -41,10 +41,16 @@ struct ChangedLayer {
   std::int64_t tied_parameters = 0;
 };
 
+/// Where the shapes of a copy come from.
+enum class CopiedShapes : bool {
+  of_source,  ///< from the source, and from what is inserted
+  inferred,   ///< from finish(job), which infers them all: none is copied
+};
+
 class GraphCopy {
  public:
-  /// Both must outlive it.
-  GraphCopy(const WiredGraph& source, const ops::Catalogue& ops);
+  /// Source and ops must outlive it.
+  GraphCopy(const WiredGraph& source, const ops::Catalogue& ops, CopiedShapes shapes = CopiedShapes::of_source);
 
   /// Adds an input of the graph. Returns its place in the copy.
   model::LayerIndex add_input(model::GraphInput input);
@@ -85,13 +91,16 @@ class GraphCopy {
   void mark_blocks();
   void note_unknown(std::size_t layer);
   [[nodiscard]] core::Result<model::ModelGraph> build();
+  void note_shape(bool leaves, const core::Shape& output);
   [[nodiscard]] core::Result<WiredGraph> wired(model::ModelGraph graph, std::vector<const ops::Op*> rules);
   [[nodiscard]] std::vector<const ops::Op*> rules_of(const model::ModelGraph& graph) const;
 
   const WiredGraph& source_;
   const ops::Catalogue& ops_;
   model::GraphBuilder builder_;
+  bool copies_shapes_;
   LayerShapes shapes_;
+  std::vector<model::LayerIndex> inputs_;  ///< of the layer at hand
   std::vector<model::WeightStorage> weights_;
   std::vector<std::string> remarks_;
   std::vector<std::uint32_t> stages_;
@@ -260,7 +269,7 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
   bool any = false;
   for (std::uint32_t index = 0; index < layers.size() && !any; ++index) any = changes(index);
   if (!any) return wired;
-  GraphCopy copy(wired, ops);
+  GraphCopy copy(wired, ops, CopiedShapes::inferred);
   for (std::uint32_t index = 0; index < layers.size(); ++index) {
     if (!changes(index)) {
       copy.copy(wired.weights(index), layers[index].frozen);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -187,9 +188,42 @@ class Inference {
       if (fault || !shapes_.leaves.back()) return fault;
       return infer(layer, op, {&shapes_.behind_unknown.back().source, 1});
     }
-    if (auto fault = width_fault(op, graph_.attributes(layer), shape_of(edges[0]))) return fault;
-    if (auto fault = infer(layer, op, edges)) return fault;
+    read(edges);
+    Recent& recent = recent_[recent_at(layer)];
+    if (!recent.answers(layer, read_)) {
+      if (auto fault = width_fault(op, graph_.attributes(layer), read_[0])) return fault;
+      if (auto fault = infer(layer, op, edges)) return fault;
+      recent = {layer.op, layer.attributes, read_, shapes_.inferred.back()};
+    }
+    shapes_.inferred.back() = recent.output;
     return settle();
+  }
+
+  /// What a layer left. Another one with its op and attributes, which the graph holds once (GraphBuilder), leaves the
+  /// same where it reads the same: shapes of repeated blocks are inferred once.
+  struct Recent {
+    std::uint32_t op = 0;
+    model::Slice attributes = {};
+    std::vector<Shape> read = {};  ///< none: of no layer
+    Shape output = {};
+
+    [[nodiscard]] bool answers(const model::Layer& layer, const std::vector<Shape>& reads) const {
+      const bool same = attributes.first == layer.attributes.first || layer.attributes.count == 0;
+      return op == layer.op && same && attributes.count == layer.attributes.count && read == reads;
+    }
+  };
+  [[nodiscard]] std::size_t recent_at(const model::Layer& layer) const {
+    std::size_t mix = layer.op + 7 * std::size_t{layer.attributes.first};
+    for (const Shape& shape : read_) {
+      for (std::size_t axis = 0; axis < shape.rank(); ++axis)
+        mix = mix * 5 + static_cast<std::size_t>(shape[axis].size);
+    }
+    return mix % recent_.size();
+  }
+
+  void read(std::span<const model::LayerIndex> edges) {
+    read_.clear();
+    for (const model::LayerIndex input : edges) read_.push_back(shape_of(input));
   }
 
   static std::optional<core::Error> no_inputs() {
@@ -198,8 +232,7 @@ class Inference {
 
   std::optional<core::Error> infer(const model::Layer& layer, const ops::Op& op,
                                    std::span<const model::LayerIndex> edges) {
-    read_.clear();
-    for (const model::LayerIndex input : edges) read_.push_back(shape_of(input));
+    read(edges);
     core::Result<Shape> output = op.output_shape({graph_.attributes(layer), read_});
     if (!output) return output.error();
     if (auto fault = size_fault(*output)) return fault;
@@ -241,7 +274,8 @@ class Inference {
   bool printed_;
   bool no_sequence_;  ///< a model of tokens, and nobody said how many
   LayerShapes shapes_;
-  std::vector<Shape> read_;              ///< what the layer at hand reads
+  std::vector<Shape> read_;  ///< what the layer at hand reads
+  std::array<Recent, 64> recent_ = {};
   std::optional<std::uint32_t> latest_;  ///< the last layer that a known tensor leaves
 };
 

@@ -120,11 +120,15 @@ class GraphBuilder {
   [[nodiscard]] bool sound(const LayerSpec& spec);
   [[nodiscard]] std::optional<std::int64_t> count_parameters(const LayerSpec& spec);
   [[nodiscard]] Slice keep_text(std::string_view text);
+  template <typename Keep>
+  [[nodiscard]] Slice share_attributes(std::span<const Attribute> attributes, Keep keep);
   static std::uint32_t intern(std::vector<std::string>& names, NameIndex& index, std::string_view name);
 
   ModelGraph graph_;
   NameIndex op_index_;
   NameIndex class_index_;
+  /// Attributes that layers had last. Repeated blocks have the same ones, which the graph holds once.
+  std::array<Slice, 64> recent_attributes_{};
   std::uint32_t scope_ = 0;
   std::int64_t more_warnings_ = 0;
   std::optional<std::pair<std::int64_t, std::int64_t>> printed_total_;  ///< count, line

@@ -200,6 +200,25 @@ struct Function {
   bool casts_parameters = false;  ///< autocast makes a lower-precision copy of each, once a forward pass
 };
 
+/// How far a tape has come.
+struct TapeMark {
+  std::uint32_t tensors = 0;
+  std::uint32_t functions = 0;
+  std::uint32_t lists = 0;
+  std::uint32_t convolutions = 0;
+  std::uint32_t parameters = 0;
+  std::uint32_t buffers = 0;
+  std::uint32_t requirements = 0;  ///< of gradients, which change a tensor that was there
+};
+
+/// What one layer has recorded.
+struct LayerCalls {
+  TapeMark first;
+  TapeMark end;
+  std::vector<TensorId> inputs;  ///< that its rule was given
+  TensorId output = kNoTensor;
+};
+
 /// Whose memory behaviour is recorded: kernels differ in what they keep.
 enum class Backend : std::uint8_t {
   cuda,
@@ -223,6 +242,14 @@ class Tape {
     return backend_ == Backend::cuda ? sizes : std::span<const TensorSize>();
   }
 
+  /// Makes room for about this many layers' calls: growing long arrays costs as much as recording.
+  void reserve(std::size_t layers) {
+    constexpr std::size_t kMost = 2;  // calls or tensors a layer, in nearly all models
+    functions_.reserve(kMost * layers);
+    tensors_.reserve(kMost * layers);
+    lists_.reserve(4 * kMost * layers);
+  }
+
   /// Calls recorded from now on belong to this layer.
   void begin_layer(std::uint32_t layer) {
     layer_ = layer;
@@ -239,7 +266,15 @@ class Tape {
   /// Something the layer holds that is not trained: running statistics, masks.
   TensorId add_buffer(const TensorSize& size);
   /// Tensor.requires_grad_(): a gradient flows back to it, and ends there.
-  void require_grad(TensorId id) { tensors_[static_cast<std::size_t>(id)].requires_grad = true; }
+  void require_grad(TensorId id) {
+    tensors_[static_cast<std::size_t>(id)].requires_grad = true;
+    ++requirements_;
+  }
+  [[nodiscard]] TapeMark mark() const;
+  /// Whether a rule that is given these inputs cannot tell them from the ones that `calls` was recorded with.
+  [[nodiscard]] bool reads_alike(const LayerCalls& calls, std::span<const TensorId> inputs) const;
+  /// Records the same calls once more, of the current layer and with inputs that are alike. Returns their output.
+  TensorId repeat(const LayerCalls& calls, std::span<const TensorId> inputs);
   /// Records a call and returns its output. Written to in place, a view's history is rewritten (CopySlices): backward
   /// copies the gradient of the base, cuts and copies the part that was written, and puts its gradient back.
   TensorId record(const Call& call);
@@ -275,10 +310,12 @@ class Tape {
   [[nodiscard]] bool casts_any(std::span<const TensorId> parameters, core::DType type) const;
   model::Slice keep(std::span<const TensorId> ids);
   model::Slice add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more = {});
+  void repeat_functions(const LayerCalls& calls, const TapeMark& now, std::span<const TensorId> inputs);
 
   model::Precision precision_;
   Backend backend_;
   std::uint32_t layer_ = 0;
+  std::uint32_t requirements_ = 0;
   std::vector<TapeTensor> tensors_;
   std::vector<Function> functions_;
   std::vector<TensorId> lists_;

@@ -4,6 +4,7 @@
 // Units: elements.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -46,6 +47,37 @@ struct ForwardPass {
 [[nodiscard]] core::Result<ForwardPass> make_forward_pass(const connect::WiredGraph& wired,
                                                           const model::TrainingJob& job, const ops::Catalogue& ops,
                                                           ops::Backend backend = ops::Backend::cuda);
+
+// Input: a layer, ready to be recorded.
+// Output: its calls. Those of a layer that has the op, attributes and inputs of an earlier one are that one's, under
+// other names: the blocks of a model are recorded once, and repeated.
+//
+// Exact: a rule is given an OpCall and sees of the tape only the tensors that this names (ops/op.hpp).
+
+class RecordedLayers {
+ public:
+  /// The graph must outlive it.
+  explicit RecordedLayers(const connect::WiredGraph& wired) : wired_(wired) {}
+
+  /// Errors: those of the op's rule.
+  [[nodiscard]] core::Result<ops::TensorId> record(ops::Tape& tape, std::size_t layer, const ops::Op& op,
+                                                   const ops::OpCall& call);
+
+ private:
+  struct Recorded {
+    std::size_t layer = 0;
+    ops::LayerCalls calls;
+    std::vector<core::Shape> shapes;  ///< of its inputs
+    core::Shape output;
+    bool known = false;
+  };
+
+  [[nodiscard]] std::size_t place_of(std::size_t layer, const ops::OpCall& call) const;
+  [[nodiscard]] bool is_alike(const Recorded& recorded, std::size_t layer, const ops::OpCall& call) const;
+
+  const connect::WiredGraph& wired_;
+  std::array<Recorded, 128> recent_;
+};
 
 // Input: a wired graph.
 // Output: the layers that a flash-attn kernel does not need: contiguous copies and repeated heads, which only bring

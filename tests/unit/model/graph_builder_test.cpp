@@ -216,5 +216,26 @@ TEST(GraphBuilder, WarnsOfARepeatedModuleOnce) {
   EXPECT_EQ(std::move(builder).build()->warnings().size(), 1U);
 }
 
+TEST(GraphBuilder, HoldsTheAttributesOfRepeatedLayersOnce) {
+  GraphBuilder builder("test");
+  const auto add = [&](std::int64_t features, bool moved) {
+    std::vector<Attribute> attributes = {{"in_features", features}, {"sizes", std::vector<std::int64_t>{1, features}}};
+    if (moved) return builder.add({.name = "fc", .op = op("relu")}, std::move(attributes));
+    return builder.add({.name = "fc", .op = op("relu"), .attributes = attributes});
+  };
+  for (const bool moved : {false, true}) {
+    for (const std::int64_t features : {3, 4, 3}) add(features, moved);
+  }
+  const auto graph = std::move(builder).build();
+  ASSERT_TRUE(succeeds(graph));
+  const auto at = [&](std::size_t layer) { return graph->attributes(graph->layers()[layer]); };
+  EXPECT_NE(at(0).all().data(), at(1).all().data());
+  for (std::size_t layer = 0; layer < 6; ++layer) {
+    const std::size_t alike = layer % 3 == 1 ? 1 : 0;
+    EXPECT_EQ(at(layer).all().data(), at(alike).all().data()) << layer;
+    EXPECT_EQ(at(layer).integer("in_features"), alike == 1 ? 4 : 3);
+  }
+}
+
 }  // namespace
 }  // namespace gpumem::model

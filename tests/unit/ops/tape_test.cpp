@@ -1,6 +1,7 @@
 #include "gpumem/ops/tape.hpp"
 
 #include <array>
+#include <vector>
 
 #include "expect.hpp"
 #include "gpumem/ops/op.hpp"
@@ -14,6 +15,48 @@ using testing::N;
 using testing::shape;
 
 constexpr TensorSize kSize = {10, 1, DType::float32};
+
+/// Three calls as a layer makes them: on a parameter, with an extra and scratch; in place; and a view of an input.
+TensorId record_layer(Tape& tape, std::span<const TensorId> inputs) {
+  const TensorId weight = tape.add_parameter(20, false, false, 9);
+  tape.add_buffer(kSize);
+  const std::array<TensorSize, 1> more = {kSize.as(DType::boolean)};
+  const TensorId product = tape.record({.inputs = inputs,
+                                        .output = kSize,
+                                        .saved_inputs = 3,
+                                        .extras = more,
+                                        .scratch = more,
+                                        .backward_scratch = more,
+                                        .parameters = {&weight, 1},
+                                        .library = Library::gemm,
+                                        .autocast = Autocast::lower});
+  (void)tape.record({.inputs = {&product, 1}, .output = kSize, .kind = Output::in_place, .saves_output = true});
+  return tape.record({.inputs = inputs.first(1), .output = kSize, .kind = Output::view});
+}
+
+/// All that a tape holds.
+std::vector<std::int64_t> figures_of(const Tape& tape) {
+  std::vector<std::int64_t> all;
+  const auto list = [&](model::Slice slice) {
+    all.push_back(slice.count);
+    for (const TensorId id : tape.list(slice)) all.push_back(id);
+  };
+  for (const TapeTensor& tensor : tape.tensors()) {
+    all.insert(all.end(), {tensor.size.elements.value().value_or(-1), tensor.storage, tensor.layer,
+                           tensor.requires_grad ? 1 : 0, tensor.view ? 1 : 0});
+  }
+  for (const Function& function : tape.functions()) {
+    all.insert(all.end(), {function.layer, function.output, static_cast<int>(function.kind), function.host_weight});
+    for (const model::Slice slice : {function.inputs, function.saved, function.extras, function.scratch,
+                                     function.backward_scratch, function.parameters}) {
+      list(slice);
+    }
+  }
+  for (const Tape::Parameter& parameter : tape.parameters()) all.push_back(parameter.tensor);
+  for (const TensorId buffer : tape.buffers()) all.push_back(buffer);
+  for (const TensorId parameter : tape.layer_parameters()) all.push_back(parameter);
+  return all;
+}
 
 std::vector<TensorId> saved_by(const Tape& tape, std::size_t function) {
   const auto list = tape.list(tape.functions()[function].saved);
@@ -334,6 +377,46 @@ TEST(Tape, NewMemoryHasNoGaps) {
       tape.record({.inputs = {&whole, 1}, .output = kSize, .kind = Output::view, .layout = {Layout::kInOrder, true}});
   EXPECT_FALSE(tape.tensor(part).layout.dense());
   EXPECT_TRUE(tape.tensor(elementwise(tape, part)).layout.dense());
+}
+
+TEST(Tape, RepeatsTheCallsOfALayerAsTheyWouldBeRecordedAgain) {
+  for (const Precision precision : {Precision::fp32, Precision::amp_bf16}) {
+    Tape recorded(precision);
+    Tape repeated(precision);
+    LayerCalls calls;
+    for (Tape* tape : {&recorded, &repeated}) {
+      std::vector<TensorId> inputs = {tape->add_input(kSize), tape->add_input(kSize)};
+      for (std::uint32_t layer = 0; layer < 4; ++layer) {
+        tape->begin_layer(layer);
+        const bool again = tape == &repeated && layer >= 2;  // layer 1 is the first whose input needs a gradient
+        if (again) ASSERT_TRUE(tape->reads_alike(calls, inputs));
+        const TapeMark first = tape->mark();
+        const TensorId output = again ? tape->repeat(calls, inputs) : record_layer(*tape, inputs);
+        if (!again) calls = {first, tape->mark(), inputs, output};
+        inputs[0] = output - 1;  // what was written in place
+      }
+    }
+    EXPECT_EQ(figures_of(repeated), figures_of(recorded));
+  }
+}
+
+TEST(Tape, CallsAreRepeatedOnlyWhereTheyReadTheSame) {
+  Tape tape;
+  const std::array<TensorId, 3> inputs = {tape.add_input(kSize), tape.add_input(kSize), tape.add_input(kSize.times(2))};
+  const std::vector<TensorId> read = {inputs[0], inputs[1]};
+  const TapeMark first = tape.mark();
+  const TensorId output = record_layer(tape, read);
+  const LayerCalls calls = {first, tape.mark(), read, output};
+  const auto alike = [&](const std::vector<TensorId>& others) { return tape.reads_alike(calls, others); };
+  EXPECT_TRUE(alike({inputs[1], inputs[0]}));
+  EXPECT_FALSE(alike({inputs[0]}));
+  EXPECT_FALSE(alike({inputs[0], inputs[2]})) << "of another size";
+  EXPECT_FALSE(alike({inputs[0], inputs[0]})) << "one tensor in two places";
+  const std::array<TensorId, 1> viewed = {inputs[0]};
+  const TensorId view = tape.record({.inputs = viewed, .output = kSize, .kind = Output::unsafe_view});
+  EXPECT_FALSE(alike({inputs[0], view})) << "two tensors of one memory";
+  tape.require_grad(inputs[2]);
+  EXPECT_FALSE(alike(read)) << "a tensor has changed since";
 }
 
 }  // namespace

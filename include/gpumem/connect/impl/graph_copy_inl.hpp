@@ -11,8 +11,11 @@
 
 namespace gpumem::connect {
 
-GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogue& ops)
-    : source_(source), ops_(ops), builder_(source.graph().format(), source.graph().file()) {
+GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogue& ops, CopiedShapes shapes)
+    : source_(source),
+      ops_(ops),
+      builder_(source.graph().format(), source.graph().file()),
+      copies_shapes_(shapes == CopiedShapes::of_source) {
   const model::ModelGraph& graph = source.graph();
   builder_.reserve(graph.layers().size());
   builder_.architecture(graph.architecture());
@@ -26,6 +29,9 @@ GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogu
   const auto inputs = source.input_shapes();
   shapes_.inputs.assign(inputs.begin(), inputs.end());
   now_.reserve(graph.layers().size());
+  weights_.reserve(graph.layers().size());
+  if (copies_shapes_) shapes_.leaves.reserve(graph.layers().size());
+  if (copies_shapes_ && !graph.shapes_printed()) shapes_.inferred.reserve(graph.layers().size());
 }
 
 /// Scopes are numbered as they were opened, so the copy opens them in this order too.
@@ -67,6 +73,13 @@ GPUMEM_INLINE void GraphCopy::note_unknown(std::size_t layer) {
   shapes_.behind_unknown.push_back({index, !read.empty(), read.empty() ? 0 : now(read[0])});
 }
 
+/// The tensor that leaves the layer added last.
+GPUMEM_INLINE void GraphCopy::note_shape(bool leaves, const core::Shape& output) {
+  if (!copies_shapes_) return;
+  shapes_.leaves.push_back(leaves);
+  if (!source_.graph().shapes_printed()) shapes_.inferred.push_back(output);
+}
+
 GPUMEM_INLINE model::LayerIndex GraphCopy::add_input(model::GraphInput input) {
   shapes_.inputs.push_back(input.shape);
   builder_.add_input(std::move(input));
@@ -80,18 +93,17 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weig
   const model::Layer& layer = graph.layers()[at];
   mark_blocks();
   enter(layer.scope);
-  std::vector<model::LayerIndex> inputs;
-  for (const model::LayerIndex input : graph.inputs(layer)) inputs.push_back(now(input));
+  inputs_.clear();
+  for (const model::LayerIndex input : graph.inputs(layer)) inputs_.push_back(now(input));
   note_unknown(at);
   const auto leaving = source_.outputs(at);
-  const bool printed = graph.shapes_printed();
   const std::span<const model::Attribute> attributes =
       change ? std::span<const model::Attribute>(change->attributes) : graph.attributes(layer).all();
   const model::LayerIndex index = builder_.add({.name = graph.name(layer),
                                                 .class_name = graph.class_name(layer),
                                                 .op = graph.op_traits(layer),
                                                 .outputs = graph.outputs(layer),
-                                                .inputs = inputs,
+                                                .inputs = inputs_,
                                                 .attributes = attributes,
                                                 .parameters = change ? std::optional<std::int64_t>() : layer.parameters,
                                                 .tied_parameters = !tied    ? 0
@@ -103,8 +115,7 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weig
                                                 .split = layer.split,
                                                 .expert = layer.expert,
                                                 .line = layer.line});
-  shapes_.leaves.push_back(!leaving.empty());
-  if (!printed) shapes_.inferred.push_back(leaving.empty() ? core::Shape() : leaving[0]);
+  note_shape(!leaving.empty(), leaving.empty() ? core::Shape() : leaving[0]);
   weights_.push_back(weights);
   now_.push_back(index);
   return index;
@@ -134,8 +145,7 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::insert(NewLayer layer) {
                                                 .split = layer.split,
                                                 .expert = layer.expert},
                                                std::move(layer.attributes));
-  shapes_.leaves.push_back(true);
-  if (!printed) shapes_.inferred.push_back(layer.output);
+  note_shape(true, layer.output);
   weights_.push_back(layer.weights);
   return index;
 }

@@ -17,6 +17,23 @@ Slice append_to(std::vector<T>& all, std::span<const T> added) {
   return slice;
 }
 
+/// Alike for equal attributes, and mostly different for others.
+GPUMEM_INLINE std::uint64_t mix_of(std::span<const Attribute> attributes) {
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
+  std::uint64_t mix = attributes.size();
+  const auto take = [&mix](std::uint64_t value) { mix = (mix ^ value) * kFactor; };
+  for (const Attribute& attribute : attributes) {
+    take(attribute.name.size());
+    take(attribute.value.index());
+    if (const auto* number = std::get_if<std::int64_t>(&attribute.value)) take(static_cast<std::uint64_t>(*number));
+    if (const auto* flag = std::get_if<bool>(&attribute.value)) take(*flag ? 1 : 0);
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&attribute.value)) {
+      for (const std::int64_t element : *list) take(static_cast<std::uint64_t>(element));
+    }
+  }
+  return mix;
+}
+
 /// What keeps the shape from being a tensor's, or nothing.
 GPUMEM_INLINE std::optional<std::string> fault_of(const core::Shape& shape) {
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
@@ -63,6 +80,16 @@ GPUMEM_INLINE Slice GraphBuilder::keep_text(std::string_view text) {
   const Slice slice{static_cast<std::uint32_t>(graph_.text_.size()), static_cast<std::uint32_t>(text.size())};
   graph_.text_ += text;
   return slice;
+}
+
+/// Where the graph holds such attributes: those of an earlier layer, if it had the same, or what `keep` adds.
+template <typename Keep>
+Slice GraphBuilder::share_attributes(std::span<const Attribute> attributes, Keep keep) {
+  if (attributes.empty()) return {};
+  constexpr int kPlaceBits = 6;
+  Slice& recent = recent_attributes_[graph_builder_detail::mix_of(attributes) >> (64 - kPlaceBits)];
+  if (!std::ranges::equal(ModelGraph::view(graph_.attributes_, recent), attributes)) recent = keep();
+  return recent;
 }
 
 GPUMEM_INLINE std::uint32_t GraphBuilder::intern(std::vector<std::string>& names, NameIndex& index,
@@ -172,17 +199,21 @@ GPUMEM_INLINE LayerIndex GraphBuilder::append(const LayerSpec& spec, std::int64_
 GPUMEM_INLINE LayerIndex GraphBuilder::add(const LayerSpec& spec) {
   const std::optional<std::int64_t> parameters = accept(spec);
   if (!parameters) return static_cast<LayerIndex>(graph_.layers_.size());
-  return append(spec, *parameters, graph_builder_detail::append_to(graph_.attributes_, spec.attributes));
+  return append(spec, *parameters, share_attributes(spec.attributes, [&] {
+                  return graph_builder_detail::append_to(graph_.attributes_, spec.attributes);
+                }));
 }
 
 GPUMEM_INLINE LayerIndex GraphBuilder::add(LayerSpec spec, std::vector<Attribute>&& attributes) {
   spec.attributes = attributes;
   const std::optional<std::int64_t> parameters = accept(spec);
   if (!parameters) return static_cast<LayerIndex>(graph_.layers_.size());
-  const Slice slice{static_cast<std::uint32_t>(graph_.attributes_.size()),
-                    static_cast<std::uint32_t>(attributes.size())};
-  std::move(attributes.begin(), attributes.end(), std::back_inserter(graph_.attributes_));
-  return append(spec, *parameters, slice);
+  return append(spec, *parameters, share_attributes(attributes, [&] {
+                  const Slice slice{static_cast<std::uint32_t>(graph_.attributes_.size()),
+                                    static_cast<std::uint32_t>(attributes.size())};
+                  std::move(attributes.begin(), attributes.end(), std::back_inserter(graph_.attributes_));
+                  return slice;
+                }));
 }
 
 GPUMEM_INLINE void GraphBuilder::open_scope(std::string_view name, std::string_view class_name) {

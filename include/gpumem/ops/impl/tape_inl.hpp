@@ -336,4 +336,107 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   return function.output;
 }
 
+GPUMEM_INLINE TapeMark Tape::mark() const {
+  const auto size = [](const auto& all) { return static_cast<std::uint32_t>(all.size()); };
+  return {size(tensors_),    size(functions_), size(lists_), size(convolutions_),
+          size(parameters_), size(buffers_),   requirements_};
+}
+
+namespace tape_detail {
+
+/// As far as a rule may look: not which tensor it is, and of which layer.
+GPUMEM_INLINE bool are_alike(const TapeTensor& left, const TapeTensor& right) {
+  return left.size.elements.value() == right.size.elements.value() && left.size.batch_power == right.size.batch_power &&
+         left.size.dtype == right.size.dtype && left.requires_grad == right.requires_grad &&
+         left.layout == right.layout && left.view == right.view;
+}
+
+/// The tensor in a repeated layer that stands where this one stands in the layer before: one that the layer has made,
+/// or the input in the same place.
+struct Renamed {
+  const LayerCalls& calls;
+  const TapeMark& now;
+  std::span<const TensorId> inputs;
+
+  [[nodiscard]] bool is_made(TensorId id) const { return id >= static_cast<TensorId>(calls.first.tensors); }
+  [[nodiscard]] TensorId moved(TensorId id) const {
+    return id + static_cast<TensorId>(now.tensors) - static_cast<TensorId>(calls.first.tensors);
+  }
+  [[nodiscard]] TensorId operator()(TensorId id) const {
+    if (is_made(id)) return moved(id);
+    const auto read = std::ranges::find(calls.inputs, id);
+    return read == calls.inputs.end() ? id : inputs[static_cast<std::size_t>(read - calls.inputs.begin())];
+  }
+};
+
+}  // namespace tape_detail
+
+GPUMEM_INLINE bool Tape::reads_alike(const LayerCalls& calls, std::span<const TensorId> inputs) const {
+  if (inputs.size() != calls.inputs.size() || calls.end.requirements != requirements_) return false;
+  const auto memory = [&](TensorId id) { return tensor(id).storage; };
+  for (std::size_t at = 0; at < inputs.size(); ++at) {
+    if (!tape_detail::are_alike(tensor(calls.inputs[at]), tensor(inputs[at]))) return false;
+    for (std::size_t other = 0; other < at; ++other) {
+      const bool same = inputs[other] == inputs[at];
+      const bool shared = memory(inputs[other]) == memory(inputs[at]);
+      if (same != (calls.inputs[other] == calls.inputs[at])) return false;
+      if (shared != (memory(calls.inputs[other]) == memory(calls.inputs[at]))) return false;
+    }
+  }
+  return true;
+}
+
+GPUMEM_INLINE void Tape::repeat_functions(const LayerCalls& calls, const TapeMark& now,
+                                          std::span<const TensorId> inputs) {
+  const tape_detail::Renamed renamed{calls, now, inputs};
+  for (std::uint32_t at = calls.first.lists; at < calls.end.lists; ++at) lists_.push_back(renamed(lists_[at]));
+  const auto move = [&](model::Slice& slice) {
+    if (slice.count > 0) slice.first += now.lists - calls.first.lists;
+  };
+  for (std::uint32_t at = calls.first.functions; at < calls.end.functions; ++at) {
+    Function function = functions_[at];
+    function.layer = layer_;
+    function.output = renamed(function.output);
+    function.host_weight = renamed(function.host_weight);
+    for (model::Slice* slice : {&function.inputs, &function.saved, &function.extras, &function.scratch,
+                                &function.backward_scratch, &function.parameters}) {
+      move(*slice);
+    }
+    if (function.convolution >= 0) {
+      convolutions_.push_back(Convolution(convolutions_[static_cast<std::size_t>(function.convolution)]));
+      function.convolution = static_cast<std::int32_t>(convolutions_.size() - 1);
+    }
+    functions_.push_back(function);
+  }
+}
+
+GPUMEM_INLINE TensorId Tape::repeat(const LayerCalls& calls, std::span<const TensorId> inputs) {
+  const TapeMark now = mark();
+  const tape_detail::Renamed renamed{calls, now, inputs};
+  const auto memory_of = [&](TensorId owner) {
+    if (renamed.is_made(owner)) return renamed.moved(owner);
+    const auto shares = [&](TensorId read) { return tensor(read).storage == owner; };
+    const auto read = std::ranges::find_if(calls.inputs, shares);
+    if (read == calls.inputs.end()) return owner;
+    return tensor(inputs[static_cast<std::size_t>(read - calls.inputs.begin())]).storage;
+  };
+  for (std::uint32_t at = calls.first.tensors; at < calls.end.tensors; ++at) {
+    TapeTensor made = tensors_[at];
+    made.layer = layer_;
+    made.storage = memory_of(made.storage);
+    tensors_.push_back(made);
+  }
+  repeat_functions(calls, now, inputs);
+  for (std::uint32_t at = calls.first.parameters; at < calls.end.parameters; ++at) {
+    Parameter parameter = parameters_[at];
+    parameter.tensor = renamed(parameter.tensor);
+    parameters_.push_back(parameter);
+    layer_parameters_.push_back(parameter.tensor);
+  }
+  for (std::uint32_t at = calls.first.buffers; at < calls.end.buffers; ++at) {
+    buffers_.push_back(renamed(buffers_[at]));
+  }
+  return renamed(calls.output);
+}
+
 }  // namespace gpumem::ops

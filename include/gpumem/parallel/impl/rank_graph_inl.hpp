@@ -42,7 +42,7 @@ class RankGraph {
         job_(job),
         layout_(job.layout),
         layers_(std::move(layers)),
-        copy_(whole, ops),
+        copy_(whole, ops, connect::CopiedShapes::inferred),
         experts_of_rank_(experts_of_rank),
         expert_ranks_(expert_tensor_ranks(whole.graph(), job.layout)),
         gathers_(says_split(whole.graph(), TensorSplit::sequence)) {

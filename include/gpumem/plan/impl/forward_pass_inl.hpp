@@ -23,8 +23,9 @@ inline constexpr std::int64_t kMostCalls = std::int64_t{1} << 22;
 class ForwardPassBuilder {
  public:
   ForwardPassBuilder(const connect::WiredGraph& wired, const model::TrainingJob& job, ops::Backend backend)
-      : wired_(wired), graph_(wired.graph()), job_(job), pass_{.wired = wired} {
+      : wired_(wired), graph_(wired.graph()), job_(job), pass_{.wired = wired}, recorded_(wired) {
     pass_.tape = ops::Tape(job.precision, backend);
+    pass_.tape.reserve(graph_.layers().size());
   }
 
   core::Result<ForwardPass> run(const ops::Catalogue& ops) {
@@ -320,7 +321,7 @@ class ForwardPassBuilder {
       auto in_form = record_language_loss(call, static_cast<model::LayerIndex>(index) == language_.loss);
       if (in_form) return *std::move(in_form);
     }
-    return op.record(call, tape());
+    return recorded_.record(tape(), index, op, call);
   }
 
   /// Each tensor once: a model may return one under two names.
@@ -468,6 +469,7 @@ class ForwardPassBuilder {
   const model::ModelGraph& graph_;
   const model::TrainingJob& job_;
   ForwardPass pass_;
+  RecordedLayers recorded_;
   std::vector<TensorId> tensors_;  ///< one a layer
   std::vector<bool> consumed_;
   std::vector<TensorId> read_tensors_;  ///< what the layer at hand reads

@@ -2,9 +2,54 @@
 
 #include "gpumem/plan/forward_pass.hpp"
 
+#include <algorithm>
+
 #include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::plan {
+
+/// Layers that are alike have the same place. The graph holds equal attributes of neighbours once (GraphBuilder).
+GPUMEM_INLINE std::size_t RecordedLayers::place_of(std::size_t layer, const ops::OpCall& call) const {
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
+  constexpr int kPlaceBits = 7;
+  const model::Layer& row = wired_.graph().layers()[layer];
+  const auto size = static_cast<std::uint64_t>(call.size.elements.value().value_or(0));
+  const std::uint64_t mix = (size * kFactor + row.attributes.first) * kFactor + row.op;
+  return (mix * kFactor) >> (64 - kPlaceBits);
+}
+
+GPUMEM_INLINE bool RecordedLayers::is_alike(const Recorded& recorded, std::size_t layer,
+                                            const ops::OpCall& call) const {
+  if (!recorded.known) return false;
+  const model::Layer& old = wired_.graph().layers()[recorded.layer];
+  const model::Layer& row = wired_.graph().layers()[layer];
+  const bool same_attributes = old.attributes.first == row.attributes.first || row.attributes.count == 0;
+  return old.op == row.op && same_attributes && old.attributes.count == row.attributes.count &&
+         old.class_name == row.class_name && old.parameters == row.parameters &&
+         old.tied_parameters == row.tied_parameters && old.frozen == row.frozen &&
+         std::ranges::equal(recorded.shapes, call.shapes) && recorded.output == call.output &&
+         wired_.weights(recorded.layer) == call.weights;
+}
+
+GPUMEM_INLINE core::Result<ops::TensorId> RecordedLayers::record(ops::Tape& tape, std::size_t layer, const ops::Op& op,
+                                                                 const ops::OpCall& call) {
+  Recorded& recent = recent_[place_of(layer, call)];
+  if (is_alike(recent, layer, call) && tape.reads_alike(recent.calls, call.tensors)) {
+    return tape.repeat(recent.calls, call.tensors);
+  }
+  const ops::TapeMark first = tape.mark();
+  core::Result<ops::TensorId> output = op.record(call, tape);
+  if (!output) return output;
+  recent.layer = layer;
+  recent.calls.first = first;
+  recent.calls.end = tape.mark();
+  recent.calls.inputs.assign(call.tensors.begin(), call.tensors.end());
+  recent.calls.output = *output;
+  recent.shapes.assign(call.shapes.begin(), call.shapes.end());
+  recent.output = call.output;
+  recent.known = recent.calls.end.requirements == first.requirements;
+  return output;
+}
 
 namespace attention_inputs_detail {
 
