@@ -8,6 +8,7 @@
 #include "expect.hpp"
 #include "golden.hpp"
 #include "gpumem/analysis/analysis.hpp"
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "graphs.hpp"
 
@@ -135,7 +136,7 @@ TEST(RepeatedLayers, ArePlannedAsEachByItself) {
   EXPECT_GT(planned, models * kJobsAModel / 4) << "most jobs were refused";
 }
 
-TEST(RepeatedLayers, ShareTheirAttributes) {
+TEST(RepeatedLayers, ShareTheirAttributesAndShapes) {
   const auto graph = read_summary(GPUMEM_SOURCE_DIR "/examples/configs/llama3_8b/config.json");
   ASSERT_TRUE(testing::succeeds(graph));
   const auto first_of = [](const ModelGraph& of, std::string_view name) {
@@ -148,6 +149,17 @@ TEST(RepeatedLayers, ShareTheirAttributes) {
   const auto shared = first_of(*graph, "down_proj");
   ASSERT_EQ(shared.size(), 32U);
   EXPECT_EQ(std::ranges::count(shared, shared[0]), 32);
+  TrainingJob job(*graph, 1);
+  job.sequence_length = 128;
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(testing::succeeds(wired));
+  const core::Shape* known = nullptr;
+  for (std::size_t at = 0; at < wired->graph().layers().size(); ++at) {
+    if (wired->graph().name(wired->graph().layers()[at]) != "down_proj") continue;
+    if (known == nullptr) known = wired->outputs(at).data();
+    EXPECT_EQ(wired->outputs(at).data(), known);
+  }
+  ASSERT_NE(known, nullptr);
   const auto alone = apart(*graph);
   ASSERT_TRUE(testing::succeeds(alone));
   const auto each = first_of(*alone, "down_proj");

@@ -125,7 +125,9 @@ class Inference {
         no_sequence_(graph.reads_tokens() && !job.sequence_length) {
     shapes_.inputs = input_shapes(job, graph);
     shapes_.leaves.reserve(graph.layers().size());
-    if (!printed_) shapes_.inferred.reserve(graph.layers().size());
+    if (printed_) return;
+    shapes_.inferred.reserve(graph.layers().size());
+    for (const Shape& input : shapes_.inputs) input_numbers_.push_back(shapes_.inferred.number_of(input));
   }
 
   core::Result<LayerShapes> run() {
@@ -133,7 +135,7 @@ class Inference {
     for (const model::Layer& layer : graph_.layers()) {
       if (pace.late()) return core::deadline_error();
       shapes_.leaves.push_back(false);
-      if (!printed_) shapes_.inferred.emplace_back();
+      if (!printed_) shapes_.inferred.add_layer();
       if (auto fault = add(layer)) {
         // How many tokens a sample has is the caller's to say: no layer is at fault.
         const bool open = no_sequence_ && fault->code == core::ErrorCode::missing_information;
@@ -188,15 +190,21 @@ class Inference {
       if (fault || !shapes_.leaves.back()) return fault;
       return infer(layer, op, {&shapes_.behind_unknown.back().source, 1});
     }
-    read(edges);
+    numbers_.clear();
+    for (const model::LayerIndex input : edges) numbers_.push_back(number_of(input));
     Recent& recent = recent_[recent_at(layer)];
-    if (!recent.answers(layer, read_)) {
-      if (auto fault = width_fault(op, graph_.attributes(layer), read_[0])) return fault;
+    if (!recent.answers(layer, numbers_)) {
+      if (auto fault = width_fault(op, graph_.attributes(layer), shape_of(edges[0]))) return fault;
       if (auto fault = infer(layer, op, edges)) return fault;
-      recent = {layer.op, layer.attributes, read_, shapes_.inferred.back()};
+      recent = {layer.op, layer.attributes, numbers_, shapes_.inferred.number(self())};
     }
-    shapes_.inferred.back() = recent.output;
+    shapes_.inferred.set_last(recent.output);
     return settle();
+  }
+
+  [[nodiscard]] std::uint32_t number_of(model::LayerIndex input) const {
+    if (input < 0) return input_numbers_[static_cast<std::size_t>(model::kFirstGraphInput - input)];
+    return shapes_.inferred.number(static_cast<std::size_t>(input));
   }
 
   /// What a layer left. Another one with its op and attributes, which the graph holds once (GraphBuilder), leaves the
@@ -204,26 +212,18 @@ class Inference {
   struct Recent {
     std::uint32_t op = 0;
     model::Slice attributes = {};
-    std::vector<Shape> read = {};  ///< none: of no layer
-    Shape output = {};
+    std::vector<std::uint32_t> read = {};  ///< numbers of shapes; none: of no layer
+    std::uint32_t output = 0;
 
-    [[nodiscard]] bool answers(const model::Layer& layer, const std::vector<Shape>& reads) const {
+    [[nodiscard]] bool answers(const model::Layer& layer, const std::vector<std::uint32_t>& reads) const {
       const bool same = attributes.first == layer.attributes.first || layer.attributes.count == 0;
       return op == layer.op && same && attributes.count == layer.attributes.count && read == reads;
     }
   };
   [[nodiscard]] std::size_t recent_at(const model::Layer& layer) const {
-    std::size_t mix = layer.op + 7 * std::size_t{layer.attributes.first};
-    for (const Shape& shape : read_) {
-      for (std::size_t axis = 0; axis < shape.rank(); ++axis)
-        mix = mix * 5 + static_cast<std::size_t>(shape[axis].size);
-    }
+    std::uint64_t mix = layer.op + 97 * std::uint64_t{layer.attributes.first};
+    for (const std::uint32_t number : numbers_) mix = mix * 31 + number;
     return mix % recent_.size();
-  }
-
-  void read(std::span<const model::LayerIndex> edges) {
-    read_.clear();
-    for (const model::LayerIndex input : edges) read_.push_back(shape_of(input));
   }
 
   static std::optional<core::Error> no_inputs() {
@@ -232,11 +232,12 @@ class Inference {
 
   std::optional<core::Error> infer(const model::Layer& layer, const ops::Op& op,
                                    std::span<const model::LayerIndex> edges) {
-    read(edges);
+    read_.clear();
+    for (const model::LayerIndex input : edges) read_.push_back(shape_of(input));
     core::Result<Shape> output = op.output_shape({graph_.attributes(layer), read_});
     if (!output) return output.error();
     if (auto fault = size_fault(*output)) return fault;
-    shapes_.inferred.back() = *output;
+    shapes_.inferred.set_last(shapes_.inferred.number_of(*output));
     return std::nullopt;
   }
 
@@ -274,8 +275,10 @@ class Inference {
   bool printed_;
   bool no_sequence_;  ///< a model of tokens, and nobody said how many
   LayerShapes shapes_;
-  std::vector<Shape> read_;  ///< what the layer at hand reads
-  std::array<Recent, 64> recent_ = {};
+  std::vector<Shape> read_;                   ///< what the layer at hand reads
+  std::vector<std::uint32_t> input_numbers_;  ///< of the graph's inputs' shapes
+  std::vector<std::uint32_t> numbers_;        ///< of the shapes that the layer at hand reads
+  std::array<Recent, 257> recent_ = {};
   std::optional<std::uint32_t> latest_;  ///< the last layer that a known tensor leaves
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -95,10 +96,43 @@ struct BehindUnknown {
   model::LayerIndex source = 0;  ///< what it is taken to read: the latest known tensor
 };
 
+/// One shape a layer. Equal ones are one: layers of repeated blocks have the same, and so the same number.
+class InferredShapes {
+ public:
+  [[nodiscard]] bool empty() const { return numbers_.empty(); }
+  void reserve(std::size_t layers) { numbers_.reserve(layers); }
+  /// The next layer, which has a scalar's shape until another is set.
+  void add_layer() { numbers_.push_back(0); }
+  void set_last(std::uint32_t number) { numbers_.back() = number; }
+  /// The shape's number; a shape that was not there lately gets a new one.
+  std::uint32_t number_of(const core::Shape& shape);
+  [[nodiscard]] std::uint32_t number(std::size_t layer) const { return numbers_[layer]; }
+  [[nodiscard]] const core::Shape& operator[](std::size_t layer) const { return shapes_[numbers_[layer]]; }
+
+ private:
+  std::vector<core::Shape> shapes_ = {core::Shape()};  ///< by number
+  std::vector<std::uint32_t> numbers_;                 ///< by layer
+  std::array<std::uint32_t, 64> recent_{};             ///< numbers, by a mix of their shapes' sizes
+};
+
+inline std::uint32_t InferredShapes::number_of(const core::Shape& shape) {
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
+  std::uint64_t mix = shape.rank();
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    mix = (mix ^ static_cast<std::uint64_t>(shape[axis].size)) * kFactor;
+  }
+  constexpr int kPlaceBits = 6;
+  std::uint32_t& recent = recent_[mix >> (64 - kPlaceBits)];
+  if (shapes_[recent] == shape) return recent;
+  recent = static_cast<std::uint32_t>(shapes_.size());
+  shapes_.push_back(shape);
+  return recent;
+}
+
 /// The shapes of every layer of a graph with edges.
 struct LayerShapes {
   std::vector<core::Shape> inputs;            ///< of the graph's inputs, as the job feeds them
-  std::vector<core::Shape> inferred;          ///< one a layer; empty: the graph prints them
+  InferredShapes inferred;                    ///< one a layer; empty: the graph prints them
   std::vector<bool> leaves;                   ///< by layer: whether a tensor leaves it
   std::vector<BehindUnknown> behind_unknown;  ///< ascending by layer
 };

@@ -67,12 +67,11 @@ class RecordedLayers {
   struct Recorded {
     std::size_t layer = 0;
     ops::LayerCalls calls;
-    std::vector<core::Shape> shapes;  ///< of its inputs
-    core::Shape output;
     bool known = false;
   };
 
   [[nodiscard]] std::size_t place_of(std::size_t layer, const ops::OpCall& call) const;
+  [[nodiscard]] bool same_shapes(std::size_t old, std::size_t layer) const;
   [[nodiscard]] bool is_alike(const Recorded& recorded, std::size_t layer, const ops::OpCall& call) const;
 
   const connect::WiredGraph& wired_;

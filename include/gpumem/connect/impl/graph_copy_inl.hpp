@@ -77,7 +77,9 @@ GPUMEM_INLINE void GraphCopy::note_unknown(std::size_t layer) {
 GPUMEM_INLINE void GraphCopy::note_shape(bool leaves, const core::Shape& output) {
   if (!copies_shapes_) return;
   shapes_.leaves.push_back(leaves);
-  if (!source_.graph().shapes_printed()) shapes_.inferred.push_back(output);
+  if (source_.graph().shapes_printed()) return;
+  shapes_.inferred.add_layer();
+  shapes_.inferred.set_last(shapes_.inferred.number_of(output));
 }
 
 GPUMEM_INLINE model::LayerIndex GraphCopy::add_input(model::GraphInput input) {

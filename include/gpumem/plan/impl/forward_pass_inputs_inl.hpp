@@ -18,6 +18,22 @@ GPUMEM_INLINE std::size_t RecordedLayers::place_of(std::size_t layer, const ops:
   return (mix * kFactor) >> (64 - kPlaceBits);
 }
 
+/// What they read and what leaves them. Inferred shapes that are equal are mostly one.
+GPUMEM_INLINE bool RecordedLayers::same_shapes(std::size_t old, std::size_t layer) const {
+  const auto same = [](const core::Shape& left, const core::Shape& right) { return &left == &right || left == right; };
+  const auto read = [&](model::LayerIndex input) -> const core::Shape& {
+    if (input < 0) return wired_.input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - input)];
+    return wired_.outputs(static_cast<std::size_t>(input))[0];
+  };
+  const auto same_read = [&](model::LayerIndex left, model::LayerIndex right) { return same(read(left), read(right)); };
+  const auto olds = wired_.outputs(old);
+  const auto outputs = wired_.outputs(layer);
+  const auto first = wired_.inputs(old);
+  const auto inputs = wired_.inputs(layer);
+  return olds.empty() == outputs.empty() && (olds.empty() || same(olds[0], outputs[0])) &&
+         std::equal(first.begin(), first.end(), inputs.begin(), inputs.end(), same_read);
+}
+
 GPUMEM_INLINE bool RecordedLayers::is_alike(const Recorded& recorded, std::size_t layer,
                                             const ops::OpCall& call) const {
   if (!recorded.known) return false;
@@ -26,8 +42,7 @@ GPUMEM_INLINE bool RecordedLayers::is_alike(const Recorded& recorded, std::size_
   const bool same_attributes = old.attributes.first == row.attributes.first || row.attributes.count == 0;
   return old.op == row.op && same_attributes && old.attributes.count == row.attributes.count &&
          old.class_name == row.class_name && old.parameters == row.parameters &&
-         old.tied_parameters == row.tied_parameters && old.frozen == row.frozen &&
-         std::ranges::equal(recorded.shapes, call.shapes) && recorded.output == call.output &&
+         old.tied_parameters == row.tied_parameters && old.frozen == row.frozen && same_shapes(recorded.layer, layer) &&
          wired_.weights(recorded.layer) == call.weights;
 }
 
@@ -45,8 +60,6 @@ GPUMEM_INLINE core::Result<ops::TensorId> RecordedLayers::record(ops::Tape& tape
   recent.calls.end = tape.mark();
   recent.calls.inputs.assign(call.tensors.begin(), call.tensors.end());
   recent.calls.output = *output;
-  recent.shapes.assign(call.shapes.begin(), call.shapes.end());
-  recent.output = call.output;
   recent.known = recent.calls.end.requirements == first.requirements;
   return output;
 }
