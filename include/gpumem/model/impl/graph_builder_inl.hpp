@@ -86,10 +86,14 @@ GPUMEM_INLINE Slice GraphBuilder::keep_text(std::string_view text) {
 template <typename Keep>
 Slice GraphBuilder::share_attributes(std::span<const Attribute> attributes, Keep keep) {
   if (attributes.empty()) return {};
-  constexpr int kPlaceBits = 6;
-  Slice& recent = recent_attributes_[graph_builder_detail::mix_of(attributes) >> (64 - kPlaceBits)];
-  if (!std::ranges::equal(ModelGraph::view(graph_.attributes_, recent), attributes)) recent = keep();
-  return recent;
+  constexpr std::size_t kPlacesTried = 4;
+  const std::size_t first = graph_builder_detail::mix_of(attributes) >> 32U;
+  for (std::size_t tried = 0; tried < kPlacesTried; ++tried) {
+    Slice& recent = recent_attributes_[(first + tried) % recent_attributes_.size()];
+    if (recent.count == 0) return recent = keep();
+    if (std::ranges::equal(ModelGraph::view(graph_.attributes_, recent), attributes)) return recent;
+  }
+  return recent_attributes_[first % recent_attributes_.size()] = keep();
 }
 
 GPUMEM_INLINE std::uint32_t GraphBuilder::intern(std::vector<std::string>& names, NameIndex& index,
