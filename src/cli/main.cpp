@@ -1,5 +1,5 @@
 // gpumem: the program.
-#include <cstdlib>
+#include <cstdlib>  // says whether the C library is glibc
 
 #include "command_line.hpp"
 
