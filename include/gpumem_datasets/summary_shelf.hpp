@@ -25,10 +25,12 @@ class SummaryShelf {
   /// Errors: those of reading the summary; "-" is none, for standard input cannot be read for many rows.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take(const std::string& path);
 
-  /// Of the model of this name, for a table in this folder. Errors: those of reading it; missing_information where no
-  /// config has its name.
+  /// Of the model of this name, for a table in this folder. `head`: how its class ends in place of "ForCausalLM";
+  /// empty: as its config has it. Errors: those of reading it; missing_information where no config has its name, or
+  /// such a class.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take_model(std::string_view name,
-                                                                                  const std::filesystem::path& folder);
+                                                                                  const std::filesystem::path& folder,
+                                                                                  std::string_view head = {});
 
   /// Of a summary that is no file. Errors: those of reading it.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> parse(const std::string& name,
@@ -37,6 +39,11 @@ class SummaryShelf {
  private:
   /// The configs that the table at this folder can name, by the key of their model's name.
   void look_for_configs(const std::filesystem::path& folder);
+
+  /// The config's text with a class that ends so.
+  [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> with_head(const std::string& name,
+                                                                                 std::string_view config,
+                                                                                 std::string_view head);
 
   using Shared = core::Result<std::shared_ptr<const model::ModelGraph>>;
 

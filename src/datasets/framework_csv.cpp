@@ -125,6 +125,15 @@ void take_optimizer(const std::string& word, ToldJob& told) {
   if (word == "adamw_torch_fused") set(told.request, "fused", "true");
 }
 
+/// Whether 4-bit weights come from Unsloth's own checkpoints, since December 2024: some of their layers are whole, by a
+/// list in each (quantization_config.llm_int8_skip_modules). Source: unsloth, models/mapper.py and loader.py.
+bool is_dynamic(const Settings& settings, std::string_view software) {
+  const std::string model = word_of(settings, "model");
+  const bool older = software.starts_with("unsloth 2024") || !software.starts_with("unsloth 2");
+  if (model.ends_with("unsloth-bnb-4bit")) return true;
+  return word_of(settings, "load4") == "True" && !older && !model.ends_with("bnb-4bit");
+}
+
 /// What Unsloth's models do. Source: unsloth 2025.8, models/llama.py (weights in bfloat16, on a GPU without it in
 /// float16; 4-bit weights are nf4 with double quantisation; adapters in float32), kernels/cross_entropy_loss.py and
 /// unsloth_zoo's fused_losses (no float32 copy of the logits), gradient_checkpointing.py ("unsloth": inputs of blocks
@@ -138,18 +147,9 @@ void take_unsloth(const Settings& settings, std::string_view software, bool has_
   const bool older = software.starts_with("unsloth 2024.10") || !software.starts_with("unsloth 2");
   set(request, "loss", older ? "fused-ce" : "fused");
   const bool quantized = word_of(settings, "load4") == "True" || told.model.ends_with("bnb-4bit");
-  if (quantized) set(request, "quantize", "nf4-double");
+  if (quantized) set(request, "quantize", is_dynamic(settings, software) ? "nf4-dynamic" : "nf4-double");
   if (word_of(settings, "load8") == "True") set(request, "quantize", "int8");
   if (word_of(settings, "gc").find("unsloth") != std::string::npos) set(request, "offload", "checkpoints");
-}
-
-/// Whether 4-bit weights come from Unsloth's own checkpoints, since December 2024: some of their layers are whole, by a
-/// list in each (quantization_config.llm_int8_skip_modules). Source: unsloth, models/mapper.py and loader.py.
-bool is_dynamic(const Settings& settings, std::string_view software) {
-  const std::string model = word_of(settings, "model");
-  const bool older = software.starts_with("unsloth 2024") || !software.starts_with("unsloth 2");
-  if (model.ends_with("unsloth-bnb-4bit")) return true;
-  return word_of(settings, "load4") == "True" && !older && !model.ends_with("bnb-4bit");
 }
 
 /// A notebook of Unsloth or TRL: the table has the values that its cells pass.
@@ -187,9 +187,6 @@ core::Result<ToldJob> told_by(const core::CsvCells& cells, const RunsOptions& op
   const Settings settings = settings_of(args);
   if (settings.empty()) return missing(cells, run, "the program's arguments");
   if (settings.contains("peak") && settings.contains("start")) {
-    if (is_dynamic(settings, cells.text("software"))) {
-      return missing(cells, run, "the layers that Unsloth's dynamic 4-bit weights leave whole");
-    }
     return told_by_notebook(settings, cells, run.gpu != "t4-16gb");
   }
   const std::string command = word_of(settings, "command");
@@ -255,8 +252,8 @@ void take_images(const model::ModelGraph& graph, MeasuredRun& run, job::JobReque
 
 core::Status take_model(const core::CsvCells& cells, const ToldJob& told, SummaryShelf& shelf, MeasuredRun& run) {
   const std::filesystem::path folder = std::filesystem::path(cells.file()).parent_path();
-  auto graph = shelf.take_model(cells.text("model"), folder);
-  if (!graph && !told.model.empty()) graph = shelf.take_model(told.model, folder);
+  auto graph = shelf.take_model(cells.text("model"), folder, told.head);
+  if (!graph && !told.model.empty()) graph = shelf.take_model(told.model, folder, told.head);
   if (!graph && graph.error().code == core::ErrorCode::missing_information) {
     return missing(cells, run, "a config of its model", std::string(cells.text("model")) + ": `summaries`");
   }
@@ -277,11 +274,16 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
   return core::Done{};
 }
 
-/// By the name of the checkpoint, which says how its weights are held.
-bool holds_few_bits(std::string_view model) {
-  constexpr std::array<std::string_view, 5> kEndings = {"-AWQ", "-GPTQ-Int4", "-GPTQ-Int8", "-FP8", "-NVFP4"};
-  return std::any_of(kEndings.begin(), kEndings.end(),
-                     [&](std::string_view ending) { return model.ends_with(ending); });
+/// Whether the name of the checkpoint says that its weights are held in few bits, and no option holds them so. Adapters
+/// on four bits packed in int32, with scales and zeros for each 128, are PEFT's on GPTQ; AWQ's are held alike. Source:
+/// transformers 4.51, integrations/awq.py; AutoAWQ 0.2, modules/linear/gemm.py (WQLinear_GEMM).
+bool holds_few_bits(std::string_view model, job::JobRequest& request) {
+  constexpr std::array<std::string_view, 2> kPacked = {"-AWQ", "-GPTQ-Int4"};
+  constexpr std::array<std::string_view, 3> kOthers = {"-GPTQ-Int8", "-FP8", "-NVFP4"};
+  const auto ends = [&](std::string_view ending) { return model.ends_with(ending); };
+  if (std::any_of(kOthers.begin(), kOthers.end(), ends)) return true;
+  if (std::none_of(kPacked.begin(), kPacked.end(), ends)) return false;
+  return !request.training.has_adapters() || !set(request, "quantize", "gptq-4bit");
 }
 
 core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, SummaryShelf& shelf, MeasuredRun& run) {
@@ -290,14 +292,14 @@ core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, S
     run.refusal = "not modelled: " + std::string(algorithm);
     return cells.malformed(run.refusal);
   }
-  const auto told = told_by(cells, options, run);
+  auto told = told_by(cells, options, run);
   if (!told) return told.error();
   run.source = told->program;
   if (!told->not_modelled.empty()) return not_modelled(cells, run, told->not_modelled);
   if (!told->missing.empty()) return missing(cells, run, told->missing.front());
   const bool shards = told->request.training.layout.sharding != model::Sharding();
   if (shards && run.gpus == 1) return missing(cells, run, "how many GPUs share the model");
-  if (holds_few_bits(cells.text("model"))) {
+  if (holds_few_bits(cells.text("model"), told->request)) {
     run.refusal = "not modelled: weights that the checkpoint holds in few bits";
     return cells.malformed(run.refusal);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gpumem/core/csv.hpp"
+#include "gpumem/core/file.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/summary/published_models.hpp"
 
@@ -128,15 +129,40 @@ void SummaryShelf::look_for_configs(const std::filesystem::path& folder) {
 }
 
 core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take_model(std::string_view name,
-                                                                                const std::filesystem::path& folder) {
+                                                                                const std::filesystem::path& folder,
+                                                                                std::string_view head) {
   look_for_configs(folder);
   auto found = configs_.find(name);
   if (found == configs_.end()) found = configs_.find(summary_shelf_detail::key_of(name));
-  if (found != configs_.end()) return take(found->second);
-  if (const auto known = summary_shelf_detail::published(name)) return parse(std::string(known->name), known->config);
+  if (found != configs_.end() && head.empty()) return take(found->second);
+  if (found != configs_.end()) {
+    const auto text = core::read_file(found->second);
+    return text ? with_head(found->second, *text, head) : Shared(text.error());
+  }
+  if (const auto known = summary_shelf_detail::published(name)) {
+    return head.empty() ? parse(std::string(known->name), known->config)
+                        : with_head(std::string(known->name), known->config, head);
+  }
   return core::Error{core::ErrorCode::missing_information,
                      "there is no config of " + core::quoted(name) + "; name the folder with it (`summaries`)",
                      {}};
+}
+
+core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::with_head(const std::string& name,
+                                                                               std::string_view config,
+                                                                               std::string_view head) {
+  constexpr std::string_view kLanguage = "ForCausalLM\"";
+  const std::size_t list = config.find("\"architectures\"");
+  const std::size_t end = list == std::string_view::npos ? list : config.find(']', list);
+  const std::size_t at = list == std::string_view::npos ? list : config.find(kLanguage, list);
+  if (end == std::string_view::npos || at == std::string_view::npos || at > end) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "the config of " + core::quoted(name) + " names no class that ends in ForCausalLM",
+                       {}};
+  }
+  std::string text(config);
+  text.replace(at, kLanguage.size() - 1, head);
+  return parse(name + " as " + std::string(head), text);
 }
 
 core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take(const std::string& path) {

@@ -201,11 +201,15 @@ void read(TrainerReading& from) {
   from.know("model_quantization_config_kwargs");
   from.job().shorter = !from.on("sample_packing") && !from.on("pad_to_sequence_len");
   if (from.word("processor_type")) from.job().missing.emplace_back("the size and number of its images");
-  for (const std::string_view path : {"rl", "freeze_mm_modules", "llama4_linearized_experts", "dp_shard_size",
-                                      "relora_steps", "sequence_parallel_degree", "context_parallel_size",
-                                      "tensor_parallel_size", "reward_model", "mean_resizing_embeddings"}) {
+  for (const std::string_view path :
+       {"rl", "llama4_linearized_experts", "dp_shard_size", "relora_steps", "sequence_parallel_degree",
+        "context_parallel_size", "tensor_parallel_size", "reward_model", "mean_resizing_embeddings"}) {
     from.not_modelled(path);
   }
+  // Adapters freeze towers with the rest of the base; those on towers, which are frozen too, are small
+  // (utils/freeze.py: freeze_mm_modules).
+  if (from.job().find("lora") != nullptr) from.know("freeze_mm_modules");
+  else from.not_modelled("freeze_mm_modules");
   from.without_effect(kWithoutEffect);
 }
 

@@ -157,15 +157,34 @@ void read_tuner(TrainerReading& from, std::string_view usual) {
   }
 }
 
-/// Rewards, embeddings and classes have losses of their own.
+/// Classes and embeddings have a small head, or none, in place of the language model's, and losses whose tensors are
+/// small beside a layer's. Each sample of an embedding is two texts, or more. Source: ms-swift 4, model/register.py
+/// (AutoModelForSequenceClassification), patcher.py (patch_output_normalizer), template/base.py
+/// (_embedding_data_collator).
+void read_head(TrainerReading& from) {
+  constexpr std::string_view kEmbeddingLosses[] = {"infonce", "contrastive", "online_contrastive", "cosine_similarity"};
+  const std::string task = from.word("task_type").value_or("causal_lm");
+  const std::string loss = from.word("loss_type").value_or("");
+  if (task == "causal_lm") return from.not_modelled("loss_type");
+  const bool embeds = task == "embedding" && std::ranges::find(kEmbeddingLosses, loss) != std::end(kEmbeddingLosses);
+  if (!embeds && (task != "seq_cls" || !loss.empty())) {
+    from.not_modelled("task_type");
+    return from.not_modelled("loss_type");
+  }
+  from.job().head = embeds ? "Model" : "ForSequenceClassification";
+  const WantedOption* const batch = from.job().find("batch_size");
+  const std::int64_t samples = core::parse_whole(batch == nullptr ? "1" : batch->value).value_or(1);
+  if (embeds) from.want("batch_size", std::to_string(core::bounded_product({samples, 2})), "task_type");
+}
+
+/// Rewards have losses of their own.
 void read_task(TrainerReading& from) {
-  from.not_modelled("task_type", "causal_lm");
+  read_head(from);
   if (from.on("freeze_llm")) from.not_modelled("freeze_llm");
   // Tables have spare rows, and are filled up to a multiple of 128 where those do not suffice (ms-swift 4,
   // model/register.py: resize_token_embeddings).
   from.know("new_special_tokens");
-  for (const std::string_view path :
-       {"loss_type", "rlhf_type", "enable_dft_loss", "enable_channel_loss", "predict_with_generate"}) {
+  for (const std::string_view path : {"rlhf_type", "enable_dft_loss", "enable_channel_loss", "predict_with_generate"}) {
     from.not_modelled(path);
   }
 }

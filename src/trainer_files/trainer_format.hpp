@@ -31,6 +31,7 @@ struct TrainerJob {
   std::vector<std::string> missing;       ///< what the job depends on and such files do not say
   std::vector<std::string> unknown;       ///< keys that the format does not know
   std::string frozen_parts;       ///< modules that are not trained where the model has them: names, joined by ','
+  std::string head;               ///< what takes the place of the language model's head: how its class ends
   std::string deepspeed;          ///< the path of a DeepSpeed config that the file names
   bool one_process = false;       ///< several GPUs would share the layers of one model (device_map)
   bool shorter = false;           ///< samples are neither packed nor padded to the length, which is the most they have

@@ -110,7 +110,7 @@ inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& sou
                                   : source.outputs(static_cast<std::size_t>(read))[0];
   const core::Shape out = source.outputs(base.layer)[0];
   const bool quantised = model::has_own_adapters(quantization);
-  const bool nf4 = quantization == Quantization::nf4 || quantization == Quantization::nf4_double;
+  const bool nf4 = model::is_nf4(quantization);
   const bool gptq = quantization == Quantization::gptq_4bit;
   const bool casts = !quantised || !adapters_detail::is_autocast(job.precision);
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));

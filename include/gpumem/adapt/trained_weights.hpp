@@ -228,6 +228,75 @@ inline bool takes_quantization(const BaseLinear& linear, const model::TrainingJo
   }
 }
 
+/// What bitsandbytes leaves whole in any model that Unsloth loads in four bits, beside heads. Source: unsloth_zoo
+/// 2026-08, peft_utils.py (SKIP_QUANTIZATION_MODULES).
+inline constexpr auto kNotForUnsloth =
+    std::to_array<std::string_view>({"multi_modal_projector", "merger", "modality_projection", "router", "mlp.gate",
+                                     "block_sparse_moe.gate", "mamba", "audio_tower", "vision_tower", "vision_embedder",
+                                     "embed_vision", "embed_audio", "score", "classifier", "qa_outputs"});
+
+/// Whether the checkpoint holds this layer whole though the job quantises: by its config's list, or as all of Unsloth's
+/// do. Source: transformers 4.51, quantizers_utils.py and integrations/bitsandbytes.py (llm_int8_skip_modules).
+inline bool stays_whole(const model::ModelGraph& graph, const BaseLinear& linear, model::Quantization quantize) {
+  // Of models that read images, older configs call the text's part as it was called before transformers 4.52.
+  const auto names_it = [&](const std::string& key) {
+    constexpr std::string_view kOlder = "language_model.model.";
+    if (key.empty()) return false;
+    if (is_skipped(linear.path, key)) return true;
+    if (key.starts_with("model.")) return is_skipped(linear.path, "language_" + key);
+    return key.starts_with(kOlder) && is_skipped(linear.path, "language_model." + key.substr(kOlder.size()));
+  };
+  if (!graph.whole_modules().empty()) return std::ranges::any_of(graph.whole_modules(), names_it);
+  return quantize == model::Quantization::nf4_dynamic &&
+         std::ranges::any_of(kNotForUnsloth, [&](std::string_view key) { return is_skipped(linear.path, key); });
+}
+
+/// Which further layers a dynamic checkpoint leaves whole is in its config alone. Without it, the first layers stay
+/// whole until they add a 20th to what all weights take: half of what Unsloth says its checkpoints add at most.
+/// Source: unsloth.ai/blog/dynamic-4bit ("less than 10 % more").
+inline void leave_some_whole(const model::ModelGraph& graph, const std::vector<BaseLinear>& linears,
+                             std::vector<model::WeightStorage>& storage) {
+  constexpr double kBytesLess = 1.5;  // a weight in four bits, its scales apart
+  constexpr double kBytesWhole = 2.0;
+  constexpr double kShare = 1.0 / 20.0;
+  double in_four_bits = 0.0;
+  const auto weights = [](const BaseLinear& linear) {
+    return static_cast<double>(linear.in) * static_cast<double>(linear.out);
+  };
+  for (const BaseLinear& linear : linears) {
+    if (storage[linear.layer].quantization != model::Quantization::none) in_four_bits += weights(linear);
+  }
+  double left = kShare * (static_cast<double>(graph.parameters()) * kBytesWhole - in_four_bits * kBytesLess);
+  for (const BaseLinear& linear : linears) {
+    if (storage[linear.layer].quantization == model::Quantization::none) continue;
+    left -= weights(linear) * kBytesLess;
+    if (left < 0.0) return;
+    storage[linear.layer].quantization = model::Quantization::none;
+  }
+}
+
+/// Which layers hold fewer bits; false: none does.
+inline bool mark_quantised(const model::ModelGraph& graph, const std::vector<BaseLinear>& linears,
+                           const model::TrainingJob& job, std::vector<model::WeightStorage>& storage) {
+  if (!model::holds_in_fewer_bits(job.quantize)) return false;
+  // BitsandbytesPrecision of Fabric takes every linear layer, the head too.
+  const bool older = model::is_nf4(job.quantize) && model::row_of(job.loop).own_model;
+  const bool dynamic = job.quantize == model::Quantization::nf4_dynamic;
+  const bool listed = model::has_own_adapters(job.quantize);
+  bool quantised = false;
+  core::Pace pace;
+  for (const BaseLinear& linear : linears) {
+    if (pace.late()) break;
+    if (!older && !takes_quantization(linear, job, graph.reads_tokens())) continue;
+    if (listed && stays_whole(graph, linear, job.quantize)) continue;
+    storage[linear.layer].quantization = dynamic ? model::Quantization::nf4_double : job.quantize;
+    storage[linear.layer].older_four_bits = older;
+    quantised = true;
+  }
+  if (dynamic && graph.whole_modules().empty()) leave_some_whole(graph, linears, storage);
+  return quantised;
+}
+
 /// Whether a layer is inside one of a list of modules: "blocks.7.attn1.to_q" is, "to_out.0" is not.
 inline bool is_in_block(std::string_view path) {
   for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
@@ -305,17 +374,7 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
   const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
   const core::Result<bool> in_fewer_bits = detail::mark_copies(graph, linears, job, storage);
   if (!in_fewer_bits) return in_fewer_bits.error();
-  bool quantised = false;
-  for (const BaseLinear& linear : linears) {
-    // BitsandbytesPrecision of Fabric takes every linear layer, the head too.
-    const bool four_bits = job.quantize == model::Quantization::nf4 || job.quantize == model::Quantization::nf4_double;
-    const bool older = four_bits && model::row_of(job.loop).own_model;
-    if (!holds_in_fewer_bits(job.quantize)) continue;
-    if (!older && !detail::takes_quantization(linear, job, graph.reads_tokens())) continue;
-    storage[linear.layer].quantization = job.quantize;
-    storage[linear.layer].older_four_bits = older;
-    quantised = true;
-  }
+  const bool quantised = detail::mark_quantised(graph, linears, job, storage);
   if (job.quantize != model::Quantization::none && !quantised && !*in_fewer_bits) {
     return core::Error{core::ErrorCode::missing_information,
                        "the model shows no linear layer with known sizes except its head: there is nothing to "

@@ -26,6 +26,7 @@ enum class Quantization : std::uint8_t {
   fp8wo_torchao,  ///< torchao's Float8WeightOnly: a byte a weight, made whole for each product
   mxfp8,          ///< as float8, with a scale each 32 elements
   nvfp4,          ///< as float8, in four bits with a scale each 16 elements (TransformerEngine's alone)
+  nf4_dynamic,    ///< Unsloth's dynamic checkpoints: nf4_double, and some layers stay whole
 };
 
 inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
@@ -40,6 +41,7 @@ inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
     {Quantization::fp8wo_torchao, "fp8wo-torchao"},
     {Quantization::mxfp8, "mxfp8"},
     {Quantization::nvfp4, "nvfp4"},
+    {Quantization::nf4_dynamic, "nf4-dynamic"},
 });
 
 /// Whether weights stay as they are, and products multiply copies of their operands in fewer bits.
@@ -53,11 +55,16 @@ inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
   return quantization != Quantization::none && !multiplies_copies(quantization);
 }
 
+/// Whether bitsandbytes holds the weights in four bits.
+[[nodiscard]] constexpr bool is_nf4(Quantization quantization) {
+  return quantization == Quantization::nf4 || quantization == Quantization::nf4_double ||
+         quantization == Quantization::nf4_dynamic;
+}
+
 /// Whether PEFT has adapters of their own for it, which skip casts that its plain Linear makes (tuners/lora/bnb.py,
 /// gptq.py).
 [[nodiscard]] constexpr bool has_own_adapters(Quantization quantization) {
-  return quantization == Quantization::nf4 || quantization == Quantization::nf4_double ||
-         quantization == Quantization::int8 || quantization == Quantization::gptq_4bit;
+  return is_nf4(quantization) || quantization == Quantization::int8 || quantization == Quantization::gptq_4bit;
 }
 
 /// PEFT's methods. What each of them adds to a model is a row of adapt/peft_methods.hpp, in this order.

@@ -77,6 +77,7 @@ class GraphBuilder {
   void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   void printed_outputs(std::int64_t elements) { graph_.printed_outputs_ = elements; }
   void config(std::string_view text) { graph_.config_ = text; }
+  void leave_whole(std::string module) { graph_.whole_modules_.push_back(std::move(module)); }
   void remark(std::string text) { graph_.remarks_.push_back(std::move(text)); }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);

@@ -216,6 +216,9 @@ class ModelGraph {
   [[nodiscard]] std::span<const Doubt> doubts() const { return doubts_; }
   /// What was chosen where the source leaves it to the job, such as the size of images.
   [[nodiscard]] std::span<const std::string> remarks() const { return remarks_; }
+  /// Modules that the config's checkpoint leaves whole though its linear layers are quantised, by names or parts of
+  /// paths; empty: it names none.
+  [[nodiscard]] std::span<const std::string> whole_modules() const { return whole_modules_; }
   /// The config.json that it was made of, if what it computes depends on a job's images; else empty.
   [[nodiscard]] const std::string& config() const { return config_; }
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
@@ -251,6 +254,7 @@ class ModelGraph {
   std::vector<Warning> warnings_;
   std::vector<Doubt> doubts_;
   std::vector<std::string> remarks_;
+  std::vector<std::string> whole_modules_;
   std::string config_;
   std::string file_;
   std::string format_;

@@ -175,7 +175,8 @@ inline void hold_float8(Tape& tape, const Sides& sides, bool by_row) {
 inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
   switch (quantization) {
     case Quantization::nf4: return hold_nf4(tape, sides, false);
-    case Quantization::nf4_double: return hold_nf4(tape, sides, true);
+    case Quantization::nf4_double:
+    case Quantization::nf4_dynamic: return hold_nf4(tape, sides, true);
     case Quantization::int8: return hold_int8(tape, sides);
     case Quantization::gptq_4bit: return hold_gptq(tape, sides);
     case Quantization::int8_sdnq: return hold_int8(tape, sides);

@@ -286,16 +286,20 @@ TEST(PeftMethods, ReadPeftsConfigs) {
                                          {"target_modules", "q_proj+v_proj"},
                                          {"lora_dropout", "0.05"},
                                          {"colour", "red"},
-                                         {"modules_to_save", "lm_head"},
+                                         {"modules_to_save", "lm_head+model.embed_tokens"},
                                          {"base_model_name_or_path", "made-up"}};
   const auto config = peft_config(dora);
   ASSERT_TRUE(config);
   std::string options;
   for (const PeftOption& option : config->options) options += std::string(option.option) + "=" + option.value + " ";
-  EXPECT_EQ(options, "peft=dora lora=16 lora_targets=q_proj+v_proj lora_dropout=0.05 ");
+  EXPECT_EQ(options,
+            "peft=dora lora=16 lora_targets=q_proj+v_proj lora_dropout=0.05 train=*lm_head,*model.embed_tokens ");
   EXPECT_EQ(config->base_model, "made-up");
-  EXPECT_EQ(config->not_modelled, std::vector<std::string>{"modules_to_save lm_head"});
+  EXPECT_EQ(config->not_modelled, std::vector<std::string>{});
   EXPECT_EQ(config->unknown, std::vector<std::string>{"colour"});
+  const auto odd = peft_config(std::vector<PeftSetting>{{"peft_type", "LORA"}, {"r", "4"}, {"modules_to_save", "a|b"}});
+  ASSERT_TRUE(odd);
+  EXPECT_EQ(odd->not_modelled, std::vector<std::string>{"modules_to_save a|b"}) << "no name of a module";
 
   const auto osf = peft_config(std::vector<PeftSetting>{{"peft_type", "OSF"}, {"rank_pattern.q_proj", "9"}});
   ASSERT_TRUE(osf);

@@ -69,6 +69,49 @@ TEST(TrainedWeights, AreNotQuantised) {
   EXPECT_EQ(frozen(job), "*w-**");
 }
 
+/// Eight layers of a Llama, whose checkpoint leaves these modules whole: the linear layers that are not quantised.
+std::string left_whole(model::Quantization quantize, const std::string& quantization_config) {
+  const auto graph = parse_summary(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
+      "intermediate_size": 128, "num_hidden_layers": 8, "num_attention_heads": 4, "num_key_value_heads": 4,
+      "vocab_size": 32, "max_position_embeddings": 64)" +
+                                   quantization_config + "}");
+  if (!graph) return core::to_string(graph.error());
+  TrainingJob job(*graph, 2);
+  job.sequence_length = 8;
+  job.quantize = quantize;
+  const auto wired = connect::connect(job, ops::catalogue());
+  if (!wired) return core::to_string(wired.error());
+  const std::vector<BaseLinear> linears = base_linears(*wired);
+  const auto storage = weight_storage(*wired, linears, job);
+  if (!storage) return storage.error().message;
+  std::string names;
+  for (const BaseLinear& linear : linears) {
+    if ((*storage)[linear.layer].quantization == model::Quantization::none) names += linear.path + " ";
+  }
+  return names;
+}
+
+TEST(TrainedWeights, StayWholeWhereTheCheckpointSaysSo) {
+  using model::Quantization;
+  const std::string listed = R"(, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true,
+      "llm_int8_skip_modules": ["lm_head", "model.layers.1.mlp", "layers.2.self_attn.q_proj", "", 7]})";
+  EXPECT_EQ(left_whole(Quantization::nf4_double, ""), "lm_head ");
+  for (const Quantization each : {Quantization::nf4, Quantization::nf4_dynamic, Quantization::int8}) {
+    EXPECT_EQ(left_whole(each, listed),
+              "model.layers.1.mlp.gate_proj model.layers.1.mlp.up_proj model.layers.1.mlp.down_proj "
+              "model.layers.2.self_attn.q_proj lm_head ");
+  }
+  const std::string awq =
+      R"(, "quantization_config": {"quant_method": "awq", "modules_to_not_convert": ["self_attn", "down_proj", "up_proj"]})";
+  EXPECT_EQ(left_whole(Quantization::gptq_4bit, awq).find("gate_proj"), std::string::npos);
+  EXPECT_NE(left_whole(Quantization::gptq_4bit, awq).find("7.self_attn.k_proj"), std::string::npos);
+}
+
+TEST(TrainedWeights, OfADynamicCheckpointWithoutItsListStayWholeByATwentieth) {
+  // The weights take 491,520 + 8 x 2,048 + 2,176 bytes or so: a twentieth is one projection of 64 x 64 more.
+  EXPECT_EQ(left_whole(model::Quantization::nf4_dynamic, ""), "model.layers.0.self_attn.q_proj lm_head ");
+}
+
 /// By layer: whether its weight is held in fewer bits.
 std::string quantised(const std::string& layers, model::Quantization quantization) {
   TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 512]})", layers, 2);

@@ -27,6 +27,7 @@ core::Result<ToldJob> tell(std::string_view settings, std::int64_t gpus) {
   told.request.training.sequence_length = 16;
   told.request.training.layout.data_parallel = gpus;
   if (settings.find("neat") != std::string_view::npos) told.not_modelled.emplace_back("neat true is not modelled");
+  if (settings.find("adapts") != std::string_view::npos) told.request.training.lora = 4;
   told.shorter = settings.find("short") != std::string_view::npos;
   return told;
 }
@@ -91,6 +92,17 @@ TEST_F(FrameworkCsv, TakesCopiesAndTunedModelsForTheirBase) {
   EXPECT_EQ(other.refusal, "missing: a config of its model");
 }
 
+TEST_F(FrameworkCsv, TakesPackedWeightsUnderAdaptersAlone) {
+  const auto told = [&](const std::string& model, const std::string& key) {
+    return read_one("a,Who/Talks-3B-" + model + R"(,sft,lora,2,1,H100,reserved,9,,ok,,"{"")" + key + R"("": 1}")");
+  };
+  const MeasuredRun packed = told("AWQ", "adapts");
+  ASSERT_FALSE(packed.error) << core::to_string(*packed.error);
+  EXPECT_EQ(packed.job.quantize, model::Quantization::gptq_4bit);
+  EXPECT_EQ(told("AWQ", "key").refusal, "not modelled: weights that the checkpoint holds in few bits");
+  EXPECT_EQ(told("GPTQ-Int8", "adapts").refusal, "not modelled: weights that the checkpoint holds in few bits");
+}
+
 TEST_F(FrameworkCsv, SaysWhatRowsLack) {
   const auto refusal = [&](const std::string& args, const std::string& algorithm = "sft") {
     return read_one("a,Who/Talks-3B," + algorithm + ",full,2,1,H100,\"allocated, peak\",9,,ok,," + args).refusal;
@@ -133,8 +145,10 @@ TEST_F(FrameworkCsv, ReadsWhatANotebookSets) {
   EXPECT_EQ(run.job.offload, model::Offload::checkpoints);
   EXPECT_EQ(run.job.gradient_accumulation, 4);
   EXPECT_FALSE(run.at_most);
-  EXPECT_EQ(with("True", "unsloth 2025.8.9").refusal,
-            "missing: the layers that Unsloth's dynamic 4-bit weights leave whole");
+  const MeasuredRun dynamic = with("True", "unsloth 2025.8.9");
+  ASSERT_FALSE(dynamic.error) << core::to_string(*dynamic.error);
+  EXPECT_EQ(dynamic.job.quantize, model::Quantization::nf4_dynamic);
+  EXPECT_EQ(with("True", "unsloth 2024.10.1").job.quantize, model::Quantization::nf4_double);
 }
 
 TEST_F(FrameworkCsv, AsksForItsColumns) {

@@ -69,6 +69,25 @@ TEST(SummaryShelf, CopiesOfNvidiasModelsLackItsName) {
   EXPECT_EQ(paths, std::vector<std::string>{config.string()});
 }
 
+TEST(SummaryShelf, GivesAModelAnotherHead) {
+  const std::filesystem::path table = testing::own_path("other_heads");
+  std::filesystem::create_directories(table / "configs");
+  std::ofstream(table / "configs" / "who--Talks.json") << R"({"architectures": ["TalksForCausalLM"], "x": 1})";
+  std::ofstream(table / "configs" / "who--Sees.json") << R"({"architectures": ["SeesModel"], "y": "ForCausalLM"})";
+  RunsOptions options = testing::small_shelf();
+  std::string config;
+  options.parse_summary = [&config](std::string_view text, const std::string& name) {
+    config = text;
+    return core::Result<model::ModelGraph>(testing::small_model(name));
+  };
+  SummaryShelf shelf(options);
+  ASSERT_TRUE(succeeds(shelf.take_model("who/Talks", table, "ForSequenceClassification")));
+  EXPECT_EQ(config, R"({"architectures": ["TalksForSequenceClassification"], "x": 1})");
+  ASSERT_TRUE(succeeds(shelf.take_model("who/Talks", table, "Model")));
+  EXPECT_EQ(config, R"({"architectures": ["TalksModel"], "x": 1})") << "another model, not the one read before";
+  EXPECT_TRUE(fails(shelf.take_model("who/Sees", table, "Model"), ErrorCode::missing_information, 0, "names no class"));
+}
+
 TEST(SummaryShelf, NeedsAReader) {
   const RunsOptions options;
   EXPECT_TRUE(fails(SummaryShelf(options).take("x"), ErrorCode::invalid_argument, 0, "no way to read"));

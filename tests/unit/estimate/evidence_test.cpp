@@ -53,6 +53,33 @@ TEST(Evidence, AnotherGpuWidensTheRangeAndSaysWhy) {
   EXPECT_GT(width(found), width(known));
 }
 
+TEST(Evidence, ADynamicCheckpointWithoutItsListWidensTheRange) {
+  const std::string config = R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128,
+      "num_hidden_layers": 8, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu")";
+  const auto found = [&](model::Quantization quantize, const std::string& more) {
+    TrainingJob job = job_of(config + more + "}");
+    job.sequence_length = 32;
+    job.lora = 4;
+    job.precision = Precision::bf16;
+    job.quantize = quantize;
+    return estimated(job, "a100-40gb");
+  };
+  const std::string list = R"(, "quantization_config": {"llm_int8_skip_modules": ["lm_head"]})";
+  const MemoryEstimate plain = found(model::Quantization::nf4_double, "");
+  const MemoryEstimate listed = found(model::Quantization::nf4_dynamic, list);
+  const MemoryEstimate guessed = found(model::Quantization::nf4_dynamic, "");
+  EXPECT_EQ(listed.allocated, plain.allocated) << "its list names the head alone";
+  EXPECT_GT(*guessed.allocated, *plain.allocated) << "some layers are taken to be whole";
+  EXPECT_GT(guessed.upper.count() - guessed.expected.count(), listed.upper.count() - listed.expected.count());
+  const auto says = [](const MemoryEstimate& of) {
+    return std::ranges::any_of(of.assumed, [](const Assumption& each) {
+      return each.text.find("which layers Unsloth's checkpoint leaves whole") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says(guessed));
+  EXPECT_FALSE(says(listed));
+}
+
 TEST(Evidence, RunsThatOthersPublishedOfLanguageModelsNarrowTheirRange) {
   constexpr const char* kConfig =
       R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128,

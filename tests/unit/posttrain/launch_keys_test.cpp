@@ -120,6 +120,10 @@ TEST(LaunchKeys, ChoicesOfMemoryThatHaveAnOptionAreTaken) {
   const Launch adapted = read(Program::ms_swift, {{"rlhf_type", "dpo"}, {"quant_bits", "4"}, {"use_dora", "true"}});
   EXPECT_EQ(training_of(adapted).quantize, model::Quantization::nf4_double);
   EXPECT_EQ(training_of(adapted).peft, model::PeftMethod::dora);
+  const Launch saves =
+      read(Program::trl,
+           {{"trainer", "dpo"}, {"peft_config.r", "8"}, {"lora_modules_to_save", "['lm_head', 'model.embed_tokens']"}});
+  EXPECT_EQ(training_of(saves).train, "*lm_head,*model.embed_tokens");
   const Launch sharded = read(Program::trl,
                               {{"trainer", "dpo"},
                                {"fsdp", "full_shard auto_wrap"},

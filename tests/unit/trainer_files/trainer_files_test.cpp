@@ -68,8 +68,9 @@ TEST(TrainerFiles, TrainingArgumentsLoadFloat32UnlessTheySayOtherwise) {
 
 TEST(TrainerFiles, ReadsAnAdapterBesideThem) {
   const TrainerJob job = read("training_arguments.json", kExamples + "adapter");
-  expect_wanted(job, {{"lora", "16"}, {"lora_targets", "q_proj+v_proj"}, {"lora_dropout", "0.1"}});
-  EXPECT_EQ(job.not_modelled, std::vector<std::string>{"modules_to_save lm_head"});
+  expect_wanted(job,
+                {{"lora", "16"}, {"lora_targets", "q_proj+v_proj"}, {"lora_dropout", "0.1"}, {"train", "*lm_head"}});
+  EXPECT_EQ(job.not_modelled, std::vector<std::string>{});
   TrainerJob other;
   EXPECT_FALSE(take_adapter(R"({"r": 8})", other)) << "it has no peft_type";
   ASSERT_TRUE(succeeds(take_adapter(R"({"peft_type": "IA3"})", other)));
@@ -223,6 +224,27 @@ TEST(TrainerFiles, ReadsMsSwift) {
   EXPECT_TRUE(full.frozen_parts.starts_with("model.visual,")) << full.frozen_parts;
   EXPECT_TRUE(full.shorter);
   EXPECT_EQ(full.global_batch, 16);
+}
+
+TEST(TrainerFiles, MsSwiftsTasksHaveHeadsOfTheirOwn) {
+  const std::string base = R"({"model": "m", "tuner_type": "lora", "per_device_train_batch_size": 3, "task_type": )";
+  const TrainerJob classes = parsed(base + R"("seq_cls", "num_labels": 2})");
+  EXPECT_EQ(classes.head, "ForSequenceClassification");
+  EXPECT_EQ(classes.not_modelled, std::vector<std::string>{});
+  expect_wanted(classes, {{"batch_size", "3"}});
+  const TrainerJob embeds = parsed(base + R"("embedding", "loss_type": "infonce"})");
+  EXPECT_EQ(embeds.head, "Model");
+  expect_wanted(embeds, {{"batch_size", "6"}});
+  const TrainerJob reranker = parsed(base + R"("generative_reranker", "loss_type": "pointwise_reranker"})");
+  EXPECT_EQ(reranker.head, "");
+  EXPECT_EQ(reranker.not_modelled,
+            (std::vector<std::string>{"task_type generative_reranker", "loss_type pointwise_reranker"}));
+  job::JobRequest request;
+  const auto notes = apply(classes, request);
+  ASSERT_TRUE(succeeds(notes));
+  ASSERT_FALSE(notes->empty());
+  EXPECT_NE(notes->back().find("a head that ends in ForSequenceClassification"), std::string::npos)
+      << "a config of that class says it";
 }
 
 TEST(TrainerFiles, ReadsMsSwiftsMegatron) {

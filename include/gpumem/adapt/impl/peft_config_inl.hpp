@@ -109,7 +109,6 @@ struct NotModelledKey {
 };
 inline constexpr auto kNotModelled = std::to_array<NotModelledKey>({
     {"bias", "none"},
-    {"modules_to_save", ""},
     {"layers_to_transform", ""},
     {"exclude_modules", ""},
     {"layer_replication", ""},
@@ -207,6 +206,22 @@ class Reading {
     }
   }
 
+  /// Modules that are trained as copies, by how their names end. Source: PEFT 0.15, utils/other.py (_set_trainable).
+  void take_saved(const PeftSetting& setting) {
+    constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+";
+    if (setting.word.find_first_not_of(kOfNames) != std::string::npos) {
+      return config_.not_modelled.push_back(setting.key + " " + setting.word);
+    }
+    std::string patterns;
+    bool begins = true;
+    for (const char letter : setting.word) {
+      if (letter == '+') begins = true;
+      else patterns.append(!begins ? "" : patterns.empty() ? "*" : ",*").push_back(letter);
+      if (letter != '+') begins = false;
+    }
+    if (!patterns.empty()) want("train", std::move(patterns), setting.key);
+  }
+
   /// What AdaLoRA saves there are masks, which change no size.
   void take_pattern(const PeftSetting& setting) {
     if (row_->value == model::PeftMethod::adalora) return;
@@ -223,6 +238,7 @@ class Reading {
     if (key == "r" && row_->rank > 0) return want("lora", setting.word, key);
     if (key == "r") return note(key, head);
     if (key == "target_modules") return take_targets(setting);
+    if (key == "modules_to_save") return take_saved(setting);
     if (!row_->dropout.empty() && key == row_->dropout) {
       if (!is_off(word, "")) want("lora_dropout", setting.word, key);
       return;
@@ -239,7 +255,8 @@ class Reading {
   /// Keys that say nothing of memory, and those that are not known.
   void note(std::string_view key, std::string_view head) {
     const bool known = std::ranges::find(kWithoutEffect, head) != kWithoutEffect.end() || head.ends_with("_dropout") ||
-                       head == "rank_pattern" || head == "target_modules" || head == "r" || is_setting(head);
+                       head == "rank_pattern" || head == "target_modules" || head == "modules_to_save" || head == "r" ||
+                       is_setting(head);
     const auto same = [&](const NotModelledKey& row) { return row.key == head; };
     if (!known && std::ranges::none_of(kNotModelled, same)) config_.unknown.emplace_back(key);
   }

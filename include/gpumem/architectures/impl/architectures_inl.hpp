@@ -153,6 +153,22 @@ GPUMEM_INLINE core::Status check_parts(const ConfigFields& config, const Choice&
                      {}};
 }
 
+/// The modules that a checkpoint of bitsandbytes or AWQ leaves whole. Source: transformers 4.51,
+/// utils/quantization_config.py (BitsAndBytesConfig, AwqConfig).
+GPUMEM_INLINE void note_whole_modules(const core::JsonValue& quantized, bool awq, model::GraphBuilder& builder) {
+  constexpr std::size_t kMostModules = 4096;
+  const std::string_view list = awq ? "modules_to_not_convert" : "llm_int8_skip_modules";
+  std::size_t left = kMostModules;
+  for (const core::JsonValue& field : quantized.items()) {
+    if (field.key() != list || !field.is(Kind::list)) continue;
+    for (const core::JsonValue& module : field.items()) {
+      if (!module.is(Kind::text) || left == 0) continue;
+      builder.leave_whole(std::string(module.text()));
+      --left;
+    }
+  }
+}
+
 GPUMEM_INLINE void doubt_fields(ConfigFields& config, const Choice& choice, model::GraphBuilder& builder) {
   using About = model::Doubt::About;
   if (!choice.known) {
@@ -165,6 +181,7 @@ GPUMEM_INLINE void doubt_fields(ConfigFields& config, const Choice& choice, mode
       for (const core::JsonValue& field : quantized->items()) {
         if (field.key() == "quant_method" && field.is(Kind::text)) method = " (" + core::quoted(field.text()) + ")";
       }
+      note_whole_modules(*quantized, method.find("awq") != std::string::npos, builder);
     }
     builder.doubt({About::quantization,
                    "the weights are stored quantised" + method + "; they are taken in the job's precision", false});

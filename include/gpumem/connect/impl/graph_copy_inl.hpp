@@ -24,6 +24,7 @@ GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogu
   if (graph.printed_input()) builder_.printed_input(*graph.printed_input());
   builder_.run_settings(graph.run_settings());
   for (const std::string& remark : graph.remarks()) builder_.remark(remark);
+  for (const std::string& module : graph.whole_modules()) builder_.leave_whole(module);
   remarks_.assign(source.remarks().begin(), source.remarks().end());
   for (const model::Warning& warning : graph.warnings()) builder_.warn(warning.message, warning.place.line);
   const auto inputs = source.input_shapes();

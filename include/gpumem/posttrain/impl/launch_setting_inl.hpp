@@ -347,6 +347,19 @@ class TrainingReader : protected LayoutReader {
     if (!taken) refuse("optimizer_offload_fraction: " + taken.error().message);
   }
 
+  /// Modules that are trained as copies, by how their names end. Source: PEFT 0.15, utils/other.py (_set_trainable).
+  void choose_saved_modules() {
+    std::string patterns;
+    bool begins = true;
+    for (const char letter : word({"modules_to_save", "lora_modules_to_save", "peft_config.modules_to_save"})) {
+      if (std::string_view("[]\"'").find(letter) != std::string_view::npos) continue;
+      const bool separates = letter == ',' || letter == ' ' || letter == '+';
+      if (!separates) patterns.append(!begins ? "" : patterns.empty() ? "*" : ",*").push_back(letter);
+      begins = separates;
+    }
+    if (!patterns.empty() && patterns != "*null" && patterns != "*None") want("train", patterns);
+  }
+
   void choose_adapters(bool adapted) {
     if (!adapted) return;
     const std::int64_t rank =
@@ -366,6 +379,7 @@ class TrainingReader : protected LayoutReader {
       if (!left_out.empty()) targets += "+" + left_out;
     }
     training().lora_targets = targets;
+    choose_saved_modules();
     choose_dropout();
     if (on({"use_dora", "peft_config.use_dora"})) want("peft", "dora");
     // Source: ms-swift 4, arguments/base_args/quant_args.py: bnb_4bit_use_double_quant is true.
