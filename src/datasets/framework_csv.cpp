@@ -160,7 +160,8 @@ ToldJob told_by_notebook(const Settings& settings, const core::CsvCells& cells, 
   job::JobRequest& request = told.request;
   set(request, "loop", "hf-trainer");
   set(request, "transformers", "4.51");
-  take_setting(settings, "max_seq", "seq_length", told);
+  // Of models that see, the trainer's configuration says it (TRL's SFTConfig, max_length).
+  take_setting(settings, word_of(settings, "max_seq").empty() ? "max_length" : "max_seq", "seq_length", told);
   take_setting(settings, "batch", "batch_size", told);
   take_setting(settings, "accum", "accumulate", told);
   take_optimizer(word_of(settings, "optim"), told);

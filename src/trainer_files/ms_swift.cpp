@@ -31,6 +31,7 @@ constexpr std::string_view kWithoutEffect[] = {"add_non_thinking_prefix",
                                                "env:HF_*",
                                                "env:INFONCE_TEMPERATURE",
                                                "env:MASTER_*",
+                                               "env:MAX_POSITIVE_SAMPLES",
                                                "env:MODELSCOPE_*",
                                                "env:NNODES",
                                                "env:NODE_RANK",
@@ -157,24 +158,39 @@ void read_tuner(TrainerReading& from, std::string_view usual) {
   }
 }
 
-/// Classes and embeddings have a small head, or none, in place of the language model's, and losses whose tensors are
-/// small beside a layer's. Each sample of an embedding is two texts, or more. Source: ms-swift 4, model/register.py
-/// (AutoModelForSequenceClassification), patcher.py (patch_output_normalizer), template/base.py
-/// (_embedding_data_collator).
-void read_head(TrainerReading& from) {
-  constexpr std::string_view kEmbeddingLosses[] = {"infonce", "contrastive", "online_contrastive", "cosine_similarity"};
-  const std::string task = from.word("task_type").value_or("causal_lm");
-  const std::string loss = from.word("loss_type").value_or("");
-  if (task == "causal_lm") return from.not_modelled("loss_type");
-  const bool embeds = task == "embedding" && std::ranges::find(kEmbeddingLosses, loss) != std::end(kEmbeddingLosses);
-  if (!embeds && (task != "seq_cls" || !loss.empty())) {
-    from.not_modelled("task_type");
-    return from.not_modelled("loss_type");
-  }
-  from.job().head = embeds ? "Model" : "ForSequenceClassification";
+/// The texts of a sample go through the model together: at most so many, unless they are packed.
+void want_texts(TrainerReading& from, std::int64_t texts) {
+  if (from.on("packing")) return;
   const WantedOption* const batch = from.job().find("batch_size");
   const std::int64_t samples = core::parse_whole(batch == nullptr ? "1" : batch->value).value_or(1);
-  if (embeds) from.want("batch_size", std::to_string(core::bounded_product({samples, 2})), "task_type");
+  from.want("batch_size", std::to_string(core::bounded_product({samples, texts})), "task_type");
+}
+
+/// Classes and embeddings have a small head, or none, in place of the language model's, and losses whose tensors are
+/// small beside a layer's. A sample of an embedding is two texts or more; one of a reranker one that fits and up to
+/// seven that do not, whose two logits are made of the head's weight. Source: ms-swift 4, model/register.py
+/// (AutoModelForSequenceClassification, _patch_generative_reranker), model/patcher.py (patch_output_normalizer),
+/// template/base.py (_embedding_data_collator, _reranker_data_collator).
+void read_head(TrainerReading& from) {
+  constexpr std::string_view kEmbeddingLosses[] = {"infonce", "contrastive", "online_contrastive", "cosine_similarity"};
+  constexpr std::string_view kRerankerLosses[] = {"pointwise_reranker", "listwise_reranker"};
+  constexpr std::int64_t kPair = 2;
+  constexpr std::int64_t kRanked = 1 + 7;
+  const std::string task = from.word("task_type").value_or("causal_lm");
+  const std::string loss = from.word("loss_type").value_or("");
+  const auto is_one_of = [&](const auto& losses) { return std::ranges::find(losses, loss) != std::end(losses); };
+  if (task == "seq_cls" && loss.empty()) {
+    from.job().head = "ForSequenceClassification";
+  } else if (task == "embedding" && is_one_of(kEmbeddingLosses)) {
+    from.job().head = "Model";
+    want_texts(from, kPair);
+  } else if (task == "generative_reranker" && is_one_of(kRerankerLosses) && !is_megatron(from.root())) {
+    from.want("loss", "fused", "task_type");
+    want_texts(from, from.whole("env:MAX_NEGATIVE_SAMPLES").value_or(kRanked - 1) + 1);
+  } else {
+    from.not_modelled("task_type", "causal_lm");
+    from.not_modelled("loss_type");
+  }
 }
 
 /// Rewards have losses of their own.

@@ -275,6 +275,22 @@ inline void leave_some_whole(const model::ModelGraph& graph, const std::vector<B
   }
 }
 
+/// Where most weights are experts that are one tensor a layer, Unsloth's checkpoints have linear layers in their place
+/// (unsloth_zoo 2026-08, temporary_patches/gpt_oss.py), which this graph does not.
+inline core::Status has_dynamic_form(const model::ModelGraph& graph, model::Quantization quantize) {
+  if (quantize != model::Quantization::nf4_dynamic) return core::Done{};
+  std::int64_t in_experts = 0;
+  for (const model::Layer& layer : graph.layers()) {
+    const bool alone = graph.op(layer) == model::kParameterOp;
+    if (alone || graph.attributes(layer).integer("experts")) in_experts += layer.parameters;
+  }
+  if (in_experts <= graph.parameters() / 2) return core::Done{};
+  return core::Error{core::ErrorCode::missing_information,
+                     "the experts of this model are one tensor a layer; Unsloth's dynamic checkpoints hold them as "
+                     "linear layers in four bits, which is not modelled; give `quantize=none`",
+                     {graph.file(), 0, {}}};
+}
+
 /// Which layers hold fewer bits; false: none does.
 inline bool mark_quantised(const model::ModelGraph& graph, const std::vector<BaseLinear>& linears,
                            const model::TrainingJob& job, std::vector<model::WeightStorage>& storage) {
@@ -374,6 +390,7 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
   const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
   const core::Result<bool> in_fewer_bits = detail::mark_copies(graph, linears, job, storage);
   if (!in_fewer_bits) return in_fewer_bits.error();
+  if (core::Status known = detail::has_dynamic_form(graph, job.quantize); !known) return known.error();
   const bool quantised = detail::mark_quantised(graph, linears, job, storage);
   if (job.quantize != model::Quantization::none && !quantised && !*in_fewer_bits) {
     return core::Error{core::ErrorCode::missing_information,

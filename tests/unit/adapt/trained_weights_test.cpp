@@ -112,6 +112,21 @@ TEST(TrainedWeights, OfADynamicCheckpointWithoutItsListStayWholeByATwentieth) {
   EXPECT_EQ(left_whole(model::Quantization::nf4_dynamic, ""), "model.layers.0.self_attn.q_proj lm_head ");
 }
 
+TEST(TrainedWeights, OfExpertsInOneTensorHaveNoDynamicForm) {
+  const auto graph =
+      parse_summary(R"({"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "hidden_size": 64,
+      "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16,
+      "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32, "max_position_embeddings": 64,
+      "sliding_window": 16})");
+  ASSERT_TRUE(graph) << core::to_string(graph.error());
+  TrainingJob job(*graph, 2);
+  job.sequence_length = 8;
+  job.quantize = model::Quantization::nf4_dynamic;
+  EXPECT_NE(frozen(job).find("experts of this model are one tensor"), std::string::npos) << frozen(job);
+  job.quantize = model::Quantization::nf4;
+  EXPECT_EQ(frozen(job).find("experts of this model"), std::string::npos) << frozen(job);
+}
+
 /// By layer: whether its weight is held in fewer bits.
 std::string quantised(const std::string& layers, model::Quantization quantization) {
   TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 512]})", layers, 2);

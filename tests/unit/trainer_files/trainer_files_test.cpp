@@ -236,9 +236,13 @@ TEST(TrainerFiles, MsSwiftsTasksHaveHeadsOfTheirOwn) {
   EXPECT_EQ(embeds.head, "Model");
   expect_wanted(embeds, {{"batch_size", "6"}});
   const TrainerJob reranker = parsed(base + R"("generative_reranker", "loss_type": "pointwise_reranker"})");
-  EXPECT_EQ(reranker.head, "");
-  EXPECT_EQ(reranker.not_modelled,
-            (std::vector<std::string>{"task_type generative_reranker", "loss_type pointwise_reranker"}));
+  EXPECT_EQ(reranker.head, "") << "it reads two rows of the head's weight";
+  EXPECT_EQ(reranker.not_modelled, std::vector<std::string>{});
+  expect_wanted(reranker, {{"batch_size", "24"}, {"loss", "fused"}});
+  const TrainerJob odd = parsed(base + R"("prm", "loss_type": "x"})");
+  EXPECT_EQ(odd.not_modelled, (std::vector<std::string>{"task_type prm", "loss_type x"}));
+  const TrainerJob packed = parsed(base + R"("embedding", "loss_type": "infonce", "packing": true})");
+  expect_wanted(packed, {{"batch_size", "3"}});
   job::JobRequest request;
   const auto notes = apply(classes, request);
   ASSERT_TRUE(succeeds(notes));
