@@ -245,6 +245,15 @@ inline void add_frozen_type(const model::TrainingJob& job, const analysis::PlanS
                                        ", as diffusers' examples cast it; `base_dtype` says otherwise"});
 }
 
+/// What is guessed of an Unsloth checkpoint whose own config is not there.
+inline void add_whole_layers(const model::TrainingJob& job, std::vector<Assumption>& assumed) {
+  if (!guesses_whole_layers(job)) return;
+  assumed.push_back({"quantize",
+                     "which layers Unsloth's checkpoint leaves whole is in its own config.json "
+                     "(quantization_config.llm_int8_skip_modules), which this is not: routers and towers do, and the "
+                     "first layers as far as they add a twentieth to the weights"});
+}
+
 /// What is taken as given of adapters and quantised weights.
 inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
                            std::vector<Assumption>& assumed) {
@@ -296,12 +305,7 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
                          "; other weights are held in " + std::string(core::to_string(type))});
     return;
   }
-  if (guesses_whole_layers(job)) {
-    assumed.push_back({"quantize",
-                       "which layers Unsloth's checkpoint leaves whole is in its own config.json "
-                       "(quantization_config.llm_int8_skip_modules), which this is not: routers and towers do, and the "
-                       "first layers as far as they add a twentieth to the weights"});
-  }
+  add_whole_layers(job, assumed);
   const std::string as_prepared = type == core::DType::float32 ? ", as prepare_model_for_kbit_training() leaves them"
                                                                : ", without prepare_model_for_kbit_training()";
   assumed.push_back(
