@@ -45,6 +45,9 @@ class PhaseWriter {
   /// skipped: somebody else holds it, or the program does not make it.
   void play(Model model, std::size_t first, std::size_t end, const Categories& kept);
   void play(Model model, std::size_t first, std::size_t end);
+  /// From here on, what belongs to a batch (inputs, activations, their gradients, temporaries) takes this share of its
+  /// bytes: batches of shorter samples. 1 at first.
+  void set_share(double share) { share_ = share; }
   /// Moves what the model holds of these categories to the host, and back again.
   void set_aside(Model model, const Categories& which);
   void bring_back(Model model, const Categories& which);
@@ -78,6 +81,7 @@ class PhaseWriter {
   std::vector<Track> models_;
   std::vector<Slot> slots_;
   std::int64_t live_ = 0;
+  double share_ = 1.0;
 };
 
 /// All categories, or only these.

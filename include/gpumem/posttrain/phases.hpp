@@ -5,7 +5,9 @@
 //
 // An iteration of preferences (DPO, KTO, ...): policy forward, reference, policy backward, optimizer. One of generated
 // completions (GRPO, PPO): rollout, rewards, reference and old log-probabilities, values, update. Two iterations are
-// planned: from the second on the optimizer has its states.
+// planned: from the second on the optimizer has its states. Where the lengths of preferences are not all alike, there
+// are three, each with longer samples than the one before: the allocator keeps blocks of every size, and cuts longer
+// ones out of none of these.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +38,9 @@ struct PostTrainingPlan {
   std::vector<Role> roles;                     ///< by the number of a model
   std::unique_ptr<analysis::Analysis> policy;  ///< of the policy's update
 };
-/// Errors: those of connecting, adapting and planning of each model.
+/// `lengths_differ`: from batch to batch. Errors: those of connecting, adapting and planning of each model.
 [[nodiscard]] core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
-                                                                const device::GpuProfile& gpu);
+                                                                const device::GpuProfile& gpu,
+                                                                bool lengths_differ = false);
 
 }  // namespace gpumem::posttrain

@@ -55,6 +55,20 @@ TEST(PhasedPlan, ModelsKeepTheirOwnSlots) {
   EXPECT_EQ(made.owner_of_slot, (std::vector<std::uint8_t>{0, 0, 1, 1}));
 }
 
+TEST(PhasedPlan, AShareIsOfWhatBelongsToABatch) {
+  PhaseWriter writer;
+  const auto policy = writer.add(small_plan(100, 10));
+  writer.set_share(0.25);
+  writer.play(policy, 0, 3);
+  const std::uint32_t logits = writer.allocate(policy, 8, Category::temporary);
+  writer.release(logits);
+  writer.set_share(1.0);
+  writer.play(policy, 1, 3);
+  const PhasedPlan made = std::move(writer).take();
+  EXPECT_EQ(live_after_each(made.plan), (std::vector<std::int64_t>{100, 103, 100, 102, 100, 110, 100}));
+  EXPECT_EQ(made.plan.peak_bytes, 110);
+}
+
 TEST(PhasedPlan, WhatIsLeftOutIsNeitherTakenNorGivenBack) {
   PhaseWriter writer;
   const auto policy = writer.add(small_plan(100, 10));

@@ -172,6 +172,18 @@ TEST(LaunchKeys, WhatNoJobHasIsRefusedOrNamed) {
   EXPECT_TRUE(named(Program::verl, "actor_rollout_ref.actor.fsdp_config.wrap_policy.min_num_params", "100000"));
 }
 
+TEST(LaunchKeys, WhatVllmProfilesItselfWith) {
+  const auto options = read(Program::verl, {{"algorithm.adv_estimator", "grpo"},
+                                            {"actor_rollout_ref.rollout.max_num_seqs", "64"},
+                                            {"actor_rollout_ref.rollout.max_num_batched_tokens", "4096"},
+                                            {"actor_rollout_ref.actor.optim.lr_warmup_steps", "5"}});
+  EXPECT_EQ(options.request.options.max_num_seqs, 64);
+  EXPECT_EQ(options.request.options.max_num_batched_tokens, 4096);
+  EXPECT_TRUE(options.unknown.empty() && options.not_modelled.empty());
+  const auto swift = read(Program::ms_swift, {{"rlhf_type", "grpo"}, {"use_vllm", "true"}, {"vllm_max_num_seqs", "8"}});
+  EXPECT_EQ(swift.request.options.max_num_seqs, 8);
+}
+
 TEST(LaunchKeys, AKeyThatIsNearlyTheirsIsNotPassedOver) {
   const auto unknown = [](Program program, const std::string& key) {
     return read(program, {{key, "1"}}).unknown == std::vector<std::string>{key};

@@ -54,6 +54,74 @@ TEST(Phases, BcoHasOneAnswerASampleAndAReference) {
   EXPECT_GT(bco, allocated_in(estimated(job_of(Algorithm::prm)), "update: backward"));
 }
 
+TEST(Phases, AnUpdateOverPreferencesKeepsItsCache) {
+  const auto gpu = find_profile("h100-80gb");
+  ASSERT_TRUE(succeeds(gpu));
+  const auto empties = [&](Algorithm algorithm) {
+    PostTrainingJob job = job_of(algorithm);
+    job.options.program = Program::ms_swift;
+    const auto decided = decide(job);
+    EXPECT_TRUE(succeeds(decided));
+    const auto plan = plan_post_training(job, *decided, *gpu);
+    EXPECT_TRUE(succeeds(plan));
+    const auto& events = plan->phased.plan.events;
+    return std::count_if(events.begin(), events.end(),
+                         [](const plan::Event& at) { return at.kind == plan::Event::Kind::empty_cache; });
+  };
+  EXPECT_EQ(empties(Algorithm::dpo), 0);
+  EXPECT_GT(empties(Algorithm::grpo), 0);
+}
+
+TEST(Phases, BatchesOfDifferentLengthsLeaveBlocksThatNobodyUses) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  job.policy.batch_size = 32;
+  job.policy.sequence_length = 1024;
+  const auto gpu = find_profile("h100-80gb");
+  ASSERT_TRUE(succeeds(gpu));
+  const auto taken = [&](bool expandable) {
+    const auto estimate = estimate_post_training(job, *gpu, {.expandable_segments = expandable});
+    EXPECT_TRUE(succeeds(estimate));
+    return estimate ? estimate->memory : estimate::MemoryEstimate();
+  };
+  const auto alike = taken(false);
+  const auto grown = taken(true);
+  job.options.length_limit = 1024;  // as long as they are, and others are shorter
+  EXPECT_GT(taken(false).reserved, alike.reserved);
+  EXPECT_EQ(taken(false).allocated, alike.allocated) << "the longest takes what it takes";
+  EXPECT_EQ(taken(true).reserved, grown.reserved) << "segments that grow have no such blocks";
+  const auto fragmented = taken(false);
+  job.options.packing = true;
+  job.policy.batch_size = 1;
+  job.policy.sequence_length = 8192;
+  const auto row = taken(false);
+  job.options.length_limit.reset();
+  EXPECT_EQ(row.reserved, taken(false).reserved) << "rows are alike";
+  EXPECT_NE(row.reserved, fragmented.reserved);
+}
+
+TEST(Phases, VllmIsGivenWhatItsProgramGivesIt) {
+  auto sizes = serve::read_served_model(
+      R"({"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8,
+      "num_key_value_heads": 4, "intermediate_size": 512, "vocab_size": 1024, "max_position_embeddings": 4096})");
+  ASSERT_TRUE(succeeds(sizes));
+  const auto says = [&](Program program, std::string_view text, std::optional<std::int64_t> seats = {}) {
+    PostTrainingJob job = job_of(Algorithm::grpo);
+    job.served = std::make_shared<const serve::ServedModel>(*sizes);
+    job.options.program = program;
+    job.options.rollout = Rollout::colocated;
+    job.options.max_num_seqs = seats;
+    const PostTrainingEstimate estimate = estimated(job);
+    return std::any_of(estimate.memory.assumed.begin(), estimate.memory.assumed.end(),
+                       [&](const auto& at) { return at.text.find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(says(Program::openrlhf, "max_num_batched_tokens"));
+  EXPECT_FALSE(says(Program::verl, "max_num_batched_tokens")) << "8,192";
+  EXPECT_FALSE(says(Program::trl, "max_num_batched_tokens")) << "4,096";
+  EXPECT_TRUE(says(Program::verl, "max_num_seqs"));
+  EXPECT_FALSE(says(Program::trl, "max_num_seqs")) << "what a step generates";
+  EXPECT_FALSE(says(Program::verl, "max_num_seqs", 64)) << "given";
+}
+
 TEST(Phases, AFrozenModelHasNoAdaptersAndNoOptimizer) {
   PostTrainingJob job = job_of(Algorithm::dpo);
   job.policy.lora = 8;

@@ -3,11 +3,21 @@
 #include "gpumem/plan/phased_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
 
 namespace gpumem::plan {
+
+namespace phased_plan_detail {
+
+constexpr bool is_of_batch(Category category) {
+  return category == Category::input || category == Category::activation || category == Category::activation_gradient ||
+         category == Category::temporary;
+}
+
+}  // namespace phased_plan_detail
 
 GPUMEM_INLINE PhaseWriter::Model PhaseWriter::add(StepPlan plan) {
   StepPlan& all = made_.plan;
@@ -59,11 +69,14 @@ GPUMEM_INLINE void PhaseWriter::play(Model model, std::size_t first, std::size_t
 }
 
 GPUMEM_INLINE void PhaseWriter::take_slot(std::uint32_t slot, const Event& event) {
-  slots_[slot] = {event.bytes, State::held, event.category, event.stream};
   Event taken = event;
   taken.slot = slot;
+  if (share_ < 1.0 && phased_plan_detail::is_of_batch(event.category)) {
+    taken.bytes = static_cast<std::int64_t>(std::ceil(static_cast<double>(event.bytes) * share_));
+  }
+  slots_[slot] = {taken.bytes, State::held, event.category, event.stream};
   made_.plan.events.push_back(taken);
-  raise(event.bytes);
+  raise(taken.bytes);
 }
 
 GPUMEM_INLINE void PhaseWriter::give_slot(std::uint32_t slot) {

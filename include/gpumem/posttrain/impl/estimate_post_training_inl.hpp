@@ -120,6 +120,22 @@ inline std::int64_t sum_of(const std::vector<NamedBytes>& parts) {
   return sum;
 }
 
+/// What vLLM profiles itself with, beside its weights. Source: TRL 1.9, generation/vllm_generation.py: _init_vllm, and
+/// trainer/grpo_trainer.py (max_num_seqs); ms-swift 4, rlhf_trainers/rollout_mixin.py: _prepare_vllm_engine; verl 0.7,
+/// trainer/config/rollout/rollout.yaml.
+inline void choose_profile(const PostTrainingJob& job, const Decided& decided, serve::ServingJob& server) {
+  const PostTrainingOptions& options = job.options;
+  server.max_num_seqs = options.max_num_seqs;
+  server.max_num_batched_tokens = options.max_num_batched_tokens;
+  if (decided.rollout != Rollout::colocated || options.engine != Engine::vllm) return;
+  const std::int64_t tokens = decided.program.batched_tokens;
+  if (!server.max_num_batched_tokens && tokens > 0) server.max_num_batched_tokens = tokens;
+  if (server.max_num_seqs || !decided.program.seats_a_step) return;
+  const std::int64_t each = options.rollout_batch.value_or(
+      core::bounded_product({decided.policy.batch_size, decided.policy.gradient_accumulation}));
+  server.max_num_seqs = core::bounded_product({std::max<std::int64_t>(each, 1), options.rollout_tensor_parallel});
+}
+
 /// A server that has a GPU for itself takes as much of it as it does where nobody says otherwise.
 inline serve::ServingJob server_of(const PostTrainingJob& job, const Decided& decided) {
   constexpr double kAlone = 0.9;
@@ -138,6 +154,7 @@ inline serve::ServingJob server_of(const PostTrainingJob& job, const Decided& de
     server.max_model_len = row ? core::bounded_sum({*options.prompt_length, *options.completion_length}) : sequence;
   }
   server.enforce_eager = options.enforce_eager;
+  choose_profile(job, decided, server);
   return server;
 }
 
@@ -339,12 +356,12 @@ class Estimate {
   PostTrainingEstimate made_;
 };
 
-/// With all lengths as they are given.
+/// With the longest samples as they are given.
 inline core::Result<PostTrainingEstimate> estimate_at(const PostTrainingJob& job, const device::GpuProfile& gpu,
-                                                      const device::AllocatorOptions& options) {
+                                                      const device::AllocatorOptions& options, bool lengths_differ) {
   const core::Result<Decided> decided = decide(job);
   if (!decided) return decided.error();
-  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu);
+  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu, lengths_differ);
   if (!plan) return plan.error();
   return Estimate(job, *decided, gpu, *std::move(plan)).make(options);
 }
@@ -373,12 +390,15 @@ GPUMEM_INLINE core::Result<PostTrainingEstimate> estimate_post_training(const Po
                                                                         const device::GpuProfile& gpu,
                                                                         const device::AllocatorOptions& options) {
   namespace detail = estimate_post_training_detail;
-  core::Result<PostTrainingEstimate> likely = detail::estimate_at(job, gpu, options);
+  // Rows of many samples are nearly alike. Expandable segments grow: no block is held beside one of another size.
+  const bool padded = !row_of(job.options.algorithm).generates && !job.options.packing;
+  const bool differ = job.options.length_limit && padded && !options.expandable_segments;
+  core::Result<PostTrainingEstimate> likely = detail::estimate_at(job, gpu, options, differ);
   if (!likely || !job.options.length_limit) return likely;
   PostTrainingJob longer = job;
   longer.options.length_limit.reset();
   longer.policy.sequence_length = *job.options.length_limit;
-  const core::Result<PostTrainingEstimate> longest = detail::estimate_at(longer, gpu, options);
+  const core::Result<PostTrainingEstimate> longest = detail::estimate_at(longer, gpu, options, differ);
   if (!longest) return longest.error();
   detail::widen(*likely, *longest, *job.policy.graph, gpu.capacity());
   return likely;

@@ -136,6 +136,15 @@ class LaunchReader : private TrainingReader {
     training().batch_size = 1;
   }
 
+  /// ms-swift fills a row with whole samples, and counts all that a sample has: both answers of a pair, which are in
+  /// one row, and KTO's answer to another prompt, which is in the row of the other pass. Source: ms-swift 4,
+  /// dataset/packing.py: create_packed_idx; template/base.py: encode (lengths), _kto_data_collator.
+  void choose_packed_row(std::int64_t most) {
+    const std::int64_t row = whole({"packing_length"}, most);
+    const std::int64_t passes = algorithm().mismatched ? 2 : 1;
+    training().sequence_length = std::max<std::int64_t>(row / passes, 1);
+  }
+
   /// An image a sample; rows of many samples have many.
   void choose_images() {
     const std::int64_t tokens = image_tokens();
@@ -150,13 +159,26 @@ class LaunchReader : private TrainingReader {
     if (options().packing && row > sample) want("images", std::to_string(row / sample));
   }
 
+  /// The tokens of verl's dynamic batches: no more than a mini-batch has, where the settings say how long its samples
+  /// may be. Source: verl 0.7, workers/fsdp_workers.py: __init__ (ppo_mini_batch_size); utils/seqlen_balancing.py:
+  /// rearrange_micro_batches.
+  [[nodiscard]] std::int64_t verl_row() {
+    const std::int64_t most = whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, kUsualRow);
+    const std::int64_t prompts = whole({"actor_rollout_ref.actor.ppo_mini_batch_size"}, 0);
+    const PostTrainingOptions& to = options();
+    if (prompts == 0 || !to.prompt_length || !to.completion_length) return most;
+    const std::int64_t samples = core::bounded_product({prompts, whole({"actor_rollout_ref.rollout.n"}, 1)});
+    const std::int64_t sample = core::bounded_sum({*to.prompt_length, *to.completion_length});
+    return std::max<std::int64_t>(std::min(most, core::bounded_product({on_each(samples), sample})), 1);
+  }
+
   void choose_lengths() {
     PostTrainingOptions& to = options();
     const std::int64_t most = whole({"max_length", "max_len"}, 0);
     to.packing = on({"packing"});
     if (program_ == Program::verl && on({"actor_rollout_ref.actor.use_dynamic_bsz"})) {
       to.packing = true;
-      training().sequence_length = whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, kUsualRow);
+      training().sequence_length = verl_row();
       training().batch_size = 1;
     }
     if (program_ == Program::openrlhf && on({"use_dynamic_batch"})) {
@@ -168,7 +190,7 @@ class LaunchReader : private TrainingReader {
     if (training().batch_size == 0 && to.packing) training().batch_size = 1;
     if (training().batch_size == 0) choose_usual_batch();
     if (program_ == Program::unsloth) choose_unsloths_step();
-    if (of_swift() && to.packing && most > 0) training().sequence_length = whole({"packing_length"}, most);
+    if (of_swift() && to.packing && most > 0) choose_packed_row(most);
     else if (to.packing && most > 0 && !training().sequence_length) training().sequence_length = most;
     if (algorithm().generates) {
       choose_generated_lengths(most);
@@ -331,6 +353,8 @@ class LaunchReader : private TrainingReader {
     to.gpu_memory_utilization = usual.gpu_memory_utilization;
     to.rollout_tensor_parallel = usual.rollout_tensor_parallel;
     to.max_model_len = usual.max_model_len;
+    to.max_num_seqs = usual.max_num_seqs;
+    to.max_num_batched_tokens = usual.max_num_batched_tokens;
     to.enforce_eager = usual.enforce_eager;
     to.engine = usual.engine;
     to.entropy = usual.entropy;

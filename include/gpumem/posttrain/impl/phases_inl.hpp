@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -21,7 +22,6 @@ struct Runner {
   plan::PhaseWriter::Model model = 0;
   std::size_t mark = 0;
 };
-inline constexpr std::int64_t kIterations = 2;
 
 /// The words that the model's head knows: the width of its last linear layer.
 inline std::int64_t vocabulary_of(const model::ModelGraph& graph) {
@@ -44,15 +44,17 @@ inline void keep_on_host(plan::StepPlan& plan, double share) {
 
 class PlanMaker {
  public:
-  PlanMaker(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu)
-      : job_(job), decided_(decided), gpu_(gpu) {}
+  PlanMaker(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu, bool lengths_differ)
+      : job_(job), decided_(decided), gpu_(gpu), shares_(kAlike) {
+    if (lengths_differ) shares_ = kGrowing;
+  }
 
   core::Result<PostTrainingPlan> make() {
     if (core::Status added = add_models(); !added) return added.error();
     load();
-    for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
+    for (const double share : shares_) {
       if (decided_.algorithm.generates) gather_experience();
-      update();
+      update(share);
     }
     made_.phased = std::move(writer_).take();
     return std::move(made_);
@@ -61,6 +63,11 @@ class PlanMaker {
  private:
   using Categories = plan::PhaseWriter::Categories;
   using Parts = std::vector<plan::RunPart>;
+
+  /// The samples of each iteration's batches, as shares of the longest.
+  static constexpr double kAlike[] = {1.0, 1.0};
+  static constexpr double kGrowing[] = {0.5, 0.75, 1.0};
+  [[nodiscard]] std::int64_t iterations() const { return static_cast<std::int64_t>(shares_.size()); }
 
   static constexpr Categories weights() { return plan::only({plan::Category::parameter, plan::Category::buffer}); }
   static constexpr Categories states() { return plan::only({plan::Category::optimizer}); }
@@ -74,7 +81,7 @@ class PlanMaker {
     made_.policy = std::make_unique<analysis::Analysis>(decided_.policy);
     if (core::Status chosen = estimate::choose_rank(*made_.policy, gpu_, {}); !chosen) return chosen.error();
     rank_ = made_.policy->job().layout.rank;
-    const Parts trains(kIterations, plan::RunPart::train);
+    const Parts trains(shares_.size(), plan::RunPart::train);
     if (core::Status added = add(Role::policy, *made_.policy, trains, policy_); !added) return added.error();
     if (core::Status added = add_readers(); !added) return added.error();
     if (core::Status added = add_others(); !added) return added.error();
@@ -85,7 +92,7 @@ class PlanMaker {
 
   /// Passes without gradients of the policy and of its reference.
   core::Status add_readers() {
-    const std::int64_t each = kIterations * (before_update() ? 1 : passes());
+    const std::int64_t each = iterations() * (before_update() ? 1 : passes());
     const std::int64_t mismatched = decided_.algorithm.mismatched ? each : 0;
     if (reads_policy()) {
       const std::int64_t count = before_update() ? each : mismatched;
@@ -105,21 +112,21 @@ class PlanMaker {
     if (job_.reward != nullptr) {
       model::TrainingJob reward = frozen_job(decided_, job_.reward);
       reward.objective = {model::Objective::scores, 0};
-      const std::int64_t count = kIterations * (decided_.algorithm.in_step ? passes() : 1);
+      const std::int64_t count = iterations() * (decided_.algorithm.in_step ? passes() : 1);
       if (core::Status added = add(Role::reward, reward, forwards(count), reward_); !added) return added.error();
     }
     if (!decided_.algorithm.teacher) return core::Done{};
-    return add(Role::teacher, frozen_job(decided_, job_.teacher), forwards(kIterations * passes()), teacher_);
+    return add(Role::teacher, frozen_job(decided_, job_.teacher), forwards(iterations() * passes()), teacher_);
   }
 
   core::Status add_critic() {
     model::TrainingJob critic = decided_.policy;
     if (job_.critic != nullptr) critic.graph = job_.critic;
     critic.objective = {model::Objective::scores, 0};
-    const Parts trains(kIterations, plan::RunPart::train);
+    const Parts trains(shares_.size(), plan::RunPart::train);
     if (core::Status added = add(Role::critic, critic, trains, critic_); !added) return added.error();
     critic.batch_size = decided_.reading.batch_size;
-    return add(Role::critic, critic, forwards(kIterations), values_);
+    return add(Role::critic, critic, forwards(iterations()), values_);
   }
 
   /// Adapters are switched off: their weights stay, and are not read. A quantised base is read as it is.
@@ -156,8 +163,6 @@ class PlanMaker {
         vocabulary_of(*decided_.policy.graph) / std::max<std::int64_t>(of.layout.tensor_parallel, 1);
     return core::bounded_product({of.batch_size, positions, words, kBytes});
   }
-
-  // --- Phases -------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] bool reads_policy() const {
     const bool older =
@@ -233,8 +238,9 @@ class PlanMaker {
     if (critic_) writer_.bring_back(critic_->model, states());
   }
 
+  /// The programs that do it do it around what generates: the cache of an update over preferences stays.
   void between() {
-    if (decided_.program.empties_cache) writer_.empty_cache();
+    if (decided_.program.empties_cache && decided_.algorithm.generates) writer_.empty_cache();
   }
 
   void gather_experience() {
@@ -305,10 +311,11 @@ class PlanMaker {
     if (job_.options.reference_offload) writer_.set_aside(reference_->model, weights());
   }
 
-  void update() {
+  void update(double share) {
     constexpr Categories kGathered = plan::only({plan::Category::gathered});
     if (decided_.program.optimizer_only_updates) take_states();
     writer_.bring_back(policy_->model, kGathered);
+    writer_.set_share(share);
     if (decided_.algorithm.critic && decided_.program.joint_critic) update_both();
     else {
       update_alone(*policy_, "update", true);
@@ -324,6 +331,7 @@ class PlanMaker {
     const bool preferences = compares && !before_update();
     while (const std::optional<plan::Phase> phase = next(runner)) {
       if (*phase == plan::Phase::optimizer) {
+        writer_.set_share(1.0);
         writer_.begin(std::string(name) + ": optimizer");
         return play(runner);
       }
@@ -466,6 +474,7 @@ class PlanMaker {
   const PostTrainingJob& job_;
   const Decided& decided_;
   const device::GpuProfile& gpu_;
+  std::span<const double> shares_;
   PostTrainingPlan made_;
   plan::PhaseWriter writer_;
   model::Rank rank_;
@@ -483,8 +492,8 @@ class PlanMaker {
 }  // namespace phases_detail
 
 GPUMEM_INLINE core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
-                                                                const device::GpuProfile& gpu) {
-  return phases_detail::PlanMaker(job, decided, gpu).make();
+                                                                const device::GpuProfile& gpu, bool lengths_differ) {
+  return phases_detail::PlanMaker(job, decided, gpu, lengths_differ).make();
 }
 
 }  // namespace gpumem::posttrain

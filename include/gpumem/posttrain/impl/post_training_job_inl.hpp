@@ -24,6 +24,8 @@ inline std::string_view foreign_option(const PostTrainingOptions& options, const
       {options.gpu_memory_utilization != usual.gpu_memory_utilization, "gpu_memory_utilization"},
       {options.rollout_tensor_parallel != usual.rollout_tensor_parallel, "rollout_tensor_parallel"},
       {options.max_model_len != usual.max_model_len, "max_model_len"},
+      {options.max_num_seqs != usual.max_num_seqs, "max_num_seqs"},
+      {options.max_num_batched_tokens != usual.max_num_batched_tokens, "max_num_batched_tokens"},
       {options.enforce_eager != usual.enforce_eager, "enforce_eager"},
       {options.engine != usual.engine, "engine"},
       {options.entropy != usual.entropy, "entropy"},
