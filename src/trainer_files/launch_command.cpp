@@ -94,15 +94,7 @@ class CommandReader {
   }
 
   bool is_post_training() {
-    const bool swift = base_name(word(0)) == "swift" || word(0) == "megatron";
-    bool found = (swift && (word(1) == "rlhf" || word(1) == "grpo")) || word(0) == "verl.trainer.main_ppo";
-    if (const auto settings = posttrain::launch_settings(words_); settings && !found) {
-      found =
-          std::any_of(settings->begin(), settings->end(),
-                      // Supervised fine-tuning is a plain training, which post-training refuses by this name.
-                      [](const posttrain::LaunchSetting& one) { return one.key == "trainer" && one.value != "sft"; });
-    }
-    if (!found) return false;
+    if (!posttrain::starts_post_training(words_)) return false;
     made_.program = LaunchedProgram::post_training;
     made_.words.assign(words_.begin(), words_.end());
     return true;

@@ -1,7 +1,6 @@
 #include "launchers.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
@@ -13,76 +12,15 @@ namespace gpumem::trainer_files {
 namespace {
 namespace launchers_detail {
 
-/// Settings without a value, with a space between them; all others take one.
-constexpr std::string_view kTorchrunSwitches = " standalone no_python run_path m module ";
-constexpr std::string_view kAccelerateSwitches =
-    " multi_gpu cpu use_deepspeed use_fsdp use_megatron_lm use_xpu use_parallelism_config quiet q tpu no_tpu_cluster "
-    "tpu_use_cluster tpu_use_sudo debug m module no_python enable_cpu_affinity dynamo_use_dynamic "
-    "dynamo_use_fullgraph ipex same_network ";
-constexpr std::string_view kDeepSpeedSwitches =
-    " module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training bind_cores_to_rank ";
-
-constexpr std::array<std::string_view, 6> kWrappers = {"env", "nohup", "exec", "time", "sudo", "command"};
-constexpr std::array<std::string_view, 4> kRunners = {"uv", "poetry", "pixi", "rye"};  // "uv run"
-
-bool is_one_of(std::span<const std::string_view> names, std::string_view word) {
-  return std::find(names.begin(), names.end(), word) != names.end();
-}
-
-bool is_switch(std::string_view switches, const std::string& key) {
-  return switches.find(" " + key + " ") != std::string_view::npos;
-}
-
-/// CUDA_VISIBLE_DEVICES=0,1
-bool is_variable(std::string_view word) {
-  const std::size_t equals = word.find('=');
-  if (equals == std::string_view::npos || equals == 0) return false;
-  return std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), [](char byte) {
-    return (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '_';
-  });
-}
-
-std::size_t read_words(std::span<const std::string> words, std::size_t at, std::string_view switches,
-                       Setting& settings) {
-  while (at < words.size() && words[at].starts_with('-')) {
-    const std::string_view word = words[at++];
-    if (word == "--") break;
-    const std::size_t equals = word.find('=');
-    std::string key(word.substr(0, equals));
-    key.erase(0, key.find_first_not_of('-'));
-    std::replace(key.begin(), key.end(), '-', '_');
-    if (equals != std::string_view::npos) put_setting(settings, key, setting_of_word({}, word.substr(equals + 1)));
-    else if (is_switch(switches, key)) put_setting(settings, key, setting_of_word({}, "true"));
-    else if (at < words.size()) put_setting(settings, key, setting_of_word({}, words[at++]));
+/// An object of them; "a.b" is b within a.
+Setting object_of(std::span<const posttrain::LaunchSetting> settings, bool nested) {
+  Setting object;
+  object.kind = Setting::Kind::object;
+  for (const auto& [key, word] : settings) {
+    if (nested) put_setting(object, key, setting_of_word({}, word));
+    else object.items.push_back(setting_of_word(key, word));
   }
-  return at;
-}
-
-/// "python3.11 -u -m torch.distributed.run": behind python, and its own options but -m.
-std::size_t behind_python(std::span<const std::string> words, std::size_t at) {
-  ++at;
-  while (at < words.size() && words[at].starts_with('-') && words[at] != "-m") {
-    at += words[at] == "-W" || words[at] == "-X" ? 2 : 1;
-  }
-  return std::min(at, words.size());
-}
-
-std::size_t behind_environment(std::span<const std::string> words, Setting& environment) {
-  std::size_t at = 0;
-  for (; at < words.size(); ++at) {
-    const std::string_view word = words[at];
-    if (is_variable(word)) {
-      const std::size_t equals = word.find('=');
-      Setting value = setting_of_word({}, word.substr(equals + 1));
-      value.key = word.substr(0, equals);
-      environment.items.push_back(std::move(value));
-    } else if (at + 1 < words.size() && words[at + 1] == "run" && is_one_of(kRunners, word)) {
-      ++at;
-    } else if (!is_one_of(kWrappers, word)) {
-      break;
-    }
-  }
-  return at;
+  return object;
 }
 
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
@@ -124,37 +62,16 @@ RankCount times(std::int64_t each, std::int64_t nodes, std::string from) {
 }  // namespace
 
 std::size_t read_torchrun_words(std::span<const std::string> words, std::size_t at, Setting& settings) {
-  return launchers_detail::read_words(words, at, launchers_detail::kTorchrunSwitches, settings);
+  std::vector<posttrain::LaunchSetting> read;
+  const std::size_t end = posttrain::read_torchrun_words(words, at, read);
+  lay_over(settings, launchers_detail::object_of(read, true));
+  return end;
 }
 
 LauncherWords read_launcher(std::span<const std::string> words) {
-  namespace detail = launchers_detail;
-  LauncherWords read;
-  read.environment.kind = read.settings.kind = Setting::Kind::object;
-  std::size_t at = detail::behind_environment(words, read.environment);
-  const auto word = [&](std::size_t offset) {
-    return at + offset < words.size() ? std::string_view(words[at + offset]) : std::string_view();
-  };
-  const auto launch = [&](Launcher launcher, std::size_t from, std::string_view switches) {
-    read.launcher = launcher;
-    at = detail::read_words(words, from, switches, read.settings);
-  };
-  if (base_name(word(0)).starts_with("python")) at = detail::behind_python(words, at);
-  const std::size_t module = word(0) == "-m" ? 1 : 0;
-  const std::string_view name = base_name(word(module));
-  if (name == "torchrun" || name == "torch.distributed.run" || name == "torch.distributed.launch") {
-    launch(Launcher::torchrun, at + module + 1, detail::kTorchrunSwitches);
-  } else if ((name == "accelerate" && word(module + 1) == "launch") || name == "accelerate.commands.launch") {
-    launch(Launcher::accelerate, at + module + (name == "accelerate" ? 2 : 1), detail::kAccelerateSwitches);
-  } else if (name == "deepspeed") {
-    launch(Launcher::deepspeed, at + module + 1, detail::kDeepSpeedSwitches);
-  } else {
-    at += module;
-  }
-  if (base_name(word(0)).starts_with("python")) at = detail::behind_python(words, at);  // --no-python python
-  if (word(0) == "-m") ++at;
-  read.begin = std::min(at, words.size());
-  return read;
+  const posttrain::LauncherWords read = posttrain::read_launcher(words);
+  using launchers_detail::object_of;
+  return {read.launcher, object_of(read.environment, false), object_of(read.settings, true), read.begin};
 }
 
 Setting accelerate_settings(const Setting& file, const Setting& words) {

@@ -11,12 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "gpumem/posttrain/launch.hpp"
 #include "setting.hpp"
 
 namespace gpumem::trainer_files {
 
-enum class Launcher : std::uint8_t { none, torchrun, accelerate, deepspeed };
+using posttrain::Launcher;
 
+/// As of posttrain::LauncherWords, with values as formats read them.
 struct LauncherWords {
   Launcher launcher = Launcher::none;
   Setting environment;    ///< an object: NAME=value before the command
@@ -24,7 +26,7 @@ struct LauncherWords {
   std::size_t begin = 0;  ///< the program's first word; the number of words: there is none
 };
 
-/// Reads over variables, wrappers (env, uv run), python and launchers.
+/// posttrain::read_launcher() of the words.
 [[nodiscard]] LauncherWords read_launcher(std::span<const std::string> words);
 /// The settings of torchrun in front of a program, from the word `at` on, as `tune run` takes them too; returns where
 /// they end.

@@ -28,12 +28,34 @@ struct LaunchSetting {
   std::string value;
 };
 
-/// The settings of a command line: --key value, --key=value, --flag, key=value, +key=value; NAME=value before the
-/// program are environment variables. Words that are none of these are skipped where they come before the first
-/// setting, but one that names an algorithm ("scripts/dpo.py", "openrlhf.cli.train_dpo") becomes the setting "trainer".
-/// Behind accelerate, torchrun, deepspeed and ray, the script or module ends their own settings. Errors:
-/// invalid_argument for a word that stands alone behind a setting.
+enum class Launcher : std::uint8_t { none, torchrun, accelerate, deepspeed, ray };
+
+/// What starts a program, and is told something itself. In the keys of its settings '-' is '_'.
+struct LauncherWords {
+  Launcher launcher = Launcher::none;
+  std::vector<LaunchSetting> environment = {};  ///< NAME=value before the command, by NAME
+  std::vector<LaunchSetting> settings = {};
+  std::size_t begin = 0;  ///< the program's first word; the number of words: there is none
+};
+/// Reads over variables, what stands before a launcher (env, uv run, srun -N1), python and the launcher. Source: torch
+/// 2.6, distributed/run.py; accelerate 1.2, commands/launch.py; DeepSpeed 0.16, launcher/runner.py; Ray 2.44,
+/// dashboard/modules/job/cli.py.
+[[nodiscard]] LauncherWords read_launcher(std::span<const std::string> words);
+/// The settings of torchrun in front of a program, from the word `at` on, as `tune run` takes them too; returns where
+/// they end.
+[[nodiscard]] std::size_t read_torchrun_words(std::span<const std::string> words, std::size_t at,
+                                              std::vector<LaunchSetting>& settings);
+
+/// The settings of a command line: those of its launcher, and the program's: --key value, --key=value, --flag,
+/// key=value, +key=value; NAME=value are environment variables. Words that are none of these are skipped where they
+/// come before the program's first setting, but one that names an algorithm ("scripts/dpo.py",
+/// "openrlhf.cli.train_dpo") becomes the setting "trainer". Errors: invalid_argument for a word that stands alone
+/// behind a setting.
 [[nodiscard]] core::Result<std::vector<LaunchSetting>> launch_settings(std::span<const std::string> words);
+
+/// Whether a command starts a post-training, by its program or by the algorithm that its words name. Supervised
+/// fine-tuning is none.
+[[nodiscard]] bool starts_post_training(std::span<const std::string> words);
 
 /// What settings do not say.
 struct MissingSetting {

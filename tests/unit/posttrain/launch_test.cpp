@@ -66,6 +66,22 @@ TEST(LaunchSettings, ALaunchersOwnSettingsEndWithTheProgram) {
   EXPECT_EQ(text_of({"ray", "job", "submit", "--address=x", "--", "python3", "-m", "openrlhf.cli.train_ppo_ray",
                      "--pretrain", "m"}),
             "address=x;trainer=ppo;pretrain=m;");
+  EXPECT_EQ(text_of({"srun", "-N1", "env", "X=1", "torchrun", "--standalone", "kto.py", "--beta=1"}),
+            "env:X=1;standalone=true;trainer=kto;beta=1;")
+      << "what stands before a launcher is not read";
+}
+
+TEST(LaunchSettings, ACommandOfPostTrainingIsTold) {
+  const auto starts = [](const std::vector<std::string>& words) { return starts_post_training(words); };
+  EXPECT_TRUE(starts({"NPROC_PER_NODE=4", "swift", "rlhf", "--rlhf_type", "dpo"}));
+  EXPECT_TRUE(starts({"/usr/bin/megatron", "rlhf", "--rlhf_type", "dpo"}));
+  EXPECT_TRUE(starts({"python3", "-m", "verl.trainer.main_ppo", "a.b=1"}));
+  EXPECT_TRUE(starts({"accelerate", "launch", "--num_processes", "8", "trl/scripts/grpo.py"}));
+  EXPECT_TRUE(starts({"ray", "job", "submit", "--", "python3", "-m", "openrlhf.cli.train_ppo_ray"}));
+  EXPECT_FALSE(starts({"trl", "sft", "--model_name_or_path", "m"})) << "a plain training";
+  EXPECT_FALSE(starts({"swift", "sft", "--model", "m"}));
+  EXPECT_FALSE(starts({"torchrun", "train.py", "--x", "1"}));
+  EXPECT_FALSE(starts({}));
 }
 
 TEST(Launch, AnAlgorithmThatIsNotKnownIsMissing) {
@@ -125,6 +141,27 @@ TEST(Launch, ProgramsAreToldByTheirKeys) {
   EXPECT_EQ(program({"--pretrain", "m"}), Program::openrlhf);
   EXPECT_EQ(program({"--model_name_or_path", "m"}), Program::trl);
   EXPECT_EQ(program({"--x", "m"}), std::nullopt);
+}
+
+TEST(Launch, AVerlRowHoldsNoMoreThanAMiniBatch) {
+  const auto row = [](const std::string& mini_batch) {
+    return launched(Program::verl, {"algorithm.adv_estimator=grpo", "actor_rollout_ref.actor.use_dynamic_bsz=True",
+                                    "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=5000",
+                                    "data.max_prompt_length=100", "data.max_response_length=28",
+                                    "actor_rollout_ref.rollout.n=2", "trainer.n_gpus_per_node=1", mini_batch})
+        .request.training.training.sequence_length;
+  };
+  EXPECT_EQ(row("actor_rollout_ref.actor.ppo_mini_batch_size=16"), 16 * 2 * 128);
+  EXPECT_EQ(row("actor_rollout_ref.actor.ppo_mini_batch_size=64"), 5000);
+}
+
+TEST(Launch, KtosPassesShareAPackedRow) {
+  const auto row = [](const std::string& algorithm) {
+    return launched(Program::ms_swift, {"--rlhf_type", algorithm, "--packing", "true", "--max_length", "8192"})
+        .request.training.training.sequence_length;
+  };
+  EXPECT_EQ(row("kto"), 4096);
+  EXPECT_EQ(row("dpo"), 8192) << "both answers of a pair are in one row";
 }
 
 TEST(Launch, MsSwiftsPackedDpo) {

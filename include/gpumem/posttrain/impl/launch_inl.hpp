@@ -30,8 +30,8 @@ inline constexpr std::string_view kWithoutEffect =
     "truncation_strategy undesirable_weight use_hf use_wandb val_dataset* vllm_sync_backend warmup* weight_decay* "
     "whiten*";
 
-/// The same of transformers' and TRL's trainers. How much vLLM holds its share of the GPU says, and not how many
-/// sequences it takes at once. Source: transformers 4.57, training_args.py; TRL 1.9, trainer and experimental.
+/// The same of transformers' and TRL's trainers. Source: transformers 4.57, training_args.py; TRL 1.9, trainer and
+/// experimental.
 inline constexpr std::string_view kOfTrainers =
     "accelerator_config advantage_* assistant_only_loss average_tokens_across_devices batch_eval_metrics batch_size "
     "beta1 beta2 bf16_full_eval bnb_4bit_compute_dtype cache_implementation callbacks chat_template* cliprange* "
@@ -52,7 +52,7 @@ inline constexpr std::string_view kOfTrainers =
     "top_entropy_quantile total_episodes trackio_* train_on_last_step_only train_sampling_strategy truncation_mode "
     "trust_remote_code use_adaptive_entropy use_bias_correction_kl use_cpu use_rslora use_weighting vespo_* vf_coef "
     "vllm_data_parallel_size vllm_disable_* vllm_enable_lora vllm_enable_prefix_caching vllm_engine_kwargs "
-    "vllm_group_port vllm_guided* vllm_importance_sampling* vllm_limit_mm* vllm_max_lora_rank vllm_max_num_seqs "
+    "vllm_group_port vllm_guided* vllm_importance_sampling* vllm_limit_mm* vllm_max_lora_rank "
     "vllm_mm_processor* vllm_model_impl vllm_reasoning_parser vllm_server* vllm_structured* vllm_use_async_engine "
     "wandb_* world_size";
 
@@ -95,7 +95,7 @@ inline constexpr std::string_view kOfVerl =
     "actor_rollout_ref.rollout.enable_* actor_rollout_ref.rollout.engine_kwargs* actor_rollout_ref.rollout.ignore_eos "
     "actor_rollout_ref.rollout.layered_summon actor_rollout_ref.rollout.load_format "
     "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz actor_rollout_ref.rollout.logprobs_mode "
-    "actor_rollout_ref.rollout.max_num* actor_rollout_ref.rollout.mtp* actor_rollout_ref.rollout.multi_* "
+    "actor_rollout_ref.rollout.mtp* actor_rollout_ref.rollout.multi_* "
     "actor_rollout_ref.rollout.over_sample_rate actor_rollout_ref.rollout.profiler.* "
     "actor_rollout_ref.rollout.prometheus.* actor_rollout_ref.rollout.prompt_length "
     "actor_rollout_ref.rollout.quantization_config_file actor_rollout_ref.rollout.response_length "
@@ -190,10 +190,6 @@ inline bool is_usual(std::string_view value, std::string_view usual) {
   return value == usual || is_false(value);
 }
 
-/// Words before the first setting that start another program.
-inline constexpr std::string_view kLaunchers[] = {
-    "accelerate", "torchrun", "deepspeed", "ray", "torch.distributed.run", "torch.distributed.launch"};
-
 /// Without the quotes that a shell takes away.
 inline std::string unquoted(std::string_view word) {
   while (word.size() >= 2 && word.front() == word.back() && (word.front() == '\'' || word.front() == '"')) {
@@ -278,22 +274,19 @@ inline std::string_view algorithm_in(std::string_view word) {
 /// A variable of the shell, which nobody knows here.
 inline bool is_variable(std::string_view word) { return word.find('$') != std::string_view::npos; }
 
-/// Reads the words of a command from left to right.
+/// Reads the words of a program from left to right.
 class WordReader {
  public:
   explicit WordReader(std::span<const std::string> words) : words_(words) {}
 
   core::Result<std::vector<LaunchSetting>> read() {
-    for (at_ = 0; at_ < words_.size(); ++at_) {
+    take_launcher();
+    for (; at_ < words_.size(); ++at_) {
       const std::string& word = words_[at_];
       if (word.starts_with("--") && word.size() > 2) {
         take_flag(word);
       } else if (const std::size_t equals = word.find('='); equals != std::string::npos && equals > 0) {
         take_pair(word, equals);
-      } else if (starts_program(at_)) {
-        take_program(word);
-      } else if (word == "--" && launched_) {
-        begun_ = false;
       } else if (!begun_) {
         take_first(word);
       } else {
@@ -306,22 +299,15 @@ class WordReader {
   }
 
  private:
-  /// Behind a launcher's own settings: the script, or the module behind -m.
-  [[nodiscard]] bool starts_program(std::size_t at) const {
-    if (!launched_ || !begun_) return false;
-    const std::string& word = words_[at];
-    return word.ends_with(".py") || word == "-m" || (at > 0 && words_[at - 1] == "-m");
+  void take_launcher() {
+    const LauncherWords launcher = read_launcher(words_);
+    for (const auto& [key, value] : launcher.environment) settings_.push_back({"env:" + key, unquoted(value)});
+    for (const auto& [key, value] : launcher.settings) {
+      if (key != "m" && key != "module") settings_.push_back({key, unquoted(value)});
+    }
+    at_ = launcher.begin;
   }
-  void take_program(const std::string& word) {
-    if (word == "-m") return;
-    launched_ = begun_ = false;
-    take_first(word);
-  }
-  void take_first(const std::string& word) {
-    const bool launcher =
-        std::find(std::begin(kLaunchers), std::end(kLaunchers), std::string_view(word)) != std::end(kLaunchers);
-    if (launcher) launched_ = true;
-    if (word.ends_with(".py")) launched_ = false;
+  void take_first(std::string_view word) {
     if (const std::string_view algorithm = algorithm_in(word); !algorithm.empty()) {
       settings_.push_back({"trainer", std::string(algorithm)});
     }
@@ -336,21 +322,15 @@ class WordReader {
       settings_.push_back({std::move(key), unquoted(word.substr(equals + 1))});
       return;
     }
-    if (launched_ && key == "module" && at_ + 1 < words_.size()) {
-      take_program(words_[++at_]);
-      return;
-    }
     std::string value = "true";
     // A list has several words: "--dataset a b".
-    for (bool first = true; at_ + 1 < words_.size() && is_value(at_ + 1); first = false) {
+    for (bool first = true; at_ + 1 < words_.size() && !words_[at_ + 1].starts_with("--"); first = false) {
       if (first) value.clear();
       else value += '+';
       value += unquoted(words_[++at_]);
     }
     settings_.push_back({std::move(key), std::move(value)});
   }
-  /// Whether the word belongs to the flag in front of it.
-  [[nodiscard]] bool is_value(std::size_t at) const { return !words_[at].starts_with("--") && !starts_program(at); }
 
   void take_pair(const std::string& word, std::size_t equals) {
     std::string key = word.substr(0, equals);
@@ -363,8 +343,7 @@ class WordReader {
 
   std::span<const std::string> words_;
   std::size_t at_ = 0;
-  bool begun_ = false;     ///< a setting was seen
-  bool launched_ = false;  ///< the settings are a launcher's, until the program comes
+  bool begun_ = false;  ///< a setting was seen
   std::vector<LaunchSetting> settings_;
 };
 
@@ -372,6 +351,19 @@ class WordReader {
 
 GPUMEM_INLINE core::Result<std::vector<LaunchSetting>> launch_settings(std::span<const std::string> words) {
   return launch_detail::WordReader(words).read();
+}
+
+GPUMEM_INLINE bool starts_post_training(std::span<const std::string> words) {
+  const std::span<const std::string> program = words.subspan(read_launcher(words).begin);
+  if (program.empty()) return false;
+  const std::string_view name = std::string_view(program[0]).substr(program[0].rfind('/') + 1);
+  const std::string_view command = program.size() > 1 ? std::string_view(program[1]) : std::string_view();
+  const bool swift = (name == "swift" || name == "megatron") && (command == "rlhf" || command == "grpo");
+  if (swift || name == "verl.trainer.main_ppo") return true;
+  const auto settings = launch_settings(words);
+  return settings && std::any_of(settings->begin(), settings->end(), [](const LaunchSetting& one) {
+           return one.key == "trainer" && !launch_detail::is_supervised(one.value);
+         });
 }
 
 GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> settings) {

@@ -13,6 +13,147 @@ namespace gpumem::posttrain {
 
 namespace launch_words_detail {
 
+// --- Launchers
+// --------------------------------------------------------------------------------------------------------
+
+/// What a launcher is called, and its settings without a value, with a space between them; all others take one.
+struct LauncherRow {
+  std::string_view name;
+  std::string_view command;  ///< the word behind it; empty: none
+  Launcher launcher;
+  std::string_view switches;
+};
+inline constexpr std::string_view kTorchrunSwitches = " standalone no_python run_path m module ";
+inline constexpr std::string_view kAccelerateSwitches =
+    " multi_gpu cpu use_deepspeed use_fsdp use_megatron_lm use_xpu use_parallelism_config quiet q tpu no_tpu_cluster "
+    "tpu_use_cluster tpu_use_sudo debug m module no_python enable_cpu_affinity dynamo_use_dynamic "
+    "dynamo_use_fullgraph ipex same_network ";
+inline constexpr std::string_view kDeepSpeedSwitches =
+    " module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training bind_cores_to_rank ";
+inline constexpr LauncherRow kLaunchers[] = {
+    {"torchrun", "", Launcher::torchrun, kTorchrunSwitches},
+    {"torch.distributed.run", "", Launcher::torchrun, kTorchrunSwitches},
+    {"torch.distributed.launch", "", Launcher::torchrun, kTorchrunSwitches},
+    {"accelerate", "launch", Launcher::accelerate, kAccelerateSwitches},
+    {"accelerate.commands.launch", "", Launcher::accelerate, kAccelerateSwitches},
+    {"deepspeed", "", Launcher::deepspeed, kDeepSpeedSwitches},
+    {"ray", "job", Launcher::ray, " no_wait verbose v "}};
+
+/// Reads a command up to its program.
+class LauncherReader {
+ public:
+  explicit LauncherReader(std::span<const std::string> words) : words_(words) {}
+
+  LauncherWords read() {
+    read_environment();
+    skip_to_launcher();
+    if (is_python(at_)) at_ = behind_python(at_);
+    const std::size_t name = at_ + (word(at_) == "-m" ? 1 : 0);
+    const LauncherRow* const row = row_at(name);
+    at_ = name;
+    if (row != nullptr) {
+      read_.launcher = row->launcher;
+      at_ += row->command.empty() ? 1 : 2;
+      if (row->launcher == Launcher::ray && word(at_) == "submit") ++at_;
+      at_ = read_settings(at_, row->switches, read_.settings);
+      if (row->launcher == Launcher::ray) return read_within();
+      if (is_python(at_)) at_ = behind_python(at_);  // --no-python python
+      if (word(at_) == "-m") ++at_;
+    }
+    read_.begin = std::min(at_, words_.size());
+    return std::move(read_);
+  }
+
+  std::size_t read_settings(std::size_t at, std::string_view switches, std::vector<LaunchSetting>& settings) const {
+    while (word(at).starts_with('-')) {
+      const std::string_view flag = word(at++);
+      if (flag == "--") break;
+      const std::size_t equals = flag.find('=');
+      std::string key(flag.substr(0, equals));
+      key.erase(0, key.find_first_not_of('-'));
+      std::replace(key.begin(), key.end(), '-', '_');
+      if (equals != std::string_view::npos) settings.push_back({key, std::string(flag.substr(equals + 1))});
+      else if (switches.find(" " + key + " ") != std::string_view::npos) settings.push_back({key, "true"});
+      else if (at < words_.size()) settings.push_back({key, words_[at++]});
+    }
+    return at;
+  }
+
+ private:
+  [[nodiscard]] std::string_view word(std::size_t at) const {
+    return at < words_.size() ? std::string_view(words_[at]) : std::string_view();
+  }
+  [[nodiscard]] std::string_view name_at(std::size_t at) const { return word(at).substr(word(at).rfind('/') + 1); }
+  [[nodiscard]] bool is_python(std::size_t at) const { return name_at(at).starts_with("python"); }
+  [[nodiscard]] const LauncherRow* row_at(std::size_t at) const {
+    for (const LauncherRow& row : kLaunchers) {
+      if (row.name == name_at(at) && (row.command.empty() || row.command == word(at + 1))) return &row;
+    }
+    return nullptr;
+  }
+
+  /// CUDA_VISIBLE_DEVICES=0,1, also behind env, and what runs a command as it is: uv run, nohup.
+  void read_environment() {
+    constexpr std::string_view kWrappers = " env nohup exec time sudo command ";
+    constexpr std::string_view kRunners = " uv poetry pixi rye ";  // "uv run"
+    for (; at_ < words_.size(); ++at_) {
+      const std::string named = " " + words_[at_] + " ";
+      if (take_variable(at_)) continue;
+      if (word(at_ + 1) == "run" && kRunners.find(named) != std::string_view::npos) ++at_;
+      else if (kWrappers.find(named) == std::string_view::npos) return;
+    }
+  }
+  bool take_variable(std::size_t at) {
+    const std::string_view one = word(at);
+    const std::size_t equals = one.find('=');
+    if (equals == std::string_view::npos || equals == 0) return false;
+    const std::string_view name = one.substr(0, equals);
+    const bool variable = std::all_of(name.begin(), name.end(), [](char byte) {
+      return (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '_';
+    });
+    if (variable) read_.environment.push_back({std::string(name), std::string(one.substr(equals + 1))});
+    return variable;
+  }
+
+  /// Over a scheduler's words, "srun -N1 env X=1 torchrun", if a launcher or python is behind them.
+  void skip_to_launcher() {
+    std::size_t at = at_;
+    const auto starts = [&] { return row_at(at) != nullptr || is_python(at); };
+    const auto skipped = [&] {
+      const std::string_view one = word(at);
+      return !one.empty() && !one.starts_with("--") && !one.ends_with(".py") &&
+             (one.find('=') == std::string_view::npos || take_variable(at));
+    };
+    while (!starts() && skipped()) ++at;
+    if (starts()) at_ = at;
+  }
+
+  /// "-u -m torch.distributed.run": behind python, and its own options but -m.
+  [[nodiscard]] std::size_t behind_python(std::size_t at) const {
+    ++at;
+    while (word(at).starts_with('-') && word(at) != "-m") at += word(at) == "-W" || word(at) == "-X" ? 2 : 1;
+    return std::min(at, words_.size());
+  }
+
+  /// What Ray is given starts a program as any other command does.
+  LauncherWords read_within() {
+    const std::size_t begin = std::min(at_, words_.size());
+    LauncherWords within = LauncherReader(words_.subspan(begin)).read();
+    if (within.launcher == Launcher::none) within.launcher = Launcher::ray;
+    within.begin += begin;
+    within.environment.insert(within.environment.begin(), read_.environment.begin(), read_.environment.end());
+    within.settings.insert(within.settings.begin(), read_.settings.begin(), read_.settings.end());
+    return within;
+  }
+
+  std::span<const std::string> words_;
+  std::size_t at_ = 0;
+  LauncherWords read_;
+};
+
+// --- Programs
+// ---------------------------------------------------------------------------------------------------------
+
 /// A program of post-training whose settings nobody reads here, by a key that it alone has; empty: it is none of these.
 inline std::string_view program_without_rules(std::span<const LaunchSetting> settings) {
   constexpr std::pair<std::string_view, std::string_view> kKeys[] = {{"loss_fn.", "NeMo-RL"},
@@ -121,6 +262,16 @@ inline core::Status check_lengths(const PostTrainingWords& words, const PostTrai
 }
 
 }  // namespace launch_words_detail
+
+GPUMEM_INLINE LauncherWords read_launcher(std::span<const std::string> words) {
+  return launch_words_detail::LauncherReader(words).read();
+}
+
+GPUMEM_INLINE std::size_t read_torchrun_words(std::span<const std::string> words, std::size_t at,
+                                              std::vector<LaunchSetting>& settings) {
+  using launch_words_detail::LauncherReader;
+  return LauncherReader(words).read_settings(at, launch_words_detail::kTorchrunSwitches, settings);
+}
 
 GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTrainingRequest& request) {
   namespace detail = launch_words_detail;
