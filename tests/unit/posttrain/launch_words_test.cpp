@@ -111,5 +111,18 @@ TEST(PostTrainingWords, ProgramsWithoutRulesAreNamed) {
   }
 }
 
+TEST(LaunchSettings, ACommandOfPostTrainingIsTold) {
+  const auto starts = [](const std::vector<std::string>& words) { return starts_post_training(words); };
+  EXPECT_TRUE(starts({"NPROC_PER_NODE=4", "swift", "rlhf", "--rlhf_type", "dpo"}));
+  EXPECT_TRUE(starts({"/usr/bin/megatron", "rlhf", "--rlhf_type", "dpo"}));
+  EXPECT_TRUE(starts({"python3", "-m", "verl.trainer.main_ppo", "a.b=1"}));
+  EXPECT_TRUE(starts({"accelerate", "launch", "--num_processes", "8", "trl/scripts/grpo.py"}));
+  EXPECT_TRUE(starts({"ray", "job", "submit", "--", "python3", "-m", "openrlhf.cli.train_ppo_ray"}));
+  EXPECT_FALSE(starts({"trl", "sft", "--model_name_or_path", "m"})) << "a plain training";
+  EXPECT_FALSE(starts({"swift", "sft", "--model", "m"}));
+  EXPECT_FALSE(starts({"torchrun", "train.py", "--x", "1"}));
+  EXPECT_FALSE(starts({}));
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

@@ -117,9 +117,10 @@ TEST(Phases, VllmIsGivenWhatItsProgramGivesIt) {
   EXPECT_TRUE(says(Program::openrlhf, "max_num_batched_tokens"));
   EXPECT_FALSE(says(Program::verl, "max_num_batched_tokens")) << "8,192";
   EXPECT_FALSE(says(Program::trl, "max_num_batched_tokens")) << "4,096";
-  EXPECT_TRUE(says(Program::verl, "max_num_seqs"));
+  EXPECT_TRUE(says(Program::openrlhf, "max_num_seqs"));
+  EXPECT_FALSE(says(Program::verl, "max_num_seqs")) << "256";
   EXPECT_FALSE(says(Program::trl, "max_num_seqs")) << "what a step generates";
-  EXPECT_FALSE(says(Program::verl, "max_num_seqs", 64)) << "given";
+  EXPECT_FALSE(says(Program::openrlhf, "max_num_seqs", 64)) << "given";
 }
 
 TEST(Phases, AFrozenModelHasNoAdaptersAndNoOptimizer) {

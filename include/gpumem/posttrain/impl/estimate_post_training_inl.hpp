@@ -130,6 +130,8 @@ inline void choose_profile(const PostTrainingJob& job, const Decided& decided, s
   if (decided.rollout != Rollout::colocated || options.engine != Engine::vllm) return;
   const std::int64_t tokens = decided.program.batched_tokens;
   if (!server.max_num_batched_tokens && tokens > 0) server.max_num_batched_tokens = tokens;
+  constexpr std::int64_t kSeatsOfVerl = 256;
+  if (!server.max_num_seqs && decided.program.value == Program::verl) server.max_num_seqs = kSeatsOfVerl;
   if (server.max_num_seqs || !decided.program.seats_a_step) return;
   const std::int64_t each = options.rollout_batch.value_or(
       core::bounded_product({decided.policy.batch_size, decided.policy.gradient_accumulation}));
@@ -376,7 +378,9 @@ inline void widen(PostTrainingEstimate& likely, const PostTrainingEstimate& long
     if (does) grows = core::bounded_sum({grows, part.bytes.count()});
   }
   estimate::MemoryEstimate& memory = likely.memory;
-  memory.lower = std::min(memory.lower, core::Bytes(std::max<std::int64_t>(memory.lower.count() - grows, 0)));
+  const double whole = static_cast<double>(std::max<std::int64_t>(memory.expected.count(), 1));
+  const double stays = std::max(1.0 - static_cast<double>(grows) / whole, 0.0);
+  memory.lower = core::Bytes(static_cast<std::int64_t>(static_cast<double>(memory.lower.count()) * stays));
   memory.upper = std::max(memory.upper, longest.memory.upper);
   memory.most_needed = std::max(memory.most_needed, longest.memory.most_needed);
   memory.fits = memory.most_needed <= capacity && memory.verdict != estimate::Verdict::does_not_fit;

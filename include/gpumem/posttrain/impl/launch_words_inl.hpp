@@ -135,14 +135,13 @@ class LauncherReader {
     return std::min(at, words_.size());
   }
 
-  /// What Ray is given starts a program as any other command does.
+  /// What Ray is given starts a program as any other command does. Its own settings say where, and nothing of the job.
   LauncherWords read_within() {
     const std::size_t begin = std::min(at_, words_.size());
     LauncherWords within = LauncherReader(words_.subspan(begin)).read();
     if (within.launcher == Launcher::none) within.launcher = Launcher::ray;
     within.begin += begin;
     within.environment.insert(within.environment.begin(), read_.environment.begin(), read_.environment.end());
-    within.settings.insert(within.settings.begin(), read_.settings.begin(), read_.settings.end());
     return within;
   }
 
