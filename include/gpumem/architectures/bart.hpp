@@ -276,9 +276,12 @@ inline void read_tree(TreeFields& t) {
   t.size("vocab_size", "decoder.embed_tokens", "num_embeddings");
   t.size("d_model", "decoder.embed_tokens", "embedding_dim");
   t.size("num_mel_bins", "encoder.conv1", "in_channels");
+  const std::int64_t width = t.value("decoder.embed_tokens", "embedding_dim").value_or(0);
   t.size("max_source_positions", "encoder.embed_positions", "num_embeddings");
+  // The code reads that table itself, so tables of rows count it as the encoder's own.
+  if (const std::int64_t held = t.held("encoder"); width > 0 && held > 0) t.set("max_source_positions", held / width);
   t.size("max_target_positions", "decoder.embed_positions", "num_embeddings");
-  tree_sides(t, kPublished, t.value("decoder.embed_tokens", "embedding_dim").value_or(0));
+  tree_sides(t, kPublished, width);
 }
 
 }  // namespace whisper_detail

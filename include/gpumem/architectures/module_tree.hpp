@@ -44,6 +44,8 @@ class ModuleTree {
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view path, std::string_view attribute) const;
   [[nodiscard]] std::optional<bool> flag(std::string_view path, std::string_view attribute) const;
   [[nodiscard]] std::optional<double> number(std::string_view path, std::string_view attribute) const;
+  /// The parameters of a layer, or those that a container holds itself; 0: none are counted.
+  [[nodiscard]] std::int64_t held(std::string_view path) const;
   /// Whether a linear layer shares an embedding's weight.
   [[nodiscard]] bool has_tied_head() const;
   /// The graph's layers within the root, in their order.
@@ -112,6 +114,13 @@ inline void ModuleTree::name_scopes() {
 inline std::int64_t ModuleTree::count(std::string_view path) const {
   const auto at = path.empty() ? std::optional(root_) : find(scopes_, path);
   return at ? children_[*at] : 0;
+}
+
+inline std::int64_t ModuleTree::held(std::string_view path) const {
+  for (const std::string& each : {std::string(path), std::string(path) + "."}) {
+    if (const auto at = layer(each)) return graph_->layers()[*at].parameters;
+  }
+  return 0;
 }
 
 inline std::optional<model::Attributes> ModuleTree::attributes(std::string_view path) const {
@@ -187,6 +196,8 @@ class TreeFields {
   }
   [[nodiscard]] bool has(std::string_view path) const { return tree_.has(whole(path)); }
   [[nodiscard]] std::int64_t count_of(std::string_view path) const { return tree_.count(whole(path)); }
+  /// The parameters that a module holds itself, where the tree or the table counts them; 0: it does not.
+  [[nodiscard]] std::int64_t held(std::string_view path) const { return tree_.held(whole(path)); }
 
   /// vocab_size, hidden_size and num_hidden_layers, of the embedding and of the list of blocks. Returns the width; 0:
   /// the embedding does not show it.

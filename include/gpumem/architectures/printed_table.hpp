@@ -50,6 +50,8 @@ inline constexpr auto kForms =
                          {"falcon", R"(, "multi_query": false, "parallel_attn": false, "alibi": true, "bias": true)"},
                          {"gpt_neox", R"(, "use_parallel_residual": false)"},
                          {"stablelm", R"(, "use_parallel_residual": true)"},
+                         {"deepseek_v3", R"(, "q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 64, )"
+                                         R"("qk_rope_head_dim": 64, "v_head_dim": 64)"},
                          {"t5", R"(, "feed_forward_proj": "gated-gelu")"}});
 
 /// A class whose tables are read so.
@@ -62,9 +64,9 @@ struct Known {
 
 /// A model of the class with so many blocks.
 inline std::optional<model::ModelGraph> likeness(const Known& known, std::int64_t blocks, std::string_view form,
-                                                 const model::Vocabulary& vocabulary) {
+                                                 const model::Vocabulary& vocabulary, std::string_view sizes = kSizes) {
   std::string text = R"({"model_type": ")" + std::string(known.row->model_type) + R"(", "architectures": [")" +
-                     std::string(known.class_name) + R"("], )" + std::string(kSizes) + std::string(form);
+                     std::string(known.class_name) + R"("], )" + std::string(sizes) + std::string(form);
   for (const std::string_view count : kCounts) {
     text += ", \"" + std::string(count) + "\": " + std::to_string(blocks);
   }
@@ -80,13 +82,21 @@ inline std::optional<model::ModelGraph> likeness(const Known& known, std::int64_
   return made ? std::optional(*std::move(made)) : std::nullopt;
 }
 
-/// The calls of modules that may hold parameters, which every table shows. Bare parameters are no modules.
+/// Whether a layer is what a module computes with a parameter of its own, as Gemma's norms do. A row shows the module.
+inline bool is_inside_of_module(const model::ModelGraph& graph, const model::Layer& layer) {
+  return layer.scope != 0 && graph.class_name(layer) == graph.op(layer);
+}
+
+/// The calls of modules that hold parameters, which every table shows. Bare parameters are no modules; norms without
+/// any, as OLMo has, are of a class that a table's reader need not know.
 inline std::vector<const model::Layer*> modules_of(const model::ModelGraph& graph) {
   std::vector<const model::Layer*> modules;
   for (const model::Layer& layer : graph.layers()) {
     const model::OpTraits* op = graph.op_traits(layer);
     const bool holds = op != nullptr && op->parameters != nullptr && op->name != model::kParameterOp;
-    if (holds && !graph.name(layer).empty()) modules.push_back(&layer);
+    if (!holds || graph.name(layer).empty()) continue;
+    const bool plain = op->norm != model::NormKind::none && !graph.attributes(layer).flag("elementwise_affine", true);
+    if (!plain || is_inside_of_module(graph, layer)) modules.push_back(&layer);
   }
   return modules;
 }
@@ -98,10 +108,30 @@ inline bool same_ops(const model::ModelGraph& left, const std::vector<const mode
       [&](const model::Layer* one, const model::Layer* other) { return left.op(*one) == right.op(*other); });
 }
 
+/// The sizes of a Swin whose stages have the blocks that the table shows.
+inline std::string stages_of(const model::ModelGraph& table) {
+  std::string depths;
+  std::string heads;
+  for (std::uint32_t stage = 0; stage < table.scopes(); ++stage) {
+    if (table.class_name(table.scope(stage)) != "SwinStage") continue;
+    std::int64_t blocks = 0;
+    for (std::uint32_t scope = stage + 1; scope < table.scopes() && table.within(scope, stage); ++scope) {
+      blocks += table.class_name(table.scope(scope)) == "SwinLayer" ? 1 : 0;
+    }
+    depths += (depths.empty() ? "" : ", ") + std::to_string(blocks);
+    heads += heads.empty() ? "1" : ", 1";
+  }
+  return R"("depths": [)" + depths + R"(], "num_heads": [)" + heads + "]";
+}
+
 /// A model of the class that calls what the table's rows show; nothing if none does.
 inline std::optional<model::ModelGraph> namesake(const model::ModelGraph& table,
                                                  const std::vector<const model::Layer*>& rows, const Known& known,
                                                  const model::Vocabulary& vocabulary) {
+  if (known.row->model_type == "swin") {
+    auto found = likeness(known, 1, {}, vocabulary, stages_of(table));
+    return found && same_ops(table, rows, *found, modules_of(*found)) ? std::move(found) : std::nullopt;
+  }
   for (const auto& [type, form] : kForms) {
     if (!type.empty() && type != known.row->model_type) continue;
     const auto one = likeness(known, 1, form, vocabulary);
@@ -157,6 +187,15 @@ class RowSizes {
     return outputs.size() == 1 && outputs[0].rank() > 0 ? axis(row, outputs[0].rank() - 1) : 0;
   }
 
+  /// Of ids [N, S]; or [S, N], as XLNet turns them: then the first axis is no multiple of the batch, or many.
+  [[nodiscard]] std::int64_t tokens_of(const model::Layer& row) const {
+    const auto outputs = table_.outputs(row);
+    if (outputs.size() != 1 || outputs[0].rank() != 3) return axis(row, 1);
+    const core::Dim& first = outputs[0][0];
+    if (first.size <= 1) return axis(row, 1);
+    return first.kind == core::Dim::Kind::fixed ? axis(row, 0) : first.size * axis(row, 1);
+  }
+
   [[nodiscard]] std::optional<std::vector<model::Attribute>> norm(const model::Layer& row, std::int64_t out) const {
     if (out < 1) return std::nullopt;
     return std::vector<model::Attribute>{{"normalized_shape", out}, {"bias", row.parameters > out}};
@@ -171,7 +210,7 @@ class RowSizes {
     if (out < 1 || row.parameters < out || row.parameters % out != 0) return std::nullopt;
     const std::int64_t rows = row.parameters / out;
     embeddings_.emplace_back(rows, out);
-    if (sample_.empty() && axis(row, 1) > 0) sample_ = {axis(row, 1)};
+    if (sample_.empty() && tokens_of(row) > 0) sample_ = {tokens_of(row)};
     return std::vector<model::Attribute>{{"num_embeddings", rows}, {"embedding_dim", out}};
   }
 
@@ -238,9 +277,12 @@ class TreeOfRows {
     builder_.open_scope({}, known_.class_name);
     auto row = rows.begin();
     auto name = named.begin();
+    std::vector<const model::Layer*> own;  // of containers that the next row is in
     for (const model::Layer& layer : table_.layers()) {
       sizes_.remember(layer);
+      if (table_.op(layer) == model::kParameterOp && layer.scope != 0) own.push_back(&layer);
       if (row == rows.end() || *row != &layer) continue;
+      for (const model::Layer* held : std::exchange(own, {})) add_own(*held, layer, **name);
       if (!add(layer, **name)) return std::nullopt;
       ++row, ++name;
     }
@@ -259,8 +301,14 @@ class TreeOfRows {
     const auto attributes = sizes_.of(row, names_.attributes(named).flag("bias", true));
     if (!attributes) return false;
     const bool tied = sizes_.tied(row);
-    enter(scopes_of(named));
-    const model::LayerIndex index = builder_.add({.name = names_.name(named),
+    std::vector<std::uint32_t> scopes = scopes_of(named);
+    std::string_view name = names_.name(named);
+    if (is_inside_of_module(names_, named) && !scopes.empty()) {
+      name = names_.scope_name(scopes.back());
+      scopes.pop_back();
+    }
+    enter(scopes);
+    const model::LayerIndex index = builder_.add({.name = name,
                                                   .class_name = table_.class_name(row),
                                                   .op = table_.op_traits(row),
                                                   .attributes = *attributes,
@@ -269,7 +317,22 @@ class TreeOfRows {
     if (tied && !builder_.failed()) {
       builder_.tie(index, builder_.graph().layers()[static_cast<std::size_t>(index)].parameters);
     }
+    if (row.tied_parameters > 0) builder_.tie(index, row.tied_parameters);
     return !builder_.failed();
+  }
+
+  /// What a container holds itself. `row` is the first one in it, so it is as many modules around that as in the table.
+  void add_own(const model::Layer& held, const model::Layer& row, const model::Layer& named) {
+    std::size_t between = is_inside_of_module(names_, named) ? 1 : 0;
+    for (std::uint32_t at = row.scope; at != held.scope && at != 0; at = table_.scope(at).parent) ++between;
+    std::vector<std::uint32_t> scopes = scopes_of(named);
+    scopes.resize(scopes.size() - std::min(between, scopes.size()));
+    enter(scopes);
+    builder_.add({.class_name = table_.class_name(held),
+                  .op = table_.op_traits(held),
+                  .parameters = held.parameters,
+                  .frozen = held.frozen,
+                  .line = held.line});
   }
 
   /// The modules around a layer, the outermost first. Where the class is the body alone, that is the tree itself.

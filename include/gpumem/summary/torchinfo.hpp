@@ -127,7 +127,7 @@ class Reader : private TableReader {
     columns_ = columns_of(lines().line());
     constexpr std::int64_t kMegabyte = 1'000'000;
     if (read_head() && read_rows()) {
-      hold_unseen(read_foot());
+      settle(read_foot());
       read_input_size(kMegabyte);
       read_output_size(kMegabyte);
     }
@@ -180,22 +180,45 @@ class Reader : private TableReader {
     if (deeper && cell(model, columns_.input_shape) == "--") learn_batch(cell(first, columns_.output_shape));
   }
 
-  /// What the foot counts and no row shows. A cut table says "(recursive)" at every call of a module that is called
-  /// more than once and in parts, such as the lists of a FeaturePyramidNetwork, and its count nowhere. A foot alone is
-  /// no model.
-  void hold_unseen(std::optional<std::int64_t> total) {
+  /// Holds the rows' sum against the foot. A foot alone is no model.
+  void settle(std::optional<std::int64_t> total) {
     if (builder().graph().layers().empty()) return;
     core::Checked shown = 0;
     for (const model::Layer& layer : builder().graph().layers()) shown += core::Checked(layer.parameters);
     const auto sum = shown.value();
-    if (builder().failed() || !total || !sum || *total <= *sum || options().lenient) return;
-    builder().warn("the rows hold " + core::with_separators(*total - *sum) +
+    if (builder().failed() || !total || !sum) return;
+    if (*total > *sum && !options().lenient) hold_unseen(*total - *sum);
+    if (*total < *sum) tie_head(*sum - *total);
+  }
+
+  /// What the foot counts and no row shows. A cut table says "(recursive)" at every call of a module that is called
+  /// more than once and in parts, such as the lists of a FeaturePyramidNetwork, and its count nowhere.
+  void hold_unseen(std::int64_t parameters) {
+    builder().warn("the rows hold " + core::with_separators(parameters) +
                        " parameters fewer than the total: they are counted, and what computes with them is not printed",
                    lines().number());
     builder().add({.name = "parameters of no row",
                    .op = options().vocabulary->find_op(model::kParameterOp),
-                   .parameters = *total - *sum,
+                   .parameters = parameters,
                    .line = lines().number()});
+  }
+
+  /// An output layer that shares the embedding's weight and has a bias of its own shows both (ModernBERT): the foot has
+  /// the weight once.
+  void tie_head(std::int64_t twice) {
+    const model::ModelGraph& graph = builder().graph();
+    const auto embeds = [&](const model::Layer& layer) {
+      return graph.op(layer) == "embedding" && layer.parameters == twice;
+    };
+    const auto biased = [&](const model::Layer& layer) {
+      const auto outputs = graph.outputs(layer);
+      const bool wide = outputs.size() == 1 && outputs[0].rank() > 0;
+      return wide && graph.op(layer) == "linear" && layer.parameters - twice == outputs[0][outputs[0].rank() - 1].size;
+    };
+    const auto layers = graph.layers();
+    const auto head = std::find_if(layers.rbegin(), layers.rend(), biased);
+    if (head == layers.rend() || std::none_of(layers.begin(), layers.end(), embeds)) return;
+    builder().tie(static_cast<model::LayerIndex>(std::distance(head, layers.rend()) - 1), twice);
   }
 
   /// What "Param #" says: "--", "9,408", "(9,408)" or "(recursive)".
