@@ -104,9 +104,12 @@ inline Model read(ConfigFields& config) {
   model.sizes = decoder_sizes(config);
   model.attention = read_attention(config, model);
   model.mixes.resize(static_cast<std::size_t>(model.sizes.layers), false);
+  const bool fused = config.flag("_fused_experts", false);  // of a tree of transformers 5, where the bias is a buffer
+  model.variant.grouped = model.variant.grouped || fused;
+  model.variant.counts_bias = model.variant.counts_bias && !fused;
   model.corrects = model.variant.corrects && config.text({"topk_method"}, "noaux_tc") == "noaux_tc";
   model.sandwich = config.flag("sandwich_norm", false);
-  if (config.has("n_routed_experts")) {
+  if (fused || config.has("n_routed_experts")) {
     model.mixture = {.experts = config.size({"n_routed_experts"}),
                      .per_token = config.size({"num_experts_per_tok"}),
                      .inner = config.size({"moe_intermediate_size"}),
@@ -118,7 +121,8 @@ inline Model read(ConfigFields& config) {
       config.fail("makes the shared experts too wide", "n_shared_experts");
   }
   if (model.variant.indexes) model.takes_over = sharing_layers(config, model.sizes.layers);
-  if (model.variant.indexes) config.ignore({"index_topk", "index_topk_pattern", "index_share_for_mtp_iteration"});
+  if (model.variant.indexes)  // layer_types: that of the only attention there is
+    config.ignore({"index_topk", "index_topk_pattern", "index_share_for_mtp_iteration", "layer_types"});
   config.ignore({"aux_loss_alpha", "ep_size", "n_group", "norm_topk_prob", "num_nextn_predict_layers",
                  "routed_scaling_factor", "scoring_func", "seq_aux", "topk_group", "rope_interleave", "topk_method",
                  "qk_head_dim", "indexer_rope_interleave", "moe_router_dtype", "partial_rotary_factor"});
@@ -146,7 +150,7 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const Tensor weights = expert_weights(f, model, wide);
   Tensor sum = 0;
   if (model.variant.grouped) {
-    const std::string list = model.named("NaiveMoe");
+    const std::string list = model.named("Experts");
     const GroupedExperts all = {.list_class = list, .width = width, .activation = model.sizes.activation};
     sum = add_grouped_experts(f, m, all, input, weights);
   } else {
@@ -220,13 +224,21 @@ inline void read_indexer(TreeFields& t) {
   t.set_text("indexer_types", "[" + types + "]");
 }
 
-/// Experts that are one tensor each, which is not printed, as published models have them.
-inline void assume_experts(TreeFields& t, bool lite) {
-  t.set("n_routed_experts", lite ? 64 : 256);
-  t.set("moe_intermediate_size", lite ? 1536 : 2048);
-  t.set("num_experts_per_tok", lite ? 4 : 8);
-  t.assume(lite ? "64 experts 1536 wide and 4 of them a token, as the published model has"
-                : "256 experts 2048 wide and 8 of them a token, as published models have");
+/// Experts that are one tensor each. Returns an expert's inner size; 0: nothing tells.
+inline std::int64_t read_fused(TreeFields& t, const std::string& mixture) {
+  const auto is_its = [&](const ModelClass& row) {
+    if (!t.class_name().starts_with(row.prefix)) return false;
+    const std::string_view rest = t.class_name().substr(row.prefix.size());
+    return rest.starts_with("For") || rest == "Model";
+  };
+  const auto row = std::find_if(kClasses.begin(), kClasses.end(), is_its);
+  const bool low = t.has("layers.0.self_attn.q_b_proj");
+  return fused_experts(t, {.model_type = row == kClasses.end() ? std::string_view() : row->model_type,
+                           .router = mixture + "gate",
+                           .list = mixture + "experts",
+                           .number = "n_routed_experts",
+                           .inner = "moe_intermediate_size",
+                           .query = low ? "layers.0.self_attn.q_b_proj" : "layers.0.self_attn.q_proj"});
 }
 
 /// What print(model) shows.
@@ -244,15 +256,13 @@ inline void read_tree(TreeFields& t) {
   if (dense == layers || !t.has(mixture + "experts")) return;
   t.set("first_k_dense_replace", dense);
   const bool grouped = !t.has(mixture + "experts.0.gate_proj");
-  const bool lite = t.class_name().starts_with("Glm4MoeLite");
-  if (grouped) assume_experts(t, lite);
-  else t.count("n_routed_experts", mixture + "experts");
-  t.size("moe_intermediate_size", mixture + "experts.0.gate_proj", "out_features");
   const std::int64_t inner =
-      grouped ? (lite ? 1536 : 2048) : t.value(mixture + "experts.0.gate_proj", "out_features").value_or(1);
+      grouped ? read_fused(t, mixture) : t.value(mixture + "experts.0.gate_proj", "out_features").value_or(1);
   const std::int64_t shared = t.value(mixture + "shared_experts.gate_proj", "out_features").value_or(0);
   t.set("n_shared_experts", shared / std::max<std::int64_t>(inner, 1));
   if (grouped) return;
+  t.count("n_routed_experts", mixture + "experts");
+  t.size("moe_intermediate_size", mixture + "experts.0.gate_proj", "out_features");
   const std::int64_t chosen = t.class_name().starts_with("DeepseekV2") ? 6 : 8;
   t.set("num_experts_per_tok", chosen);
   t.assume(std::to_string(chosen) + " experts a token, as published models have");

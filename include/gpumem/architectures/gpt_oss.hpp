@@ -125,17 +125,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"GptOss", "gpt_oss", "model"}});
 
-/// What print(model) shows. The experts' weights and the router's are parameters, which are not printed.
+/// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 64});
-  constexpr std::int64_t kSmall = 24;  // layers of gpt-oss-20b
-  const bool small = t.count_of("layers") <= kSmall;
-  t.set("num_local_experts", small ? 32 : 128);
-  t.set("num_experts_per_tok", 4);
-  t.set("intermediate_size", 2880);
-  t.assume(std::string(small ? "32" : "128") + " experts 2880 wide and 4 of them a token, as published models have");
+  fused_experts(t, {.model_type = "gpt_oss", .router = "layers.0.mlp.router", .list = "layers.0.mlp.experts"});
 }
 
 }  // namespace gpt_oss_detail

@@ -26,6 +26,7 @@ struct Model {
   Mixture mixture;
   bool bias = false;
   bool hybrid = false;
+  bool fused = false;             ///< the experts' weights are one tensor each, as transformers 5 has them
   bool turns = true;              ///< by rotary positions
   std::int64_t shared_inner = 0;  ///< of the feed-forward layer of all tokens
   std::vector<LayerKind> kinds;
@@ -56,7 +57,8 @@ inline Mamba2Fields mixer_fields() {
 inline void read_mixture(ConfigFields& config, Model& model) {
   const core::JsonValue* experts = config.find("num_local_experts");
   model.mixture.experts = 0;
-  if (model.hybrid && (experts == nullptr || experts->is(0))) {
+  model.fused = config.flag("_fused_experts", false);  // of a tree
+  if (model.hybrid && !model.fused && (experts == nullptr || experts->is(0))) {
     config.ignore({"num_experts_per_tok", "router_aux_loss_coef"});
     return;
   }
@@ -110,9 +112,21 @@ inline Tensor parallel_experts(Forward& f, const Model& model, std::string_view 
   return f.concatenate(made, 0);
 }
 
+/// GraniteMoeMoE of transformers 5.17.
+inline Tensor fused_mixture(Forward& f, const Model& model, Tensor input) {
+  const Mixture& m = model.mixture;
+  const std::int64_t width = model.sizes.width;
+  const std::string experts = model.named("Experts");
+  const Tensor scores = held_scores(f, "router", model.named("TopKRouter"), m, width, input);
+  const Tensor gates = f.call("softmax", {f.to(f.slice(scores, 2, 0, m.per_token), "float32")});
+  return add_grouped_experts(f, m, {.list_class = experts, .width = width, .activation = model.sizes.activation}, input,
+                             f.as_type_of(gates, input));
+}
+
 /// GraniteMoeMoE.
 inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "block_sparse_moe", model.named("MoE"));
+  if (model.fused) return fused_mixture(f, model, input);
   const Mixture& m = model.mixture;
   const std::int64_t width = model.sizes.width;
   Tensor scores = 0;
@@ -196,6 +210,12 @@ inline constexpr auto kClasses =
 inline constexpr auto kPublished =
     std::to_array<PublishedHeads>({{1024, 16}, {1536, 24}, {768, 12}, {2048, 32}, {2560, 40}, {4096, 32}});
 
+/// Experts of transformers 5, and the router that chooses them.
+inline void read_fused(TreeFields& t, std::string_view type) {
+  const std::string mixture = "layers.0.block_sparse_moe.";
+  fused_experts(t, {.model_type = type, .router = mixture + "router", .list = mixture + "experts"});
+}
+
 /// What a tree of Granite 4.0 shows. Experts hold their weights in one parameter, which is not printed.
 inline void read_hybrid_tree(TreeFields& t) {
   std::string kinds;
@@ -212,7 +232,9 @@ inline void read_hybrid_tree(TreeFields& t) {
   if (!mamba.empty()) tree_mamba2(t, mamba, mixer_fields(), 1);
   const std::string router = "layers.0.block_sparse_moe.router.layer";
   const std::int64_t experts = t.value(router, "out_features").value_or(0);
-  t.set("num_local_experts", experts);
+  const bool fused = experts == 0 && t.has("layers.0.block_sparse_moe.experts");
+  if (fused) read_fused(t, "granitemoehybrid");
+  else t.set("num_local_experts", experts);
   t.size("shared_intermediate_size", "layers.0.shared_mlp.output_linear", "in_features");
   if (experts > 0) {
     const bool small = experts < 72;
@@ -232,8 +254,9 @@ inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
   if (t.class_name().starts_with("GraniteMoeHybrid")) return read_hybrid_tree(t);
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
-  t.size("num_local_experts", "layers.0.block_sparse_moe.router.layer", "out_features");
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
+  if (!t.has("layers.0.block_sparse_moe.router.layer")) return read_fused(t, "granitemoe");
+  t.size("num_local_experts", "layers.0.block_sparse_moe.router.layer", "out_features");
   // The experts' weights are one parameter, which is not printed.
   t.set("intermediate_size", 512);
   t.set("num_experts_per_tok", 8);

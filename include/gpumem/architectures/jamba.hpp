@@ -30,6 +30,7 @@ struct Model {
   Every attention;
   Every experts;
   Mixture mixture;
+  bool fused = false;  ///< the experts' weights are one tensor each, as transformers 5 has them
 };
 
 inline Every read_every(ConfigFields& config, std::string_view period, std::string_view offset, std::int64_t usual,
@@ -70,6 +71,7 @@ inline Model read(ConfigFields& config) {
                    .per_token = config.size_or({"num_experts_per_tok"}, 2),
                    .inner = s.inner,
                    .expert_class = "JambaMLP"};
+  model.fused = config.flag("_fused_experts", false);  // of a tree
   check_mixture(config, model.mixture, s.layers, "num_experts", "num_experts_per_tok");
   config.ignore({"use_mamba_kernels", "num_logits_to_keep", "router_aux_loss_coef", "output_router_logits"});
   return model;
@@ -82,7 +84,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
 
 inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "feed_forward", "JambaSparseMoeBlock");
-  return softmax_experts(f, model.mixture, model.sizes.width, model.sizes.activation, "router", input);
+  return softmax_experts(f, model.mixture, model.sizes.width, model.sizes.activation, "router", input, {},
+                         model.fused ? "JambaExperts" : "");
 }
 
 inline Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t index) {
@@ -166,6 +169,9 @@ inline void read_tree(TreeFields& t) {
   if (router.empty()) t.set("num_experts", 1);
   t.set("num_experts_per_tok", router.empty() ? 1 : 2);
   if (!router.empty()) t.assume("2 experts a token, as published models have");
+  // Experts of one tensor each print no size; they are as wide as the other layers' feed-forward.
+  const bool listed = !first_with(".feed_forward.experts.0.gate_proj").empty();
+  t.set_flag("_fused_experts", !router.empty() && !listed);
   const std::string plain = first_with(".feed_forward.gate_proj");
   t.size("intermediate_size", plain.empty() ? first_with(".feed_forward.experts.0.gate_proj") : plain, "out_features");
   const std::string attention = first_with(".self_attn");

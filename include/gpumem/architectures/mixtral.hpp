@@ -2,8 +2,9 @@
 // Phi-3.5-MoE, GLM-4.5 to 4.7, ERNIE 4.5, Hunyuan, dots.llm1; MiniMax-M2, whose experts are one tensor.
 // Source: transformers 4.48 (Qwen3-MoE: 4.51; dots1: 4.53; GLM-4.5, ERNIE 4.5: 4.54; Hunyuan: 4.56; MiniMax-M2: 5.0),
 // models/mixtral/modeling_mixtral.py, qwen2_moe, qwen3_moe, olmoe, phimoe, glm4_moe, ernie4_5_moe, hunyuan_v1_moe,
-// dots1: a loop over the experts. Which tokens go where depends on the data; here every expert gets as many. Layers
-// that predict further tokens (MTP) are not part of these models, as transformers does not load them.
+// dots1: a loop over the experts; 5.17, the same files, for trees that print experts of one tensor each. Which tokens
+// go where depends on the data; here every expert gets as many. Layers that predict further tokens (MTP) are not part
+// of these models, as transformers does not load them.
 #pragma once
 
 #include <array>
@@ -142,10 +143,11 @@ struct Model {
   bool normed_heads = false;
   bool clips = false;
   bool layer_norms = false;  ///< in place of RMS norms (Phi-3.5-MoE)
+  bool fused = false;        ///< the experts' weights are one tensor each, as transformers 5 has them
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
   [[nodiscard]] bool is(std::string_view type) const { return variant.model_type == type; }
-  [[nodiscard]] bool grouped() const { return is("minimax_m2"); }
+  [[nodiscard]] bool grouped() const { return fused || is("minimax_m2"); }
 };
 
 /// Which layers have experts.
@@ -225,6 +227,7 @@ inline Model read(ConfigFields& config) {
   model.layer_norms = model.is("phimoe");
   model.normed_heads = variant.normed_heads || (model.is("glm4_moe") && config.flag("use_qk_norm", false));
   model.clips = model.is("olmoe") && config.find("clip_qkv") != nullptr;
+  model.fused = config.flag("_fused_experts", false);  // of a tree
   model.rotary_width = turned_width(config, model);
   model.shared_inner = shared_inner(config, model);
   model.mixes = mixing_layers(config, model);
@@ -250,12 +253,16 @@ inline Tensor shared_expert(Forward& f, const Model& model, Tensor input) {
 inline Tensor softmax_weights(Forward& f, const Model& model, Tensor input) {
   const Mixture& m = model.mixture;
   const Router router = model.variant.router;
-  Tensor tokens = router == Router::softmax ? input : f.to(input, "float32");
+  const bool hunyuan = router == Router::wide;
+  const bool phi = model.fused && model.is("phimoe");
+  const Tensor tokens = router == Router::softmax ? input : f.to(input, "float32");
   Tensor scores = 0;
-  {
-    const bool hunyuan = router == Router::wide;
+  if (model.fused && !hunyuan && !phi) {
+    scores = held_scores(f, "gate", model.named("TopKRouter"), m, model.sizes.width, tokens, router != Router::softmax);
+  } else {
     if (hunyuan) f.enter("gate", model.named("Gate"));
-    scores = f.linear(hunyuan ? "wg" : "gate", tokens, model.sizes.width, m.experts, {.bias = false});
+    const std::string_view name = hunyuan ? "wg" : phi ? "router" : "gate";
+    scores = f.linear(name, tokens, model.sizes.width, m.experts, {.bias = false});
     if (hunyuan) f.leave();
   }
   const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
@@ -263,7 +270,8 @@ inline Tensor softmax_weights(Forward& f, const Model& model, Tensor input) {
     const InModule inside(f, "moe_statics", model.named("Statics"));
     f.parameter("e_score_correction_bias", {1, m.experts}, true);
   }
-  return f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
+  const Tensor chosen = f.slice(weights, 2, 0, m.per_token);
+  return model.fused && model.is("mixtral") ? chosen : f.as_type_of(chosen, input);
 }
 
 /// Weights of the experts that are chosen, in float32. The bias of the choice is a buffer.
@@ -303,7 +311,8 @@ inline Tensor routed(Forward& f, const Model& model, Tensor input) {
 
 inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const bool mixtral = model.is("mixtral") || model.is("phimoe");
-  const InModule inside(f, mixtral ? "block_sparse_moe" : "mlp", model.named(model.variant.block_class));
+  const InModule inside(f, mixtral && !model.fused ? "block_sparse_moe" : "mlp",
+                        model.named(model.variant.block_class));
   if (model.shared_inner == 0) return routed(f, model, input);
   const Tensor sum = routed(f, model, input);
   return f.add(sum, shared_expert(f, model, input));
@@ -366,21 +375,32 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mixtral", "mixtral
 
 /// The first layer with experts, of those whose first layers are dense; and what its experts are.
 inline void read_experts(TreeFields& t, const Variant& variant) {
-  const bool old = variant.model_type == "mixtral" || variant.model_type == "phimoe";
+  const bool old = t.has("layers.0.block_sparse_moe");
   const std::string part = old ? ".block_sparse_moe." : ".mlp.";
   std::int64_t first = 0;
-  const std::int64_t layers = t.count_of("layers");
+  const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
   const auto at = [&](std::string_view name) { return "layers." + std::to_string(first) + part + std::string(name); };
   while (first < layers && !t.has(at("experts"))) ++first;
   t.set("first_k_dense_replace", first);
   t.set("moe_layer_start_index", first);
+  t.size("shared_expert_intermediate_size", at("shared_expert.gate_proj"), "out_features");
   const std::string wide = at(old ? "experts.0.w1" : "experts.0.gate_proj");
+  const bool fused = first < layers && !t.has(wide);
+  const std::int64_t inner = fused ? fused_experts(t, {.model_type = variant.model_type,
+                                                       .router = at("gate"),
+                                                       .list = at("experts"),
+                                                       .number = variant.experts,
+                                                       .per_token = variant.per_token,
+                                                       .inner = variant.inner,
+                                                       .query = "layers.0.self_attn.q_proj",
+                                                       .usual = variant.chosen})
+                                   : t.value(wide, "out_features").value_or(1);
+  const std::int64_t shared = t.value(at("shared_experts.gate_proj"), "out_features").value_or(0);
+  t.set(variant.model_type == "ernie4_5_moe" ? "moe_num_shared_experts" : "n_shared_experts",
+        shared / std::max<std::int64_t>(inner, 1));
+  if (fused) return;
   t.count(variant.experts, at("experts"));
   t.size(variant.inner, wide, "out_features");
-  t.size("shared_expert_intermediate_size", at("shared_expert.gate_proj"), "out_features");
-  const std::int64_t inner = t.value(wide, "out_features").value_or(1);
-  const std::int64_t shared = t.value(at("shared_experts.gate_proj"), "out_features").value_or(0);
-  t.set(variant.model_type == "ernie4_5_moe" ? "moe_num_shared_experts" : "n_shared_experts", shared / inner);
   const std::int64_t experts = t.count_of(at("experts"));
   const std::int64_t chosen = experts == 60 ? 4 : variant.chosen;
   t.set(variant.per_token, std::min(chosen, std::max<std::int64_t>(experts, 1)));
@@ -402,17 +422,9 @@ inline void read_tree(TreeFields& t) {
   t.flag("lm_head_bias", "/lm_head");
   t.set_flag("use_qk_norm", norms);
   t.labels();
-  if (variant.model_type == "minimax_m2") {
-    // The experts' weights are parameters, which are not printed.
-    for (const auto& [field, size] : {std::pair{"num_local_experts", 256}, std::pair{"intermediate_size", 1536},
-                                      std::pair{"num_experts_per_tok", 8}, std::pair{"rotary_dim", 64}}) {
-      t.set(field, size);
-    }
-    t.assume("256 experts 1536 wide and 8 of them a token, as the published model has");
-  } else {
-    read_experts(t, variant);
-    if (!t.has("layers.0.mlp.gate_proj") && variant.inner != "intermediate_size") t.set("intermediate_size", 1);
-  }
+  read_experts(t, variant);
+  if (variant.model_type == "minimax_m2") t.set("rotary_dim", 64);
+  if (!t.has("layers.0.mlp.gate_proj") && variant.inner != "intermediate_size") t.set("intermediate_size", 1);
   const bool all = variant.norm_place == HeadNorm::all;
   t.heads({.query = "layers.0.self_attn.q_proj",
            .key = "layers.0.self_attn.k_proj",

@@ -5,12 +5,15 @@
 // integrations/moe.py: grouped_mm_experts_forward.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpumem/architectures/config_fields.hpp"
 #include "gpumem/architectures/forward.hpp"
+#include "gpumem/architectures/module_tree.hpp"
 
 namespace gpumem::architectures {
 
@@ -122,14 +125,116 @@ inline Tensor gated_layer(Forward& forward, std::int64_t width, std::int64_t inn
   return forward.linear(names.down, forward.multiply(open, up), inner, width, linear);
 }
 
-/// Experts that the softmax of a linear layer chooses, in the module that is open.
+/// The scores of a router that holds its weight itself, as transformers 5 has them.
+inline Tensor held_scores(Forward& f, std::string_view name, std::string_view class_name, const Mixture& m,
+                          std::int64_t width, Tensor input, bool wide = false) {
+  const InModule inside(f, name, class_name);
+  const Tensor weight = f.parameter("weight", {m.experts, width});
+  return f.call("linear_function", {input, wide ? f.to(weight, "float32") : weight});
+}
+
+/// Experts that the softmax of a linear layer chooses, in the module that is open. `list_class`: of experts whose
+/// weights are one tensor each; empty: they are modules.
 inline Tensor softmax_experts(Forward& f, const Mixture& m, std::int64_t width, std::string_view activation,
-                              std::string_view router, Tensor input, const GatedNames& names = {}) {
+                              std::string_view router, Tensor input, const GatedNames& names = {},
+                              std::string_view list_class = {}) {
   const Tensor scores = f.linear(router, input, width, m.experts, {.bias = false});
   const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
   const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
+  if (!list_class.empty()) {
+    return add_grouped_experts(f, m, {.list_class = list_class, .width = width, .activation = activation}, input,
+                               chosen);
+  }
   const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, activation, rows, names); };
   return add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+}
+
+/// The experts of a published model of these sizes, as its config.json has them.
+struct PublishedExperts {
+  std::string_view model_type;
+  std::int64_t width = 0;  ///< hidden_size
+  std::int64_t layers = 0;
+  std::int64_t experts = 0;
+  std::int64_t inner = 0;
+  std::int64_t chosen = 0;   ///< a token
+  std::int64_t queries = 0;  ///< elements of all heads' queries, where they tell two models apart; 0: any
+};
+inline constexpr auto kPublishedExperts =
+    std::to_array<PublishedExperts>({{"mixtral", 4096, 32, 8, 14336, 2},
+                                     {"mixtral", 6144, 56, 8, 16384, 2},
+                                     {"qwen2_moe", 2048, 24, 60, 1408, 4},
+                                     {"qwen2_moe", 3584, 28, 64, 2560, 8},
+                                     {"qwen3_moe", 2048, 48, 128, 768, 8},
+                                     {"qwen3_moe", 4096, 94, 128, 1536, 8},
+                                     {"qwen3_moe", 6144, 62, 160, 2560, 8},
+                                     {"olmoe", 2048, 16, 64, 1024, 8},
+                                     {"phimoe", 4096, 32, 16, 6400, 2, 4096},
+                                     {"glm4_moe", 4096, 46, 128, 1408, 8},
+                                     {"glm4_moe", 5120, 92, 160, 1536, 8},
+                                     {"ernie4_5_moe", 2560, 28, 64, 1536, 6},
+                                     {"ernie4_5_moe", 8192, 54, 64, 3584, 8},
+                                     {"hunyuan_v1_moe", 4096, 32, 64, 3072, 8},
+                                     {"dots1", 4096, 62, 128, 1408, 6},
+                                     {"minimax_m2", 3072, 62, 256, 1536, 8},
+                                     {"deepseek_v2", 2048, 27, 64, 1408, 6},
+                                     {"deepseek_v2", 5120, 60, 160, 1536, 6},
+                                     {"deepseek_v3", 2048, 27, 64, 1408, 6},
+                                     {"deepseek_v3", 7168, 61, 256, 2048, 8, 24576},
+                                     {"deepseek_v3", 7168, 61, 384, 2048, 8, 12288},
+                                     {"deepseek_v32", 7168, 61, 256, 2048, 8},
+                                     {"glm_moe_dsa", 6144, 78, 256, 2048, 8},
+                                     {"glm4_moe_lite", 2048, 47, 64, 1536, 4},
+                                     {"qwen3_next", 2048, 48, 512, 512, 10},
+                                     {"qwen3_5_moe_text", 2048, 40, 256, 512, 8},
+                                     {"qwen3_5_moe_text", 3072, 48, 256, 1024, 8},
+                                     {"qwen3_5_moe_text", 4096, 60, 512, 1024, 10},
+                                     {"granitemoe", 1024, 24, 32, 512, 8},
+                                     {"granitemoe", 1536, 32, 40, 512, 8},
+                                     {"granitemoehybrid", 1536, 40, 64, 512, 6},
+                                     {"granitemoehybrid", 4096, 40, 72, 768, 10},
+                                     {"gpt_oss", 2880, 24, 32, 2880, 4},
+                                     {"gpt_oss", 2880, 36, 128, 2880, 4}});
+
+/// Where a tree has experts whose weights are one tensor each, and the fields of a config that they are.
+struct FusedExperts {
+  std::string_view model_type;
+  std::string router;  ///< path of the module that chooses
+  std::string list;    ///< path of the experts
+  std::string_view number = "num_local_experts";
+  std::string_view per_token = "num_experts_per_tok";
+  std::string_view inner = "intermediate_size";
+  std::string_view query = {};  ///< path of the layer that makes the queries
+  std::int64_t usual = 8;       ///< experts a token
+};
+
+/// Writes the fields of such experts: of the parameters that the tree counts at router and experts, else of the
+/// published model of these sizes. print(model) shows neither; the reader then names the fields that are missing.
+/// Returns an expert's inner size; 0: nothing tells.
+inline std::int64_t fused_experts(TreeFields& t, const FusedExperts& of) {
+  const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(0);
+  const auto write = [&](std::int64_t experts, std::int64_t inner, std::int64_t chosen, std::string_view whence) {
+    t.set(of.number, experts);
+    t.set(of.inner, inner);
+    t.set(of.per_token, std::min(chosen, experts));
+    t.assume(std::string(whence));
+    return inner;
+  };
+  t.set_flag("_fused_experts", true);
+  const std::int64_t router = t.held(of.router);
+  const std::int64_t held = t.held(of.list);
+  if (width > 0 && router >= width && held / router >= 3) {
+    return write(router / width, held / router / 3, of.usual,
+                 std::to_string(of.usual) + " experts a token, as published models have");
+  }
+  const std::int64_t queries = of.query.empty() ? 0 : t.value(of.query, "out_features").value_or(0);
+  for (const PublishedExperts& row : kPublishedExperts) {
+    const bool sizes = row.model_type == of.model_type && row.width == width && row.layers == t.count_of("layers");
+    if (!sizes || (row.queries != 0 && row.queries != queries)) continue;
+    return write(row.experts, row.inner, row.chosen,
+                 std::to_string(row.experts) + " experts " + std::to_string(row.inner) + " wide and " +
+                     std::to_string(row.chosen) + " of them a token, as the published model of these sizes has");
+  }
+  return 0;
 }
 
 /// That the routing is taken to be even.

@@ -218,7 +218,8 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"NemotronH", "nemot
 
 inline void read_mixture_of_tree(TreeFields& t, const std::string& mixer) {
   t.flag("mlp_bias", mixer + ".experts.0.up_proj");
-  t.count("n_routed_experts", mixer + ".experts");
+  // Of experts that are one tensor each (transformers 5) a tree shows no size.
+  if (t.has(mixer + ".experts.0")) t.count("n_routed_experts", mixer + ".experts");
   t.size("moe_intermediate_size", mixer + ".experts.0.up_proj", "out_features");
   t.size("moe_shared_expert_intermediate_size", mixer + ".shared_experts.up_proj", "out_features");
   t.size("moe_latent_size", mixer + ".fc1_latent_proj", "out_features");
@@ -234,7 +235,6 @@ inline void read_tree(TreeFields& t) {
   std::string pattern;
   std::string attention;
   const auto mixer_of = [](std::int64_t layer) { return "layers." + std::to_string(layer) + ".mixer"; };
-  t.set("intermediate_size", 1);
   for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
     const std::string mixer = mixer_of(at);
     const char kind = t.has(mixer + ".in_proj")   ? 'M'
@@ -252,6 +252,7 @@ inline void read_tree(TreeFields& t) {
     if (kind == '-') t.size("intermediate_size", mixer + ".up_proj", "out_features");
   }
   t.set_string("hybrid_override_pattern", pattern);
+  if (pattern.find('-') == std::string::npos) t.set("intermediate_size", 1);
   if (attention.empty()) return t.set("num_attention_heads", 1);
   t.flag("attention_bias", attention + ".q_proj");
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .usual_width = 128});

@@ -44,6 +44,7 @@ struct Model {
   bool bias = false;
   Mixture mixture;
   bool mixes = false;
+  bool fused = false;  ///< the experts' weights are one tensor each
   std::int64_t shared_inner = 0;
   std::int64_t every = 1;  ///< every N-th layer has experts
   std::vector<bool> dense;
@@ -122,6 +123,7 @@ inline Model read(ConfigFields& config) {
   model.kinds = read_kinds(config, model.sizes.layers);
   model.turned = read_turned(config, model.sizes);
   model.bias = config.flag("attention_bias", false);
+  model.fused = config.flag("_fused_experts", false);  // of a tree
   if (model.sizes.heads * model.sizes.head_width > ConfigFields::kLargestSize / 2) {
     config.fail("makes heads too wide", "head_dim");
   }
@@ -223,11 +225,15 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "mlp", model.named("SparseMoeBlock"));
   const std::int64_t width = model.sizes.width;
   const Mixture& m = model.mixture;
-  const Tensor scores = f.linear("gate", input, width, m.experts, {.bias = false});
+  const std::string experts = model.named("Experts");
+  const Tensor scores = model.fused ? held_scores(f, "gate", model.named("TopKRouter"), m, width, input)
+                                    : f.linear("gate", input, width, m.experts, {.bias = false});
   const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
   const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
   const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
-  const Tensor sum = add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+  const GroupedExperts all = {.list_class = experts, .width = width, .activation = model.sizes.activation};
+  const Tensor sum = model.fused ? add_grouped_experts(f, m, all, input, chosen)
+                                 : add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
   Tensor shared = 0;
   {
     const InModule one(f, "shared_expert", model.named("MLP"));
@@ -295,9 +301,17 @@ inline void read_net_of_tree(TreeFields& t, const std::string& net, bool interle
 inline void read_mixture_of_tree(TreeFields& t) {
   const std::string mixture = "layers.0.mlp.";
   if (!t.has(mixture + "gate")) return;
+  t.size("shared_expert_intermediate_size", mixture + "shared_expert.gate_proj", "out_features");
+  if (!t.value(mixture + "gate", "out_features")) {
+    fused_experts(t, {.model_type = t.class_name().starts_with("Qwen3Next") ? "qwen3_next" : "qwen3_5_moe_text",
+                      .router = mixture + "gate",
+                      .list = mixture + "experts",
+                      .number = "num_experts",
+                      .inner = "moe_intermediate_size"});
+    return;
+  }
   t.size("num_experts", mixture + "gate", "out_features");
   t.size("moe_intermediate_size", mixture + "experts.0.gate_proj", "out_features");
-  t.size("shared_expert_intermediate_size", mixture + "shared_expert.gate_proj", "out_features");
   const std::int64_t experts = t.value(mixture + "gate", "out_features").value_or(1);
   const std::int64_t chosen =
       std::min<std::int64_t>(t.class_name().starts_with("Qwen3Next") || experts > 256 ? 10 : 8, experts);

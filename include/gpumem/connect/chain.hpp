@@ -13,7 +13,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "gpumem/connect/block_rules.hpp"
 #include "gpumem/connect/complete.hpp"
@@ -238,6 +242,35 @@ inline std::int64_t computing_layers(const model::ModelGraph& graph) {
   });
 }
 
+/// Experts of which a tree prints no size: transformers 5 holds their weights as one parameter each, which print(model)
+/// does not show. They are most of a model, so it is not answered without them.
+inline std::optional<core::Error> unprinted_experts(const model::ModelGraph& graph) {
+  if (graph.format() != "module_tree") return std::nullopt;
+  constexpr std::string_view kExperts = "Experts";
+  const auto refusal = [&](std::string_view class_name, std::int64_t line, std::string path) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "is a " + std::string(class_name) +
+                           ", whose weights are parameters that print(model) does not show; give the model's "
+                           "config.json, or a recording",
+                       {graph.file(), line, std::move(path)}};
+  };
+  std::vector<std::int64_t> held(graph.scopes(), 0);
+  std::vector<const model::Layer*> first(graph.scopes(), nullptr);
+  for (const model::Layer& layer : graph.layers()) {
+    const std::string_view own = graph.class_name(layer);
+    if (own.ends_with(kExperts) && layer.parameters == 0) return refusal(own, layer.line, graph.path(layer));
+    held[layer.scope] += layer.parameters > 0 ? 1 : 0;
+    if (first[layer.scope] == nullptr) first[layer.scope] = &layer;
+  }
+  for (std::uint32_t scope = static_cast<std::uint32_t>(graph.scopes()); scope-- > 1;) {
+    const std::string_view own = graph.class_name(graph.scope(scope));
+    const bool bare = own.ends_with(kExperts) && held[scope] == 0 && first[scope] != nullptr;
+    if (bare) return refusal(own, first[scope]->line, graph.path(*first[scope]));
+    held[graph.scope(scope).parent] += held[scope];
+  }
+  return std::nullopt;
+}
+
 /// An answer in which more than half of the layers read something made up says nothing.
 inline std::optional<core::Error> mostly_guessed(const model::ModelGraph& graph, const Guesses& guesses) {
   if (2 * guesses.stand_ins <= guesses.layers) return std::nullopt;
@@ -255,6 +288,7 @@ inline core::Result<Chained> chain(const model::TrainingJob& job, const ops::Cat
   if (chain_detail::too_deep(graph)) {
     return core::Error{core::ErrorCode::malformed_input, "nests containers more than 500 deep", {graph.file(), 0, {}}};
   }
+  if (auto fault = chain_detail::unprinted_experts(graph)) return *std::move(fault);
   std::string inferred_input;
   core::Result<model::GraphInput> input = chain_detail::input_of(job, ops, inferred_input);
   if (!input) return input.error();
