@@ -328,7 +328,8 @@ class TreeOfRows {
     std::vector<std::uint32_t> scopes = scopes_of(named);
     scopes.resize(scopes.size() - std::min(between, scopes.size()));
     enter(scopes);
-    builder_.add({.class_name = table_.class_name(held),
+    builder_.add({.name = {},
+                  .class_name = table_.class_name(held),
                   .op = table_.op_traits(held),
                   .parameters = held.parameters,
                   .frozen = held.frozen,
