@@ -37,6 +37,7 @@ struct Kernel {
   Kind kind = Kind::elementwise;
   Phase phase = Phase::forward;
   bool attends = false;       ///< a product that is attention in one kernel
+  bool backwards = false;     ///< and makes its gradients
   std::int32_t launches = 1;  ///< as many alike, which share the figures above
 };
 

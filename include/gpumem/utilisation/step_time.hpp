@@ -54,7 +54,10 @@ struct GpuPeaks {
   double half = 0.0;       ///< and in float16 or bfloat16
   /// What products reach of tensor cores' peak, layout changes included; fitted, see above.
   double tensor_efficiency = 0.5;
+  double memory_efficiency = 0.85;    ///< of the bandwidth; fitted, too
   double attention_efficiency = 0.0;  ///< and what attention in one kernel reaches; 0: as other products
+  double attention_backward = 0.0;    ///< the same of its gradients
+  double attention_rows = 0.0;        ///< positions that a block of it computes
 };
 
 /// Of a MIG slice that names no figures of its own: its share of the whole GPU's, by SMs and by memory. The peaks of
@@ -62,11 +65,13 @@ struct GpuPeaks {
 /// count, bandwidth or peak; unknown_gpu for a slice of an unknown GPU.
 [[nodiscard]] core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu);
 
-/// The same where products are large, as in models that train on many GPUs. On A100 cuBLAS reaches 267.9 of 312 TFLOPS
-/// in bfloat16 (S. Bekman, github.com/stas00/ml-engineering, compute/accelerator/README.md: maximum achievable matmul
-/// FLOPS). A30 and slices of both, which have its compute capability, are taken to be alike. Other GPUs keep the fitted
-/// share: what the same book measures on H200 (755 of 989, sustained) and B200
-/// (1,429 of 2,250) is not reached in training, see docs/many-gpus.md.
+/// The same where products are large, as in models that train on many GPUs. On A100 they reach 230 of 312 TFLOPS in 16
+/// bits (M. Li, "Transformers benchmarks", micro_bench.ipynb: the best of square products up to 8,192). A30 and slices
+/// of both, which have its compute capability, are taken to be alike. On B200 it is 49 %, the middle of 408 products of
+/// training's shapes (MooreThreads/SimuMax 1.2, configs/system/b200_bf16_ceperm.json), and norms move 6.0 of 8 TB/s
+/// (NVIDIA/cudnn-frontend, benchmark/norms, RMSNorm of 8,192 x 8,192 on GB200). Other GPUs keep the fitted shares: the
+/// best that others measure of single products on H200 (755 of 989; S. Bekman, github.com/stas00/ml-engineering,
+/// compute/accelerator/README.md) is not reached in training, see docs/many-gpus.md.
 ///
 /// Attention in one kernel, of float16 or bfloat16, reaches a share of its own: less than other products on A100 and
 /// H100, a little more on B200. On A100 flash attention 2 reaches 50 to 73 % of the peak, here the middle (T. Dao 2023,
@@ -74,7 +79,14 @@ struct GpuPeaks {
 /// "FlashAttention-3", abstract; figure 7 of Dao's paper agrees: up to 335 of 989 TFLOPS, forward and backward). On
 /// B200 it is cuDNN 9.13's, 55 %: flash attention 4 reaches up to 71 % and is up to 1.3 times as fast (T. Zadouri et
 /// al. 2026, "FlashAttention-4", abstract). That is the forward pass, and cuDNN's later versions are nearer to 71 %
-/// (figure 4).
+/// (figure 4). Its gradients reach less: on A100 63 where forward reaches 73 (FlashAttention-2, section 4), on H100 318
+/// of 989 TFLOPS (FlashAttention-3, figure 6), with cuDNN on Blackwell 1,328 where forward reaches 1,708
+/// (NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training, Llama 3.1 on GB200, causal, 16,384 positions).
+///
+/// A thread block attends for some positions of a head. Under a causal mask the last positions have twice the average
+/// work, and in a grid of few blocks the SM that got them finishes last (Graham 1966: at worst the average of all SMs
+/// and one of the longest blocks). Forward of the table just named follows: 0.64, 0.82, 0.92 and 1 of 1,708 TFLOPS with
+/// 2,048 to 16,384 positions; the rule says 0.80, 0.91, 0.97 and 1. Gradients are cut finer, so they have no such rule.
 [[nodiscard]] GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu);
 
 struct StepTime {

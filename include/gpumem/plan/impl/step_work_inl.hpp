@@ -196,7 +196,8 @@ class Counter {
          .dtype = function.multiply_adds.dtype,
          .kind = Kernel::Kind::product,
          .phase = Phase::backward,
-         .attends = true});
+         .attends = true,
+         .backwards = true});
   }
 
   /// A bias' gradient: a sum over the output's.

@@ -41,7 +41,6 @@ inline constexpr double kElementwiseBlockBytes = 512.0 * 8.0;
 
 // Fitted; see the header.
 inline constexpr double kProductEfficiency = 0.85;  ///< of the FP32 peak
-inline constexpr double kMemoryEfficiency = 0.85;   ///< of the bandwidth
 inline constexpr double kLeastKernel = 5.7e-6;      ///< seconds in addition to its roofline
 inline constexpr double kProductWarps = 0.24;       ///< resident, of those that fit
 inline constexpr double kElementwiseWarps = 0.6;
@@ -51,12 +50,23 @@ inline constexpr double kElementwiseInstructions = 14.0;
 /// The least share of the bandwidth that a grid of few blocks gets.
 inline constexpr double kLeastFill = 0.05;
 // For large products: shares of the tensor cores' peak, measured. Sources: see for_large_products.
-inline constexpr double kProductsOnA100 = 267.9 / 312.0;
+inline constexpr double kProductsOnA100 = 230.0 / 312.0;
+inline constexpr double kProductsOnB200 = 0.49;
+inline constexpr double kMemoryOnB200 = 6.0 / 8.0;
 inline constexpr double kFlashAttention2OnA100 = (0.50 + 0.73) / 2.0;
+inline constexpr double kBackwardOnA100 = kFlashAttention2OnA100 * 63.0 / 73.0;
 inline constexpr double kFlashAttention2OnH100 = 0.35;
+inline constexpr double kBackwardOnH100 = 318.0 / 989.0;
 inline constexpr double kFlashAttention4OnB200 = 0.71;
 inline constexpr double kFlashAttention4OverCudnn = 1.3;  ///< how many times as fast
 inline constexpr double kCudnnOnB200 = kFlashAttention4OnB200 / kFlashAttention4OverCudnn;
+inline constexpr double kBackwardOnB200 = kCudnnOnB200 * 1328.0 / 1708.0;
+/// What a block of attention makes: 128 positions of a head in FlashAttention-2, two times that on Blackwell
+/// (FlashAttention-4, section 3.1: two tiles of queries in turn). Heads of 128 are taken.
+inline constexpr double kRowsOfABlock = 128.0;
+inline constexpr double kRowsOfABlockOnB200 = 256.0;
+inline constexpr double kHeadSize = 128.0;
+inline constexpr double kLongestOverAverage = 2.0;  ///< under a causal mask
 
 /// A run's averages include its beginning, when the GPU idles.
 inline constexpr double kSteadyShare = 1.0 / 1.07;
@@ -67,7 +77,8 @@ GPUMEM_INLINE bool multiplies(const Kernel& kernel) { return kernel.multiply_add
 GPUMEM_INLINE double peak_of(const Kernel& kernel, model::Precision precision, const GpuPeaks& gpu) {
   const double fp32 = gpu.fp32 * kProductEfficiency;
   const bool attends = kernel.attends && gpu.attention_efficiency > 0.0;
-  const double reached = attends ? gpu.attention_efficiency : gpu.tensor_efficiency;
+  const double attention = kernel.backwards ? gpu.attention_backward : gpu.attention_efficiency;
+  const double reached = attends ? attention : gpu.tensor_efficiency;
   if (core::element_size(kernel.dtype) == 2) return std::max(gpu.half * reached, fp32);
   const bool tf32 = kernel.kind == Kernel::Kind::convolution && precision != model::Precision::fp32_strict;
   return tf32 ? std::max(gpu.tf32 * gpu.tensor_efficiency, fp32) : fp32;
@@ -86,6 +97,13 @@ GPUMEM_INLINE double blocks_of(const Kernel& kernel, double sms) {
   return tiles * std::max(1.0, std::min(sms / tiles, kernel.depth / kSplitDepth));
 }
 
+/// How much longer attention takes than if its blocks were alike: one SM gets a longest block last.
+GPUMEM_INLINE double uneven_blocks(const Kernel& kernel, const GpuPeaks& gpu) {
+  if (!kernel.attends || kernel.backwards || gpu.attention_rows <= 0.0) return 1.0;
+  const double blocks = kernel.outputs / kernel.launches / (gpu.attention_rows * kHeadSize);
+  return 1.0 + kLongestOverAverage * gpu.sms / std::max(1.0, blocks);
+}
+
 /// Sums over a step's kernels.
 struct Sums {
   double time = 0.0;
@@ -102,8 +120,9 @@ GPUMEM_INLINE void add(Sums& sums, const Kernel& kernel, model::Precision precis
   const bool product = multiplies(kernel);
   const double blocks = blocks_of(kernel, gpu.sms);
   const double fill = std::min(1.0, blocks / gpu.sms);
-  const double computing = kernel.multiply_adds / (peak_of(kernel, precision, gpu) * fill);
-  const double moving = kernel.bytes / (gpu.bandwidth * kMemoryEfficiency * std::max(fill, kLeastFill));
+  const double attending = uneven_blocks(kernel, gpu);
+  const double computing = kernel.multiply_adds / peak_of(kernel, precision, gpu) * std::max(attending, 1.0 / fill);
+  const double moving = kernel.bytes / (gpu.bandwidth * gpu.memory_efficiency * std::max(fill, kLeastFill));
   const double least = kLeastKernel * kernel.launches;
   const double time = std::max(computing, moving) + least;
   const double warps = product ? kProductWarps : std::min(kElementwiseWarps, blocks / (gpu.sms * kWarpBlocksPerSm));
@@ -159,10 +178,23 @@ GPUMEM_INLINE core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu) {
 
 GPUMEM_INLINE GpuPeaks for_large_products(GpuPeaks peaks, const device::GpuProfile& gpu) {
   namespace detail = step_time_detail;
-  if (gpu.compute_capability == "8.0") peaks.tensor_efficiency = detail::kProductsOnA100;
-  if (gpu.compute_capability == "8.0") peaks.attention_efficiency = detail::kFlashAttention2OnA100;
-  if (gpu.compute_capability == "9.0") peaks.attention_efficiency = detail::kFlashAttention2OnH100;
-  if (gpu.compute_capability == "10.0") peaks.attention_efficiency = detail::kCudnnOnB200;
+  const auto attention = [&](double forward, double backward, double rows) {
+    peaks.attention_efficiency = forward;
+    peaks.attention_backward = backward;
+    peaks.attention_rows = rows;
+  };
+  if (gpu.compute_capability == "8.0") {
+    peaks.tensor_efficiency = detail::kProductsOnA100;
+    attention(detail::kFlashAttention2OnA100, detail::kBackwardOnA100, detail::kRowsOfABlock);
+  }
+  if (gpu.compute_capability == "9.0") {
+    attention(detail::kFlashAttention2OnH100, detail::kBackwardOnH100, detail::kRowsOfABlock);
+  }
+  if (gpu.compute_capability == "10.0") {
+    peaks.tensor_efficiency = detail::kProductsOnB200;
+    peaks.memory_efficiency = detail::kMemoryOnB200;
+    attention(detail::kCudnnOnB200, detail::kBackwardOnB200, detail::kRowsOfABlockOnB200);
+  }
   return peaks;
 }
 
