@@ -11,6 +11,8 @@ Units: GiB (largest rank), milliseconds.
 Source of what a case's name leaves out: simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh and
         run_pretrain_deepseekv2.sh of that repository: Megatron-LM, bf16, a distributed optimizer, micro-batches of one
         sample of 4,096 tokens, nothing recomputed, sequence parallelism, fused cross entropy (cef).
+        Gradients and parameters of a step travel by themselves (docs/b200/b200_real_repro_guide.md: a non-overlap
+        contract).
 """
 
 import argparse
@@ -81,8 +83,8 @@ def explained(gpumem, gpu, case, folder):
         layers["moe_layer_freq"] = f"([0]*1+[1]*{sizes['l'] - 1})"
     config.write_text(json.dumps({**MODELS[model], **layers}))
     command = [gpumem, "plan", config, "--gpu", gpu, "--gpus", "8", "--seq", sizes["seq"], "--framework", "megatron",
-               "--global-batch", sizes["dp"] * sizes["mbc"], "--loss", "fused-ce", "--show", "1", "--json", "--explain",
-               layout_of(sizes), *limits_of(sizes)]
+               "--global-batch", sizes["dp"] * sizes["mbc"], "--loss", "fused-ce", "--no-overlap", "--show", "1", "--json",
+               "--explain", layout_of(sizes), *limits_of(sizes)]
     run = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     try:
         told = json.loads(run.stdout)["explained"]

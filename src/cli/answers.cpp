@@ -35,7 +35,7 @@ Result<search::Question> question_of(const PlanOptions& options) {
   question->most = options.most;
   question->global_batch = options.global_batch;
   question->show = static_cast<std::size_t>(options.show);
-  question->links = {options.gpus_per_node, options.network_gbps};
+  question->links = {options.gpus_per_node, options.network_gbps, !options.no_overlap};
   return question;
 }
 

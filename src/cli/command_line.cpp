@@ -153,6 +153,8 @@ void add_plan(CLI::App& command, PlanOptions& options) {
       ->transform(whole_number());
   command.add_option("--network-gbps", options.network_gbps,
                      "network speed of one GPU, in Gbit/s; default: from the GPU's profile, or 100");
+  command.add_flag("--no-overlap", options.no_overlap,
+                   "Megatron without --overlap-grad-reduce and --overlap-param-gather");
   command.add_option("--show", options.show, "how many layouts to print")
       ->transform(whole_number())
       ->capture_default_str();

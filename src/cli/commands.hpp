@@ -63,6 +63,7 @@ struct PlanOptions {
   std::string framework = "any";        ///< a name of search::frameworks(), or any
   std::optional<std::int64_t> gpus_per_node = {};
   std::optional<double> network_gbps = {};  ///< of one GPU, in 10^9 bits a second
+  bool no_overlap = false;                  ///< of Megatron's gradients and parameters with kernels
   search::MostRanks most = {};
   std::string explain = {};          ///< a layout to explain, as "tensor_parallel=8 sharding=fsdp2"
   std::int64_t show = 10;            ///< layouts

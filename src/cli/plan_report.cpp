@@ -52,6 +52,9 @@ Json options_json(const model::TrainingJob& training) {
     const auto value = option->place.get(asked);
     if (value) options[std::string(name)] = value_json(*value);
   }
+  if (training.offload != model::Offload::none) {
+    options["offload"] = std::string(model::name_of(model::kOffloads, training.offload));
+  }
   return options;
 }
 
@@ -187,6 +190,9 @@ std::string layout_text(const model::TrainingJob& job) {
   text += (text.empty() ? "" : ", ") + std::string("data ") + std::to_string(layout.data_parallel) + " (" +
           parallel::name_of(layout.sharding) + "), micro-batch " + std::to_string(job.batch_size) + " x " +
           std::to_string(job.gradient_accumulation);
+  if (job.offload != model::Offload::none) {
+    text += ", offload " + std::string(model::name_of(model::kOffloads, job.offload));
+  }
   if (!job.activation_checkpointing) return text;
   return text + ", checkpointing " + std::string(model::name_of(model::kCheckpoints, job.checkpoints.kind));
 }

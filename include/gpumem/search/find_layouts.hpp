@@ -55,6 +55,7 @@ struct LayoutPlan {
   std::int64_t gpus = 0;
   std::int64_t blocks = 0;             ///< the model's repeated blocks, which pipelines share
   std::int64_t gpus_per_node = 1;      ///< as the user or the profile says
+  bool overlap = true;                 ///< as LinkOptions says
   std::vector<PlannedLayout> layouts;  ///< by step, ascending; empty: none fits
   std::int64_t candidates = 0;         ///< that the rules allow, with all micro-batches
   std::int64_t too_large = 0;          ///< of these, by a bound
@@ -73,7 +74,7 @@ inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
 
 /// A layout of the plan in its framework's own settings.
 [[nodiscard]] inline std::string settings_of(const LayoutPlan& plan, const PlannedLayout& layout) {
-  return layout.framework->settings_of(layout.job, plan.blocks, plan.gpus_per_node);
+  return layout.framework->settings_of(layout.job, plan.blocks, {plan.gpus_per_node, plan.overlap});
 }
 
 /// The job's batch size, accumulation, checkpointing and layout, except ZeRO's buckets, are not looked at. Errors:

@@ -25,6 +25,12 @@ namespace gpumem::search {
 // frameworks.hpp is the list.
 // Units: counts.
 
+/// What settings say about the cluster.
+struct Cluster {
+  std::int64_t node = 8;  ///< GPUs in a node
+  bool overlap = true;    ///< LinkOptions::overlap
+};
+
 struct Framework {
   std::string_view name;                   ///< on the command line: "megatron"
   std::string_view description;            ///< one line for people
@@ -41,8 +47,8 @@ struct Framework {
   /// Whether its groups of experts fit these ranks; null: wherever parallel::check_modelled() says so.
   bool (*experts_fit)(const model::Layout& layout) = nullptr;
   bool tokens_alone = false;  ///< it trains models that read tokens, and no others
-  /// The job in the framework's own words, ready to paste. `blocks`: how many the model has; `node`: GPUs in a node.
-  std::string (*settings_of)(const model::TrainingJob& job, std::int64_t blocks, std::int64_t node) = nullptr;
+  /// The job in the framework's own words, ready to paste. `blocks`: how many the model has.
+  std::string (*settings_of)(const model::TrainingJob& job, std::int64_t blocks, const Cluster& cluster) = nullptr;
 };
 
 /// Samples that a step trains on.

@@ -20,22 +20,39 @@ namespace gpumem::search {
 // nothing else runs.
 // Units: bytes, seconds.
 //
-// Collectives run as rings: of n ranks each sends (n - 1) / n of the whole in n - 1 hops, twice that where all get the
-// sum (Thakur, Rabenseifner & Gropp 2005, "Optimization of Collective Communication Operations in MPICH"; nccl-tests,
-// doc/PERFORMANCE.md). A ring that leaves the node goes out of each of its members there, over as many network cards. A
-// hop has NCCL's latency of a ring with the Simple protocol (NCCL 2.20, src/graph/tuning.cc: 3.4 us over NVLink, 14 us
-// over the network). What rings reach of a data sheet's bandwidth is assumed: nobody measured it here.
+// The model is the one by which NCCL itself chooses (NVIDIA/nccl 5067397c, src/graph/tuning.cc, ncclTopoTuneModel and
+// ncclTopoGetAlgoTime): a base latency, one for each hop, and the bytes over the bandwidth; of the ways to do it the
+// fastest.
+//
+//   ring       of n ranks each sends (n - 1) / n of the whole in n - 1 hops, twice that where all get the sum; with
+//              protocol Simple (8.4 us, 3.4 us a hop over NVLink, 14 us over the network), or LL128 (14, 1.9 and 4 us,
+//              and 92 % of the bandwidth). A ring that leaves the node goes out of each of its members there, over as
+//              many network cards
+//   tree       sums over nodes: up and down, 92 % of the bandwidth; 8.4 us, 4 us a hop, 14 us a doubling of nodes
+//   multicast  sums within a node of NVSwitches that add (NVLS, from Hopper on): a ring's bandwidth and 25 us
+//
+// A link reaches what NCCL counts of it (src/graph/topo.h): 20 of 25 GB/s a link of A100, 20.6 of 25 on H100, 40.1 of
+// 50 on B200. What the network reaches is assumed: on 256 H100s, whose cards have 400 GB/s a node, 340 were seen of a
+// sum and 200 of a gather (NVIDIA/nccl, issue 1218).
+//
+// A collective beside kernels takes SMs from them, one a channel: NCCL finds 12 rings in a node with NVSwitches and
+// doubles them (src/graph/connect.cc).
 
 /// What a user knows better than the profile.
 struct LinkOptions {
   std::optional<std::int64_t> gpus_per_node = {};
   std::optional<double> network_gbps = {};  ///< of one GPU, in 10^9 bits a second
+  bool overlap = true;                      ///< Megatron's gradients and parameters travel beside kernels
 };
 
 struct Links {
   double link = 0.0;     ///< bytes a second within a node, one direction
   double network = 0.0;  ///< the same of one GPU to other nodes
   std::int64_t gpus_per_node = 1;
+  double reached = 0.8;                            ///< of `link`
+  double busy_share = 0.0;                         ///< of the SMs, while a collective runs
+  bool adds = false;                               ///< switches of a node sum
+  bool overlap = true;                             ///< as LinkOptions says
   std::vector<estimate::Assumption> assumed = {};  ///< what neither the profile nor the user says
 };
 
@@ -66,8 +83,11 @@ struct Group {
 //
 //   compute    kernels of the slowest pipeline stage, or their launches where the host is slower, of all micro-batches
 //   tensor     sums over tensor parallel ranks: one after each row-parallel layer forward, as many backward, again
-//              where a block is computed again. Not overlapped
-//   context    keys and values go around the context parallel ranks, in backward with their gradients. Not overlapped
+//              where a block is computed again. With sequence parallelism a sum is a scatter, and a gather before the
+//              next layer. Megatron gathers the inputs once more in backward, beside the product of the gradient, and
+//              sums the inputs' gradients beside that of the weight's; nothing else overlaps
+//   context    keys and values go around the context parallel ranks, in backward with their gradients; Megatron's
+//              (TransformerEngine's) beside the attention of those that are there
 //   experts    tokens go to their experts and back. Not overlapped
 //   sharding   gathered parameters and reduced gradients, as far as they outlast the computation that they overlap:
 //              a block's where parameters are sharded, a micro-batch's where gradients are reduced once a step; ZeRO-1
@@ -75,8 +95,12 @@ struct Group {
 //   pipeline   the bubble, (stages - 1) / virtual stages micro-batches, and activations that are sent
 //   optimizer  the states' traffic
 //
+// What overlaps still slows the kernels beside it: they miss the SMs that it takes.
+//
 // Source: Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM"
-// (bubble, sums); parallel/sharing.hpp for what each sharding gathers and reduces.
+// (bubble, sums); Megatron-LM core r0.12, core/tensor_parallel/layers.py,
+// LinearWithGradAccumulationAndAsyncCommunication (what overlaps); TransformerEngine, attention/context_parallel.py,
+// cp_comm_type p2p; parallel/sharing.hpp for what each sharding gathers and reduces.
 
 struct LayoutTime {
   double compute = 0.0;

@@ -19,7 +19,7 @@ TEST(Accelerate, WritesItsYaml) {
   job.gradient_accumulation = 4;
   job.activation_checkpointing = true;
   job.layout = {.data_parallel = 8, .sharding = {Shardings::fsdp1, 0}};
-  EXPECT_EQ(accelerate().settings_of(job, 8, 8), R"(compute_environment: LOCAL_MACHINE
+  EXPECT_EQ(accelerate().settings_of(job, 8, {8}), R"(compute_environment: LOCAL_MACHINE
 distributed_type: FSDP
 mixed_precision: bf16
 num_machines: 1
@@ -38,7 +38,7 @@ TEST(Accelerate, CountsTheMachines) {
   model::TrainingJob job = small_llama(8);
   job.layout = {.data_parallel = 20, .sharding = {Shardings::fsdp1, 0}};
   const auto says = [&](std::int64_t node, std::string_view line) {
-    return accelerate().settings_of(job, 8, node).find("\n" + std::string(line) + "\n") != std::string::npos;
+    return accelerate().settings_of(job, 8, {node}).find("\n" + std::string(line) + "\n") != std::string::npos;
   };
   EXPECT_TRUE(says(8, "num_machines: 3")) << "the last one is not full";
   EXPECT_TRUE(says(4, "num_machines: 5"));
@@ -55,7 +55,7 @@ model::TrainingJob deepspeed_job_of(Shardings sharding) {
 }
 
 TEST(Deepspeed, WritesItsJson) {
-  EXPECT_EQ(deepspeed().settings_of(deepspeed_job_of(Shardings::zero_2), 8, 8), R"({
+  EXPECT_EQ(deepspeed().settings_of(deepspeed_job_of(Shardings::zero_2), 8, {8}), R"({
   "train_batch_size": 64,
   "train_micro_batch_size_per_gpu": 2,
   "gradient_accumulation_steps": 4,
@@ -74,14 +74,14 @@ TEST(Deepspeed, NamesBucketsThatTheJobHas) {
   model::TrainingJob job = deepspeed_job_of(Shardings::zero_3);
   job.layout.zero_reduce_bucket = 200'000'000;
   job.layout.zero_reuse_distance = 0;
-  const std::string text = deepspeed().settings_of(job, 8, 8);
+  const std::string text = deepspeed().settings_of(job, 8, {8});
   EXPECT_NE(text.find("\"stage\": 3,\n    \"reduce_bucket_size\": 200000000,\n    \"stage3_max_reuse_distance\": 0\n"),
             std::string::npos)
       << text;
 }
 
 TEST(Deepspeed, ZeroThreeHasItsDefaults) {
-  const std::string text = deepspeed().settings_of(deepspeed_job_of(Shardings::zero_3), 8, 8);
+  const std::string text = deepspeed().settings_of(deepspeed_job_of(Shardings::zero_3), 8, {8});
   EXPECT_NE(text.find("\"stage\": 3\n"), std::string::npos) << text;
 }
 
@@ -101,7 +101,7 @@ model::TrainingJob megatron_job_of() {
 TEST(Megatron, WritesItsArguments) {
   model::TrainingJob job = megatron_job_of();
   job.activation_checkpointing = true;
-  EXPECT_EQ(megatron().settings_of(job, 8, 8), R"(--tensor-model-parallel-size 2
+  EXPECT_EQ(megatron().settings_of(job, 8, {8}), R"(--tensor-model-parallel-size 2
 --sequence-parallel
 --pipeline-model-parallel-size 2
 --num-layers-per-virtual-pipeline-stage 2
@@ -125,7 +125,7 @@ TEST(Megatron, NamesExpertsAndSelectiveRecomputation) {
   job.layout.sharding = {Shardings::ddp, 0};
   job.activation_checkpointing = true;
   job.checkpoints = {Checkpoints::selective_attention, 0};
-  const std::string text = megatron().settings_of(job, 8, 8);
+  const std::string text = megatron().settings_of(job, 8, {8});
   EXPECT_NE(text.find("--expert-model-parallel-size 4\n"), std::string::npos) << text;
   EXPECT_NE(text.find("--recompute-granularity selective\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("--use-distributed-optimizer"), std::string::npos) << text;
@@ -140,7 +140,7 @@ model::TrainingJob torchtitan_job_of() {
 }
 
 TEST(Torchtitan, WritesItsToml) {
-  EXPECT_EQ(torchtitan().settings_of(torchtitan_job_of(), 8, 8), R"([training]
+  EXPECT_EQ(torchtitan().settings_of(torchtitan_job_of(), 8, {8}), R"([training]
 local_batch_size = 2
 global_batch_size = 64
 seq_len = 128
@@ -165,7 +165,7 @@ TEST(Torchtitan, PartsALocalBatchIntoMicroBatchesUnderAPipeline) {
   job.layout.virtual_stages = 2;
   job.layout.schedule = model::Schedule::interleaved;
   job.activation_checkpointing = true;
-  const std::string text = torchtitan().settings_of(job, 8, 8);
+  const std::string text = torchtitan().settings_of(job, 8, {8});
   EXPECT_NE(text.find("local_batch_size = 8\nglobal_batch_size = 64\n"), std::string::npos) << text;
   EXPECT_NE(text.find("pipeline_parallel_schedule = \"Interleaved1F1B\"\npipeline_parallel_microbatch_size = 2\n"
                       "pipeline_parallel_layers_per_stage = 2\npipeline_parallel_first_stage_less_layers = 0\n"
@@ -179,7 +179,7 @@ TEST(Torchtitan, NamesTheTypes) {
   model::TrainingJob job = torchtitan_job_of();
   const auto says = [&](model::Precision precision, std::string_view lines) {
     job.precision = precision;
-    const std::string text = torchtitan().settings_of(job, 8, 8);
+    const std::string text = torchtitan().settings_of(job, 8, {8});
     EXPECT_NE(text.find("seq_len = 128\n" + std::string(lines) + "\n[parallelism]"), std::string::npos) << text;
   };
   says(model::Precision::fp32, "mixed_precision_param = \"float32\"\nmixed_precision_reduce = \"float32\"\n");
@@ -196,7 +196,7 @@ TEST(Torchtitan, ReplicatesGroupsOfShards) {
   job.layout.sharding = {Shardings::hsdp, 4};
   job.activation_checkpointing = true;
   job.checkpoints = {Checkpoints::selective_op, 0};
-  const std::string text = torchtitan().settings_of(job, 8, 8);
+  const std::string text = torchtitan().settings_of(job, 8, {8});
   EXPECT_NE(text.find("data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 2\n"), std::string::npos)
       << "two context parallel ranks are part of each group of four\n"
       << text;
@@ -208,6 +208,28 @@ TEST(Torchtitan, ShardsOverAllRanksOrOverNodes) {
   const std::vector<model::Sharding> wanted = {
       {Shardings::fsdp2, 0}, {Shardings::hsdp, 4}, {Shardings::hsdp, 8}, {Shardings::hsdp, 16}};
   EXPECT_EQ(found, wanted);
+}
+
+TEST(Frameworks, SayWhatIsOnTheHost) {
+  const auto says = [](const Framework& framework, model::TrainingJob job, model::Offload offload,
+                       std::string_view line) {
+    const bool before = framework.settings_of(job, 8, {8}).find(line) != std::string::npos;
+    job.offload = offload;
+    return !before && framework.settings_of(job, 8, {8}).find(line) != std::string::npos;
+  };
+  using model::Offload;
+  const std::string_view optimizer = R"("offload_optimizer": { "device": "cpu" })";
+  EXPECT_TRUE(says(torchtitan(), torchtitan_job_of(), Offload::parameters, "enable_cpu_offload = true\n"));
+  EXPECT_TRUE(says(deepspeed(), deepspeed_job_of(Shardings::zero_3), Offload::optimizer, optimizer));
+  EXPECT_TRUE(says(accelerate(), torchtitan_job_of(), Offload::parameters, "  fsdp_offload_params: true\n"));
+}
+
+TEST(Frameworks, SayThatNothingOverlaps) {
+  model::TrainingJob job = torchtitan_job_of();
+  job.layout.sharding = {Shardings::distributed_optimizer, 0};
+  EXPECT_NE(megatron().settings_of(job, 8, {8}).find("--overlap-param-gather\n--overlap-grad-reduce\n"),
+            std::string::npos);
+  EXPECT_EQ(megatron().settings_of(job, 8, {.node = 8, .overlap = false}).find("--overlap"), std::string::npos);
 }
 
 TEST(Frameworks, HaveNamesOfTheirOwnAndSayWhatTheyWrite) {

@@ -13,8 +13,12 @@ using testing::small_llama;
 using testing::succeeds;
 
 constexpr double kReached = 0.8;
+// NCCL's figures of protocol Simple, and of LL128.
+constexpr double kBase = 8.4e-6;
 constexpr double kLinkHop = 3.4e-6;
 constexpr double kNetworkHop = 14e-6;
+constexpr double kLl128Base = 14e-6;
+constexpr double kLl128Hop = 1.9e-6;
 
 Links dgx() { return {.link = 450e9, .network = 50e9, .gpus_per_node = 8}; }
 
@@ -30,7 +34,10 @@ TEST(Links, AreTheProfilesFigures) {
   EXPECT_EQ(links->link, 450e9);
   EXPECT_EQ(links->network, 50e9);
   EXPECT_EQ(links->gpus_per_node, 8);
-  ASSERT_EQ(links->assumed.size(), 1U) << "what rings reach of them is assumed of every GPU";
+  EXPECT_DOUBLE_EQ(links->reached, 20.6 / 25.0);
+  EXPECT_DOUBLE_EQ(links->busy_share, 24.0 / 132.0) << "a channel an SM";
+  EXPECT_TRUE(links->adds) << "NVSwitches of Hopper";
+  ASSERT_EQ(links->assumed.size(), 1U) << "what collectives reach of the network is assumed of every GPU";
 }
 
 TEST(Links, OfTheUserCountBeforeTheProfiles) {
@@ -62,15 +69,36 @@ TEST(Links, OfNoClusterAreRefused) {
 
 TEST(Links, ARingWithinANodeSendsAllButItsOwnPart) {
   const double seconds = gather_seconds(dgx(), {8, 1}, 8e9);
-  EXPECT_DOUBLE_EQ(seconds, 7e9 / (450e9 * kReached) + 7 * kLinkHop);
-  EXPECT_DOUBLE_EQ(reduce_seconds(dgx(), {8, 1}, 8e9), 2 * seconds) << "scattered, then gathered";
+  EXPECT_DOUBLE_EQ(seconds, kBase + 7e9 / (450e9 * kReached) + 7 * kLinkHop);
+  EXPECT_DOUBLE_EQ(reduce_seconds(dgx(), {8, 1}, 8e9), 2 * seconds - kBase) << "scattered, then gathered, in one call";
 }
 
 TEST(Links, ARingOverNodesLeavesEachByAllItsCards) {
   // 16 ranks next to each other: 8 cards of 50 GB/s are less than NVLink's 450.
-  EXPECT_DOUBLE_EQ(gather_seconds(dgx(), {16, 1}, 16e9), 15e9 / (400e9 * kReached) + kNetworkHop + 14 * kLinkHop);
+  EXPECT_DOUBLE_EQ(gather_seconds(dgx(), {16, 1}, 16e9),
+                   kBase + 15e9 / (400e9 * kReached) + kNetworkHop + 14 * kLinkHop);
   // Two ranks, one a node.
-  EXPECT_DOUBLE_EQ(gather_seconds(dgx(), {2, 8}, 2e9), 1e9 / (50e9 * kReached) + kNetworkHop);
+  EXPECT_DOUBLE_EQ(gather_seconds(dgx(), {2, 8}, 2e9), kBase + 1e9 / (50e9 * kReached) + kNetworkHop);
+}
+
+TEST(Links, ASmallMessageTakesTheProtocolOfLeastLatency) {
+  EXPECT_DOUBLE_EQ(gather_seconds(dgx(), {8, 1}, 8e4), kLl128Base + 7e4 / (450e9 * kReached * 0.92) + 7 * kLl128Hop);
+}
+
+TEST(Links, ASumOverManyNodesGoesUpATree) {
+  const Group many = {512, 1};
+  const double ring = kBase + 2 * (511.0 / 512.0 * 1e6 / (400e9 * kReached) + 63 * kNetworkHop + 448 * kLinkHop);
+  const double tree = kBase + 2 * (1e6 / (400e9 * kReached * 0.92) + 7 * 4e-6 + 6 * kNetworkHop);
+  EXPECT_DOUBLE_EQ(reduce_seconds(dgx(), many, 1e6), tree);
+  EXPECT_LT(tree, ring / 5) << "64 nodes are six doublings";
+}
+
+TEST(Links, SwitchesThatAddSaveTheHopsOfASum) {
+  Links hopper = dgx();
+  hopper.adds = true;
+  EXPECT_DOUBLE_EQ(reduce_seconds(hopper, {8, 1}, 8e9), 25e-6 + 2 * 7e9 / (450e9 * kReached));
+  EXPECT_DOUBLE_EQ(gather_seconds(hopper, {8, 1}, 8e9), gather_seconds(dgx(), {8, 1}, 8e9)) << "a gather adds nothing";
+  EXPECT_DOUBLE_EQ(reduce_seconds(hopper, {2, 1}, 8e9), reduce_seconds(dgx(), {2, 1}, 8e9)) << "nor does a pair";
 }
 
 TEST(Links, OneRankSendsNothing) {
@@ -81,13 +109,13 @@ TEST(Links, OneRankSendsNothing) {
 }
 
 TEST(Links, AnExchangeIsBoundByWhatLeavesTheNode) {
-  EXPECT_DOUBLE_EQ(exchange_seconds(dgx(), {8, 1}, 8e9), 7e9 / (450e9 * kReached) + kLinkHop);
-  EXPECT_DOUBLE_EQ(exchange_seconds(dgx(), {16, 1}, 16e9), 8e9 / (50e9 * kReached) + kNetworkHop);
+  EXPECT_DOUBLE_EQ(exchange_seconds(dgx(), {8, 1}, 8e9), 7e9 / (450e9 * kReached) + kBase + kLinkHop);
+  EXPECT_DOUBLE_EQ(exchange_seconds(dgx(), {16, 1}, 16e9), 8e9 / (50e9 * kReached) + kBase + kNetworkHop);
 }
 
 TEST(Links, NeighboursOfAPipelineAreInANodeOrNot) {
-  EXPECT_DOUBLE_EQ(send_seconds(dgx(), {2, 4}, 1e9), 1e9 / (450e9 * kReached) + kLinkHop);
-  EXPECT_DOUBLE_EQ(send_seconds(dgx(), {2, 8}, 1e9), 1e9 / (50e9 * kReached) + kNetworkHop);
+  EXPECT_DOUBLE_EQ(send_seconds(dgx(), {2, 4}, 1e9), 1e9 / (450e9 * kReached) + kBase + kLinkHop);
+  EXPECT_DOUBLE_EQ(send_seconds(dgx(), {2, 8}, 1e9), 1e9 / (50e9 * kReached) + kBase + kNetworkHop);
 }
 
 // The time of a step out of its parts, counted by hand.
@@ -146,6 +174,39 @@ TEST(LayoutTime, TensorParallelRanksSumBehindEachHalfOfABlock) {
   model::TrainingJob again = job_with({.tensor_parallel = 8});
   again.activation_checkpointing = true;
   EXPECT_NEAR(time_of(again).tensor, 4 * one * (2 * 8 * 3 + 2), 1e-9) << "and again where a block runs again";
+}
+
+TEST(LayoutTime, MegatronGathersInputsAgainAndSumsGradientsBesideProducts) {
+  model::Layout layout = {.tensor_parallel = 8};
+  layout.sequence_parallel = true;
+  model::TrainingJob job = job_with(layout);
+  job.loop = model::Loop::megatron;
+  const double gather = gather_seconds(links(), {8, 1}, 1e9);
+  const double ends = 2 * 2 * gather;
+  EXPECT_NEAR(time_of(job).tensor, 4 * (8 * (2 * 2 * gather + 2 * gather) + ends), 1e-9)
+      << "a gather and a scatter forward, a gather backward; a block's products take longer than the rest";
+  Links busy = links();
+  busy.busy_share = 0.25;
+  const auto slower = layout_time(job, work(), busy);
+  ASSERT_TRUE(succeeds(slower));
+  EXPECT_NEAR(slower->tensor - time_of(job).tensor, 4 * 8 * 0.25 * 4 * gather, 1e-9)
+      << "which miss a quarter of the SMs";
+}
+
+TEST(LayoutTime, MegatronsKeysGoAroundBesideAttention) {
+  model::TrainingJob job = job_with({.context_parallel = 8});
+  job.loop = model::Loop::megatron;
+  EXPECT_EQ(time_of(job).context, 0.0);
+}
+
+TEST(LayoutTime, WithoutOverlapAStepsGradientsWait) {
+  Links apart = links();
+  apart.overlap = false;
+  const auto job = job_with({.data_parallel = 8, .sharding = {Shardings::distributed_optimizer, 0}});
+  const auto time = layout_time(job, work(), apart);
+  ASSERT_TRUE(succeeds(time));
+  EXPECT_NEAR(time->sharding, gather_seconds(apart, {8, 1}, 8 * 2e9) + gather_seconds(apart, {8, 1}, 8 * 1e9), 1e-9);
+  EXPECT_EQ(time_of(job).sharding, 0.0);
 }
 
 TEST(LayoutTime, ShardedParametersHideBehindABlock) {

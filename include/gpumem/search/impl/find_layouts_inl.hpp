@@ -218,6 +218,7 @@ GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model
   plan->gpus = gpus;
   plan->blocks = static_cast<std::int64_t>(connect::repeated_blocks(whole.graph()).size());
   plan->gpus_per_node = links.gpus_per_node;
+  plan->overlap = links.overlap;
   plan->assumed = links.assumed;
   plan->assumed.push_back(
       {"times", "from a roofline of kernels and links, not measured: use them only to compare layouts"});

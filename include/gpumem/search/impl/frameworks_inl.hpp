@@ -26,18 +26,18 @@ GPUMEM_INLINE std::string mixed_precision(model::Precision precision) {
 }
 
 /// Batch and sequence are the program's arguments; they follow it as a comment.
-GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/, std::int64_t node) {
+GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/, const Cluster& cluster) {
   // All processes of all machines, and how many machines these are; the launcher gives each its rank and the address.
-  const std::int64_t machines = (job.layout.data_parallel + node - 1) / node;
+  const std::int64_t machines = (job.layout.data_parallel + cluster.node - 1) / cluster.node;
   return "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: " +
          mixed_precision(job.precision) + "\nnum_machines: " + std::to_string(machines) +
          "\nnum_processes: " + std::to_string(job.layout.data_parallel) +
          "\nfsdp_config:\n  fsdp_version: 1\n  fsdp_sharding_strategy: FULL_SHARD\n"
          "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_backward_prefetch: BACKWARD_PRE\n"
-         "  fsdp_use_orig_params: true\n"
-         "# the program's own: --per_device_train_batch_size " +
-         std::to_string(job.batch_size) + " --gradient_accumulation_steps " +
-         std::to_string(job.gradient_accumulation) +
+         "  fsdp_use_orig_params: true\n" +
+         (job.offload == model::Offload::parameters ? "  fsdp_offload_params: true\n" : "") +
+         "# the program's own: --per_device_train_batch_size " + std::to_string(job.batch_size) +
+         " --gradient_accumulation_steps " + std::to_string(job.gradient_accumulation) +
          (job.activation_checkpointing ? " --gradient_checkpointing\n" : "\n");
 }
 
@@ -72,7 +72,8 @@ GPUMEM_INLINE int stage_of(Shardings sharding) {
 }
 
 /// What the estimate takes, where a default of a later release may differ or the job says another figure.
-GPUMEM_INLINE std::string zero(const model::Layout& layout) {
+GPUMEM_INLINE std::string zero(const model::TrainingJob& job) {
+  const model::Layout& layout = job.layout;
   const int stage = stage_of(layout.sharding.kind);
   const model::Layout usual;
   std::string text = "  \"zero_optimization\": {\n    \"stage\": " + std::to_string(stage);
@@ -87,10 +88,12 @@ GPUMEM_INLINE std::string zero(const model::Layout& layout) {
     add("stage3_max_reuse_distance", &model::Layout::zero_reuse_distance, false);
   }
   if (stage < 3) text += ",\n    \"overlap_comm\": false,\n    \"contiguous_gradients\": true";
+  if (job.offload == model::Offload::optimizer) text += ",\n    \"offload_optimizer\": { \"device\": \"cpu\" }";
   return text + "\n  }\n";
 }
 
-GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/, std::int64_t /*node*/) {
+GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/,
+                                      const Cluster& /*cluster*/) {
   const auto field = [](std::string_view name, std::int64_t value) {
     return "  \"" + std::string(name) + "\": " + std::to_string(value) + ",\n";
   };
@@ -99,7 +102,7 @@ GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_
                      field("gradient_accumulation_steps", job.gradient_accumulation);
   if (job.precision == model::Precision::bf16_mixed) text += "  \"bf16\": { \"enabled\": true },\n";
   if (job.precision == model::Precision::fp16_mixed) text += "  \"fp16\": { \"enabled\": true },\n";
-  return text + zero(job.layout) + "}\n";
+  return text + zero(job) + "}\n";
 }
 
 }  // namespace deepspeed_detail
@@ -134,7 +137,7 @@ GPUMEM_INLINE std::string argument(std::string_view name, std::int64_t value) {
   return "--" + std::string(name) + " " + std::to_string(value) + "\n";
 }
 
-GPUMEM_INLINE std::string layout_arguments(const model::Layout& layout, std::int64_t blocks) {
+GPUMEM_INLINE std::string layout_arguments(const model::Layout& layout, std::int64_t blocks, bool overlap) {
   std::string text = argument("tensor-model-parallel-size", layout.tensor_parallel);
   if (layout.sequence_parallel) text += "--sequence-parallel\n";
   text += argument("pipeline-model-parallel-size", layout.pipeline_parallel);
@@ -145,12 +148,13 @@ GPUMEM_INLINE std::string layout_arguments(const model::Layout& layout, std::int
   text += argument("context-parallel-size", layout.context_parallel);
   if (layout.expert_parallel > 1) text += argument("expert-model-parallel-size", layout.expert_parallel);
   const bool shares = layout.sharding.kind == Shardings::distributed_optimizer;
-  if (shares) text += "--use-distributed-optimizer\n--overlap-param-gather\n";
-  return text + "--overlap-grad-reduce\n";
+  if (shares) text += "--use-distributed-optimizer\n";
+  if (shares && overlap) text += "--overlap-param-gather\n";
+  return overlap ? text + "--overlap-grad-reduce\n" : text;
 }
 
-GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks, std::int64_t /*node*/) {
-  std::string text = layout_arguments(job.layout, blocks);
+GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks, const Cluster& cluster) {
+  std::string text = layout_arguments(job.layout, blocks, cluster.overlap);
   text += argument("micro-batch-size", job.batch_size) + argument("global-batch-size", global_batch(job));
   if (job.sequence_length) text += argument("seq-length", *job.sequence_length);
   if (job.precision == model::Precision::bf16_mixed) text += "--bf16\n";
@@ -201,6 +205,10 @@ GPUMEM_INLINE std::string line(std::string_view name, std::int64_t value) {
   return std::string(name) + " = " + std::to_string(value) + "\n";
 }
 
+GPUMEM_INLINE std::string line(std::string_view name, std::string_view value) {
+  return std::string(name) + " = " + std::string(value) + "\n";
+}
+
 GPUMEM_INLINE std::string text_line(std::string_view name, std::string_view value) {
   return std::string(name) + " = \"" + std::string(value) + "\"\n";
 }
@@ -233,6 +241,7 @@ GPUMEM_INLINE std::string training(const model::TrainingJob& job) {
   text += line("local_batch_size", job.batch_size * (pipelined ? job.gradient_accumulation : 1));
   text += line("global_batch_size", global_batch(job));
   if (job.sequence_length) text += line("seq_len", *job.sequence_length);
+  if (job.offload == model::Offload::parameters) text += line("enable_cpu_offload", "true");
   return text + types(job.precision);
 }
 
@@ -263,7 +272,7 @@ GPUMEM_INLINE std::string parallelism(const model::TrainingJob& job, std::int64_
   return text + line("pipeline_parallel_last_stage_less_layers", 0);
 }
 
-GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks, std::int64_t /*node*/) {
+GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks, const Cluster& /*cluster*/) {
   std::string text = training(job) + parallelism(job, blocks) + "\n[activation_checkpoint]\n";
   const bool selective = job.checkpoints.kind == Checkpoints::selective_op;
   text += text_line("mode", !job.activation_checkpointing ? "none" : selective ? "selective" : "full");

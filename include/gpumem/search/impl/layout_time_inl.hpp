@@ -3,9 +3,11 @@
 #include "gpumem/search/layout_time.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/parallel/layout.hpp"
@@ -17,10 +19,33 @@ namespace gpumem::search {
 
 namespace links_detail {
 
-/// The share of a data sheet's bandwidth that rings reach. Assumed.
-inline constexpr double kReached = 0.8;
-inline constexpr double kLinkHop = 3.4e-6;
-inline constexpr double kNetworkHop = 14e-6;
+/// The share of the network's bandwidth that collectives reach. Assumed; see the header.
+inline constexpr double kNetworkReached = 0.8;
+
+/// A ring's protocol, as NCCL counts it.
+struct Protocol {
+  double bandwidth;  ///< of the links'
+  double base;
+  double link_hop;
+  double network_hop;
+};
+inline constexpr Protocol kSimple = {1.0, 8.4e-6, 3.4e-6, 14e-6};
+inline constexpr Protocol kLl128 = {0.92, 14e-6, 1.9e-6, 4e-6};
+
+inline constexpr double kTreeBandwidth = 0.92;
+inline constexpr double kTreeLinkHop = 4e-6;
+inline constexpr double kMulticast = 25e-6;
+inline constexpr double kChannels = 24.0;  ///< thread blocks of a collective, one an SM
+
+/// What NCCL counts of a link's bandwidth, by compute capability.
+struct LinkReach {
+  std::string_view compute_capability;
+  double reached;
+};
+inline constexpr std::array<LinkReach, 3> kLinkReach = {
+    {{"8.0", 20.0 / 25.0}, {"9.0", 20.6 / 25.0}, {"10.0", 40.1 / 50.0}}};
+/// A link as fast as this is NVLink.
+inline constexpr double kLeastNvlink = 100e9;
 
 /// For GPUs whose profile says nothing: PCIe 4.0 with 16 lanes, a network card of 100 Gb/s a GPU, 8 GPUs a node.
 inline constexpr double kUsualLink = 32e9;
@@ -42,17 +67,47 @@ GPUMEM_INLINE std::int64_t in_a_node(const Links& links, const Group& group) {
 
 GPUMEM_INLINE double bandwidth(const Links& links, const Group& group) {
   const std::int64_t together = in_a_node(links, group);
-  if (together == group.count) return links.link * kReached;
-  const double out = links.network * static_cast<double>(together);
-  return (together == 1 ? out : std::min(links.link, out)) * kReached;
+  const double within = links.link * links.reached;
+  if (together == group.count) return within;
+  const double out = links.network * kNetworkReached * static_cast<double>(together);
+  return together == 1 ? out : std::min(within, out);
 }
 
-/// Once around the ring.
-GPUMEM_INLINE double hops_seconds(const Links& links, const Group& group) {
+GPUMEM_INLINE std::int64_t nodes_of(const Links& links, const Group& group) {
   const std::int64_t together = in_a_node(links, group);
-  const std::int64_t nodes = (group.count + together - 1) / together;
-  const std::int64_t between = nodes - 1;
-  return kNetworkHop * static_cast<double>(between) + kLinkHop * static_cast<double>(group.count - 1 - between);
+  return (group.count + together - 1) / together;
+}
+
+/// All ranks' parts go around as often as there are rounds.
+GPUMEM_INLINE double ring_seconds(const Links& links, const Group& group, double bytes, double rounds,
+                                  const Protocol& protocol) {
+  const auto ranks = static_cast<double>(group.count);
+  const auto between = static_cast<double>(nodes_of(links, group) - 1);
+  const double hops = protocol.network_hop * between + protocol.link_hop * (ranks - 1.0 - between);
+  const double sent = bytes * (ranks - 1.0) / ranks / (bandwidth(links, group) * protocol.bandwidth);
+  return protocol.base + rounds * (hops + sent);
+}
+
+GPUMEM_INLINE double fastest_ring(const Links& links, const Group& group, double bytes, double rounds) {
+  return std::min(ring_seconds(links, group, bytes, rounds, kSimple),
+                  ring_seconds(links, group, bytes, rounds, kLl128));
+}
+
+GPUMEM_INLINE double tree_seconds(const Links& links, const Group& group, double bytes) {
+  const auto together = static_cast<double>(in_a_node(links, group));
+  const auto nodes = static_cast<double>(nodes_of(links, group));
+  const double hops = kTreeLinkHop * (together - 1.0) + kSimple.network_hop * std::log2(nodes);
+  return kSimple.base + 2.0 * (hops + bytes / (bandwidth(links, group) * kTreeBandwidth));
+}
+
+GPUMEM_INLINE double multicast_seconds(const Links& links, const Group& group, double bytes) {
+  const auto ranks = static_cast<double>(group.count);
+  return kMulticast + 2.0 * bytes * (ranks - 1.0) / ranks / bandwidth(links, group);
+}
+
+/// The hop of a message between two ranks.
+GPUMEM_INLINE double message_latency(bool within) {
+  return kSimple.base + (within ? kSimple.link_hop : kSimple.network_hop);
 }
 
 }  // namespace links_detail
@@ -64,6 +119,7 @@ GPUMEM_INLINE core::Result<Links> links_of(const device::GpuProfile& gpu, const 
   const double told = options.network_gbps.value_or(1.0);
   if (!(std::isfinite(told) && told > 0.0)) return refused("`network_gbps` must be more than 0, such as 400");
   Links links;
+  links.overlap = options.overlap;
   const auto take = [&](const std::optional<device::Figure>& figure, double usual, const char* what) {
     if (figure) return static_cast<double>(figure->value);
     links.assumed.push_back(
@@ -79,37 +135,49 @@ GPUMEM_INLINE core::Result<Links> links_of(const device::GpuProfile& gpu, const 
     links.gpus_per_node = detail::kUsualNode;
     links.assumed.push_back({"links", std::to_string(detail::kUsualNode) + " GPUs a node (`gpus_per_node`)"});
   }
-  links.assumed.push_back(
-      {"links", "collectives reach 0.8 of the bandwidth that data sheets give for links and network"});
+  for (const detail::LinkReach& reach : detail::kLinkReach) {
+    if (reach.compute_capability == gpu.compute_capability) links.reached = reach.reached;
+  }
+  const bool nvlink = links.link >= detail::kLeastNvlink;
+  const bool hopper = gpu.compute_capability == "9.0" || gpu.compute_capability == "10.0";
+  links.adds = nvlink && hopper && links.gpus_per_node > 2;
+  if (gpu.sm_count) links.busy_share = std::min(1.0, detail::kChannels / static_cast<double>(gpu.sm_count->value));
+  links.assumed.push_back({"links", "collectives take as long as NCCL's own model says, and reach 0.8 of the network"});
   return links;
 }
 
 GPUMEM_INLINE double gather_seconds(const Links& links, const Group& group, double bytes) {
   if (group.count <= 1 || bytes <= 0.0) return 0.0;
-  const auto ranks = static_cast<double>(group.count);
-  return bytes * (ranks - 1.0) / ranks / links_detail::bandwidth(links, group) +
-         links_detail::hops_seconds(links, group);
+  return links_detail::fastest_ring(links, group, bytes, 1.0);
 }
 
 GPUMEM_INLINE double reduce_seconds(const Links& links, const Group& group, double bytes) {
-  return 2.0 * gather_seconds(links, group, bytes);
+  namespace detail = links_detail;
+  if (group.count <= 1 || bytes <= 0.0) return 0.0;
+  constexpr double kScatteredAndGathered = 2.0;
+  const double ring = detail::fastest_ring(links, group, bytes, kScatteredAndGathered);
+  const bool within = detail::in_a_node(links, group) == group.count;
+  if (!within) return std::min(ring, detail::tree_seconds(links, group, bytes));
+  return links.adds && group.count > 2 ? std::min(ring, detail::multicast_seconds(links, group, bytes)) : ring;
 }
 
 GPUMEM_INLINE double exchange_seconds(const Links& links, const Group& group, double bytes) {
+  namespace detail = links_detail;
   if (group.count <= 1 || bytes <= 0.0) return 0.0;
-  const std::int64_t together = links_detail::in_a_node(links, group);
+  const std::int64_t together = detail::in_a_node(links, group);
   const auto ranks = static_cast<double>(group.count);
-  const double out = static_cast<double>(group.count - together) / ranks * bytes / links.network;
-  const double within = static_cast<double>(together - 1) / ranks * bytes / links.link;
-  const double hop = together < group.count ? links_detail::kNetworkHop : links_detail::kLinkHop;
-  return std::max(out, within) / links_detail::kReached + hop;
+  const double out =
+      static_cast<double>(group.count - together) / ranks * bytes / (links.network * detail::kNetworkReached);
+  const double within = static_cast<double>(together - 1) / ranks * bytes / (links.link * links.reached);
+  return std::max(out, within) + detail::message_latency(together == group.count);
 }
 
 GPUMEM_INLINE double send_seconds(const Links& links, const Group& group, double bytes) {
+  namespace detail = links_detail;
   if (group.count <= 1 || bytes <= 0.0) return 0.0;
-  const bool within = links_detail::in_a_node(links, group) == group.count;
-  return bytes / ((within ? links.link : links.network) * links_detail::kReached) +
-         (within ? links_detail::kLinkHop : links_detail::kNetworkHop);
+  const bool within = detail::in_a_node(links, group) == group.count;
+  return bytes / (within ? links.link * links.reached : links.network * detail::kNetworkReached) +
+         detail::message_latency(within);
 }
 
 namespace layout_time_detail {
@@ -191,6 +259,12 @@ GPUMEM_INLINE Groups groups_of(const model::Layout& layout) {
           .pipeline = {layout.pipeline_parallel, tensor * shared}};
 }
 
+/// What a message takes that runs beside kernels: what outlasts them, and the SMs that they miss meanwhile.
+GPUMEM_INLINE double beside(const Links& links, double message, double kernels) {
+  const double hidden = std::min(message, kernels);
+  return message - hidden + hidden * links.busy_share;
+}
+
 /// What goes between the ranks that share parameters, of one micro-batch and of a step.
 struct Exposed {
   double a_pass = 0.0;
@@ -222,8 +296,8 @@ GPUMEM_INLINE Exposed of_sharded_parameters(const Traffic& traffic, const BlockW
                                             double blocks) {
   const auto parameters = static_cast<double>(work.block.parameters);
   const double gathered = traffic.gather(parameters);
-  const double forward = std::max(0.0, gathered - work.block.forward);
-  const double backward = std::max(0.0, gathered + traffic.scatter(parameters) - work.block.backward);
+  const double forward = beside(traffic.links, gathered, work.block.forward);
+  const double backward = beside(traffic.links, gathered + traffic.scatter(parameters), work.block.backward);
   const double root = traffic.gather(stage.root_parameters) + traffic.scatter(stage.root_parameters);
   return {blocks * (forward + backward) + root, 0.0};
 }
@@ -231,11 +305,12 @@ GPUMEM_INLINE Exposed of_sharded_parameters(const Traffic& traffic, const BlockW
 GPUMEM_INLINE Exposed of_whole_parameters(const Traffic& traffic, const Sharing& sharing, const Stage& stage) {
   const double gathered = sharing.state_ranks > 1 ? traffic.gather(stage.parameters) : 0.0;
   switch (sharing.reduction) {
-    case Reduction::bucketed: return {0.0, std::max(0.0, traffic.reduce(stage.parameters) - stage.backward)};
+    case Reduction::bucketed: return {0.0, beside(traffic.links, traffic.reduce(stage.parameters), stage.backward)};
     case Reduction::main_buffer: {
       const bool shares = sharing.state_ranks > 1;
       const double reduced = shares ? traffic.scatter(stage.parameters) : traffic.reduce(stage.parameters);
-      return {0.0, std::max(0.0, reduced - stage.backward) + std::max(0.0, gathered - stage.forward)};
+      if (!traffic.links.overlap) return {0.0, reduced + gathered};
+      return {0.0, beside(traffic.links, reduced, stage.backward) + beside(traffic.links, gathered, stage.forward)};
     }
     case Reduction::partitioned: return {traffic.scatter(stage.parameters), gathered};
     case Reduction::scattered:
@@ -265,12 +340,31 @@ GPUMEM_INLINE double forwards(const model::TrainingJob& job) {
   return again ? 2.0 : 1.0;
 }
 
+/// Of one block's backward under Megatron: gathers of the gradients that wait, and what runs beside products. About
+/// half of a block's products are of column-parallel layers.
+GPUMEM_INLINE double sums_back(const model::TrainingJob& job, const BlockWork& work, const Links& links,
+                               const Groups& groups) {
+  const auto sums = static_cast<double>(work.sent.sums);
+  const double products = work.block.backward / 2.0;
+  if (!job.layout.sequence_parallel) {
+    return beside(links, sums * reduce_seconds(links, groups.tensor, work.sent.hidden), products);
+  }
+  const double one = sums * gather_seconds(links, groups.tensor, work.sent.hidden);
+  constexpr double kGatheredAndScattered = 2.0;
+  return one + beside(links, kGatheredAndScattered * one, products);
+}
+
 /// For a micro-batch, on one stage.
 GPUMEM_INLINE double sums_seconds(const model::TrainingJob& job, const BlockWork& work, const Links& links,
                                   const Groups& groups, double blocks) {
-  const double one = reduce_seconds(links, groups.tensor, work.sent.hidden);
+  if (groups.tensor.count <= 1) return 0.0;
+  const double sum = job.layout.sequence_parallel ? 2.0 * gather_seconds(links, groups.tensor, work.sent.hidden)
+                                                  : reduce_seconds(links, groups.tensor, work.sent.hidden);
+  const double forward = sum * static_cast<double>(work.sent.sums);
+  const bool overlaps = job.loop == model::Loop::megatron;
+  const double backward = overlaps ? sums_back(job, work, links, groups) : forward;
   const double ends = 2.0;  // the embedding's, and the gradient of what the head reads
-  return one * (static_cast<double>(work.sent.sums) * blocks * (forwards(job) + 1.0) + ends);
+  return blocks * (forwards(job) * forward + backward) + ends * sum;
 }
 
 /// Keys and values pass every rank; in backward with their gradients.
@@ -279,7 +373,9 @@ GPUMEM_INLINE double ring_seconds(const model::TrainingJob& job, const BlockWork
   const auto ranks = static_cast<double>(groups.context.count);
   const double around = gather_seconds(links, groups.context, work.sent.keys_values * ranks);
   constexpr double kBackward = 2.0;
-  return blocks * around * (forwards(job) + kBackward);
+  if (job.loop != model::Loop::megatron) return blocks * around * (forwards(job) + kBackward);
+  const double forward = beside(links, around, work.block.forward);
+  return blocks * (forwards(job) * forward + beside(links, kBackward * around, work.block.backward));
 }
 
 /// To the experts and back.
