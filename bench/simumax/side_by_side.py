@@ -83,8 +83,8 @@ def explained(gpumem, gpu, case, folder):
         layers["moe_layer_freq"] = f"([0]*1+[1]*{sizes['l'] - 1})"
     config.write_text(json.dumps({**MODELS[model], **layers}))
     command = [gpumem, "plan", config, "--gpu", gpu, "--gpus", "8", "--seq", sizes["seq"], "--framework", "megatron",
-               "--global-batch", sizes["dp"] * sizes["mbc"], "--loss", "fused-ce", "--no-overlap", "--show", "1", "--json",
-               "--explain", layout_of(sizes), *limits_of(sizes)]
+               "--global-batch", sizes["dp"] * sizes["mbc"], "--loss", "fused-ce", "--no-overlap", "--show", "1",
+               "--json", "--explain", layout_of(sizes), *limits_of(sizes)]
     run = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     try:
         told = json.loads(run.stdout)["explained"]
