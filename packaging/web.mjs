@@ -6,6 +6,7 @@ import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {gzipSync} from 'node:zlib';
 import {openEngine} from '../src/web/engine.mjs';
+import {withFirstAnswer} from './first_answer.mjs';
 
 const [build, out] = process.argv.slice(2);
 if (!build || !out) {
@@ -26,15 +27,15 @@ const engine = {
   wasm: gzipSync(readFileSync(join(build, 'engine.wasm')), {level: 9}).toString('base64'),
 };
 
-// The timeline's page stands in a frame with its own script and style: the policy allows these two texts.
+// The timeline's page stands in a frame with its own script and style: the policy allows these two texts, and the two that stand in the page itself.
 const header = read(build, 'generated/timeline_html.hpp');
 const timeline = [...header.matchAll(/R"gpumem\(([^]*?)\)gpumem"/g)].map((piece) => piece[1]).join('');
-const hashOf = (tag) => {
+const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const inTimeline = (tag) => {
   const found = [...timeline.matchAll(new RegExp(`<${tag}>([^]*?)</${tag}>`, 'g'))];
   if (found.length !== 1) throw new Error(`the timeline's page has ${found.length} <${tag}>, not one`);
-  return `'sha256-${createHash('sha256').update(found[0][1]).digest('base64')}'`;
+  return found[0][1];
 };
-const html = read(page, 'index.html').replace('@TIMELINE_SCRIPT@', hashOf('script')).replace('@TIMELINE_STYLE@', hashOf('style'));
 
 const examples = JSON.parse(read(root, 'src/web/examples/examples.json'))
   .map(({file, ...example}) => ({...example, name: file.split('/').pop(), text: read(root, file)}));
@@ -45,6 +46,15 @@ const [first] = examples;
 made.model(first.name, Buffer.from(first.text));
 const reply = made.ask('estimate', {job: {summary: first.name, ...first.job}});
 if (!reply.text) throw new Error(`the first example has no answer: ${reply.says}`);
+
+// What the first answer needs is in the one file: a browser shows it before it has asked for another.
+const [style, script] = [read(page, 'style.css'), read(page, 'first.js')];
+const marks = {
+  '@TIMELINE_SCRIPT@': hashOf(inTimeline('script')), '@TIMELINE_STYLE@': hashOf(inTimeline('style')),
+  '@PAGE_SCRIPT@': hashOf(script), '@PAGE_STYLE@': hashOf(style), '@SCRIPT@': script, '@STYLE@': style,
+};
+const shows = ['tools.js', 'form.js', 'answer.js', 'choices.js'].map((name) => read(page, name)).join('\n');
+const html = withFirstAnswer(read(page, 'index.html'), shows, made.about(), reply).replace(/@[A-Z_]+@/g, (mark) => marks[mark] ?? mark);
 
 // For a model hub's static spaces; other hosts need no such file.
 const readme = `---
@@ -64,7 +74,6 @@ How much GPU memory a training or serving job takes. The page computes everythin
 
 const files = {
   'index.html': html,
-  'style.css': read(page, 'style.css'),
   'app.js': app,
   'engine.js': `const GPUMEM_ENGINE = ${JSON.stringify(engine)};\n`,
   'LICENSE.txt': read(root, 'LICENSE'),

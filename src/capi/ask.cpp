@@ -18,8 +18,9 @@ struct QuestionRow {
   Answered (*answer)(Question& question);
 };
 
-constexpr std::array<QuestionRow, 16> kQuestions = {{{"estimate", &answer_estimate},
+constexpr std::array<QuestionRow, 17> kQuestions = {{{"estimate", &answer_estimate},
                                                      {"fit", &answer_fit},
+                                                     {"advise", &answer_advise},
                                                      {"plan", &answer_plan},
                                                      {"job", &answer_job},
                                                      {"summary", &answer_summary},

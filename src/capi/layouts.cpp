@@ -6,9 +6,9 @@
 #include "gpumem/gpumem.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/search/find_layouts.hpp"
-#include "gpumem/search/frameworks.hpp"
 #include "held.hpp"
 #include "job_struct.hpp"
+#include "plan_words.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {
@@ -22,15 +22,15 @@ constexpr std::size_t kFirstLayout = sizeof(gpumem_layout);
 /// More layouts are not asked for.
 constexpr std::size_t kMostLayouts = 100'000;
 
-Result<search::Question> question_of(const gpumem_plan_question& asked, const JobRequest& request) {
-  const bool named = asked.framework != nullptr && *asked.framework != '\0';
-  Result<search::Question> question = search::question_about(named ? asked.framework : "any", request.alloc_conf);
-  if (!question) return question;
-  question->global_batch = asked.global_batch;
-  if (asked.gpus != 0) question->gpus = asked.gpus;
-  if (asked.gpus_per_node != 0) question->links.gpus_per_node = asked.gpus_per_node;
-  if (asked.network_gbps != 0.0) question->links.network_gbps = asked.network_gbps;
-  return question;
+Result<search::Question> question_of(const gpumem_plan_question& asked, const JobRequest& request, std::size_t show) {
+  cli::PlanOptions options{.request = request};
+  options.global_batch = asked.global_batch;
+  options.show = static_cast<std::int64_t>(show);
+  if (asked.framework != nullptr && *asked.framework != '\0') options.framework = asked.framework;
+  if (asked.gpus != 0) options.gpus = {asked.gpus};
+  if (asked.gpus_per_node != 0) options.gpus_per_node = asked.gpus_per_node;
+  if (asked.network_gbps != 0.0) options.network_gbps = asked.network_gbps;
+  return cli::question_of(options);
 }
 
 /// Names of rows are literals, which end in a NUL. "hsdp:N" is a literal as well; here the N is separate.
@@ -112,9 +112,8 @@ core::Status make_plan(const std::shared_ptr<const session::Model>& model, const
   const core::Deadline deadline(job->deadline_ms);
   const Result<JobRequest> request = request_of(*job);
   if (!request) return request.error();
-  Result<search::Question> question = question_of(*plan_question, *request);
+  const Result<search::Question> question = question_of(*plan_question, *request, count);
   if (!question) return question.error();
-  question->show = count;
   const auto plan = process_session().plan(*request, *question, model);
   if (!plan) return plan.error();
   const auto gpu = process_session().gpu(request->gpu);

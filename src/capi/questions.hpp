@@ -21,6 +21,8 @@ using Answered = core::Result<std::unique_ptr<gpumem_answer>>;
 // About a training job.
 [[nodiscard]] Answered answer_estimate(Question& question);
 [[nodiscard]] Answered answer_fit(Question& question);
+/// Which changes would make it fit.
+[[nodiscard]] Answered answer_advise(Question& question);
 [[nodiscard]] Answered answer_plan(Question& question);
 /// Every option of the job, as it was understood.
 [[nodiscard]] Answered answer_job(Question& question);

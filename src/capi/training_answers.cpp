@@ -5,11 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "advise_report.hpp"
 #include "gpumem/all.hpp"
 #include "gpumem/job/lengths.hpp"
-#include "gpumem/search/frameworks.hpp"
 #include "held.hpp"
 #include "plan_report.hpp"
+#include "plan_words.hpp"
 #include "questions.hpp"
 #include "report.hpp"
 #include "sized.hpp"
@@ -126,50 +127,17 @@ Json figures_of(const Fit& fit) {
   return figures;
 }
 
-/// A number that must be 1 or more; nothing where it was not said.
-Result<std::optional<std::int64_t>> positive(Words& words, const std::string& name) {
-  auto number = words.take_whole(name);
-  if (number && number->value_or(1) < 1) return refused(name + " must be at least 1");
-  return number;
-}
-
-Result<search::MostRanks> most_ranks(Words& words) {
-  search::MostRanks most;
-  for (const auto& [name, ranks] : {std::pair("at_most_tensor_parallel", &most.tensor_parallel),
-                                    std::pair("at_most_context_parallel", &most.context_parallel),
-                                    std::pair("at_most_pipeline_parallel", &most.pipeline_parallel),
-                                    std::pair("at_most_expert_parallel", &most.expert_parallel)}) {
-    const auto said = positive(words, name);
-    if (!said) return said.error();
-    *ranks = *said;
-  }
-  return most;
-}
-
-/// Takes from the words what is about the plan, not about the job.
+/// Takes from the words what is about the plan, not about the job. One layout where the words do not say how many.
 Result<search::Question> search_question(Words& words) {
-  const auto global_batch = positive(words, "global_batch");
-  if (!global_batch) return global_batch.error();
-  const auto gpus = positive(words, "gpus");
-  if (!gpus) return gpus.error();
-  const auto gpus_per_node = positive(words, "gpus_per_node");
-  if (!gpus_per_node) return gpus_per_node.error();
-  const auto network_gbps = words.take_number("network_gbps");
-  if (!network_gbps) return network_gbps.error();
-  const auto show = positive(words, "show");
-  if (!show) return show.error();
-  const auto most = most_ranks(words);
-  if (!most) return most.error();
-  const std::string framework = words.take("framework").value_or("any");
-  auto made = search::question_about(
-      framework, words.options().contains("alloc_conf") ? words.options().at("alloc_conf") : std::string());
-  if (!made) return made.error();
-  made->global_batch = global_batch->value_or(1);
-  made->gpus = *gpus;
-  made->most = *most;
-  made->links = {*gpus_per_node, *network_gbps};
-  made->show = static_cast<std::size_t>(show->value_or(1));
-  return made;
+  cli::PlanOptions options;
+  options.show = 1;
+  for (const auto& [name, word] : words.take_if(&cli::is_plan_word)) {
+    if (const core::Status taken = cli::take_plan_word(name, word, options); !taken) return taken.error();
+  }
+  if (!options.explain.empty()) return refused("this question explains no layout: leave `explain` out");
+  const auto allocator = words.options().find("alloc_conf");
+  if (allocator != words.options().end()) options.request.alloc_conf = allocator->second;
+  return cli::question_of(options);
 }
 
 struct Planned {
@@ -222,6 +190,29 @@ Answered answer_fit(Question& question) {
               return printed(cli::to_json(asked.estimated_job, asked.estimator->name(), found, seconds));
             })
       .with("text", [kept] { return text_of(kept->answer, kept->asked.estimated_job); });
+  return answer;
+}
+
+Answered answer_advise(Question& question) {
+  const Result<JobRequest> request = question.words.job();
+  if (!request) return request.error();
+  Result<AskedJob> asked = asked_of(question, *request);
+  if (!asked) return asked.error();
+  Result<estimate::Advice> advice =
+      estimate::advise(asked->estimated_job.job, *asked->estimated_job.gpu, *asked->estimator);
+  if (!advice) return advice.error();
+  const std::string_view name = asked->estimator->name();
+  // The estimator, whose name it is, lives as long.
+  struct Kept {
+    std::shared_ptr<const Estimator> estimator;
+    cli::FoundAdvice found;
+  };
+  const auto kept = std::make_shared<const Kept>(
+      Kept{std::move(asked->estimator), {std::move(asked->estimated_job), name, *std::move(advice)}});
+  auto answer = std::make_unique<gpumem_answer>();
+  answer->with("json", [kept] { return printed(cli::to_json(kept->found)); }).with("text", [kept] {
+    return cli::to_text(kept->found, cli::Terminal());
+  });
   return answer;
 }
 

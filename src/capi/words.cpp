@@ -1,5 +1,6 @@
 #include "words.hpp"
 
+#include <iterator>
 #include <string_view>
 
 #include "gpumem/core/bytes.hpp"
@@ -7,20 +8,6 @@
 #include "sized.hpp"
 
 namespace gpumem::capi {
-
-namespace {
-
-/// What `parse` makes of the word, if there is one.
-template <typename Number>
-core::Result<std::optional<Number>> number_of(const std::string& name, const std::optional<std::string>& word,
-                                              std::optional<Number> (*parse)(std::string_view), const char* wanted) {
-  if (!word) return std::optional<Number>();
-  const std::optional<Number> number = parse(*word);
-  if (!number) return refused(name + " is " + core::quoted(*word) + "; it must be " + wanted);
-  return number;
-}
-
-}  // namespace
 
 core::Result<Words> Words::read(const char* const* names, const char* const* values, std::size_t count) {
   const auto given_names = texts_of(names, count, "names");
@@ -49,12 +36,22 @@ std::optional<std::string> Words::take(const std::string& name) {
   return node.empty() ? std::nullopt : std::optional(node.mapped());
 }
 
-core::Result<std::optional<std::int64_t>> Words::take_whole(const std::string& name) {
-  return number_of(name, take(name), &core::parse_whole, "a whole number of 64 bits");
+std::map<std::string, std::string> Words::take_if(bool (*is_wanted)(std::string_view)) {
+  std::map<std::string, std::string> taken;
+  for (auto word = options_.begin(); word != options_.end();) {
+    const auto next = std::next(word);
+    if (is_wanted(word->first)) taken.insert(options_.extract(word));
+    word = next;
+  }
+  return taken;
 }
 
-core::Result<std::optional<double>> Words::take_number(const std::string& name) {
-  return number_of(name, take(name), &core::parse_number, "a number");
+core::Result<std::optional<std::int64_t>> Words::take_whole(const std::string& name) {
+  const std::optional<std::string> word = take(name);
+  if (!word) return std::optional<std::int64_t>();
+  const std::optional<std::int64_t> number = core::parse_whole(*word);
+  if (!number) return refused(name + " is " + core::quoted(*word) + "; it must be a whole number of 64 bits");
+  return number;
 }
 
 core::Status Words::refuse_settings() const {

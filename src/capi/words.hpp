@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,9 +24,10 @@ class Words {
 
   /// A word that is not an option of a job, and that is then no longer there.
   std::optional<std::string> take(const std::string& name);
+  /// The same of all words of which `is_wanted` says so.
+  std::map<std::string, std::string> take_if(bool (*is_wanted)(std::string_view));
   /// Errors: invalid_argument, naming the word.
   core::Result<std::optional<std::int64_t>> take_whole(const std::string& name);
-  core::Result<std::optional<double>> take_number(const std::string& name);
 
   /// Each "command", in its order.
   [[nodiscard]] const std::vector<std::string>& command() const { return command_; }

@@ -24,21 +24,6 @@ void take_usual(JobRequest& request) {
   job::take_any_batch(request);
 }
 
-Result<search::Question> question_of(const PlanOptions& options) {
-  if (options.show < 1) return Error{ErrorCode::invalid_argument, "--show counts layouts from 1", {}};
-  Result<search::Question> question = search::question_about(options.framework, options.request.alloc_conf);
-  if (!question) return question;
-  if (options.gpus.size() > 1) {
-    return Error{ErrorCode::invalid_argument, "`gpus` is one number here", {}};
-  }
-  if (!options.gpus.empty()) question->gpus = options.gpus.front();
-  question->most = options.most;
-  question->global_batch = options.global_batch;
-  question->show = static_cast<std::size_t>(options.show);
-  question->links = {options.gpus_per_node, options.network_gbps, !options.no_overlap};
-  return question;
-}
-
 /// The words of a layout to explain. Errors: invalid_argument for an option that a plan does not choose.
 Result<JobRequest> layout_words(const std::string& text) {
   JobRequest request;
@@ -156,46 +141,22 @@ Result<FoundTimeline> find_timeline(const JobRequest& request, Session& session)
   return FoundTimeline{*std::move(estimated_job), *std::move(timeline)};
 }
 
-namespace {
-
-core::Status take_plan_option(const std::string& name, const nlohmann::ordered_json& value, PlanOptions& options) {
-  const auto wrong = [](const std::string& what) { return Error{ErrorCode::invalid_argument, what, {}}; };
-  if (name == "framework" || name == "explain") {
-    const bool explains = name == "explain";
-    if (!value.is_string()) return wrong(name + (explains ? " must be a layout" : " must be a name"));
-    (explains ? options.explain : options.framework) = value.get<std::string>();
-    return core::Done{};
+Result<FoundAdvice> find_advice(const AdviseOptions& options, Session& session) {
+  const auto estimators = session.estimators(options.request);
+  if (!estimators) return estimators.error();
+  if (estimators->size() > 1) {
+    return Error{ErrorCode::invalid_argument, "advise takes one estimator, not all of them", {}};
   }
-  if (name == "network_gbps") {
-    if (!value.is_number()) return wrong("network_gbps must be a number");
-    options.network_gbps = value.get<double>();
-    return core::Done{};
+  Result<EstimatedJob> estimated_job = read_job(session, options.request);
+  if (!estimated_job) return estimated_job.error();
+  const Estimator& estimator = *estimators->front();
+  Result<Advice> advice = estimate::advise(estimated_job->job, *estimated_job->gpu, estimator);
+  if (!advice) return advice.error();
+  if (!advice->now.coverage.edges.empty()) {
+    const auto analysis = estimated_job->analysis();
+    estimated_job->guesses = guesses_of(*analysis);
   }
-  if (!value.is_number_integer()) return wrong(core::quoted(core::shortened(name, 60)) + " must be a whole number");
-  const auto number = value.get<std::int64_t>();
-  const std::pair<std::string_view, std::optional<std::int64_t>*> limits[] = {
-      {"gpus_per_node", &options.gpus_per_node},
-      {"at_most_tensor_parallel", &options.most.tensor_parallel},
-      {"at_most_context_parallel", &options.most.context_parallel},
-      {"at_most_pipeline_parallel", &options.most.pipeline_parallel},
-      {"at_most_expert_parallel", &options.most.expert_parallel}};
-  const auto* const limit =
-      std::find_if(std::begin(limits), std::end(limits), [&](const auto& one) { return one.first == name; });
-  if (limit != std::end(limits)) *limit->second = number;
-  else if (name == "gpus") options.gpus = {number};
-  else if (name == "global_batch") options.global_batch = number;
-  else if (name == "show") options.show = number;
-  else return wrong("a plan has no option " + core::quoted(name));
-  return core::Done{};
-}
-
-}  // namespace
-
-core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options) {
-  for (const auto& [name, value] : asked.items()) {
-    if (const core::Status taken = take_plan_option(name, value, options); !taken) return taken.error();
-  }
-  return core::Done{};
+  return FoundAdvice{*std::move(estimated_job), estimator.name(), *std::move(advice)};
 }
 
 Result<FoundPlan> find_plan(const PlanOptions& options, Session& session,

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "advise_report.hpp"
 #include "commands.hpp"
-#include "gpumem/estimate/advise.hpp"
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/serve/server_command.hpp"
@@ -27,16 +27,7 @@ struct FoundFit {
 /// of the job; invalid_argument for options that do not go together.
 [[nodiscard]] Result<FoundFit> find_fit(const FitOptions& options, Session& session);
 
-struct FoundAdvice {
-  EstimatedJob estimated_job;
-  std::string_view estimator;
-  estimate::Advice advice;
-};
 [[nodiscard]] Result<FoundAdvice> find_advice(const AdviseOptions& options, Session& session);
-/// Whether the job fits, or something is advised that makes it fit.
-[[nodiscard]] bool helps(const estimate::Advice& advice);
-[[nodiscard]] Error no_advice(const FoundAdvice& found);
-[[nodiscard]] nlohmann::ordered_json to_json(const FoundAdvice& found);
 
 /// A GPU that is known, what the job takes there, and what an hour costs where the user said so.
 struct GpuChoice {
@@ -68,8 +59,6 @@ struct FoundPlan {
   search::LayoutPlan plan;
   std::optional<search::Explanation> told;  ///< of the layout that was to be explained
 };
-/// The options that a plan has of its own, by their names in JSON. Errors: invalid_argument, naming one.
-[[nodiscard]] core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options);
 /// `progress` is told how many layouts of how many are done.
 [[nodiscard]] Result<FoundPlan> find_plan(const PlanOptions& options, Session& session,
                                           const std::function<void(std::size_t done, std::size_t all)>& progress);

@@ -187,9 +187,10 @@ std::string layout_text(const model::TrainingJob& job) {
   add_ranks(text, "pipeline", layout.pipeline_parallel);
   if (layout.virtual_stages > 1) text += " x " + std::to_string(layout.virtual_stages) + " stages";
   add_ranks(text, "expert", layout.expert_parallel);
-  text += (text.empty() ? "" : ", ") + std::string("data ") + std::to_string(layout.data_parallel) + " (" +
-          parallel::name_of(layout.sharding) + "), micro-batch " + std::to_string(job.batch_size) + " x " +
-          std::to_string(job.gradient_accumulation);
+  text += (text.empty() ? "" : ", ") + std::string("data ") + std::to_string(layout.data_parallel);
+  // One rank shards nothing, whatever the framework calls it.
+  if (layout.data_parallel * layout.context_parallel > 1) text += " (" + parallel::name_of(layout.sharding) + ")";
+  text += ", micro-batch " + std::to_string(job.batch_size) + " x " + std::to_string(job.gradient_accumulation);
   if (job.offload != model::Offload::none) {
     text += ", offload " + std::string(model::name_of(model::kOffloads, job.offload));
   }

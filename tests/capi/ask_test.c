@@ -66,6 +66,19 @@ static void a_plan_asks_for_no_batch(void) {
   gpumem_summary_free(summary);
 }
 
+static void advice_names_changes(void) {
+  static const char* const kNames[] = {"input", "batch_size", "gpu"};
+  static const char* const kValues[] = {"64", "8", "a100-40gb"};
+  gpumem_summary* summary = small_model();
+  gpumem_answer* answer = answer_to("advise", summary, kNames, kValues, 3);
+  CHECK(has(answer, "json", "\"changes\""));
+  CHECK(has(answer, "json", "\"verdict\": \"fits\""));
+  CHECK(has(answer, "text", "it fits: "));
+  CHECK(has(answer, "text", "--fused"));
+  gpumem_answer_free(answer);
+  gpumem_summary_free(summary);
+}
+
 static void what_there_is(void) {
   static const struct {
     const char* question;
@@ -165,6 +178,7 @@ int main(void) {
   an_estimate_is_that_of_the_struct();
   a_fit_has_estimates_within();
   a_plan_asks_for_no_batch();
+  advice_names_changes();
   what_there_is();
   words_of_no_use_are_errors();
   wrong_words_are_errors();

@@ -61,6 +61,7 @@ const std::vector<Function>& functions() {
   static const std::vector<Function> kAll = {
       {"_api.py", "estimate", {"batch_size"}},
       {"_api.py", "fit", {"batch_size"}},
+      {"_advise.py", "advise", {"batch_size"}},
       {"_api.py", "estimate_module", {"batch_size", "input", "seq_length"}},
       {"_plan.py",
        "plan",

@@ -59,6 +59,27 @@ class EstimateModule(unittest.TestCase):
         self.assertEqual(numbers(made.json()), numbers(printed.stdout))
         self.assertGreater(made.expected_bytes, 1 << 30)
 
+    def test_every_question_takes_a_module(self):
+        module, inputs = Images(), torch.empty(4, 3, 16, 16)
+        made = gpumem.estimate(module, inputs, optimizer="sgd")
+        self.assertEqual(made.json(), gpumem.estimate_module(module, inputs, optimizer="sgd").json())
+        self.assertEqual(made.batch_size, 4)
+        self.assertIn("Images", str(made).splitlines()[0])
+        read = gpumem.read_module(module, inputs)
+        self.assertEqual(gpumem.fit(module, inputs, gpu="t4-16gb").batch_size, gpumem.fit(read, gpu="t4-16gb").batch_size)
+        advice = gpumem.advise(module, inputs, batch_size=8)
+        self.assertEqual(advice.json(), gpumem.advise(read, batch_size=8).json())
+        plan = gpumem.plan(module, inputs, global_batch=8, gpus=2, framework="fsdp2")
+        self.assertEqual(plan.layouts[0].options, gpumem.plan(read, global_batch=8, gpus=2, framework="fsdp2").layouts[0].options)
+        with self.assertRaises(gpumem.UsageError):
+            gpumem.estimate(module, inputs, input=(3, 16, 16))
+        with self.assertRaisesRegex(TypeError, "example_inputs, such as"):
+            gpumem.fit(module)
+        with self.assertRaisesRegex(TypeError, "for a module"):
+            gpumem.estimate(read, inputs, batch_size=8)
+        with self.assertRaisesRegex(TypeError, "batch_size"):
+            gpumem.estimate(read)
+
     def test_agrees_with_the_shipped_graph(self):
         module = torchvision.models.resnet18(weights=None)
         ours = gpumem.export_module(module, torch.empty(2, 3, 224, 224, device="meta"))

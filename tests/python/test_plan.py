@@ -54,6 +54,11 @@ class Plan(unittest.TestCase):
         self.assertEqual(json.loads(plan.json())["job"]["precision"], "fp32")
         self.assertEqual(json.loads(plan.json()), json.loads(printed.stdout))
 
+    def test_what_has_headroom_comes_first(self):
+        plan = gpumem.plan(LLAMA, **{**ASKED, "gpu": "a100-40gb", "seq_length": 4096, "gpus": 1, "precision": "bf16"}, show=10)
+        room = [layout.headroom_bytes > 0 for layout in plan.layouts]
+        self.assertEqual(room, sorted(room, reverse=True))
+
     def test_where_nothing_fits(self):
         plan = gpumem.plan(LARGE, gpu="l4-24gb", gpus=8, seq_length=8192, global_batch=8)
         self.assertEqual(plan.layouts, ())

@@ -206,7 +206,7 @@ class TypeChecker(unittest.TestCase):
     def test_package_and_examples(self):
         examples = sorted((SOURCE / "examples" / "python").glob("*.py"))
         done = self.check(
-            *(PACKAGE / name for name in ("__init__.py", "_answers.py", "_api.py", "_arguments.py", "_errors.py", "_gpumem.py",
+            *(PACKAGE / name for name in ("__init__.py", "_advise.py", "_answers.py", "_api.py", "_arguments.py", "_errors.py", "_gpumem.py",
                                       "_machine.py", "_plan.py", "_posttrain.py", "_serve.py")),
             *sorted((PACKAGE / "record").glob("*.py")),
             *examples,

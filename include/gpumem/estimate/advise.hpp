@@ -55,7 +55,7 @@ struct ChangeEffect {
 struct Advice {
   MemoryEstimate now;                    ///< of the job as it is
   std::vector<ChangeEffect> single;      ///< each change by itself
-  std::optional<ChangeEffect> together;  ///< where no single one fits: the cheapest ones, added up until it does
+  std::optional<ChangeEffect> together;  ///< where no single one fits: the two cheapest that do it, or more
 };
 
 /// Errors: the estimator's for the job as it is.

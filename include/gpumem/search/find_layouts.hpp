@@ -53,14 +53,15 @@ struct PlannedLayout {
 
 struct LayoutPlan {
   std::int64_t gpus = 0;
-  std::int64_t blocks = 0;             ///< the model's repeated blocks, which pipelines share
-  std::int64_t gpus_per_node = 1;      ///< as the user or the profile says
-  bool overlap = true;                 ///< as LinkOptions says
-  std::vector<PlannedLayout> layouts;  ///< by step, ascending; empty: none fits
-  std::int64_t candidates = 0;         ///< that the rules allow, with all micro-batches
-  std::int64_t too_large = 0;          ///< of these, by a bound
-  std::int64_t estimated = 0;          ///< of these, by an estimate, fitting or not
-  std::int64_t slower = 0;             ///< of these, not looked at: enough fit that are faster
+  std::int64_t blocks = 0;         ///< the model's repeated blocks, which pipelines share
+  std::int64_t gpus_per_node = 1;  ///< as the user or the profile says
+  bool overlap = true;             ///< as LinkOptions says
+  /// Those with headroom by step, ascending, then the others likewise; empty: none fits.
+  std::vector<PlannedLayout> layouts;
+  std::int64_t candidates = 0;  ///< that the rules allow, with all micro-batches
+  std::int64_t too_large = 0;   ///< of these, by a bound
+  std::int64_t estimated = 0;   ///< of these, by an estimate, fitting or not
+  std::int64_t slower = 0;      ///< of these, not looked at: enough fit that are faster
   Refusals refused;
   std::vector<estimate::Assumption> assumed;  ///< of the times
 };

@@ -11,7 +11,7 @@
 A summary is read from any format that `gpumem estimate` takes: torchsummary, torchinfo,
 print(model), Keras, graph JSON. With PyTorch at hand no summary is needed:
 
-    need = gpumem.estimate_module(model, torch.empty(64, 3, 224, 224), optimizer="sgd")
+    need = gpumem.estimate(model, torch.empty(64, 3, 224, 224), optimizer="sgd")
 
 (its graph is exported or, where that cannot be had, a step of it is recorded.)
 
@@ -34,6 +34,7 @@ from .record import RecordError, record
 
 # A recording can be made where only Python is; all else needs the library.
 try:
+    from ._advise import Advice, Change, advise
     from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
     from ._api import (
         ATTENTIONS,
@@ -88,8 +89,10 @@ __all__ = [
     "SHARDINGS",
     "TRANSFORMERS",
     "ZERO_GRADS",
+    "Advice",
     "Assumption",
     "Bin",
+    "Change",
     "Error",
     "Estimate",
     "EstimatorInfo",
@@ -113,6 +116,7 @@ __all__ = [
     "Summary",
     "UsageError",
     "__version__",
+    "advise",
     "advise_posttrain",
     "advise_server",
     "estimate",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import inspect
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from . import _gpumem
 from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
@@ -20,7 +21,10 @@ from .record import RecordError, record
 if TYPE_CHECKING:
     import torch
 
+    _Examples = Union[torch.Tensor, Sequence[torch.Tensor], Mapping[str, torch.Tensor]]
+
 __version__: str = _gpumem.VERSION
+_Told = TypeVar("_Told")
 
 #: The names that `optimizer` takes.
 OPTIMIZERS: tuple[str, ...] = _gpumem.NAMES["optimizers"]
@@ -42,7 +46,6 @@ SHARDINGS: tuple[str, ...] = _gpumem.NAMES["shardings"]
 SCHEDULES: tuple[str, ...] = _gpumem.NAMES["schedules"]
 #: The names that `zero_grad` takes.
 ZERO_GRADS: tuple[str, ...] = _gpumem.NAMES["zero_grads"]
-
 
 
 def read_summary(
@@ -78,9 +81,10 @@ def read_summary(
 
 
 def estimate(
-    summary: Summary | _Path,
+    summary: Summary | _Path | torch.nn.Module,
+    example_inputs: _Examples | None = None,
     *,
-    batch_size: int,
+    batch_size: int | None = None,
     # options of estimate(): begin
     input: str | Sequence[int] | None = None, seq_length: int | None = None,
     image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
@@ -110,21 +114,25 @@ def estimate(
 ) -> Estimate:
     """The memory that a training job takes on one GPU; the options are those of `gpumem estimate`.
 
-    summary: what read_summary() returns, or a path. Keep the Summary to make further estimates of
-        it cheaper.
+    summary: what read_summary() returns, a path, or a module of PyTorch. Keep the Summary to make further
+        estimates of it cheaper.
+    example_inputs: of a module, as estimate_module() takes them; without batch_size, theirs is taken.
 
     Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
     says too little for this estimate; InputError if the summary, profile or model cannot be read.
     """
-    job = job_of(locals())
-    return _estimated(_summary(summary, job), job, deadline_ms)
+    options = {name: value for name, value in locals().items() if name in KINDS}
+    if batch_size is None and not is_module(summary):
+        raise TypeError("estimate() needs a batch_size: only the example inputs of a module have one")
+    return of_model(summary, example_inputs, options, lambda read, job: _estimated(read, job, deadline_ms))
 
 
 estimate.__doc__ = (estimate.__doc__ or "") + OPTIONS_HELP
 
 
 def fit(
-    summary: Summary | _Path,
+    summary: Summary | _Path | torch.nn.Module,
+    example_inputs: _Examples | None = None,
     *,
     batch_size: int | None = None,
     # options of fit(): begin
@@ -154,7 +162,7 @@ def fit(
     # options of fit(): end
     deadline_ms: int = 0,
 ) -> Fit:
-    """The largest batch that fits the GPU; the options are those of estimate().
+    """The largest batch that fits the GPU; model and options are those of estimate().
 
     batch_size: find the longest sequence at this batch size instead; without seq_length.
     If not even one sample or token fits, the answer's estimate is None.
@@ -164,21 +172,13 @@ def fit(
     """
     if batch_size is not None and seq_length is not None:
         raise UsageError("fit() takes a batch_size, a seq_length, or neither: it looks for the other")
-    given = {name: value for name, value in locals().items() if name != "batch_size" or value is not None}
-    job = job_of(given)
-    read = _summary(summary, job)
-    report = _gpumem.ask("fit", words_of(job, deadline_ms), read)
-    return Fit(
-        report=report,
-        estimate=_estimate_within(report, "estimate", read),
-        one_more=_estimate_within(report, "one_more", read),
-        **report.figures(),
-    )
+    options = {name: value for name, value in locals().items() if name in KINDS and not (name == "batch_size" and value is None)}
+    return of_model(summary, example_inputs, options, lambda read, job: _fit_of(read, job, deadline_ms), scale=True)
 
 
 def estimate_module(
     module: torch.nn.Module,
-    example_inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor],
+    example_inputs: _Examples,
     *,
     batch_size: int | None = None,
     # options of estimate_module(): begin
@@ -217,28 +217,12 @@ def estimate_module(
     frozen and quantised layers need the graph: with these, a module that cannot be exported is an ExportError.
     """
     options = {name: value for name, value in locals().items() if name in KINDS}
-    examples = _examples(module, example_inputs)
-    if batch_size is None:
-        options["batch_size"] = examples[0].shape[0]
-    return _exported_or_recorded(module, examples, options, deadline_ms)
-
-
-def _exported_or_recorded(
-    module: torch.nn.Module, examples: list[torch.Tensor], options: Mapping[str, Any], deadline_ms: int
-) -> Estimate:
-    try:
-        return estimate(export_module(module, examples), deadline_ms=deadline_ms, **options)
-    except Error as error:
-        if not _is_of_the_graph(error):
-            raise
-        recorded = _recorded_module(module, examples, options, error, scale=False)
-    left = {name: value for name, value in options.items() if name not in _RECORDED}
-    return estimate(recorded, deadline_ms=deadline_ms, **left)
+    return of_model(module, example_inputs, options, lambda read, job: _estimated(read, job, deadline_ms))
 
 
 def read_module(
     module: torch.nn.Module,
-    example_inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor],
+    example_inputs: _Examples,
     *,
     optimizer: str = "adam",
     precision: str = "fp32",
@@ -267,7 +251,7 @@ def read_module(
 
 def export_module(
     module: torch.nn.Module,
-    example_inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor],
+    example_inputs: _Examples,
     *,
     name: str | None = None,
 ) -> Summary:
@@ -349,6 +333,39 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_gpumem.forget)
 
 
+def is_module(model: object) -> bool:
+    """Whether it is one of PyTorch's; without PyTorch nothing is."""
+    return "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module)
+
+
+def of_model(
+    model: Summary | _Path | torch.nn.Module, example_inputs: _Examples | None, options: dict[str, Any],
+    ask: Callable[[Summary, Mapping[str, _gpumem.Word]], _Told], scale: bool = False,
+) -> _Told:
+    """What `ask` says of the model with these options of a job. A module without a graph is recorded, at several sizes
+    with `scale`."""
+    if not is_module(model):
+        if example_inputs is not None:
+            raise TypeError("example_inputs are for a module")
+        job = job_of(options)
+        return ask(_summary(model, job), job)
+    if any(options.get(name) is not None for name in ("input", "seq_length")):
+        raise UsageError("a module's example inputs say what `input` and `seq_length` would: leave these out")
+    if example_inputs is None:
+        raise TypeError("a module needs example_inputs, such as torch.empty(32, 3, 224, 224)")
+    examples = _examples(model, example_inputs)
+    if "batch_size" in options and options["batch_size"] is None:
+        options["batch_size"] = examples[0].shape[0]
+    try:
+        return ask(export_module(model, examples), job_of(options))
+    except Error as error:
+        if not _is_of_the_graph(error):
+            raise
+        batch = options.get("batch_size", max(int(examples[0].shape[0]), 2))  # At 1, PyTorch's strides are special.
+        recorded = _recorded_module(model, examples, {**options, "batch_size": batch}, error, scale)
+    return ask(recorded, job_of({name: value for name, value in options.items() if name not in _RECORDED}))
+
+
 def _summary(summary: Summary | _Path, job: Mapping[str, _gpumem.Word]) -> Summary:
     """Of a job: what is wrong with that is told before a file is opened."""
     if isinstance(summary, Summary):
@@ -362,6 +379,16 @@ _MADE_FROM = {"graph_json": "graph", "recording": "recording"}
 
 def _estimated(read: Summary, job: Mapping[str, _gpumem.Word], deadline_ms: int) -> Estimate:
     return _estimate_of(_gpumem.ask("estimate", words_of(job, deadline_ms), read), read)
+
+
+def _fit_of(read: Summary, job: Mapping[str, _gpumem.Word], deadline_ms: int) -> Fit:
+    report = _gpumem.ask("fit", words_of(job, deadline_ms), read)
+    return Fit(
+        report=report,
+        estimate=_estimate_within(report, "estimate", read),
+        one_more=_estimate_within(report, "one_more", read),
+        **report.figures(),
+    )
 
 
 def _estimate_within(fit: _gpumem.Report, part: str, read: Summary) -> Estimate | None:
@@ -442,7 +469,7 @@ def _with_remedy(error: Error, remedy: str) -> ExportError:
 
 def _examples(
     module: torch.nn.Module,
-    inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor],
+    inputs: _Examples,
 ) -> list[torch.Tensor]:
     """In the order of forward()'s parameters."""
     if isinstance(inputs, Mapping):

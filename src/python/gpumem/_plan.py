@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _gpumem
 from ._answers import Answer, Assumption
-from ._api import _summary
+from ._api import of_model
+from ._arguments import KINDS, integer, number_of, text_of, words_of
 from ._arguments import Path as _Path
-from ._arguments import integer, job_of, number_of, text_of, words_of
 from ._gpumem import Summary
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._api import _Examples
 
 #: The names that `framework` takes, in addition to "any".
 FRAMEWORKS: tuple[str, ...] = _gpumem.NAMES["frameworks"]
@@ -47,7 +52,7 @@ class Layout:
 class Plan(Answer):
     """The fastest layouts that fit. str(plan) is the table that `gpumem plan` prints.
 
-    gpus: the number of GPUs. layouts: the fastest first; empty if none fits.
+    gpus: the number of GPUs. layouts: the fastest first, those without headroom last; empty if none fits.
     candidates: how many layouts are possible: those that are too_large or slower got no estimate,
         the estimated ones did.
     refused: how many layouts each rule refused.
@@ -66,7 +71,8 @@ class Plan(Answer):
 
 
 def plan(
-    summary: Summary | _Path,
+    summary: Summary | _Path | torch.nn.Module,
+    example_inputs: _Examples | None = None,
     *,
     global_batch: int,
     gpus: int | None = None,
@@ -98,7 +104,7 @@ def plan(
     # options of plan(): end
     deadline_ms: int = 0,
 ) -> Plan:
-    """The layouts over GPUs that fit, ranked by the time of a step; the options are those of estimate().
+    """The layouts over GPUs that fit, ranked by the time of a step; model and options are those of estimate().
 
     global_batch: samples a step, on all GPUs together.
     gpus: how many; None: the smallest of 1, 2, 4, ... on which a layout fits.
@@ -111,9 +117,10 @@ def plan(
     empty; that is not an error.
     """
     given = locals()
-    job = job_of(given)
-    report = _gpumem.ask("plan", words_of({**job, **_question_of(given)}, deadline_ms), _summary(summary, job))
-    return _plan_of(report.fields(), report)
+    asked = _question_of(given)
+    options = {name: value for name, value in given.items() if name in KINDS}
+    return of_model(summary, example_inputs, options,
+                    lambda read, job: _plan_of(_gpumem.ask("plan", words_of({**job, **asked}, deadline_ms), read)))
 
 
 #: Words that are whole numbers from 1.
@@ -134,7 +141,8 @@ def _question_of(given: dict[str, Any]) -> dict[str, str]:
     return words
 
 
-def _plan_of(fields: dict[str, Any], report: _gpumem.Report) -> Plan:
+def _plan_of(report: _gpumem.Report) -> Plan:
+    fields = report.fields()
     return Plan(
         gpus=fields["gpus"],
         global_batch=fields["global_batch"],

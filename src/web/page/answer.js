@@ -1,8 +1,6 @@
 // Shows answers. Texts of a model reach the page by textContent alone.
-const partColour = (name) => {
-  const known = ['context', 'parameters', 'optimizer', 'gradients', 'activations', 'temporaries', 'workspace', 'fragmentation', 'gathered', 'communication'];
-  return `var(--c-${known.includes(name) ? name : 'other'})`;
-};
+const PARTS = ['context', 'parameters', 'optimizer', 'gradients', 'activations', 'temporaries', 'workspace', 'fragmentation', 'gathered', 'communication'];
+const partClass = (name) => `part ${PARTS.includes(name) ? name : 'other'}`;
 
 const hide = (id) => { at(id).hidden = true; };
 const fillList = (id, texts) => {
@@ -81,16 +79,12 @@ const showParts = (estimate) => {
   for (const [name, bytes] of rows) {
     const row = make('tr');
     const swatch = draw('svg', {class: 'swatch', 'aria-hidden': 'true'});
-    const square = draw('rect', {width: 11, height: 11, rx: 2});
-    square.style.fill = partColour(name);
-    swatch.append(square);
+    swatch.append(draw('rect', {class: partClass(name), width: 11, height: 11, rx: 2}));
     const title = make('th', null, {scope: 'row'});
     title.append(swatch, titled(name));
     const cell = make('td', null, {class: 'bar-cell'});
     const bar = draw('svg', {'aria-hidden': 'true'});
-    const filled = draw('rect', {width: `${100 * bytes / most}%`, height: 14, rx: 3});
-    filled.style.fill = partColour(name);
-    bar.append(filled);
+    bar.append(draw('rect', {class: partClass(name), width: `${100 * bytes / most}%`, height: 14, rx: 3}));
     cell.append(bar);
     row.append(title, make('td', gib(bytes)), make('td', percent(bytes / estimate.expected_bytes)), cell);
     body.append(row);

@@ -324,17 +324,13 @@ const restore = async () => {
   if (planned) findLayouts();
 };
 
-// Before the engine is there, what was made with the page: the first example's answer, and then the form.
+// Before the engine is there, what was made with the page: the first example's answer, which is in the HTML already, and
+// then the form.
 const showFirst = () => {
   const {about, reply} = GPUMEM_FIRST;
   for (const option of about.options) optionNamed.set(option.name, option);
   if (location.hash.length <= 1) showEstimate(reply);
 };
-// A page that is not looked at is not painted.
-const painted = () => new Promise((done) => {
-  requestAnimationFrame(() => setTimeout(done));
-  setTimeout(done, 100);
-});
 const showForm = () => {
   const {about} = GPUMEM_FIRST;
   at('example').append(make('option', 'Your own', {value: ''}));
@@ -353,7 +349,6 @@ const showForm = () => {
 };
 // What is done before the engine is there stays, and is asked then.
 const begin = async () => {
-  await painted();
   showForm();
   listen();
   try {

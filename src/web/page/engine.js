@@ -1,8 +1,14 @@
 // The engine in its worker: the page never waits for it, and one that died is started anew.
 const STOPPED = 'stopped';  // by its user
 const LARGEST_ENGINE = 64 * 2 ** 20;
-// Its text is long, and stands last.
-const engineIsRead = new Promise((done) => { addEventListener('DOMContentLoaded', done); });
+// Its text is long, so it comes last.
+const engineIsRead = new Promise((done, fail) => {
+  const script = make('script', null, {src: 'engine.js'});
+  script.onload = done;
+  script.onerror = () => fail(new Error('engine.js is not there'));
+  document.head.append(script);
+});
+engineIsRead.catch(() => {});  // whoever asks is told
 const Engine = {
   worker: null, ready: null, waiting: new Map(), next: 1, wasm: null, held: null, onProgress: null,
   turn: Promise.resolve(), stops: 0,

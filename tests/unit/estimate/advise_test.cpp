@@ -1,5 +1,6 @@
 #include "gpumem/estimate/advise.hpp"
 
+#include <algorithm>
 #include <functional>
 
 #include "golden.hpp"
@@ -165,6 +166,20 @@ TEST(Advise, AddsUpTheCheapestChangesWhereNoSingleOneIsEnough) {
   EXPECT_EQ(words_of(advice->together->settings), "fused=true batch_size=1 accumulate=4 checkpointing=true");
   EXPECT_EQ(advice->together->estimate->expected.count(), 900);
   EXPECT_TRUE(advice->together->estimate->fits);
+}
+
+/// A fused optimizer saves nothing while activations are the peak, and what is missing once they are not.
+TEST(Advise, OfTwoChangesThatAreEnoughTogetherTakesTheCheapest) {
+  const ToldByJob told([](const TrainingJob& job) {
+    const std::int64_t activations = (job.activation_checkpointing ? 100 : 1000) * job.batch_size;
+    return 500 + std::max<std::int64_t>(activations, job.fused ? 0 : 1000);
+  });
+  const auto advice = advise(job_with_batch(2), gpu_with(1000), told);
+  ASSERT_TRUE(testing::succeeds(advice));
+  for (const ChangeEffect& effect : advice->single) EXPECT_FALSE(effect.estimate->fits) << words_of(effect.settings);
+  ASSERT_TRUE(advice->together);
+  EXPECT_EQ(words_of(advice->together->settings), "fused=true checkpointing=true");
+  EXPECT_EQ(advice->together->estimate->expected.count(), 700);
 }
 
 TEST(Advise, PrefersSeveralChangesThatKeepTheResultToOneThatDoesNot) {

@@ -47,6 +47,21 @@ TEST(FindLayouts, GivesTheFastestThatFit) {
   EXPECT_EQ(plan->candidates, plan->too_large + plan->estimated + plan->slower);
 }
 
+TEST(FindLayouts, ThoseWithHeadroomComeFirst) {
+  const model::TrainingJob job = small_llama(8, 2048, 256);
+  bool both = false;
+  for (std::int64_t mebibytes = 3 << 10; mebibytes <= 6 << 10; mebibytes += 256) {
+    const device::GpuProfile gpu = gpu_of(mebibytes);
+    const auto plan = find_layouts(job, gpu, question(8, 32));
+    ASSERT_TRUE(succeeds(plan));
+    const auto has_room = [&](const PlannedLayout& layout) { return headroom(layout, gpu).count() > 0; };
+    EXPECT_TRUE(std::is_partitioned(plan->layouts.begin(), plan->layouts.end(), has_room)) << mebibytes;
+    const auto with_room = std::count_if(plan->layouts.begin(), plan->layouts.end(), has_room);
+    both = both || (with_room > 0 && with_room < std::ssize(plan->layouts));
+  }
+  EXPECT_TRUE(both) << "no size of the GPU has layouts of both kinds";
+}
+
 TEST(FindLayouts, FindsTheFewestGpusThatDo) {
   const model::TrainingJob job = small_llama(8, 2048, 256);
   const auto plan = find_layouts(job, gpu_of(4608), question({}, 32));

@@ -40,6 +40,11 @@ TEST(PublishedModels, CaseDoesNotCount) {
   EXPECT_FALSE(published_model(""));
 }
 
+TEST(PublishedModels, AMisspeltNameGetsTheNearest) {
+  const auto none = session::read_summary("meta-llama/Lama-3.1-8B");
+  EXPECT_TRUE(testing::fails(none, core::ErrorCode::unreadable_file, 0, "did you mean 'meta-llama/Llama-3.1-8B'?"));
+}
+
 TEST(PublishedModels, ARowsFieldTakesThePlaceOfItsFamilys) {
   const auto tied = published_model("meta-llama/Llama-3.2-1B");
   ASSERT_TRUE(tied);

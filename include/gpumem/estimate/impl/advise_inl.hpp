@@ -251,6 +251,29 @@ GPUMEM_INLINE void add_settings(std::vector<Setting>& settings, std::vector<Sett
 /// Which changes may be added up.
 enum class Among : std::uint8_t { all, with_the_same_result };
 
+/// The two cheapest that are enough together: of two pairs, that whose dearer change is the cheaper one. A change may do
+/// nothing alone and much with another: a fused optimizer, once activations are no longer the peak. `first` takes one
+/// form, the mildest. Nothing: no two are enough.
+GPUMEM_INLINE std::optional<ChangeEffect> two_of(Among among, const TrainingJob& job, analysis::Analysis& analysis,
+                                                 const device::GpuProfile& gpu, const Estimator& estimator) {
+  if (job.graph->recording() != nullptr) return std::nullopt;
+  const auto is_open = [&](const Change& change) { return among == Among::all || keeps_result(change); };
+  for (const Change& dearer : kChanges) {
+    if (!is_open(dearer)) continue;
+    for (const Change* cheaper = kChanges.data(); cheaper != &dearer; ++cheaper) {
+      const Forms before = is_open(*cheaper) ? cheaper->forms(job, gpu) : Forms();
+      Forms forms = before.empty() ? Forms() : dearer.forms(before.front().job, gpu);
+      if (forms.empty()) continue;
+      auto [changed, estimate] = best_of(dearer, std::move(forms), analysis, gpu, estimator);
+      if (!estimate || !is_enough(*estimate)) continue;
+      std::vector<Setting> settings = before.front().settings;
+      add_settings(settings, std::move(changed.settings));
+      return ChangeEffect{"both of these", std::move(settings), *std::move(estimate)};
+    }
+  }
+  return std::nullopt;
+}
+
 /// The cheapest changes one after another, until the job fits. One that helps nothing is left out. Nothing: all
 /// together do not do it.
 GPUMEM_INLINE std::optional<ChangeEffect> added_up(Among among, TrainingJob job, MemoryEstimate takes,
@@ -294,11 +317,12 @@ GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const d
     advice.single.push_back({change.cost, std::move(changed.settings), std::move(estimate)});
   }
   using advise_detail::Among;
-  const auto added_up = [&](Among among) {
-    return advise_detail::added_up(among, job, advice.now, analysis, gpu, estimator);
+  const auto combined = [&](Among among) {
+    auto two = advise_detail::two_of(among, job, analysis, gpu, estimator);
+    return two ? std::move(two) : advise_detail::added_up(among, job, advice.now, analysis, gpu, estimator);
   };
-  if (!fits_unchanged) advice.together = added_up(Among::with_the_same_result);
-  if (!fits && !advice.together) advice.together = added_up(Among::all);
+  if (!fits_unchanged) advice.together = combined(Among::with_the_same_result);
+  if (!fits && !advice.together) advice.together = combined(Among::all);
   return advice;
 }
 

@@ -95,6 +95,9 @@ class Search {
       look_at(candidate, plan);
     }
     plan.slower = static_cast<std::int64_t>(space_.candidates.size() - at);
+    // Those that may run out of memory come last: nobody should paste one of them because it is the first.
+    std::stable_partition(plan.layouts.begin(), plan.layouts.end(),
+                          [&](const PlannedLayout& layout) { return headroom(layout, gpu_).count() > 0; });
     return plan;
   }
 

@@ -1,0 +1,127 @@
+#include "plan_words.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/search/frameworks.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+using core::Error;
+using core::ErrorCode;
+using core::Status;
+
+enum class Kind : std::uint8_t { text, count, number, flag };
+
+struct PlanWord {
+  std::string_view name;
+  Kind kind;
+  std::string_view must_be;
+};
+
+constexpr std::array<PlanWord, 12> kWords = {{{"framework", Kind::text, "a name"},
+                                              {"explain", Kind::text, "a layout"},
+                                              {"network_gbps", Kind::number, "a number"},
+                                              {"no_overlap", Kind::flag, "true or false"},
+                                              {"gpus", Kind::count, "a whole number"},
+                                              {"global_batch", Kind::count, "a whole number"},
+                                              {"show", Kind::count, "a whole number"},
+                                              {"gpus_per_node", Kind::count, "a whole number"},
+                                              {"at_most_tensor_parallel", Kind::count, "a whole number"},
+                                              {"at_most_context_parallel", Kind::count, "a whole number"},
+                                              {"at_most_pipeline_parallel", Kind::count, "a whole number"},
+                                              {"at_most_expert_parallel", Kind::count, "a whole number"}}};
+
+const PlanWord* word_named(std::string_view name) {
+  const auto* const row = std::find_if(kWords.begin(), kWords.end(), [&](const auto& one) { return one.name == name; });
+  return row == kWords.end() ? nullptr : row;
+}
+
+Error wrong(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
+
+Error unlike(const PlanWord& row) { return wrong(std::string(row.name) + " must be " + std::string(row.must_be)); }
+
+Error unknown(std::string_view name) {
+  std::array<std::string_view, kWords.size()> names;
+  std::transform(kWords.begin(), kWords.end(), names.begin(), [](const PlanWord& row) { return row.name; });
+  return wrong("a plan has no option " + core::quoted(core::shortened(name, 60)) + core::did_you_mean(name, names));
+}
+
+bool is_alike(const nlohmann::ordered_json& value, Kind kind) {
+  switch (kind) {
+    case Kind::text: return value.is_string();
+    case Kind::count: return value.is_number_integer();
+    case Kind::number: return value.is_number();
+    case Kind::flag: return value.is_boolean();
+  }
+  return false;
+}
+
+/// Where the number goes. Not for the first row's kinds.
+void set_count(std::string_view name, std::int64_t count, PlanOptions& options) {
+  const std::pair<std::string_view, std::optional<std::int64_t>*> limits[] = {
+      {"gpus_per_node", &options.gpus_per_node},
+      {"at_most_tensor_parallel", &options.most.tensor_parallel},
+      {"at_most_context_parallel", &options.most.context_parallel},
+      {"at_most_pipeline_parallel", &options.most.pipeline_parallel},
+      {"at_most_expert_parallel", &options.most.expert_parallel}};
+  for (const auto& [known, limit] : limits) {
+    if (known == name) *limit = count;
+  }
+  if (name == "gpus") options.gpus = {count};
+  if (name == "global_batch") options.global_batch = count;
+  if (name == "show") options.show = count;
+}
+
+}  // namespace
+
+bool is_plan_word(std::string_view name) { return word_named(name) != nullptr; }
+
+Status take_plan_word(std::string_view name, std::string_view word, PlanOptions& options) {
+  const PlanWord* const row = word_named(name);
+  if (row == nullptr) return unknown(name);
+  if (row->kind == Kind::text) {
+    (name == "explain" ? options.explain : options.framework) = std::string(word);
+  } else if (row->kind == Kind::flag) {
+    if (word != "true" && word != "false") return unlike(*row);
+    options.no_overlap = word == "true";
+  } else if (row->kind == Kind::number) {
+    options.network_gbps = core::parse_number(word);
+    if (!options.network_gbps) return unlike(*row);
+  } else {
+    const std::optional<std::int64_t> count = core::parse_whole(word);
+    if (!count) return unlike(*row);
+    set_count(name, *count, options);
+  }
+  return core::Done{};
+}
+
+Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options) {
+  for (const auto& [name, value] : asked.items()) {
+    const PlanWord* const row = word_named(name);
+    if (row == nullptr) return unknown(name);
+    const bool is_text = row->kind == Kind::text;
+    if (!is_alike(value, row->kind)) return unlike(*row);
+    const Status taken = take_plan_word(name, is_text ? value.get<std::string>() : value.dump(), options);
+    if (!taken) return taken;
+  }
+  return core::Done{};
+}
+
+core::Result<search::Question> question_of(const PlanOptions& options) {
+  if (options.show < 1) return wrong("`show` counts layouts from 1");
+  if (options.gpus.size() > 1) return wrong("`gpus` is one number here");
+  core::Result<search::Question> question = search::question_about(options.framework, options.request.alloc_conf);
+  if (!question) return question;
+  if (!options.gpus.empty()) question->gpus = options.gpus.front();
+  question->most = options.most;
+  question->global_batch = options.global_batch;
+  question->show = static_cast<std::size_t>(options.show);
+  question->links = {options.gpus_per_node, options.network_gbps, !options.no_overlap};
+  return question;
+}
+
+}  // namespace gpumem::cli
