@@ -105,7 +105,8 @@ typedef struct gpumem_read_options {
  * Reads a summary in any format that `gpumem estimate` takes. The path is opened with the rights of the
  * process and only if it is a regular file, also behind symbolic links: a FIFO, device or socket is refused unopened. A
  * message may quote up to 60 bytes of the file. "-" is a file of that name. A summary takes memory in proportion to its
- * length; the page docs/c.md says how much.
+ * length; the page docs/c.md says how much. A path that does not exist may be the name of a model, such as
+ * "Qwen/Qwen3-8B": of one that gpumem knows, or that the HuggingFace cache of this machine has.
  * Errors: GPUMEM_UNREADABLE_FILE, GPUMEM_UNKNOWN_FORMAT, GPUMEM_MALFORMED_INPUT, GPUMEM_UNKNOWN_LAYER,
  * GPUMEM_MISSING_INFORMATION, GPUMEM_OVERFLOW, GPUMEM_DEADLINE_EXCEEDED; the message names file and line.
  */
@@ -564,14 +565,14 @@ typedef struct gpumem_answer gpumem_answer; /* as the command line gives it. Imm
  * Asks any question, in words, and keeps the whole answer: for other languages, and where the structs above say too
  * little. `names` and `values` are `count` words: an option by its name with underscores, once, its value as on a
  * command line. "deadline_ms" goes with every question. The questions, and the words of their own:
- *   "estimate", "fit" (with a "batch_size": of the sequence), "job" (all options as understood): options of a job.
+ *   "estimate", "advise", "fit" (with a "batch_size": of the sequence), "job" (all as understood): options of a job.
  *   "plan": these (precision and optimizer are an estimate's where not given), "global_batch", "gpus", "framework",
  *     "gpus_per_node", "network_gbps", "show", "at_most_tensor_parallel" (and _context_, _pipeline_, _expert_).
  *   "serve", "serving-limits", "serving-advice": "model", "gpu", "engine_version", the engine's options and "command"s.
  *   "posttrain", "posttrain-limits", "posttrain-advice", "posttrain-layouts" (with "gpus"): "model", "gpu", options of
  *     `gpumem posttrain`, and each "command" (a word of it) and "setting" (KEY=VALUE) of a program.
  *   "server": "window_ms". "summary", "gpus", "estimators", "options": none.
- * `summary` is what "estimate", "fit", "plan" and "summary" are about; else NULL. The answer is the caller's.
+ * `summary` is what "estimate", "advise", "fit", "plan" and "summary" are about; else NULL. The answer is the caller's.
  * Errors: GPUMEM_INVALID_ARGUMENT, naming the question or the word; those of the functions above.
  */
 GPUMEM_API gpumem_status gpumem_ask(const char* question, const gpumem_summary* summary, const char* const* names,

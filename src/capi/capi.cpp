@@ -4,6 +4,7 @@
 #include "gpumem/job/job_options.hpp"
 
 #include <cstring>
+#include <filesystem>
 
 #include "estimate_result.hpp"
 #include "gpumem/all.hpp"
@@ -77,8 +78,14 @@ core::Status read_file(const char* path, const gpumem_read_options* given, gpume
   if (!options) return options.error();
   const core::Deadline deadline(options->deadline_ms);
   const Result<std::string> text = core::read_regular_file(path, static_cast<std::size_t>(options->largest_bytes));
-  if (!text) return text.error();
-  return read_into(*text, path, options->lenient != 0, summary);
+  if (text) return read_into(*text, path, options->lenient != 0, summary);
+  // It may be the name of a model, as on the command line. What is there and cannot be read is no name.
+  std::error_code ignored;
+  if (!summary::is_hub_name(path) || std::filesystem::exists(path, ignored)) return text.error();
+  Result<ModelGraph> named = summary::read_file(path, {&ops::vocabulary(), path, options->lenient != 0});
+  if (!named) return named.error();
+  *summary = std::make_unique<gpumem_summary>(*std::move(named)).release();
+  return core::Done{};
 }
 
 core::Status read_memory(const char* text, std::size_t length, const gpumem_read_options* given,

@@ -313,7 +313,7 @@ Json to_json(const Error& error) {
 std::string headline(const EstimatedJob& estimated_job, bool with_batch) {
   const ModelGraph& graph = *estimated_job.graph;
   const TrainingJob& job = estimated_job.job;
-  std::string text = graph.file() + ": " + graph.format() + ", " +
+  std::string text = (graph.file().empty() ? "" : graph.file() + ": ") + graph.format() + ", " +
                      core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
                      core::with_separators(graph.parameters()) + " parameters";
   if (graph.printed_batch_size()) text += ", printed at batch " + core::with_separators(*graph.printed_batch_size());

@@ -1,7 +1,11 @@
 # Writes gpumem/ml/impl/builtin_models.hpp, which holds the trained models of a folder, config and weights: the library
-# carries its models, and adding one stays one folder.
+# carries its models, and adding one stays one folder. Nothing is carried with GPUMEM_BUILTIN_NETWORKS=OFF.
+option(GPUMEM_BUILTIN_NETWORKS "Carry the trained networks; without them, learned estimators need a model's folder" ON)
 function(gpumem_write_builtin_models folder out)
-  file(GLOB configs CONFIGURE_DEPENDS ${folder}/*/config.json)
+  set(configs "")
+  if(GPUMEM_BUILTIN_NETWORKS)
+    file(GLOB configs CONFIGURE_DEPENDS ${folder}/*/config.json)
+  endif()
   list(SORT configs)
   list(LENGTH configs count)
   set(rows "")
@@ -22,8 +26,12 @@ function(gpumem_write_builtin_models folder out)
     endforeach()
     string(APPEND rows "    {\"${name}\", ${view_config.json}, ${view_model.safetensors}},\n")
   endforeach()
+  set(values "{{\n${rows}}}")
+  if(count EQUAL 0)
+    set(values "{}")
+  endif()
   set(text
-      "// Written by src/cmake/builtin_models.cmake from models/.\n#pragma once\n\n#include <array>\n\n#include \"gpumem/ml/trained_model.hpp\"\n\n// Compilers need not take literals of over 65,536 characters; GCC and Clang do.\n#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace gpumem::ml::builtin {\n\n${texts}\ninline constexpr std::array<BuiltinModel, ${count}> kModels = {{\n${rows}}};\n\n}  // namespace gpumem::ml::builtin\n\n#pragma GCC diagnostic pop\n"
+      "// Written by src/cmake/builtin_models.cmake from models/.\n#pragma once\n\n#include <array>\n\n#include \"gpumem/ml/trained_model.hpp\"\n\n// Compilers need not take literals of over 65,536 characters; GCC and Clang do.\n#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace gpumem::ml::builtin {\n\n${texts}\ninline constexpr std::array<BuiltinModel, ${count}> kModels = ${values};\n\n}  // namespace gpumem::ml::builtin\n\n#pragma GCC diagnostic pop\n"
   )
   file(CONFIGURE OUTPUT ${out}/gpumem/ml/impl/builtin_models.hpp CONTENT "${text}" @ONLY)
 endfunction()

@@ -79,6 +79,16 @@ static void advice_names_changes(void) {
   gpumem_summary_free(summary);
 }
 
+static void a_model_is_named(void) {
+  gpumem_summary* summary = NULL;
+  char message[512];
+  CHECK(gpumem_summary_from_file("meta-llama/llama-3.1-8b", NULL, &summary, message, sizeof message) == GPUMEM_OK);
+  gpumem_summary_free(summary);
+  CHECK(gpumem_summary_from_file("meta-llama/Lama-3.1-8B", NULL, &summary, message, sizeof message) ==
+        GPUMEM_UNREADABLE_FILE);
+  CHECK(strstr(message, "did you mean 'meta-llama/Llama-3.1-8B'?") != NULL);
+}
+
 static void what_there_is(void) {
   static const struct {
     const char* question;
@@ -179,6 +189,7 @@ int main(void) {
   a_fit_has_estimates_within();
   a_plan_asks_for_no_batch();
   advice_names_changes();
+  a_model_is_named();
   what_there_is();
   words_of_no_use_are_errors();
   wrong_words_are_errors();

@@ -10,6 +10,7 @@ import {gzipSync} from 'node:zlib';
 import {Browser, findChromium, holding, servedFrom} from './browser.mjs';
 import {contrastFaults, namelessControls} from './accessibility.mjs';
 import {curveTests} from './curve.mjs';
+import {firstAnswerTests} from './first_answer.mjs';
 
 const [programPath, folder, pictures] = process.argv.slice(2);
 const program = resolve(programPath);
@@ -62,7 +63,7 @@ const tests = {
     await page.until(`${el('timeline')}.contentDocument?.querySelectorAll('#holders tbody tr').length > 3`);
     const foreign = page.requests.filter((url) => !url.startsWith(address) && !/^(blob|data|about):/.test(url));
     same(foreign.join(' '), '', 'requests elsewhere');
-    same(asked.map((url) => url.slice(1)).sort().join(' '), ' app.js engine.js examples.js style.css', 'files that are asked for');
+    same(asked.map((url) => url.slice(1)).sort().join(' '), ' app.js engine.js examples.js', 'files that are asked for');
     const licences = await (await fetch(await page.value("document.querySelector('footer a').href"))).text();
     for (const name of ['Eigen', 'JSON for Modern C++', 'musl']) check(licences.includes(name), `the page's licences do not name ${name}`);
     await picture(page, 'light');
@@ -390,18 +391,6 @@ const tests = {
     same(page.faults.join(' | '), '', 'console');
     await page.close();
   },
-  async 'the first answer is there with the page'() {
-    const times = [];
-    for (let round = 0; round < 5; round += 1) {
-      const page = await browser.open(address);
-      await page.until("performance.getEntriesByName('gpumem-answer').length > 0");
-      times.push(await page.value("Math.round(performance.getEntriesByName('gpumem-answer')[0].startTime)"));
-      check((await text(page, 'verdict')).startsWith('Fits: 3.96 GiB'), `the first verdict: ${await text(page, 'verdict')}`);
-      await page.close();
-    }
-    console.log(`from the page's opening to its first answer: ${times.join(', ')} ms`);
-    check(Math.min(...times) <= 1000, `the first answer took ${times.join(', ')} ms`);
-  },
   async 'a well-known model is named, advice is taken, and two jobs are compared'() {
     const page = await browser.open(address);
     await usual(page);
@@ -480,7 +469,7 @@ const tests = {
   },
 };
 
-Object.assign(tests, curveTests({browser, address, answerOf, check, el, same, set, text, usual}));
+Object.assign(tests, curveTests({browser, address, answerOf, check, el, same, set, text, usual}), firstAnswerTests({browser, address, check, same, text, usual}));
 for (const [name, test] of Object.entries(tests)) {
   const before = faults.length;
   asked.length = 0;

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __version__: str = _gpumem.VERSION
 _Told = TypeVar("_Told")
+_Ask = Callable[[Summary, Mapping[str, _gpumem.Word]], _Told]
 
 #: The names that `optimizer` takes.
 OPTIMIZERS: tuple[str, ...] = _gpumem.NAMES["optimizers"]
@@ -172,7 +173,9 @@ def fit(
     """
     if batch_size is not None and seq_length is not None:
         raise UsageError("fit() takes a batch_size, a seq_length, or neither: it looks for the other")
-    options = {name: value for name, value in locals().items() if name in KINDS and not (name == "batch_size" and value is None)}
+    options = {name: value for name, value in locals().items() if name in KINDS}
+    if batch_size is None:
+        del options["batch_size"]
     return of_model(summary, example_inputs, options, lambda read, job: _fit_of(read, job, deadline_ms), scale=True)
 
 
@@ -217,7 +220,7 @@ def estimate_module(
     frozen and quantised layers need the graph: with these, a module that cannot be exported is an ExportError.
     """
     options = {name: value for name, value in locals().items() if name in KINDS}
-    return of_model(module, example_inputs, options, lambda read, job: _estimated(read, job, deadline_ms))
+    return _of_module(module, example_inputs, options, lambda read, job: _estimated(read, job, deadline_ms))
 
 
 def read_module(
@@ -277,9 +280,11 @@ def export_module(
         except export_graph.ExportError as error:
             raise ExportError(str(error), "not_exportable") from error
     try:
-        return read_summary(text=text)
+        read = read_summary(text=text)
     except Error as error:  # A graph that this library cannot read.
         raise ExportError(str(error), "not_exportable") from error
+    read._of_class = name or type(module).__name__
+    return read
 
 
 def estimate_step(
@@ -340,29 +345,35 @@ def is_module(model: object) -> bool:
 
 def of_model(
     model: Summary | _Path | torch.nn.Module, example_inputs: _Examples | None, options: dict[str, Any],
-    ask: Callable[[Summary, Mapping[str, _gpumem.Word]], _Told], scale: bool = False,
+    ask: _Ask[_Told], scale: bool = False,
 ) -> _Told:
-    """What `ask` says of the model with these options of a job. A module without a graph is recorded, at several sizes
-    with `scale`."""
-    if not is_module(model):
-        if example_inputs is not None:
-            raise TypeError("example_inputs are for a module")
-        job = job_of(options)
-        return ask(_summary(model, job), job)
+    """What `ask` says of the model with these options of a job."""
+    if is_module(model):
+        return _of_module(model, example_inputs, options, ask, scale)
+    if example_inputs is not None:
+        raise TypeError("example_inputs are for a module")
+    job = job_of(options)
+    return ask(_summary(model, job), job)
+
+
+def _of_module(
+    module: torch.nn.Module, example_inputs: _Examples | None, options: dict[str, Any], ask: _Ask[_Told], scale: bool = False
+) -> _Told:
+    """One without a graph is recorded, at several sizes with `scale`."""
     if any(options.get(name) is not None for name in ("input", "seq_length")):
         raise UsageError("a module's example inputs say what `input` and `seq_length` would: leave these out")
     if example_inputs is None:
         raise TypeError("a module needs example_inputs, such as torch.empty(32, 3, 224, 224)")
-    examples = _examples(model, example_inputs)
+    examples = _examples(module, example_inputs)
     if "batch_size" in options and options["batch_size"] is None:
         options["batch_size"] = examples[0].shape[0]
     try:
-        return ask(export_module(model, examples), job_of(options))
+        return ask(export_module(module, examples), job_of(options))
     except Error as error:
         if not _is_of_the_graph(error):
             raise
         batch = options.get("batch_size", max(int(examples[0].shape[0]), 2))  # At 1, PyTorch's strides are special.
-        recorded = _recorded_module(model, examples, {**options, "batch_size": batch}, error, scale)
+        recorded = _recorded_module(module, examples, {**options, "batch_size": batch}, error, scale)
     return ask(recorded, job_of({name: value for name, value in options.items() if name not in _RECORDED}))
 
 
@@ -401,6 +412,7 @@ def _estimate_of(report: _gpumem.Report, read: Summary) -> Estimate:
     peak = figures["peak"]
     coverage = figures["coverage"]
     told = {name: size for name, size in figures["breakdown"].items() if size is not None}
+    report.about = read._of_class
     return Estimate(
         **{name: figures[name] for name in _PLAIN},
         breakdown=told if any(told.values()) else None,
@@ -452,19 +464,17 @@ def _recorded_module(
     if str(options.get("precision", usual["precision"])).endswith("-mixed"):
         needs.append("precision")
     if needs:
-        raise _with_remedy(error, f"without {', '.join(needs)} it would be recorded instead") from error
+        raise ExportError(f"{error}; without {', '.join(needs)} it would be recorded instead", error.code) from error
     wanted = (*_RECORDED, "optimizer", "foreach", "fused")
     chosen = {name: options[name] for name in wanted if name in options}
     try:
         text = record.module(module, examples, int(options["batch_size"]), scale=scale, **chosen)
     except Exception as other:  # Whatever the model's own code raises.
         kind = "" if isinstance(other, RecordError) else f"{type(other).__name__}: "
-        raise _with_remedy(error, f"nor can it be recorded: {kind}{other}") from other
-    return read_summary(text=text)
-
-
-def _with_remedy(error: Error, remedy: str) -> ExportError:
-    return ExportError(f"{error}; {remedy}", error.code)
+        raise ExportError(f"{error}; nor can it be recorded: {kind}{other}", error.code) from other
+    read = read_summary(text=text)
+    read._of_class = type(module).__name__
+    return read
 
 
 def _examples(

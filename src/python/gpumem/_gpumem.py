@@ -153,6 +153,7 @@ class Summary:
 
     _handle: int | None = None
     _told: dict[str, Any] | None = None
+    _of_class: str = ""  # of the module that it was exported from
 
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("a gpumem.Summary is made by read_summary()")
@@ -221,6 +222,7 @@ class Report:
         self._handle = handle
         self._owner = owner  # of a part
         self._made = {} if made is None else made
+        self.about = ""  # what the text is about, where it does not say so itself
 
     def __del__(self, free: Any = _quick.gpumem_answer_free) -> None:
         if self._owner is None and self._handle is not None:
@@ -241,7 +243,7 @@ class Report:
         return self._form("json")
 
     def text(self) -> str:
-        return self._form("text")
+        return f"{self.about}: {self._form('text')}" if self.about else self._form("text")
 
     def fields(self) -> Any:
         """Its JSON as Python values."""
