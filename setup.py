@@ -5,6 +5,7 @@ Input: CMakeLists.txt, which says the version, and the environment:
   GPUMEM_SELF_CONTAINED_WHEEL   1: zlib, yaml-cpp and the C++ library are linked in, and the wheel's tag says which glibc it
                                 needs at least (packaging/wheel.sh sets it)
   GPUMEM_OLD_GLIBC              of such a wheel: a folder of an older glibc to link with (packaging/old_glibc.sh makes it)
+  GPUMEM_WHEEL_MACHINE          aarch64: such a wheel for that machine, by Debian's cross compiler; GPUMEM_OLD_GLIBC must be its
 Output: one wheel for every Python 3: the Python files, the library libgpumem_c.so that they call, and the program gpumem, as
 the CMake component `python` installs them.
 """
@@ -57,7 +58,26 @@ def cmake_settings():
         settings["GPUMEM_STATIC_DEPENDENCIES"] = "ON"
         settings["GPUMEM_BUILD_YAML"] = "ON"
         settings["CMAKE_EXE_LINKER_FLAGS"] = settings["CMAKE_SHARED_LINKER_FLAGS"] = linker_flags()
+        settings.update(cross_settings())
     return [f"-D{name}={value}" for name, value in settings.items()]
+
+
+def cross_settings():
+    """For another machine than this one. Headers are of no machine; the libraries stand beside its glibc."""
+    machine = os.environ.get("GPUMEM_WHEEL_MACHINE")
+    if not machine:
+        return {}
+    tools, libraries = f"/usr/bin/{machine}-linux-gnu", os.environ["GPUMEM_OLD_GLIBC"]
+    return {
+        "CMAKE_SYSTEM_NAME": "Linux",
+        "CMAKE_SYSTEM_PROCESSOR": machine,
+        "CMAKE_CXX_COMPILER": f"{tools}-g++",
+        "CMAKE_STRIP": f"{tools}-strip",
+        "ZLIB_LIBRARY": f"{libraries}/libz.a",
+        "ZLIB_INCLUDE_DIR": "/usr/include",
+        "yaml-cpp_DIR": next(pathlib.Path("/usr/lib").glob("*/cmake/yaml-cpp"), ""),  # this machine's, for its headers
+        "GPUMEM_YAML_STATIC": f"{libraries}/libyaml-cpp.a",
+    }
 
 
 class CMakeBuild(build_ext):

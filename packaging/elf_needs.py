@@ -10,7 +10,6 @@ manylinux-policy.json, its symbol_versions GLIBCXX and CXXABI.
 """
 
 import pathlib
-import platform
 import re
 import subprocess
 import sys
@@ -32,6 +31,10 @@ LIBSTDCXX = (
 )
 
 
+#: What readelf calls a machine, and what a tag calls it.
+MACHINES = {"Advanced Micro Devices X86-64": "x86_64", "AArch64": "aarch64"}
+
+
 class NotAllowed(Exception):
     """A file needs a library that is not on every system."""
 
@@ -50,6 +53,14 @@ def _readelf(option, path):
 
 def needed_libraries(path):
     return sorted(re.findall(r"\(NEEDED\).*\[(.*)\]", _readelf("-d", path)))
+
+
+def machine_of(path):
+    """The machine that it is compiled for, which need not be this one."""
+    named = re.search(r"Machine:\s+(.*)", _readelf("-h", path))[1].strip()
+    if named not in MACHINES:
+        raise NotAllowed(f"{path.name} is for {named}, which has no tag here; add it to MACHINES")
+    return MACHINES[named]
 
 
 def run_paths(path):
@@ -83,7 +94,9 @@ def glibc_minor(versions):
 
 def manylinux_tag(folder, report=lambda line: None):
     minor = 17
+    machines = set()
     for path in elf_files(folder):
+        machines.add(machine_of(path))
         versions = highest_versions(path)
         libraries = needed_libraries(path)
         named = " ".join(f"{name}_{'.'.join(map(str, number))}" for name, number in sorted(versions.items()))
@@ -94,7 +107,9 @@ def manylinux_tag(folder, report=lambda line: None):
         for run_path in run_paths(path):
             raise NotAllowed(f"{path.name} looks for libraries in {run_path}; link it without a run path")
         minor = max(minor, glibc_minor(versions))
-    return f"manylinux_2_{minor}_{platform.machine()}"
+    if len(machines) != 1:
+        raise NotAllowed(f"the files are for {', '.join(sorted(machines)) or 'no machine'}, not for one")
+    return f"manylinux_2_{minor}_{machines.pop()}"
 
 
 def main():

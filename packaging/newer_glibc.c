@@ -10,7 +10,8 @@
 #ifdef OF_LIBM
 
 /* Their versions of glibc 2.29 leave out the handling of errors by SVID. The values are the same. */
-#define OLD(name) __asm__(".symver old_" #name ", " #name "@GLIBC_2.2.5")
+/* OLDEST is the version of the first glibc of the machine, such as "GLIBC_2.2.5". */
+#define OLD(name) __asm__(".symver old_" #name ", " #name "@" OLDEST)
 OLD(exp);
 OLD(exp2);
 OLD(log);

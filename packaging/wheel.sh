@@ -3,6 +3,7 @@
 # libgcc_s alone, and its tag says from which glibc on: it is linked with Debian 11's, where Debian's mirror has that.
 #   packaging/wheel.sh [OUT]     OUT: build/wheel unless said
 # Installs missing Debian packages first. Environment:
+#   GPUMEM_WHEEL_MACHINE=aarch64          for that machine, by Debian's cross compiler
 #   PYTHON=python3.12                     the Python that builds it; /usr/bin/python3 unless said
 #   GPUMEM_PACKAGE_FLAGS="-Og -DNDEBUG"   compiles with these flags instead of Release's: for tests, not for wheels to use
 #   CMAKE_CXX_COMPILER_LAUNCHER=ccache    as CMake knows it
@@ -13,12 +14,15 @@ source packaging/version.sh
 out=$(realpath -m "${1:-build/wheel}")
 python=${PYTHON:-/usr/bin/python3}
 
-install_missing "${core_packages[@]}" binutils libyaml-cpp-dev python3 python3-pip python3-setuptools python3-wheel
+machine=${GPUMEM_WHEEL_MACHINE:-}
+install_missing "${core_packages[@]}" ${machine:+g++-$machine-linux-gnu} binutils libyaml-cpp-dev python3 python3-pip python3-setuptools python3-wheel
 
 say "Building the wheel of gpumem $version"
 mkdir -p build "$out"
-if packaging/old_glibc.sh build/old_glibc; then
-  export GPUMEM_OLD_GLIBC=$PWD/build/old_glibc
+if packaging/old_glibc.sh "build/old_glibc$machine" ${machine:+"$machine"}; then
+  export GPUMEM_OLD_GLIBC=$PWD/build/old_glibc$machine
+elif [ -n "$machine" ]; then
+  exit 1  # the libraries to link with come from there
 else
   echo "The wheel needs the glibc of this machine, and says so." >&2
 fi

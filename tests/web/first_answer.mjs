@@ -1,5 +1,5 @@
 // Tests of the page that page.mjs runs with its own: the answer that is in its HTML, before any script.
-const SHOWN = ['verdict', 'headline', 'figures', 'parts', 'peak', 'assumed', 'warnings'];
+const SHOWN = ['verdict', 'headline', 'figures', 'parts', 'peak', 'assumed', 'warnings', 'figures-help'];
 const median = (times) => [...times].sort((one, other) => one - other)[Math.floor(times.length / 2)];
 
 export const firstAnswerTests = ({browser, address, check, same, text, usual}) => ({

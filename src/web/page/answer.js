@@ -62,11 +62,13 @@ const showFigures = (estimate, capacity) => {
     ['Allocated', estimate.allocated_bytes, 'in live tensors: torch.cuda.max_memory_allocated'],
     ['Reserved', estimate.reserved_bytes, "held by PyTorch's allocator: torch.cuda.max_memory_reserved"],
     ['Device', estimate.device_bytes, 'reserved and the CUDA context: the same as expected'], ['GPU', capacity, 'what the GPU holds']];
-  at('figures').replaceChildren(...rows.filter(([, bytes]) => bytes !== null).map(([name, bytes, says]) => {
+  const known = rows.filter(([, bytes]) => bytes !== null);
+  at('figures').replaceChildren(...known.map(([name, bytes, says]) => {
     const pair = make('div', null, {title: says});
     pair.append(make('dt', name), make('dd', size(bytes), {'data-bytes': bytes}));
     return pair;
   }));
+  at('figures-help').querySelector('ul').replaceChildren(...known.map(([name, , says]) => make('li', `${name}: ${says}`)));
 };
 
 const showParts = (estimate) => {
@@ -179,7 +181,8 @@ const showFit = (reply) => {
   }
   const fit = JSON.parse(reply.text);
   if (!fit.estimate) {
-    box.textContent = `Largest batch: none. ${reply.says}.`;
+    // The command that it ends with is answered below.
+    box.textContent = `Largest batch: none. ${reply.says.replace(/; `gpumem advise`.*$/, '')}. What would make it fit stands below.`;
     return;
   }
   box.replaceChildren('Largest batch that fits: ', make('strong', `${fit.at_least ? 'at least ' : ''}${count(fit.largest_batch)}`, {id: 'largest-batch'}),
