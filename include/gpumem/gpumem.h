@@ -105,8 +105,7 @@ typedef struct gpumem_read_options {
  * Reads a summary in any format that `gpumem estimate` takes. The path is opened with the rights of the
  * process and only if it is a regular file, also behind symbolic links: a FIFO, device or socket is refused unopened. A
  * message may quote up to 60 bytes of the file. "-" is a file of that name. A summary takes memory in proportion to its
- * length; the page docs/c.md says how much. A path that does not exist may be the name of a model, such as
- * "Qwen/Qwen3-8B": of one that gpumem knows, or that the HuggingFace cache of this machine has.
+ * length (docs/c.md). In place of a path: a model's name ("Qwen/Qwen3-8B"), known or in the local HuggingFace cache.
  * Errors: GPUMEM_UNREADABLE_FILE, GPUMEM_UNKNOWN_FORMAT, GPUMEM_MALFORMED_INPUT, GPUMEM_UNKNOWN_LAYER,
  * GPUMEM_MISSING_INFORMATION, GPUMEM_OVERFLOW, GPUMEM_DEADLINE_EXCEEDED; the message names file and line.
  */

@@ -24,8 +24,8 @@ int run_advise(const AdviseOptions& asked) {
   if (options.json) {
     std::printf("%s\n", to_json(*found).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%s%s%s", headline(found->estimated_job).c_str(),
-                to_text(*found, terminal_of(STDOUT_FILENO)).c_str(), assumed_lines(told->notes).c_str());
+    std::printf("%s%s%s", headline(found->estimated_job).c_str(), to_text(*found, terminal_of(STDOUT_FILENO)).c_str(),
+                assumed_lines(told->notes).c_str());
   }
   return helps(found->advice) ? 0 : report_error(no_advice(*found));
 }

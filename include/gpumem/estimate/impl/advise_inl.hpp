@@ -251,9 +251,9 @@ GPUMEM_INLINE void add_settings(std::vector<Setting>& settings, std::vector<Sett
 /// Which changes may be added up.
 enum class Among : std::uint8_t { all, with_the_same_result };
 
-/// The two cheapest that are enough together: of two pairs, that whose dearer change is the cheaper one. A change may do
-/// nothing alone and much with another: a fused optimizer, once activations are no longer the peak. `first` takes one
-/// form, the mildest. Nothing: no two are enough.
+/// The two cheapest that are enough together: of two pairs, that whose dearer change is the cheaper one. A change may
+/// do nothing alone and much with another: a fused optimizer, once activations are no longer the peak. `first` takes
+/// one form, the mildest. Nothing: no two are enough.
 GPUMEM_INLINE std::optional<ChangeEffect> two_of(Among among, const TrainingJob& job, analysis::Analysis& analysis,
                                                  const device::GpuProfile& gpu, const Estimator& estimator) {
   if (job.graph->recording() != nullptr) return std::nullopt;

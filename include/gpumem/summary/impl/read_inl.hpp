@@ -80,12 +80,11 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(std::string_view text) {
 GPUMEM_INLINE core::Error no_file(const std::string& path, core::Error error) {
   std::error_code ignored;
   if (!is_hub_name(path) || std::filesystem::exists(path, ignored)) return error;
-  error.message +=
-      "; if it is the name of a model, gpumem does not know its sizes" +
-      core::did_you_mean(path, published_model_names()) +
-      ", and the HuggingFace cache of this machine has "
-      "none of that name: give the path of its config.json (https://huggingface.co/" +
-      path + "/raw/main/config.json)";
+  error.message += "; if it is the name of a model, gpumem does not know its sizes" +
+                   core::did_you_mean(path, published_model_names()) +
+                   ", and the HuggingFace cache of this machine has "
+                   "none of that name: give the path of its config.json (https://huggingface.co/" +
+                   path + "/raw/main/config.json)";
   return error;
 }
 
