@@ -11,6 +11,7 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/place/policies.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "guarded.hpp"
 #include "held.hpp"
 #include "job_struct.hpp"
