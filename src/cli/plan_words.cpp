@@ -94,6 +94,7 @@ Status take_plan_word(std::string_view name, std::string_view word, PlanOptions&
   } else {
     const std::optional<std::int64_t> count = core::parse_whole(word);
     if (!count) return unlike(*row);
+    if (*count < 1) return wrong(std::string(name) + " must be at least 1");
     set_count(name, *count, options);
   }
   return core::Done{};

@@ -14,7 +14,7 @@ using testing::succeeds;
 
 /// What a plan is asked, in the words that every front end has.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-    {"gpus", "64"},        {"global_batch", "512"},           {"framework", "megatron"},
+    {"gpus", "64"},         {"global_batch", "512"},          {"framework", "megatron"},
     {"gpus_per_node", "4"}, {"at_most_tensor_parallel", "2"}, {"network_gbps", "200.5"},
     {"show", "3"}};
 
@@ -22,7 +22,7 @@ TEST(PlanWords, AsTextAndAsJsonAreOneQuestion) {
   PlanOptions of_text;
   for (const auto& [name, word] : kWords) EXPECT_TRUE(succeeds(take_plan_word(name, word, of_text))) << name;
   PlanOptions of_json;
-  const Json asked = {{"gpus", 64},          {"global_batch", 512},           {"framework", "megatron"},
+  const Json asked = {{"gpus", 64},         {"global_batch", 512},          {"framework", "megatron"},
                       {"gpus_per_node", 4}, {"at_most_tensor_parallel", 2}, {"network_gbps", 200.5},
                       {"show", 3}};
   EXPECT_TRUE(succeeds(take_plan_options(asked, of_json)));
@@ -50,9 +50,13 @@ TEST(PlanWords, AMisspeltOneGetsTheNearest) {
 
 TEST(PlanWords, SayWhatTheyMustBe) {
   PlanOptions options;
-  EXPECT_TRUE(fails(take_plan_word("gpus", "many", options), ErrorCode::invalid_argument, 0, "gpus must be a whole number"));
-  EXPECT_TRUE(fails(take_plan_options({{"gpus", "64"}}, options), ErrorCode::invalid_argument, 0, "must be a whole number"));
+  EXPECT_TRUE(
+      fails(take_plan_word("gpus", "many", options), ErrorCode::invalid_argument, 0, "gpus must be a whole number"));
+  EXPECT_TRUE(
+      fails(take_plan_options({{"gpus", "64"}}, options), ErrorCode::invalid_argument, 0, "must be a whole number"));
   EXPECT_TRUE(fails(take_plan_options({{"framework", 5}}, options), ErrorCode::invalid_argument, 0, "must be a name"));
+  EXPECT_TRUE(fails(take_plan_word("at_most_expert_parallel", "0", options), ErrorCode::invalid_argument, 0,
+                    "at_most_expert_parallel must be at least 1"));
   options.show = 0;
   EXPECT_TRUE(fails(question_of(options), ErrorCode::invalid_argument, 0, "counts layouts from 1"));
   options = {.gpus = {8, 16}};
