@@ -19,7 +19,7 @@ namespace gpumem::cli {
 using job::JobRequest;
 
 struct PlanOptions {
-  JobRequest request;                   ///< without a batch size and a layout
+  JobRequest request = {};              ///< without a batch size and a layout
   std::vector<std::int64_t> gpus = {};  ///< none: the fewest on which a layout fits; several: a plan for each
   std::int64_t global_batch = 1;        ///< samples a step
   std::string framework = "any";        ///< a name of search::frameworks(), or any
@@ -27,10 +27,10 @@ struct PlanOptions {
   std::optional<double> network_gbps = {};  ///< of one GPU, in 10^9 bits a second
   bool no_overlap = false;                  ///< of Megatron's gradients and parameters with kernels
   search::MostRanks most = {};
-  std::string explain = {};          ///< a layout to explain, as "tensor_parallel=8 sharding=fsdp2"
-  std::int64_t show = 10;            ///< layouts
-  std::int64_t settings = 1;         ///< for how many layouts to print the framework's settings
-  std::vector<std::string> command;  ///< that starts the training; empty: none
+  std::string explain = {};               ///< a layout to explain, as "tensor_parallel=8 sharding=fsdp2"
+  std::int64_t show = 10;                 ///< layouts
+  std::int64_t settings = 1;              ///< for how many layouts to print the framework's settings
+  std::vector<std::string> command = {};  ///< that starts the training; empty: none
   bool json = false;
 };
 
