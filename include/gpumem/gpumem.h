@@ -566,7 +566,7 @@ typedef struct gpumem_answer gpumem_answer; /* as the command line gives it. Imm
  * command line. "deadline_ms" goes with every question. The questions, and the words of their own:
  *   "estimate", "advise", "fit" (with a "batch_size": of the sequence), "job" (all as understood): options of a job.
  *   "plan": these (precision and optimizer are an estimate's where not given), "global_batch", "gpus", "framework",
- *     "gpus_per_node", "network_gbps", "show", "at_most_tensor_parallel" (and _context_, _pipeline_, _expert_).
+ *     "gpus_per_node", "network_gbps", "no_overlap", "show", "at_most_tensor_parallel" (_context_, _pipeline_, _expert_).
  *   "serve", "serving-limits", "serving-advice": "model", "gpu", "engine_version", the engine's options and "command"s.
  *   "posttrain", "posttrain-limits", "posttrain-advice", "posttrain-layouts" (with "gpus"): "model", "gpu", options of
  *     `gpumem posttrain`, and each "command" (a word of it) and "setting" (KEY=VALUE) of a program.

@@ -122,7 +122,7 @@ Result<Json> answer_plan(const Asked& asked) {
   return to_json(found->estimated_job, found->plan, found->question, found->told ? &*found->told : nullptr);
 }
 
-constexpr std::array<OwnArgument, 11> kPlanOwn = {
+constexpr std::array<OwnArgument, 12> kPlanOwn = {
     {{"global_batch", "samples per step, on all GPUs together"},
      {"gpus", "how many GPUs; default: the fewest on which a layout fits"},
      {"at_most_tensor_parallel", "the most tensor parallel ranks of a layout"},
@@ -131,6 +131,7 @@ constexpr std::array<OwnArgument, 11> kPlanOwn = {
      {"at_most_expert_parallel", "the most expert parallel ranks"},
      {"gpus_per_node", "GPUs in a node; default: from the GPU's profile, or 8"},
      {"network_gbps", "network speed of one GPU, in Gbit/s; default: from the GPU's profile, or 100", "number"},
+     {"no_overlap", "Megatron without overlap of gradients and parameters with kernels", "boolean"},
      {"framework", "whose layouts: a name that `gpumem plan --help` lists, or any", "string"},
      {"explain", "a layout, as \"tensor-parallel=8 sharding=fsdp2\": why it is not the first one", "string"},
      {"show", "how many layouts"}}};

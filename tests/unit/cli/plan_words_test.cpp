@@ -13,18 +13,27 @@ using testing::fails;
 using testing::succeeds;
 
 /// What a plan is asked, in the words that every front end has.
-constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-    {"gpus", "64"},         {"global_batch", "512"},          {"framework", "megatron"},
-    {"gpus_per_node", "4"}, {"at_most_tensor_parallel", "2"}, {"network_gbps", "200.5"},
-    {"show", "3"}};
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {{"gpus", "64"},
+                                                                    {"global_batch", "512"},
+                                                                    {"framework", "megatron"},
+                                                                    {"gpus_per_node", "4"},
+                                                                    {"at_most_tensor_parallel", "2"},
+                                                                    {"network_gbps", "200.5"},
+                                                                    {"show", "3"},
+                                                                    {"no_overlap", "true"}};
 
 TEST(PlanWords, AsTextAndAsJsonAreOneQuestion) {
   PlanOptions of_text;
   for (const auto& [name, word] : kWords) EXPECT_TRUE(succeeds(take_plan_word(name, word, of_text))) << name;
   PlanOptions of_json;
-  const Json asked = {{"gpus", 64},         {"global_batch", 512},          {"framework", "megatron"},
-                      {"gpus_per_node", 4}, {"at_most_tensor_parallel", 2}, {"network_gbps", 200.5},
-                      {"show", 3}};
+  const Json asked = {{"gpus", 64},
+                      {"global_batch", 512},
+                      {"framework", "megatron"},
+                      {"gpus_per_node", 4},
+                      {"at_most_tensor_parallel", 2},
+                      {"network_gbps", 200.5},
+                      {"show", 3},
+                      {"no_overlap", true}};
   EXPECT_TRUE(succeeds(take_plan_options(asked, of_json)));
   for (const PlanOptions& options : {of_text, of_json}) {
     const auto question = question_of(options);
@@ -35,6 +44,7 @@ TEST(PlanWords, AsTextAndAsJsonAreOneQuestion) {
     EXPECT_EQ(question->frameworks.front()->name, "megatron");
     EXPECT_EQ(question->links.gpus_per_node, 4);
     EXPECT_EQ(question->links.network_gbps, 200.5);
+    EXPECT_FALSE(question->links.overlap);
     EXPECT_EQ(question->most.tensor_parallel, 2);
     EXPECT_EQ(question->show, 3U);
   }
