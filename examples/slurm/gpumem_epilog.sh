@@ -11,7 +11,7 @@
 #   gpumem: out of memory 1 of 4 times: had 8467 MiB, 8725 MiB were needed at least; runs again with 13587 MiB
 # A job that is given up has ended, and Slurm takes no comment for it any more: the line goes to its standard error.
 #
-# The rule is `growing` of gpumem (place/policy.hpp): more than it had by a step that doubles each time, and at least
+# The rule is `growing` of gpumem (place/policies.hpp): more than it had by a step that doubles each time, and at least
 # what PyTorch said that it needed. Messages: PyTorch's of c10/cuda/CUDACachingAllocator.cpp ("CUDA out of memory. Tried
 # to allocate 2.00 GiB. ... this process has 7.50 GiB memory in use"), CUDA's own "out of memory" with its error name,
 # cuBLAS' and cuDNN's of allocations that failed. Slurm 22.05; README.md tells how to set it up.

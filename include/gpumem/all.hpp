@@ -14,7 +14,6 @@
 #include "gpumem/ops/catalogue.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/policy.hpp"
 #include "gpumem/place/server.hpp"
 #include "gpumem/posttrain/post_training_options.hpp"
 #include "gpumem/posttrain/post_training_questions.hpp"

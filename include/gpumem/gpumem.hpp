@@ -12,7 +12,7 @@
 #include "gpumem/estimate/estimators.hpp"
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/estimate/timeline.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/session/session.hpp"

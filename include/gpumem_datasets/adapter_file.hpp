@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gpumem/core/csv.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem_datasets/measured_run.hpp"
 
 namespace gpumem::datasets {

@@ -10,7 +10,7 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/op_traits.hpp"
 #include "gpumem_datasets/measured_run.hpp"

@@ -14,7 +14,7 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/place/policy.hpp"
+#include "gpumem/place/policies.hpp"
 #include "gpumem/place/server.hpp"
 #include "gpumem/utilisation/collocation.hpp"
 

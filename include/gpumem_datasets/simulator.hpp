@@ -67,7 +67,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/place/policy.hpp"
+#include "gpumem/place/policies.hpp"
 #include "gpumem/place/server.hpp"
 #include "gpumem_datasets/simulation.hpp"
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/policy.hpp"
 
 namespace gpumem::cli {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/search/find_layouts.hpp"
 
 namespace gpumem::cli {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <queue>
 
-#include "gpumem/place/policy.hpp"
+#include "gpumem/place/policies.hpp"
 
 namespace gpumem::datasets {
 

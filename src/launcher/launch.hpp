@@ -1,13 +1,13 @@
 // Input: a user's job, and the site.
 // Output: the exit code of the job. It has waited for its turn, run, and run again if it ran out of memory, by the rule
-// of place/policy.hpp. Other failures are not retried.
+// of place/policies.hpp. Other failures are not retried.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/place/policy.hpp"
+#include "gpumem/place/policies.hpp"
 #include "runs_table.hpp"
 #include "site.hpp"
 #include "supervision.hpp"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/place/policy.hpp"
+#include "gpumem/place/policies.hpp"
 
 namespace gpumem::launcher {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "trainer_format.hpp"
 
 namespace gpumem::trainer_files {

@@ -17,7 +17,7 @@
 
 #include "gpumem/all.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/place/policy.hpp"
+#include "gpumem/place/policies.hpp"
 
 namespace gpumem::webhook {
 

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/policy.hpp"
 #include "servers.hpp"
 
 namespace gpumem::place {

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "gpumem/place/policy.hpp"
+#include "gpumem/place/policies.hpp"
 
 namespace gpumem::testing {
 

@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "gpumem/architectures/architecture.hpp"
-#include "gpumem/model/images.hpp"
+#include "gpumem/model/training_job.hpp"
 
 namespace gpumem::architectures {
 

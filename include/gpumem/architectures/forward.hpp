@@ -22,9 +22,9 @@
 #include "gpumem/core/json.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/graph_builder.hpp"
-#include "gpumem/model/images.hpp"
 #include "gpumem/model/named.hpp"
 #include "gpumem/model/op_traits.hpp"
+#include "gpumem/model/training_job.hpp"
 
 namespace gpumem::architectures {
 

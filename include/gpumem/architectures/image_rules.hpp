@@ -11,7 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "gpumem/model/images.hpp"
+#include "gpumem/model/training_job.hpp"
 
 namespace gpumem::architectures {
 

@@ -1,13 +1,16 @@
+// JobRequest: all that a user asks for, option by option, in one value. job_from() makes a TrainingJob from it.
+//
 // The list of a job's options, one row each: names, type, default, choices, help, and the member of JobRequest that
 // holds its value. Every front end is made from this list: the command line and its help, JSON, the C API, Python, the
 // webhook's annotations, Slurm's plugin, the columns of measured runs, and what a report says about a job.
-// Units: each row's help names them.
+// Units: each row's help names them; JobRequest's are those of TrainingJob.
 //
 // An option that is added needs a row in impl/job_options_inl.hpp, a member of TrainingJob (or of JobRequest) for its
 // value, and what the value does. Python's arguments and help are written from the rows (python_options_test.cpp).
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,9 +22,36 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/model/training_job.hpp"
 
 namespace gpumem::job {
+
+inline constexpr const char* kDefaultGpu = "a100-40gb";
+/// The estimator that is used where none is named.
+inline constexpr const char* kDefaultEstimator = "replay";
+
+/// Which options were given, by their place in the list: a value may be given and be the default. Requests are compared
+/// only by their values.
+struct GivenOptions {
+  std::bitset<96> bits = {};
+
+  friend bool operator==(const GivenOptions& /*left*/, const GivenOptions& /*right*/) { return true; }
+};
+
+struct JobRequest {
+  std::string summary = {};       ///< the model summary's path
+  model::TrainingJob training{};  ///< without its graph; batch size 0: not given
+  std::string gpu = kDefaultGpu;
+  std::string estimator = kDefaultEstimator;
+  std::string model = {};            ///< of learned estimators: a built-in model, or a folder; empty: their own
+  std::string alloc_conf = {};       ///< as PYTORCH_CUDA_ALLOC_CONF
+  std::string lengths = {};          ///< of a data set's samples (lengths.hpp): a file, or "512x40+2048"; empty: alike
+  std::string lengths_options = {};  ///< "batching=sorted,steps=500"
+  bool lenient = false;
+  GivenOptions given{};
+
+  friend bool operator==(const JobRequest&, const JobRequest&) = default;
+};
 
 enum class OptionType : std::uint8_t {
   flag,          ///< bool

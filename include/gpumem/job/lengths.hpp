@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_options.hpp"
 
 namespace gpumem::job {
 

@@ -1,6 +1,6 @@
-// Input: a model and how it is trained.
+// Input: a model and how it is trained; what a user says about the pictures that each sample brings.
 // Output: TrainingJob, all that an estimator may ask about a job. Defaults are PyTorch's.
-// Units: batch size in samples, sequence length in tokens.
+// Units: batch size in samples, sequence length in tokens, pictures in pixels.
 #pragma once
 
 #include <array>
@@ -13,7 +13,6 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/adaptation.hpp"
-#include "gpumem/model/images.hpp"
 #include "gpumem/model/layout.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/named.hpp"
@@ -21,6 +20,27 @@
 #include "gpumem/model/training_loop.hpp"
 
 namespace gpumem::model {
+
+struct PictureSize {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+
+  friend bool operator==(const PictureSize&, const PictureSize&) = default;
+};
+
+/// What is not said is the model's usual.
+struct Images {
+  std::optional<PictureSize> size = {};
+  std::optional<std::int64_t> count = {};        ///< images or videos a sample; 0: samples of text alone
+  std::optional<std::int64_t> frames = {};       ///< of each video; nothing: samples bring images
+  std::optional<std::int64_t> text_tokens = {};  ///< of the prompt that an image or video model reads
+  std::string parts = {};  ///< of a pipeline that lie on the GPU besides its denoiser: "vae+text_encoder", "all"
+
+  [[nodiscard]] bool said() const { return size || count || frames; }
+
+  static constexpr std::int64_t kLargestSide = 1 << 16;
+  static constexpr std::int64_t kMostImages = 4096;
+};
 
 enum class Precision : std::uint8_t {
   fp32,         ///< PyTorch's default: TF32 allowed in convolutions, not in matrix products

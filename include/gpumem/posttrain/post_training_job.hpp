@@ -14,7 +14,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/model/named.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/serve/served_model.hpp"

@@ -15,7 +15,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
-#include "gpumem/place/policy.hpp"
+#include "gpumem/place/policies.hpp"
 
 namespace gpumem::request {
 

@@ -27,7 +27,7 @@
 #include "gpumem/estimate/estimators.hpp"
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/estimate/timeline.hpp"
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/model/model_graph.hpp"
 
 // Answers of rooms that not every program needs. Who asks for one includes its header, which is named there.

@@ -18,8 +18,8 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/json.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/serve/engine_start.hpp"
 #include "gpumem/serve/model_parts.hpp"
-#include "gpumem/serve/rank_weights.hpp"
 
 namespace gpumem::serve {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "gpumem/serve/rank_weights.hpp"
+#include "gpumem/serve/engine_start.hpp"
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/sglang.hpp"
 

@@ -7,11 +7,9 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/serve/drafted.hpp"
-#include "gpumem/serve/rank_weights.hpp"
+#include "gpumem/serve/engine_start.hpp"
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/vllm.hpp"
-#include "gpumem/serve/vllm_start.hpp"
 
 namespace gpumem::serve {
 

@@ -1,4 +1,4 @@
-#include "gpumem/serve/rank_weights.hpp"
+#include "gpumem/serve/engine_start.hpp"
 
 #include <gtest/gtest.h>
 

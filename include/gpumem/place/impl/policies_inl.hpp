@@ -1,6 +1,5 @@
-#pragma once
 
-#include "gpumem/place/policy.hpp"
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/place/policies.hpp"
 
 namespace gpumem::place {
 

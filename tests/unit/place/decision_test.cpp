@@ -5,7 +5,6 @@
 
 #include "expect.hpp"
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/policy.hpp"
 #include "servers.hpp"
 
 namespace gpumem::place {
