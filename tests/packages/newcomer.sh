@@ -15,6 +15,10 @@ mkdir -p "$systems"
 make_base
 system=$(new_system)
 trap 'rm -rf "$system"' EXIT
+if [ -e "$system$PWD" ]; then
+  echo "skipped: the bare system has a $PWD of its own"
+  exit 77
+fi
 git clone -q --no-hardlinks . "$system$PWD"
 if [ -d build/ccache ]; then cp -r build/ccache "$system/ccache"; fi
 
