@@ -124,5 +124,40 @@ TEST(LaunchSettings, ACommandOfPostTrainingIsTold) {
   EXPECT_FALSE(starts({}));
 }
 
+TEST(LauncherWords, OneRayStartsNoOtherOne) {
+  std::vector<std::string> words;
+  for (int again = 0; again < 200'000; ++again) words.insert(words.end(), {"ray", "job"});
+  const LauncherWords read = read_launcher(words);
+  EXPECT_EQ(read.launcher, Launcher::ray);
+  EXPECT_EQ(read.begin, 4U);
+  const std::vector<std::string> within = {"A=1", "ray", "job",      "submit",           "--address", "x",
+                                           "--",  "B=2", "torchrun", "--nproc_per_node", "8",         "train.py"};
+  const LauncherWords inner = read_launcher(within);
+  EXPECT_EQ(inner.launcher, Launcher::torchrun);
+  EXPECT_EQ(inner.begin, within.size() - 1);
+  ASSERT_EQ(inner.settings.size(), 1U) << "Ray's own say nothing of the job";
+  EXPECT_EQ(inner.settings[0].key, "nproc_per_node");
+  ASSERT_EQ(inner.environment.size(), 2U);
+  EXPECT_EQ(inner.environment[1].key, "B");
+}
+
+TEST(LauncherWords, AProgramsOwnWordsAreNoVariables) {
+  const LauncherWords own = read_launcher(std::vector<std::string>{"C=0", "myprog", "A=1"});
+  EXPECT_EQ(own.begin, 1U);
+  ASSERT_EQ(own.environment.size(), 1U);
+  EXPECT_EQ(own.environment[0].key, "C");
+  const LauncherWords scheduled = read_launcher(std::vector<std::string>{"srun", "-N1", "A=1", "torchrun", "x.py"});
+  EXPECT_EQ(scheduled.launcher, Launcher::torchrun);
+  EXPECT_EQ(scheduled.environment.size(), 1U);
+}
+
+TEST(LauncherWords, UseEnvIsASwitch) {
+  const std::vector<std::string> words = {"python", "-m", "torch.distributed.launch", "--use_env", "train.py"};
+  const LauncherWords read = read_launcher(words);
+  EXPECT_EQ(read.begin, words.size() - 1);
+  ASSERT_EQ(read.settings.size(), 1U);
+  EXPECT_EQ(read.settings[0].value, "true");
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

@@ -13,17 +13,17 @@ namespace gpumem::posttrain {
 
 namespace launch_words_detail {
 
-// --- Launchers
-// --------------------------------------------------------------------------------------------------------
+// --- Launchers ---
 
 /// What a launcher is called, and its settings without a value, with a space between them; all others take one.
+/// Source: PyTorch 2.6, distributed/run.py, launch.py (--use_env).
 struct LauncherRow {
   std::string_view name;
   std::string_view command;  ///< the word behind it; empty: none
   Launcher launcher;
   std::string_view switches;
 };
-inline constexpr std::string_view kTorchrunSwitches = " standalone no_python run_path m module ";
+inline constexpr std::string_view kTorchrunSwitches = " standalone no_python run_path m module use_env ";
 inline constexpr std::string_view kAccelerateSwitches =
     " multi_gpu cpu use_deepspeed use_fsdp use_megatron_lm use_xpu use_parallelism_config quiet q tpu no_tpu_cluster "
     "tpu_use_cluster tpu_use_sudo debug m module no_python enable_cpu_affinity dynamo_use_dynamic "
@@ -44,22 +44,10 @@ class LauncherReader {
  public:
   explicit LauncherReader(std::span<const std::string> words) : words_(words) {}
 
+  /// What Ray is given starts a program as any other command does: one launcher more, and no second Ray.
   LauncherWords read() {
-    read_environment();
-    skip_to_launcher();
-    if (is_python(at_)) at_ = behind_python(at_);
-    const std::size_t name = at_ + (word(at_) == "-m" ? 1 : 0);
-    const LauncherRow* const row = row_at(name);
-    at_ = name;
-    if (row != nullptr) {
-      read_.launcher = row->launcher;
-      at_ += row->command.empty() ? 1 : 2;
-      if (row->launcher == Launcher::ray && word(at_) == "submit") ++at_;
-      at_ = read_settings(at_, row->switches, read_.settings);
-      if (row->launcher == Launcher::ray) return read_within();
-      if (is_python(at_)) at_ = behind_python(at_);  // --no-python python
-      if (word(at_) == "-m") ++at_;
-    }
+    read_launch();
+    if (read_.launcher == Launcher::ray) read_launch();
     read_.begin = std::min(at_, words_.size());
     return std::move(read_);
   }
@@ -80,6 +68,26 @@ class LauncherReader {
   }
 
  private:
+  void read_launch() {
+    read_environment();
+    skip_to_launcher();
+    if (is_python(at_)) at_ = behind_python(at_);
+    const std::size_t name = at_ + (word(at_) == "-m" ? 1 : 0);
+    const LauncherRow* const row = row_at(name);
+    at_ = name;
+    if (row == nullptr) return;
+    read_.launcher = row->launcher;
+    at_ += row->command.empty() ? 1 : 2;
+    const bool ray = row->launcher == Launcher::ray;
+    if (ray && word(at_) == "submit") ++at_;
+    std::vector<LaunchSetting> settings;
+    at_ = read_settings(at_, row->switches, settings);
+    if (ray) return;  // its own settings say where, and nothing of the job
+    read_.settings = std::move(settings);
+    if (is_python(at_)) at_ = behind_python(at_);  // --no-python python
+    if (word(at_) == "-m") ++at_;
+  }
+
   [[nodiscard]] std::string_view word(std::size_t at) const {
     return at < words_.size() ? std::string_view(words_[at]) : std::string_view();
   }
@@ -115,9 +123,11 @@ class LauncherReader {
     return variable;
   }
 
-  /// Over a scheduler's words, "srun -N1 env X=1 torchrun", if a launcher or python is behind them.
+  /// Over a scheduler's words, "srun -N1 env X=1 torchrun", if a launcher or python is behind them. Else they are a
+  /// program's, and its "A=1" is no variable.
   void skip_to_launcher() {
     std::size_t at = at_;
+    const auto variables = static_cast<std::ptrdiff_t>(read_.environment.size());
     const auto starts = [&] { return row_at(at) != nullptr || is_python(at); };
     const auto skipped = [&] {
       const std::string_view one = word(at);
@@ -126,6 +136,7 @@ class LauncherReader {
     };
     while (!starts() && skipped()) ++at;
     if (starts()) at_ = at;
+    else read_.environment.erase(read_.environment.begin() + variables, read_.environment.end());
   }
 
   /// "-u -m torch.distributed.run": behind python, and its own options but -m.
@@ -135,23 +146,12 @@ class LauncherReader {
     return std::min(at, words_.size());
   }
 
-  /// What Ray is given starts a program as any other command does. Its own settings say where, and nothing of the job.
-  LauncherWords read_within() {
-    const std::size_t begin = std::min(at_, words_.size());
-    LauncherWords within = LauncherReader(words_.subspan(begin)).read();
-    if (within.launcher == Launcher::none) within.launcher = Launcher::ray;
-    within.begin += begin;
-    within.environment.insert(within.environment.begin(), read_.environment.begin(), read_.environment.end());
-    return within;
-  }
-
   std::span<const std::string> words_;
   std::size_t at_ = 0;
   LauncherWords read_;
 };
 
-// --- Programs
-// ---------------------------------------------------------------------------------------------------------
+// --- Programs ---
 
 /// A program of post-training whose settings nobody reads here, by a key that it alone has; empty: it is none of these.
 inline std::string_view program_without_rules(std::span<const LaunchSetting> settings) {
