@@ -235,21 +235,33 @@ inline constexpr auto kNotForUnsloth =
                                      "block_sparse_moe.gate", "mamba", "audio_tower", "vision_tower", "vision_embedder",
                                      "embed_vision", "embed_audio", "score", "classifier", "qa_outputs"});
 
-/// Whether the checkpoint holds this layer whole though the job quantises: by its config's list, or as all of Unsloth's
-/// do. Source: transformers 4.51, quantizers_utils.py and integrations/bitsandbytes.py (llm_int8_skip_modules).
-inline bool stays_whole(const model::ModelGraph& graph, const BaseLinear& linear, model::Quantization quantize) {
-  // Of models that read images, older configs call the text's part as it was called before transformers 4.52.
-  const auto names_it = [&](const std::string& key) {
+/// Modules that the checkpoint holds whole though the job quantises: by its config's list, or as all of Unsloth's do.
+/// Source: transformers 4.51, quantizers_utils.py and integrations/bitsandbytes.py (llm_int8_skip_modules).
+class WholeModules {
+ public:
+  WholeModules(const model::ModelGraph& graph, model::Quantization quantize) {
+    for (const std::string& name : graph.whole_modules()) add(name);
+    if (!graph.whole_modules().empty() || quantize != model::Quantization::nf4_dynamic) return;
+    names_.assign(kNotForUnsloth.begin(), kNotForUnsloth.end());
+  }
+
+  [[nodiscard]] bool have(std::string_view path) const {
+    return std::ranges::any_of(names_, [&](const std::string& name) { return is_skipped(path, name); });
+  }
+
+ private:
+  /// Of models that read images, older configs call the text's part as it was called before transformers 4.52.
+  void add(const std::string& name) {
+    constexpr std::size_t kLongest = 256;  // no module has a longer one
     constexpr std::string_view kOlder = "language_model.model.";
-    if (key.empty()) return false;
-    if (is_skipped(linear.path, key)) return true;
-    if (key.starts_with("model.")) return is_skipped(linear.path, "language_" + key);
-    return key.starts_with(kOlder) && is_skipped(linear.path, "language_model." + key.substr(kOlder.size()));
-  };
-  if (!graph.whole_modules().empty()) return std::ranges::any_of(graph.whole_modules(), names_it);
-  return quantize == model::Quantization::nf4_dynamic &&
-         std::ranges::any_of(kNotForUnsloth, [&](std::string_view key) { return is_skipped(linear.path, key); });
-}
+    if (name.empty() || name.size() > kLongest) return;
+    names_.push_back(name);
+    if (name.starts_with("model.")) names_.push_back("language_" + name);
+    else if (name.starts_with(kOlder)) names_.push_back("language_model." + name.substr(kOlder.size()));
+  }
+
+  std::vector<std::string> names_;
+};
 
 /// Which further layers a dynamic checkpoint leaves whole is in its config alone. Without it, the first layers stay
 /// whole until they add a 20th to what all weights take: half of what Unsloth says its checkpoints add at most.
@@ -275,36 +287,52 @@ inline void leave_some_whole(const model::ModelGraph& graph, const std::vector<B
   }
 }
 
+/// Whether the layer is experts of one tensor.
+inline bool holds_experts(const model::ModelGraph& graph, const model::Layer& layer) {
+  if (graph.attributes(layer).integer("experts")) return true;
+  return graph.op(layer) == model::kParameterOp && is_skipped(graph.path(layer), "experts");
+}
+
 /// Where most weights are experts that are one tensor a layer, Unsloth's checkpoints have linear layers in their place
-/// (unsloth_zoo 2026-08, temporary_patches/gpt_oss.py), which this graph does not.
-inline core::Status has_dynamic_form(const model::ModelGraph& graph, model::Quantization quantize) {
-  if (quantize != model::Quantization::nf4_dynamic) return core::Done{};
-  std::int64_t in_experts = 0;
-  for (const model::Layer& layer : graph.layers()) {
-    const bool alone = graph.op(layer) == model::kParameterOp;
-    if (alone || graph.attributes(layer).integer("experts")) in_experts += layer.parameters;
+/// (unsloth_zoo 2026-08, temporary_patches/gpt_oss.py), which this graph does not. Loops with models of their own read
+/// no such checkpoint.
+inline core::Status has_dynamic_form(const model::ModelGraph& graph, const model::TrainingJob& job) {
+  if (job.quantize != model::Quantization::nf4_dynamic) return core::Done{};
+  if (const model::LoopRow& loop = model::row_of(job.loop); loop.own_model) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "`quantize=nf4-dynamic` is for Unsloth's checkpoints, which `loop=" + std::string(loop.name) +
+                           "` does not read; say `quantize=nf4-double`",
+                       {graph.file(), 0, {}}};
   }
-  if (in_experts <= graph.parameters() / 2) return core::Done{};
+  core::Checked in_experts = 0;
+  core::Pace pace;
+  for (const model::Layer& layer : graph.layers()) {
+    if (pace.late()) return core::deadline_error();
+    if (layer.parameters > 0 && holds_experts(graph, layer)) in_experts += layer.parameters;
+  }
+  if (in_experts.value().value_or(graph.parameters()) <= graph.parameters() / 2) return core::Done{};
   return core::Error{core::ErrorCode::missing_information,
                      "the experts of this model are one tensor a layer; Unsloth's dynamic checkpoints hold them as "
-                     "linear layers in four bits, which is not modelled; give `quantize=none`",
+                     "linear layers in four bits, which is not modelled; `quantize=nf4-double` holds the experts whole",
                      {graph.file(), 0, {}}};
 }
 
-/// Which layers hold fewer bits; false: none does.
-inline bool mark_quantised(const model::ModelGraph& graph, const std::vector<BaseLinear>& linears,
-                           const model::TrainingJob& job, std::vector<model::WeightStorage>& storage) {
+/// Which layers hold fewer bits; false: none does. Errors: deadline.
+inline core::Result<bool> mark_quantised(const model::ModelGraph& graph, const std::vector<BaseLinear>& linears,
+                                         const model::TrainingJob& job, std::vector<model::WeightStorage>& storage) {
   if (!model::holds_in_fewer_bits(job.quantize)) return false;
-  // BitsandbytesPrecision of Fabric takes every linear layer, the head too.
-  const bool older = model::is_nf4(job.quantize) && model::row_of(job.loop).own_model;
+  // BitsandbytesPrecision of Fabric takes every linear layer, the head too, and reads no list of a checkpoint.
+  const bool own_model = model::row_of(job.loop).own_model;
+  const bool older = model::is_nf4(job.quantize) && own_model;
   const bool dynamic = job.quantize == model::Quantization::nf4_dynamic;
-  const bool listed = model::has_own_adapters(job.quantize);
+  const bool listed = model::has_own_adapters(job.quantize) && !own_model;
+  const WholeModules whole(graph, job.quantize);
   bool quantised = false;
   core::Pace pace;
   for (const BaseLinear& linear : linears) {
-    if (pace.late()) break;
+    if (pace.late()) return core::deadline_error();
     if (!older && !takes_quantization(linear, job, graph.reads_tokens())) continue;
-    if (listed && stays_whole(graph, linear, job.quantize)) continue;
+    if (listed && whole.have(linear.path)) continue;
     storage[linear.layer].quantization = dynamic ? model::Quantization::nf4_double : job.quantize;
     storage[linear.layer].older_four_bits = older;
     quantised = true;
@@ -390,9 +418,10 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
   const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
   const core::Result<bool> in_fewer_bits = detail::mark_copies(graph, linears, job, storage);
   if (!in_fewer_bits) return in_fewer_bits.error();
-  if (core::Status known = detail::has_dynamic_form(graph, job.quantize); !known) return known.error();
-  const bool quantised = detail::mark_quantised(graph, linears, job, storage);
-  if (job.quantize != model::Quantization::none && !quantised && !*in_fewer_bits) {
+  if (core::Status known = detail::has_dynamic_form(graph, job); !known) return known.error();
+  const core::Result<bool> quantised = detail::mark_quantised(graph, linears, job, storage);
+  if (!quantised) return quantised.error();
+  if (job.quantize != model::Quantization::none && !*quantised && !*in_fewer_bits) {
     return core::Error{core::ErrorCode::missing_information,
                        "the model shows no linear layer with known sizes except its head: there is nothing to "
                        "quantise; leave `quantize` out",
@@ -404,7 +433,7 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
     const model::Layer& layer = graph.layers()[at];
     if (layer.parameters == 0) continue;
     model::WeightStorage& of = storage[at];
-    if (quantised) of.dtype = unquantised_dtype(job.quantize, job.precision);
+    if (*quantised) of.dtype = unquantised_dtype(job.quantize, job.precision);
     const std::string path = graph.path(layer);
     const std::uint8_t trained = detail::meant(train, path);
     of.frozen = layer.frozen || frozen_base ? detail::kAll : detail::meant(freeze, path);

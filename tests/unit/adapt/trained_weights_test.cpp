@@ -70,7 +70,8 @@ TEST(TrainedWeights, AreNotQuantised) {
 }
 
 /// Eight layers of a Llama, whose checkpoint leaves these modules whole: the linear layers that are not quantised.
-std::string left_whole(model::Quantization quantize, const std::string& quantization_config) {
+std::string left_whole(model::Quantization quantize, const std::string& quantization_config,
+                       model::Loop loop = model::Loop::hf_trainer) {
   const auto graph = parse_summary(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
       "intermediate_size": 128, "num_hidden_layers": 8, "num_attention_heads": 4, "num_key_value_heads": 4,
       "vocab_size": 32, "max_position_embeddings": 64)" +
@@ -79,6 +80,7 @@ std::string left_whole(model::Quantization quantize, const std::string& quantiza
   TrainingJob job(*graph, 2);
   job.sequence_length = 8;
   job.quantize = quantize;
+  job.loop = loop;
   const auto wired = connect::connect(job, ops::catalogue());
   if (!wired) return core::to_string(wired.error());
   const std::vector<BaseLinear> linears = base_linears(*wired);
@@ -110,6 +112,19 @@ TEST(TrainedWeights, StayWholeWhereTheCheckpointSaysSo) {
 TEST(TrainedWeights, OfADynamicCheckpointWithoutItsListStayWholeByATwentieth) {
   // The weights take 491,520 + 8 x 2,048 + 2,176 bytes or so: a twentieth is one projection of 64 x 64 more.
   EXPECT_EQ(left_whole(model::Quantization::nf4_dynamic, ""), "model.layers.0.self_attn.q_proj lm_head ");
+}
+
+TEST(TrainedWeights, OfModelsInTheirOwnCodeFollowNoListOfACheckpoint) {
+  const std::string listed = R"(, "quantization_config": {"llm_int8_skip_modules": ["model.layers.1.mlp"]})";
+  EXPECT_EQ(left_whole(model::Quantization::nf4, listed, model::Loop::litgpt), "") << "Fabric takes all, the head too";
+  EXPECT_NE(left_whole(model::Quantization::nf4_dynamic, listed, model::Loop::litgpt).find("say `quantize=nf4-double`"),
+            std::string::npos);
+}
+
+TEST(TrainedWeights, NamesLongerThanAnyModulesArePassedOver) {
+  const std::string name(1000, 'x');
+  const std::string listed = R"(, "quantization_config": {"llm_int8_skip_modules": [")" + name + R"("]})";
+  EXPECT_EQ(left_whole(model::Quantization::nf4_double, listed), "lm_head ");
 }
 
 TEST(TrainedWeights, OfExpertsInOneTensorHaveNoDynamicForm) {
