@@ -73,6 +73,8 @@ TEST(SummaryShelf, GivesAModelAnotherHead) {
   const std::filesystem::path table = testing::own_path("other_heads");
   std::filesystem::create_directories(table / "configs");
   std::ofstream(table / "configs" / "who--Talks.json") << R"({"architectures": ["TalksForCausalLM"], "x": 1})";
+  std::ofstream(table / "configs" / "who--Reads.json")
+      << R"({"text": {"architectures": ["InnerForCausalLM"]}, "x": Infinity, "architectures": ["ReadsForConditionalGeneration"]})";
   std::ofstream(table / "configs" / "who--Sees.json") << R"({"architectures": ["SeesModel"], "y": "ForCausalLM"})";
   RunsOptions options = testing::small_shelf();
   std::string config;
@@ -85,6 +87,9 @@ TEST(SummaryShelf, GivesAModelAnotherHead) {
   EXPECT_EQ(config, R"({"architectures": ["TalksForSequenceClassification"], "x": 1})");
   ASSERT_TRUE(succeeds(shelf.take_model("who/Talks", table, "Model")));
   EXPECT_EQ(config, R"({"architectures": ["TalksModel"], "x": 1})") << "another model, not the one read before";
+  ASSERT_TRUE(succeeds(shelf.take_model("who/Reads", table, "Model")));
+  EXPECT_EQ(config,
+            R"({"text": {"architectures": ["InnerForCausalLM"]}, "x": Infinity, "architectures": ["ReadsModel"]})");
   EXPECT_TRUE(fails(shelf.take_model("who/Sees", table, "Model"), ErrorCode::missing_information, 0, "names no class"));
 }
 
