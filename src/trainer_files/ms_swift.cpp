@@ -29,9 +29,8 @@ constexpr std::string_view kWithoutEffect[] = {"add_non_thinking_prefix",
                                                "env:CUDA_VISIBLE_DEVICES",
                                                "env:ENABLE_AUDIO_OUTPUT",
                                                "env:HF_*",
-                                               "env:INFONCE_TEMPERATURE",
+                                               "env:INFONCE_*",
                                                "env:MASTER_*",
-                                               "env:MAX_POSITIVE_SAMPLES",
                                                "env:MODELSCOPE_*",
                                                "env:NNODES",
                                                "env:NODE_RANK",
@@ -166,16 +165,41 @@ void want_texts(TrainerReading& from, std::int64_t texts) {
   from.want("batch_size", std::to_string(core::bounded_product({samples, texts})), "task_type");
 }
 
+/// A count that a variable of the environment names; `usual` where it does not, and where it is below `least`, which is
+/// then named as not modelled.
+std::int64_t count_of(TrainerReading& from, std::string_view path, std::int64_t usual, std::int64_t least) {
+  const std::int64_t count = from.whole(path).value_or(usual);
+  if (count >= least) return count;
+  from.not_modelled(path);
+  return usual;
+}
+
+/// An embedding's sample is an anchor, a text that fits, and with infonce those that do not: as many as the data has,
+/// of which the loss takes INFONCE_HARD_NEGATIVES. Source: ms-swift 4, template/base.py (_embedding_data_collator),
+/// loss/embedding.py (_parse_multi_negative_sentences).
+void want_embedded(TrainerReading& from, bool negatives) {
+  constexpr std::int64_t kPair = 2;
+  constexpr std::string_view kNegatives = "env:INFONCE_HARD_NEGATIVES";
+  if (negatives && !from.word(kNegatives)) from.job().missing.emplace_back("the number of its negatives");
+  want_texts(from, core::bounded_sum({kPair, negatives ? count_of(from, kNegatives, 0, 0) : 0}));
+}
+
+/// A reranker's sample goes through the model once for each text that fits, with those that do not: one and seven at
+/// most. Source: ms-swift 4, template/base.py (_reranker_data_collator).
+void want_ranked(TrainerReading& from) {
+  constexpr std::int64_t kPositives = 1;
+  constexpr std::int64_t kNegatives = 7;
+  const std::int64_t fit = count_of(from, "env:MAX_POSITIVE_SAMPLES", kPositives, 1);
+  const std::int64_t others = count_of(from, "env:MAX_NEGATIVE_SAMPLES", kNegatives, 0);
+  want_texts(from, core::bounded_product({fit, core::bounded_sum({1, others})}));
+}
+
 /// Classes and embeddings have a small head, or none, in place of the language model's, and losses whose tensors are
-/// small beside a layer's. A sample of an embedding is two texts or more; one of a reranker one that fits and up to
-/// seven that do not, whose two logits are made of the head's weight. Source: ms-swift 4, model/register.py
-/// (AutoModelForSequenceClassification, _patch_generative_reranker), model/patcher.py (patch_output_normalizer),
-/// template/base.py (_embedding_data_collator, _reranker_data_collator).
+/// small beside a layer's. A reranker's two logits are made of the head's weight. Source: ms-swift 4, model/register.py
+/// (AutoModelForSequenceClassification, _patch_generative_reranker), model/patcher.py (patch_output_normalizer).
 void read_head(TrainerReading& from) {
   constexpr std::string_view kEmbeddingLosses[] = {"infonce", "contrastive", "online_contrastive", "cosine_similarity"};
   constexpr std::string_view kRerankerLosses[] = {"pointwise_reranker", "listwise_reranker"};
-  constexpr std::int64_t kPair = 2;
-  constexpr std::int64_t kRanked = 1 + 7;
   const std::string task = from.word("task_type").value_or("causal_lm");
   const std::string loss = from.word("loss_type").value_or("");
   const auto is_one_of = [&](const auto& losses) { return std::ranges::find(losses, loss) != std::end(losses); };
@@ -183,10 +207,10 @@ void read_head(TrainerReading& from) {
     from.job().head = "ForSequenceClassification";
   } else if (task == "embedding" && is_one_of(kEmbeddingLosses)) {
     from.job().head = "Model";
-    want_texts(from, kPair);
+    want_embedded(from, loss == kEmbeddingLosses[0]);
   } else if (task == "generative_reranker" && is_one_of(kRerankerLosses) && !is_megatron(from.root())) {
     from.want("loss", "fused", "task_type");
-    want_texts(from, from.whole("env:MAX_NEGATIVE_SAMPLES").value_or(kRanked - 1) + 1);
+    want_ranked(from);
   } else {
     from.not_modelled("task_type", "causal_lm");
     from.not_modelled("loss_type");

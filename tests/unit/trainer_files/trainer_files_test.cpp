@@ -235,6 +235,10 @@ TEST(TrainerFiles, MsSwiftsTasksHaveHeadsOfTheirOwn) {
   const TrainerJob embeds = parsed(base + R"("embedding", "loss_type": "infonce"})");
   EXPECT_EQ(embeds.head, "Model");
   expect_wanted(embeds, {{"batch_size", "6"}});
+  EXPECT_EQ(embeds.missing, std::vector<std::string>{"the number of its negatives"});
+  const TrainerJob pairs = parsed(base + R"("embedding", "loss_type": "contrastive"})");
+  expect_wanted(pairs, {{"batch_size", "6"}});
+  EXPECT_EQ(pairs.missing, std::vector<std::string>{});
   const TrainerJob reranker = parsed(base + R"("generative_reranker", "loss_type": "pointwise_reranker"})");
   EXPECT_EQ(reranker.head, "") << "it reads two rows of the head's weight";
   EXPECT_EQ(reranker.not_modelled, std::vector<std::string>{});
@@ -247,8 +251,28 @@ TEST(TrainerFiles, MsSwiftsTasksHaveHeadsOfTheirOwn) {
   const auto notes = apply(classes, request);
   ASSERT_TRUE(succeeds(notes));
   ASSERT_FALSE(notes->empty());
-  EXPECT_NE(notes->back().find("a head that ends in ForSequenceClassification"), std::string::npos)
-      << "a config of that class says it";
+  EXPECT_NE(notes->back().find("the model's class ends in ForSequenceClassification"), std::string::npos);
+}
+
+TEST(TrainerFiles, MsSwiftsEnvironmentSaysHowManyTextsASampleHas) {
+  const auto of = [](const std::string& task, const std::string& environment) {
+    return parsed(R"({"model": "m", "tuner_type": "lora", "per_device_train_batch_size": 3, "task_type": )" + task +
+                  ", " + environment + "}");
+  };
+  const std::string reranker = R"("generative_reranker", "loss_type": "listwise_reranker")";
+  expect_wanted(of(reranker, R"("env:MAX_NEGATIVE_SAMPLES": 3)"), {{"batch_size", "12"}});
+  expect_wanted(of(reranker, R"("env:MAX_NEGATIVE_SAMPLES": 3, "env:MAX_POSITIVE_SAMPLES": 2)"),
+                {{"batch_size", "24"}});
+  const TrainerJob below = of(reranker, R"("env:MAX_NEGATIVE_SAMPLES": -1)");
+  expect_wanted(below, {{"batch_size", "24"}});
+  EXPECT_EQ(below.not_modelled, std::vector<std::string>{"env:MAX_NEGATIVE_SAMPLES -1"});
+  const TrainerJob none = of(reranker, R"("env:MAX_POSITIVE_SAMPLES": 0)");
+  EXPECT_EQ(none.not_modelled, std::vector<std::string>{"env:MAX_POSITIVE_SAMPLES 0"});
+  const std::string most = std::to_string(core::kMostBytes);
+  expect_wanted(of(reranker, R"("env:MAX_NEGATIVE_SAMPLES": 9223372036854775807)"), {{"batch_size", most.c_str()}});
+  const TrainerJob told = of(R"("embedding", "loss_type": "infonce")", R"("env:INFONCE_HARD_NEGATIVES": 4)");
+  expect_wanted(told, {{"batch_size", "18"}});
+  EXPECT_EQ(told.missing, std::vector<std::string>{});
 }
 
 TEST(TrainerFiles, ReadsMsSwiftsMegatron) {
