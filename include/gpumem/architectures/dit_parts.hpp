@@ -66,6 +66,8 @@ Tensor gated_sum(Forward& forward, Tensor residual, Tensor gate, Tensor branch);
 
 /// torch.nn.LayerNorm without weight and bias.
 Tensor bare_norm(Forward& forward, std::string_view name, Tensor input, std::int64_t width);
+/// torch.nn.LayerNorm; with weight and bias if `affine`.
+Tensor affine_norm(Forward& forward, std::string_view name, Tensor input, std::int64_t width, bool affine);
 /// FP32LayerNorm: of a float32 copy, and back.
 Tensor wide_norm(Forward& forward, std::string_view name, Tensor input, std::int64_t width, bool affine);
 /// torch.nn.RMSNorm: one kernel in PyTorch 2.9 and later.

@@ -202,7 +202,14 @@ inline Model read(ConfigFields& config) {
   model.projects = config.flag("use_prompt_embeddings", true);
   model.prompt_rows = config.flag("use_prompt_adaln_single", true) && model.modulates_prompt();
   model.keyframes = config.flag("use_keyframes_abs_pos_embedding", false);
-  model.halves = config.text({"rope_type"}, "interleaved") == "split";
+  const std::string_view pairs = config.text({"rope_type"}, "interleaved");
+  model.halves = pairs == "split";
+  if (!model.halves && pairs != "interleaved") config.fail("is not known", "rope_type");
+  for (const Stream* const stream : {&model.video, &model.audio}) {
+    // A prompt that is projected is as wide as the stream.
+    if (!model.projects || stream->cross == stream->sizes.width) continue;
+    config.fail("must be the width of all heads", stream->named("cross_attention_dim"));
+  }
   if (config.text({"activation_fn"}, "gelu-approximate") != "gelu-approximate")
     config.fail("is not known", "activation_fn");
   config.ignore({"qk_norm", "norm_eps", "vae_scale_factors", "pos_embed_max_pos", "base_height", "base_width",

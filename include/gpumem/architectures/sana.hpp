@@ -62,8 +62,7 @@ inline Model read(ConfigFields& config) {
 }
 
 inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
-  return f.layer(name, "LayerNorm", "layer_norm", {input},
-                 {{"normalized_shape", model.sizes.width}, {"elementwise_affine", model.affine}});
+  return affine_norm(f, name, input, model.sizes.width, model.affine);
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor prompt, Tensor mask, Tensor rows) {
@@ -289,8 +288,7 @@ inline Tensor convolved(Forward& f, const Model& model, const Grid& grid, Tensor
 }
 
 inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
-  return f.layer(name, "LayerNorm", "layer_norm", {input},
-                 {{"normalized_shape", model.sizes.width}, {"elementwise_affine", model.affine}});
+  return affine_norm(f, name, input, model.sizes.width, model.affine);
 }
 
 inline Tensor block(Forward& f, const Model& model, const Grid& grid, Tensor hidden, Tensor prompt, Tensor mask,

@@ -150,5 +150,12 @@ TEST(DitParts, RefuseListsOfOtherLengths) {
   expect_refused(of_class("Flux2Transformer2DModel", R"("axes_dims_rope": [16, 56, 56, 128])"));
 }
 
+TEST(DitParts, RefuseWhatLtx2DoesNotHave) {
+  expect_refused(of_class("LTX2VideoTransformer3DModel", R"("rope_type": "spilt")"));
+  expect_refused(of_class("LTX2VideoTransformer3DModel", R"("audio_cross_attention_dim": 1024)"));
+  EXPECT_TRUE(succeeds(read(of_class("LTX2VideoTransformer3DModel",
+                                     R"("use_prompt_embeddings": false, "audio_cross_attention_dim": 1024)"))));
+}
+
 }  // namespace
 }  // namespace gpumem::architectures

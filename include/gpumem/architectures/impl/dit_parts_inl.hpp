@@ -106,9 +106,13 @@ GPUMEM_INLINE Tensor gated_sum(Forward& f, Tensor residual, Tensor gate, Tensor 
   return f.add(residual, f.multiply(gate, branch));
 }
 
-GPUMEM_INLINE Tensor bare_norm(Forward& f, std::string_view name, Tensor input, std::int64_t width) {
+GPUMEM_INLINE Tensor affine_norm(Forward& f, std::string_view name, Tensor input, std::int64_t width, bool affine) {
   return f.layer(name, "LayerNorm", "layer_norm", {input},
-                 {{"normalized_shape", width}, {"elementwise_affine", false}});
+                 {{"normalized_shape", width}, {"elementwise_affine", affine}});
+}
+
+GPUMEM_INLINE Tensor bare_norm(Forward& f, std::string_view name, Tensor input, std::int64_t width) {
+  return affine_norm(f, name, input, width, false);
 }
 
 GPUMEM_INLINE Tensor wide_norm(Forward& f, std::string_view name, Tensor input, std::int64_t width, bool affine) {
