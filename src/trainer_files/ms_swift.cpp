@@ -170,7 +170,7 @@ void want_texts(TrainerReading& from, std::int64_t texts) {
 std::int64_t count_of(TrainerReading& from, std::string_view path, std::int64_t usual, std::int64_t least) {
   const std::int64_t count = from.whole(path).value_or(usual);
   if (count >= least) return count;
-  from.not_modelled(path);
+  from.job().not_modelled.push_back(std::string(path) + " " + std::to_string(count));
   return usual;
 }
 
