@@ -125,13 +125,16 @@ void take_optimizer(const std::string& word, ToldJob& told) {
   if (word == "adamw_torch_fused") set(told.request, "fused", "true");
 }
 
-/// Whether 4-bit weights come from Unsloth's own checkpoints, since December 2024: some of their layers are whole, by a
-/// list in each (quantization_config.llm_int8_skip_modules). Source: unsloth, models/mapper.py and loader.py.
-bool is_dynamic(const Settings& settings, std::string_view software) {
-  const std::string model = word_of(settings, "model");
-  const bool older = software.starts_with("unsloth 2024") || !software.starts_with("unsloth 2");
-  if (model.ends_with("unsloth-bnb-4bit")) return true;
-  return word_of(settings, "load4") == "True" && !older && !model.ends_with("bnb-4bit");
+/// Whether the software is an Unsloth of before this month ("unsloth 2024.11.9"), or does not say its month.
+bool is_unsloth_before(std::string_view software, std::int64_t year, std::int64_t month) {
+  constexpr std::string_view kName = "unsloth ";
+  if (!software.starts_with(kName)) return true;
+  software.remove_prefix(kName.size());
+  const std::size_t dot = std::min(software.find('.'), software.size() - 1);
+  const std::string_view behind = software.substr(dot + 1);
+  const auto its_year = core::parse_whole(software.substr(0, dot));
+  const auto its_month = core::parse_whole(behind.substr(0, behind.find('.')));
+  return !its_year || !its_month || std::pair(*its_year, *its_month) < std::pair(year, month);
 }
 
 /// What Unsloth's models do. Source: unsloth 2025.8, models/llama.py (weights in bfloat16, on a GPU without it in
@@ -144,10 +147,10 @@ void take_unsloth(const Settings& settings, std::string_view software, bool has_
   set(request, "precision", "amp-" + type);
   if (request.training.lora) set(request, "base_dtype", type);
   // Before 2024.11 the logits were made, and their gradient written over them.
-  const bool older = software.starts_with("unsloth 2024.10") || !software.starts_with("unsloth 2");
-  set(request, "loss", older ? "fused-ce" : "fused");
+  set(request, "loss", is_unsloth_before(software, 2024, 11) ? "fused-ce" : "fused");
   const bool quantized = word_of(settings, "load4") == "True" || told.model.ends_with("bnb-4bit");
-  if (quantized) set(request, "quantize", is_dynamic(settings, software) ? "nf4-dynamic" : "nf4-double");
+  const auto held = posttrain::four_bits_of_unsloth(told.model, is_unsloth_before(software, 2024, 12));
+  if (quantized) set(request, "quantize", std::string(model::name_of(model::kQuantizations, held)));
   if (word_of(settings, "load8") == "True") set(request, "quantize", "int8");
   if (word_of(settings, "gc").find("unsloth") != std::string::npos) set(request, "offload", "checkpoints");
 }
@@ -275,16 +278,26 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
   return core::Done{};
 }
 
-/// Whether the name of the checkpoint says that its weights are held in few bits, and no option holds them so. Adapters
-/// on four bits packed in int32, with scales and zeros for each 128, are PEFT's on GPTQ; AWQ's are held alike. Source:
-/// transformers 4.51, integrations/awq.py; AutoAWQ 0.2, modules/linear/gemm.py (WQLinear_GEMM).
-bool holds_few_bits(std::string_view model, job::JobRequest& request) {
+/// How the name of a checkpoint says that it holds its weights.
+enum class HeldBits : std::uint8_t { usual, four_packed, others };
+
+HeldBits held_bits(std::string_view model) {
   constexpr std::array<std::string_view, 2> kPacked = {"-AWQ", "-GPTQ-Int4"};
   constexpr std::array<std::string_view, 3> kOthers = {"-GPTQ-Int8", "-FP8", "-NVFP4"};
   const auto ends = [&](std::string_view ending) { return model.ends_with(ending); };
-  if (std::any_of(kOthers.begin(), kOthers.end(), ends)) return true;
-  if (std::none_of(kPacked.begin(), kPacked.end(), ends)) return false;
-  return !request.training.has_adapters() || !set(request, "quantize", "gptq-4bit");
+  if (std::any_of(kOthers.begin(), kOthers.end(), ends)) return HeldBits::others;
+  return std::any_of(kPacked.begin(), kPacked.end(), ends) ? HeldBits::four_packed : HeldBits::usual;
+}
+
+/// Adapters on four bits packed in int32, with scales and zeros for each 128, are PEFT's on GPTQ; AWQ's are held alike.
+/// Source: transformers 4.51, integrations/awq.py; AutoAWQ 0.2, modules/linear/gemm.py (WQLinear_GEMM).
+core::Status take_held_bits(const core::CsvCells& cells, job::JobRequest& request, MeasuredRun& run) {
+  const HeldBits bits = held_bits(cells.text("model"));
+  if (bits == HeldBits::usual) return core::Done{};
+  const bool adapts = bits == HeldBits::four_packed && request.training.has_adapters();
+  if (adapts && set(request, "quantize", "gptq-4bit")) return core::Done{};
+  run.refusal = "not modelled: weights that the checkpoint holds in few bits";
+  return cells.malformed(run.refusal);
 }
 
 core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, SummaryShelf& shelf, MeasuredRun& run) {
@@ -300,10 +313,7 @@ core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, S
   if (!told->missing.empty()) return missing(cells, run, told->missing.front());
   const bool shards = told->request.training.layout.sharding != model::Sharding();
   if (shards && run.gpus == 1) return missing(cells, run, "how many GPUs share the model");
-  if (holds_few_bits(cells.text("model"), told->request)) {
-    run.refusal = "not modelled: weights that the checkpoint holds in few bits";
-    return cells.malformed(run.refusal);
-  }
+  if (core::Status taken = take_held_bits(cells, told->request, run); !taken) return taken;
   if (told->request.training.batch_size < 1) return missing(cells, run, "a batch size");
   if (told->request.training.sequence_length < 1) return missing(cells, run, "a length of its samples");
   run.at_most = told->shorter;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gpumem/adapt/lora_targets.hpp"
+#include "gpumem/adapt/peft_config.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
@@ -109,16 +110,6 @@ constexpr std::string_view kWithoutEffect[] = {"_*",
                                                "use_mps_device",
                                                "warmup_*"};
 
-/// Whether a text can be a module's name. Words of trainers for several modules are none: "all", ms-swift's
-/// "all-embedding".
-bool is_module_name(std::string_view text) {
-  const auto is_part = [](char byte) {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-           byte == '_' || byte == '.';
-  };
-  return text != "all" && std::all_of(text.begin(), text.end(), is_part);
-}
-
 /// Where nothing is sharded, copies of the model are on all GPUs.
 void read_fsdp(TrainerReading& from) {
   const auto asked = from.word("fsdp");
@@ -178,29 +169,9 @@ void want_lora_targets(TrainerReading& from, std::string_view path) {
 }
 
 void want_saved_modules(TrainerReading& from, std::string_view path) {
-  const auto names = from.word(path);
-  if (!names || names->empty()) return;
-  // Megatron's names of the two that are usually saved.
-  constexpr std::pair<std::string_view, std::string_view> kMegatron[] = {{"word_embeddings", "embed_tokens"},
-                                                                         {"output_layer", "lm_head"}};
-  std::string patterns;
-  std::string name;
-  bool all_names = true;
-  for (const char letter : *names + " ") {
-    if (letter != ' ' && letter != '+' && letter != ',') {
-      name += letter;
-      continue;
-    }
-    for (const auto& [theirs, ours] : kMegatron) {
-      if (name == theirs) name = ours;
-    }
-    const bool is_name = is_module_name(name);
-    all_names = all_names && is_name;
-    if (is_name && !name.empty()) patterns += (patterns.empty() ? "*" : ",*") + name;
-    name.clear();
-  }
-  if (!patterns.empty()) from.want("train", patterns, path);
-  if (!all_names) from.not_modelled(path);
+  const adapt::SavedModules saved = adapt::saved_modules(from.word(path).value_or(""));
+  if (!saved.patterns.empty()) from.want("train", saved.patterns, path);
+  if (!saved.all_named) from.not_modelled(path);
 }
 
 void want_zero(TrainerReading& from, std::string_view preset, std::string_view path) {

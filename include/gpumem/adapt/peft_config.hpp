@@ -33,6 +33,17 @@ struct PeftConfig {
   std::vector<std::string> unknown = {};       ///< keys
 };
 
+/// Modules that are trained as copies beside adapters (modules_to_save), by how their names end.
+struct SavedModules {
+  std::string patterns;   ///< of `train`: "*lm_head,*embed_tokens"
+  bool all_named = true;  ///< false: a word is no module's name, such as an expression or "all"
+};
+
+/// Of a list as people write it: "['lm_head', 'embed_tokens']", "lm_head+embed_tokens". Megatron's names of these two
+/// mean the same. Source: PEFT 0.15, utils/other.py (_set_trainable); ms-swift 4, megatron/utils/utils.py
+/// ("all-embedding" and the like stand for several modules).
+[[nodiscard]] SavedModules saved_modules(std::string_view list);
+
 /// Nothing: there is no peft_type. A type that PEFT does not have is not modelled.
 [[nodiscard]] std::optional<PeftConfig> peft_config(std::span<const PeftSetting> settings);
 

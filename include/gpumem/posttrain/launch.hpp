@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/adaptation.hpp"
 #include "gpumem/posttrain/post_training_job.hpp"
 
 namespace gpumem::posttrain {
@@ -103,6 +104,11 @@ struct FsdpWords {
   bool known = true;      ///< false: it shards otherwise, as "shard_grad_op" does, or its words are none of FSDP's
 };
 [[nodiscard]] FsdpWords fsdp_words(std::string_view asked);
+
+/// How Unsloth holds a model that it loads in four bits. Since December 2024 (`older`: before it) it takes a checkpoint
+/// of its own, whose config lists layers that are whole, unless the model is one that bitsandbytes wrote alike. Source:
+/// unsloth, models/mapper.py and models/loader.py.
+[[nodiscard]] model::Quantization four_bits_of_unsloth(std::string_view model, bool older = false);
 
 /// The sizes of DeepSpeed's buckets that transformers puts in the place of "auto", for a model of this width. Source:
 /// transformers 4.48, integrations/deepspeed.py: trainer_config_finalize.

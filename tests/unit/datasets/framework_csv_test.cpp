@@ -149,6 +149,11 @@ TEST_F(FrameworkCsv, ReadsWhatANotebookSets) {
   ASSERT_FALSE(dynamic.error) << core::to_string(*dynamic.error);
   EXPECT_EQ(dynamic.job.quantize, model::Quantization::nf4_dynamic);
   EXPECT_EQ(with("True", "unsloth 2024.10.1").job.quantize, model::Quantization::nf4_double);
+  EXPECT_EQ(with("True", "unsloth 2024.11.9").job.quantize, model::Quantization::nf4_double);
+  EXPECT_EQ(with("True", "unsloth 2024.12.4").job.quantize, model::Quantization::nf4_dynamic);
+  EXPECT_EQ(with("True", "unsloth").job.quantize, model::Quantization::nf4_double) << "it does not say its month";
+  EXPECT_EQ(with("False", "unsloth 2024.9.1").job.loss_form.kind, model::LossForms::fused_ce);
+  EXPECT_EQ(with("False", "unsloth 2024.11.6").job.loss_form.kind, model::LossForms::fused);
 }
 
 TEST_F(FrameworkCsv, AsksForItsColumns) {

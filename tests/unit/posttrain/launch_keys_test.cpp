@@ -124,6 +124,16 @@ TEST(LaunchKeys, ChoicesOfMemoryThatHaveAnOptionAreTaken) {
       read(Program::trl,
            {{"trainer", "dpo"}, {"peft_config.r", "8"}, {"lora_modules_to_save", "['lm_head', 'model.embed_tokens']"}});
   EXPECT_EQ(training_of(saves).train, "*lm_head,*model.embed_tokens");
+  const Launch swift = read(Program::ms_swift, {{"rlhf_type", "dpo"}, {"modules_to_save", "word_embeddings all"}});
+  EXPECT_EQ(training_of(swift).train, "*embed_tokens");
+  EXPECT_EQ(swift.not_modelled, std::vector<std::string>{"modules_to_save word_embeddings all"});
+  const auto of_unsloth = [](const std::string& model) {
+    return training_of(read(Program::unsloth,
+                            {{"trainer", "dpo"}, {"model", model}, {"load_in_4bit", "true"}, {"use_peft", "true"}}))
+        .quantize;
+  };
+  EXPECT_EQ(of_unsloth("unsloth/Llama-3.2-1B"), model::Quantization::nf4_dynamic);
+  EXPECT_EQ(of_unsloth("unsloth/Llama-3.2-1B-bnb-4bit"), model::Quantization::nf4_double);
   const Launch sharded = read(Program::trl,
                               {{"trainer", "dpo"},
                                {"fsdp", "full_shard auto_wrap"},

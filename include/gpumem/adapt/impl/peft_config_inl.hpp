@@ -206,20 +206,10 @@ class Reading {
     }
   }
 
-  /// Modules that are trained as copies, by how their names end. Source: PEFT 0.15, utils/other.py (_set_trainable).
   void take_saved(const PeftSetting& setting) {
-    constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+";
-    if (setting.word.find_first_not_of(kOfNames) != std::string::npos) {
-      return config_.not_modelled.push_back(setting.key + " " + setting.word);
-    }
-    std::string patterns;
-    bool begins = true;
-    for (const char letter : setting.word) {
-      if (letter == '+') begins = true;
-      else patterns.append(!begins ? "" : patterns.empty() ? "*" : ",*").push_back(letter);
-      if (letter != '+') begins = false;
-    }
-    if (!patterns.empty()) want("train", std::move(patterns), setting.key);
+    SavedModules saved = saved_modules(setting.word);
+    if (!saved.all_named) config_.not_modelled.push_back(setting.key + " " + setting.word);
+    if (!saved.patterns.empty()) want("train", std::move(saved.patterns), setting.key);
   }
 
   /// What AdaLoRA saves there are masks, which change no size.
@@ -268,6 +258,27 @@ class Reading {
 };
 
 }  // namespace peft_config_detail
+
+GPUMEM_INLINE SavedModules saved_modules(std::string_view list) {
+  constexpr std::string_view kBetween = "[]'\", +";
+  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  constexpr std::pair<std::string_view, std::string_view> kMegatron[] = {{"word_embeddings", "embed_tokens"},
+                                                                         {"output_layer", "lm_head"}};
+  SavedModules saved;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find_first_of(kBetween), list.size());
+    std::string_view name = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    if (name.empty() || name == "null" || name == "None") continue;
+    for (const auto& [theirs, ours] : kMegatron) {
+      if (name == theirs) name = ours;
+    }
+    const bool is_name = name != "all" && name.find_first_not_of(kOfNames) == std::string_view::npos;
+    saved.all_named = saved.all_named && is_name;
+    if (is_name) saved.patterns.append(saved.patterns.empty() ? "*" : ",*").append(name);
+  }
+  return saved;
+}
 
 GPUMEM_INLINE std::optional<PeftConfig> peft_config(std::span<const PeftSetting> settings) {
   const auto typed = [](const PeftSetting& setting) { return setting.key == "peft_type"; };

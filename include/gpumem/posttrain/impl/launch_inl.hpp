@@ -397,6 +397,12 @@ GPUMEM_INLINE FsdpWords fsdp_words(std::string_view asked) {
   return words;
 }
 
+GPUMEM_INLINE model::Quantization four_bits_of_unsloth(std::string_view model, bool older) {
+  const bool alike = older || model.ends_with("bnb-4bit");
+  const bool dynamic = model.ends_with("unsloth-bnb-4bit") || !alike;
+  return dynamic ? model::Quantization::nf4_dynamic : model::Quantization::nf4_double;
+}
+
 GPUMEM_INLINE void set_buckets(model::Layout& layout, std::int64_t width) {
   const std::int64_t square = core::bounded_product({width, width});
   layout.zero_reduce_bucket = square;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpumem/adapt/peft_config.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
@@ -347,17 +348,11 @@ class TrainingReader : protected LayoutReader {
     if (!taken) refuse("optimizer_offload_fraction: " + taken.error().message);
   }
 
-  /// Modules that are trained as copies, by how their names end. Source: PEFT 0.15, utils/other.py (_set_trainable).
   void choose_saved_modules() {
-    std::string patterns;
-    bool begins = true;
-    for (const char letter : word({"modules_to_save", "lora_modules_to_save", "peft_config.modules_to_save"})) {
-      if (std::string_view("[]\"'").find(letter) != std::string_view::npos) continue;
-      const bool separates = letter == ',' || letter == ' ' || letter == '+';
-      if (!separates) patterns.append(!begins ? "" : patterns.empty() ? "*" : ",*").push_back(letter);
-      begins = separates;
-    }
-    if (!patterns.empty() && patterns != "*null" && patterns != "*None") want("train", patterns);
+    const std::string_view names = word({"modules_to_save", "lora_modules_to_save", "peft_config.modules_to_save"});
+    const adapt::SavedModules saved = adapt::saved_modules(names);
+    if (!saved.patterns.empty()) want("train", saved.patterns);
+    if (!saved.all_named) say_not_modelled("modules_to_save", names);
   }
 
   void choose_adapters(bool adapted) {
@@ -385,7 +380,9 @@ class TrainingReader : protected LayoutReader {
     // Source: ms-swift 4, arguments/base_args/quant_args.py: bnb_4bit_use_double_quant is true.
     const bool four = on({"load_in_4bit"}) || word({"quant_bits"}) == "4" || word({"tuner_type"}) == "qlora";
     const bool twice = on({"bnb_4bit_use_double_quant", "use_bnb_nested_quant"}, of_swift());
-    if (four) want("quantize", program_ == Program::unsloth || twice ? "nf4-double" : "nf4");
+    const bool unsloth = four && program_ == Program::unsloth;
+    if (unsloth) want("quantize", model::name_of(model::kQuantizations, four_bits_of_unsloth(made_.model)));
+    else if (four) want("quantize", twice ? "nf4-double" : "nf4");
     if (on({"load_in_8bit"}) || word({"quant_bits"}) == "8") want("quantize", "int8");
   }
 
