@@ -85,6 +85,7 @@ struct ProgramRow {
   double utilization = 0.9;             ///< share of the GPU that a colocated vLLM gets
   std::int64_t batched_tokens = 0;      ///< max_num_batched_tokens of a colocated vLLM; 0: vLLM's own default
   bool seats_a_step = false;            ///< a colocated vLLM's max_num_seqs is what it generates at once
+  std::int64_t seats = 0;               ///< its max_num_seqs otherwise; 0: vLLM's own default
 };
 inline constexpr std::array kProgramRows = {
     ProgramRow{.value = Program::trl,
@@ -123,7 +124,8 @@ inline constexpr std::array kProgramRows = {
                .optimizer_only_updates = true,
                .empties_cache = true,
                .utilization = 0.5,
-               .batched_tokens = 8192},
+               .batched_tokens = 8192,
+               .seats = 256},
     ProgramRow{.value = Program::openrlhf,
                .name = "openrlhf",
                .source = "OpenRLHF 0.8, cli/train_ppo_ray.py; trainer/ray/ppo_actor.py; models/utils.py: "

@@ -123,6 +123,34 @@ TEST(Phases, VllmIsGivenWhatItsProgramGivesIt) {
   EXPECT_FALSE(says(Program::openrlhf, "max_num_seqs", 64)) << "given";
 }
 
+TEST(Phases, VllmSeatsWhatItsProgramSays) {
+  // Of so many words that logits are the most of what vLLM profiles.
+  auto sizes = serve::read_served_model(
+      R"({"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8,
+      "num_key_value_heads": 4, "intermediate_size": 512, "vocab_size": 262144, "max_position_embeddings": 4096})");
+  ASSERT_TRUE(succeeds(sizes));
+  const auto activation = [&](Program program, std::optional<std::int64_t> seats = {}) {
+    PostTrainingJob job = job_of(Algorithm::grpo);
+    job.served = std::make_shared<const serve::ServedModel>(*sizes);
+    job.options.program = program;
+    job.options.rollout = Rollout::colocated;
+    job.options.rollout_tensor_parallel = 2;
+    job.options.max_num_seqs = seats;
+    job.policy.batch_size = 2;
+    job.policy.gradient_accumulation = 4;
+    const PostTrainingEstimate estimate = estimated(job);
+    for (const NamedBytes& part : estimate.parts) {
+      if (part.name == "rollout: activation") return part.bytes.count();
+    }
+    ADD_FAILURE() << "vLLM is not at the peak";
+    return std::int64_t{0};
+  };
+  EXPECT_EQ(activation(Program::verl), activation(Program::verl, 256));
+  EXPECT_LT(activation(Program::verl, 128), activation(Program::verl));
+  EXPECT_EQ(activation(Program::trl), activation(Program::trl, 2 * 4 * 2)) << "batch, passes and GPUs of an engine";
+  EXPECT_LT(activation(Program::trl, 8), activation(Program::trl));
+}
+
 TEST(Phases, AFrozenModelHasNoAdaptersAndNoOptimizer) {
   PostTrainingJob job = job_of(Algorithm::dpo);
   job.policy.lora = 8;

@@ -62,14 +62,16 @@ TEST(PostTrainingOptions, NamesAreTakenInAnyCaseAndTheNearestIsOffered) {
 }
 
 TEST(PostTrainingOptions, WrongWordsAreErrorsThatNameThem) {
-  for (const auto& [name, word] : std::vector<std::pair<std::string, std::string>>{{"algorithm", "sft"},
-                                                                                   {"sleep_level", "3"},
-                                                                                   {"gpu_memory_utilization", "1.5"},
-                                                                                   {"gpu_memory_utilization", "nan"},
-                                                                                   {"packing", "yes"},
-                                                                                   {"prompt_length", "0"},
-                                                                                   {"rollout_tensor_parallel", "0"},
-                                                                                   {"no_such", "1"}}) {
+  for (const auto& [name, word] :
+       std::vector<std::pair<std::string, std::string>>{{"algorithm", "sft"},
+                                                        {"sleep_level", "3"},
+                                                        {"gpu_memory_utilization", "1.5"},
+                                                        {"gpu_memory_utilization", "nan"},
+                                                        {"packing", "yes"},
+                                                        {"prompt_length", "0"},
+                                                        {"max_num_seqs", "9223372036854775807"},
+                                                        {"rollout_tensor_parallel", "0"},
+                                                        {"no_such", "1"}}) {
     PostTrainingOptions options;
     EXPECT_TRUE(fails(set_post_training_option(options, name, word), core::ErrorCode::invalid_argument, 0, name));
     EXPECT_EQ(options, PostTrainingOptions());

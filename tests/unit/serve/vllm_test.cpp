@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "gpumem/core/file.hpp"
 #include "recent_models.hpp"
 
@@ -206,6 +208,13 @@ TEST(Vllm, UnknownIsSaid) {
   EXPECT_EQ(read_served_model(R"({"model_type": "llama"})").error().code, core::ErrorCode::missing_information);
   EXPECT_FALSE(read_served_model("[]"));
   job.tensor_parallel = 3;
+  EXPECT_FALSE(started(kLlama8b, job));
+}
+
+TEST(Vllm, MoreTokensThanFitANumberAreAnError) {
+  ServingJob job = logged_job();
+  job.max_num_batched_tokens = std::numeric_limits<std::int64_t>::max();
+  job.max_num_seqs = std::numeric_limits<std::int64_t>::max();
   EXPECT_FALSE(started(kLlama8b, job));
 }
 

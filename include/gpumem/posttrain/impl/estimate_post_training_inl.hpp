@@ -130,8 +130,7 @@ inline void choose_profile(const PostTrainingJob& job, const Decided& decided, s
   if (decided.rollout != Rollout::colocated || options.engine != Engine::vllm) return;
   const std::int64_t tokens = decided.program.batched_tokens;
   if (!server.max_num_batched_tokens && tokens > 0) server.max_num_batched_tokens = tokens;
-  constexpr std::int64_t kSeatsOfVerl = 256;
-  if (!server.max_num_seqs && decided.program.value == Program::verl) server.max_num_seqs = kSeatsOfVerl;
+  if (!server.max_num_seqs && decided.program.seats > 0) server.max_num_seqs = decided.program.seats;
   if (server.max_num_seqs || !decided.program.seats_a_step) return;
   const std::int64_t each = options.rollout_batch.value_or(
       core::bounded_product({decided.policy.batch_size, decided.policy.gradient_accumulation}));

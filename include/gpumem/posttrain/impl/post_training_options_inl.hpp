@@ -14,9 +14,12 @@ namespace post_training_options_detail {
 
 using Options = PostTrainingOptions;
 
+/// More tokens, sequences or GPUs than any job has; products of two still fit 64 bits, and so do sums of many.
+inline constexpr std::int64_t kMostOfOption = std::int64_t{1} << 31;
+
 inline std::optional<std::int64_t> whole_of(std::string_view word) {
   const std::optional<std::int64_t> value = core::parse_whole(word);
-  return value && *value >= 0 ? value : std::nullopt;
+  return value && *value >= 0 && *value <= kMostOfOption ? value : std::nullopt;
 }
 
 /// A whole number of at least 1; of an option that is not optional, also 0.
@@ -116,9 +119,9 @@ inline constexpr PostTrainingOption kOptions[] = {
      &set_ranks<&Options::rollout_tensor_parallel>},
     {"max_model_len", "N", "tokens of vLLM's longest sequence; default: prompt and completion",
      &set_whole<&Options::max_model_len>},
-    {"max_num_seqs", "N", "sequences that vLLM works on at once; default: the program's",
+    {"max_num_seqs", "N", "sequences that the engine works on at once; default: the program's",
      &set_whole<&Options::max_num_seqs>},
-    {"max_num_batched_tokens", "N", "tokens of one of vLLM's steps; default: the program's",
+    {"max_num_batched_tokens", "N", "tokens of one of the engine's steps; default: the program's",
      &set_whole<&Options::max_num_batched_tokens>},
     {"enforce_eager", "", "the engine captures no CUDA graphs", &set_flag<&Options::enforce_eager>},
     {"engine", "NAME", "the server that generates on the same GPUs", &set_choice<&Options::engine, kEngines>,

@@ -97,7 +97,8 @@ inline core::Checked sampler_peak(const ServedModel& model, const VllmStart& sta
   const std::int64_t rows = start.rules.rows_for_processors ? std::min(processors, start.sequences) : 0;
   const core::Checked logits = core::Checked(start.sequences) * vocabulary *
                                core::Checked(start.rules.sorted_logit + (drafted ? 3 : 1) * start.element);
-  return core::Checked(start.tokens + start.sequences) * core::Checked(model.hidden) * core::Checked(start.element) +
+  return (core::Checked(start.tokens) + core::Checked(start.sequences)) * core::Checked(model.hidden) *
+             core::Checked(start.element) +
          logits + core::Checked(rows) * vocabulary * core::Checked(4);
 }
 
@@ -209,7 +210,7 @@ inline KvGroups kv_groups(const ServedModel& model) {
 /// Blocks of a request of so many tokens: of a state one, whatever its length.
 inline std::int64_t request_blocks(const ServedModel& model, const VllmStart& start, const KvGroups& groups,
                                    std::int64_t length) {
-  const std::int64_t seen = std::min(model.sliding_window - 1 + start.tokens, length);
+  const std::int64_t seen = std::min(core::bounded_sum({model.sliding_window, start.tokens}) - 1, length);
   const std::int64_t sliding = groups.sliding == 0 ? 0 : divided_up(seen, start.block) + 1;
   return groups.full * divided_up(length, start.block) + groups.sliding * sliding + groups.states;
 }
