@@ -10,11 +10,11 @@
 namespace {
 
 /// An estimate makes and drops arrays of some MiB within some milliseconds. By itself glibc gives each of them back to
-/// the kernel, and takes the next one page by page, which is a tenth of the time of a large model's estimate.
+/// the kernel, and takes the next one page by page, which costs a large model's estimate time.
 void use_freed_memory_again() {
 #ifdef __GLIBC__
   constexpr int kMib = 1 << 20;
-  mallopt(M_MMAP_THRESHOLD, 32 * kMib);  // the largest that there is
+  mallopt(M_MMAP_THRESHOLD, 32 * kMib);  // the largest that 64-bit glibc takes
   mallopt(M_TRIM_THRESHOLD, 64 * kMib);
   mallopt(M_TOP_PAD, 4 * kMib);  // address space, not memory
 #endif

@@ -1,8 +1,8 @@
 // Input: the name of a published image or video model, as SimpleTuner and finetrainers give it.
 // Output: the denoiser's config, and what the trainer's own copy of the model does differently.
 // Units: pixels, tokens.
-// Source: SimpleTuner 2026-08, helpers/models/*/model.py and transformer.py; diffusers 0.41.dev0, scripts/convert_*.py;
-// the configs that the models' repositories publish.
+// Source: SimpleTuner 2026-08, helpers/models/*/model.py and transformer.py (of Intervals::no_effect: measured runs);
+// diffusers 0.41.dev0, scripts/convert_*.py; the configs that the models' repositories publish.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class Intervals : std::uint8_t {
   joined,     ///< checkpoint_sequential_state(): each two blocks as one, or two of every four
   separate,   ///< should_checkpoint_block(): the first of each two blocks, or two of every four, one by one
   ignored,    ///< diffusers' own UNets know none; HiDream learnt it after its runs (SimpleTuner's commit e691bd260)
-  no_effect,  ///< nor has checkpointing any: Sana's figures with it and without it are equal (its page of the sweep)
+  no_effect,  ///< Sana's figures with checkpointing and without it are equal; its code does not say why
 };
 
 /// The denoiser's config of a published model: a file of configs/, or the fields themselves.
