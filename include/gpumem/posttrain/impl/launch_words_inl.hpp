@@ -13,7 +13,7 @@ namespace gpumem::posttrain {
 
 namespace launch_words_detail {
 
-// --- Launchers ---
+// --- Launchers -----------------------------------------------------------------------------------------------------
 
 /// What a launcher is called, and its settings without a value, with a space between them; all others take one.
 /// Source: PyTorch 2.6, distributed/run.py, launch.py (--use_env).
@@ -151,7 +151,7 @@ class LauncherReader {
   LauncherWords read_;
 };
 
-// --- Programs ---
+// --- Programs ------------------------------------------------------------------------------------------------------
 
 /// A program of post-training whose settings nobody reads here, by a key that it alone has; empty: it is none of these.
 inline std::string_view program_without_rules(std::span<const LaunchSetting> settings) {
