@@ -48,6 +48,8 @@ GPUMEM_INLINE bool RecordedLayers::is_alike(const Recorded& recorded, std::size_
 
 GPUMEM_INLINE core::Result<ops::TensorId> RecordedLayers::record(ops::Tape& tape, std::size_t layer, const ops::Op& op,
                                                                  const ops::OpCall& call) {
+  constexpr std::size_t kMostInputs = 64;  // to compare them takes the square of their number
+  if (call.tensors.size() > kMostInputs) return op.record(call, tape);
   Recorded& recent = recent_[place_of(layer, call)];
   if (is_alike(recent, layer, call) && tape.reads_alike(recent.calls, call.tensors)) {
     return tape.repeat(recent.calls, call.tensors);
