@@ -11,6 +11,7 @@ namespace {
 
 /// An estimate makes and drops arrays of some MiB within some milliseconds. By itself glibc gives each of them back to
 /// the kernel, and takes the next one page by page, which costs a large model's estimate time.
+/// Commands that live long (run, server, mcp) keep up to 64 MiB of what they freed for the same reason.
 void use_freed_memory_again() {
 #ifdef __GLIBC__
   constexpr int kMib = 1 << 20;
