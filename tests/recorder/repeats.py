@@ -17,6 +17,7 @@ from typing import Any
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "src" / "python")]
 sys.dont_write_bytecode = True
 
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
@@ -32,13 +33,18 @@ TIMES = 100
 class Net(nn.Module):
     """asks: for a value. keeps: its last hidden tensor."""
 
+    runs = 0  # Of all nets: a module that counts itself is in another state each time.
+
     def __init__(self, asks: bool = False, keeps: bool = False) -> None:
         super().__init__()
         self.widen, self.narrow = nn.Linear(64, 512), nn.Linear(512, 8)
-        self.asks, self.keeps, self.runs, self.kept = asks, keeps, 0, []
+        self.asks, self.keeps, self.kept = asks, keeps, []
 
-    def forward(self, x: Tensor, scale: float = 1.0) -> tuple[Tensor, Tensor]:
-        self.runs += 1
+    def example(self) -> tuple[Tensor, ...]:
+        return (batch(),)
+
+    def forward(self, x: Tensor, scale: Any = 1.0) -> tuple[Tensor, Tensor]:
+        Net.runs += 1
         hidden = self.widen(x * scale).relu()
         if self.asks and bool((hidden > 0).any()):
             hidden = hidden * 2
@@ -46,6 +52,81 @@ class Net(nn.Module):
             self.kept.append(hidden)
         y = self.narrow(hidden)
         return y, y[:, :1]
+
+
+class Counts(Net):
+    """Every second forward is another one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forwards = 0
+
+    def forward(self, x: Tensor, scale: Any = 1.0) -> tuple[Tensor, Tensor]:
+        self.forwards += 1
+        return super().forward(x, scale + self.forwards % 2)
+
+
+class Logs(Net):
+    """Tells its caller something in a list."""
+
+    def forward(self, x: Tensor, seen: list[int] | None = None) -> tuple[Tensor, Tensor]:
+        if seen is not None:
+            seen.append(len(x))
+        return super().forward(x)
+
+
+class Masks(Net):
+    """Returns a mask that its caller uses, and numbers that its caller reads."""
+
+    def forward(self, x: Tensor, scale: Any = 1.0) -> tuple[Tensor, Tensor]:
+        y, _ = super().forward(x, scale)
+        return y, y > 0
+
+
+class Places(Net):
+    """Returns numbers that are known."""
+
+    def forward(self, x: Tensor, scale: Any = 1.0) -> tuple[Tensor, Tensor]:
+        y, _ = super().forward(x, scale)
+        return y, torch.arange(8, device="cuda") * 2
+
+
+class Packs(Net):
+    """Reads lengths, as recurrent nets do."""
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        y, part = super().forward(x)
+        if lengths is not None:
+            y = y[torch.arange(len(lengths))[lengths > 4]]
+        return y, part
+
+
+class Tokens(Net):
+    """A small language model, as nanoGPT's is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(65, 64), nn.Linear(8, 65)
+        self.register_buffer("mask", torch.ones(64, 64).tril())
+
+    def example(self) -> tuple[Tensor, ...]:
+        return tokens()
+
+    def forward(self, ids: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        places = torch.arange(ids.shape[1], device=ids.device)
+        scores = self.mask.masked_fill(self.mask[: len(places)] == 0, float("-inf")).softmax(-1)
+        y, _ = super().forward(scores @ (self.embed(ids) + self.embed(places % 65)))
+        logits = self.head(y)
+        return logits, nn.functional.cross_entropy(logits.view(-1, 65), targets.view(-1), ignore_index=-1)
+
+
+def tokens() -> tuple[Tensor, Tensor]:
+    """nanoGPT's get_batch(): ids of a file, whose values are known."""
+    text = np.arange(5000, dtype=np.uint16) % 65
+    starts = torch.randint(len(text) - 64, (8,))
+    ids = torch.stack([torch.from_numpy(text[at : at + 64].astype(np.int64)) for at in starts])
+    targets = torch.stack([torch.from_numpy(text[at + 1 : at + 65].astype(np.int64)) for at in starts])
+    return ids.pin_memory().to("cuda", non_blocking=True), targets.pin_memory().to("cuda", non_blocking=True)
 
 
 def batch() -> Tensor:
@@ -62,6 +143,79 @@ def gathered(net: Net) -> Any:
 
 def scaled(net: Net) -> Any:
     return [net(batch(), scale=1.0 + place)[0].sum().item() for place in range(TIMES)]
+
+
+def joined(net: Net) -> Any:
+    results = torch.zeros(0, 8, device="cuda")
+    for _ in range(TIMES):
+        results = torch.cat([results, net(batch())[0]])
+    return results
+
+
+def scaled_by_tensors(net: Net) -> Any:
+    return [net(batch(), torch.tensor(1.0 + place))[0].sum().item() for place in range(TIMES)]
+
+
+def with_lengths(net: Net) -> Any:
+    """The first lengths are longer than the others."""
+    sizes = [len(net(batch(), torch.tensor([8, 8 if place == 0 else 2]))[0]) for place in range(TIMES)]
+    assert sizes == [2] + [1] * (TIMES - 1)
+    return sizes
+
+
+def factors_of_the_net(net: Net) -> Any:
+    """A module's own tensor of the CPU is replaced by one of the same shape."""
+    for place in range(TIMES):
+        net.factor = torch.tensor(1.0 + place)
+        net(batch())
+    return None
+
+
+def parts_that_train(net: Net) -> Any:
+    return [net.narrow.train(place % 2 == 0) and net(batch())[0].sum().item() for place in range(TIMES)]
+
+
+def logged(net: Net) -> Any:
+    seen: list[int] = []
+    for _ in range(TIMES):
+        net(batch(), seen)
+    assert len(seen) == TIMES
+    return seen
+
+
+def masked(net: Net) -> Any:
+    """There are as many as the mask's condition says."""
+    return [y[mask].sum() + mask.float().mean() for y, mask in (net(batch()) for _ in range(TIMES))]
+
+
+def read(net: Net) -> Any:
+    places = [net(batch())[1].tolist() for _ in range(TIMES)]
+    assert places == [[*range(0, 16, 2)]] * TIMES
+    return places
+
+
+def written_into(net: Net) -> Any:
+    """What is made without gradients gets some."""
+    weight = torch.ones(8, device="cuda", requires_grad=True)
+    for _ in range(TIMES):
+        y, part = net(batch())
+        with torch.enable_grad():
+            y.mul_(weight).sum().backward()
+        part.add_(1)
+    return None
+
+
+def losses(net: Net) -> Any:
+    return [net(*tokens())[1].item() for _ in range(TIMES)]
+
+
+def hooked_everywhere(net: Net) -> Any:
+    seen: list[Any] = []
+    handle = nn.modules.module.register_module_forward_hook(lambda module, _arguments, _out: seen.append(module))
+    plain(net)
+    handle.remove()
+    assert sum(each is net for each in seen) == TIMES
+    return seen
 
 
 def hooked(net: Net) -> Any:
@@ -82,8 +236,20 @@ def with_gradients(net: Net) -> Any:
 CASES: dict[str, tuple[Callable[[], Net], Callable[[Net], Any], int]] = {
     "results that are read": (Net, plain, 2),  # Once before the first forward has begun, and once after.
     "results that are gathered": (Net, gathered, 8),  # The 1st, and of the 99 after it the 1st, 2nd, 4th ... 64th.
+    "results that are joined": (Net, joined, 8),
+    "results that are written into": (Net, written_into, 2),
+    "a language model's losses": (Tokens, losses, 2),
+    "parts that train": (Net, parts_that_train, 3),
     "another number each time": (Net, scaled, TIMES),
     "hooks": (Net, hooked, TIMES),
+    "hooks on every module": (Net, hooked_everywhere, TIMES),
+    "a tensor of the CPU": (Net, scaled_by_tensors, TIMES),
+    "lengths of the CPU": (Packs, with_lengths, TIMES),
+    "a tensor of the CPU in the net": (Net, factors_of_the_net, TIMES),
+    "a net that counts": (Counts, plain, TIMES),
+    "a list that is told": (Logs, logged, TIMES),
+    "a mask that is used outside": (Masks, masked, TIMES),
+    "numbers that are known": (Places, read, TIMES),
     "for a backward": (Net, with_gradients, TIMES),
     "values are asked for": (lambda: Net(asks=True), plain, TIMES),
     "a forward that keeps tensors": (lambda: Net(keeps=True), plain, TIMES),
@@ -95,11 +261,12 @@ def recorded(make: Callable[[], Net], evaluate: Callable[[Net], Any]) -> tuple[R
     with recording() as recorder:
         net = make().to("cuda")
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        Net.runs = 0
         with torch.no_grad():
             results = evaluate(net)
-        runs = net.runs
+        runs = Net.runs
         del results
-        net(batch())[0].sum().backward()
+        net(*net.example())[0].sum().backward()
         optimizer.step()
     recording_text([recorder.run], [()], "")
     return recorder.run, runs
@@ -123,7 +290,7 @@ def is_right(name: str) -> bool:
     with unittest.mock.patch.object(Repeats, "forward", lambda _self, _module, forward, *_rest: forward()):
         whole, all_of_them = recorded(make, evaluate)
     assert all_of_them == TIMES
-    low = 0.9 if evaluate is gathered else 1.0  # The last that runs is the 65th.
+    low = 0.9 if evaluate in (gathered, joined) else 1.0  # The last that runs is the 65th.
     right = runs == expected and low * peak(whole) <= peak(run) <= peak(whole)
     print(f"{'ok  ' if right else 'FAIL'} {name}: {runs} of {TIMES} run, peak {peak(run)} of {peak(whole)}")
     return right

@@ -411,6 +411,50 @@ def command_line() -> None:
         assert "nothing is known of 'nonsense'" in run("--assume", "nonsense=5")[1]
 
 
+def leaves_early() -> None:
+    """A script that ends by sys.exit(0) has made fewer steps as well."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder, "train.py")
+        script.write_text("import sys, torch\ntorch.nn.Linear(8, 8).cuda()(torch.empty(4, 8).cuda())\nsys.exit(0)\n")
+        command = [sys.executable, "-m", "gpumem.record", "-o", f"{folder}/run.json", str(script)]
+        path = {"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(command, capture_output=True, text=True, env=path)
+        assert done.returncode == 0 and "ended after 0 of 2 training steps" in done.stderr, done.stderr
+
+
+def unread_tables() -> None:
+    """A large tensor of a file is not read, so nothing is known of its values on the GPU either."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/table.pt"
+        torch.save([torch.full((200_000,), 5), torch.full((20,), 5)], path)
+        with recording():
+            large, small = torch.load(path, map_location="cpu")
+            assert small.cuda()[0].item() == 5
+            assert large.cuda()[0].item() == 1
+            large.fill_(7)
+            assert large.cuda()[0].item() == 7
+
+
+def others_calls() -> None:
+    """What another has put in the place of nn.Module.__call__ is there afterwards, and what is put there meanwhile too."""
+    before, seen = nn.Module.__call__, []
+
+    def wrapped(inner: Callable[..., Any], name: str) -> Callable[..., Any]:
+        return lambda module, *arguments: (seen.append(name), inner(module, *arguments))[1]
+
+    try:
+        first = nn.Module.__call__ = wrapped(before, "first")
+        with recording():
+            nn.Linear(8, 8).cuda()(torch.empty(4, 8).cuda())
+        assert nn.Module.__call__ is first and seen == ["first"], seen
+        with recording():
+            second = nn.Module.__call__ = wrapped(nn.Module.__call__, "second")
+        nn.Linear(8, 8)(torch.empty(4, 8))
+        assert nn.Module.__call__ is second and seen == ["first", "second", "first"], seen
+    finally:
+        nn.Module.__call__ = before
+
+
 def bodies() -> dict[str, Callable[[], Any]]:
     def recorded(body: Body) -> Callable[[], Any]:
         return lambda: record.step(program(body), batch_size=4)
@@ -428,6 +472,9 @@ CASES: dict[str, Callable[[], Any]] = {
     "CUDA graphs": cuda_graphs,
     "without an optimizer": without_optimizer,
     "command line": command_line,
+    "a script that leaves early": leaves_early,
+    "tables that are not read": unread_tables,
+    "others' calls of modules": others_calls,
 }
 
 

@@ -53,12 +53,18 @@ _ASKS = frozenset(
     "_local_scalar_dense nonzero masked_select equal allclose _unique _unique2 unique_consecutive unique_dim "
     "unique_dim_consecutive repeat_interleave bincount nms".split()
 )
+#: Their shapes are of the values of a tensor that they take, which must be known.
+_READS = frozenset(("_pack_padded_sequence",))
 
 
-@functools.cache
-def asks(func: Any) -> bool:
+def asks(func: Any, args: Any) -> bool:
     """The operator's result has a size, or is a value, that depends on values."""
-    return base_name(func) in _ASKS
+    name = base_name(func)
+    return name in _ASKS or name in _READS or (func is _aten.index.Tensor and any(map(_is_mask, args[1])))
+
+
+def _is_mask(index: torch.Tensor | None) -> bool:
+    return index is not None and index.dtype in (torch.bool, torch.uint8)
 
 
 def _no_shapes(func: Any) -> RecordError:
@@ -235,6 +241,7 @@ class Invented:
     def answer(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> tuple[bool, Any]:
         """Whether the operator asks for values, and what it gets."""
         name = base_name(func)
+        self.asked += name in _READS
         if name not in _ASKS or not inputs:
             return False, None
         self.asked += 1
@@ -357,12 +364,7 @@ class Invented:
             follow(func, args, out, self._constant, lambda: library_line() or users_line())
 
     def _numbers(self, tensor: Any) -> list[Any] | None:
-        value = self._known.of(tensor)
-        if value is None or value.numel() > MOST_VALUES:
-            return None
-        with _disable_current_modes():
-            numbers: list[Any] = value.flatten().tolist()
-        return numbers
+        return self._known.numbers(tensor, MOST_VALUES)
 
     def _constant(self, tensor: Any) -> Any:
         if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1:

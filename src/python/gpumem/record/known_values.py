@@ -95,6 +95,7 @@ class KnownValues:
     def __init__(self) -> None:
         self._twins = _ByStorage()
         self._arbitrary = _ByStorage()
+        self._tolist = torch.Tensor.tolist  # As PyTorch has it: what the recorder reads, the program has not asked for.
 
     # ------------------------------------------------------------------------- real tensors of the CPU
 
@@ -116,6 +117,10 @@ class KnownValues:
                 if not isinstance(each, FakeTensor) and _has_storage(each):
                     self._arbitrary.note(each, True)
 
+    def note_unset(self, tensor: torch.Tensor) -> None:
+        """Notes that a real tensor's values mean nothing."""
+        self._arbitrary.note(tensor, True)
+
     def _is_arbitrary(self, tensor: torch.Tensor) -> bool:
         return _has_storage(tensor) and self._arbitrary.get(tensor) is not None
 
@@ -135,6 +140,15 @@ class KnownValues:
         with _disable_current_modes():
             flat = twin if twin.dtype == tensor.dtype else twin.view(torch.uint8).view(tensor.dtype)
             return flat.as_strided(shape, strides, tensor.storage_offset())
+
+    def numbers(self, tensor: torch.Tensor, most: int) -> list[Any] | None:
+        """The values, if they are known and no more than this many."""
+        value = self.of(tensor)
+        if value is None or value.numel() > most:
+            return None
+        with _disable_current_modes():
+            numbers: list[Any] = self._tolist(value.flatten())
+        return numbers
 
     def forget(self, tensor: torch.Tensor) -> None:
         if isinstance(tensor, FakeTensor) and _has_storage(tensor):

@@ -134,6 +134,7 @@ def _run_script(script: str, arguments: list[str], options: argparse.Namespace) 
                 told = invented_lines(recorder.run)
                 remedy = f"see what it printed; {told}" if told else "see what it printed"
                 raise record_error(_how_it_left(leaving.code), remedy) from leaving
+            recorder.say_steps(options.steps)
     return recorder.run
 
 

@@ -15,9 +15,6 @@ from torch.nn.modules import module as nn_module
 from .storages import local
 
 
-_call: Callable[..., Any] = nn.Module.__call__  # As PyTorch has it.
-
-
 class Modules:
     """Follows forward() of every module. on_root: called as the forward of a module begins that is in no other's. on_new:
     called with a module and its name, as it first runs. run_root: runs a forward that is in no other's (repeats.py)."""
@@ -35,23 +32,38 @@ class Modules:
         self._stack: list[str] = []
         self._of_node: dict[int, str] = {}  # By the sequence number of autograd's node.
         self._handles: list[Any] = []
+        self._replaced: tuple[Callable[..., Any], Callable[..., Any]] | None = None  # __call__ before, and ours.
 
     def follow(self) -> None:
         self._handles = [
             nn_module.register_module_forward_pre_hook(self._enter),
             nn_module.register_module_forward_hook(self._leave, always_call=True),
         ]
+        if self._replaced is None:
+            before = nn.Module.__call__
+            nn.Module.__call__ = self._calling(before)
+            self._replaced = before, nn.Module.__call__
 
+    def _calling(self, before: Callable[..., Any]) -> Callable[..., Any]:
         def called(module: nn.Module, *arguments: Any, **named: Any) -> Any:
-            if self._stack or torch._C._current_graph_task_id() != -1:
-                return _call(module, *arguments, **named)
-            run = functools.partial(_call, module, *arguments, **named)
+            is_root = self._handles and not self._stack and torch._C._current_graph_task_id() == -1
+            if not is_root or self._others_hook():
+                return before(module, *arguments, **named)
+            run = functools.partial(before, module, *arguments, **named)
             return self._run_root(module, run, self._on_root, arguments, named)
 
-        nn.Module.__call__ = called
+        return called
+
+    def _others_hook(self) -> bool:
+        """A hook on every module, beside those here, takes what a forward makes."""
+        own = {each.id for each in self._handles}
+        return any(hooks.keys() - own for hooks in (nn_module._global_forward_hooks, nn_module._global_forward_pre_hooks))
 
     def stop(self) -> None:
-        nn.Module.__call__ = _call
+        """What another has put in the place of __call__ since stays, and calls what was there before."""
+        if self._replaced is not None and nn.Module.__call__ is self._replaced[1]:
+            nn.Module.__call__ = self._replaced[0]
+            self._replaced = None
         for handle in self._handles:
             handle.remove()
         self._handles = []

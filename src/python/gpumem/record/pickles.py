@@ -2,7 +2,8 @@
 
 A fake tensor is written as its shape and type. Read again inside of a recording it is one without values, and zeros elsewhere.
 What torch.load reads for the CPU is real, and on the pretended GPU it is without values. Large tensors are not read: PyTorch
-itself reads none where tensors are fake (_load of torch/serialization.py, 2.6), and all of them end on no device.
+itself reads none where tensors are fake (_load of torch/serialization.py, 2.6), and all of them end on no device. Nothing is
+known of their values.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .known_values import KnownValues
 from .pretended_cuda import Replacements
 
 _READ = 1 << 20  # Bytes of a tensor whose values are read.
@@ -49,7 +51,7 @@ class _Unread:
         return _again, (*self.arguments, False)
 
 
-def install_pickles(replaced: Replacements) -> None:
+def install_pickles(replaced: Replacements, known: KnownValues) -> None:
     replaced.set(FakeTensor, "__reduce_ex__", _reduced)
     serialization = torch.serialization
     safe = getattr(serialization, "add_safe_globals", None)
@@ -57,7 +59,7 @@ def install_pickles(replaced: Replacements) -> None:
         before = serialization.get_safe_globals()
         safe([_again, torch.nn.Parameter])
         replaced.callback(_restore, before)
-    _Loads().install(replaced)
+    _Loads(known).install(replaced)
 
 
 def _restore(before: list[Any]) -> None:
@@ -68,8 +70,8 @@ def _restore(before: list[Any]) -> None:
 class _Records:
     """A checkpoint's file, of which large tensors are not read."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
+    def __init__(self, file: Any, known: KnownValues) -> None:
+        self._file, self._known = file, known
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
@@ -78,13 +80,16 @@ class _Records:
         if size <= _READ:
             return self._file.get_storage_from_record(name, size, dtype)
         with _disable_current_modes():
-            return torch.empty(size, dtype=torch.uint8)
+            unread = torch.empty(size, dtype=torch.uint8)
+            self._known.note_unset(unread)
+        return unread
 
 
 class _Loads:
     """Stands in for what torch.load() calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: KnownValues) -> None:
+        self._known = known
         self._running = 0
         self._for_gpu: dict[int, Any] = {}  # Storages of the CPU, and the tensor on the GPU that has its place.
 
@@ -103,7 +108,7 @@ class _Loads:
                 with Replacements() as now:
                     if hasattr(torch, "_guards"):
                         now.set(torch._guards, "detect_fake_mode", lambda *_arguments: None)
-                    return load(_Records(file) if zipped else file, *arguments, **options)
+                    return load(_Records(file, self._known) if zipped else file, *arguments, **options)
             finally:
                 self._running -= 1
                 if not self._running:

@@ -73,13 +73,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.run = Run(torch=torch.__version__.split("+")[0], capability=capability)
         self.storages = Storages(self.run.events)
-        self.repeats = Repeats(self.storages, self.run.calls, lambda: self.invented.asked, lambda: self.steps.where)
+        self.known = KnownValues()
+        asked, where = lambda: self.invented.asked, lambda: self.steps.where
+        self.repeats = Repeats(self.storages, self.known, self.run.calls, asked, where)
         self.modules = Modules(lambda: self.steps.forward_begins(), self._module_runs, self.repeats.forward)
         self.conversions = Conversions()
         made = self.conversions.optimizers
         self.steps = Steps(self._mark, self._before_optimizer, self._after_optimizer, made, most_steps)
         self.sums = GradientSums()
-        self.known = KnownValues()
         self.invented = Invented(self.warn, self.known)
         self.settings = Settings()
         self.older = OlderTorch()
@@ -186,7 +187,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if stays_real(func, args, kwargs, inputs):
             with _disable_current_modes():
                 out = func(*args, **kwargs)
-                self.invented.asked += asks(func)
+                self.invented.asked += asks(func, args)
                 self.known.ran_on_cpu(func, args, kwargs, inputs, out)
             return out
         if func.namespace in ("c10d", "_c10d_functional"):
@@ -416,7 +417,7 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         recorder.conversions.install(replaced)
         recorder.invented.install(replaced)
         load_in_process(replaced)
-        install_pickles(replaced)
+        install_pickles(replaced, recorder.known)
         install_stand_ins(replaced)
         recorder.settings.install(replaced)
         recorder.older.install(replaced)
@@ -434,8 +435,8 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         with fakes:
             recorder.sums.learn_counts(replaced)
             with recorder:
-                recorder.begin()
                 try:
+                    recorder.begin()
                     yield recorder
                 except RuntimeError as error:
                     explained = _explained(error)

@@ -21,21 +21,26 @@ from .storages import form_of
 PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
+#: A cache learns no more than this many; NaN is equal to no number, so a program could fill one.
+MOST_LEARNT = 100_000
+
+
 class Unknown(Exception):
     """A value that cannot be told by shapes and numbers."""
 
 
 def described(value: Any) -> Hashable:
-    """The shapes, types and numbers of arguments, to compare with those of another call. Raises Unknown."""
+    """The shapes, types and numbers of arguments, to compare with those of another call. Raises Unknown, also of real
+    tensors, which have values."""
     if isinstance(value, torch.Tensor):
-        if value.layout != torch.strided:
+        if type(value) is not FakeTensor or value.layout != torch.strided:
             raise Unknown
-        return type(value), value.fake_device if type(value) is FakeTensor else value.device, form_of(value)
+        return FakeTensor, value.fake_device, form_of(value)
     if isinstance(value, PLAIN):
         return type(value), value
     if isinstance(value, (list, tuple)):
         if value and type(value[0]) is int and all(type(each) is int for each in value):
-            return tuple(value)
+            return (type(value), *value)
         return (type(value), *map(described, value))
     if isinstance(value, dict):
         return (type(value), *((name, described(each)) for name, each in value.items()))
@@ -117,6 +122,8 @@ class ShapeCache:
         return out
 
     def _learn(self, key: Hashable, out: Any, inputs: list[torch.Tensor]) -> None:
+        if len(self._known) >= MOST_LEARNT:
+            return
         several = type(out) if type(out) in (tuple, list) else None
         values = out if several else (out,)
         made = tuple(None if each is None else _plainly_made(each) for each in values)

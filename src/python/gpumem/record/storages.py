@@ -64,6 +64,7 @@ class Storages:
     def __init__(self, events: list[Event]) -> None:
         self.events = events
         self.count = 0
+        self.bytes_alive = 0
         self.categories: dict[int, Category] = {}
         self._live: dict[int, _Live] = {}  # By the address of the storage.
 
@@ -92,6 +93,7 @@ class Storages:
         known = self._live.get(storage._cdata)
         if known is None or known.reference() is not storage or storage.nbytes() == known.bytes:
             return
+        self.bytes_alive -= known.bytes
         self.events.append(Free(known.number))
         self._allocate(storage, 1, (storage.nbytes(),), -1, self.categories[known.number])
 
@@ -103,17 +105,14 @@ class Storages:
             known = self._live.get(key)
             if known is not None and known.number == number:
                 del self._live[key]
+                self.bytes_alive -= known.bytes
                 self.events.append(Free(number))
 
         stream = Stream.current[-1].number
+        self.bytes_alive += storage.nbytes()
         self._live[key] = _Live(weakref.ref(storage, gone), number, storage.nbytes(), stream)
         self.categories[number] = category
         self.events.append(Allocate(number, item, shape, stream, call))
-
-    @property
-    def alive(self) -> int:
-        """How many there are now."""
-        return len(self._live)
 
     def alive_since(self, number: int) -> int:
         """How many there are of those that were made from this number on."""
