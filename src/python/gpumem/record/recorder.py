@@ -74,8 +74,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.run = Run(torch=torch.__version__.split("+")[0], capability=capability)
         self.storages = Storages(self.run.events)
         self.known = KnownValues()
-        asked, where = lambda: self.invented.asked, lambda: self.steps.where
-        self.repeats = Repeats(self.storages, self.known, self.run.calls, asked, where)
+        self.repeats = Repeats(
+            self.storages, self.known, self.run.calls, lambda: self.invented.asked, lambda: self.steps.where
+        )
         self.modules = Modules(lambda: self.steps.forward_begins(), self._module_runs, self.repeats.forward)
         self.conversions = Conversions()
         made = self.conversions.optimizers

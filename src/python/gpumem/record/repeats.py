@@ -38,7 +38,8 @@ def _tells_others(module: nn.Module) -> bool:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    return -1 if tensor.is_inference() else tensor._version
+    version: int = -1 if tensor.is_inference() else tensor._version
+    return version
 
 
 def _notes(tensor: torch.Tensor) -> frozenset[str]:
