@@ -24,7 +24,8 @@ if [ -d build/ccache ]; then cp -r build/ccache "$system/ccache"; fi
 
 say "README's test command in it"
 inside "$system" "$PWD" <<'SCRIPT'
-apt-get update -q > /tmp/apt.log && apt-get install -y -q --no-install-recommends git >> /tmp/apt.log
+apt-get update -q > /tmp/apt.log
+apt-get install -y -q --no-install-recommends git >> /tmp/apt.log
 git config --global --add safe.directory "$1"
 cd "$1"
 if [ -d /ccache ]; then
@@ -32,6 +33,6 @@ if [ -d /ccache ]; then
   source .ci/ccache.sh /ccache
   export CXX=g++
 fi
-./tests/run.sh
+./tests/run.sh < /dev/null  # standard input is this script
 if [ -d /ccache ]; then ccache --show-stats; fi
 SCRIPT
