@@ -19,8 +19,9 @@ install_missing "${core_packages[@]}" ${machine:+g++-$machine-linux-gnu} binutil
 
 say "Building the wheel of gpumem $version"
 mkdir -p build "$out"
-if packaging/old_glibc.sh "build/old_glibc$machine" ${machine:+"$machine"}; then
-  export GPUMEM_OLD_GLIBC=$PWD/build/old_glibc$machine
+old_glibc=$PWD/build/old_glibc${machine:+_$machine}
+if packaging/old_glibc.sh "$old_glibc" ${machine:+"$machine"}; then
+  export GPUMEM_OLD_GLIBC=$old_glibc
 elif [ -n "$machine" ]; then
   exit 1  # the libraries to link with come from there
 else
