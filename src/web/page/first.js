@@ -12,8 +12,15 @@ addEventListener('DOMContentLoaded', () => {
   const load = () => {
     if (begun) return;
     begun = true;
-    for (const src of ['examples.js', 'app.js']) document.head.append(Object.assign(document.createElement('script'), {src, async: false}));
+    for (const src of ['examples.js', 'app.js']) {
+      const onerror = () => { document.getElementById('status').textContent = `The page cannot start: ${src} is not there.`; };
+      document.head.append(Object.assign(document.createElement('script'), {src, onerror, async: false}));
+    }
   };
-  new PerformanceObserver(load).observe({type: 'paint', buffered: true});
   setTimeout(load, 150);
+  try {
+    new PerformanceObserver(load).observe({type: 'paint', buffered: true});
+  } catch {
+    // Not every browser tells of paints.
+  }
 });
