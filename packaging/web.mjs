@@ -6,7 +6,7 @@ import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {gzipSync} from 'node:zlib';
 import {openEngine} from '../src/web/engine.mjs';
-import {withFirstAnswer} from './first_answer.mjs';
+import {ANSWER_SCRIPTS, withFirstAnswer} from './first_answer.mjs';
 
 const [build, out] = process.argv.slice(2);
 if (!build || !out) {
@@ -53,7 +53,7 @@ const marks = {
   '@TIMELINE_SCRIPT@': hashOf(inTimeline('script')), '@TIMELINE_STYLE@': hashOf(inTimeline('style')),
   '@PAGE_SCRIPT@': hashOf(script), '@PAGE_STYLE@': hashOf(style), '@SCRIPT@': script, '@STYLE@': style,
 };
-const shows = ['tools.js', 'form.js', 'answer.js', 'choices.js'].map((name) => read(page, name)).join('\n');
+const shows = ANSWER_SCRIPTS.map((name) => read(page, name)).join('\n');
 const html = withFirstAnswer(read(page, 'index.html'), shows, made.about(), reply).replace(/@[A-Z_]+@/g, (mark) => marks[mark] ?? mark);
 
 // For a model hub's static spaces; other hosts need no such file.
