@@ -7,7 +7,9 @@ import os
 import pathlib
 import pickle
 import re
+import sys
 import tempfile
+import types
 import unittest
 import unittest.mock
 
@@ -88,6 +90,13 @@ class ReadSummary(unittest.TestCase):
 class Estimate(unittest.TestCase):
     def setUp(self):
         self.summary = gpumem.read_summary(RESNET50)
+
+    def test_of_a_path_without_pytorch(self):
+        expected = gpumem.estimate(self.summary, batch_size=2).expected_bytes
+        for torch in (None, types.ModuleType("torch")):  # barred, and while it is being imported
+            with unittest.mock.patch.dict(sys.modules, {"torch": torch}):
+                made = gpumem.estimate(RESNET50, batch_size=2)
+            self.assertEqual(made.expected_bytes, expected)
 
     def assert_agrees(self, made, *options):
         printed = command_line("estimate", RESNET50, *options, "--json")

@@ -339,8 +339,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def is_module(model: object) -> bool:
-    """Whether it is one of PyTorch's; without PyTorch nothing is."""
-    return "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module)
+    """Whether it is one of PyTorch's; without PyTorch, also where its import is barred or not done, nothing is."""
+    return isinstance(model, getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", ()))
 
 
 def of_model(
