@@ -345,11 +345,14 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step) {
   return text + why_tight(*fit.estimate, gpu, {}) + assumed_text(*fit.estimate);
 }
 
+std::string why_nothing_fits(const Fit& fit, const EstimatedJob& estimated_job) {
+  return std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
+         need_of(fit.next) + " of " + core::to_string(estimated_job.gpu->capacity()) + " on " + estimated_job.gpu->name;
+}
+
 Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job) {
   return {ErrorCode::missing_information,
-          std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
-              need_of(fit.next) + " of " + core::to_string(estimated_job.gpu->capacity()) + " on " +
-              estimated_job.gpu->name + "; `gpumem advise` says what makes it fit",
+          why_nothing_fits(fit, estimated_job) + "; `gpumem advise` says what makes it fit",
           {estimated_job.graph->file(), 0, {}}};
 }
 

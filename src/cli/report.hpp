@@ -43,7 +43,8 @@ namespace gpumem::cli {
 /// token must fit. `step`: from one size that was tried to the next.
 [[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step);
 
-/// What is said where not even one sample, or one token, fits.
+/// What is said where not even one sample, or one token, fits: without the remedy, and with it.
+[[nodiscard]] std::string why_nothing_fits(const Fit& fit, const EstimatedJob& estimated_job);
 [[nodiscard]] Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job);
 
 /// The text with spaces up to a width, in front of it with `right`.

@@ -66,7 +66,9 @@ Json fit(const JobRequest& request, const Json& /*question*/) {
   if (!found) return error_reply(found.error());
   Json said =
       reply(found->estimated_job, cli::to_json(found->estimated_job, found->estimator, found->fit, found->seconds));
-  if (!found->fit.estimate) said.update(error_reply(cli::does_not_fit(found->fit, found->estimated_job)));
+  if (found->fit.estimate) return said;
+  said.update(error_reply(cli::does_not_fit(found->fit, found->estimated_job)));
+  said["why"] = cli::said(cli::why_nothing_fits(found->fit, found->estimated_job));  // the page has its own remedy
   return said;
 }
 

@@ -400,6 +400,8 @@ const tests = {
     const words = [name, '--batch', '1', '--seq', '2048', '--gpu', 'a100-40gb'];
     const {estimates: [wanted]} = answerOf('estimate', ...words);
     same(await shown(page, 'Expected'), wanted.expected_bytes, 'of a well-known model');
+    const none = /^Largest batch: none; not even batch 1 fits: it would need [^;]* on a100-40gb\. What would make it fit stands below\.$/;
+    check(none.test(await text(page, 'fit')), `the largest batch: ${await text(page, 'fit')}`);
     const {changes: [first]} = answerOf('advise', ...words);
     await page.value(`${el('compare-keep')}.click()`);
     const button = `[...document.querySelectorAll('#advice-table button')].find((one) => one.textContent === '--${Object.keys(first.settings)[0].replaceAll('_', '-')}')`;

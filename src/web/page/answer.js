@@ -176,13 +176,12 @@ const showFit = (reply) => {
   const box = at('fit');
   box.classList.remove('stale');
   if (!reply.text) {
-    box.textContent = reply.says ? `Largest batch: ${reply.says}` : '';
+    box.textContent = reply.says ? `Largest batch: ${reply.says}.` : '';
     return;
   }
   const fit = JSON.parse(reply.text);
   if (!fit.estimate) {
-    // The command that it ends with is answered below.
-    box.textContent = `Largest batch: none. ${reply.says.replace(/; `gpumem advise`.*$/, '')}. What would make it fit stands below.`;
+    box.textContent = `Largest batch: none; ${reply.why}.`;
     return;
   }
   box.replaceChildren('Largest batch that fits: ', make('strong', `${fit.at_least ? 'at least ' : ''}${count(fit.largest_batch)}`, {id: 'largest-batch'}),

@@ -100,6 +100,7 @@ const showAdvice = (reply) => {
   body.append(...all.map((change) => rowOf(adviceRow(change))));
   at('advice-table').replaceChildren(headOf(['Change', 'Fits', 'Expected GiB', 'What it costs']), body);
   at('advice').hidden = all.length === 0;
+  if (all.length > 0) at('fit').append(' What would make it fit stands below.');
 };
 
 // --- Two jobs side by side ---
