@@ -105,7 +105,8 @@ typedef struct gpumem_read_options {
  * Reads a summary in any format that `gpumem estimate` takes. The path is opened with the rights of the
  * process and only if it is a regular file, also behind symbolic links: a FIFO, device or socket is refused unopened. A
  * message may quote up to 60 bytes of the file. "-" is a file of that name. A summary takes memory in proportion to its
- * length (docs/c.md). In place of a path: a model's name ("Qwen/Qwen3-8B"), known or in the local HuggingFace cache.
+ * length (docs/c.md). Where nothing has that path, it may be a model's name ("Qwen/Qwen3-8B"), known or in the local
+ * HuggingFace cache.
  * Errors: GPUMEM_UNREADABLE_FILE, GPUMEM_UNKNOWN_FORMAT, GPUMEM_MALFORMED_INPUT, GPUMEM_UNKNOWN_LAYER,
  * GPUMEM_MISSING_INFORMATION, GPUMEM_OVERFLOW, GPUMEM_DEADLINE_EXCEEDED; the message names file and line.
  */

@@ -80,10 +80,13 @@ core::Status read_file(const char* path, const gpumem_read_options* given, gpume
   const core::Deadline deadline(options->deadline_ms);
   const Result<std::string> text = core::read_regular_file(path, static_cast<std::size_t>(options->largest_bytes));
   if (text) return read_into(*text, path, options->lenient != 0, summary);
-  // It may be the name of a model, as on the command line. What is there and cannot be read is no name.
-  std::error_code ignored;
-  if (!summary::is_hub_name(path) || std::filesystem::exists(path, ignored)) return text.error();
-  Result<ModelGraph> named = summary::read_file(path, {&ops::vocabulary(), path, options->lenient != 0});
+  // It may be the name of a model, as on the command line. What is there and cannot be read, or may be there, is no
+  // name.
+  std::error_code failure;
+  const bool there = std::filesystem::exists(path, failure);
+  if (!summary::is_hub_name(path) || there || failure) return text.error();
+  Result<ModelGraph> named = summary::read_named(path, {&ops::vocabulary(), path, options->lenient != 0},
+                                                 static_cast<std::size_t>(options->largest_bytes), text.error());
   if (!named) return named.error();
   *summary = std::make_unique<gpumem_summary>(*std::move(named)).release();
   return core::Done{};

@@ -82,6 +82,41 @@ static void profiles_and_models_are_regular_files_too(const char* folder) {
   gpumem_summary_free(summary);
 }
 
+static void write_text(const char* path, const char* text) {
+  FILE* file = fopen(path, "w");
+  CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* What has a model's name is read as carefully: in FOLDER, which is the HuggingFace cache as well. */
+static void names_are_looked_up_with_care(const char* folder) {
+  static const char kConfig[] =
+      "{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 128, \"num_hidden_layers\": 2, "
+      "\"num_attention_heads\": 4, \"vocab_size\": 100}";
+  gpumem_summary* summary = NULL;
+  gpumem_read_options options = GPUMEM_READ_OPTIONS_INIT;
+  char before[4096];
+  CHECK(getcwd(before, sizeof before) != NULL && chdir(folder) == 0);
+  CHECK(setenv("HF_HUB_CACHE", folder, 1) == 0);
+  CHECK(mkdir("models--own--small", 0700) == 0 && mkdir("models--own--small/refs", 0700) == 0);
+  CHECK(mkdir("models--own--small/snapshots", 0700) == 0 && mkdir("models--own--small/snapshots/one", 0700) == 0);
+  write_text("models--own--small/refs/main", "one");
+  write_text("models--own--small/snapshots/one/config.json", kConfig);
+  options.largest_bytes = (int64_t)sizeof kConfig - 2;
+  CHECK_STATUS(gpumem_summary_from_file("own/small", &options, &summary, MESSAGE), GPUMEM_UNREADABLE_FILE);
+  options.largest_bytes = (int64_t)sizeof kConfig - 1;
+  CHECK_STATUS(gpumem_summary_from_file("own/small", &options, &summary, MESSAGE), GPUMEM_OK);
+  gpumem_summary_free(summary);
+  summary = NULL;
+  CHECK_STATUS(gpumem_summary_from_file("Qwen/Qwen3-8B", NULL, &summary, MESSAGE), GPUMEM_OK);
+  gpumem_summary_free(summary);
+  CHECK(symlink("Qwen", "Qwen") == 0); /* to itself: nobody knows what is there */
+  refused("Qwen/Qwen3-8B");
+  CHECK(unlink("Qwen") == 0 && unlink("models--own--small/refs/main") == 0);
+  CHECK(unlink("models--own--small/snapshots/one/config.json") == 0 && rmdir("models--own--small/snapshots/one") == 0);
+  CHECK(rmdir("models--own--small/snapshots") == 0 && rmdir("models--own--small/refs") == 0);
+  CHECK(rmdir("models--own--small") == 0 && unsetenv("HF_HUB_CACHE") == 0 && chdir(before) == 0);
+}
+
 static void nests(const char* head, const char* part, size_t count) {
   gpumem_summary* summary = NULL;
   gpumem_job job = usual_job();
@@ -191,6 +226,7 @@ int main(void) {
   only_regular_files_are_read(folder);
   a_file_may_be_so_large(folder);
   profiles_and_models_are_regular_files_too(folder);
+  names_are_looked_up_with_care(folder);
   CHECK(rmdir(folder) == 0);
   nesting_does_no_harm();
   a_deadline_ends_the_work();

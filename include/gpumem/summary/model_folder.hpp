@@ -4,6 +4,7 @@
 // elements.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@
 #include "gpumem/summary/formats.hpp"
 
 namespace gpumem::summary {
+
+/// The most bytes that are read of a config.
+inline constexpr std::size_t kLargestConfig = std::size_t{64} << 20;
 
 /// Whether the path is a folder with a config.json or a model_index.json.
 [[nodiscard]] bool is_model_folder(const std::string& path);
@@ -30,9 +34,10 @@ namespace gpumem::summary {
 [[nodiscard]] std::string path_of_model(const std::string& name);
 
 /// Warnings of the graph name the first tensor of each thing that differs: counts, types, tied weights, files that are
-/// not there. Counts and types are its doubts as well; without the files, the bytes that their index says are held
-/// against the count. Errors: malformed_input for a layer whose stored sizes contradict the config's; those of the
-/// config's reader, and of a file that is not a safetensors file.
-[[nodiscard]] core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options);
+/// not there. `largest`: bytes of a config. Counts and types are its doubts as well; without the files, the bytes that
+/// their index says are held against the count. Errors: malformed_input for a layer whose stored sizes contradict the
+/// config's; those of the config's reader, and of a file that is not a safetensors file.
+[[nodiscard]] core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options,
+                                                          std::size_t largest = kLargestConfig);
 
 }  // namespace gpumem::summary

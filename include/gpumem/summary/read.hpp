@@ -16,4 +16,10 @@ namespace gpumem::summary {
 [[nodiscard]] core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,
                                                         const Formats& known = formats());
 
+/// The model of this name ("Qwen/Qwen3-8B"): in this user's HuggingFace cache, else as published. No file of that name
+/// is opened, and of the cache no config of more than `largest` bytes. `no_file`: why there is no such file, which is
+/// the error for what is no model's name either.
+[[nodiscard]] core::Result<model::ModelGraph> read_named(const std::string& name, const ReadOptions& options,
+                                                         std::size_t largest, core::Error no_file);
+
 }  // namespace gpumem::summary

@@ -29,7 +29,6 @@ namespace session_detail {
 inline constexpr std::size_t kMostModels = 1024;
 inline constexpr std::size_t kMostGpus = 256;
 inline constexpr std::size_t kMostEstimators = 64;
-inline constexpr std::size_t kLargestConfig = std::size_t{64} << 20;
 
 /// Becomes another when the file changes, or a file in the folder, as far as sizes and times tell. 0: no such file.
 GPUMEM_INLINE std::uint64_t stamp_of(const std::string& path) {
@@ -63,7 +62,8 @@ GPUMEM_INLINE std::string config_path(const std::string& name) {
 
 /// What is in the config.json of a model that somebody names, at the path of config_path(); else its published sizes.
 GPUMEM_INLINE core::Result<std::string> config_text(const std::string& name, const std::string& path) {
-  core::Result<std::string> text = path == "-" ? core::read_file(path) : core::read_regular_file(path, kLargestConfig);
+  core::Result<std::string> text =
+      path == "-" ? core::read_file(path) : core::read_regular_file(path, summary::kLargestConfig);
   if (text) return text;
   if (auto published = summary::published_model(name)) return std::move(published->config);
   return text;

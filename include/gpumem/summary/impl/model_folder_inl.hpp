@@ -24,7 +24,7 @@ namespace model_folder_detail {
 
 namespace fs = std::filesystem;
 
-inline constexpr std::size_t kLargestText = std::size_t{64} << 20;  // of a config or an index
+inline constexpr std::size_t kLargestIndex = std::size_t{64} << 20;
 inline constexpr std::size_t kMostFiles = 10'000;
 
 /// What the files store of one module: its weight and bias together.
@@ -105,7 +105,7 @@ GPUMEM_INLINE core::Result<std::map<std::string, std::vector<std::string>>> file
     }
     return files;
   }
-  const core::Result<std::string> text = core::read_regular_file(index.string(), kLargestText);
+  const core::Result<std::string> text = core::read_regular_file(index.string(), kLargestIndex);
   if (!text) return text.error();
   const core::Result<core::JsonDocument> json = core::JsonDocument::parse(*text);
   if (!json) return core::Error(json.error()).in_file(index.string());
@@ -303,11 +303,11 @@ GPUMEM_INLINE std::string with_fields(std::string config, const std::string& fie
 }
 
 /// The text of a part's config.json, which must be an object. Empty: the part has none, such as a tokenizer.
-GPUMEM_INLINE core::Result<std::string> part_config(const fs::path& folder) {
+GPUMEM_INLINE core::Result<std::string> part_config(const fs::path& folder, std::size_t largest) {
   const fs::path file = folder / "config.json";
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return std::string();
-  core::Result<std::string> text = core::read_regular_file(file.string(), kLargestText);
+  core::Result<std::string> text = core::read_regular_file(file.string(), largest);
   if (!text) return text.error();
   const core::Result<core::JsonDocument> json = core::JsonDocument::parse(*text, architectures::kConfigLimits);
   if (!json) return core::Error(json.error()).in_file(file.string());
@@ -318,9 +318,9 @@ GPUMEM_INLINE core::Result<std::string> part_config(const fs::path& folder) {
 }
 
 /// model_index.json: {"_class_name": "FluxPipeline", "transformer": ["diffusers", "FluxTransformer2DModel"], ...}.
-GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
+GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder, std::size_t largest) {
   const std::string index = (folder / kPipeline).string();
-  const core::Result<std::string> text = core::read_regular_file(index, kLargestText);
+  const core::Result<std::string> text = core::read_regular_file(index, largest);
   if (!text) return text.error();
   const core::Result<core::JsonDocument> json = core::JsonDocument::parse(*text, architectures::kConfigLimits);
   if (!json) return core::Error(json.error()).in_file(index);
@@ -331,7 +331,7 @@ GPUMEM_INLINE core::Result<Pipeline> read_pipeline(const fs::path& folder) {
     const std::string name(field.key());
     const bool plain = !name.empty() && name[0] != '_' && name.find_first_of("/\\\".") == std::string::npos;
     if (!plain || !field.is(core::JsonValue::Kind::list) || field.size() != 2) continue;
-    core::Result<std::string> config = part_config(folder / name);
+    core::Result<std::string> config = part_config(folder / name, largest);
     if (!config) return config.error();
     if (config->empty()) continue;
     if (name == "controlnet") {
@@ -407,13 +407,14 @@ GPUMEM_INLINE bool is_model_folder(const std::string& path) {
                          std::filesystem::exists(folder / model_folder_detail::kPipeline, ignored));
 }
 
-GPUMEM_INLINE core::Result<model::ModelGraph> read_folder(const std::string& path, const ReadOptions& options) {
+GPUMEM_INLINE core::Result<model::ModelGraph> read_folder(const std::string& path, const ReadOptions& options,
+                                                          std::size_t largest) {
   namespace detail = model_folder_detail;
   std::string folder = path;
   std::string config;
   std::error_code ignored;
   if (detail::fs::exists(detail::fs::path(folder) / detail::kPipeline, ignored)) {
-    core::Result<detail::Pipeline> pipeline = detail::read_pipeline(folder);
+    core::Result<detail::Pipeline> pipeline = detail::read_pipeline(folder, largest);
     if (!pipeline) return std::move(pipeline).error();
     if (!pipeline->controlnet.empty()) return detail::read_guided(folder, *std::move(pipeline), *options.vocabulary);
     folder = (detail::fs::path(folder) / pipeline->denoiser).string();
@@ -421,7 +422,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_folder(const std::string& pat
   }
   const std::string file = (detail::fs::path(folder) / "config.json").string();
   if (config.empty()) {
-    core::Result<std::string> text = core::read_regular_file(file, detail::kLargestText);
+    core::Result<std::string> text = core::read_regular_file(file, largest);
     if (!text) return text.error();
     config = *std::move(text);
   }

@@ -88,6 +88,14 @@ GPUMEM_INLINE core::Error no_file(const std::string& path, core::Error error) {
   return error;
 }
 
+/// For a path that cannot be read: the model that is published under this name.
+GPUMEM_INLINE core::Result<model::ModelGraph> read_published(const std::string& name, const ReadOptions& options,
+                                                             const Formats& known, core::Error error) {
+  const auto published = published_model(name);
+  if (!published) return no_file(name, std::move(error));
+  return read(published->config, options, known);
+}
+
 GPUMEM_INLINE std::string names_of(const Formats& known) {
   std::string names;
   for (const Format* format : known) {
@@ -147,8 +155,13 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path,
   if (is_model_folder(place)) return read_folder(place, named);
   const core::Result<std::string> text = core::read_file(place);
   if (text) return read(*text, named, known);
-  if (const auto published = published_model(path)) return read(published->config, named, known);
-  return read_detail::no_file(path, text.error());
+  return read_detail::read_published(path, named, known, text.error());
+}
+
+GPUMEM_INLINE core::Result<model::ModelGraph> read_named(const std::string& name, const ReadOptions& options,
+                                                         std::size_t largest, core::Error no_file) {
+  if (const auto folder = cached_model(name)) return read_folder(*folder, options, largest);
+  return read_detail::read_published(name, options, formats(), std::move(no_file));
 }
 
 }  // namespace gpumem::summary
