@@ -193,7 +193,10 @@ class RowSizes {
     if (outputs.size() != 1 || outputs[0].rank() != 3) return axis(row, 1);
     const core::Dim& first = outputs[0][0];
     if (first.size <= 1) return axis(row, 1);
-    return first.kind == core::Dim::Kind::fixed ? axis(row, 0) : first.size * axis(row, 1);
+    if (first.kind == core::Dim::Kind::fixed) return axis(row, 0);
+    const std::int64_t each = axis(row, 1);
+    if (each == 0) return 0;
+    return first.size <= ConfigFields::kLargestSize / each ? first.size * each : 0;
   }
 
   [[nodiscard]] std::optional<std::vector<model::Attribute>> norm(const model::Layer& row, std::int64_t out) const {
@@ -282,13 +285,16 @@ class TreeOfRows {
       sizes_.remember(layer);
       if (table_.op(layer) == model::kParameterOp && layer.scope != 0) own.push_back(&layer);
       if (row == rows.end() || *row != &layer) continue;
-      for (const model::Layer* held : std::exchange(own, {})) add_own(*held, layer, **name);
+      for (const model::Layer* held : std::exchange(own, {})) {
+        if (!table_.within(layer.scope, held->scope)) return std::nullopt;  // no row tells its container's name
+        add_own(*held, layer, **name);
+      }
       if (!add(layer, **name)) return std::nullopt;
       ++row, ++name;
     }
     enter({});
     builder_.close_scope();
-    if (builder_.failed() || sizes_.sample().empty()) return std::nullopt;
+    if (!own.empty() || builder_.failed() || sizes_.sample().empty()) return std::nullopt;
     core::Result<model::ModelGraph> made = std::move(builder_).build();
     if (!made) return std::nullopt;
     return TableTree{*std::move(made), sizes_.sample()};
@@ -321,7 +327,8 @@ class TreeOfRows {
     return !builder_.failed();
   }
 
-  /// What a container holds itself. `row` is the first one in it, so it is as many modules around that as in the table.
+  /// What a container holds itself. `row` is the first one after it and lies in it, so the container is as many modules
+  /// around the row as in the table.
   void add_own(const model::Layer& held, const model::Layer& row, const model::Layer& named) {
     std::size_t between = is_inside_of_module(names_, named) ? 1 : 0;
     for (std::uint32_t at = row.scope; at != held.scope && at != 0; at = table_.scope(at).parent) ++between;

@@ -99,6 +99,31 @@ TEST(PrintedTable, WhatIsNotAllThatTheClassCallsHasNoTree) {
   EXPECT_FALSE(tree_of(without(table, " 65,536", " 65,537")).has_value()) << "no size of a linear layer";
 }
 
+/// What a container holds itself needs a row in it that tells where it is.
+TEST(PrintedTable, ParametersThatNoRowPlacesHaveNoTree) {
+  const std::string table = table_of("LlamaForCausalLM");
+  const std::string norm = "│    │    │    └─LlamaRMSNorm: 4-3       [8, 384, 256]             256\n";
+  const std::string within =
+      "│    │    │    └─Scale: 4-5              [8, 384, 256]             512\n"
+      "│    │    │    │    └─SiLU: 5-9          [8, 384, 256]             --\n";
+  EXPECT_FALSE(tree_of(without(table, norm, within + norm)).has_value()) << "the next row is of another container";
+  const std::string head = "├─Linear: 1-2                            [8, 384, 1000]            256,000\n";
+  const std::string last =
+      "├─Scale: 1-3                             [8, 384, 1000]            512\n"
+      "│    └─SiLU: 2-5                         [8, 384, 1000]            --\n";
+  EXPECT_FALSE(tree_of(without(table, head, head + last)).has_value()) << "there is no next row";
+}
+
+/// Ids that the first axis says there are 2^62 times as many of as the batch, times the second one.
+TEST(PrintedTable, MoreTokensThanCanBeHaveNoTree) {
+  const std::string first = "├─LlamaModel: 1-1                        --                        --";
+  const std::string ids = "└─Embedding: 2-1                    [8, 384, 256] ";
+  const std::string shaped = without(table_of("LlamaForCausalLM"), first,
+                                     "├─LlamaModel: 1-1                        [2, 384, 256]             --");
+  EXPECT_TRUE(tree_of(without(shaped, ids, "└─Embedding: 2-1 [4, 384, 256] ")).has_value());
+  EXPECT_FALSE(tree_of(without(shaped, ids, "└─Embedding: 2-1 [9223372036854775806, 384, 256] ")).has_value());
+}
+
 TEST(PrintedTable, AnotherCountOfParametersIsChained) {
   const std::string more = "├─LlamaModel: 1-1                        --                        ";
   const auto table = parse_summary(without(table_of("LlamaForCausalLM"), more + "--", more + "512"));
