@@ -277,9 +277,10 @@ inline void read_tree(TreeFields& t) {
   t.size("d_model", "decoder.embed_tokens", "embedding_dim");
   t.size("num_mel_bins", "encoder.conv1", "in_channels");
   const std::int64_t width = t.value("decoder.embed_tokens", "embedding_dim").value_or(0);
-  t.size("max_source_positions", "encoder.embed_positions", "num_embeddings");
-  // The code reads that table itself, so tables of rows count it as the encoder's own.
-  if (const std::int64_t held = t.held("encoder"); width > 0 && held > 0) t.set("max_source_positions", held / width);
+  // The code reads this table itself, so tables of rows count it as the encoder's own.
+  const std::int64_t held = t.held("encoder");
+  if (t.has("encoder.embed_positions")) t.size("max_source_positions", "encoder.embed_positions", "num_embeddings");
+  else if (width > 0 && held >= width && held % width == 0) t.set("max_source_positions", held / width);
   t.size("max_target_positions", "decoder.embed_positions", "num_embeddings");
   tree_sides(t, kPublished, width);
 }
