@@ -68,6 +68,9 @@ class ConfigFields {
 
   /// Whatever model_type says, the model is of this type.
   void take_type(std::string_view type) { type_ = type; }
+  /// The model is one of a printed tree whose experts are one tensor each, which no field of a config says.
+  void fuse_experts() { fuses_experts_ = true; }
+  [[nodiscard]] bool fuses_experts() const { return fuses_experts_; }
   /// The fields of the object of this name, with those that it leaves out as this JSON object has them (the defaults of
   /// its class). It lives as long as this, which reports what is wrong or not read in it under the name's path. Null:
   /// no such object is there.
@@ -113,7 +116,8 @@ class ConfigFields {
   std::vector<std::string_view> missing_;
   std::optional<core::Error> fault_;
   std::string_view type_ = {};  ///< in place of model_type; empty: that counts
-  std::string name_;            ///< of the object in the config around it
+  bool fuses_experts_ = false;
+  std::string name_;  ///< of the object in the config around it
   std::list<ConfigFields> parts_;
   std::vector<std::shared_ptr<const Added>> added_;
 };

@@ -104,7 +104,7 @@ inline Model read(ConfigFields& config) {
   model.sizes = decoder_sizes(config);
   model.attention = read_attention(config, model);
   model.mixes.resize(static_cast<std::size_t>(model.sizes.layers), false);
-  const bool fused = config.flag("_fused_experts", false);  // of a tree of transformers 5, where the bias is a buffer
+  const bool fused = config.fuses_experts();  // as transformers 5, where the bias is a buffer
   model.variant.grouped = model.variant.grouped || fused;
   model.variant.counts_bias = model.variant.counts_bias && !fused;
   model.corrects = model.variant.corrects && config.text({"topk_method"}, "noaux_tc") == "noaux_tc";
@@ -224,16 +224,21 @@ inline void read_indexer(TreeFields& t) {
   t.set_text("indexer_types", "[" + types + "]");
 }
 
-/// Experts that are one tensor each. Returns an expert's inner size; 0: nothing tells.
-inline std::int64_t read_fused(TreeFields& t, const std::string& mixture) {
+/// The model type of the class that the tree prints.
+inline std::string_view type_of_tree(const TreeFields& t) {
   const auto is_its = [&](const ModelClass& row) {
     if (!t.class_name().starts_with(row.prefix)) return false;
     const std::string_view rest = t.class_name().substr(row.prefix.size());
     return rest.starts_with("For") || rest == "Model";
   };
   const auto row = std::find_if(kClasses.begin(), kClasses.end(), is_its);
+  return row == kClasses.end() ? std::string_view() : row->model_type;
+}
+
+/// Experts that are one tensor each. Returns an expert's inner size; 0: nothing tells.
+inline std::int64_t read_fused(TreeFields& t, const std::string& mixture) {
   const bool low = t.has("layers.0.self_attn.q_b_proj");
-  return fused_experts(t, {.model_type = row == kClasses.end() ? std::string_view() : row->model_type,
+  return fused_experts(t, {.model_type = type_of_tree(t),
                            .router = mixture + "gate",
                            .list = mixture + "experts",
                            .number = "n_routed_experts",
@@ -263,9 +268,8 @@ inline void read_tree(TreeFields& t) {
   if (grouped) return;
   t.count("n_routed_experts", mixture + "experts");
   t.size("moe_intermediate_size", mixture + "experts.0.gate_proj", "out_features");
-  const std::int64_t chosen = t.class_name().starts_with("DeepseekV2") ? 6 : 8;
-  t.set("num_experts_per_tok", chosen);
-  t.assume(std::to_string(chosen) + " experts a token, as published models have");
+  const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(0);
+  choose_experts(t, type_of_tree(t), {width, t.count_of(mixture + "experts"), inner}, "num_experts_per_tok");
 }
 
 }  // namespace deepseek_detail

@@ -130,7 +130,8 @@ inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 64});
-  fused_experts(t, {.model_type = "gpt_oss", .router = "layers.0.mlp.router", .list = "layers.0.mlp.experts"});
+  fused_experts(
+      t, {.model_type = "gpt_oss", .router = "layers.0.mlp.router", .list = "layers.0.mlp.experts", .biases = true});
 }
 
 }  // namespace gpt_oss_detail

@@ -57,7 +57,7 @@ inline Mamba2Fields mixer_fields() {
 inline void read_mixture(ConfigFields& config, Model& model) {
   const core::JsonValue* experts = config.find("num_local_experts");
   model.mixture.experts = 0;
-  model.fused = config.flag("_fused_experts", false);  // of a tree
+  model.fused = config.fuses_experts();
   if (model.hybrid && !model.fused && (experts == nullptr || experts->is(0))) {
     config.ignore({"num_experts_per_tok", "router_aux_loss_coef"});
     return;
@@ -210,13 +210,35 @@ inline constexpr auto kClasses =
 inline constexpr auto kPublished =
     std::to_array<PublishedHeads>({{1024, 16}, {1536, 24}, {768, 12}, {2048, 32}, {2560, 40}, {4096, 32}});
 
+inline constexpr std::string_view kRouter = "layers.0.block_sparse_moe.router.layer";
+
 /// Experts of transformers 5, and the router that chooses them.
 inline void read_fused(TreeFields& t, std::string_view type) {
   const std::string mixture = "layers.0.block_sparse_moe.";
   fused_experts(t, {.model_type = type, .router = mixture + "router", .list = mixture + "experts"});
 }
 
-/// What a tree of Granite 4.0 shows. Experts hold their weights in one parameter, which is not printed.
+/// Experts whose router is a layer that shows their number. Their weights are parameters, which are not printed: they
+/// are those that the tree counts, else those of the published model of these sizes, and the reader names the fields
+/// that are missing where there is none.
+inline void read_routed(TreeFields& t, std::string_view type, std::int64_t experts) {
+  const std::string mixture = "layers.0.block_sparse_moe.";
+  t.set("num_local_experts", experts);
+  const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(0);
+  const std::int64_t held = t.held(mixture + "input_linear") + t.held(mixture + "output_linear");
+  if (const auto counted = counted_experts(width, experts * width, held, false)) {
+    t.set("intermediate_size", counted->inner);
+    return choose_experts(t, type, *counted, "num_experts_per_tok");
+  }
+  const PublishedExperts* const row = published_experts(t, type);
+  if (row == nullptr || row->experts != experts) return;
+  t.set("intermediate_size", row->inner);
+  t.set("num_experts_per_tok", row->chosen);
+  t.assume("experts " + std::to_string(row->inner) + " wide and " + std::to_string(row->chosen) +
+           " of them a token, as published models have");
+}
+
+/// What a tree of Granite 4.0 shows.
 inline void read_hybrid_tree(TreeFields& t) {
   std::string kinds;
   std::string mamba;
@@ -230,19 +252,11 @@ inline void read_hybrid_tree(TreeFields& t) {
   }
   t.set_text("layer_types", "[" + kinds + "]");
   if (!mamba.empty()) tree_mamba2(t, mamba, mixer_fields(), 1);
-  const std::string router = "layers.0.block_sparse_moe.router.layer";
-  const std::int64_t experts = t.value(router, "out_features").value_or(0);
-  const bool fused = experts == 0 && t.has("layers.0.block_sparse_moe.experts");
-  if (fused) read_fused(t, "granitemoehybrid");
-  else t.set("num_local_experts", experts);
+  const std::int64_t experts = t.value(kRouter, "out_features").value_or(0);
+  if (experts > 0) read_routed(t, "granitemoehybrid", experts);
+  else if (t.has("layers.0.block_sparse_moe.experts")) read_fused(t, "granitemoehybrid");
+  else t.set("num_local_experts", 0);
   t.size("shared_intermediate_size", "layers.0.shared_mlp.output_linear", "in_features");
-  if (experts > 0) {
-    const bool small = experts < 72;
-    t.set("intermediate_size", small ? 512 : 768);
-    t.set("num_experts_per_tok", small ? 6 : 10);
-    t.assume(small ? "experts 512 wide and 6 of them a token, as published models have"
-                   : "experts 768 wide and 10 of them a token, as published models have");
-  }
   t.flag("attention_bias", attention + ".q_proj");
   t.set_string("position_embedding_type", mamba.empty() ? "rope" : "nope");
   if (attention.empty()) return t.set("num_attention_heads", 1);
@@ -255,12 +269,9 @@ inline void read_tree(TreeFields& t) {
   if (t.class_name().starts_with("GraniteMoeHybrid")) return read_hybrid_tree(t);
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
-  if (!t.has("layers.0.block_sparse_moe.router.layer")) return read_fused(t, "granitemoe");
-  t.size("num_local_experts", "layers.0.block_sparse_moe.router.layer", "out_features");
-  // The experts' weights are one parameter, which is not printed.
-  t.set("intermediate_size", 512);
-  t.set("num_experts_per_tok", 8);
-  t.assume("experts 512 wide and 8 of them a token, as published models have");
+  const auto experts = t.value(kRouter, "out_features");
+  if (!experts) return read_fused(t, "granitemoe");
+  read_routed(t, "granitemoe", *experts);
 }
 
 }  // namespace granitemoe_detail

@@ -71,7 +71,7 @@ inline Model read(ConfigFields& config) {
                    .per_token = config.size_or({"num_experts_per_tok"}, 2),
                    .inner = s.inner,
                    .expert_class = "JambaMLP"};
-  model.fused = config.flag("_fused_experts", false);  // of a tree
+  model.fused = config.fuses_experts();
   check_mixture(config, model.mixture, s.layers, "num_experts", "num_experts_per_tok");
   config.ignore({"use_mamba_kernels", "num_logits_to_keep", "router_aux_loss_coef", "output_router_logits"});
   return model;
@@ -171,7 +171,7 @@ inline void read_tree(TreeFields& t) {
   if (!router.empty()) t.assume("2 experts a token, as published models have");
   // Experts of one tensor each print no size; they are as wide as the other layers' feed-forward.
   const bool listed = !first_with(".feed_forward.experts.0.gate_proj").empty();
-  t.set_flag("_fused_experts", !router.empty() && !listed);
+  if (!router.empty() && !listed) t.fuse_experts();
   const std::string plain = first_with(".feed_forward.gate_proj");
   t.size("intermediate_size", plain.empty() ? first_with(".feed_forward.experts.0.gate_proj") : plain, "out_features");
   const std::string attention = first_with(".self_attn");

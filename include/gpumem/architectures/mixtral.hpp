@@ -53,10 +53,9 @@ struct Variant {
   Turning turning = Turning::halves;
   bool expert_mlps = true;  ///< experts are feed-forward layers of the model's own class
   bool tied = false;        ///< where the config does not say
-  std::int64_t chosen = 8;  ///< experts a token of published models, which no tree prints
 };
 inline constexpr auto kVariants =
-    std::to_array<Variant>({{.model_type = "mixtral", .prefix = "Mixtral", .expert_mlps = false, .chosen = 2},
+    std::to_array<Variant>({{.model_type = "mixtral", .prefix = "Mixtral", .expert_mlps = false},
                             {.model_type = "qwen2_moe",
                              .prefix = "Qwen2Moe",
                              .experts = "num_experts",
@@ -77,7 +76,7 @@ inline constexpr auto kVariants =
                              .experts = "num_experts",
                              .normed_heads = true,
                              .norm_place = HeadNorm::all},
-                            {.model_type = "phimoe", .prefix = "Phimoe", .expert_mlps = false, .chosen = 2},
+                            {.model_type = "phimoe", .prefix = "Phimoe", .expert_mlps = false},
                             {.model_type = "glm4_moe",
                              .prefix = "Glm4Moe",
                              .experts = "n_routed_experts",
@@ -96,8 +95,7 @@ inline constexpr auto kVariants =
                              .router = Router::corrected,
                              .shared = Shared::as_many,
                              .turning = Turning::wide_pairs,
-                             .tied = true,
-                             .chosen = 6},
+                             .tied = true},
                             {.model_type = "hunyuan_v1_moe",
                              .prefix = "HunYuanMoEV1",
                              .experts = "num_experts",
@@ -115,8 +113,7 @@ inline constexpr auto kVariants =
                              .router = Router::sigmoid,
                              .shared = Shared::as_many,
                              .block_class = "MoE",
-                             .normed_heads = true,
-                             .chosen = 6},
+                             .normed_heads = true},
                             {.model_type = "minimax_m2",
                              .prefix = "MiniMaxM2",
                              .output_bias = "",
@@ -227,7 +224,7 @@ inline Model read(ConfigFields& config) {
   model.layer_norms = model.is("phimoe");
   model.normed_heads = variant.normed_heads || (model.is("glm4_moe") && config.flag("use_qk_norm", false));
   model.clips = model.is("olmoe") && config.find("clip_qkv") != nullptr;
-  model.fused = config.flag("_fused_experts", false);  // of a tree
+  model.fused = config.fuses_experts();
   model.rotary_width = turned_width(config, model);
   model.shared_inner = shared_inner(config, model);
   model.mixes = mixing_layers(config, model);
@@ -392,8 +389,7 @@ inline void read_experts(TreeFields& t, const Variant& variant) {
                                                        .number = variant.experts,
                                                        .per_token = variant.per_token,
                                                        .inner = variant.inner,
-                                                       .query = "layers.0.self_attn.q_proj",
-                                                       .usual = variant.chosen})
+                                                       .query = "layers.0.self_attn.q_proj"})
                                    : t.value(wide, "out_features").value_or(1);
   const std::int64_t shared = t.value(at("shared_experts.gate_proj"), "out_features").value_or(0);
   t.set(variant.model_type == "ernie4_5_moe" ? "moe_num_shared_experts" : "n_shared_experts",
@@ -402,9 +398,8 @@ inline void read_experts(TreeFields& t, const Variant& variant) {
   t.count(variant.experts, at("experts"));
   t.size(variant.inner, wide, "out_features");
   const std::int64_t experts = t.count_of(at("experts"));
-  const std::int64_t chosen = experts == 60 ? 4 : variant.chosen;
-  t.set(variant.per_token, std::min(chosen, std::max<std::int64_t>(experts, 1)));
-  t.assume(std::to_string(chosen) + " experts a token, as published models have");
+  const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(0);
+  choose_experts(t, variant.model_type, {width, experts, inner}, variant.per_token);
 }
 
 /// What print(model) shows.

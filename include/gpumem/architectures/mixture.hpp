@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -159,41 +160,82 @@ struct PublishedExperts {
   std::int64_t chosen = 0;   ///< a token
   std::int64_t queries = 0;  ///< elements of all heads' queries, where they tell two models apart; 0: any
 };
-inline constexpr auto kPublishedExperts =
-    std::to_array<PublishedExperts>({{"mixtral", 4096, 32, 8, 14336, 2},
-                                     {"mixtral", 6144, 56, 8, 16384, 2},
-                                     {"qwen2_moe", 2048, 24, 60, 1408, 4},
-                                     {"qwen2_moe", 3584, 28, 64, 2560, 8},
-                                     {"qwen3_moe", 2048, 48, 128, 768, 8},
-                                     {"qwen3_moe", 4096, 94, 128, 1536, 8},
-                                     {"qwen3_moe", 6144, 62, 160, 2560, 8},
-                                     {"olmoe", 2048, 16, 64, 1024, 8},
-                                     {"phimoe", 4096, 32, 16, 6400, 2, 4096},
-                                     {"glm4_moe", 4096, 46, 128, 1408, 8},
-                                     {"glm4_moe", 5120, 92, 160, 1536, 8},
-                                     {"ernie4_5_moe", 2560, 28, 64, 1536, 6},
-                                     {"ernie4_5_moe", 8192, 54, 64, 3584, 8},
-                                     {"hunyuan_v1_moe", 4096, 32, 64, 3072, 8},
-                                     {"dots1", 4096, 62, 128, 1408, 6},
-                                     {"minimax_m2", 3072, 62, 256, 1536, 8},
-                                     {"deepseek_v2", 2048, 27, 64, 1408, 6},
-                                     {"deepseek_v2", 5120, 60, 160, 1536, 6},
-                                     {"deepseek_v3", 2048, 27, 64, 1408, 6},
-                                     {"deepseek_v3", 7168, 61, 256, 2048, 8, 24576},
-                                     {"deepseek_v3", 7168, 61, 384, 2048, 8, 12288},
-                                     {"deepseek_v32", 7168, 61, 256, 2048, 8},
-                                     {"glm_moe_dsa", 6144, 78, 256, 2048, 8},
-                                     {"glm4_moe_lite", 2048, 47, 64, 1536, 4},
-                                     {"qwen3_next", 2048, 48, 512, 512, 10},
-                                     {"qwen3_5_moe_text", 2048, 40, 256, 512, 8},
-                                     {"qwen3_5_moe_text", 3072, 48, 256, 1024, 8},
-                                     {"qwen3_5_moe_text", 4096, 60, 512, 1024, 10},
-                                     {"granitemoe", 1024, 24, 32, 512, 8},
-                                     {"granitemoe", 1536, 32, 40, 512, 8},
-                                     {"granitemoehybrid", 1536, 40, 64, 512, 6},
-                                     {"granitemoehybrid", 4096, 40, 72, 768, 10},
-                                     {"gpt_oss", 2880, 24, 32, 2880, 4},
-                                     {"gpt_oss", 2880, 36, 128, 2880, 4}});
+inline constexpr auto kPublishedExperts = std::to_array<PublishedExperts>({
+    {"mixtral", 4096, 32, 8, 14336, 2},              // mistralai/Mixtral-8x7B-v0.1
+    {"mixtral", 6144, 56, 8, 16384, 2},              // mistralai/Mixtral-8x22B-v0.1
+    {"qwen2_moe", 2048, 24, 60, 1408, 4},            // Qwen/Qwen1.5-MoE-A2.7B
+    {"qwen2_moe", 3584, 28, 64, 2560, 8},            // Qwen/Qwen2-57B-A14B
+    {"qwen3_moe", 2048, 48, 128, 768, 8},            // Qwen/Qwen3-30B-A3B
+    {"qwen3_moe", 4096, 94, 128, 1536, 8},           // Qwen/Qwen3-235B-A22B
+    {"qwen3_moe", 6144, 62, 160, 2560, 8},           // Qwen/Qwen3-Coder-480B-A35B-Instruct
+    {"olmoe", 2048, 16, 64, 1024, 8},                // allenai/OLMoE-1B-7B-0924
+    {"phimoe", 4096, 32, 16, 6400, 2, 4096},         // microsoft/Phi-3.5-MoE-instruct
+    {"glm4_moe", 4096, 46, 128, 1408, 8},            // zai-org/GLM-4.5-Air
+    {"glm4_moe", 5120, 92, 160, 1536, 8},            // zai-org/GLM-4.5
+    {"ernie4_5_moe", 2560, 28, 64, 1536, 6},         // baidu/ERNIE-4.5-21B-A3B-PT
+    {"ernie4_5_moe", 8192, 54, 64, 3584, 8},         // baidu/ERNIE-4.5-300B-A47B-PT
+    {"hunyuan_v1_moe", 4096, 32, 64, 3072, 8},       // tencent/Hunyuan-A13B-Instruct
+    {"dots1", 4096, 62, 128, 1408, 6},               // rednote-hilab/dots.llm1.base
+    {"minimax_m2", 3072, 62, 256, 1536, 8},          // MiniMaxAI/MiniMax-M2
+    {"deepseek_v2", 2048, 27, 64, 1408, 6},          // deepseek-ai/DeepSeek-V2-Lite
+    {"deepseek_v2", 5120, 60, 160, 1536, 6},         // deepseek-ai/DeepSeek-V2
+    {"deepseek_v3", 2048, 27, 64, 1408, 6},          // moonshotai/Moonlight-16B-A3B
+    {"deepseek_v3", 7168, 61, 256, 2048, 8, 24576},  // deepseek-ai/DeepSeek-V3
+    {"deepseek_v3", 7168, 61, 384, 2048, 8, 12288},  // moonshotai/Kimi-K2-Instruct
+    {"deepseek_v32", 7168, 61, 256, 2048, 8},        // deepseek-ai/DeepSeek-V3.2
+    {"glm_moe_dsa", 6144, 78, 256, 2048, 8},         // zai-org/GLM-5
+    {"glm4_moe_lite", 2048, 47, 64, 1536, 4},        // zai-org/GLM-4.7-Flash
+    {"qwen3_next", 2048, 48, 512, 512, 10},          // Qwen/Qwen3-Next-80B-A3B-Instruct
+    {"qwen3_5_moe_text", 2048, 40, 256, 512, 8},     // Qwen/Qwen3.5-35B-A3B
+    {"qwen3_5_moe_text", 3072, 48, 256, 1024, 8},    // Qwen/Qwen3.5-122B-A10B
+    {"qwen3_5_moe_text", 4096, 60, 512, 1024, 10},   // Qwen/Qwen3.5-397B-A17B
+    {"granitemoe", 1024, 24, 32, 512, 8},            // ibm-granite/granite-3.1-1b-a400m-base
+    {"granitemoe", 1536, 32, 40, 512, 8},            // ibm-granite/granite-3.1-3b-a800m-base
+    {"granitemoehybrid", 1536, 40, 64, 512, 6},      // ibm-granite/granite-4.0-h-tiny
+    {"granitemoehybrid", 4096, 40, 72, 768, 10},     // ibm-granite/granite-4.0-h-small
+    {"gpt_oss", 2880, 24, 32, 2880, 4},              // openai/gpt-oss-20b
+    {"gpt_oss", 2880, 36, 128, 2880, 4},             // openai/gpt-oss-120b
+});
+
+/// The sizes of the experts of a tree.
+struct ExpertSizes {
+  std::int64_t width = 0;
+  std::int64_t experts = 0;
+  std::int64_t inner = 0;
+};
+
+/// The published model of the width and the layers that the tree shows; null: there is none. `queries`: elements of all
+/// heads' queries, where the tree shows them.
+inline const PublishedExperts* published_experts(const TreeFields& t, std::string_view model_type,
+                                                 std::int64_t queries = 0) {
+  const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(0);
+  const auto is_it = [&](const PublishedExperts& row) {
+    const bool sizes = row.model_type == model_type && row.width == width && row.layers == t.count_of("layers");
+    return sizes && (row.queries == 0 || row.queries == queries);
+  };
+  const auto* const row = std::find_if(kPublishedExperts.begin(), kPublishedExperts.end(), is_it);
+  return row == kPublishedExperts.end() ? nullptr : row;
+}
+
+/// Experts a token, which no tree prints: of the published model of these sizes, else of the model of the type that has
+/// nearly as many experts. Writes the field.
+inline void choose_experts(TreeFields& t, std::string_view model_type, const ExpertSizes& of, std::string_view field) {
+  constexpr std::int64_t kUsual = 8;
+  const auto apart = [&](const PublishedExperts& row) {
+    return row.experts < of.experts ? of.experts - row.experts : row.experts - of.experts;
+  };
+  const PublishedExperts* nearest = nullptr;
+  for (const PublishedExperts& row : kPublishedExperts) {
+    if (row.model_type != model_type) continue;
+    const bool same = row.width == of.width && row.experts == of.experts && row.inner == of.inner;
+    if (same || nearest == nullptr || apart(row) < apart(*nearest)) nearest = &row;
+    if (same) break;
+  }
+  const std::int64_t most = std::max<std::int64_t>(of.experts, 1);
+  const std::int64_t chosen = std::min(nearest == nullptr ? kUsual : nearest->chosen, most);
+  t.set(field, chosen);
+  t.assume(std::to_string(chosen) + " experts a token, as published models have");
+}
 
 /// Where a tree has experts whose weights are one tensor each, and the fields of a config that they are.
 struct FusedExperts {
@@ -204,37 +246,48 @@ struct FusedExperts {
   std::string_view per_token = "num_experts_per_tok";
   std::string_view inner = "intermediate_size";
   std::string_view query = {};  ///< path of the layer that makes the queries
-  std::int64_t usual = 8;       ///< experts a token
+  bool biases = false;          ///< of the router and the experts
 };
+
+/// What the parameters of a router and its experts tell: a row of the router an expert; of an expert two matrices in
+/// one and a third. Nothing where they are no such modules'.
+inline std::optional<ExpertSizes> counted_experts(std::int64_t width, std::int64_t router, std::int64_t held,
+                                                  bool biases) {
+  const std::int64_t row = width + (biases ? 1 : 0);
+  if (width < 1 || router < row || router % row != 0) return std::nullopt;
+  const std::int64_t experts = router / row;
+  if (held % experts != 0) return std::nullopt;
+  const std::int64_t matrices = held / experts - (biases ? width : 0);
+  const std::int64_t of_inner = 3 * width + (biases ? 2 : 0);  // elements that an expert has for each of its inner ones
+  if (matrices < of_inner || matrices % of_inner != 0) return std::nullopt;
+  return ExpertSizes{width, experts, matrices / of_inner};
+}
 
 /// Writes the fields of such experts: of the parameters that the tree counts at router and experts, else of the
 /// published model of these sizes. print(model) shows neither; the reader then names the fields that are missing.
 /// Returns an expert's inner size; 0: nothing tells.
 inline std::int64_t fused_experts(TreeFields& t, const FusedExperts& of) {
+  t.fuse_experts();
   const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(0);
-  const auto write = [&](std::int64_t experts, std::int64_t inner, std::int64_t chosen, std::string_view whence) {
-    t.set(of.number, experts);
-    t.set(of.inner, inner);
-    t.set(of.per_token, std::min(chosen, experts));
-    t.assume(std::string(whence));
-    return inner;
-  };
-  t.set_flag("_fused_experts", true);
   const std::int64_t router = t.held(of.router);
   const std::int64_t held = t.held(of.list);
-  if (width > 0 && router >= width && held / router >= 3) {
-    return write(router / width, held / router / 3, of.usual,
-                 std::to_string(of.usual) + " experts a token, as published models have");
+  if (router > 0 || held > 0) {
+    const auto counted = counted_experts(width, router, held, of.biases);
+    if (!counted) return 0;
+    t.set(of.number, counted->experts);
+    t.set(of.inner, counted->inner);
+    choose_experts(t, of.model_type, *counted, of.per_token);
+    return counted->inner;
   }
   const std::int64_t queries = of.query.empty() ? 0 : t.value(of.query, "out_features").value_or(0);
-  for (const PublishedExperts& row : kPublishedExperts) {
-    const bool sizes = row.model_type == of.model_type && row.width == width && row.layers == t.count_of("layers");
-    if (!sizes || (row.queries != 0 && row.queries != queries)) continue;
-    return write(row.experts, row.inner, row.chosen,
-                 std::to_string(row.experts) + " experts " + std::to_string(row.inner) + " wide and " +
-                     std::to_string(row.chosen) + " of them a token, as the published model of these sizes has");
-  }
-  return 0;
+  const PublishedExperts* const row = published_experts(t, of.model_type, queries);
+  if (row == nullptr) return 0;
+  t.set(of.number, row->experts);
+  t.set(of.inner, row->inner);
+  t.set(of.per_token, row->chosen);
+  t.assume(std::to_string(row->experts) + " experts " + std::to_string(row->inner) + " wide and " +
+           std::to_string(row->chosen) + " of them a token, as the published model of these sizes has");
+  return row->inner;
 }
 
 /// That the routing is taken to be even.

@@ -254,6 +254,10 @@ class TreeFields {
   void assume(std::string what) { assumed_.push_back(std::move(what)); }
   [[nodiscard]] std::string_view class_name() const { return tree_.class_name(); }
 
+  /// Experts are one tensor each.
+  void fuse_experts() { fuses_experts_ = true; }
+  [[nodiscard]] bool fuses_experts() const { return fuses_experts_; }
+
   /// The fields as the text of a config.json.
   [[nodiscard]] std::string json() const;
   /// What is not printed and was chosen: "12 heads as published for this width".
@@ -275,6 +279,7 @@ class TreeFields {
   std::int64_t layers_ = 0;  ///< that body() found
   std::vector<std::pair<std::string, std::string>> fields_;
   std::vector<std::string> assumed_;
+  bool fuses_experts_ = false;
 };
 
 inline std::int64_t TreeFields::body(std::string_view embedding, std::string_view blocks) {

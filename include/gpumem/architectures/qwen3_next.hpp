@@ -123,7 +123,7 @@ inline Model read(ConfigFields& config) {
   model.kinds = read_kinds(config, model.sizes.layers);
   model.turned = read_turned(config, model.sizes);
   model.bias = config.flag("attention_bias", false);
-  model.fused = config.flag("_fused_experts", false);  // of a tree
+  model.fused = config.fuses_experts();
   if (model.sizes.heads * model.sizes.head_width > ConfigFields::kLargestSize / 2) {
     config.fail("makes heads too wide", "head_dim");
   }
@@ -302,8 +302,9 @@ inline void read_mixture_of_tree(TreeFields& t) {
   const std::string mixture = "layers.0.mlp.";
   if (!t.has(mixture + "gate")) return;
   t.size("shared_expert_intermediate_size", mixture + "shared_expert.gate_proj", "out_features");
+  const std::string_view type = t.class_name().starts_with("Qwen3Next") ? "qwen3_next" : "qwen3_5_moe_text";
   if (!t.value(mixture + "gate", "out_features")) {
-    fused_experts(t, {.model_type = t.class_name().starts_with("Qwen3Next") ? "qwen3_next" : "qwen3_5_moe_text",
+    fused_experts(t, {.model_type = type,
                       .router = mixture + "gate",
                       .list = mixture + "experts",
                       .number = "num_experts",
@@ -313,10 +314,9 @@ inline void read_mixture_of_tree(TreeFields& t) {
   t.size("num_experts", mixture + "gate", "out_features");
   t.size("moe_intermediate_size", mixture + "experts.0.gate_proj", "out_features");
   const std::int64_t experts = t.value(mixture + "gate", "out_features").value_or(1);
-  const std::int64_t chosen =
-      std::min<std::int64_t>(t.class_name().starts_with("Qwen3Next") || experts > 256 ? 10 : 8, experts);
-  t.set("num_experts_per_tok", chosen);
-  t.assume(std::to_string(chosen) + " experts a token, as published models have");
+  const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(0);
+  const std::int64_t inner = t.value(mixture + "experts.0.gate_proj", "out_features").value_or(0);
+  choose_experts(t, type, {width, experts, inner}, "num_experts_per_tok");
 }
 
 /// What print(model) shows.

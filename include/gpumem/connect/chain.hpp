@@ -255,18 +255,34 @@ inline std::optional<core::Error> unprinted_experts(const model::ModelGraph& gra
                        {graph.file(), line, std::move(path)}};
   };
   std::vector<std::int64_t> held(graph.scopes(), 0);
-  std::vector<const model::Layer*> first(graph.scopes(), nullptr);
+  std::vector<const model::Layer*> first(graph.scopes(), nullptr);  // of those anywhere in the scope
   for (const model::Layer& layer : graph.layers()) {
     const std::string_view own = graph.class_name(layer);
     if (own.ends_with(kExperts) && layer.parameters == 0) return refusal(own, layer.line, graph.path(layer));
     held[layer.scope] += layer.parameters > 0 ? 1 : 0;
-    if (first[layer.scope] == nullptr) first[layer.scope] = &layer;
+    for (std::uint32_t at = layer.scope; first[at] == nullptr; at = graph.scope(at).parent) first[at] = &layer;
   }
   for (std::uint32_t scope = static_cast<std::uint32_t>(graph.scopes()); scope-- > 1;) {
     const std::string_view own = graph.class_name(graph.scope(scope));
     const bool bare = own.ends_with(kExperts) && held[scope] == 0 && first[scope] != nullptr;
     if (bare) return refusal(own, first[scope]->line, graph.path(*first[scope]));
     held[graph.scope(scope).parent] += held[scope];
+  }
+  return std::nullopt;
+}
+
+/// Blocks that a model calls at several layers, of which a tree prints the parameters at each. Source: transformers
+/// 4.57, models/zamba2/modular_zamba2.py (Zamba2Model.get_layers), models/zamba/modeling_zamba.py.
+inline std::optional<core::Error> repeated_blocks(const model::ModelGraph& graph) {
+  if (graph.format() != "module_tree") return std::nullopt;
+  for (const model::Layer& layer : graph.layers()) {
+    const std::string_view around = graph.class_name(graph.scope(layer.scope));
+    if (around != "ZambaHybridLayer" && around != "Zamba2HybridLayer") continue;
+    return core::Error{core::ErrorCode::missing_information,
+                       "is of a " + std::string(around) +
+                           ", whose block other layers share, so that print(model) shows its parameters again and "
+                           "again; give the model's config.json, or a recording",
+                       {graph.file(), layer.line, graph.path(layer)}};
   }
   return std::nullopt;
 }
@@ -289,6 +305,7 @@ inline core::Result<Chained> chain(const model::TrainingJob& job, const ops::Cat
     return core::Error{core::ErrorCode::malformed_input, "nests containers more than 500 deep", {graph.file(), 0, {}}};
   }
   if (auto fault = chain_detail::unprinted_experts(graph)) return *std::move(fault);
+  if (auto fault = chain_detail::repeated_blocks(graph)) return *std::move(fault);
   std::string inferred_input;
   core::Result<model::GraphInput> input = chain_detail::input_of(job, ops, inferred_input);
   if (!input) return input.error();

@@ -320,6 +320,7 @@ GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, 
   const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text);
   if (!document) return core::Error(document.error()).in_file(graph.file());
   ConfigFields config(document->root());
+  if (fields.fuses_experts()) config.fuse_experts();
   model::GraphBuilder builder(graph.format(), graph.file());
   builder.architecture(known.architecture->name);
   Forward forward(builder, vocabulary, tree, body.empty() ? known.row->body : std::string_view());
