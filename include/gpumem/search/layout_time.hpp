@@ -25,18 +25,26 @@ namespace gpumem::search {
 // fastest.
 //
 //   ring       of n ranks each sends (n - 1) / n of the whole in n - 1 hops, twice that where all get the sum; with
-//              protocol Simple (8.4 us, 3.4 us a hop over NVLink, 14 us over the network), or LL128 (14, 1.9 and 4 us,
-//              and 92 % of the bandwidth). A ring that leaves the node goes out of each of its members there, over as
-//              many network cards
+//              protocol Simple (8.4 us, 3.4 us a hop over NVLink, 5.7 us over PCIe, 14 us over the network), or, where
+//              a node has NVLink, LL128 (14, 1.9 and 4 us, and 92 % of the bandwidth). A ring that leaves the node goes
+//              out of each of its members there, over as many network cards
 //   tree       sums over nodes: up and down, 92 % of the bandwidth; 8.4 us, 4 us a hop, 14 us a doubling of nodes
-//   multicast  sums within a node of NVSwitches that add (NVLS, from Hopper on): a ring's bandwidth and 25 us
+//   multicast  sums within a node of NVSwitches that add (NVLS, from Hopper on); 25 us. Each of n ranks heads a
+//              channel, and a channel takes one part of each rank's links and two of its head's
+//              (src/graph/search.cc, ncclTopoSearchTryNvls). It carries 0.85 of that part on Hopper and 0.74 on
+//              Blackwell, (n - 1) / n of it, and twice that, as the sum goes up while it comes down; at most the
+//              fastest speed that the search tries, 60 and 90 GB/s. So eight H100s sum faster than any ring, and four
+//              do not
 //
-// A link reaches what NCCL counts of it (src/graph/topo.h): 20 of 25 GB/s a link of A100, 20.6 of 25 on H100, 40.1 of
-// 50 on B200. What the network reaches is assumed: on 256 H100s, whose cards have 400 GB/s a node, 340 were seen of a
-// sum and 200 of a gather (NVIDIA/nccl, issue 1218).
+// Left out are protocol LL, what a channel of LL128 and of a tree carries at most, the correction of a tree by the size
+// of its message, and what it takes to post to the network.
+//
+// An NVLink reaches what NCCL counts of it (src/graph/topo.h): 20 of 25 GB/s a link of V100 and A100, 20.6 of 25 on
+// H100, 40.1 of 50 on Blackwell. What other links and the network reach is assumed: on 256 H100s, whose cards have
+// 400 GB/s a node, 340 were seen of a sum and 200 of a gather (NVIDIA/nccl, issue 1218).
 //
 // A collective beside kernels takes SMs from them, one a channel: NCCL finds 12 rings in a node with NVSwitches and
-// doubles them (src/graph/connect.cc).
+// doubles them (src/graph/connect.cc). Without NVLink one ring, doubled, is assumed.
 
 /// What a user knows better than the profile.
 struct LinkOptions {
@@ -45,13 +53,20 @@ struct LinkOptions {
   bool overlap = true;                      ///< Megatron's gradients and parameters travel beside kernels
 };
 
+/// Switches of a node that sum.
+struct AddingSwitches {
+  double efficiency = 0.0;  ///< of a channel's bandwidth
+  double channel = 0.0;     ///< bytes a second that a channel carries at most
+};
+
 struct Links {
   double link = 0.0;     ///< bytes a second within a node, one direction
   double network = 0.0;  ///< the same of one GPU to other nodes
   std::int64_t gpus_per_node = 1;
   double reached = 0.8;                            ///< of `link`
+  bool nvlink = true;                              ///< `link` is NVLink, not PCIe
   double busy_share = 0.0;                         ///< of the SMs, while a collective runs
-  bool adds = false;                               ///< switches of a node sum
+  std::optional<AddingSwitches> adds = {};         ///< nothing: GPUs sum themselves
   bool overlap = true;                             ///< as LinkOptions says
   std::vector<estimate::Assumption> assumed = {};  ///< what neither the profile nor the user says
 };

@@ -16,6 +16,7 @@ constexpr double kReached = 0.8;
 // NCCL's figures of protocol Simple, and of LL128.
 constexpr double kBase = 8.4e-6;
 constexpr double kLinkHop = 3.4e-6;
+constexpr double kPcieHop = 5.7e-6;
 constexpr double kNetworkHop = 14e-6;
 constexpr double kLl128Base = 14e-6;
 constexpr double kLl128Hop = 1.9e-6;
@@ -36,7 +37,9 @@ TEST(Links, AreTheProfilesFigures) {
   EXPECT_EQ(links->gpus_per_node, 8);
   EXPECT_DOUBLE_EQ(links->reached, 20.6 / 25.0);
   EXPECT_DOUBLE_EQ(links->busy_share, 24.0 / 132.0) << "a channel an SM";
-  EXPECT_TRUE(links->adds) << "NVSwitches of Hopper";
+  EXPECT_TRUE(links->nvlink);
+  ASSERT_TRUE(links->adds) << "NVSwitches of Hopper";
+  EXPECT_EQ(links->adds->efficiency, 0.85);
   ASSERT_EQ(links->assumed.size(), 1U) << "what collectives reach of the network is assumed of every GPU";
 }
 
@@ -60,6 +63,36 @@ TEST(Links, ThatNobodyNamesAreAssumedAndSaid) {
   EXPECT_EQ(links->assumed[1].text,
             "12.5 GB/s from each GPU to other nodes (`network_gbps`), which the profile of h100-80gb does not name");
   EXPECT_EQ(links->gpus_per_node, 8);
+}
+
+TEST(Links, OverPcieTakeNoneOfNvlinksFigures) {
+  const auto profile = device::find_profile("h100-pcie-80gb");
+  ASSERT_TRUE(succeeds(profile));
+  const auto links = links_of(*profile, {});
+  ASSERT_TRUE(succeeds(links));
+  EXPECT_FALSE(links->nvlink) << "though its compute capability is that of H100 SXM";
+  EXPECT_EQ(links->reached, kReached);
+  EXPECT_FALSE(links->adds);
+  EXPECT_DOUBLE_EQ(links->busy_share, 2.0 / 114.0);
+  EXPECT_EQ(links->assumed.back().text,
+            "collectives take as long as NCCL's own model says, and reach 0.8 of the links and of the network");
+  EXPECT_DOUBLE_EQ(gather_seconds(*links, {8, 1}, 8e4), kBase + 7e4 / (links->link * kReached) + 7 * kPcieHop)
+      << "in protocol Simple, though LL128 would be faster";
+  EXPECT_DOUBLE_EQ(send_seconds(*links, {2, 1}, 1e9), 1e9 / (links->link * kReached) + kBase + kPcieHop);
+}
+
+TEST(Links, OfAllBlackwellsAreCountedAlike) {
+  auto profile = device::find_profile("b200-180gb");
+  ASSERT_TRUE(succeeds(profile));
+  const auto b200 = links_of(*profile, {});
+  profile->compute_capability = "10.3";
+  const auto b300 = links_of(*profile, {});
+  ASSERT_TRUE(succeeds(b200));
+  ASSERT_TRUE(succeeds(b300));
+  EXPECT_DOUBLE_EQ(b200->reached, 40.1 / 50.0);
+  ASSERT_TRUE(b200->adds && b300->adds);
+  EXPECT_EQ(b200->adds->efficiency, 0.74);
+  EXPECT_EQ(b300->adds->efficiency, 0.74);
 }
 
 TEST(Links, OfNoClusterAreRefused) {
@@ -95,8 +128,13 @@ TEST(Links, ASumOverManyNodesGoesUpATree) {
 
 TEST(Links, SwitchesThatAddSaveTheHopsOfASum) {
   Links hopper = dgx();
-  hopper.adds = true;
-  EXPECT_DOUBLE_EQ(reduce_seconds(hopper, {8, 1}, 8e9), 25e-6 + 2 * 7e9 / (450e9 * kReached));
+  hopper.adds = {.efficiency = 0.85, .channel = 60e9};
+  // Eight channels of 40 GB/s, for which each GPU gives nine parts; 0.85 and 7/8 of it, up and down at once.
+  const double channel = 2 * 0.85 * 7.0 / 8.0 * 450e9 * kReached / 9;
+  EXPECT_DOUBLE_EQ(reduce_seconds(hopper, {8, 1}, 8e9), 25e-6 + 2 * 7e9 / (8 * channel));
+  EXPECT_LT(reduce_seconds(hopper, {8, 1}, 8e9), reduce_seconds(dgx(), {8, 1}, 8e9) / 1.2);
+  EXPECT_DOUBLE_EQ(reduce_seconds(hopper, {4, 1}, 8e9), reduce_seconds(dgx(), {4, 1}, 8e9))
+      << "four channels of 60 GB/s are less than a ring";
   EXPECT_DOUBLE_EQ(gather_seconds(hopper, {8, 1}, 8e9), gather_seconds(dgx(), {8, 1}, 8e9)) << "a gather adds nothing";
   EXPECT_DOUBLE_EQ(reduce_seconds(hopper, {2, 1}, 8e9), reduce_seconds(dgx(), {2, 1}, 8e9)) << "nor does a pair";
 }

@@ -22,28 +22,39 @@ namespace links_detail {
 /// The share of the network's bandwidth that collectives reach. Assumed; see the header.
 inline constexpr double kNetworkReached = 0.8;
 
-/// A ring's protocol, as NCCL counts it.
+/// A ring's protocol, as NCCL counts it. Latencies are in seconds.
 struct Protocol {
   double bandwidth;  ///< of the links'
   double base;
-  double link_hop;
+  double nvlink_hop;
+  double pcie_hop;
   double network_hop;
+
+  [[nodiscard]] double link_hop(const Links& links) const { return links.nvlink ? nvlink_hop : pcie_hop; }
 };
-inline constexpr Protocol kSimple = {1.0, 8.4e-6, 3.4e-6, 14e-6};
-inline constexpr Protocol kLl128 = {0.92, 14e-6, 1.9e-6, 4e-6};
+inline constexpr Protocol kSimple = {1.0, 8.4e-6, 3.4e-6, 5.7e-6, 14e-6};
+inline constexpr Protocol kLl128 = {0.92, 14e-6, 1.9e-6, 2.5e-6, 4e-6};
 
-inline constexpr double kTreeBandwidth = 0.92;
-inline constexpr double kTreeLinkHop = 4e-6;
-inline constexpr double kMulticast = 25e-6;
-inline constexpr double kChannels = 24.0;  ///< thread blocks of a collective, one an SM
+inline constexpr double kTreeBandwidth = 0.92;      ///< of the links'
+inline constexpr double kTreeLinkHop = 4e-6;        ///< seconds, over NVLink and PCIe alike
+inline constexpr double kMulticastLatency = 25e-6;  ///< seconds
+/// Thread blocks of a collective, one an SM.
+inline constexpr double kNvlinkChannels = 24.0;
+inline constexpr double kPcieChannels = 2.0;
 
-/// What NCCL counts of a link's bandwidth, by compute capability.
+/// What NCCL counts of an NVLink's bandwidth, and of sums by NVSwitches, by compute capability.
 struct LinkReach {
   std::string_view compute_capability;
   double reached;
+  std::optional<AddingSwitches> adds;
 };
-inline constexpr std::array<LinkReach, 3> kLinkReach = {
-    {{"8.0", 20.0 / 25.0}, {"9.0", 20.6 / 25.0}, {"10.0", 40.1 / 50.0}}};
+inline constexpr AddingSwitches kHopper = {0.85, 60e9};
+inline constexpr AddingSwitches kBlackwell = {0.74, 90e9};
+inline constexpr std::array<LinkReach, 5> kLinkReach = {{{"7.0", 20.0 / 25.0, std::nullopt},
+                                                         {"8.0", 20.0 / 25.0, std::nullopt},
+                                                         {"9.0", 20.6 / 25.0, kHopper},
+                                                         {"10.0", 40.1 / 50.0, kBlackwell},
+                                                         {"10.3", 40.1 / 50.0, kBlackwell}}};
 /// A link as fast as this is NVLink.
 inline constexpr double kLeastNvlink = 100e9;
 
@@ -83,14 +94,16 @@ GPUMEM_INLINE double ring_seconds(const Links& links, const Group& group, double
                                   const Protocol& protocol) {
   const auto ranks = static_cast<double>(group.count);
   const auto between = static_cast<double>(nodes_of(links, group) - 1);
-  const double hops = protocol.network_hop * between + protocol.link_hop * (ranks - 1.0 - between);
+  const double hops = protocol.network_hop * between + protocol.link_hop(links) * (ranks - 1.0 - between);
   const double sent = bytes * (ranks - 1.0) / ranks / (bandwidth(links, group) * protocol.bandwidth);
   return protocol.base + rounds * (hops + sent);
 }
 
+/// NCCL takes LL128 where the ranks of a node reach each other by NVLink, or a node has one of them.
 GPUMEM_INLINE double fastest_ring(const Links& links, const Group& group, double bytes, double rounds) {
-  return std::min(ring_seconds(links, group, bytes, rounds, kSimple),
-                  ring_seconds(links, group, bytes, rounds, kLl128));
+  const double simple = ring_seconds(links, group, bytes, rounds, kSimple);
+  if (!links.nvlink && in_a_node(links, group) > 1) return simple;
+  return std::min(simple, ring_seconds(links, group, bytes, rounds, kLl128));
 }
 
 GPUMEM_INLINE double tree_seconds(const Links& links, const Group& group, double bytes) {
@@ -100,14 +113,42 @@ GPUMEM_INLINE double tree_seconds(const Links& links, const Group& group, double
   return kSimple.base + 2.0 * (hops + bytes / (bandwidth(links, group) * kTreeBandwidth));
 }
 
-GPUMEM_INLINE double multicast_seconds(const Links& links, const Group& group, double bytes) {
+/// Each rank is the head of a channel, which takes a part of each rank's links, and a second one of its head's.
+GPUMEM_INLINE double multicast_seconds(const Links& links, const AddingSwitches& adds, const Group& group,
+                                       double bytes) {
+  constexpr double kUpAndDown = 2.0;
   const auto ranks = static_cast<double>(group.count);
-  return kMulticast + 2.0 * bytes * (ranks - 1.0) / ranks / bandwidth(links, group);
+  const double others = (ranks - 1.0) / ranks;
+  const double part = std::min(bandwidth(links, group) / (ranks + 1.0), adds.channel);
+  const double channel = std::min(kUpAndDown * adds.efficiency * others * part, adds.channel);
+  return kMulticastLatency + kUpAndDown * bytes * others / (ranks * channel);
 }
 
 /// The hop of a message between two ranks.
-GPUMEM_INLINE double message_latency(bool within) {
-  return kSimple.base + (within ? kSimple.link_hop : kSimple.network_hop);
+GPUMEM_INLINE double message_latency(const Links& links, bool within) {
+  return kSimple.base + (within ? kSimple.link_hop(links) : kSimple.network_hop);
+}
+
+/// What the GPU's own NVLinks do; nothing: PCIe, or links that NCCL counts nothing of.
+GPUMEM_INLINE const LinkReach* reach_of(const device::GpuProfile& gpu, const Links& links) {
+  const auto* const row = std::find_if(kLinkReach.begin(), kLinkReach.end(), [&](const LinkReach& one) {
+    return one.compute_capability == gpu.compute_capability;
+  });
+  return links.nvlink && row != kLinkReach.end() ? row : nullptr;
+}
+
+/// What collectives reach of these links, and the SMs that they take.
+GPUMEM_INLINE void take_reach(const device::GpuProfile& gpu, Links& links) {
+  links.nvlink = links.link >= kLeastNvlink;
+  const LinkReach* const row = reach_of(gpu, links);
+  if (row != nullptr) {
+    links.reached = row->reached;
+    if (links.gpus_per_node > 2) links.adds = row->adds;
+  }
+  const double channels = links.nvlink ? kNvlinkChannels : kPcieChannels;
+  if (gpu.sm_count) links.busy_share = std::min(1.0, channels / static_cast<double>(gpu.sm_count->value));
+  const std::string of = row == nullptr ? "the links and of the network" : "the network";
+  links.assumed.push_back({"links", "collectives take as long as NCCL's own model says, and reach 0.8 of " + of});
 }
 
 }  // namespace links_detail
@@ -135,14 +176,7 @@ GPUMEM_INLINE core::Result<Links> links_of(const device::GpuProfile& gpu, const 
     links.gpus_per_node = detail::kUsualNode;
     links.assumed.push_back({"links", std::to_string(detail::kUsualNode) + " GPUs a node (`gpus_per_node`)"});
   }
-  for (const detail::LinkReach& reach : detail::kLinkReach) {
-    if (reach.compute_capability == gpu.compute_capability) links.reached = reach.reached;
-  }
-  const bool nvlink = links.link >= detail::kLeastNvlink;
-  const bool hopper = gpu.compute_capability == "9.0" || gpu.compute_capability == "10.0";
-  links.adds = nvlink && hopper && links.gpus_per_node > 2;
-  if (gpu.sm_count) links.busy_share = std::min(1.0, detail::kChannels / static_cast<double>(gpu.sm_count->value));
-  links.assumed.push_back({"links", "collectives take as long as NCCL's own model says, and reach 0.8 of the network"});
+  detail::take_reach(gpu, links);
   return links;
 }
 
@@ -158,7 +192,8 @@ GPUMEM_INLINE double reduce_seconds(const Links& links, const Group& group, doub
   const double ring = detail::fastest_ring(links, group, bytes, kScatteredAndGathered);
   const bool within = detail::in_a_node(links, group) == group.count;
   if (!within) return std::min(ring, detail::tree_seconds(links, group, bytes));
-  return links.adds && group.count > 2 ? std::min(ring, detail::multicast_seconds(links, group, bytes)) : ring;
+  if (!links.adds || group.count <= 2) return ring;
+  return std::min(ring, detail::multicast_seconds(links, *links.adds, group, bytes));
 }
 
 GPUMEM_INLINE double exchange_seconds(const Links& links, const Group& group, double bytes) {
@@ -169,7 +204,7 @@ GPUMEM_INLINE double exchange_seconds(const Links& links, const Group& group, do
   const double out =
       static_cast<double>(group.count - together) / ranks * bytes / (links.network * detail::kNetworkReached);
   const double within = static_cast<double>(together - 1) / ranks * bytes / (links.link * links.reached);
-  return std::max(out, within) + detail::message_latency(together == group.count);
+  return std::max(out, within) + detail::message_latency(links, together == group.count);
 }
 
 GPUMEM_INLINE double send_seconds(const Links& links, const Group& group, double bytes) {
@@ -177,7 +212,7 @@ GPUMEM_INLINE double send_seconds(const Links& links, const Group& group, double
   if (group.count <= 1 || bytes <= 0.0) return 0.0;
   const bool within = detail::in_a_node(links, group) == group.count;
   return bytes / (within ? links.link * links.reached : links.network * detail::kNetworkReached) +
-         detail::message_latency(within);
+         detail::message_latency(links, within);
 }
 
 namespace layout_time_detail {
