@@ -198,17 +198,14 @@ Answered answer_advise(Question& question) {
   if (!request) return request.error();
   Result<AskedJob> asked = asked_of(question, *request);
   if (!asked) return asked.error();
-  Result<estimate::Advice> advice =
-      estimate::advise(asked->estimated_job.job, *asked->estimated_job.gpu, *asked->estimator);
-  if (!advice) return advice.error();
-  const std::string_view name = asked->estimator->name();
+  Result<cli::FoundAdvice> found = cli::advice_of(std::move(asked->estimated_job), *asked->estimator);
+  if (!found) return found.error();
   // The estimator, whose name it is, lives as long.
   struct Kept {
     std::shared_ptr<const Estimator> estimator;
     cli::FoundAdvice found;
   };
-  const auto kept = std::make_shared<const Kept>(
-      Kept{std::move(asked->estimator), {std::move(asked->estimated_job), name, *std::move(advice)}});
+  const auto kept = std::make_shared<const Kept>(Kept{std::move(asked->estimator), *std::move(found)});
   auto answer = std::make_unique<gpumem_answer>();
   answer->with("json", [kept] { return printed(cli::to_json(kept->found)); }).with("text", [kept] {
     return cli::to_text(kept->found, cli::Terminal());

@@ -39,6 +39,7 @@ Json effect_json(const ChangeEffect& effect) {
   json["settings"] = Json::object();
   for (const Setting& setting : effect.settings) json["settings"][setting.option] = setting.value;
   json["cost"] = effect.cost;
+  json["same_result"] = effect.same_result;
   if (effect.estimate) {
     json["estimate"] = to_json(*effect.estimate);
   } else {
@@ -48,6 +49,16 @@ Json effect_json(const ChangeEffect& effect) {
 }
 
 }  // namespace
+
+Result<FoundAdvice> advice_of(EstimatedJob estimated_job, const Estimator& estimator) {
+  Result<Advice> advice = estimate::advise(estimated_job.job, *estimated_job.gpu, estimator);
+  if (!advice) return advice.error();
+  if (!advice->now.coverage.edges.empty()) {
+    const auto analysis = estimated_job.analysis();
+    estimated_job.guesses = guesses_of(*analysis);
+  }
+  return FoundAdvice{std::move(estimated_job), estimator.name(), *std::move(advice)};
+}
 
 std::string to_text(const FoundAdvice& found, const Terminal& terminal) {
   const Advice& advice = found.advice;
@@ -71,8 +82,10 @@ std::string to_text(const FoundAdvice& found, const Terminal& terminal) {
     const bool single = std::any_of(advice.single.begin(), advice.single.end(), [](const ChangeEffect& effect) {
       return effect.estimate && estimate::is_enough(*effect.estimate);
     });
+    const bool same = advice.together->same_result;
     text += single ? "\nwith the same result, these together are enough: "
-                   : "\nno single change is enough; together these are: ";
+                   : "\nno single change is enough; together these are" +
+                         std::string(same ? ", with the same result: " : ": ");
     text += words_of(advice.together->settings) + ": " + core::to_string(advice.together->estimate->expected) + "\n";
   }
   return text;

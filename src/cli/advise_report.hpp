@@ -16,6 +16,9 @@ struct FoundAdvice {
   std::string_view estimator;
   estimate::Advice advice;
 };
+/// Errors: those of estimate::advise(). What is found names the estimator, which must live as long.
+[[nodiscard]] Result<FoundAdvice> advice_of(EstimatedJob estimated_job, const Estimator& estimator);
+
 /// Whether the job fits, or something is advised that makes it fit.
 [[nodiscard]] bool helps(const estimate::Advice& advice);
 [[nodiscard]] Error no_advice(const FoundAdvice& found);

@@ -149,14 +149,7 @@ Result<FoundAdvice> find_advice(const AdviseOptions& options, Session& session) 
   }
   Result<EstimatedJob> estimated_job = read_job(session, options.request);
   if (!estimated_job) return estimated_job.error();
-  const Estimator& estimator = *estimators->front();
-  Result<Advice> advice = estimate::advise(estimated_job->job, *estimated_job->gpu, estimator);
-  if (!advice) return advice.error();
-  if (!advice->now.coverage.edges.empty()) {
-    const auto analysis = estimated_job->analysis();
-    estimated_job->guesses = guesses_of(*analysis);
-  }
-  return FoundAdvice{*std::move(estimated_job), estimator.name(), *std::move(advice)};
+  return advice_of(*std::move(estimated_job), *estimators->front());
 }
 
 Result<FoundPlan> find_plan(const PlanOptions& options, Session& session,

@@ -44,7 +44,8 @@ struct Change {
 /// What a change does. Of one in several forms, the mildest that fits; where none does, the one that takes least.
 /// One that the model has no place for is left out.
 struct ChangeEffect {
-  std::string_view cost;
+  std::string cost;          ///< of two, what each costs
+  bool same_result = false;  ///< the job learns what it learns without it, but for rounding
   std::vector<Setting> settings;
   core::Result<MemoryEstimate> estimate;  ///< errors: the estimator's; invalid_argument for a recording that fixes it
 };
@@ -53,12 +54,14 @@ struct ChangeEffect {
 [[nodiscard]] inline bool is_enough(const MemoryEstimate& estimate) { return estimate.verdict == Verdict::fits; }
 
 struct Advice {
-  MemoryEstimate now;                    ///< of the job as it is
-  std::vector<ChangeEffect> single;      ///< each change by itself
-  std::optional<ChangeEffect> together;  ///< where no single one fits: the two cheapest that do it, or more
+  MemoryEstimate now;                ///< of the job as it is
+  std::vector<ChangeEffect> single;  ///< each change by itself
+  /// Where no single one that keeps the result fits: the two cheapest that keep it and do, or more of them; where these
+  /// are not enough and no single change is, of all changes. Nothing: not needed, or not possible.
+  std::optional<ChangeEffect> together;
 };
 
-/// Errors: the estimator's for the job as it is.
+/// Errors: the estimator's for the job as it is; deadline_exceeded.
 [[nodiscard]] core::Result<Advice> advise(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                           const Estimator& estimator);
 

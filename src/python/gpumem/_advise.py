@@ -25,11 +25,13 @@ class Change:
 
     settings: options of estimate() and what they become: {"fused": "true"}.
     cost: what it costs, in a few words.
+    same_result: the job learns what it learns without it, but for rounding.
     expected_bytes, upper_bytes, fits: what the job takes then, and whether it surely fits. None, where no estimate can be made.
     """
 
     settings: dict[str, str]
     cost: str
+    same_result: bool
     expected_bytes: int | None
     upper_bytes: int | None
     fits: bool
@@ -41,7 +43,8 @@ class Advice(Answer):
 
     expected_bytes, upper_bytes, verdict: of the job as it is.
     changes: each alone, those that cost least first.
-    together: changes that are enough together, where no single one is that keeps the result; None: not needed, or not possible.
+    together: changes that are enough together, where no single one is that keeps the result (together.same_result says
+        whether these keep it); None: not needed, or not possible.
     """
 
     expected_bytes: int
@@ -112,6 +115,7 @@ def _change_of(fields: Mapping[str, Any]) -> Change:
     return Change(
         settings=fields["settings"],
         cost=fields["cost"],
+        same_result=fields["same_result"],
         expected_bytes=estimate.get("expected_bytes"),
         upper_bytes=estimate.get("upper_bytes"),
         fits=estimate.get("verdict") == "fits",

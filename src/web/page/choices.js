@@ -96,7 +96,8 @@ const showAdvice = (reply) => {
   }
   const {changes, together} = JSON.parse(reply.text);
   const body = make('tbody');
-  const all = together ? [{...together, cost: 'together, with the same result'}, ...changes] : changes;
+  const costOf = (effect) => (effect.same_result ? 'together, with the same result' : `together: ${effect.cost}`);
+  const all = together ? [{...together, cost: costOf(together)}, ...changes] : changes;
   body.append(...all.map((change) => rowOf(adviceRow(change))));
   at('advice-table').replaceChildren(headOf(['Change', 'Fits', 'Expected GiB', 'What it costs']), body);
   at('advice').hidden = all.length === 0;

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "golden.hpp"
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "graphs.hpp"
 #include "recordings.hpp"
@@ -180,6 +181,46 @@ TEST(Advise, OfTwoChangesThatAreEnoughTogetherTakesTheCheapest) {
   ASSERT_TRUE(advice->together);
   EXPECT_EQ(words_of(advice->together->settings), "fused=true checkpointing=true");
   EXPECT_EQ(advice->together->estimate->expected.count(), 700);
+  EXPECT_TRUE(advice->together->same_result);
+  EXPECT_EQ(advice->together->cost,
+            advice->single.front().cost + "; time: every forward pass a second time, about a third more");
+}
+
+TEST(Advise, SaysOfChangesThatAreEnoughTogetherWhetherTheyKeepTheResult) {
+  const ToldByJob told([](const TrainingJob& job) {
+    const bool half = job.precision != model::Precision::fp32;
+    const bool small = job.optimizer == model::Optimizer::adam_8bit;
+    return 2000 - (half ? 700 : 0) - (small ? 700 : 0);
+  });
+  const auto advice = advise(job_with_batch(1), gpu_with(1000), told);
+  ASSERT_TRUE(testing::succeeds(advice));
+  ASSERT_TRUE(advice->together);
+  EXPECT_EQ(words_of(advice->together->settings), "precision=amp-bf16 optimizer=adam-8bit");
+  EXPECT_FALSE(advice->together->same_result);
+  for (const ChangeEffect& effect : advice->single) {
+    const std::string_view option = effect.settings.front().option;
+    EXPECT_EQ(effect.same_result, option != "precision" && option != "optimizer") << option;
+  }
+}
+
+/// Time that is over says nothing of a change, and so it must not read as one that does not help.
+TEST(Advise, EndsWhereTheTimeIsUp) {
+  int all = 0;
+  for (const int last : {1, 5, 12, 10'000}) {
+    all = 0;
+    const ToldByJob told([&all, last](const TrainingJob&) -> core::Result<std::int64_t> {
+      if (++all > last) return core::deadline_error();
+      return 2000;
+    });
+    const auto advice = advise(job_with_batch(4), gpu_with(10), told);
+    if (last == 10'000) {
+      EXPECT_TRUE(testing::succeeds(advice));
+    } else {
+      EXPECT_TRUE(testing::fails(advice, core::ErrorCode::deadline_exceeded, 0, "")) << last;
+      EXPECT_EQ(all, last + 1) << "nothing is tried once the time is up";
+    }
+  }
+  EXPECT_GT(all, 20) << "the single changes, their pairs, and all added up";
 }
 
 TEST(Advise, PrefersSeveralChangesThatKeepTheResultToOneThatDoesNot) {

@@ -211,6 +211,11 @@ GPUMEM_INLINE std::optional<core::Error> fixed_by_recording(const Change& change
   return core::Error{core::ErrorCode::invalid_argument, std::move(message), {job.graph->file(), 0, {}}};
 }
 
+/// Whether the time was up, which says nothing of the change.
+GPUMEM_INLINE bool is_late(const core::Result<MemoryEstimate>& estimate) {
+  return !estimate && estimate.error().code == core::ErrorCode::deadline_exceeded;
+}
+
 /// The mildest form that fits, else the one that takes least. `forms` holds one or more. The analysis keeps the stages
 /// that the forms share, and is left at the last one that was tried.
 GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(const Change& change, Forms forms,
@@ -226,6 +231,7 @@ GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(const 
   for (std::size_t at = 0; at < forms.size(); ++at) {
     analysis.set_job(forms[at].job);
     core::Result<MemoryEstimate> estimate = estimator.estimate(analysis, gpu);
+    if (is_late(estimate)) return {std::move(forms[at]), std::move(estimate)};
     const bool first = !best.has_value();
     if (!first && !better(estimate, *best)) continue;
     best = std::move(estimate);
@@ -251,47 +257,68 @@ GPUMEM_INLINE void add_settings(std::vector<Setting>& settings, std::vector<Sett
 /// Which changes may be added up.
 enum class Among : std::uint8_t { all, with_the_same_result };
 
+/// What several changes do together; nothing: they are not enough. Errors: deadline_exceeded.
+using Together = core::Result<std::optional<ChangeEffect>>;
+
+/// Two that keep the result are tried among those that do, and not again among all.
+GPUMEM_INLINE bool is_pair_of(Among among, const Change& cheaper, const Change& dearer) {
+  const bool same = keeps_result(cheaper) && keeps_result(dearer);
+  return same == (among == Among::with_the_same_result);
+}
+
 /// The two cheapest that are enough together: of two pairs, that whose dearer change is the cheaper one. A change may
-/// do nothing alone and much with another: a fused optimizer, once activations are no longer the peak. `first` takes
-/// one form, the mildest. Nothing: no two are enough.
-GPUMEM_INLINE std::optional<ChangeEffect> two_of(Among among, const TrainingJob& job, analysis::Analysis& analysis,
-                                                 const device::GpuProfile& gpu, const Estimator& estimator) {
-  if (job.graph->recording() != nullptr) return std::nullopt;
-  const auto is_open = [&](const Change& change) { return among == Among::all || keeps_result(change); };
+/// do nothing alone and much with another: a fused optimizer, once activations are no longer the peak. The cheaper
+/// change takes one form, the mildest.
+GPUMEM_INLINE Together two_of(Among among, const TrainingJob& job, analysis::Analysis& analysis,
+                              const device::GpuProfile& gpu, const Estimator& estimator) {
+  if (job.graph->recording() != nullptr) return std::optional<ChangeEffect>();
   for (const Change& dearer : kChanges) {
-    if (!is_open(dearer)) continue;
     for (const Change* cheaper = kChanges.data(); cheaper != &dearer; ++cheaper) {
-      const Forms before = is_open(*cheaper) ? cheaper->forms(job, gpu) : Forms();
+      const Forms before = is_pair_of(among, *cheaper, dearer) ? cheaper->forms(job, gpu) : Forms();
       Forms forms = before.empty() ? Forms() : dearer.forms(before.front().job, gpu);
       if (forms.empty()) continue;
       auto [changed, estimate] = best_of(dearer, std::move(forms), analysis, gpu, estimator);
+      if (is_late(estimate)) return estimate.error();
       if (!estimate || !is_enough(*estimate)) continue;
       std::vector<Setting> settings = before.front().settings;
       add_settings(settings, std::move(changed.settings));
-      return ChangeEffect{"both of these", std::move(settings), *std::move(estimate)};
+      std::string costs = std::string(cheaper->cost) + "; " + std::string(dearer.cost);
+      return std::optional(ChangeEffect{std::move(costs), among == Among::with_the_same_result, std::move(settings),
+                                        *std::move(estimate)});
     }
   }
-  return std::nullopt;
+  return std::optional<ChangeEffect>();
 }
 
-/// The cheapest changes one after another, until the job fits. One that helps nothing is left out. Nothing: all
-/// together do not do it.
-GPUMEM_INLINE std::optional<ChangeEffect> added_up(Among among, TrainingJob job, MemoryEstimate takes,
-                                                   analysis::Analysis& analysis, const device::GpuProfile& gpu,
-                                                   const Estimator& estimator) {
+/// The cheapest changes one after another, until the job fits. One that helps nothing is left out.
+GPUMEM_INLINE Together added_up(Among among, TrainingJob job, MemoryEstimate takes, analysis::Analysis& analysis,
+                                const device::GpuProfile& gpu, const Estimator& estimator) {
   std::vector<Setting> settings;
+  bool same_result = true;
   for (const Change& change : kChanges) {
     if (among == Among::with_the_same_result && !keeps_result(change)) continue;
     Forms forms = change.forms(job, gpu);
     if (forms.empty()) continue;
     auto [changed, estimate] = best_of(change, std::move(forms), analysis, gpu, estimator);
+    if (is_late(estimate)) return estimate.error();
     if (!estimate || estimate->expected >= takes.expected) continue;
     add_settings(settings, std::move(changed.settings));
+    same_result = same_result && keeps_result(change);
     job = std::move(changed.job);
     takes = *std::move(estimate);
-    if (is_enough(takes)) return ChangeEffect{"all of these together", std::move(settings), std::move(takes)};
+    if (!is_enough(takes)) continue;
+    return std::optional(ChangeEffect{"all of these together", same_result, std::move(settings), std::move(takes)});
   }
-  return std::nullopt;
+  return std::optional<ChangeEffect>();
+}
+
+/// Two changes, else more of them.
+GPUMEM_INLINE Together enough_of(Among among, const TrainingJob& job, const MemoryEstimate& now,
+                                 analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                 const Estimator& estimator) {
+  Together two = two_of(among, job, analysis, gpu, estimator);
+  if (!two || *two) return two;
+  return added_up(among, job, now, analysis, gpu, estimator);
 }
 
 }  // namespace advise_detail
@@ -310,19 +337,21 @@ GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const d
     std::vector<ChangedJob> forms = change.forms(job, gpu);
     if (forms.empty()) continue;
     auto [changed, estimate] = advise_detail::best_of(change, std::move(forms), analysis, gpu, estimator);
+    if (advise_detail::is_late(estimate)) return estimate.error();
     if (!estimate && estimate.error().code == core::ErrorCode::missing_information) continue;
     const bool enough = estimate && is_enough(*estimate);
     fits = fits || enough;
-    fits_unchanged = fits_unchanged || (enough && advise_detail::keeps_result(change));
-    advice.single.push_back({change.cost, std::move(changed.settings), std::move(estimate)});
+    const bool same_result = advise_detail::keeps_result(change);
+    fits_unchanged = fits_unchanged || (enough && same_result);
+    advice.single.push_back({std::string(change.cost), same_result, std::move(changed.settings), std::move(estimate)});
   }
   using advise_detail::Among;
-  const auto combined = [&](Among among) {
-    auto two = advise_detail::two_of(among, job, analysis, gpu, estimator);
-    return two ? std::move(two) : advise_detail::added_up(among, job, advice.now, analysis, gpu, estimator);
-  };
-  if (!fits_unchanged) advice.together = combined(Among::with_the_same_result);
-  if (!fits && !advice.together) advice.together = combined(Among::all);
+  for (const Among among : {Among::with_the_same_result, Among::all}) {
+    if (advice.together || (among == Among::all ? fits : fits_unchanged)) break;
+    auto together = advise_detail::enough_of(among, job, advice.now, analysis, gpu, estimator);
+    if (!together) return together.error();
+    advice.together = *std::move(together);
+  }
   return advice;
 }
 
