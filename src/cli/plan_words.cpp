@@ -60,7 +60,7 @@ bool is_alike(const nlohmann::ordered_json& value, Kind kind) {
   return false;
 }
 
-/// Where the number goes. Not for the first row's kinds.
+/// The number goes where rows of Kind::count keep theirs.
 void set_count(std::string_view name, std::int64_t count, PlanOptions& options) {
   const std::pair<std::string_view, std::optional<std::int64_t>*> limits[] = {
       {"gpus_per_node", &options.gpus_per_node},
@@ -74,6 +74,22 @@ void set_count(std::string_view name, std::int64_t count, PlanOptions& options) 
   if (name == "gpus") options.gpus = {count};
   if (name == "global_batch") options.global_batch = count;
   if (name == "show") options.show = count;
+}
+
+Status check_counts(const PlanOptions& options) {
+  const std::pair<std::string_view, std::optional<std::int64_t>> counts[] = {
+      {"global_batch", options.global_batch},
+      {"show", options.show},
+      {"gpus", options.gpus.empty() ? std::nullopt : std::optional(options.gpus.front())},
+      {"gpus_per_node", options.gpus_per_node},
+      {"at_most_tensor_parallel", options.most.tensor_parallel},
+      {"at_most_context_parallel", options.most.context_parallel},
+      {"at_most_pipeline_parallel", options.most.pipeline_parallel},
+      {"at_most_expert_parallel", options.most.expert_parallel}};
+  for (const auto& [name, count] : counts) {
+    if (count.value_or(1) < 1) return wrong("`" + std::string(name) + "` must be at least 1");
+  }
+  return core::Done{};
 }
 
 }  // namespace
@@ -94,7 +110,6 @@ Status take_plan_word(std::string_view name, std::string_view word, PlanOptions&
   } else {
     const std::optional<std::int64_t> count = core::parse_whole(word);
     if (!count) return unlike(*row);
-    if (*count < 1) return wrong(std::string(name) + " must be at least 1");
     set_count(name, *count, options);
   }
   return core::Done{};
@@ -113,7 +128,7 @@ Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& optio
 }
 
 core::Result<search::Question> question_of(const PlanOptions& options) {
-  if (options.show < 1) return wrong("`show` counts layouts from 1");
+  if (const Status counts = check_counts(options); !counts) return counts.error();
   if (options.gpus.size() > 1) return wrong("`gpus` is one number here");
   core::Result<search::Question> question = search::question_about(options.framework, options.request.alloc_conf);
   if (!question) return question;

@@ -65,12 +65,19 @@ TEST(PlanWords, SayWhatTheyMustBe) {
   EXPECT_TRUE(
       fails(take_plan_options({{"gpus", "64"}}, options), ErrorCode::invalid_argument, 0, "must be a whole number"));
   EXPECT_TRUE(fails(take_plan_options({{"framework", 5}}, options), ErrorCode::invalid_argument, 0, "must be a name"));
-  EXPECT_TRUE(fails(take_plan_word("at_most_expert_parallel", "0", options), ErrorCode::invalid_argument, 0,
-                    "at_most_expert_parallel must be at least 1"));
-  options.show = 0;
-  EXPECT_TRUE(fails(question_of(options), ErrorCode::invalid_argument, 0, "counts layouts from 1"));
   options = {.gpus = {8, 16}};
   EXPECT_TRUE(fails(question_of(options), ErrorCode::invalid_argument, 0, "one number"));
+}
+
+TEST(PlanWords, ThatCountAreOneOrMoreWhoeverAsks) {
+  for (const std::string_view name :
+       {"gpus", "global_batch", "show", "gpus_per_node", "at_most_tensor_parallel", "at_most_context_parallel",
+        "at_most_pipeline_parallel", "at_most_expert_parallel"}) {
+    PlanOptions options;
+    EXPECT_TRUE(succeeds(take_plan_word(name, "0", options)));
+    EXPECT_TRUE(
+        fails(question_of(options), ErrorCode::invalid_argument, 0, "`" + std::string(name) + "` must be at least 1"));
+  }
 }
 
 }  // namespace
