@@ -59,6 +59,12 @@ class Plan(unittest.TestCase):
         room = [layout.headroom_bytes > 0 for layout in plan.layouts]
         self.assertEqual(room, sorted(room, reverse=True))
 
+    def test_without_overlap_a_step_is_longer(self):
+        alone = {f"at_most_{kind}_parallel": 1 for kind in ("tensor", "context", "pipeline")}
+        asked = {**ASKED, **alone, "framework": "megatron", "show": 1, "network_gbps": 1.0, "gpus_per_node": 1}
+        steps = [gpumem.plan(LLAMA, **asked, no_overlap=without).layouts[0].step_seconds for without in (False, True)]
+        self.assertLess(*steps)
+
     def test_where_nothing_fits(self):
         plan = gpumem.plan(LARGE, gpu="l4-24gb", gpus=8, seq_length=8192, global_batch=8)
         self.assertEqual(plan.layouts, ())
@@ -74,7 +80,7 @@ class Plan(unittest.TestCase):
 
     def test_options_are_those_of_estimate(self):
         every = inspect.signature(gpumem.estimate).parameters
-        own = {"global_batch", "gpus", "framework", "gpus_per_node", "network_gbps", "show"}
+        own = {"global_batch", "gpus", "framework", "gpus_per_node", "network_gbps", "no_overlap", "show"}
         for name, parameter in inspect.signature(gpumem.plan).parameters.items():
             if name in own or name.startswith("at_most_"):
                 continue

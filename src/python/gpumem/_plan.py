@@ -1,4 +1,4 @@
-"""plan(): the layouts over GPUs that fit, the fastest first; `import gpumem` has it."""
+"""plan(): the layouts over GPUs that fit, the fastest with headroom first; `import gpumem` has it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def plan(
     framework: str = "any",
     at_most_tensor_parallel: int | None = None, at_most_context_parallel: int | None = None,
     at_most_pipeline_parallel: int | None = None, at_most_expert_parallel: int | None = None,
-    gpus_per_node: int | None = None, network_gbps: float | None = None,
+    gpus_per_node: int | None = None, network_gbps: float | None = None, no_overlap: bool = False,
     show: int = 10,
     optimizer: str = "adamw",
     precision: str = "bf16-mixed",
@@ -111,6 +111,7 @@ def plan(
     framework: one of FRAMEWORKS, or "any".
     at_most_tensor_parallel, ...: the most ranks of this kind that a layout may have; None: any.
     gpus_per_node, network_gbps: None: from the GPU's profile.
+    no_overlap: of Megatron's gradients and parameters with kernels, as without its options for that.
     show: how many layouts to find.
 
     Raises UsageError for a value out of range or an unknown name. If no layout fits, layouts is
@@ -133,6 +134,8 @@ _COUNTS = (
 def _question_of(given: dict[str, Any]) -> dict[str, str]:
     """The words that are not about the job."""
     words = {"framework": text_of("framework", given["framework"])}
+    if given["no_overlap"]:
+        words["no_overlap"] = "true"
     for name in _COUNTS:
         if given[name] is not None:
             words[name] = str(integer(name, given[name], 1))
