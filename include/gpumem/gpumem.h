@@ -372,7 +372,8 @@ typedef struct gpumem_layout {
   { sizeof(gpumem_layout), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, NULL, 0, 0 }
 
 /*
- * The fastest layouts that fit, at most `count`, the fastest first; `found` takes how many these are, which may be 0.
+ * The fastest layouts that fit, at most `count`, the fastest first, those without headroom last; `found` takes how many
+ * these are, which may be 0.
  * The job's batch_size, accumulate, checkpointing and layout are ignored; its estimator is the replay. Large jobs train
  * with precision "bf16-mixed": name it.
  * Errors: those of gpumem_estimate(); GPUMEM_MISSING_INFORMATION for a GPU whose profile says too little for a

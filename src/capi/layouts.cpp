@@ -72,7 +72,7 @@ void give_layout(const search::PlannedLayout& found, const search::LayoutPlan& p
   layout.accumulate = found.job.gradient_accumulation;
   layout.expected_bytes = found.memory.expected.count();
   layout.upper_bytes = found.memory.upper.count();
-  layout.headroom_bytes = search::headroom(found, gpu).count();
+  layout.headroom_bytes = search::headroom(found.memory, gpu).count();
   layout.step_seconds = found.step;
   layout.tokens_per_second_per_gpu = found.tokens > 0.0 ? found.tokens : -1.0;
   layout.sequence_parallel = of.sequence_parallel ? 1 : 0;

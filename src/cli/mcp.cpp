@@ -142,7 +142,8 @@ constexpr std::array<Tool, 5> kTools = {
      {"advise", "Which changes make a training job fit a GPU, the cheapest first.", true, &answer_advise},
      {"gpus", "On which of all known GPUs a training job fits, with headroom and the largest batch.", true,
       &answer_gpus},
-     {"plan", "Which layouts over many GPUs fit, the fastest first.", false, &answer_plan, kPlanOwn}}};
+     {"plan", "Which layouts over many GPUs fit: the fastest with headroom first, those without last.", false,
+      &answer_plan, kPlanOwn}}};
 
 constexpr std::string_view kServe = "serve";
 constexpr std::string_view kServeHelp =

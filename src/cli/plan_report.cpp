@@ -63,7 +63,7 @@ Json layout_json(const PlannedLayout& layout, const LayoutPlan& plan, const GpuP
   json["framework"] = layout.framework->name;
   json["options"] = options_json(layout.job);
   json["estimate"] = cli::to_json(layout.memory);
-  json["headroom_bytes"] = headroom(layout, gpu).count();
+  json["headroom_bytes"] = search::headroom(layout.memory, gpu).count();
   json["step_seconds"] = rounded(layout.step);
   json["step"] = parts_json(layout.time);
   json["samples_per_second"] = rounded(layout.samples);
@@ -98,7 +98,7 @@ std::string layouts_table(const LayoutPlan& plan, const GpuProfile& gpu, const T
   for (std::size_t at = 0; at < plan.layouts.size(); ++at) {
     const PlannedLayout& layout = plan.layouts[at];
     table.add({std::to_string(at + 1), layout.framework->name, layout_text(layout.job), layout.memory.expected,
-               layout.memory.upper, headroom(layout, gpu), text_of("%.3g s", layout.step),
+               layout.memory.upper, search::headroom(layout.memory, gpu), text_of("%.3g s", layout.step),
                layout.tokens > 0.0 ? text_of("%.0f", layout.tokens) : text_of("%.3g", layout.samples)},
               gauge_of(layout.memory, gpu));
   }
@@ -155,24 +155,32 @@ std::string longer_parts(const search::LayoutTime& time, const search::LayoutTim
   return text;
 }
 
-std::string time_line(const search::Explanation& told, const LayoutPlan& plan) {
+/// A layout without headroom may be faster than the first one, which has some.
+std::string faster_text(const search::Explanation& told, const PlannedLayout& first, const GpuProfile& gpu) {
+  const bool tight = told.memory && told.memory->fits && search::headroom(*told.memory, gpu).count() == 0;
+  const bool decides = tight && search::headroom(first.memory, gpu).count() > 0;
+  return std::string(", faster than layout 1") + (decides ? ", which comes first because it has headroom" : "");
+}
+
+std::string time_line(const search::Explanation& told, const LayoutPlan& plan, const GpuProfile& gpu) {
   if (!told.time) return "  time: not known\n";
   std::string text = "  time: " + text_of("%.3g s", told.time->step()) + " a step";
   if (plan.layouts.empty()) return text + "\n";
   const PlannedLayout& first = plan.layouts.front();
   const double more = told.time->step() - first.step;
   const double percent = 100.0 * more / first.step;
-  if (more <= 0.0) return text + (more < 0.0 ? ", faster than layout 1\n" : ", as layout 1\n");
+  if (more <= 0.0) return text + (more < 0.0 ? faster_text(told, first, gpu) : ", as layout 1") + "\n";
   return text + ", " + text_of("%.3g s", more) + text_of(" (%.3g %%)", percent) + " more than layout 1" +
          longer_parts(*told.time, first.time) + "\n";
 }
 
 std::string counts(const LayoutPlan& plan) {
-  const std::int64_t fitting = static_cast<std::int64_t>(plan.layouts.size());
-  const std::int64_t too_large = plan.candidates - plan.slower - fitting;
+  const std::int64_t tight = plan.fitting - static_cast<std::int64_t>(plan.layouts.size());
+  const std::int64_t too_large = plan.candidates - plan.slower - plan.fitting;
   std::string text = core::with_separators(plan.candidates) + " possible layouts: ";
   text += too_large == 0 ? "all of the fastest fit"
                          : core::with_separators(too_large) + " are as fast or faster but do not fit";
+  if (tight > 0) text += ", " + core::with_separators(tight) + (tight == 1 ? " fits" : " fit") + " without headroom";
   if (plan.slower > 0) text += ", " + core::with_separators(plan.slower) + " are slower and were not tried";
   return text + "\n";
 }
@@ -224,7 +232,7 @@ Json to_json(const EstimatedJob& estimated_job, const LayoutPlan& plan, const se
 
 std::string to_text(const search::Explanation& told, const LayoutPlan& plan, const GpuProfile& gpu) {
   std::string text = std::string(told.framework->name) + ", " + layout_text(told.job) + ":\n" + memory_line(told, gpu) +
-                     time_line(told, plan);
+                     time_line(told, plan, gpu);
   if (told.outside.empty()) return text + "  search: it is among the layouts of the search\n";
   for (const search::Refusal& refusal : told.outside) {
     text +=

@@ -3,9 +3,9 @@
 // and the framework that runs it.
 // Units: GPUs, samples, seconds; bytes as MemoryEstimate has them.
 //
-// Every layout of layout_space.hpp is looked at in the order of its step's time, until as many fit as are asked for.
-// Whether one fits is said by the replay, as for `gpumem estimate`; memory_bound.hpp saves that for those that cannot,
-// and a micro-batch that is too large rules out larger ones of the same passes.
+// Every layout of layout_space.hpp is looked at in the order of its step's time, until as many fit with headroom as are
+// asked for, or many more without. Whether one fits is said by the replay, as for `gpumem estimate`; memory_bound.hpp
+// saves that for those that cannot, and a micro-batch that is too large rules out larger ones of the same passes.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Question {
   std::optional<std::int64_t> gpus = {};  ///< nothing: 1, 2, 4, ..., until a layout fits
   std::int64_t global_batch = 1;          ///< samples a step
   std::vector<const Framework*> frameworks = {};
-  std::size_t show = 10;  ///< the search ends when this many layouts fit
+  std::size_t show = 10;  ///< so many layouts at most; the search ends when as many fit with headroom
   MostRanks most = {};
   LinkOptions links = {};
   device::AllocatorOptions allocator = {};
@@ -46,9 +46,9 @@ struct PlannedLayout {
   double tokens = 0.0;   ///< a second, of one GPU; 0 for a model that reads none
 };
 
-/// What is left of a GPU after the most that the layout may take; 0: nothing.
-[[nodiscard]] inline core::Bytes headroom(const PlannedLayout& layout, const device::GpuProfile& gpu) {
-  return core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - layout.memory.upper.count(), 0));
+/// What is left of a GPU after the most that a layout may take; 0: nothing.
+[[nodiscard]] inline core::Bytes headroom(const estimate::MemoryEstimate& memory, const device::GpuProfile& gpu) {
+  return core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - memory.upper.count(), 0));
 }
 
 struct LayoutPlan {
@@ -61,6 +61,7 @@ struct LayoutPlan {
   std::int64_t candidates = 0;  ///< that the rules allow, with all micro-batches
   std::int64_t too_large = 0;   ///< of these, by a bound
   std::int64_t estimated = 0;   ///< of these, by an estimate, fitting or not
+  std::int64_t fitting = 0;     ///< of the estimated, also those without headroom that gave way
   std::int64_t slower = 0;      ///< of these, not looked at: enough fit that are faster
   Refusals refused;
   std::vector<estimate::Assumption> assumed;  ///< of the times

@@ -237,5 +237,5 @@ const showPlan = (reply) => {
     return details;
   });
   at('settings').replaceChildren(...settings);
-  at('plan-status').textContent = `${layouts.length} layouts on ${count(gpus)} GPUs, fastest first. Searched in ${(reply.milliseconds / 1000).toFixed(1)} s.`;
+  at('plan-status').textContent = `${layouts.length} layouts on ${count(gpus)} GPUs, fastest first, those without headroom last. Searched in ${(reply.milliseconds / 1000).toFixed(1)} s.`;
 };

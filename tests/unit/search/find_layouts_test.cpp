@@ -50,16 +50,27 @@ TEST(FindLayouts, GivesTheFastestThatFit) {
 TEST(FindLayouts, ThoseWithHeadroomComeFirst) {
   const model::TrainingJob job = small_llama(8, 2048, 256);
   bool both = false;
-  for (std::int64_t mebibytes = 3 << 10; !both && mebibytes <= 6 << 10; mebibytes += 256) {
+  bool gave_way = false;
+  for (std::int64_t mebibytes = 4 << 10; !(both && gave_way) && mebibytes <= 6 << 10; mebibytes += 256) {
     const device::GpuProfile gpu = gpu_of(mebibytes);
-    const auto plan = find_layouts(job, gpu, question(8, 32));
-    ASSERT_TRUE(succeeds(plan));
-    const auto has_room = [&](const PlannedLayout& layout) { return headroom(layout, gpu).count() > 0; };
-    EXPECT_TRUE(std::is_partitioned(plan->layouts.begin(), plan->layouts.end(), has_room)) << mebibytes;
-    const auto with_room = std::count_if(plan->layouts.begin(), plan->layouts.end(), has_room);
-    both = both || (with_room > 0 && with_room < std::ssize(plan->layouts));
+    const auto has_room = [&](const PlannedLayout& layout) { return headroom(layout.memory, gpu).count() > 0; };
+    Question asked = question(8, 32);
+    asked.show = 100;
+    const auto many = find_layouts(job, gpu, asked);
+    ASSERT_TRUE(succeeds(many));
+    EXPECT_TRUE(std::is_partitioned(many->layouts.begin(), many->layouts.end(), has_room)) << mebibytes;
+    const auto with_room = std::count_if(many->layouts.begin(), many->layouts.end(), has_room);
+    both = both || (with_room > 0 && with_room < std::ssize(many->layouts));
+    asked.show = 1;
+    const auto one = find_layouts(job, gpu, asked);
+    ASSERT_TRUE(succeeds(one));
+    if (with_room == 0) continue;
+    ASSERT_EQ(one->layouts.size(), 1U) << "as many as are asked for";
+    gave_way = gave_way || (one->fitting > 1 && has_room(one->layouts.front()));
+    EXPECT_EQ(one->candidates, one->too_large + one->estimated + one->slower);
   }
   EXPECT_TRUE(both) << "no size of the GPU has layouts of both kinds";
+  EXPECT_TRUE(gave_way) << "on no size of the GPU a faster layout without headroom gives way to a slower one";
 }
 
 TEST(FindLayouts, FindsTheFewestGpusThatDo) {

@@ -83,7 +83,7 @@ class Search {
     plan.candidates = static_cast<std::int64_t>(space_.candidates.size());
     plan.refused = std::move(space_.refused);
     std::size_t at = 0;
-    for (; at < space_.candidates.size() && plan.layouts.size() < question_.show; ++at) {
+    for (; at < space_.candidates.size() && !found_enough(); ++at) {
       if (core::deadline_passed()) return core::deadline_error();
       if (question_.progress) question_.progress(at, space_.candidates.size());
       const Candidate& candidate = space_.candidates[at];
@@ -95,13 +95,24 @@ class Search {
       look_at(candidate, plan);
     }
     plan.slower = static_cast<std::int64_t>(space_.candidates.size() - at);
+    plan.fitting = static_cast<std::int64_t>(with_headroom_ + without_headroom_);
     // Those that may run out of memory come last: nobody should paste one of them because it is the first.
     std::stable_partition(plan.layouts.begin(), plan.layouts.end(),
-                          [&](const PlannedLayout& layout) { return headroom(layout, gpu_).count() > 0; });
+                          [&](const PlannedLayout& layout) { return headroom(layout.memory, gpu_).count() > 0; });
+    if (plan.layouts.size() > question_.show) {
+      plan.layouts.erase(plan.layouts.begin() + static_cast<std::ptrdiff_t>(question_.show), plan.layouts.end());
+    }
     return plan;
   }
 
  private:
+  /// One without headroom does not count, as a slower one may have some; but not all of a world can be tried for that.
+  [[nodiscard]] bool found_enough() const {
+    constexpr std::size_t kTried = 64;
+    if (with_headroom_ >= question_.show) return true;
+    return without_headroom_ >= question_.show && without_headroom_ - question_.show >= kTried;
+  }
+
   /// A size from which on no micro-batch of these runs fits is remembered.
   bool too_large(const Candidate& candidate) {
     const Runs runs = runs_of(candidate);
@@ -165,6 +176,9 @@ class Search {
       return;
     }
     if (!memory->fits) return note(candidate, *memory);
+    const bool has_headroom = headroom(*memory, gpu_).count() > 0;
+    ++(has_headroom ? with_headroom_ : without_headroom_);
+    if (!has_headroom && without_headroom_ > question_.show) return;
     PlannedLayout layout{candidate.framework, job, *std::move(memory), candidate.time, candidate.step, 0.0, 0.0};
     layout.samples = static_cast<double>(global_batch(job)) / candidate.step;
     const core::Result<std::int64_t> gpus = parallel::world_size(job.layout);
@@ -186,6 +200,8 @@ class Search {
   analysis::Analysis& analysis_;
   estimate::Replay estimator_;
   MemoryBound bound_;
+  std::size_t with_headroom_ = 0;  ///< of those that fit
+  std::size_t without_headroom_ = 0;
   std::unordered_map<Runs, const Candidate*, RunsHash> smallest_;
   std::unordered_map<Runs, bool, RunsHash> tested_;  ///< whether the smallest was bounded
   std::unordered_map<Runs, std::int64_t, RunsHash> too_large_from_;
