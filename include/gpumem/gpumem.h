@@ -105,8 +105,7 @@ typedef struct gpumem_read_options {
  * Reads a summary in any format that `gpumem estimate` takes. The path is opened with the rights of the
  * process and only if it is a regular file, also behind symbolic links: a FIFO, device or socket is refused unopened. A
  * message may quote up to 60 bytes of the file. "-" is a file of that name. A summary takes memory in proportion to its
- * length (docs/c.md). Where nothing has that path, it may be a model's name ("Qwen/Qwen3-8B"), known or in the local
- * HuggingFace cache.
+ * length (docs/c.md). What no file has as a path may be a known model's name, or one of HuggingFace's local cache.
  * Errors: GPUMEM_UNREADABLE_FILE, GPUMEM_UNKNOWN_FORMAT, GPUMEM_MALFORMED_INPUT, GPUMEM_UNKNOWN_LAYER,
  * GPUMEM_MISSING_INFORMATION, GPUMEM_OVERFLOW, GPUMEM_DEADLINE_EXCEEDED; the message names file and line.
  */
@@ -372,8 +371,7 @@ typedef struct gpumem_layout {
   { sizeof(gpumem_layout), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, NULL, 0, 0 }
 
 /*
- * The fastest layouts that fit, at most `count`, the fastest first, those without headroom last; `found` takes how many
- * these are, which may be 0.
+ * The fastest layouts that fit, at most `count`, those without headroom last; `found` takes their number, maybe 0.
  * The job's batch_size, accumulate, checkpointing and layout are ignored; its estimator is the replay. Large jobs train
  * with precision "bf16-mixed": name it.
  * Errors: those of gpumem_estimate(); GPUMEM_MISSING_INFORMATION for a GPU whose profile says too little for a
@@ -568,7 +566,7 @@ typedef struct gpumem_answer gpumem_answer; /* as the command line gives it. Imm
  * command line. "deadline_ms" goes with every question. The questions, and the words of their own:
  *   "estimate", "advise", "fit" (with a "batch_size": of the sequence), "job" (all as understood): options of a job.
  *   "plan": these (precision and optimizer are an estimate's where not given), "global_batch", "gpus", "framework",
- *     "gpus_per_node", "network_gbps", "no_overlap", "show", "at_most_tensor_parallel" (_context_, _pipeline_, _expert_).
+ *     "gpus_per_node", "network_gbps", "no_overlap", "show", "at_most_tensor_parallel" (_context_, _pipeline_, ...).
  *   "serve", "serving-limits", "serving-advice": "model", "gpu", "engine_version", the engine's options and "command"s.
  *   "posttrain", "posttrain-limits", "posttrain-advice", "posttrain-layouts" (with "gpus"): "model", "gpu", options of
  *     `gpumem posttrain`, and each "command" (a word of it) and "setting" (KEY=VALUE) of a program.
