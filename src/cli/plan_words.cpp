@@ -14,26 +14,26 @@ using core::Error;
 using core::ErrorCode;
 using core::Status;
 
-enum class Kind : std::uint8_t { text, count, number, flag };
+enum class WordKind : std::uint8_t { text, count, number, flag };
 
 struct PlanWord {
   std::string_view name;
-  Kind kind;
+  WordKind kind;
   std::string_view must_be;
 };
 
-constexpr std::array<PlanWord, 12> kWords = {{{"framework", Kind::text, "a name"},
-                                              {"explain", Kind::text, "a layout"},
-                                              {"network_gbps", Kind::number, "a number"},
-                                              {"no_overlap", Kind::flag, "true or false"},
-                                              {"gpus", Kind::count, "a whole number"},
-                                              {"global_batch", Kind::count, "a whole number"},
-                                              {"show", Kind::count, "a whole number"},
-                                              {"gpus_per_node", Kind::count, "a whole number"},
-                                              {"at_most_tensor_parallel", Kind::count, "a whole number"},
-                                              {"at_most_context_parallel", Kind::count, "a whole number"},
-                                              {"at_most_pipeline_parallel", Kind::count, "a whole number"},
-                                              {"at_most_expert_parallel", Kind::count, "a whole number"}}};
+constexpr std::array<PlanWord, 12> kWords = {{{"framework", WordKind::text, "a name"},
+                                              {"explain", WordKind::text, "a layout"},
+                                              {"network_gbps", WordKind::number, "a number"},
+                                              {"no_overlap", WordKind::flag, "true or false"},
+                                              {"gpus", WordKind::count, "a whole number"},
+                                              {"global_batch", WordKind::count, "a whole number"},
+                                              {"show", WordKind::count, "a whole number"},
+                                              {"gpus_per_node", WordKind::count, "a whole number"},
+                                              {"at_most_tensor_parallel", WordKind::count, "a whole number"},
+                                              {"at_most_context_parallel", WordKind::count, "a whole number"},
+                                              {"at_most_pipeline_parallel", WordKind::count, "a whole number"},
+                                              {"at_most_expert_parallel", WordKind::count, "a whole number"}}};
 
 const PlanWord* word_named(std::string_view name) {
   const auto* const row = std::find_if(kWords.begin(), kWords.end(), [&](const auto& one) { return one.name == name; });
@@ -50,17 +50,17 @@ Error unknown(std::string_view name) {
   return wrong("a plan has no option " + core::quoted(core::shortened(name, 60)) + core::did_you_mean(name, names));
 }
 
-bool is_alike(const nlohmann::ordered_json& value, Kind kind) {
+bool is_alike(const nlohmann::ordered_json& value, WordKind kind) {
   switch (kind) {
-    case Kind::text: return value.is_string();
-    case Kind::count: return value.is_number_integer();
-    case Kind::number: return value.is_number();
-    case Kind::flag: return value.is_boolean();
+    case WordKind::text: return value.is_string();
+    case WordKind::count: return value.is_number_integer();
+    case WordKind::number: return value.is_number();
+    case WordKind::flag: return value.is_boolean();
   }
   return false;
 }
 
-/// The number goes where rows of Kind::count keep theirs.
+/// The number goes where rows of WordKind::count keep theirs.
 void set_count(std::string_view name, std::int64_t count, PlanOptions& options) {
   const std::pair<std::string_view, std::optional<std::int64_t>*> limits[] = {
       {"gpus_per_node", &options.gpus_per_node},
@@ -99,12 +99,12 @@ bool is_plan_word(std::string_view name) { return word_named(name) != nullptr; }
 Status take_plan_word(std::string_view name, std::string_view word, PlanOptions& options) {
   const PlanWord* const row = word_named(name);
   if (row == nullptr) return unknown(name);
-  if (row->kind == Kind::text) {
+  if (row->kind == WordKind::text) {
     (name == "explain" ? options.explain : options.framework) = std::string(word);
-  } else if (row->kind == Kind::flag) {
+  } else if (row->kind == WordKind::flag) {
     if (word != "true" && word != "false") return unlike(*row);
     options.no_overlap = word == "true";
-  } else if (row->kind == Kind::number) {
+  } else if (row->kind == WordKind::number) {
     options.network_gbps = core::parse_number(word);
     if (!options.network_gbps) return unlike(*row);
   } else {
@@ -119,7 +119,7 @@ Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& optio
   for (const auto& [name, value] : asked.items()) {
     const PlanWord* const row = word_named(name);
     if (row == nullptr) return unknown(name);
-    const bool is_text = row->kind == Kind::text;
+    const bool is_text = row->kind == WordKind::text;
     if (!is_alike(value, row->kind)) return unlike(*row);
     const Status taken = take_plan_word(name, is_text ? value.get<std::string>() : value.dump(), options);
     if (!taken) return taken;
