@@ -121,7 +121,7 @@ Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& optio
     if (row == nullptr) return unknown(name);
     const bool is_text = row->kind == WordKind::text;
     if (!is_alike(value, row->kind)) return unlike(*row);
-    const Status taken = take_plan_word(name, is_text ? value.get<std::string>() : value.dump(), options);
+    Status taken = take_plan_word(name, is_text ? value.get<std::string>() : value.dump(), options);
     if (!taken) return taken;
   }
   return core::Done{};

@@ -99,10 +99,10 @@ TEST(CliPlan, WrongWordsAreNamed) {
     EXPECT_NE(result.err.find(part), std::string::npos) << words << ": " << result.err;
   };
   fails(std::string(kSmall) + "--gpus 4", 2, "--global-batch is required");
-  fails(std::string(kSmall) + "--gpus 0 --global-batch 8", 2, "--gpus counts from 1");
-  fails(std::string(kSmall) + "--gpus 4 --global-batch 0", 2, "--global-batch counts samples from 1");
+  fails(std::string(kSmall) + "--gpus 0 --global-batch 8", 2, "--gpus must be at least 1");
+  fails(std::string(kSmall) + "--gpus 4 --global-batch 0", 2, "--global-batch must be at least 1");
   fails(std::string(kSmall) + "--gpus 4 --global-batch 8 --framework jax", 2, "no framework 'jax'");
-  fails(std::string(kSmall) + "--gpus 4 --global-batch 8 --show 0", 2, "--show counts layouts from 1");
+  fails(std::string(kSmall) + "--gpus 4 --global-batch 8 --show 0", 2, "--show must be at least 1");
   fails(std::string(kSmall) + "--gpus 4 --global-batch 8 --network-gbps 0", 2, "--network-gbps must be more than 0");
   fails(std::string(kSmall) + "--gpus 4 --global-batch 8 --tensor-parallel 2", 2, "--tensor-parallel");
 }
