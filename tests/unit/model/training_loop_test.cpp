@@ -48,7 +48,7 @@ TEST(MemorySavers, NamesOfAListDifferAndSayWhereANumberStands) {
     }
     EXPECT_EQ(numbers, counted);
   };
-  check(kCheckpoints, 4);
+  check(kCheckpoints, 6);
   check(kLossForms, 1);
   EXPECT_EQ(CheckpointPolicy().kind, Checkpoints::full);
   EXPECT_EQ(LossForm().kind, LossForms::standard);
