@@ -33,7 +33,7 @@ in_bash "--help --version" gpumem --
 in_bash --gpu gpumem estimate --gp
 in_bash "h100-80gb h100-96gb h100-nvl-94gb h100-pcie-80gb h20-96gb h200-141gb" gpumem estimate x.txt --gpu h
 in_bash t4-16gb gpumem estimate --gpu = t4
-in_bash every: gpumem estimate --checkpointing every
+in_bash every-other: gpumem estimate --checkpointing every-
 in_bash README.md gpumem estimate --checkpointing READ
 in_bash "" gpumem estimate --batch ""
 in_bash README.md gpumem estimate READ
