@@ -15,6 +15,16 @@ def small(
 
 
 HEADS = {"num_attention_heads": 8, "attention_head_dim": 32}
+# A video with its sound, in two streams.
+LTX2 = {
+    "_class_name": "LTX2VideoTransformer3DModel",
+    **HEADS,
+    "num_layers": 4,
+    "cross_attention_dim": 256,
+    "audio_num_attention_heads": 8,
+    "audio_attention_head_dim": 16,
+    "audio_cross_attention_dim": 128,
+}
 
 UNET = {"block_out_channels": [64, 128, 256], "layers_per_block": 2, "cross_attention_dim": 128}
 
@@ -197,13 +207,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     ),
     "ltx2": small(
         {
-            "_class_name": "LTX2VideoTransformer3DModel",
-            **HEADS,
-            "num_layers": 4,
-            "cross_attention_dim": 256,
-            "audio_num_attention_heads": 8,
-            "audio_attention_head_dim": 16,
-            "audio_cross_attention_dim": 128,
+            **LTX2,
             "caption_channels": 512,
             "rope_type": "split",
         },
@@ -212,13 +216,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     ),
     "ltx23": small(
         {
-            "_class_name": "LTX2VideoTransformer3DModel",
-            **HEADS,
-            "num_layers": 4,
-            "cross_attention_dim": 256,
-            "audio_num_attention_heads": 8,
-            "audio_attention_head_dim": 16,
-            "audio_cross_attention_dim": 128,
+            **LTX2,
             "gated_attn": True,
             "cross_attn_mod": True,
             "audio_gated_attn": True,
