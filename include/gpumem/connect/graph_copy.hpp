@@ -92,6 +92,9 @@ class GraphCopy {
   void note_unknown(std::size_t layer);
   [[nodiscard]] core::Result<model::ModelGraph> build();
   void note_shape(bool leaves, const core::Shape& output);
+  [[nodiscard]] std::optional<model::LayerIndex> twin_of(const model::Layer& layer, bool frozen, bool tied);
+  [[nodiscard]] model::LayerIndex add_copy(const model::Layer& layer, bool frozen,
+                                           const std::optional<ChangedLayer>& change, bool tied);
   [[nodiscard]] core::Result<WiredGraph> wired(model::ModelGraph graph, std::vector<const ops::Op*> rules);
   [[nodiscard]] std::vector<const ops::Op*> rules_of(const model::ModelGraph& graph) const;
 
@@ -105,8 +108,14 @@ class GraphCopy {
   std::vector<std::string> remarks_;
   std::vector<std::uint32_t> stages_;
   std::vector<model::LayerIndex> now_;  ///< by layer of the source
-  std::uint32_t opened_ = 0;            ///< the last scope that was opened
-  std::size_t marked_ = 0;              ///< block marks that are in the copy
+  /// Layers that were copied lately as they are, by their ops and attributes: of the source, and of the copy.
+  struct Copied {
+    const model::Layer* from = nullptr;
+    model::LayerIndex to = 0;
+  };
+  std::array<Copied, 128> recent_ = {};
+  std::uint32_t opened_ = 0;  ///< the last scope that was opened
+  std::size_t marked_ = 0;    ///< block marks that are in the copy
 };
 
 // Input: a wired graph of a model that reads tokens, and a job.

@@ -178,6 +178,14 @@ class WiredGraph {
     return parts_->weights.empty() ? model::WeightStorage() : parts_->weights[layer];
   }
 
+  /// The shape of the tensor on an edge, which something leaves.
+  [[nodiscard]] const core::Shape& shape_on(model::LayerIndex edge) const {
+    if (edge < 0) return input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - edge)];
+    return outputs(static_cast<std::size_t>(edge))[0];
+  }
+  /// Whether layers read something other than their edges say, in a graph that was read leniently.
+  [[nodiscard]] bool has_stand_ins() const { return !parts_->shapes.behind_unknown.empty(); }
+
   /// The rule of the layer's op; null if it is unknown.
   [[nodiscard]] const ops::Op* op(const model::Layer& layer) const { return parts_->ops[layer.op]; }
 

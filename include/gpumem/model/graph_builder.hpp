@@ -50,6 +50,10 @@ class GraphBuilder {
   /// The same with these attributes, which it moves from, in place of the spec's.
   LayerIndex add(LayerSpec spec, std::vector<Attribute>&& attributes);
 
+  /// The same as an added layer, with another name, outputs, inputs and line: in the container that is open now.
+  LayerIndex add_like(LayerIndex other, std::string_view name, std::span<const core::Shape> outputs,
+                      std::span<const LayerIndex> inputs, std::int64_t line);
+
   /// Layers added from now on are in this container, until close_scope().
   void open_scope(std::string_view name, std::string_view class_name);
   void close_scope();
@@ -112,7 +116,7 @@ class GraphBuilder {
   /// at before any hash is made.
   struct NameIndex {
     std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>> all;
-    std::array<std::uint32_t, 64> recent{};
+    std::array<std::uint32_t, 256> recent{};
   };
 
   [[nodiscard]] std::optional<std::int64_t> accept(const LayerSpec& spec);

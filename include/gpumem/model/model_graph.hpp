@@ -77,6 +77,16 @@ struct Layer {
   std::uint32_t expert = 0;  ///< which expert of a mixture it is part of, from 1; 0: of none
 };
 
+/// Whether two layers of one graph differ in nothing but their names, where they stand and what they read.
+[[nodiscard]] inline bool same_but_for_place(const Layer& left, const Layer& right) {
+  const bool same_attributes = left.attributes.first == right.attributes.first || left.attributes.count == 0;
+  return left.op == right.op && left.class_name == right.class_name && same_attributes &&
+         left.attributes.count == right.attributes.count && left.parameters == right.parameters &&
+         left.tied_parameters == right.tied_parameters && left.frozen == right.frozen &&
+         left.returned == right.returned && left.inferred == right.inferred && left.split == right.split &&
+         left.expert == right.expert;
+}
+
 struct GraphInput {
   std::string name;
   core::Shape shape;

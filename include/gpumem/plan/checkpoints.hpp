@@ -75,11 +75,8 @@ class Recomputation {
   [[nodiscard]] bool covers(std::size_t function) const {
     return block_of(function) != nullptr && !calls_.is_hooked(state_.tape().functions()[function]);
   }
-  /// Whether the function's saved tensors are held: not in a block that has not run again yet.
-  [[nodiscard]] bool has_saved(std::size_t function) const {
-    const Block* block = block_of(function);
-    return block == nullptr || block->recomputed || !covers(function);
-  }
+  /// Whether the saved tensors of a covered function are held: not before its block has run again.
+  [[nodiscard]] bool has_saved(std::size_t function) const { return block_of(function)->recomputed; }
 
   /// Forward comes to this function: a block that begins here holds its arguments.
   void begin_forward(std::size_t function) {
@@ -87,12 +84,11 @@ class Recomputation {
   }
   /// Where this function's results are kept for the second run; null: they are not.
   [[nodiscard]] ForwardCalls::Results* results_of(std::size_t function);
-  /// Backward asks for what this function saved: its block runs again, once.
+  /// Backward asks for what this covered function saved: its block runs again, once.
   void begin_backward(std::size_t function) {
-    Block* block = block_of(function);
-    if (block == nullptr || block->recomputed || !covers(function) || !saves(state_.tape().functions()[function]))
-      return;
-    run_again(*block, static_cast<std::uint32_t>(function));
+    Block& block = *block_of(function);
+    if (block.recomputed || !saves(state_.tape().functions()[function])) return;
+    run_again(block, static_cast<std::uint32_t>(function));
   }
   /// Backward of this function has run: with a block's first one the graph releases the arguments.
   void end_backward(std::size_t function) {

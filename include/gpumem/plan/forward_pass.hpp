@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,23 +60,36 @@ class RecordedLayers {
   /// The graph must outlive it.
   explicit RecordedLayers(const connect::WiredGraph& wired) : wired_(wired) {}
 
-  /// Errors: those of the op's rule.
+  /// The output of an earlier layer's calls, repeated; nothing: none is like this one, which reads these tensors.
+  [[nodiscard]] std::optional<ops::TensorId> repeat(ops::Tape& tape, std::size_t layer,
+                                                    std::span<const ops::TensorId> inputs);
+  /// By the op's rule, for later layers. Errors: those of the rule.
   [[nodiscard]] core::Result<ops::TensorId> record(ops::Tape& tape, std::size_t layer, const ops::Op& op,
                                                    const ops::OpCall& call);
 
  private:
+  using Shapes = std::vector<const core::Shape*>;
   struct Recorded {
     std::size_t layer = 0;
+    Shapes shapes;
     ops::LayerCalls calls;
     bool known = false;
   };
 
-  [[nodiscard]] std::size_t place_of(std::size_t layer, const ops::OpCall& call) const;
-  [[nodiscard]] bool same_shapes(std::size_t old, std::size_t layer) const;
-  [[nodiscard]] bool is_alike(const Recorded& recorded, std::size_t layer, const ops::OpCall& call) const;
+  [[nodiscard]] std::size_t place_of(const ops::Tape& tape, std::size_t layer,
+                                     std::span<const ops::TensorId> inputs) const;
+  [[nodiscard]] Recorded& room_at(std::size_t place);
+  void find_shapes(std::size_t layer);
+  [[nodiscard]] bool is_alike(const Recorded& recorded, std::size_t layer) const;
+
+  /// Two that belong to one place are next to each other.
+  static constexpr std::size_t kPlacesTried = 4;
+  static constexpr std::size_t kMostInputs = 64;  ///< to compare them takes the square of their number
+  static constexpr int kPlaceBits = 8;
 
   const connect::WiredGraph& wired_;
-  std::array<Recorded, 128> recent_;
+  std::array<Recorded, std::size_t{1} << kPlaceBits> recent_;
+  Shapes shapes_;  ///< what the layer at hand leaves (null: nothing) and reads
 };
 
 // Input: a wired graph.

@@ -88,7 +88,8 @@ class GradientFlow {
   std::vector<Slot> met_;                     ///< by parameter: what its readers' gradients sum to so far in this pass
   std::vector<std::int32_t> readers_;         ///< by parameter: how many gradients it gets in a pass
   std::vector<std::int32_t> awaited_;         ///< of these, how many are to come
-  std::vector<Flow> flows_;                   ///< what a function has made: of its inputs
+  std::vector<Flow> flows_;                   ///< what a function has made: of its inputs, the first ones of these
+  std::vector<Slot> wide_;                    ///< of these, in place of which the engine has made others
   std::vector<std::pair<ops::TensorId, Slot>> parameter_flows_;  ///< and of its parameters
   std::vector<std::pair<ops::TensorId, Slot>> lower_;            ///< of parameters, which are still to be cast
   std::vector<Part> parts_;

@@ -52,12 +52,12 @@ class EventLog {
     }
     live_ += static_cast<std::uint64_t>(bytes);
     peak_ = std::max(peak_, live_);
-    plan_.events.push_back({.bytes = bytes,
-                            .slot = slot,
-                            .layer = layer,
-                            .kind = Event::Kind::allocate,
-                            .category = category,
-                            .stream = stream});
+    write({.bytes = bytes,
+           .slot = slot,
+           .layer = layer,
+           .kind = Event::Kind::allocate,
+           .category = category,
+           .stream = stream});
     return slot;
   }
   /// One holder more.
@@ -66,8 +66,7 @@ class EventLog {
   bool drop(Slot slot) {
     if (slot == kNoSlot || --held_[slot].holders != 0) return false;
     live_ -= static_cast<std::uint64_t>(held_[slot].bytes);
-    plan_.events.push_back(
-        {.slot = slot, .layer = kNoLayer, .kind = Event::Kind::release, .category = Category::temporary});
+    write({.slot = slot, .layer = kNoLayer, .kind = Event::Kind::release, .category = Category::temporary});
     held_[slot].holders = last_free_;
     last_free_ = slot;
     return true;
@@ -75,19 +74,20 @@ class EventLog {
   [[nodiscard]] bool has_one_holder(Slot slot) const { return held_[slot].holders == 1; }
 
   void call(const LibraryCall& call, std::uint32_t layer) {
-    plan_.events.push_back({.layer = layer,
-                            .call = static_cast<std::uint32_t>(plan_.calls.size()),
-                            .kind = Event::Kind::call,
-                            .category = Category::temporary});
+    write({.layer = layer,
+           .call = static_cast<std::uint32_t>(plan_.calls.size()),
+           .kind = Event::Kind::call,
+           .category = Category::temporary});
     plan_.calls.push_back(call);
   }
   /// A phase begins with the next event.
   void begin(Phase phase, std::int32_t step, std::int64_t batch_size) {
-    plan_.phases.push_back({plan_.events.size(), phase, step, batch_size});
+    plan_.phases.push_back({written_, phase, step, batch_size});
   }
 
   [[nodiscard]] StepPlan take() {
     plan_.peak_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(peak_, INT64_MAX));
+    plan_.events.resize(written_);
     return std::move(plan_);
   }
 
@@ -97,7 +97,15 @@ class EventLog {
     std::uint32_t holders = 0;  ///< of a free slot: the one that became free before it
   };
 
+  /// Here, and not by push_back(), which compilers do not inline: nothing else is done as often.
+  void write(const Event& event) {
+    if (written_ == plan_.events.size()) make_room();
+    plan_.events[written_++] = event;
+  }
+  void make_room();
+
   StepPlan plan_;
+  std::size_t written_ = 0;   ///< of the plan's events; the rest is room
   std::vector<Held> held_;    ///< by slot
   Slot last_free_ = kNoSlot;  ///< the next one to be used
   std::uint64_t live_ = 0;    ///< may wrap, but only where the peak is beyond 2^63 already
@@ -354,7 +362,13 @@ class ForwardCalls {
   /// The backward of the function needs its weight.
   void bring_weight(const ops::Function& function) { weights_.bring(function, Direction::data_gradient); }
   /// Its backward begins: copies of what is kept on the host, which end with it.
-  [[nodiscard]] std::vector<Slot> fetch(const ops::Function& function);
+  void fetch(const ops::Function& function) {
+    if (offloads_ || is_hooked(function)) fetch_saved(function);
+  }
+  void drop_fetched() {
+    for (const Slot copy : fetched_) state_.log().drop(copy);
+    fetched_.clear();
+  }
   /// Whether hooks around the function take what it saves, whatever checkpoint is around them: PyTorch asks the
   /// innermost ones. Source: SimpleTuner 2026-08, helpers/training/offloaded_gradient_checkpointer.py
   /// (activation_offload_context); torch/csrc/autograd/saved_variable.cpp.
@@ -393,6 +407,7 @@ class ForwardCalls {
   [[nodiscard]] std::size_t index_of(const ops::Function& function) const {
     return static_cast<std::size_t>(&function - state_.tape().functions().data());
   }
+  void fetch_saved(const ops::Function& function);
   void keep_hooked(const ops::Function& function);
   void drop_hooked(const ops::Function& function);
 
@@ -403,6 +418,7 @@ class ForwardCalls {
   std::vector<bool> hooked_;                      ///< by function; empty: none
   std::vector<std::vector<Slot>> kept_by_hooks_;  ///< by function: what the hooks leave on the GPU
   std::vector<Slot> kept_of_graph_;
+  std::vector<Slot> fetched_;  ///< for the backward that runs
 };
 
 }  // namespace gpumem::plan

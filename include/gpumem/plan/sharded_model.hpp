@@ -35,15 +35,25 @@ class ShardedModel {
   void construct();
 
   void begin_forward();
-  void begin_call(std::size_t function);
-  void end_call(std::size_t function);
+  void begin_call(std::size_t function) {
+    if (begins_unit(function) && gathers()) gather(units_[begins_[function]], true);
+  }
+  void end_call(std::size_t function) {
+    if (ends_unit(function)) end_call_of_unit(units_[ends_[function]]);
+  }
   void end_forward();
 
   void begin_backward();
-  void begin_backward_of(std::size_t function);
-  void end_backward_of(std::size_t function);
+  void begin_backward_of(std::size_t function) {
+    if (ends_unit(function)) begin_backward_of_unit(ends_[function]);
+  }
+  void end_backward_of(std::size_t function) {
+    if (begins_unit(function)) end_unit(units_[begins_[function]]);
+  }
   /// Whether the inputs of the unit that begins with this function, and their gradients, live until backward has ended.
-  [[nodiscard]] bool keeps_inputs_of(std::size_t function) const;
+  [[nodiscard]] bool keeps_inputs_of(std::size_t function) const {
+    return sharing_.keeps_frozen_inputs && begins_unit(function) && keeps_inputs_of(units_[begins_[function]]);
+  }
   /// Memory that does so; kNoSlot: nothing.
   void keep_until_end(Slot slot);
   void end_backward();
@@ -75,6 +85,14 @@ class ShardedModel {
   };
   static constexpr std::uint32_t kNoUnit = UINT32_MAX;
   static constexpr std::uint32_t kRoot = 0;
+
+  [[nodiscard]] bool begins_unit(std::size_t function) const {
+    return !begins_.empty() && begins_[function] != kNoUnit;
+  }
+  [[nodiscard]] bool ends_unit(std::size_t function) const { return !ends_.empty() && ends_[function] != kNoUnit; }
+  void end_call_of_unit(Unit& unit);
+  void begin_backward_of_unit(std::uint32_t unit);
+  [[nodiscard]] bool keeps_inputs_of(const Unit& unit) const;
 
   void find_units();
   void find_blocks();

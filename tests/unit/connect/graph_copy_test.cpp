@@ -44,6 +44,26 @@ TEST(GraphCopy, OfATreeIsTheSameTree) {
   expect_same(*copy, *wired);
 }
 
+TEST(GraphCopy, LayersThatAreAlikeMayBeCopiedDifferently) {
+  const auto job = testing::shipped_tree("gpt2", 64);
+  ASSERT_TRUE(testing::succeeds(job));
+  const auto wired = connect::connect(*job, ops::catalogue());
+  ASSERT_TRUE(testing::succeeds(wired));
+  const auto layers = wired->graph().layers();
+  const auto frozen = [](std::size_t at) { return at / 50 % 2 == 1; };
+  GraphCopy copy(*wired, ops::catalogue());
+  for (std::size_t at = 0; at < layers.size(); ++at) copy.copy({}, frozen(at), {}, !frozen(at));
+  const auto made = std::move(copy).finish();
+  ASSERT_TRUE(testing::succeeds(made));
+  for (std::size_t at = 0; at < layers.size(); ++at) {
+    const model::Layer& one = made->graph().layers()[at];
+    EXPECT_EQ(one.frozen, frozen(at)) << at;
+    EXPECT_EQ(one.tied_parameters, frozen(at) ? 0 : layers[at].tied_parameters) << at;
+    EXPECT_EQ(one.parameters, layers[at].parameters) << at;
+    EXPECT_EQ(made->graph().path(one), wired->graph().path(layers[at]));
+  }
+}
+
 TEST(GraphCopy, OfATableKeepsItsPrintedShapesAndBlocks) {
   const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt");
   ASSERT_TRUE(testing::succeeds(graph));

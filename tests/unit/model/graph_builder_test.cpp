@@ -216,6 +216,42 @@ TEST(GraphBuilder, WarnsOfARepeatedModuleOnce) {
   EXPECT_EQ(std::move(builder).build()->warnings().size(), 1U);
 }
 
+TEST(GraphBuilder, AddsALayerLikeAnother) {
+  GraphBuilder builder("test", "model.txt");
+  builder.add_input({"x", shape({N, 3})});
+  const std::array<LayerIndex, 1> from_input = {kFirstGraphInput};
+  const std::array<Attribute, 2> attributes = {{{"in_features", std::int64_t{3}}, {"out_features", std::int64_t{3}}}};
+  const LayerIndex first = builder.add(
+      {.name = "first", .op = op("linear"), .inputs = from_input, .attributes = attributes, .frozen = true, .line = 7});
+  builder.open_scope("block", "Block");
+  const std::array<LayerIndex, 1> from_first = {first};
+  EXPECT_EQ(builder.add_like(first, "second", {}, from_first, 8), 1);
+  builder.close_scope();
+  const std::array<LayerIndex, 1> from_nowhere = {5};
+  GraphBuilder wrong("test", "model.txt");
+  wrong.add({.name = "first", .op = op("relu")});
+  EXPECT_EQ(wrong.add_like(0, "second", {}, from_nowhere, 8), 1) << "as add() does";
+  EXPECT_TRUE(fails(std::move(wrong).build(), ErrorCode::malformed_input, 8, "neither an earlier layer"));
+
+  const auto graph = std::move(builder).build();
+  ASSERT_TRUE(succeeds(graph));
+  const Layer& made = graph->layers()[1];
+  EXPECT_TRUE(same_but_for_place(made, graph->layers()[0]));
+  EXPECT_EQ(graph->path(made), "block.second");
+  EXPECT_EQ(graph->inputs(made)[0], first);
+  EXPECT_EQ(made.line, 8U);
+  EXPECT_EQ(made.parameters, 12);
+  EXPECT_TRUE(made.frozen);
+  EXPECT_EQ(graph->parameters(), 24);
+}
+
+TEST(GraphBuilder, CountsUnknownLayersThatAreLikeAnother) {
+  GraphBuilder builder("test");
+  const LayerIndex first = builder.add({.name = "odd", .class_name = "Odd", .parameters = 5});
+  (void)builder.add_like(first, "odder", {}, {}, 0);
+  EXPECT_EQ(std::move(builder).build()->unknown_layers(), 2);
+}
+
 TEST(GraphBuilder, HoldsTheAttributesOfRepeatedLayersOnce) {
   GraphBuilder builder("test");
   const auto add = [&](std::int64_t features, bool moved) {

@@ -37,6 +37,17 @@ TEST(EventLog, MemoryIsReleasedWithItsLastHolder) {
   EXPECT_EQ(plan.events[1].slot, slot);
 }
 
+TEST(EventLog, HasRoomForMoreEventsThanItWasToldOf) {
+  constexpr std::uint32_t kMany = 1500;
+  EventLog log({}, 8, 0);
+  for (std::uint32_t layer = 0; layer < kMany; ++layer) (void)log.allocate(64, Category::activation, layer);
+  log.begin(Phase::forward, 1, 1);
+  const StepPlan plan = log.take();
+  ASSERT_EQ(plan.events.size(), kMany);
+  for (std::uint32_t at = 0; at < kMany; ++at) EXPECT_EQ(plan.events[at].layer, at);
+  EXPECT_EQ(plan.phases.back().first_event, kMany);
+}
+
 TEST(EventLog, KnowsThePeakOfWhatIsHeld) {
   EventLog log({}, 8, 0);
   const Slot first = log.allocate(64, Category::activation, kLayer);

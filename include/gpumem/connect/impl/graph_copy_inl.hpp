@@ -67,6 +67,7 @@ GPUMEM_INLINE void GraphCopy::mark_blocks() {
 
 /// What follows an unknown layer reads what connecting took it to read.
 GPUMEM_INLINE void GraphCopy::note_unknown(std::size_t layer) {
+  if (!source_.has_stand_ins()) return;
   const auto read = source_.inputs(layer);
   const auto edges = source_.graph().inputs(source_.graph().layers()[layer]);
   if (std::ranges::equal(read, edges)) return;
@@ -89,6 +90,19 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::add_input(model::GraphInput input) {
   return model::kFirstGraphInput - static_cast<model::LayerIndex>(shapes_.inputs.size() - 1);
 }
 
+/// A layer of the copy that is what this one's copy will be, but for its name, its place and its inputs.
+GPUMEM_INLINE std::optional<model::LayerIndex> GraphCopy::twin_of(const model::Layer& layer, bool frozen, bool tied) {
+  Copied& recent = recent_[(layer.attributes.first * 31U + layer.op) % recent_.size()];
+  const auto copies = builder_.graph().layers();
+  if (recent.from != nullptr && !builder_.failed() && model::same_but_for_place(*recent.from, layer)) {
+    const model::Layer& copy = copies[static_cast<std::size_t>(recent.to)];
+    const std::int64_t shared = tied ? layer.tied_parameters : 0;
+    if (copy.frozen == frozen && copy.tied_parameters == shared) return recent.to;
+  }
+  recent = {&layer, static_cast<model::LayerIndex>(copies.size())};
+  return std::nullopt;
+}
+
 GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weights, bool frozen,
                                                 const std::optional<ChangedLayer>& change, bool tied) {
   const std::size_t at = now_.size();
@@ -99,29 +113,41 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weig
   inputs_.clear();
   for (const model::LayerIndex input : graph.inputs(layer)) inputs_.push_back(now(input));
   note_unknown(at);
-  const auto leaving = source_.outputs(at);
-  const std::span<const model::Attribute> attributes =
-      change ? std::span<const model::Attribute>(change->attributes) : graph.attributes(layer).all();
-  const model::LayerIndex index = builder_.add({.name = graph.name(layer),
-                                                .class_name = graph.class_name(layer),
-                                                .op = graph.op_traits(layer),
-                                                .outputs = graph.outputs(layer),
-                                                .inputs = inputs_,
-                                                .attributes = attributes,
-                                                .parameters = change ? std::optional<std::int64_t>() : layer.parameters,
-                                                .tied_parameters = !tied    ? 0
-                                                                   : change ? change->tied_parameters
-                                                                            : layer.tied_parameters,
-                                                .frozen = frozen,
-                                                .returned = layer.returned,
-                                                .inferred = layer.inferred,
-                                                .split = layer.split,
-                                                .expert = layer.expert,
-                                                .line = layer.line});
-  note_shape(!leaving.empty(), leaving.empty() ? core::Shape() : leaving[0]);
+  const model::LayerIndex index = add_copy(layer, frozen, change, tied);
+  if (copies_shapes_) {
+    const auto leaving = source_.outputs(at);
+    note_shape(!leaving.empty(), leaving.empty() ? core::Shape() : leaving[0]);
+  }
   weights_.push_back(weights);
   now_.push_back(index);
   return index;
+}
+
+GPUMEM_INLINE model::LayerIndex GraphCopy::add_copy(const model::Layer& layer, bool frozen,
+                                                    const std::optional<ChangedLayer>& change, bool tied) {
+  const model::ModelGraph& graph = source_.graph();
+  if (!change) {
+    const std::optional<model::LayerIndex> twin = twin_of(layer, frozen, tied);
+    if (twin) return builder_.add_like(*twin, graph.name(layer), graph.outputs(layer), inputs_, layer.line);
+  }
+  const std::span<const model::Attribute> attributes =
+      change ? std::span<const model::Attribute>(change->attributes) : graph.attributes(layer).all();
+  return builder_.add({.name = graph.name(layer),
+                       .class_name = graph.class_name(layer),
+                       .op = graph.op_traits(layer),
+                       .outputs = graph.outputs(layer),
+                       .inputs = inputs_,
+                       .attributes = attributes,
+                       .parameters = change ? std::optional<std::int64_t>() : layer.parameters,
+                       .tied_parameters = !tied    ? 0
+                                          : change ? change->tied_parameters
+                                                   : layer.tied_parameters,
+                       .frozen = frozen,
+                       .returned = layer.returned,
+                       .inferred = layer.inferred,
+                       .split = layer.split,
+                       .expert = layer.expert,
+                       .line = layer.line});
 }
 
 GPUMEM_INLINE model::LayerIndex GraphCopy::put(NewLayer layer) {

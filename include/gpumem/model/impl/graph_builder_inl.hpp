@@ -98,12 +98,13 @@ Slice GraphBuilder::share_attributes(std::span<const Attribute> attributes, Keep
 
 GPUMEM_INLINE std::uint32_t GraphBuilder::intern(std::vector<std::string>& names, NameIndex& index,
                                                  std::string_view name) {
-  std::size_t slot = 0;
+  std::size_t mix = name.size();
   if (!name.empty()) {
-    const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(name[at])); };
-    slot = (name.size() + 5 * byte(0) + 3 * byte(name.size() / 2) + byte(name.size() - 1)) % index.recent.size();
+    for (const std::size_t at : {std::size_t{0}, name.size() / 2, name.size() - 1}) {
+      mix = mix * 37 + static_cast<unsigned char>(name[at]);
+    }
   }
-  std::uint32_t& recent = index.recent[slot];
+  std::uint32_t& recent = index.recent[mix % index.recent.size()];
   if (recent < names.size() && names[recent] == name) return recent;
   if (const auto known = index.all.find(name); known != index.all.end()) return recent = known->second;
   recent = static_cast<std::uint32_t>(names.size());
@@ -218,6 +219,23 @@ GPUMEM_INLINE LayerIndex GraphBuilder::add(LayerSpec spec, std::vector<Attribute
                   std::move(attributes.begin(), attributes.end(), std::back_inserter(graph_.attributes_));
                   return slice;
                 }));
+}
+
+GPUMEM_INLINE LayerIndex GraphBuilder::add_like(LayerIndex other, std::string_view name,
+                                                std::span<const core::Shape> outputs,
+                                                std::span<const LayerIndex> inputs, std::int64_t line) {
+  const auto index = static_cast<LayerIndex>(graph_.layers_.size());
+  if (pace_.late()) fail(core::deadline_error());
+  if (failed() || !sound({.name = name, .outputs = outputs, .inputs = inputs, .line = line})) return index;
+  Layer layer = graph_.layers_[static_cast<std::size_t>(other)];
+  layer.name = keep_text(name);
+  layer.scope = scope_;
+  layer.line = static_cast<std::uint32_t>(line);
+  layer.outputs = graph_builder_detail::append_to(graph_.shapes_, outputs);
+  layer.inputs = graph_builder_detail::append_to(graph_.edges_, inputs);
+  if (graph_.op_traits(layer) == nullptr) ++graph_.unknown_layers_;
+  graph_.layers_.push_back(layer);
+  return index;
 }
 
 GPUMEM_INLINE void GraphBuilder::open_scope(std::string_view name, std::string_view class_name) {

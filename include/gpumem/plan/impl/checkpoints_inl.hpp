@@ -429,6 +429,7 @@ GPUMEM_INLINE void Recomputation::end_names(const Block& block, std::uint32_t fu
 }
 
 GPUMEM_INLINE ForwardCalls::Results* Recomputation::results_in(const Block& block, std::size_t function) {
+  if (block.kept.empty()) return nullptr;
   const auto found = std::lower_bound(block.kept.begin(), block.kept.end(), function);
   if (found == block.kept.end() || *found != function) return nullptr;
   return &results_of_block(block)[static_cast<std::size_t>(found - block.kept.begin())];

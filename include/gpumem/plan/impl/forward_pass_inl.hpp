@@ -85,25 +85,18 @@ class ForwardPassBuilder {
     return std::nullopt;
   }
 
-  /// The tensors and shapes that a layer reads.
+  /// The tensors that a layer reads.
   std::optional<core::Error> gather_inputs(std::size_t index) {
     read_tensors_.clear();
-    read_shapes_.clear();
     consume(graph_.inputs(graph_.layers()[index]));
     consume(wired_.inputs(index));
     for (const model::LayerIndex input : wired_.inputs(index)) {
-      if (input < 0) {
-        const auto source = static_cast<std::size_t>(model::kFirstGraphInput - input);
-        read_tensors_.push_back(tape().inputs()[source]);
-        read_shapes_.push_back(wired_.input_shapes()[source]);
-        continue;
-      }
-      const auto source = static_cast<std::size_t>(input);
-      if (tensors_[source] == kNoTensor) {
+      const TensorId read = input < 0 ? tape().inputs()[static_cast<std::size_t>(model::kFirstGraphInput - input)]
+                                      : tensors_[static_cast<std::size_t>(input)];
+      if (read == kNoTensor) {
         return core::Error{core::ErrorCode::malformed_input, "reads a layer that no tensor leaves", {}};
       }
-      read_tensors_.push_back(tensors_[source]);
-      read_shapes_.push_back(wired_.outputs(source)[0]);
+      read_tensors_.push_back(read);
     }
     return std::nullopt;
   }
@@ -166,7 +159,7 @@ class ForwardPassBuilder {
     call.tied_parameters = layer.tied_parameters;
     call.frozen = layer.frozen;
     head_.hidden = read_tensors_[0];
-    head_.shape = read_shapes_[0];
+    head_.shape = wired_.shape_on(wired_.inputs(index)[0]);
     head_.width = call.attributes.integer("in_features").value_or(0);
     head_.vocabulary = call.attributes.integer("out_features").value_or(0);
     call.weights = wired_.weights(index);
@@ -286,11 +279,24 @@ class ForwardPassBuilder {
       return std::nullopt;
     }
     if (auto fault = gather_inputs(index)) return fault;
-    return record_layer(index, *op, outputs);
+    const bool in_forms = op->loss == model::Loss::cross_entropy;  // of which the job says one
+    const auto repeated = in_forms ? std::nullopt : recorded_.repeat(tape(), index, read_tensors_);
+    if (!repeated) return record_layer(index, *op, outputs);
+    note_output(index, *op, *repeated);
+    return std::nullopt;
+  }
+
+  void note_output(std::size_t index, const ops::Op& op, TensorId output) {
+    pass_.convolves = pass_.convolves || op.traits.family == model::OpFamily::conv;
+    pass_.normalises = pass_.normalises || op.traits.norm == model::NormKind::batch;
+    tensors_[index] = output;
+    if (graph_.layers()[index].returned && output != kNoTensor) hold(output);
   }
 
   std::optional<core::Error> record_layer(std::size_t index, const ops::Op& op, std::span<const core::Shape> outputs) {
     const model::Layer& layer = graph_.layers()[index];
+    read_shapes_.clear();
+    for (const model::LayerIndex input : wired_.inputs(index)) read_shapes_.push_back(wired_.shape_on(input));
     ops::OpCall call;
     call.attributes = graph_.attributes(layer);
     call.class_name = graph_.class_name(layer);
@@ -309,10 +315,7 @@ class ForwardPassBuilder {
     }
     core::Result<TensorId> output = record_call(index, op, call);
     if (!output) return output.error();
-    pass_.convolves = pass_.convolves || op.traits.family == model::OpFamily::conv;
-    pass_.normalises = pass_.normalises || op.traits.norm == model::NormKind::batch;
-    tensors_[index] = *output;
-    if (layer.returned && *output != kNoTensor) hold(*output);
+    note_output(index, op, *output);
     return std::nullopt;
   }
 

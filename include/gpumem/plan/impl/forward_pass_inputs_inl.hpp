@@ -9,55 +9,73 @@
 namespace gpumem::plan {
 
 /// Layers that are alike have the same place. The graph holds equal attributes of neighbours once (GraphBuilder).
-GPUMEM_INLINE std::size_t RecordedLayers::place_of(std::size_t layer, const ops::OpCall& call) const {
+GPUMEM_INLINE std::size_t RecordedLayers::place_of(const ops::Tape& tape, std::size_t layer,
+                                                   std::span<const ops::TensorId> inputs) const {
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
-  constexpr int kPlaceBits = 7;
   const model::Layer& row = wired_.graph().layers()[layer];
-  const auto size = static_cast<std::uint64_t>(call.size.elements.value().value_or(0));
-  const std::uint64_t mix = (size * kFactor + row.attributes.first) * kFactor + row.op;
+  std::uint64_t mix = std::uint64_t{row.attributes.first} << 32U | row.op;
+  for (const ops::TensorId id : inputs) {
+    const ops::TapeTensor& read = tape.tensor(id);
+    const std::uint64_t flags = (read.requires_grad ? 1U : 0U) | (read.view ? 2U : 0U) | (read.layout.gaps ? 4U : 0U);
+    mix = mix * kFactor ^ static_cast<std::uint64_t>(read.size.elements.value().value_or(0));
+    mix = mix * kFactor ^ (std::uint64_t{read.layout.order} << 32U | flags);
+  }
   return (mix * kFactor) >> (64 - kPlaceBits);
 }
 
-/// What they read and what leaves them. Inferred shapes that are equal are mostly one.
-GPUMEM_INLINE bool RecordedLayers::same_shapes(std::size_t old, std::size_t layer) const {
-  const auto same = [](const core::Shape& left, const core::Shape& right) { return &left == &right || left == right; };
-  const auto read = [&](model::LayerIndex input) -> const core::Shape& {
-    if (input < 0) return wired_.input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - input)];
-    return wired_.outputs(static_cast<std::size_t>(input))[0];
-  };
-  const auto same_read = [&](model::LayerIndex left, model::LayerIndex right) { return same(read(left), read(right)); };
-  const auto olds = wired_.outputs(old);
-  const auto outputs = wired_.outputs(layer);
-  const auto first = wired_.inputs(old);
-  const auto inputs = wired_.inputs(layer);
-  return olds.empty() == outputs.empty() && (olds.empty() || same(olds[0], outputs[0])) &&
-         std::equal(first.begin(), first.end(), inputs.begin(), inputs.end(), same_read);
+/// The first place that is free; where none is, the layer's own.
+GPUMEM_INLINE RecordedLayers::Recorded& RecordedLayers::room_at(std::size_t place) {
+  for (std::size_t tried = 0; tried < kPlacesTried; ++tried) {
+    Recorded& recent = recent_[(place + tried) % recent_.size()];
+    if (!recent.known) return recent;
+  }
+  return recent_[place];
 }
 
-GPUMEM_INLINE bool RecordedLayers::is_alike(const Recorded& recorded, std::size_t layer,
-                                            const ops::OpCall& call) const {
+GPUMEM_INLINE void RecordedLayers::find_shapes(std::size_t layer) {
+  const auto left = wired_.outputs(layer);
+  shapes_.assign(1, left.empty() ? nullptr : &left[0]);
+  for (const model::LayerIndex input : wired_.inputs(layer)) shapes_.push_back(&wired_.shape_on(input));
+}
+
+/// Inferred shapes that are equal are mostly one.
+GPUMEM_INLINE bool RecordedLayers::is_alike(const Recorded& recorded, std::size_t layer) const {
   if (!recorded.known) return false;
+  const auto same = [](const core::Shape* left, const core::Shape* right) {
+    return left == right || (left != nullptr && right != nullptr && *left == *right);
+  };
   const model::Layer& old = wired_.graph().layers()[recorded.layer];
   const model::Layer& row = wired_.graph().layers()[layer];
   const bool same_attributes = old.attributes.first == row.attributes.first || row.attributes.count == 0;
   return old.op == row.op && same_attributes && old.attributes.count == row.attributes.count &&
          old.class_name == row.class_name && old.parameters == row.parameters &&
-         old.tied_parameters == row.tied_parameters && old.frozen == row.frozen && same_shapes(recorded.layer, layer) &&
-         wired_.weights(recorded.layer) == call.weights;
+         old.tied_parameters == row.tied_parameters && old.frozen == row.frozen &&
+         std::equal(recorded.shapes.begin(), recorded.shapes.end(), shapes_.begin(), shapes_.end(), same) &&
+         wired_.weights(recorded.layer) == wired_.weights(layer);
+}
+
+GPUMEM_INLINE std::optional<ops::TensorId> RecordedLayers::repeat(ops::Tape& tape, std::size_t layer,
+                                                                  std::span<const ops::TensorId> inputs) {
+  if (inputs.size() > kMostInputs) return std::nullopt;
+  find_shapes(layer);
+  const std::size_t place = place_of(tape, layer, inputs);
+  for (std::size_t tried = 0; tried < kPlacesTried; ++tried) {
+    const Recorded& recent = recent_[(place + tried) % recent_.size()];
+    if (is_alike(recent, layer) && tape.reads_alike(recent.calls, inputs)) return tape.repeat(recent.calls, inputs);
+  }
+  return std::nullopt;
 }
 
 GPUMEM_INLINE core::Result<ops::TensorId> RecordedLayers::record(ops::Tape& tape, std::size_t layer, const ops::Op& op,
                                                                  const ops::OpCall& call) {
-  constexpr std::size_t kMostInputs = 64;  // to compare them takes the square of their number
   if (call.tensors.size() > kMostInputs) return op.record(call, tape);
-  Recorded& recent = recent_[place_of(layer, call)];
-  if (is_alike(recent, layer, call) && tape.reads_alike(recent.calls, call.tensors)) {
-    return tape.repeat(recent.calls, call.tensors);
-  }
   const ops::TapeMark first = tape.mark();
   core::Result<ops::TensorId> output = op.record(call, tape);
   if (!output) return output;
+  find_shapes(layer);
+  Recorded& recent = room_at(place_of(tape, layer, call.tensors));
   recent.layer = layer;
+  recent.shapes = shapes_;
   recent.calls.first = first;
   recent.calls.end = tape.mark();
   recent.calls.inputs.assign(call.tensors.begin(), call.tensors.end());

@@ -120,27 +120,28 @@ GPUMEM_INLINE void GradientFlow::run(std::size_t index) {
   gradient(function.output) = {};
   const bool joined = function.gradient == ops::Gradient::joined;
   const bool reached = output.slot != kNoSlot || (joined && has_parts(function.output));
+  const bool covered = blocks_.covers(index);
   if (reached) {
-    blocks_.begin_backward(index);
-    const std::vector<Slot> fetched = blocks_.covers(index) ? std::vector<Slot>() : calls_.fetch(function);
+    if (covered) blocks_.begin_backward(index);
+    else calls_.fetch(function);
     make_gradients(function, output);
-    for (const Slot copy : fetched) log_.drop(copy);
+    calls_.drop_fetched();
     if (joined) drop_parts(function.output);
   }
   // What a second run saved goes as soon as it is unpacked (checkpoint.py: unpack_hook), the rest when the function is
   // through.
-  const bool saves = blocks_.has_saved(index);
-  if (saves && blocks_.covers(index)) calls_.drop_kept(function, true);
+  const bool saves = !covered || blocks_.has_saved(index);
+  if (saves && covered) calls_.drop_kept(function, true);
   if (reached) end_call(function, output);
-  if (saves && !blocks_.covers(index)) calls_.drop_kept(function, false);
+  if (saves && !covered) calls_.drop_kept(function, false);
   if (reached) hand_on(function);
-  if (!follows_its_cast(index)) cast_gradients();
+  if (!lower_.empty() && !follows_its_cast(index)) cast_gradients();
 }
 
 /// Whether the function before this one, whose backward comes next, is autocast's copy of what this one reads. Copies
 /// of arguments are made from the last to the first, and backward goes the other way: the input's is the first.
 GPUMEM_INLINE bool GradientFlow::follows_its_cast(std::size_t index) const {
-  if (lower_.empty() || index == 0) return false;
+  if (index == 0) return false;
   const ops::Tape& tape = state_.tape();
   const ops::Function& function = tape.functions()[index];
   const ops::Function& before = tape.functions()[index - 1];
@@ -169,7 +170,6 @@ GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, c
   }
   calls_.bring_weight(function);
   taken_ = 0;
-  flows_.clear();
   parameter_flows_.clear();
   // A product without a bias is aten::mm, which makes the gradient of its second operand, the weight, first; one with
   // a bias is aten::addmm, which makes the input's first (MmBackward0, AddmmBackward0: by the operands' names). Where
@@ -191,17 +191,17 @@ GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, c
 /// function has read goes.
 GPUMEM_INLINE void GradientFlow::end_call(const ops::Function& function, const Flow& output) {
   const auto inputs = state_.tape().list(function.inputs);
-  std::vector<Slot> wide;
-  for (std::size_t at = 0; at < flows_.size(); ++at) {
+  wide_.clear();
+  for (std::size_t at = 0; at < inputs.size(); ++at) {
     if (flows_[at].slot == kNoSlot || !is_widened(function, inputs[at])) continue;
-    wide.push_back(flows_[at].slot);
+    wide_.push_back(flows_[at].slot);
     flows_[at].slot = state_.allocate(inputs[at], Category::activation_gradient);
   }
   const bool leaf = function.keeps_until_graph_ends && function.gradient == ops::Gradient::none;
   if (leaf) return calls_.keep_of_graph(own_gradient(function.output, output));
   if (&function == deferring_) defer(function, output.slot);
   log_.drop(output.slot);
-  for (const Slot slot : wide) log_.drop(slot);
+  for (const Slot slot : wide_) log_.drop(slot);
 }
 
 /// Whether the gradient of this input is made in the wider type of the output: of a product of two types
@@ -218,7 +218,7 @@ GPUMEM_INLINE bool GradientFlow::is_widened(const ops::Function& function, ops::
 GPUMEM_INLINE void GradientFlow::make_input_gradients(const ops::Function& function, const Flow& output) {
   constexpr std::size_t kMasked = 32;  // inputs that the mask of those without a gradient speaks of
   const auto inputs = state_.tape().list(function.inputs);
-  flows_.resize(inputs.size());
+  if (flows_.size() < inputs.size()) flows_.resize(inputs.size());
   // aten::bmm makes the gradient of its second operand first (BmmBackward0).
   const bool last_first = function.library == ops::Library::gemm && function.parameters.count == 0;
   bool called = false;
@@ -292,7 +292,7 @@ GPUMEM_INLINE void GradientFlow::make_parameter_gradients(const ops::Function& f
 /// The gradients that the function has made go to whom they belong.
 GPUMEM_INLINE void GradientFlow::hand_on(const ops::Function& function) {
   const auto inputs = state_.tape().list(function.inputs);
-  for (std::size_t at = 0; at < flows_.size(); ++at) {
+  for (std::size_t at = 0; at < inputs.size(); ++at) {
     if (flows_[at].slot != kNoSlot) accumulate(inputs[at], flows_[at]);
   }
   for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot);
@@ -362,7 +362,7 @@ GPUMEM_INLINE Slot GradientFlow::own_gradient(ops::TensorId parameter, const Flo
 
 GPUMEM_INLINE bool GradientFlow::is_split(ops::TensorId id) const {
   const std::vector<ops::TensorId>& splits = state_.forward_pass().splits;
-  return std::binary_search(splits.begin(), splits.end(), id);
+  return !splits.empty() && std::binary_search(splits.begin(), splits.end(), id);
 }
 
 GPUMEM_INLINE bool GradientFlow::has_parts(ops::TensorId id) const {

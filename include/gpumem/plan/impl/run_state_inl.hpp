@@ -11,6 +11,13 @@
 
 namespace gpumem::plan {
 
+/// A little, so that no memory is touched that stays unused; what there is comes before more.
+GPUMEM_INLINE void EventLog::make_room() {
+  constexpr std::size_t kEvents = 512;
+  const std::size_t left = plan_.events.capacity() - written_;
+  plan_.events.resize(written_ + (left == 0 ? kEvents : std::min(left, kEvents)));
+}
+
 GPUMEM_INLINE core::Result<TensorBytes> TensorBytes::at(std::int64_t batch_size, const ForwardPass& pass) {
   const ops::Tape& tape = pass.tape;
   TensorBytes all;
@@ -240,13 +247,10 @@ GPUMEM_INLINE void ForwardCalls::keep_inputs(const ops::Function& function) {
   keep(function, true);
 }
 
-GPUMEM_INLINE std::vector<Slot> ForwardCalls::fetch(const ops::Function& function) {
-  std::vector<Slot> copies;
-  if (!offloads_ && !is_hooked(function)) return copies;
+GPUMEM_INLINE void ForwardCalls::fetch_saved(const ops::Function& function) {
   for (const ops::TensorId saved : state_.tape().list(function.saved)) {
-    if (on_host(function, saved)) copies.push_back(state_.allocate(saved, Category::activation));
+    if (on_host(function, saved)) fetched_.push_back(state_.allocate(saved, Category::activation));
   }
-  return copies;
 }
 
 /// Tensors that need no gradient, such as dropout's masks, are leaves, which the hooks leave where they are.

@@ -240,13 +240,7 @@ GPUMEM_INLINE void ShardedModel::begin_forward() {
   gather(units_[kRoot], true);
 }
 
-GPUMEM_INLINE void ShardedModel::begin_call(std::size_t function) {
-  if (gathers() && !begins_.empty() && begins_[function] != kNoUnit) gather(units_[begins_[function]], true);
-}
-
-GPUMEM_INLINE void ShardedModel::end_call(std::size_t function) {
-  if (ends_.empty() || ends_[function] == kNoUnit) return;
-  Unit& unit = units_[ends_[function]];
+GPUMEM_INLINE void ShardedModel::end_call_of_unit(Unit& unit) {
   const bool soon = unit.in_backward && unit.later < sharing_.reuse_elements;
   if (!soon && !sharing_.whole_for_step) release(unit);
 }
@@ -281,19 +275,13 @@ GPUMEM_INLINE void ShardedModel::prefetch_before(std::uint32_t unit) {
   }
 }
 
-GPUMEM_INLINE void ShardedModel::begin_backward_of(std::size_t function) {
-  if (!gathers() || ends_.empty() || ends_[function] == kNoUnit || !units_[ends_[function]].in_backward) return;
-  gather(units_[ends_[function]], false);
-  prefetch_before(ends_[function]);
+GPUMEM_INLINE void ShardedModel::begin_backward_of_unit(std::uint32_t unit) {
+  if (!gathers() || !units_[unit].in_backward) return;
+  gather(units_[unit], false);
+  prefetch_before(unit);
 }
 
-GPUMEM_INLINE void ShardedModel::end_backward_of(std::size_t function) {
-  if (!begins_.empty() && begins_[function] != kNoUnit) end_unit(units_[begins_[function]]);
-}
-
-GPUMEM_INLINE bool ShardedModel::keeps_inputs_of(std::size_t function) const {
-  if (!sharing_.keeps_frozen_inputs || begins_.empty() || begins_[function] == kNoUnit) return false;
-  const Unit& unit = units_[begins_[function]];
+GPUMEM_INLINE bool ShardedModel::keeps_inputs_of(const Unit& unit) const {
   return unit.frozen && (!unit.trained || sharing_.adapters_apart);
 }
 
