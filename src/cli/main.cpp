@@ -5,6 +5,9 @@
 
 #ifdef __GLIBC__
 #include <malloc.h>
+#include <sys/mman.h>
+
+#include <memory>
 #endif
 
 namespace {
@@ -21,9 +24,24 @@ void use_freed_memory_again() {
 #endif
 }
 
+/// The heap's next MiB come in huge pages, where the kernel grants them. To be given a large model's memory page by
+/// page takes a tenth of its estimate's time in a virtual machine. It is address space until it is used.
+void ask_for_huge_pages() {
+#if defined(__GLIBC__) && defined(MADV_HUGEPAGE)
+  constexpr std::size_t kPage = std::size_t{2} << 20;
+  constexpr std::size_t kHeap = 8 * kPage;
+  void* const heap = std::malloc(kHeap);
+  void* first = heap;
+  std::size_t left = kHeap;
+  if (heap != nullptr && std::align(kPage, kPage, first, left) != nullptr) (void)madvise(first, left, MADV_HUGEPAGE);
+  std::free(heap);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   use_freed_memory_again();
+  ask_for_huge_pages();
   return gpumem::cli::run_command_line(argc, argv);
 }
