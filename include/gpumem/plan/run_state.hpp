@@ -42,14 +42,10 @@ class EventLog {
 
   /// Memory with one holder.
   Slot allocate(std::int64_t bytes, Category category, std::uint32_t layer, std::uint8_t stream = 0) {
-    Slot slot = last_free_;
-    if (slot == kNoSlot) {
-      slot = plan_.slots++;
-      held_.push_back({bytes, 1});
-    } else {
-      last_free_ = held_[slot].holders;
-      held_[slot] = {bytes, 1};
-    }
+    if (last_free_ == kNoSlot) add_slot();
+    const Slot slot = last_free_;
+    last_free_ = held_[slot].holders;
+    held_[slot] = {bytes, 1};
     live_ += static_cast<std::uint64_t>(bytes);
     peak_ = std::max(peak_, live_);
     write({.bytes = bytes,
@@ -102,7 +98,8 @@ class EventLog {
     if (written_ == plan_.events.size()) make_room();
     plan_.events[written_++] = event;
   }
-  void make_room();
+  [[gnu::noinline]] void make_room();
+  [[gnu::noinline]] void add_slot();
 
   StepPlan plan_;
   std::size_t written_ = 0;   ///< of the plan's events; the rest is room

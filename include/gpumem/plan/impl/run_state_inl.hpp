@@ -18,6 +18,11 @@ GPUMEM_INLINE void EventLog::make_room() {
   plan_.events.resize(written_ + (left == 0 ? kEvents : std::min(left, kEvents)));
 }
 
+GPUMEM_INLINE void EventLog::add_slot() {
+  last_free_ = plan_.slots++;
+  held_.push_back({0, kNoSlot});
+}
+
 GPUMEM_INLINE core::Result<TensorBytes> TensorBytes::at(std::int64_t batch_size, const ForwardPass& pass) {
   const ops::Tape& tape = pass.tape;
   TensorBytes all;
