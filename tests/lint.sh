@@ -22,9 +22,7 @@ alone=()
 while read -r file; do
   grep -qF "/$file\"" "${pieces[@]}" || alone+=("$file")
 done < <(git ls-files 'src/*.cpp' "${left_out[@]}")
-git ls-files 'include/*.hpp' ':!include/gpumem/*/impl/*' ':!include/gpumem/bodies.hpp' |
-  xargs -P "$(nproc)" -n 1 clang++ -std=c++20 -fsyntax-only -x c++ -Wall -Wextra -Wno-pragma-once-outside-header -Werror \
-    -Iinclude -I"$build/generated"
+./tests/headers_alone.py "$build"
 printf '%s\n' "${pieces[@]}" "${alone[@]}" |
   xargs -P "$(nproc)" -n 1 clang-tidy -p "$build" --quiet --warnings-as-errors='*' --checks=-bugprone-suspicious-include \
     --extra-arg=-Wno-shadow --extra-arg=-Wno-unused-command-line-argument
