@@ -19,10 +19,15 @@ packages=OFF  # the Debian packages and the wheel: likewise
 must_run=OFF  # whether a test may not be skipped for lack of a package
 
 configure() {  # PRESET [ARGUMENT...]
-  local with_webhook=$webhook
+  local with_webhook=$webhook generator=()
   # ThreadSanitizer would see half of what Debian's cpp-httplib does.
   if [ "$1" = tsan ]; then with_webhook=OFF; fi
-  cmake --preset "$1" -DGPUMEM_BUILD_WEBHOOK="$with_webhook" -DGPUMEM_TESTS_MUST_RUN="$must_run" -DGPUMEM_UNITY_BUILD=ON \
+  # Make begins with no program before its libraries are done, and leaves all cores but one idle meanwhile. What the preset "all"
+  # compiles the newcomer finds in the cache of compiled files, if both use make.
+  case "$1" in
+    asan | tsan) if [ ! -e "build/$1/CMakeCache.txt" ]; then generator=(-G Ninja); fi ;;
+  esac
+  cmake --preset "$1" "${generator[@]}" -DGPUMEM_BUILD_WEBHOOK="$with_webhook" -DGPUMEM_TESTS_MUST_RUN="$must_run" -DGPUMEM_UNITY_BUILD=ON \
     -DGPUMEM_TESTS_IN_SHARDS=ON "${@:2}"
 }
 
@@ -65,8 +70,8 @@ build_and_test() {  # PRESET [ARGUMENT OF CTEST...]
 install_missing "${core_packages[@]}" libgtest-dev pkg-config python3
 
 if [ "$all" = yes ]; then
-  install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev libtorch-dev python3-torch \
-    python3-torchvision
+  install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev libtorch-dev ninja-build \
+    python3-torch python3-torchvision
   # With it gpumem-webhook; its manifests are checked with PyYAML.
   if install_or_leave_out "gpumem-webhook" libcpp-httplib-dev libssl-dev pkg-config; then webhook=ON; fi
   install_or_leave_out "the check of the webhook's manifests" python3-yaml || true
