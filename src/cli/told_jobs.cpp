@@ -1,6 +1,7 @@
 #include "told_jobs.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "gpumem/summary/model_folder.hpp"
@@ -106,6 +107,20 @@ Error unknown_job(const LaunchedJob& launched, std::string_view what) {
           {}};
 }
 
+/// A trainer's other parts count where the model is a diffusers folder. A part's own config.json does not tell them.
+void leave_out_parts(const JobRequest& given, JobRequest& request, std::vector<std::string>& texts) {
+  TrainingJob& job = request.training;
+  if (job.parts.empty() || job::is_given(*job::find_option("parts"), given)) return;
+  if (std::filesystem::exists(std::filesystem::path(summary::path_of_model(request.summary)) / "model_index.json"))
+    return;
+  texts.push_back(
+      "the weights of its other parts (" + core::shortened(job.parts, 80) +
+      "), which lie on the GPU too, are not counted: --resident counts them, or --parts of a diffusers folder");
+  job.parts.clear();
+  const bool freezes = job.has_adapters() || !job.freeze.empty() || !job.train.empty();
+  if (!freezes && !job::is_given(*job::find_option("base_dtype"), given)) job.base_dtype = model::BaseType::precision;
+}
+
 /// The notes of a command: what it set, then what it leaves open.
 std::vector<Assumption> notes_of_command(const LaunchedJob& launched, const std::string& words,
                                          const std::vector<std::string>& texts) {
@@ -204,16 +219,18 @@ Result<ToldJob> told_by_trainer_file(const EstimateOptions& options) {
   if (!job) return job.error();
   auto missing = trainer_files::apply(*job, told.request);
   if (!missing) return std::move(missing).error().in_file(options.trainer);
-  told.notes = detail::notes_of_file(*missing);
   if (told.request.training.batch_size == 0) {
     return Error{
         ErrorCode::missing_information, "it has no batch size; give it with --batch", {options.trainer, 0, {}}};
   }
-  if (!told.request.summary.empty()) return told;
-  auto model = trainer_files::find_model(*job, options.trainer);
-  const bool by_name = !model && (summary::published_model(job->model) || summary::cached_model(job->model));
-  if (!model && !by_name) return model.error();
-  told.request.summary = by_name ? job->model : *std::move(model);
+  if (told.request.summary.empty()) {
+    auto model = trainer_files::find_model(*job, options.trainer);
+    const bool by_name = !model && (summary::published_model(job->model) || summary::cached_model(job->model));
+    if (!model && !by_name) return model.error();
+    told.request.summary = by_name ? job->model : *std::move(model);
+  }
+  detail::leave_out_parts(options.request, told.request, *missing);
+  told.notes = detail::notes_of_file(*missing);
   return told;
 }
 
@@ -238,6 +255,7 @@ Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& requ
   if (!words) return words.error();
   if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched);
   if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
+  detail::leave_out_parts(request, made.request, texts);
   const bool recorded = made.request.summary.ends_with(".gz");  // a recording has a batch size
   if (!recorded && made.request.training.batch_size == 0 && !detail::is_one_of(left_out, "batch_size"))
     return detail::unknown_job(*launched, "its batch size (--batch)");

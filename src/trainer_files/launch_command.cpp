@@ -9,8 +9,10 @@
 
 #include "axolotl.hpp"
 #include "command_words.hpp"
+#include "deepspeed.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/posttrain/launch.hpp"
+#include "image_trainers.hpp"
 #include "launchers.hpp"
 #include "llama_factory.hpp"
 #include "ms_swift.hpp"
@@ -67,6 +69,7 @@ class CommandReader {
     if (taken) taken = take_accelerate();
     if (taken) taken = take_deepspeed_file();
     if (!taken) return taken.error();
+    take_dataset_file();
     settle_precision();
     count_gpus();
     return std::move(made_);
@@ -135,7 +138,10 @@ class CommandReader {
     }
     lay_over(root, over);
     if (format == &ms_swift()) add_swift_settings(root);
-    if (format == nullptr) format = format_of(root);
+    if (format == nullptr) {
+      add_script(root);
+      format = format_of(root);
+    }
     if (format != nullptr) {
       read_into(*format, root, made_.job);
       made_.job.format = format->name;
@@ -184,11 +190,24 @@ class CommandReader {
 
   /// By its keys, as of a file. A script's words name a model more often than they name a batch size.
   static const TrainerFormat* format_of(const Setting& root) {
+    // Scripts for image models call their batch as DeepSpeed's file calls that of all GPUs.
+    const bool images = root.field("pretrained_model_name_or_path") != nullptr || root.field("resolution") != nullptr;
     for (const TrainerFormat* format : trainer_formats()) {
+      if (images && format == &deepspeed()) continue;
       if (format->sniff(root)) return format;
     }
     const bool trainer = root.field("model_name_or_path") != nullptr && root.field("output_dir") != nullptr;
     return trainer ? &training_arguments() : nullptr;
+  }
+
+  /// Scripts for image models are told by their names, and take the precision that accelerate was given.
+  void add_script(Setting& root) const {
+    Setting named = setting_of_word(kScriptKey, base_name(made_.script));
+    Setting alone{Setting::Kind::object, {}, {}, {named}, 0};
+    if (!diffusers_scripts().sniff(alone) && !sd_scripts().sniff(alone)) return;
+    root.items.push_back(std::move(named));
+    const Setting* const mixed = launcher_.settings.field("mixed_precision");
+    if (mixed != nullptr && root.field("mixed_precision") == nullptr) root.items.push_back(*mixed);
   }
 
   /// ms-swift's format reads variables, and tells `megatron sft` by its batch size, which is 1 unless it is given.
@@ -293,17 +312,36 @@ class CommandReader {
     if (open && (mixed == "bf16" || mixed == "fp16")) from.want("precision", "amp-" + mixed, "mixed_precision");
   }
 
+  /// A file that the settings name, from here or from the first file. `path` is then where it is.
+  core::Result<std::string> read_named(std::string& path) const {
+    auto text = read_file_(path);
+    if (text || made_.files.empty()) return text;
+    const std::string beside = (fs::path(made_.files.front()).parent_path() / path).string();
+    auto other = read_file_(beside);
+    if (other) path = beside;
+    return other;
+  }
+
+  void take_dataset_file() {
+    TrainerJob& job = made_.job;
+    if (job.dataset.empty()) return;
+    std::string path = job.dataset;
+    const auto text = read_named(path);
+    const auto root = text ? parse_settings(*text) : core::Result<Setting>(text.error());
+    if (root) {
+      take_image_dataset(*root, job);
+      made_.files.push_back(path);
+    }
+    if (job.find("image") == nullptr) {
+      job.missing.push_back("the size of its images, which " + core::shortened(job.dataset, 80) + " does (--image)");
+    }
+  }
+
   core::Status take_deepspeed_file() {
     TrainerJob& job = made_.job;
     if (job.deepspeed.empty()) return core::Done{};
-    const std::string beside =
-        made_.files.empty() ? std::string() : (fs::path(made_.files.front()).parent_path() / job.deepspeed).string();
-    auto text = read_file_(job.deepspeed);
     std::string path = job.deepspeed;
-    if (!text && !beside.empty()) {
-      text = read_file_(beside);
-      path = beside;
-    }
+    const auto text = read_named(path);
     if (!text) {
       made_.missing_deepspeed = job.deepspeed;
       made_.notes.push_back("DeepSpeed's file " + core::shortened(job.deepspeed, 80) + " is not here");

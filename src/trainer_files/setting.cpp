@@ -84,7 +84,8 @@ core::Result<Setting> parse_settings(std::string_view text) {
   }
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   const bool is_json = begin != std::string_view::npos && text[begin] == '{';
-  core::Result<Setting> root = is_json ? parse_json_settings(text) : parse_yaml_settings(text);
+  const auto read = is_json ? &parse_json_settings : is_toml(text) ? &parse_toml_settings : &parse_yaml_settings;
+  core::Result<Setting> root = read(text);
   if (root && root->kind != Setting::Kind::object) {
     return core::malformed("a trainer's file holds one object of settings; this one holds something else");
   }

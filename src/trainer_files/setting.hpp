@@ -1,5 +1,5 @@
-// Input: the text of a trainer's file, in JSON or YAML.
-// Output: Setting, one tree of plain values for both. Files are untrusted: their size, depth and number of values are
+// Input: the text of a trainer's file, in JSON, TOML or YAML.
+// Output: Setting, one tree of plain values for all. Files are untrusted: their size, depth and number of values are
 // bounded. YAML's aliases are refused, because a few of them can expand to any number of values.
 #pragma once
 
@@ -34,12 +34,16 @@ struct Setting {
   [[nodiscard]] const Setting* at(std::string_view path) const;
 };
 
-/// Text that begins with '{' is JSON, all else YAML. The root is an object. Errors: malformed_input, with the line;
+/// Text that begins with '{' is JSON; where its first line is a key with '=' or a table's name it is TOML; all else is
+/// YAML. The root is an object. Errors: malformed_input, with the line;
 /// invalid_argument for YAML where gpumem was built without yaml-cpp.
 [[nodiscard]] core::Result<Setting> parse_settings(std::string_view text);
 
 [[nodiscard]] core::Result<Setting> parse_json_settings(std::string_view text);
 [[nodiscard]] core::Result<Setting> parse_yaml_settings(std::string_view text);
+[[nodiscard]] core::Result<Setting> parse_toml_settings(std::string_view text);
+/// Whether its first line is one of TOML.
+[[nodiscard]] bool is_toml(std::string_view text);
 
 /// Whether this build reads YAML.
 [[nodiscard]] bool reads_yaml();

@@ -37,6 +37,13 @@ constexpr OptimizerName kOptimizerNames[] = {
     {"lion32bit", "lion"},
     {"lion8bit", "lion-8bit"},
     {"fusedadam", "adamw", true},
+    // SimpleTuner's and optimi's keep a third tensor in the parameter's type.
+    {"adamwbf16", "adamw-bf16"},
+    {"adamwoptimi", "adamw-bf16"},
+    {"optimilion", "optimi-lion"},
+    {"torchadamw", "adamw"},
+    {"adam8bit", "adam-8bit"},
+    {"pagedadam8bit", "paged-adamw-8bit"},
 };
 
 /// Fields of TrainingArguments that change no memory of the GPU, or too little to see.

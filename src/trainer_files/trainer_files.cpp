@@ -10,6 +10,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "image_trainers.hpp"
 #include "llama_factory.hpp"
 #include "ms_swift.hpp"
 #include "peft_adapter.hpp"
@@ -78,6 +79,19 @@ core::Status take_companion(const std::string& path, core::Status (*take)(std::s
   return taken;
 }
 
+/// What the samples are, where the trainer's file names another that says so.
+void take_dataset_file(const fs::path& folder, TrainerJob& job) {
+  if (job.dataset.empty()) return;
+  const auto found = first_file({job.dataset, folder / job.dataset});
+  const auto text =
+      found ? core::read_regular_file(*found, kLargestTrainerFile) : core::Result<std::string>(std::string());
+  const auto root = text && !text->empty() ? parse_settings(*text) : core::Result<Setting>(Setting());
+  if (root) take_image_dataset(*root, job);
+  if (job.find("image") == nullptr) {
+    job.missing.push_back("the size of its images, which " + core::shortened(job.dataset, 80) + " does (--image)");
+  }
+}
+
 core::Status take_deepspeed_file(const fs::path& folder, TrainerJob& job) {
   if (job.deepspeed.empty()) return core::Done{};
   const auto found = first_file({job.deepspeed, folder / job.deepspeed});
@@ -104,8 +118,10 @@ core::Status take_adapter_file(const fs::path& folder, const std::string& adapte
 
 std::span<const TrainerFormat* const> trainer_formats() {
   // LLaMA-Factory's files, axolotl's and ms-swift's hold TrainingArguments as well, so these come last.
-  static const std::array<const TrainerFormat*, 6> kAll = {
-      &llama_factory(), &axolotl(), &ms_swift(), &torchtune(), &deepspeed(), &training_arguments(),
+  // Words of diffusers' and kohya's scripts are told by the script, so these come first.
+  static const std::array<const TrainerFormat*, 12> kAll = {
+      &diffusers_scripts(), &sd_scripts(), &simpletuner(), &ai_toolkit(), &diffusion_pipe(), &finetrainers(),
+      &llama_factory(),     &axolotl(),    &ms_swift(),    &torchtune(),  &deepspeed(),      &training_arguments(),
   };
   return kAll;
 }
@@ -121,6 +137,7 @@ core::Result<TrainerJob> parse_trainer_job(std::string_view text) {
       read_into(*format, *root, job);
       return job;
     }
+    if (format->description.empty()) continue;
     names += (names.empty() ? "" : ", ") + std::string(format->description);
   }
   const char* const hint =
@@ -153,6 +170,7 @@ core::Result<TrainerJob> read_trainer_job(const std::string& path, const std::st
   if (!job) return std::move(job).error().in_file(path);
   const fs::path folder = fs::path(path).parent_path();
   if (core::Status taken = take_deepspeed_file(folder, *job); !taken) return taken.error();
+  take_dataset_file(folder, *job);
   if (core::Status taken = take_adapter_file(folder, adapter, *job); !taken) return taken.error();
   return job;
 }
@@ -221,7 +239,11 @@ core::Result<std::string> find_model(const TrainerJob& job, const std::string& t
   }
   const fs::path beside = fs::path(trainer_file).parent_path() / job.model;
   const auto found = first_file({job.model, fs::path(job.model) / "config.json", beside, beside / "config.json"});
-  if (found) return *found;
+  const bool weights = found && found->ends_with(".safetensors");
+  if (found && !weights) return *found;
+  // A diffusers folder is read as a whole.
+  const auto index = first_file({fs::path(job.model) / "model_index.json", beside / "model_index.json"});
+  if (index) return fs::path(*index).parent_path().string();
   return core::Error{core::ErrorCode::missing_information,
                      "the model " + core::quoted(job.model) + " is not here; " + kRemedy,
                      {trainer_file, 0, {}}};

@@ -33,6 +33,7 @@ struct TrainerJob {
   std::string frozen_parts;       ///< modules that are not trained where the model has them: names, joined by ','
   std::string head;               ///< what takes the place of the language model's head: how its class ends
   std::string deepspeed;          ///< the path of a DeepSpeed config that the file names
+  std::string dataset;            ///< the path of a file that says how large the samples are
   bool one_process = false;       ///< several GPUs would share the layers of one model (device_map)
   bool shorter = false;           ///< samples are neither packed nor padded to the length, which is the most they have
   std::int64_t global_batch = 0;  ///< samples a step on all GPUs, in place of passes a step; 0: the file does not say
@@ -44,7 +45,7 @@ class TrainerReading;
 
 struct TrainerFormat {
   std::string_view name;
-  std::string_view description;  ///< for people: what such a file is
+  std::string_view description;  ///< for people: what such a file is; empty: it is read of a command's words alone
   bool (*sniff)(const Setting& root);
   void (*read)(TrainerReading& from);
 };

@@ -32,9 +32,11 @@ void read_model_config(TrainerReading& from) {
   }
 }
 
+/// Scripts for image models spell some settings alike and are no Trainer's.
 bool sniff(const Setting& root) {
-  return root.field("per_device_train_batch_size") != nullptr ||
-         (root.field("output_dir") != nullptr && root.field("learning_rate") != nullptr);
+  if (root.field("per_device_train_batch_size") != nullptr) return true;
+  const bool images = root.field("pretrained_model_name_or_path") != nullptr || root.field("resolution") != nullptr;
+  return !images && root.field("output_dir") != nullptr && root.field("learning_rate") != nullptr;
 }
 
 void read(TrainerReading& from) {

@@ -11,7 +11,8 @@ namespace {
 
 using Names = std::set<std::string>;
 
-const Names kShared = {"setting", "yaml_settings", "trainer_format", "shared_settings", "command_words", "launchers"};
+const Names kShared = {"setting",         "yaml_settings", "toml_settings", "trainer_format",
+                       "shared_settings", "command_words", "launchers",     "image_trainers"};
 const Names kLists = {"trainer_files", "launch_command"};
 /// Laid over what another file says: no trainer's own.
 const Names kBeside = {"peft_adapter"};
@@ -60,11 +61,17 @@ TEST(TrainerFiles, OneFileKnowsYamlCpp) {
 
 TEST(TrainerFiles, EveryFormatHasAnExample) {
   // By what the format is called where its users know it.
-  const std::set<std::pair<std::string, std::string>> examples = {{"axolotl", "axolotl.yaml"},
+  const std::set<std::pair<std::string, std::string>> examples = {{"ai_toolkit", "ai_toolkit.yaml"},
+                                                                  {"axolotl", "axolotl.yaml"},
                                                                   {"deepspeed", "ds_config.json"},
+                                                                  {"diffusers_scripts", "diffusers.sh"},
+                                                                  {"diffusion_pipe", "diffusion_pipe.toml"},
+                                                                  {"finetrainers", "finetrainers.sh"},
                                                                   {"llama_factory", "llama_factory.yaml"},
                                                                   {"ms_swift", "ms_swift.json"},
                                                                   {"peft_adapter", "adapter/adapter_config.json"},
+                                                                  {"sd_scripts", "sd_scripts.toml"},
+                                                                  {"simpletuner", "simpletuner.json"},
                                                                   {"torchtune", "torchtune.yaml"},
                                                                   {"training_arguments", "training_arguments.json"}};
   Names named;

@@ -48,6 +48,17 @@ TEST(CliLaunch, GivenOptionsWin) {
   EXPECT_EQ(given["job"]["seq_length"], 256);
 }
 
+TEST(CliLaunch, PartsOfAScriptAreThoseOfAFolder) {
+  const std::string folder = "examples/configs/stable_diffusion";
+  const std::string script =
+      " --json -- accelerate launch --mixed_precision=bf16 train_dreambooth.py --train_batch_size=1";
+  const json whole = answer("estimate " + folder + script);
+  const json alone = answer("estimate " + folder + "/unet/config.json" + script);
+  EXPECT_EQ(whole["job"]["parts"], "all");
+  EXPECT_GT(expected_of(whole), expected_of(alone));
+  EXPECT_NE(alone["estimates"][0]["assumed"].dump().find("its other parts (all)"), std::string::npos) << alone.dump();
+}
+
 TEST(CliLaunch, APlaceTakesIt) {
   const std::string place = "place " + kModel + " --server tests/golden/cli/place/server.json --json";
   const json by_command = json::parse(run(place + kTorchrun).out, nullptr, false);

@@ -68,6 +68,61 @@ TEST(Setting, RefusesWhatCouldStandForTooMuch) {
   EXPECT_NE(refusal_of_yaml(many).find("more values"), std::string::npos);
 }
 
+TEST(Setting, ReadsToml) {
+  const auto root = parse_settings(R"(# what trains
+a = 1_000
+"b.c" = 'C:\\x' # no escape
+d.e = 2.5
+list = [[512, 4], # one
+        [1024, 1],]
+table = {name = "x\"y", on = true}
+
+[model]
+type = 'wan'
+long = """
+two
+lines"""
+
+[[datasets]]
+size = 1
+  [[datasets.subsets]]
+  dir = "p"
+[[datasets]]
+size = 2
+)");
+  ASSERT_TRUE(succeeds(root));
+  EXPECT_EQ(root->at("a")->word, "1000");
+  EXPECT_EQ(root->at("a")->kind, Setting::Kind::integer);
+  EXPECT_EQ(root->field("b.c")->word, "C:\\\\x");
+  EXPECT_EQ(root->at("d.e")->kind, Setting::Kind::real);
+  ASSERT_EQ(root->at("list")->items.size(), 2U);
+  EXPECT_EQ(root->at("list")->items[1].items[0].word, "1024");
+  EXPECT_EQ(root->at("table.name")->word, "x\"y");
+  EXPECT_EQ(root->at("table.on")->kind, Setting::Kind::boolean);
+  EXPECT_EQ(root->at("model.type")->line, 10);
+  EXPECT_EQ(root->at("model.long")->word, "\ntwo\nlines");
+  ASSERT_EQ(root->at("datasets")->items.size(), 2U);
+  EXPECT_EQ(root->at("datasets")->items[0].field("subsets")->items[0].field("dir")->word, "p");
+  EXPECT_EQ(root->at("datasets")->items[1].field("size")->word, "2");
+}
+
+TEST(Setting, RefusesWhatIsNoToml) {
+  for (const char* text :
+       {"a =", "a = 'x", "a = [1, 2", "a = {b = 1", "[a\nb = 1", "a = 1\na = 2", "[a]\n= 1",
+        "a = 1\n[a]\nb = 1", "a = 1\n[[a]]", "[[a]]\n[a.b]\nc = 1\n[a]\nb = 2", "a.b.c = \"\\", "[", "a = \"\"\"x\n"}) {
+    const auto root = parse_settings(text);
+    ASSERT_FALSE(root) << text;
+    EXPECT_EQ(root.error().code, core::ErrorCode::malformed_input) << text;
+  }
+  EXPECT_FALSE(parse_settings("a = " + std::string(100'000, '[')));
+  std::string many = "a = [";
+  for (std::size_t index = 0; index <= kMostSettings; ++index) many += "1,";
+  EXPECT_FALSE(parse_settings(many + "]"));
+  std::string inner = "a = ";
+  for (int index = 0; index < 100; ++index) inner += "{a = ";
+  EXPECT_FALSE(parse_settings(inner));
+}
+
 TEST(Setting, RefusesWhatIsNoObjectOfSettings) {
   for (const char* text : {"{\"a\": }", "{\"a\": 1, \"a\": 2}"}) {
     const auto root = parse_settings(text);

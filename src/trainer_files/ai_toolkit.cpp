@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <string>
+
+#include "gpumem/core/bytes.hpp"
+#include "image_trainers.hpp"
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+namespace ai_toolkit_detail {
+
+/// The first process of the job; null: there is none.
+const Setting* process_of(const Setting& root) {
+  const Setting* const list = root.at("config.process");
+  const bool any = list != nullptr && list->kind == Setting::Kind::list && !list->items.empty();
+  return any && list->items.front().kind == Setting::Kind::object ? &list->items.front() : nullptr;
+}
+
+bool sniff(const Setting& root) { return root.field("job") != nullptr && process_of(root) != nullptr; }
+
+/// The networks of the toolkit are in float32 (BaseSDTrainProcess.py: force_to), on the linear layers of the blocks.
+void read_network(TrainerReading& from) {
+  const auto type = from.word("network.type");
+  if (!type) return;
+  if (*type != "lora" && *type != "lokr") return from.not_modelled("network.type");
+  from.want("lora", from.word("network.linear").value_or(from.word("network.rank").value_or("4")), "network.linear");
+  from.want("lora_dtype", "fp32");
+  from.want("lora_targets", "*blocks.*+layers.*", "network.type");
+  from.take("network.dropout", "lora_dropout");
+  if (from.word("network.conv")) from.job().not_modelled.emplace_back("network.conv, adapters of convolutions,");
+  for (const std::string_view path :
+       {"network.network_kwargs.only_if_contains", "network.network_kwargs.ignore_if_contains"}) {
+    from.not_modelled(path);
+  }
+  if (*type != "lokr") return;
+  from.want("peft", "lokr", "network.type");
+  if (from.word("network.lokr_full_rank").value_or("true") == "true") from.want("lora", "10000", "network.type");
+  from.want("peft_options", "decompose_factor=" + from.word("network.lokr_factor").value_or("-1"), "network.type");
+}
+
+/// The largest of all data sets: each size comes up.
+void read_samples(TrainerReading& from) {
+  const Setting* const sets = from.at("datasets");
+  if (sets == nullptr || sets->items.empty()) return miss_image_size(from);
+  std::int64_t frames = 1;
+  Setting sides{Setting::Kind::list, "resolution", {}, {}, sets->line};
+  for (const Setting& set : sets->items) {
+    const Setting* const own = set.field("resolution");
+    if (own != nullptr && own->kind == Setting::Kind::list) {
+      sides.items.insert(sides.items.end(), own->items.begin(), own->items.end());
+    } else if (own != nullptr) {
+      sides.items.push_back(*own);
+    }
+    const Setting* const count = set.field("num_frames");
+    if (count != nullptr) frames = std::max(frames, core::parse_whole(count->word).value_or(1));
+    if (set.field("control_path") != nullptr || set.field("control_path_1") != nullptr) {
+      from.job().not_modelled.emplace_back("control_path, the tokens of images that are edited,");
+    }
+  }
+  Setting all{Setting::Kind::object, {}, {}, {sides}, 0};
+  TrainerReading of_sets(all, from.job());
+  want_image_size(of_sets, "resolution");
+  miss_image_size(from);
+  if (frames > 1) from.want("frames", std::to_string(frames), "datasets");
+}
+
+void read_model(TrainerReading& from) {
+  from.job().model = from.word("model.name_or_path").value_or("");
+  if (from.on("model.quantize")) {
+    want_image_quantization(from, from.word("model.qtype").value_or("qfloat8"), "model.qtype");
+  }
+  const bool encoded = from.on("train.cache_text_embeddings") || from.on("train.unload_text_encoder");
+  const bool eight_bits = from.on("model.quantize_te") || from.on("model.quantize");
+  if (!encoded && !from.on("model.low_vram")) {
+    from.job().missing.emplace_back(std::string("the text encoder's config, whose weights") +
+                                    (eight_bits ? ", in 8 bits," : "") +
+                                    " lie on the GPU too (--resident MIB, or --parts with a diffusers folder)");
+  }
+  for (const std::string_view path :
+       {"model.layer_offloading", "model.split_model_over_gpus", "model.assistant_lora_path", "model.lora_path",
+        "model.compile", "model.block_compile"}) {
+    from.not_modelled(path);
+  }
+}
+
+void read_process(TrainerReading& from) {
+  const std::string dtype = from.word("train.dtype").value_or("fp32");
+  const bool half = dtype == "fp16" || dtype == "float16";
+  const bool bf16 = dtype == "bf16" || dtype == "bfloat16";
+  from.want("precision", half ? "amp-fp16" : bf16 ? "bf16" : "fp32", "train.dtype");
+  if ((half || bf16) && from.word("network.type")) want_frozen_type(from, dtype, "train.dtype");
+  from.want("zero_grad", "step-end");
+  from.want("batch_size", from.word("train.batch_size").value_or("1"), "train.batch_size");
+  for (const std::string_view path : {"train.gradient_accumulation_steps", "train.gradient_accumulation"}) {
+    from.take(path, "accumulate");
+  }
+  if (from.word("train.gradient_checkpointing").value_or("true") == "true") {
+    from.want("checkpointing", "full", "train.gradient_checkpointing");
+  }
+  want_optimizer(from, from.word("train.optimizer").value_or("adamw"), "train.optimizer");
+  if (from.on("train.ema_config.use_ema")) from.want("ema", "true", "train.ema_config.use_ema");
+  read_network(from);
+  read_model(from);
+  read_samples(from);
+  for (const std::string_view path : {"train.train_text_encoder", "adapter.type", "slider.target_class"}) {
+    from.not_modelled(path);
+  }
+  if (from.word("train.train_unet").value_or("true") != "true") from.not_modelled("train.train_unet");
+}
+
+void read(TrainerReading& from) {
+  from.know("job");
+  from.know("config");
+  from.know("meta");
+  if (const Setting* const process = process_of(from.root()); process != nullptr) {
+    TrainerReading reading(*process, from.job());
+    read_process(reading);
+  }
+}
+
+}  // namespace ai_toolkit_detail
+}  // namespace
+
+const TrainerFormat& ai_toolkit() {
+  static constexpr TrainerFormat kFormat = {"ai-toolkit", "ai-toolkit's YAML", &ai_toolkit_detail::sniff,
+                                            &ai_toolkit_detail::read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,104 @@
+#include <string>
+
+#include "image_trainers.hpp"
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+namespace diffusion_pipe_detail {
+
+constexpr std::string_view kWithoutEffect[] = {"caching_batch_size",
+                                               "checkpoint_*",
+                                               "disable_block_swap_for_eval",
+                                               "epochs",
+                                               "eval_*",
+                                               "force_constant_lr",
+                                               "gradient_clipping",
+                                               "image_eval_*",
+                                               "logging_steps",
+                                               "lr_scheduler",
+                                               "map_num_proc",
+                                               "max_steps",
+                                               "model",
+                                               "monitoring",
+                                               "optimizer",
+                                               "output_dir",
+                                               "adapter",
+                                               "partition_*",
+                                               "pseudo_huber_c",
+                                               "save_*",
+                                               "steps_per_print",
+                                               "video_clip_mode",
+                                               "warmup_steps",
+                                               "x_axis_examples",
+                                               "seed",
+                                               "reentrant_activation_checkpointing",
+                                               "blocks_to_swap"};
+
+bool sniff(const Setting& root) {
+  return root.at("model.type") != nullptr &&
+         (root.field("micro_batch_size_per_gpu") != nullptr || root.field("pipeline_stages") != nullptr);
+}
+
+/// PEFT's adapters on the linear layers of the blocks (models/base.py: adapter_target_modules).
+void read_adapter(TrainerReading& from) {
+  const auto type = from.word("adapter.type");
+  if (!type) return;
+  if (*type != "lora" && *type != "lokr") return from.not_modelled("adapter.type");
+  from.want("lora", from.word("adapter.rank").value_or("32"), "adapter.rank");
+  from.want("lora_dtype", from.word("adapter.dtype").value_or("bfloat16") == "float32" ? "fp32" : "bf16",
+            "adapter.dtype");
+  from.want("lora_targets", "*blocks.*+layers.*", "adapter.type");
+  from.take("adapter.dropout", "lora_dropout");
+  from.not_modelled("adapter.fuse_adapters");
+  if (*type != "lokr") return;
+  from.want("peft", "lokr", "adapter.type");
+  from.want("lora", "10000", "adapter.rank");
+  from.want("peft_options", "decompose_factor=" + from.word("adapter.decompose_factor").value_or("-1"), "adapter.type");
+}
+
+void read(TrainerReading& from) {
+  from.job().model =
+      from.word("model.diffusers_path")
+          .value_or(
+              from.word("model.ckpt_path")
+                  .value_or(
+                      from.word("model.transformer_path").value_or(from.word("model.checkpoint_path").value_or(""))));
+  from.job().dataset = from.word("dataset").value_or("");
+  const std::string dtype = from.word("model.dtype").value_or("bfloat16");
+  from.want("precision", dtype == "bfloat16" ? "amp-bf16" : "fp32", "model.dtype");
+  if (from.word("adapter.type")) want_frozen_type(from, dtype, "model.dtype");
+  // DeepSpeed's pipeline engine keeps gradients until the step has ended.
+  from.want("zero_grad", "step-end");
+  from.want("batch_size", "1");
+  if (from.whole("micro_batch_size_per_gpu")) from.take("micro_batch_size_per_gpu", "batch_size");
+  else from.not_modelled("micro_batch_size_per_gpu");
+  from.not_modelled("image_micro_batch_size_per_gpu");
+  from.take("gradient_accumulation_steps", "accumulate");
+  const std::string checkpointing = from.word("activation_checkpointing").value_or("false");
+  if (checkpointing != "false") from.want("checkpointing", "full", "activation_checkpointing");
+  if (checkpointing == "unsloth") from.want("offload", "checkpoints", "activation_checkpointing");
+  if (from.on("compile")) from.want("compile", "true", "compile");
+  if (const auto optimizer = from.word("optimizer.type")) want_optimizer(from, *optimizer, "optimizer.type");
+  read_adapter(from);
+  want_image_quantization(from,
+                          from.word("model.transformer_dtype").value_or("none") == dtype
+                              ? "none"
+                              : from.word("model.transformer_dtype").value_or("none"),
+                          "model.transformer_dtype");
+  from.not_modelled("pipeline_stages", "1");
+  from.not_modelled("blocks_to_swap");
+  from.without_effect(kWithoutEffect);
+}
+
+}  // namespace diffusion_pipe_detail
+}  // namespace
+
+const TrainerFormat& diffusion_pipe() {
+  static constexpr TrainerFormat kFormat = {"diffusion-pipe", "diffusion-pipe's TOML", &diffusion_pipe_detail::sniff,
+                                            &diffusion_pipe_detail::read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,218 @@
+#include "image_trainers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/csv.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+namespace image_trainers_detail {
+
+/// How libraries call weights in fewer bits, and the option's word. Quanto's layers and float8 weights under autocast
+/// are made whole for each product, as torchao's are.
+struct QuantizedName {
+  std::string_view name;
+  std::string_view quantize;
+  bool alike = true;  ///< the option is of this library
+};
+constexpr std::array<QuantizedName, 16> kQuantized = {{{"int8-sdnq", "int8-sdnq"},
+                                                       {"fp8-torchao", "fp8-torchao"},
+                                                       {"fp8wo-torchao", "fp8wo-torchao"},
+                                                       {"int8-quanto", "fp8wo-torchao", false},
+                                                       {"fp8-quanto", "fp8wo-torchao", false},
+                                                       {"int8-torchao", "fp8wo-torchao", false},
+                                                       {"qfloat8", "fp8wo-torchao", false},
+                                                       {"qint8", "fp8wo-torchao", false},
+                                                       {"float8", "fp8wo-torchao", false},
+                                                       {"float8_e4m3fn", "fp8wo-torchao", false},
+                                                       {"fp8", "fp8wo-torchao", false},
+                                                       {"nf4-bnb", "nf4"},
+                                                       {"int4-quanto", "nf4", false},
+                                                       {"qint4", "nf4", false},
+                                                       {"uint4", "nf4", false},
+                                                       {"nf4", "nf4"}}};
+
+std::optional<std::int64_t> side_of(std::string_view word) {
+  constexpr std::int64_t kMost = 1 << 16;
+  while (word.starts_with(' ') || word.starts_with('(')) word.remove_prefix(1);
+  while (word.ends_with(' ') || word.ends_with(')')) word.remove_suffix(1);
+  const auto side = core::parse_whole(word);
+  return side && *side > 0 && *side <= kMost ? side : std::nullopt;
+}
+
+struct Size {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+/// "1024", "1024,768", "960x544".
+std::optional<Size> size_of(std::string_view word) {
+  const std::size_t comma = word.find_first_of(",x");
+  const auto first = side_of(word.substr(0, comma));
+  if (!first) return std::nullopt;
+  if (comma == std::string_view::npos) return Size{*first, *first};
+  const auto second = side_of(word.substr(comma + 1));
+  return second ? std::optional(Size{*first, *second}) : std::nullopt;
+}
+
+void keep_larger(std::optional<Size>& kept, std::optional<Size> other) {
+  if (!other) return;
+  if (!kept || other->width * other->height > kept->width * kept->height) kept = other;
+}
+
+/// A size, a list of sides, or a list of [width, height]. `pairs`: two numbers in a list are one size.
+std::optional<Size> largest_size(const Setting& setting, bool pairs) {
+  if (setting.kind != Setting::Kind::list) return size_of(setting.word);
+  const auto& items = setting.items;
+  if (pairs && items.size() == 2 && items[0].kind != Setting::Kind::list) {
+    const auto width = side_of(items[0].word);
+    const auto height = side_of(items[1].word);
+    return width && height ? std::optional(Size{*width, *height}) : std::nullopt;
+  }
+  std::optional<Size> largest;
+  for (const Setting& item : items) keep_larger(largest, largest_size(item, true));
+  return largest;
+}
+
+std::string worded(const Size& size) { return std::to_string(size.width) + "x" + std::to_string(size.height); }
+
+/// The largest of a number or a list of numbers.
+std::optional<std::int64_t> largest_number(const Setting& setting) {
+  if (setting.kind != Setting::Kind::list) return core::parse_whole(setting.word);
+  std::optional<std::int64_t> largest;
+  for (const Setting& item : setting.items) {
+    const auto number = core::parse_whole(item.word);
+    if (number && number > largest) largest = number;
+  }
+  return largest;
+}
+
+/// What one table of a data set says, or all of them together.
+struct Samples {
+  std::optional<Size> size;
+  std::optional<std::int64_t> frames;
+  std::optional<std::int64_t> batch;
+
+  void take(const Setting& table) {
+    for (const char* key : {"resolution", "resolutions"}) {
+      if (const Setting* const found = table.field(key); found != nullptr) {
+        keep_larger(size, largest_size(*found, key == std::string_view("resolution")));
+      }
+    }
+    for (const char* key : {"target_frames", "max_frames", "frame_buckets"}) {
+      if (const Setting* const found = table.field(key); found != nullptr) {
+        const auto number = largest_number(*found);
+        if (number && number > frames) frames = number;
+      }
+    }
+    if (const Setting* const found = table.field("batch_size"); found != nullptr) batch = largest_number(*found);
+    take_buckets(table);
+  }
+
+  /// finetrainers' [frames, height, width], or [height, width]; diffusion-pipe's [width, height, frames].
+  void take_buckets(const Setting& table) {
+    const auto each = [&](const char* key, std::size_t width, std::size_t height, std::size_t frame) {
+      const Setting* const buckets = table.field(key);
+      if (buckets == nullptr || buckets->kind != Setting::Kind::list) return;
+      for (const Setting& bucket : buckets->items) {
+        const auto part = [&](std::size_t at) {
+          return at < bucket.items.size() ? side_of(bucket.items[at].word) : std::nullopt;
+        };
+        if (!part(width) || !part(height)) continue;
+        keep_larger(size, Size{*part(width), *part(height)});
+        if (part(frame) && part(frame) > frames) frames = part(frame);
+      }
+    };
+    constexpr std::size_t kNone = 3;
+    each("video_resolution_buckets", 2, 1, 0);
+    each("image_resolution_buckets", 1, 0, kNone);
+    each("size_buckets", 0, 1, 2);
+  }
+};
+
+void want_open(TrainerJob& job, std::string_view option, std::string value, std::string_view from) {
+  if (job.find(option) == nullptr) job.options.push_back({std::string(option), std::move(value), std::string(from), 0});
+}
+
+}  // namespace image_trainers_detail
+}  // namespace
+
+void take_image_dataset(const Setting& root, TrainerJob& job) {
+  namespace detail = image_trainers_detail;
+  detail::Samples samples;
+  samples.take(root);
+  for (const char* key : {"general", "datasets", "directory"}) {
+    const Setting* const found = root.field(key);
+    if (found == nullptr) continue;
+    if (found->kind == Setting::Kind::list) {
+      for (const Setting& item : found->items) {
+        samples.take(item);
+        for (const Setting& field : item.items) {
+          if (field.key != "subsets" && field.kind == Setting::Kind::object) samples.take(field);
+        }
+      }
+    } else {
+      samples.take(*found);
+    }
+  }
+  if (samples.size) detail::want_open(job, "image", detail::worded(*samples.size), "resolution of the data set");
+  if (samples.frames && *samples.frames > 1) {
+    detail::want_open(job, "frames", std::to_string(*samples.frames), "frames of the data set");
+  }
+  if (samples.batch) {
+    std::erase_if(job.options, [](const WantedOption& one) { return one.option == "batch_size" && one.from.empty(); });
+    detail::want_open(job, "batch_size", std::to_string(*samples.batch), "batch_size of the data set");
+  }
+}
+
+void want_image_loop(TrainerReading& from, std::string_view mixed, std::string_view path) {
+  from.want("loop", "hf-trainer");
+  from.want("zero_grad", "step-end");
+  const bool half = mixed == "fp16" || mixed == "float16";
+  const bool bf16 = mixed == "bf16" || mixed == "bfloat16";
+  from.want("precision", half ? "amp-fp16" : bf16 ? "amp-bf16" : "fp32", path);
+}
+
+void want_frozen_type(TrainerReading& from, std::string_view type, std::string_view path) {
+  const bool half = type == "fp16" || type == "float16";
+  const bool bf16 = type == "bf16" || type == "bfloat16";
+  from.want("base_dtype", half ? "fp16" : bf16 ? "bf16" : "fp32", path);
+}
+
+void want_image_size(TrainerReading& from, std::string_view path) {
+  namespace detail = image_trainers_detail;
+  const Setting* const setting = from.at(path);
+  if (setting == nullptr) return;
+  const auto size = detail::largest_size(*setting, false);
+  if (size) from.want("image", detail::worded(*size), path);
+  else from.not_modelled(path);
+}
+
+void want_image_quantization(TrainerReading& from, std::string_view name, std::string_view path) {
+  namespace detail = image_trainers_detail;
+  const std::string plain = core::lower_case(name.substr(0, name.find('|')));
+  if (plain.empty() || plain == "no_change" || plain == "none" || plain == "false") return;
+  const auto* const row = std::find_if(detail::kQuantized.begin(), detail::kQuantized.end(),
+                                       [&](const detail::QuantizedName& one) { return one.name == plain; });
+  if (row == detail::kQuantized.end()) {
+    from.want("quantize", plain, path);
+    return;
+  }
+  from.want("quantize", std::string(row->quantize), path);
+  if (row->alike) return;
+  from.job().not_modelled.push_back(plain + " (" + std::string(path) + "), which is taken for " +
+                                    std::string(row->quantize) + " and otherwise");
+}
+
+void miss_image_size(TrainerReading& from) {
+  if (from.job().find("image") == nullptr) from.job().missing.emplace_back("the size of its images (--image)");
+}
+
+}  // namespace gpumem::trainer_files

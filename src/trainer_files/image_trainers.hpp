@@ -1,0 +1,45 @@
+// Input: settings of programs that train image and video models.
+// Output: the formats of their files and words, and what several of them spell alike.
+// Source: diffusers 0.38 (examples/), SimpleTuner 2026-08 (simpletuner/helpers/configuration, examples/), ai-toolkit
+// 2026-08 (toolkit/config_modules.py), kohya's sd-scripts 2026-02 and musubi-tuner 2026-06 (library/train_util.py,
+// training/parser_common.py), diffusion-pipe 2026-08 (train.py), finetrainers 2025-06 (args.py).
+#pragma once
+
+#include <string_view>
+
+#include "trainer_format.hpp"
+
+namespace gpumem::trainer_files {
+
+/// SimpleTuner's config.json.
+[[nodiscard]] const TrainerFormat& simpletuner();
+/// ai-toolkit's YAML: a job with a list of processes, of which the first trains.
+[[nodiscard]] const TrainerFormat& ai_toolkit();
+/// diffusion-pipe's TOML.
+[[nodiscard]] const TrainerFormat& diffusion_pipe();
+/// Words of finetrainers' train.py.
+[[nodiscard]] const TrainerFormat& finetrainers();
+/// Words, or the TOML of `--config_file`, of kohya's sd-scripts and musubi-tuner.
+[[nodiscard]] const TrainerFormat& sd_scripts();
+/// Words of the scripts in diffusers' examples.
+[[nodiscard]] const TrainerFormat& diffusers_scripts();
+
+/// The key under which a command's script stands among its settings: "train_network.py". No program has such a key.
+inline constexpr std::string_view kScriptKey = "script:";
+
+/// What a file of a data set says of the samples: sd-scripts' and musubi-tuner's `dataset_config`, diffusion-pipe's
+/// `dataset`, finetrainers' `dataset_config`. What the job has already stays.
+void take_image_dataset(const Setting& root, TrainerJob& job);
+
+/// How accelerate's programs run: autocast by `mixed` ("bf16", "fp16", "no"), gradients dropped behind the step.
+void want_image_loop(TrainerReading& from, std::string_view mixed, std::string_view path);
+/// The type that frozen weights are loaded in: "bf16", "float16", "no".
+void want_frozen_type(TrainerReading& from, std::string_view type, std::string_view path);
+/// The size of samples: 1024, "1024,768", "960x544", a list of sides of squares, of which the largest counts.
+void want_image_size(TrainerReading& from, std::string_view path);
+/// Weights in fewer bits, by the names that quanto, torchao and SDNQ have for them ("int8-quanto", "qfloat8").
+void want_image_quantization(TrainerReading& from, std::string_view name, std::string_view path);
+/// Says that the size of the samples is not given, if it is not.
+void miss_image_size(TrainerReading& from);
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,280 @@
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "image_trainers.hpp"
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+namespace sd_scripts_detail {
+
+constexpr std::string_view kWithoutEffect[] = {"ae",
+                                               "attn_mode",
+                                               "betas",
+                                               "compile_*",
+                                               "conv_*",
+                                               "cuda_*",
+                                               "model_type",
+                                               "relative_step",
+                                               "scheduler_scale",
+                                               "train_text_encoder",
+                                               "use_pinned_memory_for_block_swap",
+                                               "warmup_init",
+                                               "weight_decay",
+                                               "adaptive_noise_scale",
+                                               "apply_t5_attn_mask",
+                                               "bucket_*",
+                                               "byt5",
+                                               "cache_*",
+                                               "caption_*",
+                                               "clip_*",
+                                               "color_aug",
+                                               "console_log_*",
+                                               "dataset_*",
+                                               "dataset_repeats",
+                                               "ddp_*",
+                                               "debiased_estimation_loss",
+                                               "deepspeed",
+                                               "discrete_flow_shift",
+                                               "dit",
+                                               "dit_dtype",
+                                               "enable_bucket",
+                                               "enable_wildcard",
+                                               "face_crop_*",
+                                               "flip_aug",
+                                               "fp8_scaled",
+                                               "fp8_base",
+                                               "full_*",
+                                               "guidance_scale",
+                                               "highvram",
+                                               "huber_*",
+                                               "huggingface_*",
+                                               "image_encoder",
+                                               "in_json",
+                                               "initial_*",
+                                               "ip_noise_*",
+                                               "keep_tokens*",
+                                               "learning_rate*",
+                                               "llm_adapter*",
+                                               "log_*",
+                                               "logging_*",
+                                               "loss_type",
+                                               "lowram",
+                                               "lr_*",
+                                               "max_bucket_reso",
+                                               "max_data_loader_*",
+                                               "max_grad_norm",
+                                               "max_timestep",
+                                               "max_token_length",
+                                               "max_train_*",
+                                               "mem_eff_attn",
+                                               "metadata_*",
+                                               "min_*",
+                                               "model_prediction_type",
+                                               "model_version",
+                                               "multires_*",
+                                               "network_alpha",
+                                               "network_args",
+                                               "network_module",
+                                               "network_train_*",
+                                               "network_weights",
+                                               "no_half_vae",
+                                               "no_metadata",
+                                               "noise_*",
+                                               "num_cpu_*",
+                                               "num_last_layers_to_freeze",
+                                               "optimizer_args",
+                                               "output_*",
+                                               "persistent_*",
+                                               "prior_loss_weight",
+                                               "prompt_dict_path",
+                                               "qwen3",
+                                               "random_crop",
+                                               "reg_data_dir",
+                                               "resume*",
+                                               "sample_*",
+                                               "save_*",
+                                               "scale_*",
+                                               "sdpa",
+                                               "secondary_*",
+                                               "seed",
+                                               "shuffle_caption",
+                                               "sigmoid_scale",
+                                               "skip_*",
+                                               "split_attn",
+                                               "t5*",
+                                               "task",
+                                               "text_encoder*",
+                                               "timestep_*",
+                                               "token_*",
+                                               "tokenizer_*",
+                                               "train_data_dir",
+                                               "training_comment",
+                                               "training_shift",
+                                               "unet_lr",
+                                               "use_8bit_adam",
+                                               "use_lion_optimizer",
+                                               "v2",
+                                               "v_parameterization",
+                                               "v_pred_*",
+                                               "vae*",
+                                               "vlm_path",
+                                               "wandb_*",
+                                               "weighted_captions",
+                                               "weighting_scheme",
+                                               "xformers",
+                                               "zero_terminal_snr",
+                                               "flash_attn",
+                                               "sage_attn",
+                                               "split_qkv",
+                                               "loraplus_*",
+                                               "gemma2",
+                                               "use_flash_attn",
+                                               "img_in_txt_in_offloading",
+                                               "preserve_distribution_shape",
+                                               "num_timestep_buckets",
+                                               "clip"};
+
+/// Scripts of both repositories that train a whole model or a network of adapters. ControlNets and embeddings are
+/// others.
+constexpr std::string_view kScripts[] = {"train_network.py",
+                                         "sdxl_train_network.py",
+                                         "flux_train_network.py",
+                                         "sd3_train_network.py",
+                                         "lumina_train_network.py",
+                                         "anima_train_network.py",
+                                         "hunyuan_image_train_network.py",
+                                         "fine_tune.py",
+                                         "train_db.py",
+                                         "sdxl_train.py",
+                                         "flux_train.py",
+                                         "sd3_train.py",
+                                         "lumina_train.py",
+                                         "anima_train.py",
+                                         "hv_train_network.py",
+                                         "wan_train_network.py",
+                                         "fpack_train_network.py",
+                                         "flux_kontext_train_network.py",
+                                         "flux_2_train_network.py",
+                                         "qwen_image_train_network.py",
+                                         "qwen_image_train.py",
+                                         "zimage_train_network.py",
+                                         "zimage_train.py",
+                                         "kandinsky5_train_network.py",
+                                         "hv_1_5_train_network.py",
+                                         "krea2_train_network.py",
+                                         "ideogram4_train_network.py",
+                                         "hidream_o1_train_network.py",
+                                         "hidream_o1_train.py",
+                                         "hv_train.py"};
+
+bool is_script(std::string_view name) {
+  return std::find(std::begin(kScripts), std::end(kScripts), name) != std::end(kScripts);
+}
+
+bool sniff(const Setting& root) {
+  const Setting* const script = root.field(kScriptKey);
+  if (script != nullptr) return is_script(script->word);
+  const auto has = [&](std::string_view key) {
+    if (root.field(key) != nullptr) return true;
+    return std::any_of(root.items.begin(), root.items.end(),
+                       [&](const Setting& item) { return item.field(key) != nullptr; });
+  };
+  return has("network_module") && (has("network_dim") || has("optimizer_type"));
+}
+
+/// A file's tables are only there for people (train_util.py: read_config_from_file).
+Setting flat(const Setting& root) {
+  Setting all{Setting::Kind::object, {}, {}, {}, 0};
+  for (const Setting& item : root.items) {
+    if (item.kind == Setting::Kind::object) all.items.insert(all.items.end(), item.items.begin(), item.items.end());
+    else all.items.push_back(item);
+  }
+  return all;
+}
+
+/// networks/lora*.py: linear layers of Transformer2DModel in a UNet, of the blocks in others, in float32.
+void read_network(TrainerReading& from, std::string_view script) {
+  const std::string module = from.word("network_module").value_or("");
+  const bool adapts = script.find("_network") != std::string_view::npos || !module.empty();
+  if (!adapts) return;
+  from.want("lora", from.word("network_dim").value_or("4"), "network_dim");
+  const bool unet =
+      script == "train_network.py" || script.starts_with("sdxl_") || (script.empty() && module == "networks.lora");
+  from.want("lora_targets", unet ? "*attentions.*" : "*blocks.*+layers.*+not:*norm*", "network_module");
+  from.want("lora_dtype", "fp32");
+  from.take("network_dropout", "lora_dropout");
+  const std::string arguments = from.word("network_args").value_or("");
+  if (module.starts_with("lycoris")) {
+    if (arguments.find("algo=lokr") != std::string::npos) from.want("peft", "lokr", "network_args");
+    else if (arguments.find("algo=loha") != std::string::npos) from.want("peft", "loha", "network_args");
+    else if (arguments.find("algo=lora") == std::string::npos) from.not_modelled("network_args");
+  } else if (arguments.find("conv_dim") != std::string::npos) {
+    from.not_modelled("network_args");
+  }
+  const bool kohya = from.word("pretrained_model_name_or_path").has_value();
+  if (kohya && !from.on("network_train_unet_only") && !from.on("cache_text_encoder_outputs")) {
+    from.job().not_modelled.emplace_back("training of the text encoder's adapters (no network_train_unet_only)");
+  }
+}
+
+void read_precision(TrainerReading& from) {
+  const std::string mixed = from.word("mixed_precision").value_or("no");
+  want_image_loop(from, mixed, "mixed_precision");
+  if (from.on("full_bf16")) from.want("precision", "bf16", "full_bf16");
+  if (from.on("full_fp16")) from.not_modelled("full_fp16");
+  if (from.job().find("lora") != nullptr) want_frozen_type(from, mixed, "mixed_precision");
+  if (from.on("fp8_base")) want_image_quantization(from, "float8_e4m3fn", "fp8_base");
+  if (from.on("fused_backward_pass")) from.want("optimizer_in_backward", "true", "fused_backward_pass");
+  from.not_modelled("fused_optimizer_groups");
+}
+
+void read_all(TrainerReading& from) {
+  const std::string script = from.word(kScriptKey).value_or("");
+  from.job().model = from.word("pretrained_model_name_or_path").value_or(from.word("dit").value_or(""));
+  from.job().dataset = from.word("dataset_config").value_or("");
+  read_network(from, script);
+  read_precision(from);
+  from.want("batch_size", "1");
+  from.take("train_batch_size", "batch_size");
+  from.take("gradient_accumulation_steps", "accumulate");
+  if (from.on("gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
+  if (from.on("cpu_offload_checkpointing") || from.on("unsloth_offload_checkpointing") ||
+      from.on("gradient_checkpointing_cpu_offload")) {
+    from.want("checkpointing", "full", "gradient_checkpointing");
+    from.want("offload", "checkpoints", "cpu_offload_checkpointing");
+  }
+  if (from.on("use_8bit_adam")) want_optimizer(from, "adamw8bit", "use_8bit_adam");
+  else want_optimizer(from, from.word("optimizer_type").value_or("adamw"), "optimizer_type");
+  want_image_size(from, "resolution");
+  if (!from.on("cache_latents") && !from.on("cache_latents_to_disk") && from.job().find("image") != nullptr) {
+    from.want("parts", "vae", "cache_latents");
+  }
+  from.not_modelled("blocks_to_swap");
+  from.not_modelled("block_lr");
+  from.not_modelled("masked_loss");
+  from.not_modelled("torch_compile");
+  if (from.on("compile")) from.want("compile", "true", "compile");
+  from.without_effect(kWithoutEffect);
+}
+
+void read(TrainerReading& from) {
+  const Setting all = flat(from.root());
+  TrainerReading reading(all, from.job());
+  read_all(reading);
+  reading.finish();
+  for (const Setting& item : from.root().items) from.know(item.key);
+}
+
+}  // namespace sd_scripts_detail
+}  // namespace
+
+const TrainerFormat& sd_scripts() {
+  static constexpr TrainerFormat kFormat = {"sd-scripts", "the TOML of sd-scripts' and musubi-tuner's --config_file",
+                                            &sd_scripts_detail::sniff, &sd_scripts_detail::read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files

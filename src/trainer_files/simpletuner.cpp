@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "image_trainers.hpp"
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+namespace simpletuner_detail {
+
+constexpr std::string_view kWithoutEffect[] = {"adam_*",
+                                               "context_parallel_comm_strategy",
+                                               "cosmos3_*",
+                                               "find_unused_parameters",
+                                               "ltx2_*",
+                                               "minimax_*",
+                                               "allow_*",
+                                               "aspect_*",
+                                               "audio_*",
+                                               "caption_*",
+                                               "checkpoint_*",
+                                               "checkpoints_*",
+                                               "compress_*",
+                                               "conditioning_*",
+                                               "data_backend*",
+                                               "delete_*",
+                                               "disable_*",
+                                               "ema_*",
+                                               "eval_*",
+                                               "evaluation_*",
+                                               "flow_*",
+                                               "framerate",
+                                               "grad_clip_method",
+                                               "hub_*",
+                                               "ideogram_*",
+                                               "learning_rate",
+                                               "lora_alpha",
+                                               "lora_format",
+                                               "lr_*",
+                                               "max_grad_norm",
+                                               "max_train_steps",
+                                               "minimum_image_size",
+                                               "model_flavour",
+                                               "num_eval_images",
+                                               "num_train_epochs",
+                                               "num_validation_images",
+                                               "offload_during_startup",
+                                               "optimizer_beta*",
+                                               "output_dir",
+                                               "pretrained_t5_*",
+                                               "pretrained_vae_*",
+                                               "prodigy_*",
+                                               "push_*",
+                                               "quantize_via",
+                                               "ramtorch_*",
+                                               "report_to",
+                                               "resolution_type",
+                                               "resume_*",
+                                               "sdnq_*",
+                                               "seed",
+                                               "skip_*",
+                                               "strict_*",
+                                               "text_cache_*",
+                                               "text_encoder_*",
+                                               "tracker_*",
+                                               "trust_remote_code",
+                                               "user_prompt_library",
+                                               "vae_*",
+                                               "validation_*",
+                                               "video_weight",
+                                               "write_batch_size",
+                                               "preserve_*",
+                                               "snr_gamma",
+                                               "noise_offset",
+                                               "train_batch_size",
+                                               "fuse_qkv_projections",
+                                               "attention_mechanism",
+                                               "logging_dir",
+                                               "metadata_*",
+                                               "loss_type",
+                                               "instance_prompt",
+                                               "gradient_precision",
+                                               "crop*",
+                                               "lora_init_type",
+                                               "mixed_precision",
+                                               "lycoris_config",
+                                               "model_type"};
+
+/// What a family makes of an interval of gradient checkpointing (helpers/models/*/transformer.py): the first of each N
+/// blocks, or nothing (every block). Of all others N blocks are one (checkpoint_sequential_state()).
+constexpr std::string_view kSeparate[] = {"auraflow",         "cosmos",           "ernie",  "qwen_image",
+                                          "kandinsky5_image", "kandinsky5_video", "chroma", "longcat_image"};
+constexpr std::string_view kIgnored[] = {"sd1x", "sd2x", "sdxl", "kolors", "hidream", "omnigen"};
+
+bool is_listed(std::span<const std::string_view> list, std::string_view word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+/// Keys may have the two dashes of the command line.
+Setting without_dashes(const Setting& root) {
+  Setting plain = root;
+  for (Setting& item : plain.items) {
+    if (item.key.starts_with("--")) item.key.erase(0, 2);
+  }
+  return plain;
+}
+
+void read_checkpointing(TrainerReading& from, std::string_view family) {
+  const bool on = from.on("gradient_checkpointing");
+  const std::int64_t interval = from.whole("gradient_checkpointing_interval").value_or(1);
+  const std::int64_t stride = from.whole("gradient_checkpointing_segment_stride").value_or(0);
+  const std::string backend = from.word("gradient_checkpointing_backend").value_or("torch");
+  if (!on) return;
+  std::string kind = "full";
+  if (interval > 1 && !is_listed(kIgnored, family)) {
+    const bool separate = is_listed(kSeparate, family);
+    const bool strided = stride == 2 * interval;
+    if (stride != 0 && !strided) from.not_modelled("gradient_checkpointing_segment_stride");
+    if (separate) kind = strided ? "every-other:" : "first-of:";
+    else kind = strided ? "joined-every-other:" : "joined:";
+    kind += std::to_string(interval);
+  }
+  if (from.on("gradient_checkpointing_offload_attention")) kind += "+host-attention";
+  from.want("checkpointing", kind, "gradient_checkpointing");
+  if (backend == "unsloth") from.want("offload", "checkpoints", "gradient_checkpointing_backend");
+}
+
+/// LyCORIS' settings are in a file of their own; what they usually are is LoKr by factors of 16.
+void read_lycoris(TrainerReading& from) {
+  from.want("peft", "lokr", "lora_type");
+  from.want("lora", "10000", "lora_type");
+  from.want("peft_options", "decompose_factor=16", "lora_type");
+  from.want("lora_targets", "to_q+to_k+to_v+to_out.0+net.0.proj+net.2", "lora_type");
+  from.job().missing.emplace_back("how LyCORIS adapts, which lycoris_config does; LoKr by a factor of 16 is taken");
+}
+
+void read_adapters(TrainerReading& from) {
+  if (from.word("model_type").value_or("lora") != "lora") return;
+  if (from.word("lora_type").value_or("standard") == "lycoris") return read_lycoris(from);
+  from.want("lora", from.word("lora_rank").value_or("16"), "lora_rank");
+  from.want("lora_dtype", "bf16");
+  // Its output projection is no list (helpers/models/hidream/model.py).
+  if (from.word("model_family").value_or("") == "hidream") from.want("lora_targets", "to_q+to_k+to_v+to_out");
+  from.want("lora_dropout", from.word("lora_dropout").value_or("0.1"), "lora_dropout");
+  from.not_modelled("flux_lora_target", "all");
+  from.not_modelled("init_lora");
+}
+
+bool sniff(const Setting& root) {
+  return root.field("model_family") != nullptr || root.field("--model_family") != nullptr;
+}
+
+void read_plain(TrainerReading& from) {
+  const std::string family = from.word("model_family").value_or("");
+  from.job().model = from.word("pretrained_transformer_model_name_or_path")
+                         .value_or(from.word("pretrained_model_name_or_path").value_or(""));
+  want_image_loop(from, from.word("mixed_precision").value_or("bf16"), "mixed_precision");
+  if (from.word("model_type").value_or("lora") == "lora") want_frozen_type(from, "bf16", "base_model_default_dtype");
+  else from.want("precision", "bf16", "model_type");
+  from.want("batch_size", from.word("train_batch_size").value_or("4"), "train_batch_size");
+  from.take("gradient_accumulation_steps", "accumulate");
+  want_optimizer(from, from.word("optimizer").value_or("adamw_bf16"), "optimizer");
+  const bool by_area = from.word("resolution_type").value_or("pixel_area").starts_with("pixel");
+  if (by_area) want_image_size(from, "resolution");
+  else from.not_modelled("resolution");
+  read_adapters(from);
+  read_checkpointing(from, family);
+  want_image_quantization(from, from.word("base_model_precision").value_or("no_change"), "base_model_precision");
+  if (from.on("ramtorch")) {
+    const bool blocks = from.word("ramtorch_target_modules").value_or("*") != "*";
+    from.want("offload", blocks ? "ramtorch-blocks" : "ramtorch", "ramtorch");
+  }
+  if (from.on("use_ema") && !from.on("ema_cpu_only")) from.want("ema", "true", "use_ema");
+  const std::string compiled = from.word("dynamo_backend").value_or("no");
+  if (compiled != "no" && compiled != "disabled") from.want("compile", "true", "dynamo_backend");
+  from.know("dynamo_use_regional_compilation");
+  from.know("dynamo_mode");
+  for (const std::string_view path :
+       {"musubi_blocks_to_swap", "controlnet", "control", "distillation_method", "tread_config", "group_offload",
+        "context_parallel_size", "diffusion_blocks_config", "train_text_encoder", "layer_freeze_strategy",
+        "crepa_enabled"}) {
+    from.not_modelled(path);
+  }
+  from.not_modelled("num_processes", "1");
+  from.know("distillation_config");
+  from.know("lora_rank");
+  miss_image_size(from);
+  from.without_effect(kWithoutEffect);
+}
+
+void read(TrainerReading& from) {
+  const Setting plain = without_dashes(from.root());
+  TrainerReading reading(plain, from.job());
+  read_plain(reading);
+  reading.finish();
+  for (const Setting& item : from.root().items) from.know(item.key);
+}
+
+}  // namespace simpletuner_detail
+}  // namespace
+
+const TrainerFormat& simpletuner() {
+  static constexpr TrainerFormat kFormat = {"simpletuner", "SimpleTuner's config.json", &simpletuner_detail::sniff,
+                                            &simpletuner_detail::read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,206 @@
+#include "image_trainers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "expect.hpp"
+#include "launch_command.hpp"
+#include "setting.hpp"
+#include "trainer_files.hpp"
+
+namespace gpumem::trainer_files {
+namespace {
+
+using testing::succeeds;
+using Words = std::vector<std::pair<const char*, const char*>>;
+using Files = std::map<std::string, std::string>;
+
+const std::string kExamples = GPUMEM_SOURCE_DIR "/examples/trainers/";
+
+void expect_wanted(const TrainerJob& job, const Words& words) {
+  for (const auto& [option, value] : words) {
+    const WantedOption* const found = job.find(option);
+    EXPECT_EQ(found == nullptr ? "-" : found->value, value) << option;
+  }
+}
+
+TrainerJob read(const std::string& name) {
+  auto job = read_trainer_job(kExamples + name);
+  EXPECT_TRUE(succeeds(job)) << name;
+  return job ? *std::move(job) : TrainerJob();
+}
+
+TrainerJob parsed(const std::string& text) {
+  auto job = parse_trainer_job(text);
+  EXPECT_TRUE(succeeds(job)) << text;
+  return job ? *std::move(job) : TrainerJob();
+}
+
+LaunchedJob launched(const std::string& line, const Files& files = {}) {
+  std::istringstream text(line);
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) words.push_back(word);
+  auto job = read_launch_command(words, [&](const std::string& path) -> core::Result<std::string> {
+    const auto found = files.find(path);
+    if (found != files.end()) return found->second;
+    return core::Error{core::ErrorCode::unreadable_file, "is not here", {path, 0, {}}};
+  });
+  EXPECT_TRUE(succeeds(job)) << line;
+  return job ? *std::move(job) : LaunchedJob();
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text + "\n";
+  return all;
+}
+
+TEST(ImageTrainers, ReadsSimpleTuner) {
+  const TrainerJob job = read("simpletuner.json");
+  EXPECT_EQ(job.format, "simpletuner");
+  expect_wanted(job, {{"batch_size", "4"},
+                      {"image", "512x512"},
+                      {"lora", "16"},
+                      {"lora_dtype", "bf16"},
+                      {"lora_dropout", "0.1"},
+                      {"precision", "amp-bf16"},
+                      {"base_dtype", "bf16"},
+                      {"quantize", "int8-sdnq"},
+                      {"optimizer", "adamw-bf16"},
+                      {"checkpointing", "full"},
+                      {"zero_grad", "step-end"}});
+  EXPECT_EQ(joined(job.unknown) + joined(job.not_modelled) + joined(job.missing), "");
+  EXPECT_TRUE(succeeds(find_model(job, kExamples + "simpletuner.json"))) << "a diffusers folder beside the file";
+}
+
+TEST(ImageTrainers, SimpleTunersIntervalsDependOnTheFamily) {
+  const auto kind = [](const std::string& family, const std::string& more) {
+    const TrainerJob job =
+        parsed(R"({"--model_family": ")" + family +
+               R"(", "--gradient_checkpointing": true, "--gradient_checkpointing_interval": 2)" + more + "}");
+    return job.find("checkpointing")->value;
+  };
+  EXPECT_EQ(kind("flux", ""), "joined:2");
+  EXPECT_EQ(kind("flux", R"(, "gradient_checkpointing_segment_stride": 4)"), "joined-every-other:2");
+  EXPECT_EQ(kind("auraflow", ""), "first-of:2");
+  EXPECT_EQ(kind("sdxl", ""), "full");
+  EXPECT_EQ(kind("wan", R"(, "gradient_checkpointing_offload_attention": true)"), "joined:2+host-attention");
+}
+
+TEST(ImageTrainers, ReadsAiToolkit) {
+  if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const TrainerJob job = read("ai_toolkit.yaml");
+  EXPECT_EQ(job.format, "ai-toolkit");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"image", "768x768"},
+                      {"lora", "16"},
+                      {"lora_dtype", "fp32"},
+                      {"precision", "bf16"},
+                      {"optimizer", "adamw-8bit"},
+                      {"ema", "true"},
+                      {"checkpointing", "full"},
+                      {"quantize", "-"}});
+  EXPECT_NE(joined(job.missing).find("text encoder"), std::string::npos);
+}
+
+TEST(ImageTrainers, ReadsTomlOfSdScripts) {
+  const TrainerJob job = read("sd_scripts.toml");
+  EXPECT_EQ(job.format, "sd-scripts");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"image", "768x512"},
+                      {"lora", "16"},
+                      {"lora_targets", "*attentions.*"},
+                      {"optimizer", "adamw-8bit"},
+                      {"precision", "amp-bf16"},
+                      {"base_dtype", "bf16"},
+                      {"parts", "-"}});
+  EXPECT_EQ(joined(job.unknown) + joined(job.not_modelled) + joined(job.missing), "");
+}
+
+TEST(ImageTrainers, ReadsDiffusionPipe) {
+  const TrainerJob job = read("diffusion_pipe.toml");
+  EXPECT_EQ(job.format, "diffusion-pipe");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"image", "768x512"},
+                      {"lora", "32"},
+                      {"lora_dtype", "bf16"},
+                      {"optimizer", "adamw-bf16"},
+                      {"checkpointing", "full"}});
+  EXPECT_EQ(joined(job.unknown) + joined(job.not_modelled) + joined(job.missing), "");
+  EXPECT_NE(joined(parsed("blocks_to_swap = 32\npipeline_stages = 1\n[model]\ntype = 'wan'\n").not_modelled)
+                .find("blocks_to_swap 32"),
+            std::string::npos);
+}
+
+TEST(ImageTrainers, DiffusersScriptsAreToldByTheirNames) {
+  const LaunchedJob lora = launched(
+      "accelerate launch --mixed_precision=fp16 examples/dreambooth/train_dreambooth_lora_flux.py "
+      "--pretrained_model_name_or_path=m --resolution=768 --rank=8 --train_batch_size=1 --with_prior_preservation "
+      "--use_8bit_adam --gradient_checkpointing --max_sequence_length=256 --output_dir=o");
+  EXPECT_TRUE(lora.known);
+  EXPECT_EQ(lora.job.model, "m");
+  expect_wanted(lora.job, {{"batch_size", "2"},
+                           {"image", "768x768"},
+                           {"seq_length", "256"},
+                           {"lora", "8"},
+                           {"lora_dtype", "fp32"},
+                           {"precision", "amp-fp16"},
+                           {"base_dtype", "fp16"},
+                           {"optimizer", "adamw-8bit"},
+                           {"parts", "vae"},
+                           {"checkpointing", "full"}});
+  const LaunchedJob full = launched(
+      "accelerate launch train_text_to_image.py --pretrained_model_name_or_path=m --use_ema --mixed_precision=bf16");
+  expect_wanted(full.job,
+                {{"batch_size", "16"}, {"image", "512x512"}, {"lora", "-"}, {"ema", "true"}, {"parts", "all"}});
+  for (const char* other : {"train_t2i_adapter_sdxl.py", "textual_inversion.py", "train_text_to_image_flax.py"}) {
+    EXPECT_FALSE(launched("accelerate launch " + std::string(other) + " --pretrained_model_name_or_path=m").known)
+        << other;
+  }
+}
+
+TEST(ImageTrainers, OtherScriptsAreNoTrainersOfHuggingFace) {
+  const std::string words = " --output_dir=o --learning_rate=1e-4 --train_batch_size=4";
+  for (const char* other :
+       {"train_unconditional.py --resolution=64", "train_textual_inversion.py --pretrained_model_name_or_path=m"}) {
+    EXPECT_FALSE(launched("accelerate launch " + std::string(other) + words).known) << other;
+  }
+}
+
+TEST(ImageTrainers, AControlNetIsAModelOfItsOwn) {
+  const LaunchedJob job = launched("accelerate launch train_controlnet.py --pretrained_model_name_or_path=m");
+  EXPECT_EQ(job.job.model, "");
+  EXPECT_NE(joined(job.job.missing).find("ControlNet's config.json"), std::string::npos);
+}
+
+TEST(ImageTrainers, ScriptsReadTheirDataSets) {
+  const LaunchedJob job = launched(
+      "accelerate launch --mixed_precision bf16 src/musubi_tuner/wan_train_network.py --dit d.safetensors "
+      "--dataset_config data.toml --fp8_base --network_module networks.lora_wan --network_dim 32 --sdpa "
+      "--gradient_checkpointing --optimizer_type adamw8bit",
+      {{"data.toml",
+        "[general]\nresolution = [960, 544]\nbatch_size = 3\n[[datasets]]\ntarget_frames = [1, 25, 45]\n"}});
+  expect_wanted(job.job, {{"batch_size", "3"}, {"image", "960x544"}, {"frames", "45"}, {"quantize", "fp8wo-torchao"}});
+  EXPECT_EQ(job.files, std::vector<std::string>{"data.toml"});
+  const LaunchedJob without = launched("accelerate launch flux_train_network.py --dataset_config other.toml");
+  EXPECT_NE(joined(without.job.missing).find("other.toml"), std::string::npos);
+}
+
+TEST(ImageTrainers, ReadsFinetrainersWords) {
+  const LaunchedJob job = launched(
+      "torchrun --nproc_per_node=2 train.py --training_type lora --pretrained_model_name_or_path w --rank 32 "
+      "--target_modules blocks.*(to_q|to_k) --dataset_config t.json --dp_degree 2 --batch_size 1",
+      {{"t.json", R"({"datasets": [{"video_resolution_buckets": [[49, 480, 832]]}]})"}});
+  EXPECT_EQ(job.job.format, "finetrainers");
+  expect_wanted(job.job, {{"image", "832x480"},
+                          {"frames", "49"},
+                          {"lora", "32"},
+                          {"lora_targets", "blocks*to_q+blocks*to_k"},
+                          {"parts", "all"},
+                          {"sharding", "ddp"}});
+}
+
+}  // namespace
+}  // namespace gpumem::trainer_files
