@@ -1,10 +1,12 @@
-// HunyuanVideo 1.5: blocks with a stream of video tokens and one of condition tokens (an image's, a ByT5 prompt's and
-// the prompt's), with a mask of which tokens see each other that each block makes anew, as large as the square of the
-// sequence.
-// Source: diffusers 0.38, models/transformers/transformer_hunyuan_video15.py.
+// HunyuanVideo: blocks with a stream of video tokens and one of the prompt's, which a few blocks refine, then blocks
+// over all tokens. 1.5 has the first kind alone, whose second stream is an image's tokens, a ByT5 prompt's and the
+// prompt's; a mask of which tokens see each other, as large as the square of the sequence, is made anew in each block.
+// Source: diffusers 0.38, models/transformers/transformer_hunyuan_video.py and transformer_hunyuan_video15.py.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,7 @@ inline constexpr std::int64_t kGlyphTokens = 256;   ///< of ByT5
 inline constexpr std::int64_t kGlyphHidden = 2048;  ///< within its projection
 
 struct Model {
+  std::string_view prefix = "HunyuanVideo15";  ///< of the classes' names
   DitSizes sizes;
   std::int64_t layers = 54;
   std::int64_t refiners = 2;
@@ -32,7 +35,17 @@ struct Model {
   std::int64_t image = 1152;   ///< of the image encoder's
   Sizes patch = {1, 1, 1};
   StreamLengths lengths;
+  std::optional<Tensor> mask = {};  ///< of the tokens that are seen; none: each block makes one of 1.5's
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
+
+inline Sizes patch_of(ConfigFields& config, std::int64_t usual) {
+  const std::int64_t side = dit_width(config, "patch_size", usual);
+  const std::int64_t frames = dit_width(config, "patch_size_t", 1);
+  if (side > 16 || frames > 16) config.fail("is larger than gpumem takes", "patch_size");
+  return {frames, side, side};
+}
 
 inline Model read(ConfigFields& config) {
   Model model;
@@ -43,9 +56,7 @@ inline Model read(ConfigFields& config) {
   model.inner = dit_inner(config, "mlp_ratio", model.sizes.width, 4.0);
   model.glyphs = dit_width(config, "text_embed_2_dim", 1472);
   model.image = dit_width(config, "image_embed_dim", 1152);
-  const std::int64_t side = dit_width(config, "patch_size", 1);
-  model.patch = {dit_width(config, "patch_size_t", 1), side, side};
-  if (side > 16 || model.patch[0] > 16) config.fail("is larger than gpumem takes", "patch_size");
+  model.patch = patch_of(config, 1);
   if (config.flag("use_meanflow", false)) config.fail("is not known", "use_meanflow");
   config.ignore({"qk_norm", "rope_theta", "rope_axes_dim", "target_size", "task_type"});
   return model;
@@ -79,7 +90,7 @@ inline TwoStreams attention(Forward& f, const Model& model, const TwoStreams& in
   const Tensor all = f.concatenate({query, text_query}, 1);
   const Tensor keys = f.concatenate({key, text_key}, 1);
   const Tensor values = f.concatenate({value, text_value}, 1);
-  const Tensor mixed = attend_heads(f, all, keys, values, mask_of(f, all));
+  const Tensor mixed = attend_heads(f, all, keys, values, model.mask ? *model.mask : mask_of(f, all));
   const std::vector<Tensor> parts = f.split(mixed, 1, {model.lengths.image, model.lengths.text});
   TwoStreams left;
   {
@@ -112,7 +123,7 @@ inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Te
   return {image_left, fed(in.text, mixed.text, text, "norm2_context", "ff_context")};
 }
 
-/// HunyuanVideo15IndividualTokenRefinerBlock.
+/// HunyuanVideoIndividualTokenRefinerBlock.
 inline Tensor refined(Forward& f, const Model& model, Tensor hidden, Tensor time) {
   const std::int64_t width = model.sizes.width;
   const Tensor normed = f.layer_norm("norm1", hidden, width);
@@ -125,7 +136,7 @@ inline Tensor refined(Forward& f, const Model& model, Tensor hidden, Tensor time
   const Tensor mixed = plain_attention(f, options, normed, normed);
   std::vector<Tensor> gates;
   {
-    const InModule inside(f, "norm_out", "HunyuanVideo15AdaNorm");
+    const InModule inside(f, "norm_out", model.named("AdaNorm"));
     const Tensor open = f.activation("nonlinearity", time, "silu");
     gates = row_chunks(f, f.linear("linear", open, width, 2 * width), 2, width);
   }
@@ -135,12 +146,12 @@ inline Tensor refined(Forward& f, const Model& model, Tensor hidden, Tensor time
                    dit_feed_forward(f, "ff", again, width, 4 * width, DitActivation::linear_silu));
 }
 
-/// HunyuanVideo15TokenRefiner: the prompt's tokens among themselves, under the timestep and their own mean.
+/// HunyuanVideoTokenRefiner: the prompt's tokens among themselves, under the timestep and their own mean.
 inline Tensor prompt_tokens(Forward& f, const Model& model, const DenoiserSample& sample, Tensor sinusoids) {
   constexpr std::int64_t kSinusoids = 256;
   const std::int64_t width = model.sizes.width;
   const Tensor prompt = text_input(f, sample, model.sizes.text_width);
-  const InModule inside(f, "context_embedder", "HunyuanVideo15TokenRefiner");
+  const InModule inside(f, "context_embedder", model.named("TokenRefiner"));
   const Tensor mean = f.call("sum", {f.scale(f.to(prompt, "float32"))}, {{"dim", std::int64_t{1}}});
   const Tensor pooled = f.as_type_of(f.scale(mean), prompt);
   Tensor time = 0;
@@ -150,8 +161,8 @@ inline Tensor prompt_tokens(Forward& f, const Model& model, const DenoiserSample
     time = f.add(step, text_projection(f, "text_embedder", pooled, model.sizes.text_width, width, "silu"));
   }
   const Tensor hidden = f.linear("proj_in", prompt, model.sizes.text_width, width);
-  const InModule refiner(f, "token_refiner", "HunyuanVideo15IndividualTokenRefiner");
-  return stack(f, "refiner_blocks", "HunyuanVideo15IndividualTokenRefinerBlock", model.refiners, hidden,
+  const InModule refiner(f, "token_refiner", model.named("IndividualTokenRefiner"));
+  return stack(f, "refiner_blocks", model.named("IndividualTokenRefinerBlock"), model.refiners, hidden,
                [&](Tensor x, std::int64_t) { return refined(f, model, x, time); });
 }
 
@@ -191,6 +202,28 @@ inline Tensor conditions_of(Forward& f, const Model& model, const DenoiserSample
   return f.call("clone", {f.concatenate({image, glyphs, prompt}, 1)});  // torch.stack of the samples
 }
 
+/// The latents' patches as tokens.
+inline Tensor patches_of(Forward& f, const Model& model, Tensor latents) {
+  const Tensor cut = f.layer("x_embedder.proj", "Conv3d", "conv3d", {latents},
+                             {{"in_channels", model.sizes.channels},
+                              {"out_channels", model.sizes.width},
+                              {"kernel_size", model.patch},
+                              {"stride", model.patch}});
+  return f.permute(f.flatten(cut, 2, 4), {0, 2, 1});
+}
+
+inline std::int64_t patch_count(const Model& model, const DenoiserSample& sample) {
+  const std::int64_t frames = std::max<std::int64_t>(sample.frames / model.patch[0], 1);
+  return frames * (sample.height / model.patch[1]) * (sample.width / model.patch[2]);
+}
+
+inline void predict(Forward& f, const Model& model, Tensor video, Tensor time) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = continuous_norm(f, "norm_out", video, time, width, width);
+  const std::int64_t out = model.patch[0] * model.patch[1] * model.patch[2] * model.sizes.out_channels;
+  denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
   constexpr std::int64_t kSinusoids = 256;
   Model model = read(config);
@@ -198,29 +231,144 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const std::int64_t width = model.sizes.width;
   const DenoiserSample sample = denoiser_sample(
       f, {.side = 16, .frame = 4, .patch = model.patch[1], .usual_side = 480, .usual_frames = 121, .usual_text = 1000});
-  const std::int64_t frames = std::max<std::int64_t>(sample.frames / model.patch[0], 1);
-  model.lengths = {frames * (sample.height / model.patch[1]) * (sample.width / model.patch[2]),
-                   sample.text + kGlyphTokens + kImageTokens};
+  model.lengths = {patch_count(model, sample), sample.text + kGlyphTokens + kImageTokens};
   const Tensor latents = latent_input(f, sample, model.sizes.channels, true);
   const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
   const Tensor time = timestep_embedding(f, "time_embed.timestep_embedder", sinusoids, kSinusoids, width);
-  const Tensor cut = f.layer("x_embedder.proj", "Conv3d", "conv3d", {latents},
-                             {{"in_channels", model.sizes.channels},
-                              {"out_channels", width},
-                              {"kernel_size", model.patch},
-                              {"stride", model.patch}});
   TwoStreams streams;
-  streams.image = f.permute(f.flatten(cut, 2, 4), {0, 2, 1});
+  streams.image = patches_of(f, model, latents);
   const PairTables tables = pair_tables(f, {streams.image}, model.sizes.head_width);
   streams.text = conditions_of(f, model, sample, sinusoids);
   streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
                   [&](const TwoStreams& x, std::int64_t) { return block(f, model, x, time, tables); });
-  const Tensor normed = continuous_norm(f, "norm_out", streams.image, time, width, width);
-  const std::int64_t out = model.patch[0] * model.patch[1] * model.patch[2] * model.sizes.out_channels;
-  denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
+  predict(f, model, streams.image, time);
 }
 
 }  // namespace hunyuan_video15_detail
+
+namespace hunyuan_video_detail {
+
+using hunyuan_video15_detail::Model;
+
+inline constexpr std::array<std::string_view, 1> kClasses = {"HunyuanVideoTransformer3DModel"};
+inline constexpr std::array<std::string_view, 2> kBlocks = {"HunyuanVideoTransformerBlock",
+                                                            "HunyuanVideoSingleTransformerBlock"};
+
+/// What the first version has besides.
+struct Own {
+  std::int64_t singles = 40;
+  std::int64_t pooled = 768;
+  bool guided = true;
+};
+
+inline Model read(ConfigFields& config, Own& own) {
+  Model model;
+  model.prefix = "HunyuanVideo";
+  model.sizes = dit_sizes(config, {.heads = 24, .channels = 16, .text_width = 4096, .text_field = "text_embed_dim"});
+  model.sizes.out_channels = dit_width(config, "out_channels", model.sizes.channels);
+  model.layers = config.layers_or("num_layers", 20);
+  model.refiners = dit_layers(config, "num_refiner_layers", 2);
+  model.inner = dit_inner(config, "mlp_ratio", model.sizes.width, 4.0);
+  model.patch = hunyuan_video15_detail::patch_of(config, 2);
+  own.singles = dit_layers(config, "num_single_layers", 40);
+  own.pooled = dit_width(config, "pooled_projection_dim", 768);
+  own.guided = config.flag("guidance_embeds", true);
+  if (model.sizes.head_width % 2 != 0) config.fail("must be even", "attention_head_dim");
+  if (config.text({"image_condition_type"}, "") == "token_replace") {
+    config.fail("is a variant that is not known", "image_condition_type");
+  }
+  config.ignore({"qk_norm", "rope_theta", "rope_axes_dim", "image_condition_type"});
+  return model;
+}
+
+/// HunyuanVideoConditionEmbedding.
+inline Tensor conditions(Forward& f, const Model& model, const Own& own, Tensor sinusoids) {
+  constexpr std::int64_t kSinusoids = 256;
+  const std::int64_t width = model.sizes.width;
+  const Tensor pooled = f.sample_input("pooled_projections", {own.pooled});
+  const Tensor guidance = own.guided ? timestep_input(f, "guidance", kSinusoids) : 0;
+  const InModule inside(f, "time_text_embed", "HunyuanVideoConditionEmbedding");
+  Tensor sum = timestep_embedding(f, "timestep_embedder", sinusoids, kSinusoids, width);
+  const Tensor text = text_projection(f, "text_embedder", pooled, own.pooled, width, "silu");
+  if (own.guided) sum = f.add(sum, timestep_embedding(f, "guidance_embedder", guidance, kSinusoids, width));
+  return f.add(sum, text);
+}
+
+/// Attention over both streams, of which the video's part is turned.
+inline Tensor joint_attention_of(Forward& f, const Model& model, Tensor hidden, const PairTables& tables) {
+  const InModule inside(f, "attn", "Attention");
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t each = model.sizes.head_width;
+  const auto heads = [&](std::string_view name) { return as_heads(f, f.linear(name, hidden, width, width), each); };
+  const auto turned = [&](Tensor tensor) {
+    const std::vector<Tensor> parts = f.split(tensor, 1, {model.lengths.image, model.lengths.text});
+    return f.concatenate({turn_pairs(f, parts[0], tables), parts[1]}, 1);
+  };
+  const Tensor first = heads("to_q");
+  const Tensor second = heads("to_k");
+  const Tensor value = heads("to_v");
+  const Tensor normed = own_rms_norm(f, "norm_q", first, each);
+  const Tensor normed_key = own_rms_norm(f, "norm_k", second, each);
+  const Tensor query = turned(normed);
+  return attend_heads(f, query, turned(normed_key), value, model.mask);
+}
+
+/// The streams are joined, parted for attention, which joins them again, and parted at the end.
+inline TwoStreams single_block(Forward& f, const Model& model, const TwoStreams& in, Tensor time,
+                               const PairTables& tables) {
+  const std::int64_t width = model.sizes.width;
+  const Sizes lengths = {model.lengths.image, model.lengths.text};
+  const Tensor joined = f.concatenate({in.image, in.text}, 1);
+  std::vector<Tensor> rows;
+  {
+    const InModule inside(f, "norm", "AdaLayerNormZeroSingle");
+    rows = modulation(f, "linear", time, width, width, 3);
+  }
+  const Tensor normed = modulated(f, bare_norm(f, "norm.norm", joined, width), rows[1], rows[0]);
+  const Tensor wide = f.linear("proj_mlp", normed, width, model.inner);
+  const Tensor active = f.layer("act_mlp", "GELU", "gelu", {wide}, {});
+  const Tensor again = f.concatenate(f.split(normed, 1, lengths), 1);
+  const Tensor mixed = joint_attention_of(f, model, again, tables);
+  const Tensor both = f.concatenate({f.concatenate(f.split(mixed, 1, lengths), 1), active}, 2);
+  const Tensor left = gated_sum(f, joined, rows[2], f.linear("proj_out", both, width + model.inner, width));
+  const std::vector<Tensor> parts = f.split(left, 1, lengths);
+  return {parts[0], parts[1]};
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  constexpr std::int64_t kSinusoids = 256;
+  Own own;
+  Model model = read(config, own);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(
+      f, {.side = 8, .frame = 4, .patch = model.patch[1], .usual_side = 720, .usual_frames = 129, .usual_text = 256});
+  model.lengths = {hunyuan_video15_detail::patch_count(model, sample), sample.text};
+  const Tensor latents = latent_input(f, sample, model.sizes.channels, true);
+  const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
+  const Tensor time = conditions(f, model, own, sinusoids);
+  TwoStreams streams;
+  streams.image = hunyuan_video15_detail::patches_of(f, model, latents);
+  const PairTables tables = pair_tables(f, {streams.image}, model.sizes.head_width);
+  streams.text = hunyuan_video15_detail::prompt_tokens(f, model, sample, sinusoids);
+  model.mask = seen_tokens(f, f.concatenate({streams.image, streams.text}, 1));
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams, [&](const TwoStreams& x, std::int64_t) {
+    return hunyuan_video15_detail::block(f, model, x, time, tables);
+  });
+  streams = stack(f, "single_transformer_blocks", kBlocks[1], own.singles, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return single_block(f, model, x, time, tables); });
+  hunyuan_video15_detail::predict(f, model, streams.image, time);
+}
+
+}  // namespace hunyuan_video_detail
+
+[[nodiscard]] inline const Architecture& hunyuan_video() {
+  static constexpr Architecture kArchitecture = {.name = "hunyuan_video",
+                                                 .model_types = hunyuan_video_detail::kClasses,
+                                                 .usual_head = Head::none,
+                                                 .write = hunyuan_video_detail::write,
+                                                 .blocks = hunyuan_video_detail::kBlocks};
+  return kArchitecture;
+}
 
 [[nodiscard]] inline const Architecture& hunyuan_video15() {
   static constexpr Architecture kArchitecture = {.name = "hunyuan_video15",

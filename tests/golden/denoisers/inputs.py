@@ -79,6 +79,17 @@ def wan(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     }
 
 
+def hunyuan_video(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "hidden_states": video(golden, batch, dtype),
+        "timestep": made(batch, dtype=torch.int64),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "text_embed_dim"),
+        "encoder_attention_mask": made(batch, golden["sequence_length"], dtype=torch.int64),
+        "pooled_projections": made(batch, golden["config"]["pooled_projection_dim"], dtype=dtype),
+        "guidance": made(batch, dtype=dtype),
+    }
+
+
 def cogvideox(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     frames = video(golden, batch, dtype)
     inputs = {
@@ -222,6 +233,7 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "ChromaTransformer2DModel": flux,
     "LongCatImageTransformer2DModel": flux,
     "Flux2Transformer2DModel": flux,
+    "HunyuanVideoTransformer3DModel": hunyuan_video,
     "WanTransformer3DModel": wan,
     "CogVideoXTransformer3DModel": cogvideox,
     "ErnieImageTransformer2DModel": ernie_image,

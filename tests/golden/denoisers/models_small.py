@@ -53,6 +53,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "approximator_layers": 2,
         }
     ),
+    "hunyuan_video": small(
+        {
+            "_class_name": "HunyuanVideoTransformer3DModel",
+            **HEADS,
+            "num_layers": 3,
+            "num_single_layers": 4,
+            "num_refiner_layers": 1,
+            "text_embed_dim": 512,
+            "pooled_projection_dim": 96,
+            "rope_axes_dim": [8, 12, 12],
+        },
+        (256, 192),
+        17,
+    ),
     "longcat_image": small(
         {
             "_class_name": "LongCatImageTransformer2DModel",

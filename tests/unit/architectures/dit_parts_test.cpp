@@ -90,6 +90,7 @@ constexpr Known kKnown[] = {
     {"Z-Image", "ZImageTransformer2DModel", "", 6'154'908'736, 34},
     {"Ideogram 4", "Ideogram4Transformer2DModel", "", 9'279'288'448, 34},
     {"HiDream-I1", "HiDreamImageTransformer2DModel", "", 17'106'716'416, 48},
+    {"HunyuanVideo", "HunyuanVideoTransformer3DModel", "", 12'821'012'544, 60},
     {"HunyuanVideo 1.5", "HunyuanVideo15Transformer3DModel", "", 8'326'608'160, 54},
     {"LTX-Video 2B", "LTXVideoTransformer3DModel", "", 1'923'385'472, 28},
     {"Lumina-Image 2", "Lumina2Transformer2DModel", "", 2'606'818'752, 30},
