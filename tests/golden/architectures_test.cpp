@@ -71,6 +71,9 @@ TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohman
   job.precision = *model::value_of(model::kPrecisions, run["precision"].get<std::string>());
   job.activation_checkpointing = run["activation_checkpointing"].get<bool>();
   job.optimizer = Optimizer::adamw;
+  if (run.contains("transformers")) {
+    job.transformers = *model::value_of(model::kTransformers, run["transformers"].get<std::string>());
+  }
   if (!run.contains("lora")) return job;
   if (!run["lora"].is_null()) job.lora = run["lora"].get<std::int64_t>();
   if (run.contains("peft")) {

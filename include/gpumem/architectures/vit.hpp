@@ -1,8 +1,11 @@
 // ViT and DeiT: images cut into patches, a class token (DeiT: and one for distillation) before them, learned positions.
-// Source: transformers 4.48, models/vit/modeling_vit.py (ViTSdpaSelfAttention), deit.
+// AST (audio spectrogram transformer): DeiT on the spectrogram of a sound, in patches that overlap.
+// Source: transformers 4.48, models/vit/modeling_vit.py (ViTSdpaSelfAttention), deit, audio_spectrogram_transformer.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <string>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
@@ -11,34 +14,66 @@ namespace gpumem::architectures {
 
 namespace vit_detail {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"vit", "deit"};
+inline constexpr std::array<std::string_view, 3> kModelTypes = {"vit", "deit", "audio-spectrogram-transformer"};
 
 struct Model {
   std::int64_t width = 1;
   std::int64_t layers = 1;
   std::int64_t heads = 1;
   std::int64_t inner = 1;
-  std::int64_t side = 224;
+  std::int64_t side = 224;  ///< of an image; of a spectrogram the bins of frequencies
+  std::int64_t length = 224;
   std::int64_t patch = 16;
+  std::int64_t side_step = 16;
+  std::int64_t length_step = 16;
   std::int64_t channels = 3;
   std::int64_t labels = 2;
   double dropout = 0.0;
   double attention_dropout = 0.0;
   std::string_view activation = "gelu";
   bool bias = true;
+  bool hears = false;  ///< a spectrogram
   bool distils = false;
   bool teaches = false;  ///< a second classifier reads the distillation token
 
   [[nodiscard]] std::string named(std::string_view part) const {
-    return (distils ? "DeiT" : "ViT") + std::string(part);
+    return (hears ? "AST" : distils ? "DeiT" : "ViT") + std::string(part);
   }
-  [[nodiscard]] std::int64_t patches() const { return (side / patch) * (side / patch); }
+  [[nodiscard]] std::int64_t patches() const {
+    return ((side - patch) / side_step + 1) * ((length - patch) / length_step + 1);
+  }
   [[nodiscard]] std::int64_t extra_tokens() const { return distils ? 2 : 1; }
 };
 
+/// What is cut into patches.
+inline void read_input(ConfigFields& config, Model& model) {
+  model.patch = config.size_or({"patch_size"}, 16);
+  if (!model.hears) {
+    model.side = config.size_or({"image_size"}, 224);
+    model.length = model.side;
+    model.side_step = model.patch;
+    model.length_step = model.patch;
+    model.channels = config.size_or({"num_channels"}, 3);
+    if (model.side < model.patch) config.fail("is smaller than patch_size", "image_size");
+    return;
+  }
+  model.side = config.size_or({"num_mel_bins"}, 128);
+  model.length = config.size_or({"max_length"}, 1024);
+  model.side_step = config.size_or({"frequency_stride"}, 10);
+  model.length_step = config.size_or({"time_stride"}, 10);
+  model.channels = 1;
+  if (std::min(model.side, model.length) < model.patch) config.fail("is larger than the spectrogram", "patch_size");
+}
+
 inline Model read(ConfigFields& config) {
   Model model;
-  model.distils = config.text({"model_type"}, "vit") == "deit";
+  const std::string_view type = config.text({"model_type"}, "vit");
+  model.hears = type == kModelTypes[2];
+  model.distils = type == "deit" || model.hears;
+  if (model.hears) {
+    config.complete(R"({"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+                        "intermediate_size": 3072})");
+  }
   const core::JsonValue* classes = config.find("architectures");
   const bool named = classes != nullptr && classes->is(core::JsonValue::Kind::list) && classes->size() > 0 &&
                      (*classes->items().begin()).is("DeiTForImageClassificationWithTeacher");
@@ -47,24 +82,28 @@ inline Model read(ConfigFields& config) {
   model.layers = config.layers({"num_hidden_layers"});
   model.heads = config.size({"num_attention_heads"});
   model.inner = config.size({"intermediate_size"});
-  model.side = config.size_or({"image_size"}, 224);
-  model.patch = config.size_or({"patch_size"}, 16);
-  model.channels = config.size_or({"num_channels"}, 3);
+  read_input(config, model);
   model.labels = labels_of(config);
   model.dropout = config.number({"hidden_dropout_prob"}, 0.0);
   model.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.0);
   model.activation = config.text({"hidden_act"}, "gelu");
   model.bias = config.flag("qkv_bias", true);
   if (model.width % model.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
-  if (model.side < model.patch) config.fail("is smaller than patch_size", "image_size");
   config.ignore({"encoder_stride"});
   return model;
+}
+
+/// [N, frames, bins] as an image of one channel, [N, 1, bins, frames].
+inline Tensor spectrogram(Forward& f, const Model& model) {
+  const Tensor sound = f.sample_input("input_values", {model.length, model.side});
+  return f.permute(f.call("unsqueeze", {sound}, {{"dim", std::int64_t{1}}}), {0, 1, 3, 2});
 }
 
 inline Tensor embeddings(Forward& f, const Model& model) {
   const InModule inside(f, "embeddings", model.named("Embeddings"));
   const std::int64_t width = model.width;
-  const Tensor image = f.sample_input("pixel_values", {model.channels, model.side, model.side});
+  const Tensor image =
+      model.hears ? spectrogram(f, model) : f.sample_input("pixel_values", {model.channels, model.side, model.side});
   Tensor rows = 0;
   {
     const InModule patches(f, "patch_embeddings", model.named("PatchEmbeddings"));
@@ -72,7 +111,7 @@ inline Tensor embeddings(Forward& f, const Model& model) {
                                {{"in_channels", model.channels},
                                 {"out_channels", width},
                                 {"kernel_size", Sizes(2, model.patch)},
-                                {"stride", Sizes(2, model.patch)}});
+                                {"stride", Sizes{model.side_step, model.length_step}}});
     rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
   }
   const std::vector<core::Dim> each = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
@@ -124,7 +163,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   Tensor first = 0;
   Tensor second = 0;  // the distillation token
   {
-    const InModule inside(f, model.distils ? "deit" : "vit", model.named("Model"));
+    const std::string_view body = model.hears ? "audio_spectrogram_transformer" : model.distils ? "deit" : "vit";
+    const InModule inside(f, head == Head::none && model.hears ? std::string_view() : body, model.named("Model"));
     Tensor hidden = embeddings(f, model);
     {
       const InModule encoder(f, "encoder", model.named("Encoder"));
@@ -133,13 +173,22 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     }
     hidden = f.layer_norm("layernorm", hidden, model.width);
     first = f.select(hidden, 1, 0);
-    if (head == Head::none) {
+    if (model.hears) {
+      first = f.scale(f.add(first, f.select(hidden, 1, 1)));
+      if (head == Head::none) f.hand_out(hidden);
+    } else if (head == Head::none) {
       f.hand_out(hidden);
       const InModule pooler(f, "pooler", model.named("Pooler"));
       f.call("tanh", {f.linear("dense", first, model.width, model.width)});
       return;
     }
     if (model.teaches) second = f.select(hidden, 1, 1);
+  }
+  if (model.hears) {
+    if (head == Head::none) return;
+    const InModule classifier(f, "classifier", "ASTMLPHead");
+    f.linear("dense", f.layer_norm("layernorm", first, model.width), model.width, model.labels);
+    return;
   }
   if (!model.teaches) {
     f.linear("classifier", first, model.width, model.labels);
@@ -152,7 +201,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   f.scale(f.add(one, other));
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"ViT", "vit", "vit"}, {"DeiT", "deit", "deit"}});
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"ViT", "vit", "vit"}, {"DeiT", "deit", "deit"}, {"AST", kModelTypes[2], "audio_spectrogram_transformer"}});
 /// Published models, by width.
 inline constexpr auto kPublished =
     std::to_array<PublishedHeads>({{192, 3}, {384, 6}, {768, 12}, {1024, 16}, {1280, 16}});
@@ -161,7 +211,8 @@ inline constexpr auto kPublished =
 inline void read_tree(TreeFields& t) {
   const std::string projection = "embeddings.patch_embeddings.projection";
   const std::int64_t width = t.value(projection, "out_channels").value_or(0);
-  t.size("num_channels", projection, "in_channels");
+  const bool hears = t.class_name().starts_with("AST");
+  if (!hears) t.size("num_channels", projection, "in_channels");
   t.size("patch_size", projection, "kernel_size");
   t.size("hidden_size", projection, "out_channels");
   t.count("num_hidden_layers", "encoder.layer");
@@ -169,9 +220,13 @@ inline void read_tree(TreeFields& t) {
   t.flag("qkv_bias", "encoder.layer.0.attention.attention.query");
   t.dropout("hidden_dropout_prob", "embeddings.dropout");
   t.dropout("attention_probs_dropout_prob", "encoder.layer.0.attention.attention.dropout");
-  t.size("num_labels", t.has("/classifier") ? "/classifier" : "/cls_classifier", "out_features");
+  const std::string_view labels = hears                  ? "/classifier.dense"
+                                  : t.has("/classifier") ? "/classifier"
+                                                         : "/cls_classifier";
+  t.size("num_labels", labels, "out_features");
   t.heads_of_width({.published = kPublished}, width);
-  t.image_size("image_size");
+  if (!hears) t.image_size("image_size");
+  else t.assume("spectrograms of 1,024 frames and 128 bins, whose patches are 10 apart");
 }
 
 }  // namespace vit_detail

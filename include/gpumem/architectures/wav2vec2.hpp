@@ -1,7 +1,7 @@
-// wav2vec 2.0, HuBERT and WavLM: convolutions over samples of sound, a convolution whose weight is normed in place of
-// positions, and an encoder; WavLM's attention adds a learned bias of distances, gated by each token. A job's sequence
-// length counts samples of sound, of which there are 16,000 a second.
-// Source: transformers 4.57, models/wav2vec2/modeling_wav2vec2.py, hubert, wavlm. Masks of spectrograms write in place.
+// wav2vec 2.0, HuBERT, UniSpeech and WavLM: convolutions over samples of sound, a convolution whose weight is normed in
+// place of positions, and an encoder; WavLM's attention adds a learned bias of distances, gated by each token. A job's
+// sequence length counts samples of sound, of which there are 16,000 a second. Source: transformers 4.57,
+// models/wav2vec2/modeling_wav2vec2.py, hubert, unispeech, unispeech_sat, wavlm. Masks of spectrograms write in place.
 // Layers are never dropped here (layerdrop). The loss is taken of one label a frame, as large as CTC's
 // log-probabilities; CTC's tables of targets, which are small, are not counted.
 #pragma once
@@ -18,7 +18,14 @@ namespace gpumem::architectures {
 
 namespace wav2vec2_detail {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"wav2vec2", "hubert", "wavlm"};
+inline constexpr std::array<std::string_view, 5> kModelTypes = {"wav2vec2", "hubert", "wavlm", "unispeech",
+                                                                "unispeech-sat"};
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Wav2Vec2", "wav2vec2", "wav2vec2"},
+                                                            {"Hubert", "hubert", "hubert"},
+                                                            {"WavLM", "wavlm", "wavlm"},
+                                                            {"UniSpeechSat", "unispeech-sat", "unispeech_sat"},
+                                                            {"UniSpeech", "unispeech", "unispeech"}});
 
 struct Convolution {
   std::int64_t channels = 1;
@@ -128,15 +135,19 @@ inline void refuse_others(ConfigFields& config) {
 inline Model read(ConfigFields& config) {
   Model model;
   const std::string_view type = config.text({"model_type"}, "wav2vec2");
-  model.prefix = type == "hubert" ? "Hubert" : type == "wavlm" ? "WavLM" : "Wav2Vec2";
-  model.module = type;
+  for (const ModelClass& row : kClasses) {
+    if (row.model_type != type) continue;
+    model.prefix = row.prefix;
+    model.module = row.body;
+  }
   config.complete(R"({"vocab_size": 32, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
                       "intermediate_size": 3072})");
   model.sizes = decoder_sizes(config, {.activation = "gelu"});
   model.sizes.attention_dropout = config.number({"attention_dropout"}, 0.1);
   read_convolutions(config, model);
   model.stable = config.flag("do_stable_layer_norm", false);
-  model.masks = config.number({"mask_time_prob"}, 0.05) > 0.0 || config.number({"mask_feature_prob"}, 0.0) > 0.0;
+  model.masks = type.starts_with("unispeech") || config.number({"mask_time_prob"}, 0.05) > 0.0 ||
+                config.number({"mask_feature_prob"}, 0.0) > 0.0;
   model.position_kernel = config.size_or({"num_conv_pos_embeddings"}, 128);
   model.position_groups = config.size_or({"num_conv_pos_embedding_groups"}, 16);
   model.buckets = config.size_or({"num_buckets"}, 320);
@@ -333,17 +344,34 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   }
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>(
-    {{"Wav2Vec2", "wav2vec2", "wav2vec2"}, {"Hubert", "hubert", "hubert"}, {"WavLM", "wavlm", "wavlm"}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}, {1280, 16}, {1920, 16}});
 /// Convolutions are checkpointed too.
-inline constexpr auto kBlocks = std::to_array<std::string_view>(
-    {"Wav2Vec2EncoderLayer", "Wav2Vec2EncoderLayerStableLayerNorm", "Wav2Vec2NoLayerNormConvLayer",
-     "Wav2Vec2LayerNormConvLayer", "Wav2Vec2GroupNormConvLayer", "HubertEncoderLayer",
-     "HubertEncoderLayerStableLayerNorm", "HubertNoLayerNormConvLayer", "HubertLayerNormConvLayer",
-     "HubertGroupNormConvLayer", "WavLMEncoderLayer", "WavLMEncoderLayerStableLayerNorm", "WavLMNoLayerNormConvLayer",
-     "WavLMLayerNormConvLayer", "WavLMGroupNormConvLayer"});
+inline constexpr auto kBlocks = std::to_array<std::string_view>({"Wav2Vec2EncoderLayer",
+                                                                 "Wav2Vec2EncoderLayerStableLayerNorm",
+                                                                 "Wav2Vec2NoLayerNormConvLayer",
+                                                                 "Wav2Vec2LayerNormConvLayer",
+                                                                 "Wav2Vec2GroupNormConvLayer",
+                                                                 "HubertEncoderLayer",
+                                                                 "HubertEncoderLayerStableLayerNorm",
+                                                                 "HubertNoLayerNormConvLayer",
+                                                                 "HubertLayerNormConvLayer",
+                                                                 "HubertGroupNormConvLayer",
+                                                                 "WavLMEncoderLayer",
+                                                                 "WavLMEncoderLayerStableLayerNorm",
+                                                                 "WavLMNoLayerNormConvLayer",
+                                                                 "WavLMLayerNormConvLayer",
+                                                                 "WavLMGroupNormConvLayer",
+                                                                 "UniSpeechEncoderLayer",
+                                                                 "UniSpeechEncoderLayerStableLayerNorm",
+                                                                 "UniSpeechNoLayerNormConvLayer",
+                                                                 "UniSpeechLayerNormConvLayer",
+                                                                 "UniSpeechGroupNormConvLayer",
+                                                                 "UniSpeechSatEncoderLayer",
+                                                                 "UniSpeechSatEncoderLayerStableLayerNorm",
+                                                                 "UniSpeechSatNoLayerNormConvLayer",
+                                                                 "UniSpeechSatLayerNormConvLayer",
+                                                                 "UniSpeechSatGroupNormConvLayer"});
 
 /// The convolutions, of a list of modules.
 inline void convolutions_of_tree(TreeFields& t) {

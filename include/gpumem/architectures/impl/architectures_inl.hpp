@@ -20,7 +20,7 @@ struct NamedHead {
   std::string_view ending;
   Head head;
 };
-inline constexpr std::array<NamedHead, 14> kHeads = {
+inline constexpr std::array<NamedHead, 15> kHeads = {
     {{"ForCausalLM", Head::causal_lm},
      {"ForCTC", Head::causal_lm},
      {"LMHeadModel", Head::causal_lm},
@@ -30,6 +30,7 @@ inline constexpr std::array<NamedHead, 14> kHeads = {
      {"ForSequenceClassification", Head::sequence_classification},
      {"ForImageClassification", Head::sequence_classification},
      {"ForImageClassificationWithTeacher", Head::sequence_classification},
+     {"ForAudioClassification", Head::sequence_classification},
      {"ForTokenClassification", Head::token_classification},
      {"ForQuestionAnsweringSimple", Head::question_answering},
      {"ForQuestionAnswering", Head::question_answering},
