@@ -168,6 +168,27 @@ TEST(Evidence, APrecisionThatNobodyMeasuredIsSaid) {
   EXPECT_EQ(estimate.assumed[0].text, "no run in amp-bf16 was measured");
 }
 
+TEST(Evidence, ImageModelsHaveTheRangeOfPublishedRuns) {
+  TrainingJob job = job_of(R"({"_class_name": "FluxTransformer2DModel", "num_layers": 1, "num_single_layers": 1,
+      "num_attention_heads": 2, "attention_head_dim": 16, "axes_dims_rope": [4, 6, 6], "joint_attention_dim": 32,
+      "pooled_projection_dim": 24})");
+  const auto margin = [&](const char* gpu) {
+    return margin_of(job, {.graph = job.graph.get(), .convolves = true}, *find_profile(gpu));
+  };
+  const Margin unpublished = margin("h100-80gb");  // float32
+  job.precision = model::Precision::amp_bf16;
+  const Margin found = margin("h100-80gb");
+  EXPECT_GT(found.lower, unpublished.lower);
+  EXPECT_LT(found.upper, unpublished.upper);
+  EXPECT_FALSE(found.coverage.has_value());
+  EXPECT_GT(margin("b200-180gb").upper, found.upper) << "no run on such a GPU was published";
+  bool said = false;
+  for (const Assumption& one : estimated(job, "h100-80gb").assumed) {
+    said = said || one.text == "the range for amp-bf16 comes from runs that others published";
+  }
+  EXPECT_TRUE(said);
+}
+
 TEST(Evidence, InferredEdgesAreSaidByEveryEstimatorThatFollowsThem) {
   const TrainingJob job = job_of(
       "Sequential(\n  (0): Linear(in_features=4, out_features=8, bias=True)\n  (1): ReLU()\n"
