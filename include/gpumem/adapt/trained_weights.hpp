@@ -134,9 +134,10 @@ class CopyingLayers {
     const bool routes = name == "router" || name == "gate";
     if (!takes_float8(linear) || routes || is_at_an_end(linear.layer)) return std::nullopt;
     const bool shared = linear.path.ends_with("shared_experts.linear_fc1");
-    return model::WeightStorage{.copies = quantize_,
-                                .keeps_weight_copies = !settings_.weights_in_fp8,
-                                .keeps_input = shared || name == "linear_proj" || name == "o_proj"};
+    return model::WeightStorage{
+        .copies = quantize_,
+        .keeps_weight_copies = !settings_.weights_in_fp8 && quantize_ != model::Quantization::float8_params,
+        .keeps_input = shared || name == "linear_proj" || name == "o_proj"};
   }
 
  private:
@@ -387,11 +388,13 @@ inline core::Result<bool> mark_copies(const model::ModelGraph& graph, const std:
                                       const model::TrainingJob& job, std::vector<model::WeightStorage>& storage) {
   if (!model::multiplies_copies(job.quantize)) return false;
   const bool megatron = job.loop == model::Loop::megatron;
-  if (job.quantize == model::Quantization::nvfp4 && !megatron) {
-    return core::Error{
-        core::ErrorCode::invalid_argument,
-        "`quantize=nvfp4` is TransformerEngine's, as Megatron has it; say `loop=megatron`, or take mxfp8",
-        {graph.file(), 0, {}}};
+  const bool of_engine =
+      job.quantize == model::Quantization::nvfp4 || job.quantize == model::Quantization::float8_params;
+  if (of_engine && !megatron) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "`quantize=" + std::string(model::name_of(model::kQuantizations, job.quantize)) +
+                           "` is TransformerEngine's, as Megatron has it; say `loop=megatron`, or take mxfp8",
+                       {graph.file(), 0, {}}};
   }
   const CopyingLayers copying(graph, job.quantize);
   bool any = false;

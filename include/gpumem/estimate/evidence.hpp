@@ -481,6 +481,7 @@ inline std::vector<Assumption> assumptions_of(const model::TrainingJob& job, con
   if (source.graph->reads_tokens() && !source.graph->architecture().empty()) {
     assumed.push_back({"padding", detail::padding_text(job)});
   }
+  if (!job.transformers_text.empty()) assumed.push_back({"transformers", job.transformers_text});
   if (!job.lengths_text.empty()) assumed.push_back({"lengths", job.lengths_text});
   detail::add_adaptation(job, source, assumed);
   detail::add_layout(job, source, assumed);

@@ -105,7 +105,7 @@ struct PeakLayer {
 struct Assumption {
   /// "adaptation", "benchmark", "capacity", "checkpointing", "communicators", "compile", "context", "edges", "fields",
   /// "guess", "model_type", "padding", "parameters", "precision", "quantization", "quantize", "rank", "recording",
-  /// "routing", "settings", "sharding", "values", "workspaces".
+  /// "routing", "settings", "sharding", "transformers", "values", "workspaces".
   std::string about;
   std::string text;  ///< one clause for people
 };

@@ -26,6 +26,7 @@ enum class Quantization : std::uint8_t {
   fp8wo_torchao,  ///< torchao's Float8WeightOnly: a byte a weight, made whole for each product
   mxfp8,          ///< as float8, with a scale each 32 elements
   nvfp4,          ///< as float8, in four bits with a scale each 16 elements (TransformerEngine's alone)
+  float8_params,  ///< as float8, and weights have no other form (Megatron's --fp8-param-gather)
   nf4_dynamic,    ///< Unsloth's dynamic checkpoints: nf4_double, and some layers stay whole
 };
 
@@ -41,13 +42,14 @@ inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
     {Quantization::fp8wo_torchao, "fp8wo-torchao"},
     {Quantization::mxfp8, "mxfp8"},
     {Quantization::nvfp4, "nvfp4"},
+    {Quantization::float8_params, "float8-params"},
     {Quantization::nf4_dynamic, "nf4-dynamic"},
 });
 
 /// Whether weights stay as they are, and products multiply copies of their operands in fewer bits.
 [[nodiscard]] constexpr bool multiplies_copies(Quantization quantization) {
   return quantization == Quantization::float8 || quantization == Quantization::mxfp8 ||
-         quantization == Quantization::nvfp4;
+         quantization == Quantization::nvfp4 || quantization == Quantization::float8_params;
 }
 
 /// Whether the weights themselves are held in fewer bits: these are frozen.

@@ -3,6 +3,7 @@
 // the first error.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
@@ -78,6 +79,10 @@ class GraphBuilder {
   void architecture(std::string_view name) { graph_.architecture_ = name; }
   void table_class(std::string_view name) { graph_.table_class_ = name; }
   void run_settings(const RunSettings& settings) { graph_.run_settings_ = settings; }
+  /// Of a finished graph, the oldest release of transformers that is likely to run it: the later of these.
+  static void add_release(ModelGraph& graph, std::optional<Transformers> release) {
+    graph.run_settings_.transformers = std::max(graph.run_settings_.transformers, release);
+  }
   void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   void printed_outputs(std::int64_t elements) { graph_.printed_outputs_ = elements; }
   void config(std::string_view text) { graph_.config_ = text; }

@@ -18,6 +18,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/op_traits.hpp"
+#include "gpumem/model/training_loop.hpp"
 
 namespace gpumem::model {
 
@@ -121,15 +122,16 @@ struct RunSettings {
   std::int64_t optimizer_instances = 1;  ///< distributed optimizers, each of which cuts states over its own ranks
   std::optional<std::int64_t> first_stage_blocks = {};  ///< of a pipeline's first rank; nothing: as many as others
   std::optional<std::int64_t> last_stage_blocks = {};   ///< and of its last rank
-  bool embedding_counts = false;             ///< what comes before the blocks counts as one when stages share them
-  bool head_counts = false;                  ///< and what comes after them
-  std::string pipeline_layers = {};          ///< of each stage, as Layout::pipeline_layers
-  std::int64_t virtual_stages = 1;           ///< of each pipeline rank, where `pipeline_layers` makes more than one
-  std::int64_t micro_batch_group = 0;        ///< that a virtual stage runs in turn; 0: as many as pipeline ranks
-  bool ends_in_bf16 = false;                 ///< the first and last block, where others multiply in fewer bits
-  bool overlaps_products = false;            ///< with the collectives of tensor parallelism (--tp-comm-overlap)
-  bool weights_in_fp8 = false;               ///< where products are in float8, weights have no other form
-  bool lowers_frozen = false;                ///< frozen layers are cast to autocast's type, as with a ControlNet
+  bool embedding_counts = false;       ///< what comes before the blocks counts as one when stages share them
+  bool head_counts = false;            ///< and what comes after them
+  std::string pipeline_layers = {};    ///< of each stage, as Layout::pipeline_layers
+  std::int64_t virtual_stages = 1;     ///< of each pipeline rank, where `pipeline_layers` makes more than one
+  std::int64_t micro_batch_group = 0;  ///< that a virtual stage runs in turn; 0: as many as pipeline ranks
+  bool ends_in_bf16 = false;           ///< the first and last block, where others multiply in fewer bits
+  bool overlaps_products = false;      ///< with the collectives of tensor parallelism (--tp-comm-overlap)
+  bool weights_in_fp8 = false;         ///< where products are in float8, weights have no other form
+  bool lowers_frozen = false;          ///< frozen layers are cast to autocast's type, as with a ControlNet
+  std::optional<Transformers> transformers = {};  ///< the oldest release that is likely to run it
   std::int64_t deferred_head_gradients = 0;  ///< micro-batches whose gradient of the head's weight waits for the step
 };
 

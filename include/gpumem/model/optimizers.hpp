@@ -42,6 +42,7 @@ enum class Optimizer : std::uint8_t {
   adamw_fp8,
   adamw_bf16,
   optimi_lion,
+  adamw_half_states,
 };
 
 struct OptimizerRow {
@@ -56,12 +57,15 @@ struct OptimizerRow {
   /// fewer than of any other parameter. `single`: float32, whatever the parameter's type. `blockwise`: a byte an
   /// element and a float32 figure a block of 256, but float32 where the parameter has fewer than 4,096 elements.
   /// `half_bytes`: likewise, half a byte and blocks of 128, but float32 also where the blocks do not come out even.
-  enum class StateShape : std::uint8_t { whole, factored, of_matrices, single, blockwise, half_bytes };
+  /// `halves`: two bytes an element, whatever the parameter's type.
+  enum class StateShape : std::uint8_t { whole, factored, of_matrices, single, blockwise, half_bytes, halves };
 
   int states = 0;  ///< kept of each parameter
   StateShape state_shape = StateShape::whole;
   StateMade state_made = StateMade::first_step;
-  int scalars = 0;     ///< float32 scalars in addition (step counts): on the GPU only under the fused form
+  int scalars = 0;  ///< float32 scalars in addition (step counts): on the GPU only under the fused form
+  /// Of a float32 master only what its bfloat16 parameter lacks is kept, in two bytes.
+  bool keeps_remainders = false;
   bool paged = false;  ///< states of 100,000 elements or more are in unified memory, outside of PyTorch's allocator
 
   int foreach_temporaries = 0;     ///< of all parameters at once
@@ -284,6 +288,18 @@ inline constexpr std::array kOptimizerRows = {
                  .single_temporaries = 1,
                  .kernels = 8,
                  .kernel_tensors = 20},
+    // Megatron's --use-precision-aware-optimizer with both averages in two bytes.
+    OptimizerRow{.value = Optimizer::adamw_half_states,
+                 .name = "adamw-half-states",
+                 .source = "TransformerEngine 2.1, pytorch/optimizers/fused_adam.py (exp_avg_dtype, exp_avg_sq_dtype, "
+                           "store_param_remainders)",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::halves,
+                 .keeps_remainders = true,
+                 .has_fused = true,
+                 .kernels = 1,
+                 .kernel_tensors = 7,
+                 .fused_kernel_tensors = 7},
 };
 
 [[nodiscard]] constexpr const OptimizerRow& row_of(Optimizer optimizer) {
@@ -300,7 +316,8 @@ inline constexpr std::array kOptimizerRows = {
     case OptimizerRow::StateShape::of_matrices: return row.states - 1;
     case OptimizerRow::StateShape::factored:
     case OptimizerRow::StateShape::blockwise:
-    case OptimizerRow::StateShape::half_bytes: break;
+    case OptimizerRow::StateShape::half_bytes:
+    case OptimizerRow::StateShape::halves: break;
   }
   return 0;
 }
@@ -310,6 +327,7 @@ inline constexpr std::array kOptimizerRows = {
 [[nodiscard]] constexpr std::int64_t state_bytes(const OptimizerRow& row, int index, std::int64_t elements,
                                                  std::int64_t bytes, std::int64_t factored) {
   constexpr std::int64_t kSingle = 4;  // bytes of a float32
+  constexpr std::int64_t kHalf = 2;    // of a bfloat16
   const bool halves = row.state_shape == OptimizerRow::StateShape::half_bytes;
   const std::int64_t block = halves ? 128 : 256;
   constexpr std::int64_t kLeastBlockwise = 4096;
@@ -320,6 +338,7 @@ inline constexpr std::array kOptimizerRows = {
     case OptimizerRow::StateShape::factored: return factored > 0 ? factored * kSingle : bytes;
     case OptimizerRow::StateShape::of_matrices: return factored > 0 && index + 1 == row.states ? 0 : bytes;
     case OptimizerRow::StateShape::single: return paged ? 0 : elements * kSingle;
+    case OptimizerRow::StateShape::halves: return elements * kHalf;
     case OptimizerRow::StateShape::blockwise:
     case OptimizerRow::StateShape::half_bytes: break;
   }
@@ -328,6 +347,13 @@ inline constexpr std::array kOptimizerRows = {
   const std::int64_t figures = (elements / block + (even ? 0 : 1)) * kSingle;
   if (paged) return figures;
   return (halves ? elements / 2 : elements) + figures;
+}
+
+/// The bytes of a parameter's float32 master, where the parameter has one. `reduced`: it is bfloat16, and not float8.
+[[nodiscard]] constexpr std::int64_t master_bytes(const OptimizerRow& row, std::int64_t elements, bool reduced) {
+  constexpr std::int64_t kSingle = 4;
+  constexpr std::int64_t kRemainder = 2;
+  return elements * (row.keeps_remainders && reduced ? kRemainder : kSingle);
 }
 
 /// Only the names, as the other choices of a job have them.

@@ -134,6 +134,7 @@ struct TrainingJob {
   Offload offload = Offload::none;
   Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is set apart from it
   Transformers transformers = Transformers::v4_48;
+  std::string transformers_text = {};  ///< where nobody named that release: why it was taken, for people
   BatchLengths batch_lengths = BatchLengths::alike;
   bool padding = false;  ///< batches of tokens hold padding, so that attention has a mask; loops differ, see LoopRow
   ZeroGrad zero_grad = ZeroGrad::before_forward;

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "gpumem/model/named.hpp"
@@ -129,6 +130,53 @@ inline constexpr std::array<Named<Transformers>, 6> kTransformers = {{{Transform
                                                                       {Transformers::v4_52, "4.52"},
                                                                       {Transformers::v4_56, "4.56"},
                                                                       {Transformers::v5_0, "5.0"}}};
+
+/// The first release of each value's row. Source: huggingface/transformers, releases.
+struct FirstRelease {
+  int major = 0;
+  int minor = 0;
+  Transformers value = Transformers::v4_45;
+};
+inline constexpr std::array<FirstRelease, 6> kFirstReleases = {{{0, 0, Transformers::v4_45},
+                                                                {4, 46, Transformers::v4_48},
+                                                                {4, 49, Transformers::v4_51},
+                                                                {4, 52, Transformers::v4_52},
+                                                                {4, 56, Transformers::v4_56},
+                                                                {5, 0, Transformers::v5_0}}};
+
+namespace training_loop_detail {
+
+/// Cuts the number off the front of `text`; nothing if it has none of up to four digits there.
+constexpr std::optional<int> take_number(std::string_view& text) {
+  constexpr std::size_t kMostDigits = 4;
+  int number = 0;
+  std::size_t digits = 0;
+  for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
+    if (digits == kMostDigits) return std::nullopt;
+    number = number * 10 + (text[digits] - '0');
+  }
+  text.remove_prefix(digits);
+  return digits == 0 ? std::nullopt : std::optional(number);
+}
+
+}  // namespace training_loop_detail
+
+/// Of a version as Python writes it, "4.57.1" or "5.0.2.dev0". Nothing for other text.
+[[nodiscard]] constexpr std::optional<Transformers> transformers_of_version(std::string_view version) {
+  const std::optional<int> major = training_loop_detail::take_number(version);
+  if (!major || !version.starts_with('.')) return std::nullopt;
+  version.remove_prefix(1);
+  const std::optional<int> minor = training_loop_detail::take_number(version);
+  if (!minor) return std::nullopt;
+  Transformers found = Transformers::v4_45;
+  for (const FirstRelease& row : kFirstReleases) {
+    if (row.major < *major || (row.major == *major && row.minor <= *minor)) found = row.value;
+  }
+  return found;
+}
+static_assert(transformers_of_version("4.57.1") == Transformers::v4_56);
+static_assert(transformers_of_version("5.0.2.dev0") == Transformers::v5_0);
+static_assert(transformers_of_version("4.48") == Transformers::v4_48 && !transformers_of_version("4"));
 
 static_assert(
     [] {

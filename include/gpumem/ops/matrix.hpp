@@ -185,7 +185,8 @@ inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
     case Quantization::none:
     case Quantization::float8:
     case Quantization::mxfp8:
-    case Quantization::nvfp4: return;
+    case Quantization::nvfp4:
+    case Quantization::float8_params: return;
   }
 }
 

@@ -64,7 +64,8 @@ class OptimizerStep {
   bool in_backward_ = false;
   bool decays_ = false;  ///< into a copy of the gradients
   bool has_state_ = false;
-  bool averages_ = false;  ///< keeps a copy of the parameters (diffusers, training_utils.py: EMAModel)
+  bool keeps_remainders_ = false;  ///< of masters
+  bool averages_ = false;          ///< keeps a copy of the parameters (diffusers, training_utils.py: EMAModel)
   Masters masters_;
 };
 

@@ -18,7 +18,8 @@ struct PublishedModel {
   std::string config;           ///< with "_published": the name, which the reader of configs says in a remark
 };
 
-/// Nothing: gpumem does not know its sizes. Case does not count.
+/// Nothing: gpumem does not know its sizes. Case does not count. Those who publish copies of others' models
+/// ("unsloth/Llama-3.1-8B-bnb-4bit", "NousResearch/Llama-2-7b-hf") are known: the name is then the maker's.
 [[nodiscard]] std::optional<PublishedModel> published_model(std::string_view name);
 
 [[nodiscard]] std::vector<std::string_view> published_model_names();

@@ -33,7 +33,7 @@ OPTIONS_HELP = """
     ema: a running average of the trained weights is kept on the GPU.
     optimizer: the optimizer: sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, adafactor, lion,
         nadam, adamax, radam, adadelta, muon, adam-8bit, adamw-8bit, lion-8bit, paged-adamw,
-        paged-adamw-8bit, adamw-4bit, adamw-fp8, adamw-bf16, optimi-lion.
+        paged-adamw-8bit, adamw-4bit, adamw-fp8, adamw-bf16, optimi-lion, adamw-half-states.
     precision: the element types: fp32, fp32-strict, amp-fp16, amp-bf16, bf16, bf16-mixed,
         fp16-mixed.
     loss: the loss function; for a language model, the form of its cross entropy: cross-entropy,
@@ -113,7 +113,7 @@ OPTIONS_HELP = """
         multitask-prompt-tuning, cartridge, supertuning, xlora, poly.
     peft_options: settings of the method, by PEFT's names: n_frequency=1000.
     quantize: how the frozen linear layers are held: none, nf4, nf4-double, int8, gptq-4bit, float8,
-        int8-sdnq, fp8-torchao, fp8wo-torchao, mxfp8, nvfp4, nf4-dynamic.
+        int8-sdnq, fp8-torchao, fp8wo-torchao, mxfp8, nvfp4, float8-params, nf4-dynamic.
     base_dtype: the type of frozen weights that are not quantised: the precision's, or the type they
         were loaded in: precision, fp32, bf16, fp16.
     gpu: the GPU: a name from 'gpumem gpus', or a path to a profile.

@@ -6,6 +6,7 @@
 #include "gpumem/all.hpp"
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/summary/published_models.hpp"
 #include "printed_tree.hpp"
 
 namespace gpumem::testing {
@@ -252,6 +253,52 @@ TEST(NewestModels, OfSoundAndProteinsAConfigAndItsTreeAgree) {
       EXPECT_NEAR(printed, expected, few * expected) << each.class_name;
     }
   }
+}
+
+/// The job of a request for this model, with the option that names the release, or without.
+TrainingJob job_of(const model::ModelGraph& graph, std::string_view release = {}, std::string_view loop = "script") {
+  job::JobRequest request;
+  request.training.batch_size = 1;
+  request.training.sequence_length = 16;
+  EXPECT_TRUE(succeeds(job::set_option_text(*job::find_option("loop"), request, loop)));
+  if (!release.empty()) {
+    EXPECT_TRUE(succeeds(job::set_option_text(*job::find_option("transformers"), request, release)));
+  }
+  const auto made = job::job_from(request, std::make_shared<const model::ModelGraph>(graph));
+  EXPECT_TRUE(succeeds(made));
+  return made ? *made : TrainingJob();
+}
+
+TEST(YoungModels, HaveTheCallsOfTheReleaseThatBroughtThem) {
+  const auto published = summary::published_model("Qwen/Qwen3-0.6B");
+  ASSERT_TRUE(published);
+  const auto config = parse_summary(published->config);
+  const auto tree = read_summary(GPUMEM_SOURCE_DIR "/models/trees/Qwen_Qwen3-0.6B.txt");
+  ASSERT_TRUE(succeeds(config));
+  ASSERT_TRUE(succeeds(tree));
+  for (const model::ModelGraph& graph : {*config, *tree}) {
+    const TrainingJob job = job_of(graph);
+    EXPECT_EQ(job.transformers, model::Transformers::v4_51);
+    EXPECT_NE(job.transformers_text.find("transformers 4.51"), std::string::npos) << job.transformers_text;
+    EXPECT_EQ(job_of(graph, "4.45").transformers, model::Transformers::v4_45) << "what is asked for counts";
+    EXPECT_EQ(job_of(graph, "4.45").transformers_text, "");
+    EXPECT_EQ(job_of(graph, {}, "megatron").transformers, model::Transformers::v4_48) << "its models are others";
+  }
+}
+
+TEST(YoungModels, AConfigSaysWhichReleaseWroteIt) {
+  const auto release_of = [](const std::string& version) {
+    const auto published = summary::published_model("meta-llama/Llama-3.2-1B");
+    std::string config = published->config;
+    config.insert(1, "\"transformers_version\": \"" + version + "\", ");
+    const auto graph = parse_summary(config);
+    EXPECT_TRUE(succeeds(graph));
+    return job_of(*graph).transformers;
+  };
+  EXPECT_EQ(release_of("4.57.1"), model::Transformers::v4_56);
+  EXPECT_EQ(release_of("5.2.0"), model::Transformers::v5_0);
+  EXPECT_EQ(release_of("4.31.0"), model::Transformers::v4_48) << "an old config is trained with a later release";
+  EXPECT_EQ(release_of("new"), model::Transformers::v4_48);
 }
 
 }  // namespace

@@ -107,5 +107,14 @@ TEST(Optimizers, MuonKeepsOneStateOfAMatrix) {
   EXPECT_EQ(state_bytes(row, 0, 12, 48, 0) + state_bytes(row, 1, 12, 48, 0), 96);
 }
 
+TEST(Optimizers, HalfStatesAndRemaindersHaveTwoBytes) {
+  const OptimizerRow& row = row_of(Optimizer::adamw_half_states);
+  EXPECT_EQ(state_bytes(row, 0, 1000, 4000, 0), 2000);
+  EXPECT_EQ(state_bytes(row, 1, 1000, 4000, 0), 2000);
+  EXPECT_EQ(master_bytes(row, 1000, true), 2000);
+  EXPECT_EQ(master_bytes(row, 1000, false), 4000) << "parameters in float8 have whole masters";
+  EXPECT_EQ(master_bytes(row_of(Optimizer::adamw), 1000, true), 4000);
+}
+
 }  // namespace
 }  // namespace gpumem::model

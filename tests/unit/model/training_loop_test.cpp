@@ -31,6 +31,18 @@ TEST(TrainingLoop, AScriptIsWhatPyTorchsExamplesWrite) {
   EXPECT_EQ(row_of(Loop::hf_trainer).zero_grad, ZeroGrad::step_end);
 }
 
+TEST(TrainingLoop, AVersionOfTransformersHasItsRow) {
+  EXPECT_EQ(transformers_of_version("4.37.2"), Transformers::v4_45);
+  EXPECT_EQ(transformers_of_version("4.46.1"), Transformers::v4_48);
+  EXPECT_EQ(transformers_of_version("4.51.0"), Transformers::v4_51);
+  EXPECT_EQ(transformers_of_version("4.55.0.dev0"), Transformers::v4_52);
+  EXPECT_EQ(transformers_of_version("4.57.6"), Transformers::v4_56);
+  EXPECT_EQ(transformers_of_version("5.12.0"), Transformers::v5_0);
+  for (const std::string_view none : {"", "4", "4.", ".5", "v4.5", "12345.1", "4,5"}) {
+    EXPECT_EQ(transformers_of_version(none), std::nullopt) << none;
+  }
+}
+
 TEST(TrainingLoop, SomeHandOutputsOutInFloat32) {
   EXPECT_EQ(row_of(Loop::script).outputs, OutputType::own);
   EXPECT_EQ(row_of(Loop::hf_trainer).outputs, OutputType::float_under_autocast);

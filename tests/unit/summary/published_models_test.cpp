@@ -40,6 +40,22 @@ TEST(PublishedModels, CaseDoesNotCount) {
   EXPECT_FALSE(published_model(""));
 }
 
+TEST(PublishedModels, CopiesOfOtherOwnersAreTheirMakersModels) {
+  const auto name_of = [](std::string_view name) {
+    const auto published = published_model(name);
+    return published ? std::string(published->name) : std::string();
+  };
+  EXPECT_EQ(name_of("NousResearch/Llama-2-7b-hf"), "meta-llama/Llama-2-7b-hf");
+  EXPECT_EQ(name_of("LLM-Research/Meta-Llama-3.1-8B-Instruct"), "meta-llama/Llama-3.1-8B-Instruct");
+  EXPECT_EQ(name_of("unsloth/gemma-3-4b-it"), "google/gemma-3-4b-it");
+  EXPECT_EQ(name_of("models/Qwen2.5-7B"), "") << "a folder of somebody's own";
+  EXPECT_EQ(name_of("unsloth/my-model"), "");
+  const auto packed = published_model("unsloth/llama-3-8b-Instruct-bnb-4bit");
+  ASSERT_TRUE(packed);
+  EXPECT_EQ(packed->name, "meta-llama/Meta-Llama-3-8B-Instruct");
+  EXPECT_NE(packed->config.find("bitsandbytes"), std::string::npos) << packed->config;
+}
+
 TEST(PublishedModels, AMisspeltNameGetsTheNearest) {
   const auto none = session::read_summary("meta-llama/Lama-3.1-8B");
   EXPECT_TRUE(testing::fails(none, core::ErrorCode::unreadable_file, 0, "did you mean 'meta-llama/Llama-3.1-8B'?"));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/architectures.hpp"
 
 #include <algorithm>
 #include <array>
@@ -210,6 +211,55 @@ GPUMEM_INLINE const ModuleForward* module_forward(std::string_view class_name) {
     }
   }
   return nullptr;
+}
+
+namespace architecture_list_detail {
+
+/// The types that came with a release of --transformers, or with one up to the next. Types that nearly all use with
+/// code of the model's own from before that are left out. Source: huggingface/transformers, notes of the releases 4.49
+/// to 5.6.
+inline constexpr std::array<std::string_view, 14> kSince4_49 = {
+    "helium", "qwen2_5_vl",  "zamba2", "smolvlm",   "gemma3_text", "gemma3",      "mistral3",
+    "llama4", "llama4_text", "qwen3",  "qwen3_moe", "glm4",        "deepseek_v3", "phi4_multimodal"};
+inline constexpr std::array<std::string_view, 15> kSince4_52 = {
+    "granitemoehybrid", "internvl", "falcon_h1", "gemma3n",      "gemma3n_text", "arcee",    "minimax", "dots1",
+    "smollm3",          "ernie4_5", "lfm2",      "ernie4_5_moe", "exaone4",      "glm4_moe", "gpt_oss"};
+inline constexpr std::array<std::string_view, 8> kSince4_56 = {
+    "seed_oss", "apertus", "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next", "qwen3_vl", "qwen3_vl_moe", "olmo3"};
+inline constexpr std::array<std::string_view, 20> kSince5_0 = {"qwen3_5",
+                                                               "qwen3_5_text",
+                                                               "qwen3_5_moe",
+                                                               "qwen3_5_moe_text",
+                                                               "deepseek_v32",
+                                                               "deepseek_v4",
+                                                               "glm_moe_dsa",
+                                                               "minimax_m2",
+                                                               "minimax_m3",
+                                                               "cwm",
+                                                               "minimax_m3_vl_text",
+                                                               "glm4_moe_lite",
+                                                               "kimi_linear",
+                                                               "kimi_k25",
+                                                               "gemma4",
+                                                               "gemma4_text",
+                                                               "mimo_v2_flash",
+                                                               "kimi_k3",
+                                                               "step3p5",
+                                                               "step3p7"};
+
+}  // namespace architecture_list_detail
+
+GPUMEM_INLINE std::optional<model::Transformers> first_release(std::string_view model_type) {
+  namespace detail = architecture_list_detail;
+  using model::Transformers;
+  const auto in = [&](std::span<const std::string_view> types) {
+    return std::ranges::find(types, model_type) != types.end();
+  };
+  if (in(detail::kSince5_0)) return Transformers::v5_0;
+  if (in(detail::kSince4_56)) return Transformers::v4_56;
+  if (in(detail::kSince4_52)) return Transformers::v4_52;
+  if (in(detail::kSince4_49)) return Transformers::v4_51;
+  return std::nullopt;
 }
 
 GPUMEM_INLINE const Architectures& architectures() {

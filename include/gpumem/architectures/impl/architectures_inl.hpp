@@ -193,6 +193,13 @@ GPUMEM_INLINE void doubt_fields(ConfigFields& config, const Choice& choice, mode
   }
 }
 
+/// The release that wrote the config, or its text model's part.
+GPUMEM_INLINE std::optional<model::Transformers> release_of(ConfigFields& config) {
+  const core::JsonValue* version = config.find_within("transformers_version");
+  if (version == nullptr || !version->is(Kind::text)) return std::nullopt;
+  return model::transformers_of_version(version->text());
+}
+
 /// Names round: Gemma-2B has 2.5e9 parameters, Llama-3.2-1B 1.24e9.
 inline constexpr double kRoundedName = 1.3;
 inline constexpr double kOtherModel = 2.0;
@@ -296,6 +303,12 @@ GPUMEM_INLINE std::optional<KnownTree> known_tree(const model::ModelGraph& graph
     return known;
   }
   return std::nullopt;
+}
+
+GPUMEM_INLINE std::optional<model::Transformers> first_release(const model::ModelGraph& printed) {
+  const auto known =
+      printed.table_class().empty() ? known_tree(printed) : architectures_detail::known_class(printed.table_class());
+  return known ? first_release(known->row->model_type) : std::nullopt;
 }
 
 GPUMEM_INLINE std::optional<TableTree> tree_of_table(const model::ModelGraph& table,
@@ -420,6 +433,10 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (forward.reads_images()) builder.config(text);
   core::Result<model::ModelGraph> graph = std::move(builder).build();
   if (graph && !asked.one_expert) detail::check_name(config, *graph);
+  if (graph) {
+    model::GraphBuilder::add_release(*graph, first_release(choice->type));
+    model::GraphBuilder::add_release(*graph, detail::release_of(config));
+  }
   return graph;
 }
 

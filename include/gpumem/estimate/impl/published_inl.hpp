@@ -193,7 +193,8 @@ GPUMEM_INLINE core::Result<core::Checked> states_of_each(analysis::Analysis& ana
     const bool masters = model::has_masters(analysis.job().precision);
     const std::int64_t elements = size.elements.value().value_or(0);
     const std::int64_t updated = masters ? elements * core::element_size(core::DType::float32) : *whole;
-    if (masters) bytes += updated;
+    const bool reduced = analysis.job().precision == model::Precision::bf16_mixed;
+    if (masters) bytes += model::master_bytes(row, elements, reduced);
     for (int kept = 0; kept < row.states; ++kept) {
       bytes += model::state_bytes(row, kept, elements, updated, parameter.factored.value().value_or(0));
     }

@@ -378,6 +378,18 @@ GPUMEM_INLINE void take_stages(model::TrainingJob& training) {
   layout.schedule = model::Schedule::interleaved;
 }
 
+/// A model that is younger than the usual release of transformers is trained with a later one. Programs with models of
+/// their own have none of its calls.
+GPUMEM_INLINE void take_release(const JobRequest& request, model::TrainingJob& training) {
+  if (training.graph == nullptr || is_given(*find_option("transformers"), request)) return;
+  const std::optional<model::Transformers> oldest = training.graph->run_settings().transformers;
+  if (!oldest || *oldest <= training.transformers || !model::row_of(training.loop).caches) return;
+  training.transformers = *oldest;
+  training.transformers_text = "calls are those of transformers " +
+                               std::string(model::name_of(model::kTransformers, *oldest)) +
+                               ", from the age of the model or the version in its config; `transformers` names another";
+}
+
 }  // namespace job_from_detail
 
 GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& request,
@@ -396,6 +408,7 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
     return job_from_detail::refused(*training.graph, "the model reads no tokens; leave `seq_length` out");
   if (const core::Status taken = job_from_detail::take_lengths(request, training); !taken) return taken.error();
   job_from_detail::take_stages(training);
+  job_from_detail::take_release(request, training);
   const core::Status valid = model::validate(training);
   if (!valid) return valid.error();
   return training;

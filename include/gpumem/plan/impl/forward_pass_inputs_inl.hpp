@@ -128,11 +128,13 @@ GPUMEM_INLINE std::vector<bool> attention_inputs(const connect::WiredGraph& wire
 
 namespace language_loss_detail {
 
-/// Whether the layer hands on what it reads, in another shape, type or scale.
+/// Whether the layer hands on what it reads, in another shape, type or scale, or bounded by a soft cap, which the
+/// kernels of these losses compute too (Liger's, Apple's and Unsloth's: softcap).
 GPUMEM_INLINE bool hands_on(const connect::WiredGraph& wired, std::size_t layer) {
   const ops::Op* op = wired.op(wired.graph().layers()[layer]);
   if (op == nullptr || wired.inputs(layer).size() != 1 || wired.graph().layers()[layer].parameters > 0) return false;
-  return op->traits.family == model::OpFamily::view || op->traits.family == model::OpFamily::other;
+  const model::OpFamily family = op->traits.family;
+  return family == model::OpFamily::view || family == model::OpFamily::other || family == model::OpFamily::activation;
 }
 
 GPUMEM_INLINE core::Error no_head(const connect::WiredGraph& wired, model::LayerIndex layer) {

@@ -10,6 +10,8 @@ namespace gpumem::plan {
 GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, const model::TrainingJob& job,
                                            const BackendTraits& backend, const Masters& masters)
     : log_(log), pace_(pace), row_(model::row_of(job.optimizer)), averages_(job.ema), masters_(masters) {
+  keeps_remainders_ = row_.keeps_remainders && job.precision == model::Precision::bf16_mixed &&
+                      job.quantize != model::Quantization::float8_params;
   const bool multi_tensor = backend.multi_tensor_optimizers;
   fused_ = multi_tensor && model::updates_in_one_kernel(job);
   decays_ = job.weight_decay && row_.decay_copies && !fused_;
@@ -29,7 +31,8 @@ GPUMEM_INLINE void OptimizerStep::create() {
   if (masters_.made) {
     for (const TrainedParameter& parameter : parameters_) {
       if (pace_.late()) return;
-      log_.allocate(parameter.bytes, Category::optimizer, parameter.layer);
+      const std::int64_t remainders = model::master_bytes(row_, parameter.elements, true);
+      log_.allocate(keeps_remainders_ ? remainders : parameter.bytes, Category::optimizer, parameter.layer);
     }
   }
   if (row_.state_made == model::OptimizerRow::StateMade::creation) make_state();

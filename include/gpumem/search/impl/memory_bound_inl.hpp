@@ -50,7 +50,9 @@ GPUMEM_INLINE double held_bytes(const model::TrainingJob& job, const parallel::S
   const core::DType own = model::parameter_dtype(job.precision);
   const auto state_ranks = static_cast<double>(sharing.state_ranks);
   double bytes = size_of(sharing.shard_type(own)) / static_cast<double>(sharing.parameter_ranks);
-  if (sharing.masters) bytes += size_of(sharing.state_type(own)) / state_ranks;
+  const bool remainders = model::row_of(job.optimizer).keeps_remainders;  // of masters: two bytes at the least
+  const core::DType master = remainders ? core::DType::bfloat16 : sharing.state_type(own);
+  if (sharing.masters) bytes += size_of(master) / state_ranks;
   if (sharing.reduction == parallel::Reduction::main_buffer) bytes += size_of(sharing.reduced_type(own));
   const model::OptimizerRow& row = model::row_of(job.optimizer);
   const bool whole_states = row.state_shape == model::OptimizerRow::StateShape::whole && !row.paged;

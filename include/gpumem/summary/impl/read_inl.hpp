@@ -5,8 +5,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "gpumem/architectures/architectures.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/model/graph_builder.hpp"
 #include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/published_models.hpp"
 #include "gpumem/summary/text.hpp"
@@ -144,6 +146,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const 
   core::Result<model::ModelGraph> graph = found->parse(text, begin, options);
   // A reader whose time is over ends as if its text did.
   if (core::deadline_passed()) return core::deadline_error().in_file(options.file);
+  if (graph) model::GraphBuilder::add_release(*graph, architectures::first_release(*graph));
   return graph;
 }
 
