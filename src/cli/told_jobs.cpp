@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "gpumem/posttrain/launch.hpp"
+#include "gpumem/session/session.hpp"
 #include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/published_models.hpp"
 #include "trainer_files.hpp"
@@ -176,6 +178,29 @@ int post_train_it(const LaunchedJob& launched, const JobRequest& request, Questi
   return run_post_training(command);
 }
 
+/// Parts of the model that the file leaves as they are, by their names in this model; an image that the file speaks of
+/// for models that see is none of the others' (`asked`: the user names one too). What is wrong with the model the
+/// estimate says.
+core::Status fit_to_model(const trainer_files::TrainerJob& job, bool asked, JobRequest& request) {
+  const bool pictures = job.find("image") != nullptr && !asked;
+  if (job.frozen_parts.empty() && !pictures) return core::Done{};
+  const auto graph = session::read_summary(request.summary);
+  if (!graph) return core::Done{};
+  if (pictures && graph->config().empty()) request.training.image = {};
+  const std::string frozen = posttrain::parts_of(*graph, job.frozen_parts);
+  const job::JobOption& freeze = *job::find_option("freeze");
+  if (frozen.empty() || job::is_given(freeze, request)) return core::Done{};
+  if (!request.training.has_adapters()) return job::set_option_text(freeze, request, frozen);
+  std::string targets = job.find("lora_targets") == nullptr ? "all-linear" : job.find("lora_targets")->value;
+  if (!targets.starts_with("all-linear") || targets.find("not:") != std::string::npos) return core::Done{};
+  for (std::string_view rest = frozen; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    targets += "+not:" + std::string(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return job::set_option_text(*job::find_option("lora_targets"), request, targets);
+}
+
 }  // namespace told_jobs_detail
 
 }  // namespace
@@ -231,6 +256,10 @@ Result<ToldJob> told_by_trainer_file(const EstimateOptions& options) {
   }
   detail::leave_out_parts(options.request, told.request, *missing);
   told.notes = detail::notes_of_file(*missing);
+  const bool asked = job::is_given(*job::find_option("image"), options.request);
+  if (const core::Status fits = detail::fit_to_model(*job, asked, told.request); !fits) {
+    return core::Error(fits.error()).in_file(options.trainer);
+  }
   return told;
 }
 

@@ -13,9 +13,12 @@ constexpr std::string_view kWithoutEffect[] = {"base_model_*",
                                                "bfloat16",
                                                "chat_template*",
                                                "comet_*",
+                                               "cosine_*",
+                                               "curriculum_sampling",
                                                "dataset*",
                                                "default_system_message",
                                                "early_stopping*",
+                                               "eta_min",
                                                "eval_*",
                                                "evals_per_epoch",
                                                "group_by_length",
@@ -31,12 +34,15 @@ constexpr std::string_view kWithoutEffect[] = {"base_model_*",
 
                                                "pretraining_dataset",
                                                "remove_unused_columns",
+                                               "resize_token_embeddings_to_32x",
                                                "resume_from_checkpoint",
                                                "sample_packing*",
                                                "saves_per_epoch",
                                                "shuffle_*",
                                                "special_tokens",
                                                "strict",
+                                               "streaming*",
+                                               "swanlab_*",
                                                "test_datasets",
                                                "tokenizer_*",
                                                "tokens",
@@ -60,6 +66,7 @@ constexpr std::string_view kWithoutEffect[] = {"base_model_*",
                                                "split_thinking",
                                                "train_on_eos",
                                                "use_mistral_common",
+                                               "use_swanlab",
                                                "max_steps"};
 
 void read_adapter(TrainerReading& from) {
@@ -90,7 +97,9 @@ void read_attention(TrainerReading& from) {
     if (from.on(path)) from.want("attention", std::string(kind), path);
   }
   const std::string named = from.word("attn_implementation").value_or("");
-  const bool flash = named.find("flash") != std::string::npos || named == "flex_attention";
+  // xformers' memory-efficient kernel keeps what flash attention keeps.
+  const bool flash =
+      named.find("flash") != std::string::npos || named == "flex_attention" || named == "xformers";
   if (flash) from.want("attention", "flash", "attn_implementation");
   else if (named == "sdpa" || named == "eager") from.want("attention", named, "attn_implementation");
   else from.not_modelled("attn_implementation");
@@ -108,7 +117,8 @@ void read_plugins(TrainerReading& from) {
     const bool cuts = plugin.word.find("CutCrossEntropyPlugin") != std::string::npos;
     if (cuts && from.word("cut_cross_entropy").value_or("true") == "true") from.want("loss", "fused", "plugins");
     const bool liger = plugin.word.find("LigerPlugin") != std::string::npos;
-    if (!cuts && !liger) from.job().not_modelled.push_back("plugins " + plugin.word);
+    const bool writes = plugin.word.find("SwanLabPlugin") != std::string::npos;
+    if (!cuts && !liger && !writes) from.job().not_modelled.push_back("plugins " + plugin.word);
   }
 }
 
@@ -156,6 +166,15 @@ void read_fsdp(TrainerReading& from) {
   }
 }
 
+/// The ranks that FSDP shards over are all of them, where no other axis has any.
+void read_mesh(TrainerReading& from) {
+  for (const std::string_view path :
+       {"dp_replicate_size", "sequence_parallel_degree", "context_parallel_size", "tensor_parallel_size"}) {
+    from.not_modelled(path, "1");
+  }
+  if (from.whole("dp_shard_size").value_or(1) > 1) from.take("dp_shard_size", "data_parallel");
+}
+
 /// Patterns of the names of parameters that are trained (utils/freeze.py: freeze_layers_except).
 void read_unfrozen(TrainerReading& from) {
   const Setting* const names = from.at("unfrozen_parameters");
@@ -201,11 +220,11 @@ void read(TrainerReading& from) {
   from.know("model_quantization_config_kwargs");
   from.job().shorter = !from.on("sample_packing") && !from.on("pad_to_sequence_len");
   if (from.word("processor_type")) from.job().missing.emplace_back("the size and number of its images");
-  for (const std::string_view path :
-       {"rl", "llama4_linearized_experts", "dp_shard_size", "relora_steps", "sequence_parallel_degree",
-        "context_parallel_size", "tensor_parallel_size", "reward_model", "mean_resizing_embeddings"}) {
+  for (const std::string_view path : {"rl", "llama4_linearized_experts", "relora_steps", "reward_model",
+                                      "mean_resizing_embeddings", "quantize_moe_experts", "qat", "diffusion"}) {
     from.not_modelled(path);
   }
+  read_mesh(from);
   // Adapters freeze towers with the rest of the base; those on towers, which are frozen too, are small
   // (utils/freeze.py: freeze_mm_modules).
   if (from.job().find("lora") != nullptr) from.know("freeze_mm_modules");

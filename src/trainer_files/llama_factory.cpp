@@ -1,5 +1,8 @@
 #include "llama_factory.hpp"
 
+#include <string>
+
+#include "gpumem/posttrain/launch.hpp"
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -8,16 +11,22 @@ namespace {
 namespace llama_factory_detail {
 
 constexpr std::string_view kWithoutEffect[] = {"adapter_name_or_path",
+                                               "apollo_*",
+                                               "badam_*",
                                                "buffer_size",
                                                "cache_dir",
                                                "compute_accuracy",
                                                "create_new_adapter",
                                                "dataset*",
                                                "default_system",
+                                               "eaft_alpha",
                                                "export_*",
+                                               "galore_*",
+                                               "image_*",
                                                "infer_*",
                                                "interleave_probs",
                                                "lora_*",
+                                               "loraplus_*",
                                                "quantization_*",
                                                "freeze_*",
                                                "pref_*",
@@ -32,9 +41,11 @@ constexpr std::string_view kWithoutEffect[] = {"adapter_name_or_path",
                                                "mix_strategy",
                                                "num_beams",
                                                "offload_folder",
+                                               "oft_*",
+                                               "pissa_*",
                                                "predict_with_generate",
                                                "preprocessing_*",
-
+                                               "ray_*",
                                                "resize_vocab",
                                                "rope_scaling",
                                                "split_special_tokens",
@@ -48,6 +59,7 @@ constexpr std::string_view kWithoutEffect[] = {"adapter_name_or_path",
                                                "use_rslora",
                                                "use_swanlab",
                                                "val_size",
+                                               "video_*",
                                                "vllm*",
                                                "additional_target",
                                                "packing",
@@ -65,23 +77,54 @@ void read_quantization(TrainerReading& from) {
   else from.not_modelled("quantization_bit");
 }
 
+/// Parts of models that see stay as they are unless the file says otherwise. Source: LLaMA-Factory 0.9.4,
+/// hparams/finetuning_args.py, model/model_utils/visual.py (get_forbidden_modules, patch_target_modules).
+void read_parts(TrainerReading& from) {
+  const auto stays = [&](std::string_view path) { return from.word(path).value_or("true") == "true"; };
+  const bool towers = stays("freeze_vision_tower");
+  from.job().frozen_parts = posttrain::part_names({towers, stays("freeze_multi_modal_projector")}, "", ",");
+  from.not_modelled("freeze_language_model");
+  if (const auto pixels = from.whole("image_max_pixels")) want_square_image(from, *pixels, "image_max_pixels");
+}
+
+void read_lora(TrainerReading& from) {
+  from.want("lora", from.word("lora_rank").value_or("8"), "lora_rank");
+  from.want("lora_targets", "all-linear");
+  want_lora_targets(from, "lora_target");
+  from.take("lora_dropout", "lora_dropout");
+  want_saved_modules(from, "additional_target");
+  if (from.on("use_dora")) from.want("peft", "dora", "use_dora");
+  if (from.on("pissa_init")) from.want("peft", "pissa", "pissa_init");
+}
+
+void read_oft(TrainerReading& from) {
+  from.want("peft", "oft", "finetuning_type");
+  from.want("peft_options", "oft_block_size=" + from.word("oft_block_size").value_or("32"), "oft_block_size");
+  from.want("lora_targets", "all-linear");
+  want_lora_targets(from, "oft_target");
+  want_saved_modules(from, "additional_target");
+  if (from.word("oft_rank").value_or("0") != "0") from.not_modelled("oft_rank");
+}
+
 /// Whether adapters learn.
 bool read_finetuning(TrainerReading& from) {
   const std::string type = from.word("finetuning_type").value_or("lora");
-  if (type == "lora") {
-    from.want("lora", from.word("lora_rank").value_or("8"), "lora_rank");
-    from.want("lora_targets", "all-linear");
-    want_lora_targets(from, "lora_target");
-    from.take("lora_dropout", "lora_dropout");
-    want_saved_modules(from, "additional_target");
-    from.not_modelled("use_dora");
-    return true;
-  }
-  if (type != "full") from.not_modelled("finetuning_type");
+  if (type == "lora") read_lora(from);
+  else if (type == "oft") read_oft(from);
+  else if (type != "full") from.not_modelled("finetuning_type");
   for (const std::string_view path : {"freeze_trainable_layers", "freeze_trainable_modules", "freeze_extra_modules"}) {
     if (type == "freeze") from.not_modelled(path);
   }
-  return false;
+  return type == "lora" || type == "oft";
+}
+
+/// Accelerate's float8: torchao's products, unless the file names another library.
+void read_float8(TrainerReading& from) {
+  const std::string backend = from.word("fp8_backend").value_or("auto");
+  from.know("fp8_enable_fsdp_float8_all_gather");
+  if (!from.on("fp8")) return;
+  if (backend == "auto" || backend == "torchao") from.want("quantize", "float8", "fp8");
+  else from.not_modelled("fp8_backend");
 }
 
 void read_attention(TrainerReading& from) {
@@ -93,19 +136,101 @@ void read_attention(TrainerReading& from) {
   else from.not_modelled("flash_attn");
 }
 
+/// The files of its next version, whose program is another. Source: LLaMA-Factory @ff6d4d1, src/llamafactory/v1
+/// (config/, core/model_engine.py, core/base_trainer.py, plugins/trainer_plugins/distributed/fsdp2.py).
+bool is_second(const Setting& root) {
+  return root.field("model") != nullptr && root.field("model_name_or_path") == nullptr &&
+         (root.field("model_class") != nullptr || root.field("dist_config") != nullptr);
+}
+
+void read_second_adapters(TrainerReading& from) {
+  const std::string kind = from.word("peft_config.name").value_or("");
+  if (kind == "lora") {
+    from.want("lora", from.word("peft_config.r").value_or("8"), "peft_config");
+    from.want("lora_targets", "all-linear");
+    want_lora_targets(from, "peft_config.target_modules");
+    from.take("peft_config.lora_dropout", "lora_dropout");
+  } else if (!kind.empty()) {
+    from.job().not_modelled.push_back("peft_config " + kind);
+  }
+  const std::string bits = from.word("quant_config.quantization_bit").value_or("");
+  if (bits == "4" || bits == "8") from.want("quantize", bits == "4" ? "nf4-double" : "int8", "quant_config");
+}
+
+void read_second_program(TrainerReading& from) {
+  const std::string attention = from.word("flash_attn").value_or("sdpa");
+  from.want("attention", attention.starts_with("flash") ? "flash" : attention, "flash_attn");
+  const std::string kernels = from.word("kernel_config.name").value_or("");
+  if (kernels.find("liger") != std::string::npos) from.want("loss", "fused", "kernel_config");
+  const std::string optimizer = from.word("optim_config.name").value_or("adamw");
+  from.want("optimizer", optimizer, "optim_config");
+  const std::string sharding = from.word("dist_config.name").value_or("");
+  if (sharding == "fsdp2") from.want("sharding", "fsdp2", "dist_config");
+  else if (sharding == "deepspeed") from.job().deepspeed = from.word("dist_config.config_file").value_or("");
+  else if (!sharding.empty()) from.job().not_modelled.push_back("dist_config " + sharding);
+  if (from.on("dist_config.offload_params")) from.want("offload", "parameters", "dist_config");
+  from.not_modelled("cp_size", "1");
+}
+
+void read_second(TrainerReading& from) {
+  from.job().model = from.word("model").value_or("");
+  from.want("loop", "hf-trainer");
+  from.want("batch_size", from.word("micro_batch_size").value_or("1"), "micro_batch_size");
+  from.want("seq_length", from.word("cutoff_len").value_or("2048"), "cutoff_len");
+  from.job().global_batch = from.whole("global_batch_size").value_or(0);
+  from.want("precision", from.word("bf16").value_or("true") == "true" ? "bf16" : "fp32", "bf16");
+  if (from.word("enable_activation_checkpointing").value_or("true") == "true") {
+    from.want("checkpointing", "full", "enable_activation_checkpointing");
+  }
+  const bool free_of_padding =
+      from.word("batching_strategy").value_or("normal").find("padding_free") != std::string::npos;
+  if (free_of_padding) from.want("padding", "false", "batching_strategy");
+  read_second_program(from);
+  read_second_adapters(from);
+  constexpr std::string_view kMore[] = {"cp_mode",
+                                        "eval_*",
+                                        "init_config",
+                                        "learning_rate",
+                                        "logging_*",
+                                        "lr_*",
+                                        "max_grad_norm",
+                                        "max_new_tokens",
+                                        "max_steps",
+                                        "model_class",
+                                        "num_*",
+                                        "output_dir",
+                                        "report_to",
+                                        "run_name",
+                                        "sample_*",
+                                        "save_*",
+                                        "seed",
+                                        "train_dataset",
+                                        "trust_remote_code",
+                                        "warmup_*",
+                                        "custom_chat_template",
+                                        "template",
+                                        "dist_timeout"};
+  from.without_effect(kMore);
+}
+
 bool sniff(const Setting& root) {
+  if (is_second(root)) return true;
   return root.field("finetuning_type") != nullptr || root.field("cutoff_len") != nullptr ||
          (root.field("stage") != nullptr && root.field("model_name_or_path") != nullptr);
 }
 
 void read(TrainerReading& from) {
+  if (is_second(from.root())) return read_second(from);
   from.job().model = from.word("model_name_or_path").value_or("");
   read_training_arguments(from);
   from.want("seq_length", "2048");
   from.take("cutoff_len", "seq_length");
   const bool adapters = read_finetuning(from);
   read_quantization(from);
+  read_float8(from);
+  read_parts(from);
   read_attention(from);
+  if (from.on("use_muon")) from.want("optimizer", "muon", "use_muon");
   // Full parameters are float32 under autocast unless the file says pure_bf16; a frozen base keeps its own type.
   const bool bf16 = from.on("bf16");
   const bool pure = from.on("pure_bf16");
@@ -116,8 +241,8 @@ void read(TrainerReading& from) {
   if (stage && *stage != "sft" && *stage != "pt") from.not_modelled("stage");
   for (const std::string_view path :
        {"use_unsloth", "use_unsloth_gc", "use_galore", "use_apollo", "use_badam", "use_adam_mini", "use_llama_pro",
-        "use_muon", "shift_attn", "mixture_of_depths", "upcast_layernorm", "upcast_lmhead_output", "loraplus_lr_ratio",
-        "pissa_init", "freeze_vision_tower"}) {
+        "shift_attn", "mixture_of_depths", "upcast_layernorm", "upcast_lmhead_output", "use_dft_loss", "use_eaft_loss",
+        "use_asft_loss", "use_kt"}) {
     from.not_modelled(path);
   }
   from.without_effect(kWithoutEffect);

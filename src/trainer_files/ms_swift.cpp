@@ -235,21 +235,13 @@ void read_lengths(TrainerReading& from) {
   from.job().shorter = !from.on("packing");
 }
 
-/// The side of the largest square of so many pixels.
-std::int64_t side_of(std::int64_t pixels) {
-  constexpr std::int64_t kLargest = 1 << 16;
-  std::int64_t side = 0;
-  while (side < kLargest && (side + 1) * (side + 1) <= pixels) ++side;
-  return side;
-}
-
 /// Videos as qwen-vl-utils cuts them: so many frames at most, each of so many pixels at most. Source: qwen-vl-utils
 /// 0.0.11, vision_process.py: smart_nframes(), fetch_video(). False: the settings do not say both.
 bool read_videos(TrainerReading& from) {
   const auto frames = from.whole("env:FPS_MAX_FRAMES");
-  const std::int64_t side = side_of(from.whole("env:VIDEO_MAX_PIXELS").value_or(0));
-  if (!frames || *frames < 2 || side < 1) return false;
-  from.want("image", std::to_string(side) + "x" + std::to_string(side), "env:VIDEO_MAX_PIXELS");
+  const std::int64_t pixels = from.whole("env:VIDEO_MAX_PIXELS").value_or(0);
+  if (!frames || *frames < 2 || pixels < 1) return false;
+  want_square_image(from, pixels, "env:VIDEO_MAX_PIXELS");
   from.want("frames", std::to_string(*frames / 2 * 2), "env:FPS_MAX_FRAMES");
   return true;
 }
@@ -274,8 +266,7 @@ void read_images(TrainerReading& from) {
   const bool seen = asks("env:FPS_MAX_FRAMES") || asks("env:VIDEO_MAX_PIXELS") || asks("freeze_vit");
   if (pixels == 0 && read_videos(from)) return;
   if (pixels == 0 && seen) from.job().missing.emplace_back("the size and number of its images");
-  const std::int64_t side = side_of(pixels);
-  if (side > 0) from.want("image", std::to_string(side) + "x" + std::to_string(side), "max_pixels");
+  want_square_image(from, pixels, "max_pixels");
 }
 
 void read_transformers(TrainerReading& from) {
@@ -349,12 +340,28 @@ void read_megatron_optimizer(TrainerReading& from) {
     from.want("offload", "optimizer", "optimizer_cpu_offload");
   }
   from.know("use_precision_aware_optimizer");
-  for (const std::string_view path : {"exp_avg_dtype", "exp_avg_sq_dtype", "main_grads_dtype", "main_params_dtype"}) {
-    from.not_modelled(path, "fp32");
+  const auto halved = [&](std::string_view path) {
+    const std::string type = from.word(path).value_or("fp32");
+    return type == "bf16" || type == "fp16";
+  };
+  const bool halves = halved("exp_avg_dtype") && halved("exp_avg_sq_dtype");
+  for (const std::string_view path : {"exp_avg_dtype", "exp_avg_sq_dtype"}) {
+    if (!halves) from.not_modelled(path, "fp32");
   }
-  from.want("optimizer", "adamw");
+  for (const std::string_view path : {"main_grads_dtype", "main_params_dtype"}) from.not_modelled(path, "fp32");
+  from.want("optimizer", halves ? "adamw-half-states" : "adamw", "exp_avg_dtype");
   from.want("fused", "true");
   from.not_modelled("optimizer", "adam");
+}
+
+/// TransformerEngine's products in float8. Recipes differ in their scales, which are small.
+void read_megatron_float8(TrainerReading& from) {
+  const std::string recipe = from.word("fp8_recipe").value_or("delayed");
+  const bool gathers = from.on("fp8_param_gather");
+  if (!from.word("fp8_format")) return;
+  constexpr std::string_view kRecipes[] = {"delayed", "tensorwise", "blockwise", "mxfp8"};
+  if (std::ranges::find(kRecipes, recipe) == std::end(kRecipes)) return from.not_modelled("fp8_recipe");
+  from.want("quantize", gathers ? "float8-params" : recipe == "mxfp8" ? "mxfp8" : "float8", "fp8_format");
 }
 
 void read_megatron(TrainerReading& from) {
@@ -370,8 +377,8 @@ void read_megatron(TrainerReading& from) {
   const std::string attention = from.word("attention_backend").value_or("flash");
   from.want("attention", attention == "unfused" || attention == "local" ? "eager" : "flash", "attention_backend");
   if (on_unless_off(from, "cross_entropy_loss_fusion")) from.want("loss", "fused-ce", "cross_entropy_loss_fusion");
-  for (const std::string_view path : {"fp8_format", "fp8_recipe", "fp8_param_gather", "fp4_format", "mtp_num_layers",
-                                      "use_megatron_fsdp", "language_model_only"}) {
+  read_megatron_float8(from);
+  for (const std::string_view path : {"fp4_format", "mtp_num_layers", "use_megatron_fsdp", "language_model_only"}) {
     from.not_modelled(path);
   }
   // It limits experts that many tokens choose; here all experts are chosen alike.

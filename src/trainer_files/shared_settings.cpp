@@ -175,6 +175,13 @@ void want_lora_targets(TrainerReading& from, std::string_view path) {
   from.want("lora_targets", *std::move(targets), path);
 }
 
+void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_view path) {
+  constexpr std::int64_t kLargest = 1 << 16;
+  std::int64_t side = 0;
+  while (side < kLargest && (side + 1) * (side + 1) <= pixels) ++side;
+  if (side > 0) from.want("image", std::to_string(side) + "x" + std::to_string(side), path);
+}
+
 void want_saved_modules(TrainerReading& from, std::string_view path) {
   const adapt::SavedModules saved = adapt::saved_modules(from.word(path).value_or(""));
   if (!saved.patterns.empty()) from.want("train", saved.patterns, path);

@@ -3,6 +3,7 @@
 // Source: transformers 4.48 (training_args.py, trainer.py), peft 0.14 (tuners/lora/config.py), liger-kernel.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,9 @@ void want_zero(TrainerReading& from, std::string_view preset, std::string_view p
 
 /// LoRA's targets: a list, "a,b", PEFT's regular expression, or the word for all linear layers ("all", "all-linear").
 void want_lora_targets(TrainerReading& from, std::string_view path);
+
+/// The largest square image of so many pixels.
+void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_view path);
 
 /// Modules that PEFT trains whole beside the adapters: names, or how they end.
 void want_saved_modules(TrainerReading& from, std::string_view path);

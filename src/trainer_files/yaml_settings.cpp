@@ -48,8 +48,18 @@ bool is_number(const std::string& word, bool& real) {
   return digits > 0;
 }
 
+/// A whole number's digits may stand in groups, "500_000", which PyYAML reads as one number.
+std::string without_groups(const std::string& word) {
+  const auto fits = [](char byte) { return byte == '_' || (byte >= '0' && byte <= '9'); };
+  std::string plain = word;
+  const bool grouped = !word.empty() && word.front() != '_' && std::all_of(word.begin(), word.end(), fits);
+  if (grouped) std::erase(plain, '_');
+  return plain;
+}
+
 /// A scalar without quotes.
-Setting plain_scalar(const std::string& word) {
+Setting plain_scalar(const std::string& text) {
+  const std::string word = without_groups(text);
   constexpr std::array<std::string_view, 3> kTrue = {"true", "yes", "on"};
   constexpr std::array<std::string_view, 3> kFalse = {"false", "no", "off"};
   const std::string lower = core::lower_case(word);

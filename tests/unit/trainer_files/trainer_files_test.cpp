@@ -106,6 +106,39 @@ TEST(TrainerFiles, LlamaFactoryUpcastsWhatLearns) {
   EXPECT_EQ(frozen.unknown, std::vector<std::string>{"stage2"});
 }
 
+TEST(TrainerFiles, LlamaFactorysOtherMethods) {
+  const TrainerJob dora = parsed(R"({"model_name_or_path": "m", "stage": "sft", "use_dora": true, "fp8": true})");
+  expect_wanted(dora, {{"peft", "dora"}, {"lora", "8"}, {"quantize", "float8"}});
+  EXPECT_TRUE(dora.frozen_parts.starts_with("model.visual,")) << dora.frozen_parts;
+  const TrainerJob oft = parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "oft",
+    "oft_block_size": 64, "image_max_pixels": 10000})");
+  expect_wanted(oft, {{"peft", "oft"}, {"peft_options", "oft_block_size=64"}, {"lora", "-"}, {"image", "100x100"}});
+  EXPECT_EQ(oft.not_modelled, std::vector<std::string>{});
+  EXPECT_TRUE(oft.unknown.empty()) << oft.unknown.front();
+  const TrainerJob muon =
+      parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "full", "use_muon": true})");
+  expect_wanted(muon, {{"optimizer", "muon"}, {"lora", "-"}});
+}
+
+TEST(TrainerFiles, ReadsTheFilesOfLlamaFactorysNextVersion) {
+  const TrainerJob job = parsed(R"({"model": "m", "model_class": "llm", "micro_batch_size": 2, "global_batch_size": 16,
+    "dist_config": {"name": "fsdp2"}, "optim_config": {"name": "muon"}, "flash_attn": "flash_attention_2",
+    "peft_config": {"name": "lora", "r": 16, "target_modules": "all"}, "train_dataset": "d", "learning_rate": 1e-4})");
+  EXPECT_EQ(job.format, "llama-factory");
+  EXPECT_EQ(job.model, "m");
+  EXPECT_EQ(job.global_batch, 16);
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"seq_length", "2048"},
+                      {"precision", "bf16"},
+                      {"sharding", "fsdp2"},
+                      {"optimizer", "muon"},
+                      {"attention", "flash"},
+                      {"lora", "16"},
+                      {"lora_targets", "all-linear"},
+                      {"checkpointing", "full"}});
+  EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
+}
+
 TEST(TrainerFiles, ReadsAxolotl) {
   if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
   const TrainerJob job = read("axolotl.yaml");
@@ -301,6 +334,18 @@ TEST(TrainerFiles, ReadsMsSwiftsMegatron) {
     "pipeline_model_parallel_size": "4", "decoder_last_pipeline_num_layers": "13"})");
   expect_wanted(uneven, {{"pipeline_parallel", "4"}, {"last_stage_layers", "13"}, {"first_stage_layers", "-"}});
   EXPECT_TRUE(uneven.not_modelled.empty());
+}
+
+TEST(TrainerFiles, MsSwiftsMegatronTrainsInFewerBits) {
+  const std::string base = R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16", )";
+  const TrainerJob gathers = parsed(base + R"("fp8_format": "e4m3", "fp8_recipe": "blockwise", "fp8_param_gather": true,
+    "use_precision_aware_optimizer": true, "exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "bf16"})");
+  expect_wanted(gathers, {{"quantize", "float8-params"}, {"optimizer", "adamw-half-states"}});
+  EXPECT_EQ(gathers.not_modelled, std::vector<std::string>{});
+  expect_wanted(parsed(base + R"("fp8_format": "hybrid", "fp8_recipe": "mxfp8"})"), {{"quantize", "mxfp8"}});
+  const TrainerJob one = parsed(base + R"("fp8_format": "hybrid", "exp_avg_dtype": "bf16"})");
+  expect_wanted(one, {{"quantize", "float8"}, {"optimizer", "adamw"}});
+  EXPECT_EQ(one.not_modelled, std::vector<std::string>{"exp_avg_dtype bf16"});
 }
 
 TEST(TrainerFiles, MsSwiftsExpertsAreChosenAlike) {
