@@ -162,7 +162,10 @@ ToldJob told_by_notebook(const Settings& settings, const core::CsvCells& cells, 
   told.model = word_of(settings, "model");
   job::JobRequest& request = told.request;
   set(request, "loop", "hf-trainer");
-  set(request, "transformers", "4.51");
+  // Unsloth's models call attention in their own way, whatever the release; others as the release that is printed.
+  const auto release = model::transformers_of_version(word_of(settings, "tf"));
+  const bool printed = told.program == "trl" && release;
+  set(request, "transformers", printed ? std::string(model::name_of(model::kTransformers, *release)) : "4.51");
   // Of models that see, the trainer's configuration says it (TRL's SFTConfig, max_length).
   take_setting(settings, word_of(settings, "max_seq").empty() ? "max_length" : "max_seq", "seq_length", told);
   take_setting(settings, "batch", "batch_size", told);
@@ -293,7 +296,9 @@ HeldBits held_bits(std::string_view model) {
 /// Source: transformers 4.51, integrations/awq.py; AutoAWQ 0.2, modules/linear/gemm.py (WQLinear_GEMM).
 core::Status take_held_bits(const core::CsvCells& cells, job::JobRequest& request, MeasuredRun& run) {
   const HeldBits bits = held_bits(cells.text("model"));
-  if (bits == HeldBits::usual) return core::Done{};
+  // Megatron trains what it has made of the checkpoint.
+  const bool made_anew = request.training.loop == model::Loop::megatron && !request.training.has_adapters();
+  if (bits == HeldBits::usual || made_anew) return core::Done{};
   const bool adapts = bits == HeldBits::four_packed && request.training.has_adapters();
   if (adapts && set(request, "quantize", "gptq-4bit")) return core::Done{};
   run.refusal = "not modelled: weights that the checkpoint holds in few bits";

@@ -9,6 +9,7 @@
 
 #include "expect.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "wanted_options.hpp"
 
 namespace gpumem::trainer_files {
 namespace {
@@ -17,28 +18,10 @@ using testing::succeeds;
 
 const std::string kExamples = GPUMEM_SOURCE_DIR "/examples/trainers/";
 
-/// What the job wants of the option; "-" for nothing.
-std::string wanted(const TrainerJob& job, std::string_view option) {
-  const WantedOption* const found = job.find(option);
-  return found == nullptr ? "-" : found->value;
-}
-
-TrainerJob parsed(const std::string& text) {
-  auto job = parse_trainer_job(text);
-  EXPECT_TRUE(succeeds(job));
-  return job ? *std::move(job) : TrainerJob();
-}
-
 TrainerJob read(const std::string& name, const std::string& adapter = {}) {
   auto job = read_trainer_job(kExamples + name, adapter);
   EXPECT_TRUE(succeeds(job));
   return job ? *std::move(job) : TrainerJob();
-}
-
-using Words = std::vector<std::pair<const char*, const char*>>;
-
-void expect_wanted(const TrainerJob& job, const Words& words) {
-  for (const auto& [option, value] : words) EXPECT_EQ(wanted(job, option), value) << option;
 }
 
 TEST(TrainerFiles, ReadsTrainingArguments) {
@@ -104,39 +87,6 @@ TEST(TrainerFiles, LlamaFactoryUpcastsWhatLearns) {
   const TrainerJob frozen = parsed(begin + R"("freeze", "freeze_trainable_layers": 2, "stage2": 1})");
   EXPECT_EQ(frozen.not_modelled, (std::vector<std::string>{"finetuning_type freeze", "freeze_trainable_layers 2"}));
   EXPECT_EQ(frozen.unknown, std::vector<std::string>{"stage2"});
-}
-
-TEST(TrainerFiles, LlamaFactorysOtherMethods) {
-  const TrainerJob dora = parsed(R"({"model_name_or_path": "m", "stage": "sft", "use_dora": true, "fp8": true})");
-  expect_wanted(dora, {{"peft", "dora"}, {"lora", "8"}, {"quantize", "float8"}});
-  EXPECT_TRUE(dora.frozen_parts.starts_with("model.visual,")) << dora.frozen_parts;
-  const TrainerJob oft = parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "oft",
-    "oft_block_size": 64, "image_max_pixels": 10000})");
-  expect_wanted(oft, {{"peft", "oft"}, {"peft_options", "oft_block_size=64"}, {"lora", "-"}, {"image", "100x100"}});
-  EXPECT_EQ(oft.not_modelled, std::vector<std::string>{});
-  EXPECT_TRUE(oft.unknown.empty()) << oft.unknown.front();
-  const TrainerJob muon =
-      parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "full", "use_muon": true})");
-  expect_wanted(muon, {{"optimizer", "muon"}, {"lora", "-"}});
-}
-
-TEST(TrainerFiles, ReadsTheFilesOfLlamaFactorysNextVersion) {
-  const TrainerJob job = parsed(R"({"model": "m", "model_class": "llm", "micro_batch_size": 2, "global_batch_size": 16,
-    "dist_config": {"name": "fsdp2"}, "optim_config": {"name": "muon"}, "flash_attn": "flash_attention_2",
-    "peft_config": {"name": "lora", "r": 16, "target_modules": "all"}, "train_dataset": "d", "learning_rate": 1e-4})");
-  EXPECT_EQ(job.format, "llama-factory");
-  EXPECT_EQ(job.model, "m");
-  EXPECT_EQ(job.global_batch, 16);
-  expect_wanted(job, {{"batch_size", "2"},
-                      {"seq_length", "2048"},
-                      {"precision", "bf16"},
-                      {"sharding", "fsdp2"},
-                      {"optimizer", "muon"},
-                      {"attention", "flash"},
-                      {"lora", "16"},
-                      {"lora_targets", "all-linear"},
-                      {"checkpointing", "full"}});
-  EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
 }
 
 TEST(TrainerFiles, ReadsAxolotl) {
@@ -334,18 +284,6 @@ TEST(TrainerFiles, ReadsMsSwiftsMegatron) {
     "pipeline_model_parallel_size": "4", "decoder_last_pipeline_num_layers": "13"})");
   expect_wanted(uneven, {{"pipeline_parallel", "4"}, {"last_stage_layers", "13"}, {"first_stage_layers", "-"}});
   EXPECT_TRUE(uneven.not_modelled.empty());
-}
-
-TEST(TrainerFiles, MsSwiftsMegatronTrainsInFewerBits) {
-  const std::string base = R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16", )";
-  const TrainerJob gathers = parsed(base + R"("fp8_format": "e4m3", "fp8_recipe": "blockwise", "fp8_param_gather": true,
-    "use_precision_aware_optimizer": true, "exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "bf16"})");
-  expect_wanted(gathers, {{"quantize", "float8-params"}, {"optimizer", "adamw-half-states"}});
-  EXPECT_EQ(gathers.not_modelled, std::vector<std::string>{});
-  expect_wanted(parsed(base + R"("fp8_format": "hybrid", "fp8_recipe": "mxfp8"})"), {{"quantize", "mxfp8"}});
-  const TrainerJob one = parsed(base + R"("fp8_format": "hybrid", "exp_avg_dtype": "bf16"})");
-  expect_wanted(one, {{"quantize", "float8"}, {"optimizer", "adamw"}});
-  EXPECT_EQ(one.not_modelled, std::vector<std::string>{"exp_avg_dtype bf16"});
 }
 
 TEST(TrainerFiles, MsSwiftsExpertsAreChosenAlike) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "gpumem/architectures/architecture.hpp"
-#include "gpumem/architectures/architectures.hpp"
 
 #include <algorithm>
 #include <array>
@@ -87,6 +86,7 @@
 #include "gpumem/architectures/wav2vec2.hpp"
 #include "gpumem/architectures/xlnet.hpp"
 #include "gpumem/architectures/zamba2.hpp"
+#include "gpumem/model/training_loop.hpp"
 
 namespace gpumem::architectures {
 
