@@ -27,15 +27,11 @@ const std::map<std::string, Names> kShared = {
                        "vision_language", "image_rules",        "image_towers", "image_tokens",      "printed_module",
                        "printed_table",   "denoiser",           "image_blocks", "unet_parts",        "dit_parts"}},
     {"ops", {"op", "tape", "matrix", "axis", "language_loss", "attention_kernels"}},
-    {"connect",
-     {"block_rules", "chain", "complete", "connect", "cut_blocks", "declared_layers", "graph_copy", "infer_shapes",
-      "opaque", "repair", "repeated_blocks", "wired_graph", "wiring"}},
     {"estimate", {"estimator", "memory_estimate", "evidence", "fit", "advise", "timeline"}},
 };
 
 /// The lists and what reads through them: they include the siblings.
 const std::map<std::string, Names> kLists = {
-    {"connect", {"block_rules", "chain", "connect"}},
     {"architectures", {"architectures", "architecture_list"}},
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
@@ -203,8 +199,6 @@ TEST(Includes, ProgramsUseTheLibraryByItsPublicHeaders) {
 
 TEST(Lists, HoldEveryOpFamily) { EXPECT_EQ(listed_in("ops/impl/catalogue_inl.hpp", "ops"), members("ops")); }
 
-TEST(Lists, HoldEveryBlock) { EXPECT_EQ(listed_in("connect/impl/block_rules_inl.hpp", "connect"), members("connect")); }
-
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("summary/impl/formats_inl.hpp", "summary"), members("summary")); }
 
 TEST(Lists, HoldEveryArchitecture) {
@@ -233,9 +227,8 @@ TEST(Lists, HoldEveryOneOfAKind) {
       {"request/targets", "struct (\\w+) \\{\n *static constexpr std::string_view kName",
        "request/impl/targets_inl.hpp", "::make", 10},
       {"search/", "\\]\\] Framework (\\w+)\\(\\);", "search/impl/frameworks_inl.hpp", "()", 4},
-      {"connect/", "constexpr std::array<BlockRule, \\d+> (\\w+) ", "connect/impl/block_rules_inl.hpp", ",", 15},
-      {"architectures/timm_", "constexpr std::array<ModuleForward, \\d+> (\\w+) ",
-       "architectures/impl/architecture_list_inl.hpp", "", 10},
+      {"architectures/", "constexpr std::array<ModuleForward, \\d+> (\\w+) ",
+       "architectures/impl/architecture_list_inl.hpp", "", 30},
   };
   for (const Kind& kind : kinds) {
     const std::string list = text_of(kRoot / "include/gpumem" / kind.list);

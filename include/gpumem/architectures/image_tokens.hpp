@@ -59,6 +59,16 @@ inline Tensor added(Forward& f, Tensor input, Tensor output) {
   return f.shape(input) == f.shape(output) ? f.add(input, output) : output;
 }
 
+/// x += y.
+inline Tensor add_into(Forward& f, Tensor left, Tensor right) {
+  return f.call("add", {left, right}, {{"inplace", true}});
+}
+
+/// x + shortcut where both have one shape; else x.
+inline Tensor with_shortcut(Forward& f, Tensor output, Tensor shortcut) {
+  return f.shape(output) == f.shape(shortcut) ? f.add(output, shortcut) : output;
+}
+
 /// One learned token in front of the others.
 inline Tensor with_class_token(Forward& f, Tensor tokens) {
   const std::vector<core::Dim> every = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};

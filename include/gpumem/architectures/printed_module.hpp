@@ -1,4 +1,5 @@
-// Input: a printed module tree, which shows modules and no calls, and whoever wires it (connect/).
+// Input: a printed module tree, which shows modules and no calls, and whoever wires it (connect/). Or the rows of a table
+// that are a module's, in the order of their calls.
 // Output: Module: one module of it as the code of a forward() has it, with parts that are called by their names.
 //
 // Image models are made of modules that any net may use, so an architecture of them is the forward() of each of its
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpumem/architectures/forward.hpp"
@@ -37,6 +39,15 @@ class ModuleCalls {
   [[nodiscard]] virtual bool channels_last(Tensor tensor) const = 0;
   /// What is inferred and may be wrong.
   virtual void guess(Part where, std::string message) = 0;
+  /// A part may keep this many elements a sample less or more than it is called with.
+  virtual void bounded(Part where, std::string message, std::int64_t fewer, std::int64_t more) = 0;
+
+  /// Whether parts are rows of a table, one a call, in their order; a tree shows each module once.
+  [[nodiscard]] virtual bool rows_are_calls() const = 0;
+  /// Whether a row can read this tensor, as its sizes tell.
+  [[nodiscard]] virtual bool can_read(Part row, Tensor tensor) const = 0;
+  /// What the parts of the containers around the one that is being called have left, the latest first.
+  [[nodiscard]] virtual std::vector<Tensor> left_around() const = 0;
 
   [[nodiscard]] virtual std::span<const Part> parts(Part container) const = 0;
   [[nodiscard]] virtual std::string_view name(Part part) const = 0;
@@ -98,6 +109,8 @@ class Module {
   [[nodiscard]] std::string_view name() const { return tree_->name(part_); }
   [[nodiscard]] std::string_view class_name() const { return tree_->class_name(part_); }
   [[nodiscard]] std::string_view first_op() const { return tree_->first_op(part_); }
+  /// The op of a layer; empty for a container.
+  [[nodiscard]] std::string_view op() const { return is_container() ? std::string_view() : first_op(); }
   /// An integer of the first layer of it that prints one of two attributes.
   [[nodiscard]] std::optional<std::int64_t> width(std::string_view attribute, std::string_view other = {}) const {
     return tree_->first_width(part_, attribute, other);
@@ -105,6 +118,18 @@ class Module {
   /// The last of the sizes that it prints as a normalisation; nothing if it is none.
   [[nodiscard]] std::optional<std::int64_t> normed_width() const { return tree_->printed_width(part_); }
   [[nodiscard]] bool stands_in(std::string_view class_name) const { return tree_->stands_in(class_name); }
+  [[nodiscard]] bool rows_are_calls() const { return tree_->rows_are_calls(); }
+  [[nodiscard]] bool can_read(Tensor tensor) const { return tree_->can_read(part_, tensor); }
+  [[nodiscard]] std::vector<Tensor> left_around() const { return tree_->left_around(); }
+  /// An operation of any number of tensors.
+  [[nodiscard]] Tensor operation(std::string_view op, std::span<const Tensor> inputs,
+                                 std::vector<model::Attribute> attributes) const {
+    return tree_->operation(op, inputs, std::move(attributes));
+  }
+  /// It may keep this many elements a sample less or more than it is called with.
+  void bounded(std::string message, std::int64_t fewer, std::int64_t more) const {
+    tree_->bounded(part_, std::move(message), fewer, more);
+  }
   /// Something about it that is inferred and may be wrong.
   void guess(std::string message) const {
     Part part = part_;

@@ -2,7 +2,7 @@
 // their modules, of which other models of timm are made: attention, blocks, gated MLPs. Learned tokens, positions and
 // scales are parameters of a model itself, which no line of a tree shows. Source: timm 1.0.9,
 // timm.models.vision_transformer, deit, beit, eva, convit, cait, xcit, mlp_mixer, pit, volo, twins, pvt_v2,
-// levit, timm.layers.mlp.
+// levit, timm.layers.mlp. And torchvision's ViT and PyTorch's encoder layer.
 #pragma once
 
 #include <algorithm>
@@ -325,7 +325,7 @@ inline Tensor model(Forward& f, const Module& model, bool learns, Tensor input) 
   return output;
 }
 
-/// torchvision.models.VisionTransformer, whose class has the same name; its blocks are EncoderBlock (connect/).
+/// torchvision.models.VisionTransformer, whose class has the same name; its blocks are EncoderBlock.
 inline Tensor call_torchvision(Forward& f, const Module& model, Tensor input) {
   Tensor tokens = with_class_token(f, tokens_of(f, model("conv_proj", input)));
   tokens = model({"encoder.dropout", "encoder.layers", "encoder.ln"}, with_positions(f, tokens));
@@ -389,5 +389,72 @@ inline constexpr std::array<ModuleForward, 5> kTimmVit = {
      {timm_vit_detail::kPatches, timm_vit_detail::call_patches},
      {timm_vit_detail::kCait, timm_vit_detail::call_cait},
      {timm_vit_detail::kClassBlocks, timm_vit_detail::call_class_block}}};
+
+// torchvision's block: x = input + attention(ln_1(input)), x + mlp(ln_2(x)). PyTorch's own encoder layer:
+// x = norm1(input + attention(input)), norm2(x + linear2(relu(linear1(x)))), or with each norm first where the order of
+// a table's rows says so; a tree does not tell, and PyTorch's default is last. Source:
+// torchvision.models.vision_transformer.EncoderBlock, torch.nn.TransformerEncoderLayer.
+
+namespace encoder_detail {
+
+inline Tensor call_block(Forward& f, const Module& block, Tensor input) {
+  const std::vector<Module> parts = block.parts();  // ln_1, self_attention, dropout, ln_2, mlp
+  if (parts.size() != 5) return block.in_order(input);
+  if (f.rank(input) == 4) input = with_class_token(f, tokens_of(f, input));  // outside of a known model
+  const Tensor attended = parts[2].call(parts[1].call(parts[0].call(input)));
+  const Tensor sum = f.add(attended, input);
+  return f.add(sum, parts[4].call(parts[3].call(sum)));
+}
+
+/// A tree shows the output projection before the attention whose output it reads.
+inline Tensor call_attention(Forward&, const Module& block, Tensor input) {
+  for (const bool attention : {true, false}) {
+    for (const Module& part : block.parts()) {
+      if ((part.op() == "multihead_attention") == attention) input = part.call(input);
+    }
+  }
+  return input;
+}
+
+/// The parts of an encoder layer in the order of their calls, as its names or a table's rows tell.
+inline std::vector<Module> calls_of(const Module& block) {
+  constexpr std::array<std::string_view, 8> kOrder = {"self_attn", "dropout1", "norm1",    "linear1",
+                                                      "dropout",   "linear2",  "dropout2", "norm2"};
+  if (block.rows_are_calls()) return block.parts();
+  std::vector<Module> parts;
+  for (const std::string_view name : kOrder) {
+    if (const auto part = block.find(name)) parts.push_back(*part);
+  }
+  return parts;
+}
+
+inline Tensor call_layer(Forward& f, const Module& block, Tensor input) {
+  const std::vector<Module> parts = calls_of(block);
+  if (parts.size() != 8) return block.in_order(input);
+  const auto row = [&](std::size_t first, std::size_t count, Tensor tensor) {
+    for (std::size_t at = first; at < first + count; ++at) tensor = parts[at].call(tensor);
+    return tensor;
+  };
+  const auto feed_forward = [&](std::size_t first, Tensor tensor) {
+    return row(first + 1, 3, f.call("relu", {row(first, 1, tensor)}));
+  };
+  if (parts[0].op() == "layer_norm") {  // norm, attention, dropout, norm, linear, dropout, linear, dropout
+    const Tensor sum = f.add(input, row(0, 3, input));
+    return f.add(sum, feed_forward(4, row(3, 1, sum)));
+  }
+  const Tensor sum = row(2, 1, f.add(input, row(0, 2, input)));
+  return row(7, 1, f.add(sum, feed_forward(3, sum)));
+}
+
+inline constexpr std::array<std::string_view, 1> kAttention = {"MultiheadAttention"};
+inline constexpr std::array<std::string_view, 1> kLayer = {"TransformerEncoderLayer"};
+inline constexpr std::array<std::string_view, 1> kBlock = {"EncoderBlock"};
+
+}  // namespace encoder_detail
+
+inline constexpr std::array<ModuleForward, 3> kEncoderBlocks = {
+    {{encoder_detail::kAttention, encoder_detail::call_attention},
+     {encoder_detail::kLayer, encoder_detail::call_layer},
+     {encoder_detail::kBlock, encoder_detail::call_block}}};
 
 }  // namespace gpumem::architectures

@@ -1,17 +1,12 @@
-// BlockRule: how containers of some classes are wired inside, that is, which of their parts read the container's input,
-// and what joins the parts. These are blocks of convolutional nets, chains with shortcuts or branches, also in tables
-// whose rows have no names. Where a class's forward() does more than that (tokens, windows, attention), it is an
-// architecture's (architectures/printed_module.hpp).
+// BlockRule: what a table shows of a block: where its rows begin, where torchsummary prints a container after its parts
+// and not what it holds, and how the rows are joined. A rule without calls of its own leaves these to the forward() of
+// the class (architectures/printed_module.hpp), as a tree does. Rows of a class without a rule follow each other.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "gpumem/connect/wiring.hpp"
 
@@ -33,65 +28,26 @@ struct OpenRows {
   [[nodiscard]] std::string_view class_name(std::size_t part) const {
     return parts[part].container ? containers[parts[part].index].class_name : std::string_view();
   }
+  /// The first of the last `count` parts, where there are as many.
+  [[nodiscard]] std::optional<std::size_t> last(std::size_t count) const {
+    return parts.size() < count ? std::nullopt : std::optional(parts.size() - count);
+  }
 };
 
 struct BlockRule {
   std::span<const std::string_view> classes;
-  WireContainer wire = nullptr;
-  /// The part that the container begins with; nothing: its row is not looked at.
+  /// The part that the container begins with; null: torchsummary's row of it is not looked at.
   std::optional<std::size_t> (*begin)(const OpenRows& rows) = nullptr;
+  /// Null: the forward() of the class.
+  CallContainer call = nullptr;
 };
 
-/// The parts of a container by name, as forward() calls them. A part that is not there hands its input through.
-class Calls {
- public:
-  Calls(Wiring& wiring, const Container& container) : wiring_(wiring), container_(container) {}
-
-  Tensor operator()(std::string_view name, Tensor input) const {
-    const auto part = wiring_.child(container_, name);
-    return part ? wiring_.call(*part, input) : input;
-  }
-  [[nodiscard]] bool has(std::string_view name) const { return wiring_.child(container_, name).has_value(); }
-  [[nodiscard]] bool has_any(std::span<const std::string_view> names) const {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return has(name); });
-  }
-
- private:
-  Wiring& wiring_;
-  const Container& container_;
-};
-
-namespace blocks_detail {
-
-using Sizes = std::vector<std::int64_t>;
-
-inline std::int64_t fixed(const core::Shape& shape, std::size_t axis) {
-  return axis < shape.rank() && shape[axis].kind == core::Dim::Kind::fixed ? shape[axis].size : 0;
-}
-
-inline Tensor reshaped(Wiring& wiring, Tensor tensor, Sizes shape) {
-  return wiring.operation("reshape", {&tensor, 1}, {{"shape", std::move(shape)}});
-}
-
-/// Elements [start, start + length) of the last axis: a part of a packed projection.
-inline std::vector<Tensor> parts_of(Wiring& wiring, Tensor packed, std::int64_t count, std::size_t axis) {
-  const std::int64_t width = fixed(wiring.shape(packed), axis) / count;
-  const auto dim = static_cast<std::int64_t>(axis);
-  const Tensor split =
-      wiring.operation("split", {&packed, 1}, {{"sizes", Sizes(static_cast<std::size_t>(count), width)}, {"dim", dim}});
-  std::vector<Tensor> parts;
-  for (std::int64_t part = 0; part < count; ++part) {
-    parts.push_back(wiring.operation("item", {&split, 1}, {{"dim", dim}, {"start", part * width}, {"length", width}}));
-  }
-  return parts;
-}
-
-}  // namespace blocks_detail
-
-// The list of blocks that gpumem can wire. To add one: a row in its family's file, or a new file here and a row in the
-// list of block_rules_inl.hpp.
+// The list of blocks that gpumem finds in tables. To add one: a row in block_rules_inl.hpp.
 
 /// The rule for containers of this class; null if there is none.
 [[nodiscard]] const BlockRule* find_block_rule(std::string_view class_name);
+
+/// What calls the rows of a container of this class; null: they follow each other.
+[[nodiscard]] CallContainer rows_of(std::string_view class_name);
 
 }  // namespace gpumem::connect

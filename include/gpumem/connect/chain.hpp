@@ -44,11 +44,6 @@ struct Chained {
 
 namespace chain_detail {
 
-inline WireContainer wire_of(std::string_view class_name) {
-  const BlockRule* rule = find_block_rule(class_name);
-  return rule == nullptr ? nullptr : rule->wire;
-}
-
 /// Puts rows of torchsummary into the containers whose rows follow them.
 class MarkReader {
  public:
@@ -311,7 +306,7 @@ inline core::Result<Chained> chain(const model::TrainingJob& job, const ops::Cat
   if (!input) return input.error();
   const bool marked = !graph.block_marks().empty();
   const Containers containers = marked ? chain_detail::MarkReader(graph, input->shape).read() : containers_of(graph);
-  Wiring wiring(job, ops, containers, chain_detail::wire_of, *std::move(input));
+  Wiring wiring(job, ops, containers, rows_of, *std::move(input));
   wiring.chain(containers[0].parts, model::kFirstGraphInput);
   const std::int64_t joins = wiring.joins();
   const std::int64_t misfits = wiring.misfits();

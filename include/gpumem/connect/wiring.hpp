@@ -31,8 +31,6 @@ namespace gpumem::connect {
 [[nodiscard]] bool readable(const model::ModelGraph& graph, const Containers& containers, Part part,
                             const core::Shape& shape);
 
-class Wiring;
-
 /// A container that is being called: what it reads, and what its parts have left so far.
 struct Frame {
   Tensor input = 0;
@@ -48,27 +46,25 @@ struct Wanted {
   bool optional = false;              ///< a layer that went unlooked at where guesses are not wanted
 };
 
-/// Wires one container, called with this input; returns what it returns.
-using WireContainer = Tensor (*)(Wiring&, const Container&, Tensor input);
-/// The rule for containers of a class; null: their parts are called one after the other.
-using WireRules = WireContainer (*)(std::string_view class_name);
+/// Calls the parts of a container, which is called with this input; returns what it returns.
+using CallContainer = Tensor (*)(architectures::Forward& forward, const architectures::Module& module, Tensor input);
+/// What calls the rows of a table that are a container of this class; null: they follow each other.
+using RowRules = CallContainer (*)(std::string_view class_name);
 
 /// Remembers the first error and does nothing after it, so that rules need not look.
 class Wiring final : public architectures::ModuleCalls {
  public:
-  Wiring(const model::TrainingJob& job, const ops::Catalogue& ops, const Containers& containers, WireRules rules,
+  Wiring(const model::TrainingJob& job, const ops::Catalogue& ops, const Containers& containers, RowRules rules,
          model::GraphInput input);
 
-  /// Calls a layer, or a container by its rule.
+  /// Calls a layer, or a container as its class does.
   Tensor call(Part part, Tensor input) override;
   /// Calls parts one after the other.
   Tensor chain(std::span<const Part> parts, Tensor input);
-  /// Calls the children of these names that the container has, one after the other.
-  Tensor chain_named(const Container& container, std::span<const std::string_view> names, Tensor input);
   /// An operation that no row shows; its shape follows from its inputs.
   Tensor operation(std::string_view op, std::span<const Tensor> inputs,
                    std::vector<model::Attribute> attributes = {}) override;
-  /// Two tensors made one: a join. `in_place`: left += right.
+  /// `in_place`: left += right.
   Tensor add(Tensor left, Tensor right, bool in_place);
   Tensor multiply(Tensor left, Tensor right);
   Tensor concatenate(std::span<const Tensor> tensors);
@@ -97,6 +93,7 @@ class Wiring final : public architectures::ModuleCalls {
 
   /// Whether the rows are in the order of their calls, one a call (tables); a tree has one a module.
   [[nodiscard]] bool called() const { return graph_.shapes_printed(); }
+  [[nodiscard]] bool rows_are_calls() const override { return called(); }
   [[nodiscard]] const core::Shape& shape(Tensor tensor) const override;
   /// Whether the tensor's channels lie after its pixels, as linear layers and layer norms leave them.
   [[nodiscard]] bool channels_last(Tensor tensor) const override {
@@ -114,7 +111,6 @@ class Wiring final : public architectures::ModuleCalls {
   [[nodiscard]] std::span<const Part> parts(Part part) const override {
     return part.container ? std::span<const Part>(containers_[part.index].parts) : std::span<const Part>();
   }
-  [[nodiscard]] std::optional<Part> child(const Container& container, std::string_view name) const;
   [[nodiscard]] std::string_view name(Part part) const override;
   /// The op of a layer; empty for a container or an unknown layer.
   [[nodiscard]] std::string_view op(Part part) const;
@@ -124,11 +120,7 @@ class Wiring final : public architectures::ModuleCalls {
   [[nodiscard]] std::optional<std::int64_t> integer(Part part, std::string_view attribute) const {
     return part.container ? std::nullopt : graph_.attributes(graph_.layers()[part.index]).integer(attribute);
   }
-  /// The same of the first layer in a container.
-  [[nodiscard]] std::optional<std::int64_t> first_width(Part part, std::string_view attribute) const {
-    return integer(first_layer(part), attribute);
-  }
-  /// The same of the first layer that prints one of two attributes.
+  /// The same of the first layer in a part that prints one of two attributes.
   [[nodiscard]] std::optional<std::int64_t> first_width(Part part, std::string_view attribute,
                                                         std::string_view other) const override;
   /// The op of the first layer in a container.
@@ -137,8 +129,10 @@ class Wiring final : public architectures::ModuleCalls {
   [[nodiscard]] std::string_view class_name(Part part) const override {
     return part.container ? containers_[part.index].class_name : graph_.class_name(graph_.layers()[part.index]);
   }
-  /// Whether the part's first layer can read this tensor.
-  [[nodiscard]] bool fits(Part part, Tensor tensor) const { return readable(graph_, containers_, part, shape(tensor)); }
+  [[nodiscard]] bool can_read(Part part, Tensor tensor) const override {
+    return readable(graph_, containers_, part, shape(tensor));
+  }
+  [[nodiscard]] std::vector<Tensor> left_around() const override;
 
   void fail(core::Error error);
   /// The place of a layer in the summary.
@@ -147,6 +141,7 @@ class Wiring final : public architectures::ModuleCalls {
     return {graph_.file(), of.line, graph_.path(of)};
   }
   [[nodiscard]] bool failed() const { return builder_.failed(); }
+  /// Operations that make one tensor of several.
   [[nodiscard]] std::int64_t joins() const { return joins_; }
   /// Layers whose printed shape does not follow from what they were chained to.
   [[nodiscard]] std::int64_t misfits() const { return misfits_; }
@@ -154,7 +149,7 @@ class Wiring final : public architectures::ModuleCalls {
   Tensor call_hidden(Part row, Tensor input);
   /// A part that may keep this many elements a sample less or more than it is wired with: a warning that names the
   /// line; an error where guesses are not wanted.
-  void bounded(Part where, std::string message, std::int64_t fewer, std::int64_t more);
+  void bounded(Part where, std::string message, std::int64_t fewer, std::int64_t more) override;
   /// How many such parts there are, and how far off what they keep may be.
   [[nodiscard]] const Guesses& bounds() const { return bounds_; }
   /// An error where such layers keep more than half of what a model takes at batch 32, and nothing tells how much.
@@ -171,7 +166,7 @@ class Wiring final : public architectures::ModuleCalls {
     bool last = false;                  ///< its channels lie after its pixels
   };
 
-  /// By the forward() of its class, else by a rule for it, else part by part.
+  /// By the forward() of its class or, of a table, by a rule for it; else part by part.
   Tensor call_container(Part part, const Container& container, Tensor input);
   Tensor call_layer(std::uint32_t index, Tensor input);
   Tensor call_printed(const model::Layer& layer, const ops::Op& op, Tensor input);
@@ -217,7 +212,7 @@ class Wiring final : public architectures::ModuleCalls {
   const model::ModelGraph& graph_;
   const ops::Catalogue& ops_;
   const Containers& containers_;
-  WireRules container_rule_;
+  RowRules row_rules_;
   bool strict_ = false;                ///< errors in place of guesses
   std::vector<const ops::Op*> rules_;  ///< by the graph's op index
   model::GraphBuilder builder_;

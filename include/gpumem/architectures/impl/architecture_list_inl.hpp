@@ -14,14 +14,17 @@
 #include "gpumem/architectures/bart.hpp"
 #include "gpumem/architectures/bert.hpp"
 #include "gpumem/architectures/bloom.hpp"
+#include "gpumem/architectures/branching_nets.hpp"
 #include "gpumem/architectures/clip.hpp"
 #include "gpumem/architectures/cogvideox.hpp"
 #include "gpumem/architectures/cohere.hpp"
 #include "gpumem/architectures/controlnet.hpp"
+#include "gpumem/architectures/conv_nets.hpp"
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/deepseek_v4.hpp"
+#include "gpumem/architectures/detection_nets.hpp"
 #include "gpumem/architectures/ernie_image.hpp"
 #include "gpumem/architectures/esm.hpp"
 #include "gpumem/architectures/flux.hpp"
@@ -69,8 +72,10 @@
 #include "gpumem/architectures/qwen3_next.hpp"
 #include "gpumem/architectures/qwen_vl.hpp"
 #include "gpumem/architectures/recurrent_gemma.hpp"
+#include "gpumem/architectures/residual_nets.hpp"
 #include "gpumem/architectures/sana.hpp"
 #include "gpumem/architectures/sd3.hpp"
+#include "gpumem/architectures/segmentation_nets.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/step3.hpp"
 #include "gpumem/architectures/swin.hpp"
@@ -93,10 +98,14 @@ namespace gpumem::architectures {
 namespace architecture_list_detail {
 
 /// Of image models, whose classes any net may use.
-inline constexpr std::array<std::span<const ModuleForward>, 19> kModuleForwards = {
-    {kTimmAttention, kTimmBlocks, kTimmCoat, kTimmConvnext, kTimmCrossvit, kTimmGcvit, kTimmHiera, kTimmLevit,
-     kTimmMaxvit, kTimmMetaformer, kTimmMlps, kTimmMvit, kTimmNest, kTimmPyramids, kTimmSwin, kTimmVisformer, kTimmVit,
-     kTimmVolo, kTorchvisionMaxvit}};
+inline constexpr std::array<std::span<const ModuleForward>, 39> kModuleForwards = {
+    {kAggregationBlocks, kConvnextBlocks,    kDenseBlocks,    kDetectionNets,   kEncoderBlocks,     kFireBlocks,
+     kGateBlocks,        kGhostBlocks,       kHighResolution, kInceptionBlocks, kInceptionV4Blocks, kMixedConvolutions,
+     kNormActBlocks,     kNormalizerFree,    kPlainModules,   kRepBlocks,       kResidualBlocks,    kSegmentation,
+     kSplitAttention,    kTimmAttention,     kTimmBlocks,     kTimmCoat,        kTimmConvnext,      kTimmCrossvit,
+     kTimmGcvit,         kTimmHiera,         kTimmLevit,      kTimmMaxvit,      kTimmMetaformer,    kTimmMlps,
+     kTimmMvit,          kTimmNest,          kTimmPyramids,   kTimmSwin,        kTimmVisformer,     kTimmVit,
+     kTimmVolo,          kTorchvisionMaxvit, kXceptionBlocks}};
 
 /// In the order of their names: those before "l", and the others.
 GPUMEM_INLINE Architectures from_a() {

@@ -72,11 +72,11 @@ GPUMEM_INLINE bool readable(const model::ModelGraph& graph, const Containers& co
 }
 
 GPUMEM_INLINE Wiring::Wiring(const model::TrainingJob& job, const ops::Catalogue& ops, const Containers& containers,
-                             WireRules rules, model::GraphInput input)
+                             RowRules rules, model::GraphInput input)
     : graph_(*job.graph),
       ops_(ops),
       containers_(containers),
-      container_rule_(rules),
+      row_rules_(rules),
       strict_(job.strict),
       builder_(graph_.format(), graph_.file()),
       forward_(builder_, ops::vocabulary(), *this) {
@@ -105,13 +105,6 @@ GPUMEM_INLINE std::string_view Wiring::op(Part part) const {
   return rule == nullptr ? std::string_view() : rule->traits.name;
 }
 
-GPUMEM_INLINE std::optional<Part> Wiring::child(const Container& container, std::string_view wanted) const {
-  for (const Part& part : container.parts) {
-    if (name(part) == wanted) return part;
-  }
-  return std::nullopt;
-}
-
 GPUMEM_INLINE void Wiring::fail(core::Error error) { builder_.fail(std::move(error)); }
 
 GPUMEM_INLINE void Wiring::fail_at(const model::Layer& layer, core::Error error) {
@@ -137,12 +130,11 @@ GPUMEM_INLINE Tensor Wiring::call(Part part, Tensor input) {
   return output;
 }
 
-/// A table's rows are in the order of their calls: no code has to tell it.
 GPUMEM_INLINE Tensor Wiring::call_container(Part part, const Container& container, Tensor input) {
   const auto* known = called() ? nullptr : architectures::module_forward(container.class_name);
-  if (known != nullptr) return known->call(forward_, architectures::Module(*this, part), input);
-  const WireContainer rule = container_rule_(container.class_name);
-  if (rule != nullptr) return rule(*this, container, input);
+  const CallContainer rows = called() ? row_rules_(container.class_name) : nullptr;
+  const CallContainer code = known != nullptr ? known->call : rows;
+  if (code != nullptr) return code(forward_, architectures::Module(*this, part), input);
   count_unknown(part);
   return chain(container.parts, input);
 }
@@ -167,12 +159,13 @@ GPUMEM_INLINE Tensor Wiring::chain(std::span<const Part> parts, Tensor input) {
   return input;
 }
 
-GPUMEM_INLINE Tensor Wiring::chain_named(const Container& container, std::span<const std::string_view> names,
-                                         Tensor input) {
-  for (const std::string_view wanted : names) {
-    if (const auto part = child(container, wanted)) input = call(*part, input);
+GPUMEM_INLINE std::vector<Tensor> Wiring::left_around() const {
+  std::vector<Tensor> all;
+  for (std::size_t depth = frames_.size(); depth > 1; --depth) {
+    const std::vector<Tensor>& results = frames_[depth - 2].results;
+    all.insert(all.end(), results.rbegin(), results.rend());
   }
-  return input;
+  return all;
 }
 
 GPUMEM_INLINE void Wiring::hold_parameters(const model::Layer& layer) {
@@ -336,6 +329,7 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
                                        std::vector<model::Attribute> attributes) {
   const Tensor first = inputs.empty() ? model::kFirstGraphInput : inputs[0];
   if (failed()) return first;
+  if (inputs.size() > 1 && (name == "add" || name == "mul" || name == "concat")) ++joins_;
   const ops::Op* op = wiring_detail::find(ops_, name);
   std::vector<core::Shape> shapes;
   for (const Tensor input : inputs) shapes.push_back(shape(input));
@@ -366,7 +360,6 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
 }
 
 GPUMEM_INLINE Tensor Wiring::add(Tensor left, Tensor right, bool in_place) {
-  ++joins_;
   const std::array<Tensor, 2> both = {left, right};
   std::vector<model::Attribute> attributes;
   if (in_place) attributes.push_back({"inplace", true});
@@ -374,13 +367,11 @@ GPUMEM_INLINE Tensor Wiring::add(Tensor left, Tensor right, bool in_place) {
 }
 
 GPUMEM_INLINE Tensor Wiring::multiply(Tensor left, Tensor right) {
-  ++joins_;
   const std::array<Tensor, 2> both = {left, right};
   return operation("mul", both);
 }
 
 GPUMEM_INLINE Tensor Wiring::concatenate(std::span<const Tensor> tensors) {
-  ++joins_;
   return operation("concat", tensors, {{"dim", std::int64_t{1}}});
 }
 

@@ -1,4 +1,4 @@
-#include "gpumem/connect/segmentation.hpp"
+#include "gpumem/architectures/segmentation_nets.hpp"
 
 #include <array>
 #include <sstream>
@@ -6,7 +6,7 @@
 
 #include "block_trees.hpp"
 
-namespace gpumem::connect {
+namespace gpumem::architectures {
 namespace {
 
 using testing::fails;
@@ -221,4 +221,4 @@ TEST(Segmentation, EveryBranchOfAPyramidReadsItsInput) {
 }
 
 }  // namespace
-}  // namespace gpumem::connect
+}  // namespace gpumem::architectures

@@ -1,8 +1,8 @@
-#include "gpumem/connect/residual.hpp"
+#include "gpumem/architectures/residual_nets.hpp"
 
 #include "block_trees.hpp"
 
-namespace gpumem::connect {
+namespace gpumem::architectures {
 namespace {
 
 using testing::ops_of;
@@ -45,4 +45,4 @@ TEST(SplitAttention, EachConvolutionOfAHierarchyReadsWhatTheOneBeforeItLeft) {
 }
 
 }  // namespace
-}  // namespace gpumem::connect
+}  // namespace gpumem::architectures

@@ -1,10 +1,10 @@
-#include "gpumem/connect/detection.hpp"
+#include "gpumem/architectures/detection_nets.hpp"
 
 #include <string>
 
 #include "block_trees.hpp"
 
-namespace gpumem::connect {
+namespace gpumem::architectures {
 namespace {
 
 using testing::ops_of;
@@ -151,4 +151,4 @@ TEST(Detection, AOneStageNetHasTwoLevelsMoreAndTwoHeads) {
 }
 
 }  // namespace
-}  // namespace gpumem::connect
+}  // namespace gpumem::architectures
