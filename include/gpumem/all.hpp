@@ -9,10 +9,9 @@
 #include "gpumem/gpumem.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/ml/trained_model.hpp"
-#include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "gpumem/place/policies.hpp"
 #include "gpumem/place/server.hpp"
 #include "gpumem/posttrain/post_training_options.hpp"
@@ -22,9 +21,8 @@
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
-#include "gpumem/serve/vllm.hpp"
+#include "gpumem/summary/formats.hpp"
 #include "gpumem/summary/graph_json_values.hpp"
-#include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 
 namespace gpumem {

@@ -9,7 +9,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
-#include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/estimator.hpp"
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/estimate/timeline.hpp"
 #include "gpumem/job/job_options.hpp"

@@ -1,5 +1,5 @@
 // Input: a net as GPUMemNet's data sets list it.
-// Output: its ModelGraph with exact edges and every shape. gpumemnet_csv.hpp says what the list means.
+// Output: its ModelGraph with exact edges and every shape. runs_tables.hpp says what the list means.
 #pragma once
 
 #include <string_view>

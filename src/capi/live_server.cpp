@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gpumem/gpumem.h"
-#include "gpumem/monitor/live_server.hpp"
+#include "gpumem/monitor/nvml.hpp"
 #include "guarded.hpp"
 
 /// What was read; `gpus` views the texts of `live`.

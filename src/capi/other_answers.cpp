@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpumem/all.hpp"
-#include "gpumem/monitor/live_server.hpp"
+#include "gpumem/monitor/nvml.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/posttrain/post_training_options.hpp"
 #include "gpumem/search/frameworks.hpp"

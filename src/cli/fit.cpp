@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "answers.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "report.hpp"
 #include "told_jobs.hpp"
 

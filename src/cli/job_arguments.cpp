@@ -8,7 +8,7 @@
 
 #include "command_table.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/estimator.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/summary/text.hpp"
 

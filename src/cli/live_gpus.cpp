@@ -1,6 +1,5 @@
 #include "live_gpus.hpp"
 
-#include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
 
 namespace gpumem::cli {

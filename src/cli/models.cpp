@@ -9,7 +9,7 @@
 
 #include "commands.hpp"
 #include "gpumem/architectures/architecture.hpp"
-#include "gpumem/summary/published_models.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "report.hpp"
 #include "table.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gpumem/device/gpu_profile.hpp"
-#include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/estimator.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem/place/policies.hpp"

@@ -7,7 +7,7 @@
 #include "commands.hpp"
 #include "figures.hpp"
 #include "gpumem/core/csv.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "placed_job.hpp"
 #include "report.hpp"
 #include "server_table.hpp"

@@ -5,7 +5,7 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/monitor/live_server.hpp"
+#include "gpumem/monitor/nvml.hpp"
 #include "gpumem/place/server.hpp"
 #include "report.hpp"
 

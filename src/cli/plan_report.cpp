@@ -5,7 +5,7 @@
 
 #include "figures.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {

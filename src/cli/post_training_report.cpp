@@ -6,7 +6,7 @@
 #include "figures.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "table.hpp"
 
 namespace gpumem::cli {

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "commands.hpp"
-#include "gpumem/monitor/live_server.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/monitor/nvml.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "launch.hpp"
 #include "live_gpus.hpp"
 #include "open_file.hpp"

@@ -8,7 +8,6 @@
 
 #include "commands.hpp"
 #include "figures.hpp"
-#include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
 #include "gpumem/place/server.hpp"
 #include "report.hpp"

@@ -8,7 +8,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "gpumem/place/policies.hpp"
 #include "placement_options.hpp"
 #include "progress.hpp"

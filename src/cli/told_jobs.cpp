@@ -7,7 +7,6 @@
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/session/session.hpp"
 #include "gpumem/summary/model_folder.hpp"
-#include "gpumem/summary/published_models.hpp"
 #include "trainer_files.hpp"
 
 namespace gpumem::cli {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/adapt/peft_config.hpp"
+#include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/json.hpp"
 #include "gpumem/job/job_options.hpp"

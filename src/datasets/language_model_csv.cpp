@@ -1,4 +1,4 @@
-#include "gpumem_datasets/language_model_csv.hpp"
+#include "gpumem_datasets/runs_tables.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "gpumem_datasets/post_training_csv.hpp"
+#include "gpumem_datasets/runs_tables.hpp"
 
 #include <algorithm>
 #include <array>
@@ -414,7 +414,7 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   return run;
 }
 
-/// Tables of supervised training have the same columns (framework_csv.hpp): the algorithms tell.
+/// Tables of supervised training have the same columns (framework_csv()): the algorithms tell.
 bool sniff(const core::CsvTable& table) {
   if (!table.has("algorithm") || !table.has("args") || !table.has("measured_mib")) return false;
   return std::any_of(table.rows.begin(), table.rows.end(), [&](const core::CsvRow& row) {

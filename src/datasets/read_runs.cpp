@@ -2,14 +2,7 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem_datasets/framework_csv.hpp"
-#include "gpumem_datasets/gpumemnet_csv.hpp"
-#include "gpumem_datasets/image_csv.hpp"
-#include "gpumem_datasets/language_model_csv.hpp"
-#include "gpumem_datasets/peft_csv.hpp"
-#include "gpumem_datasets/post_training_csv.hpp"
-#include "gpumem_datasets/runs_csv.hpp"
-#include "gpumem_datasets/xmem_csv.hpp"
+#include "gpumem_datasets/runs_tables.hpp"
 
 namespace gpumem::datasets {
 

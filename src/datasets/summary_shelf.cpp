@@ -10,7 +10,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/summary/published_models.hpp"
+#include "gpumem/summary/model_folder.hpp"
 
 namespace gpumem::datasets {
 

@@ -8,7 +8,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
 #include "gpumem/model/named.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::job_json {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/monitor/live_server.hpp"
+#include "gpumem/monitor/nvml.hpp"
 #include "gpumem/utilisation/collocation.hpp"
 
 namespace gpumem::launcher {

@@ -1,6 +1,6 @@
 // Input: a run that was measured.
 // Output: a row of runs.csv in the queue's directory, in the columns that `gpumem evaluate` and `gpumem calibrate` read
-// (gpumem_datasets/runs_csv.hpp). The first row decides the columns: one for every option that says how a job is
+// (gpumem_datasets/runs_tables.hpp). The first row decides the columns: one for every option that says how a job is
 // trained. Only two kinds of runs are written: those that ended well, and those that ran out of memory with a GPU to
 // themselves.
 // Units: MiB of the GPU that took most.

@@ -3,7 +3,6 @@
 
 #include "gpumem/estimate/impl/advise_inl.hpp"
 #include "gpumem/estimate/impl/estimator_inl.hpp"
-#include "gpumem/estimate/impl/estimators_inl.hpp"
 #include "gpumem/estimate/impl/fit_inl.hpp"
 #include "gpumem/estimate/impl/published_inl.hpp"
 #include "gpumem/estimate/impl/replay_inl.hpp"

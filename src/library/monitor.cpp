@@ -1,6 +1,5 @@
 // The bodies of monitor/, compiled once.
 #include "gpumem/core/config.hpp"
 
-#include "gpumem/monitor/impl/live_server_inl.hpp"
 #include "gpumem/monitor/impl/nvml_activity_inl.hpp"
 #include "gpumem/monitor/impl/nvml_inl.hpp"

@@ -6,4 +6,3 @@
 #include "gpumem/search/impl/frameworks_inl.hpp"
 #include "gpumem/search/impl/layout_space_inl.hpp"
 #include "gpumem/search/impl/layout_time_inl.hpp"
-#include "gpumem/search/impl/memory_bound_inl.hpp"

@@ -5,5 +5,4 @@
 #include "gpumem/summary/impl/graph_json_inl.hpp"
 #include "gpumem/summary/impl/graph_json_values_inl.hpp"
 #include "gpumem/summary/impl/model_folder_inl.hpp"
-#include "gpumem/summary/impl/published_models_inl.hpp"
-#include "gpumem/summary/impl/read_inl.hpp"
+#include "gpumem/summary/impl/model_folder_published_inl.hpp"

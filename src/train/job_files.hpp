@@ -1,8 +1,7 @@
 // Input: labelled jobs and a folder.
-// Output: the folder with a graph JSON for each job, and RUNS.csv, a table of runs (see gpumem_datasets/runs_csv.hpp)
-// that names them. Nothing was measured: measured_mib is empty, and the further columns replay_mib and replay_fits
-// (yes, no) say what the replay estimator expects.
-// Units: MiB (2^20 bytes).
+// Output: the folder with a graph JSON for each job, and RUNS.csv, a table of runs (see
+// gpumem_datasets/runs_tables.hpp) that names them. Nothing was measured: measured_mib is empty, and the further
+// columns replay_mib and replay_fits (yes, no) say what the replay estimator expects. Units: MiB (2^20 bytes).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "gpumem/adapt/peft_config.hpp"
+#include "gpumem/adapt/peft_methods.hpp"
 
 namespace gpumem::trainer_files {
 

@@ -1,6 +1,6 @@
 // Input: PEFT's adapter_config.json, which is next to a trainer's file or given with it.
 // Output: the options of its adapters in the TrainerJob.
-// Source: gpumem/adapt/peft_config.hpp says what each key means.
+// Source: gpumem/adapt/peft_methods.hpp says what each key means.
 #pragma once
 
 #include "trainer_format.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gpumem/adapt/lora_targets.hpp"
-#include "gpumem/adapt/peft_config.hpp"
+#include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/posttrain/launch.hpp"
 

@@ -11,7 +11,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/serve/server_command.hpp"
-#include "gpumem/summary/published_models.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "plan_report.hpp"
 #include "report.hpp"
 #include "timeline_page.hpp"

@@ -1,5 +1,5 @@
 // A text of any format, as a file given to the command line.
-#include "gpumem/summary/read.hpp"
+#include "gpumem/summary/formats.hpp"
 
 #include "fuzz.hpp"
 

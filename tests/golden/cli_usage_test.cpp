@@ -5,7 +5,7 @@
 #include "command_line.hpp"
 #include "gpumem/all.hpp"
 #include "gpumem/architectures/architecture.hpp"
-#include "gpumem/summary/published_models.hpp"
+#include "gpumem/summary/model_folder.hpp"
 
 namespace gpumem {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gpumem/estimate/replay.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "small_transformers.hpp"

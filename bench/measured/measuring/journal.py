@@ -73,7 +73,7 @@ COLUMNS = (
     "capacity_mib", "gpu_utilisation", "gract", "smact", "smocc", "fp32", "step_ms", "steps", "retries",
     "runs_before", "left_mib", "family", "parameters", "torch", "cuda", "cudnn", "driver", "allocator", "model",
 )  # fmt: skip
-"""Of RUNS.csv: what `gpumem evaluate` reads (gpumem_datasets/runs_csv.hpp), and what else was measured or set."""
+"""Of RUNS.csv: what `gpumem evaluate` reads (gpumem_datasets/runs_tables.hpp), and what else was measured or set."""
 
 COUNTERS = ("gpu_utilisation", "gract", "smact", "smocc", "fp32")
 

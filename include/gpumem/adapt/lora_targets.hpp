@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/adapters.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 

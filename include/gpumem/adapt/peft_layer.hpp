@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/adapters.hpp"
 #include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/model/training_job.hpp"

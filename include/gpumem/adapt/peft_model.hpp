@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/adapters.hpp"
 #include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/adapt/peft_layer.hpp"
 #include "gpumem/adapt/peft_methods.hpp"

@@ -20,7 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/adapters.hpp"
 #include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/bytes.hpp"

@@ -22,7 +22,6 @@
 #include "gpumem/connect/block_rules.hpp"
 #include "gpumem/connect/complete.hpp"
 #include "gpumem/connect/cut_blocks.hpp"
-#include "gpumem/connect/declared_layers.hpp"
 #include "gpumem/connect/infer_shapes.hpp"
 #include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"

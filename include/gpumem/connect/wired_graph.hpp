@@ -30,7 +30,7 @@ struct Guesses {
   std::int64_t containers = 0;  ///< of a class that is not known: their parts are called in the order of the tree
   std::int64_t layers = 0;      ///< layers of the summary that compute, for comparison
 
-  /// Layers of which bounds are known and no more: of a class that is not known (connect/opaque.hpp), or run on regions
+  /// Layers of which bounds are known and no more: of a class that is not known (connect/wiring.hpp), or run on regions
   /// whose number the images decide (connect/detection.hpp).
   std::int64_t bounded = 0;
   std::int64_t fewer_elements = 0;  ///< they may keep this much less than is planned,

@@ -1,14 +1,17 @@
-// Input: a training job's Analysis and a GPU.
+// Input: a training job's Analysis and a GPU; an estimator's name.
 // Output: a MemoryEstimate. Every estimation method implements this one interface. It asks the Analysis for the stages
-// that it needs.
+// that it needs. To add one: a file here and a row in the list of estimator_inl.hpp.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/device/allocator_options.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -54,5 +57,24 @@ class Estimator {
   /// Whether the figures hold for one rank of every layout that the step's plan follows.
   [[nodiscard]] virtual bool takes_layouts() const { return false; }
 };
+
+/// What an estimator may be told at its making; those that it has no use for are ignored.
+struct EstimatorOptions {
+  device::AllocatorOptions allocator;  ///< PYTORCH_CUDA_ALLOC_CONF of the job
+  std::string model = {};  ///< of learned estimators: a built-in model, or a folder; empty: the built-in ones
+};
+
+struct EstimatorEntry {
+  std::string_view name;
+  std::string_view description;  ///< one line for people
+  core::Result<std::unique_ptr<Estimator>> (*create)(const EstimatorOptions& options);
+};
+
+/// Every estimator that gpumem has.
+[[nodiscard]] std::span<const EstimatorEntry> estimators();
+
+/// The estimator of this name. Errors: invalid_argument, listing the names.
+[[nodiscard]] core::Result<std::unique_ptr<Estimator>> make_estimator(std::string_view name,
+                                                                      const EstimatorOptions& options = {});
 
 }  // namespace gpumem::estimate

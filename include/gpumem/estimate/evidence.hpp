@@ -17,7 +17,6 @@
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
 #include "gpumem/model/step_recording.hpp"
-#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 

@@ -35,7 +35,7 @@ struct Slice {
 /// The op of a layer that no op describes. Its parameters are counted as printed.
 inline constexpr std::string_view kUnknownOp = "unknown";
 /// A module of a class that no op describes, whose output is known and whose layers are not: what it keeps is a guess
-/// with bounds (connect/opaque.hpp).
+/// with bounds (connect/wiring.hpp).
 inline constexpr std::string_view kOpaqueOp = "opaque";
 /// Parameters that a container holds in addition to its children's: no computation of its own that we can see. With an
 /// attribute "shape" it is the tensor itself, which other layers read.

@@ -1,5 +1,5 @@
 // A module of a class that no op describes: its output is known, its layers are not. What it keeps for backward in
-// addition to its output is in the attribute "kept", in elements a sample, as connect/opaque.hpp bounds it. Backward
+// addition to its output is in the attribute "kept", in elements a sample, as connect/wiring.hpp bounds it. Backward
 // reads it and makes one more tensor as large as the input. Its matrices are taken to multiply every row or pixel once.
 #pragma once
 

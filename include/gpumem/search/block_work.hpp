@@ -8,14 +8,37 @@
 // last rank one block and the layers after it, a rank between has only a block. A stage of any pipeline is the sum of
 // its parts, so a few small graphs represent all pipelines. Kernels are those of plan/step_work.hpp, their times those
 // of utilisation/step_time.hpp.
+//
+// Input: a job with its layout, and a GPU.
+// Output: whether it is certain, without a plan of all layers, that the job does not fit. It never says so about a job
+// that fits: tests/property/search_test.cpp checks this for every layout of small models.
+// Units: bytes.
+//
+// Three bounds, each of what tensors hold on one pipeline rank, which no allocator manages with less:
+//
+//   held         parameters, masters, states and main gradients, as the sharding cuts them (parallel/sharing.hpp), and
+//                of sharded parameters the gathered ones of the root and of one block
+//   activations  what is held, and what the estimator's plan of the same split keeps of a block between forward and
+//                backward, of as many blocks as the schedule has under way; on the rank of the head, the most that a
+//                micro-batch's tensors come to. Both are told by plans of three and four blocks and of one and two
+//                samples: sums of sizes that grow by the same with each block and sample, and the largest of such sums,
+//                which grows by no less
+//   first rank   the plan of the first pipeline stage, without a run through the allocator
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "gpumem/analysis/analysis.hpp"
+#include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 
 namespace gpumem::search {
@@ -70,5 +93,45 @@ struct MicroBatch {
 
 /// The part of a layout that splits the model's layers and positions, on as few ranks as possible.
 [[nodiscard]] model::Layout split_of(const model::Layout& layout);
+
+/// Bytes of tensors that are no parameters, gradients or states: of a micro-batch of one sample, and more with each
+/// further one.
+struct Activations {
+  double kept = 0.0;  ///< by a block, between its forward and its backward
+  double kept_more = 0.0;
+  double most = 0.0;  ///< at once, by a model of four blocks with its head
+  double most_more = 0.0;
+  double most_block = 0.0;  ///< more of it with each further block
+  double most_block_more = 0.0;
+};
+
+class MemoryBound {
+ public:
+  /// `whole`: the model's wired graph. Both must outlive it.
+  MemoryBound(const connect::WiredGraph& whole, const device::GpuProfile& gpu);
+
+  /// By what the rank holds between steps, and by its activations.
+  [[nodiscard]] bool too_large(const model::TrainingJob& job, const BlockWork& work);
+  /// By the plan of the first pipeline rank, or of the only one; `analysis` is left at it.
+  [[nodiscard]] bool first_rank_too_large(analysis::Analysis& analysis, model::TrainingJob job);
+  /// By the peak of a plan.
+  [[nodiscard]] bool too_large(const model::TrainingJob& job, std::int64_t peak);
+
+ private:
+  using Split = std::array<std::int64_t, 6>;
+
+  [[nodiscard]] std::int64_t room_for(const model::TrainingJob& job);
+  [[nodiscard]] const std::optional<Activations>& activations_of(const model::TrainingJob& job);
+  [[nodiscard]] std::optional<Activations> measured(const model::TrainingJob& job);
+
+  const connect::WiredGraph& whole_;
+  const device::GpuProfile& gpu_;
+  /// The model with its first three, and four, blocks; null where the blocks are not alike.
+  std::array<std::shared_ptr<const model::ModelGraph>, 2> fewer_;
+  std::array<std::unique_ptr<analysis::Analysis>, 2> analyses_;  ///< of these
+  std::map<Split, std::optional<Activations>> known_;
+  /// By what communicators take, and what of a layout widens an estimate's range: sharding and checkpointing.
+  std::map<std::tuple<core::Bytes, core::Bytes, model::Shardings, bool>, std::int64_t> rooms_;
+};
 
 }  // namespace gpumem::search

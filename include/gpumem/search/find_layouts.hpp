@@ -4,7 +4,7 @@
 // Units: GPUs, samples, seconds; bytes as MemoryEstimate has them.
 //
 // Every layout of layout_space.hpp is looked at in the order of its step's time, until as many fit with headroom as are
-// asked for, or many more without. Whether one fits is said by the replay, as for `gpumem estimate`; memory_bound.hpp
+// asked for, or many more without. Whether one fits is said by the replay, as for `gpumem estimate`; block_work.hpp
 // saves that for those that cannot, and a micro-batch that is too large rules out larger ones of the same passes.
 #pragma once
 

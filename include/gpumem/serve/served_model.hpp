@@ -1,15 +1,18 @@
 // Input: the text of a config.json of a language model.
-// Output: the sizes that a server needs: of its weights and of its KV cache.
-// Units: elements, layers, heads, tokens; bits of a weight.
-// Source: weights are those of the architecture's forward(); the fields are as transformers' configuration classes name
-// them.
+// Output: the sizes that a server needs: of its weights, how these are quantised, and of its KV cache; the states that
+// its layers hold; its image tower. Units: elements, layers, heads, tokens; bits of a weight; patches and pixels of one
+// image. Source: weights are those of the architecture's forward(); the fields are as transformers' configuration
+// classes name them; vLLM 0.17 to 0.19, as named at each rule.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gpumem/architectures/config_fields.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
 
@@ -100,5 +103,21 @@ struct ServedModel {
 /// Errors: malformed_input, missing_information (a model type without an architecture), and unknown_format for a model
 /// that holds no KV cache, or a quantisation without rules.
 [[nodiscard]] core::Result<ServedModel> read_served_model(std::string_view config_json);
+
+/// Layers that stay as they are, by parts of their names. Source: the lists of compressed-tensors, AWQ and fp8, and
+/// ModelOpt.
+[[nodiscard]] std::vector<std::string> kept_layers(const core::JsonValue& quantization,
+                                                   std::vector<model::Doubt>& doubts);
+
+/// Bits of a linear layer's weights, and how many share a scale. Errors: unknown_format for one without rules.
+[[nodiscard]] core::Status read_quantization(const core::JsonValue& quantization, ServedModel& model);
+
+/// What a layer with a state keeps of each sequence; nothing where no layer has one. Errors: unknown_format.
+[[nodiscard]] core::Status read_states(const model::ModelGraph& graph, architectures::ConfigFields& fields,
+                                       ServedModel& model);
+
+/// What the profiling pass gives the tower: the image that takes most tokens. `type` is the whole model's. Errors:
+/// unknown_format.
+[[nodiscard]] core::Status read_tower(architectures::ConfigFields& fields, std::string_view type, ServedModel& model);
 
 }  // namespace gpumem::serve

@@ -1,6 +1,12 @@
 // Input: the sizes of a model, a serving job and a GPU.
-// Output: how far each option of the job can go on that GPU, and what would let the server start or hold more.
-// Units: tokens, sequences, GPUs; shares of a GPU's memory.
+// Output: what the engine takes on each GPU, and whether it starts; how far each option of the job can go on that GPU,
+// and what would let the server start or hold more. Units: tokens, sequences, GPUs; shares of a GPU's memory. Source:
+// vLLM 0.17 to 0.19: v1/worker/gpu_worker.py determine_available_memory(); gpu_model_runner.py profile_run(),
+// _dummy_run() and _dummy_sampler_run(); v1/core/kv_cache_utils.py get_kv_cache_configs(); engine/arg_utils.py
+// get_batch_defaults(). docs/serving.md has what is known about the errors.
+// SGLang 0.5: srt/server_args.py, _handle_gpu_memory_settings() (the default of mem_fraction_static, and those of
+// chunked prefill and graphs by the GPU's memory); srt/model_executor/model_runner.py, profile_max_num_token(). No
+// logged start was compared.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +21,16 @@
 #include "gpumem/serve/serving_job.hpp"
 
 namespace gpumem::serve {
+
+/// Errors: invalid_argument (an option out of range, or one without rules), overflow.
+[[nodiscard]] core::Result<ServingEstimate> estimate_vllm(const ServedModel& model, const ServingJob& job,
+                                                          const device::GpuProfile& gpu);
+
+/// In the job, gpu_memory_utilization is SGLang's mem_fraction_static, max_num_batched_tokens its chunked_prefill_size,
+/// max_num_seqs its max_running_requests. Errors: invalid_argument (an option out of range, or one without rules),
+/// overflow.
+[[nodiscard]] core::Result<ServingEstimate> estimate_sglang(const ServedModel& model, const ServingJob& job,
+                                                            const device::GpuProfile& gpu);
 
 /// What the server of this job takes, by the rules of its engine. Errors: those of estimate_vllm() and
 /// estimate_sglang(); invalid_argument for another engine.

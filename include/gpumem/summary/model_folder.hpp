@@ -2,12 +2,19 @@
 // there are any; or a diffusers folder: model_index.json and a folder for each part, of which the transformer or unet
 // is the model. Output: the graph of the config, checked against what the files store. No weights are read. Units:
 // elements.
+//
+// Input: the name of a well-known model ("meta-llama/Llama-3.1-8B").
+// Output: its published sizes, as the config.json that they make. They are facts: what each model's config.json says,
+// and how many parameters its checkpoint stores. Source: the models' cards and config files as they are generally
+// known; tests hold the parameters that each row makes against the published count.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
@@ -39,5 +46,17 @@ inline constexpr std::size_t kLargestConfig = std::size_t{64} << 20;
 /// config's; those of the config's reader, and of a file that is not a safetensors file.
 [[nodiscard]] core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options,
                                                           std::size_t largest = kLargestConfig);
+
+struct PublishedModel {
+  std::string_view name;
+  std::int64_t parameters = 0;  ///< as published, tied weights once
+  std::string config;           ///< with "_published": the name, which the reader of configs says in a remark
+};
+
+/// Nothing: gpumem does not know its sizes. Case does not count. Those who publish copies of others' models
+/// ("unsloth/Llama-3.1-8B-bnb-4bit", "NousResearch/Llama-2-7b-hf") are known: the name is then the maker's.
+[[nodiscard]] std::optional<PublishedModel> published_model(std::string_view name);
+
+[[nodiscard]] std::vector<std::string_view> published_model_names();
 
 }  // namespace gpumem::summary

@@ -1,4 +1,4 @@
-#include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/adapters.hpp"
 
 #include "adapted_jobs.hpp"
 

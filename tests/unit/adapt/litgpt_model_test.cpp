@@ -1,5 +1,5 @@
 // litgpt 0.4: model.py (CausalSelfAttention, GptNeoxMLP), lora.py (LoRAQKVLinear, LoRALinear).
-#include "gpumem/adapt/litgpt_model.hpp"
+#include "gpumem/adapt/trainer_models.hpp"
 
 #include <algorithm>
 

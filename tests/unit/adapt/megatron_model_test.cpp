@@ -1,5 +1,5 @@
 // Megatron-LM core r0.12: TENorm keeps what it reads; SwiGLUFunction keeps both halves, and not the activated one.
-#include "gpumem/adapt/megatron_model.hpp"
+#include "gpumem/adapt/trainer_models.hpp"
 
 #include <algorithm>
 

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "adapted_jobs.hpp"
-#include "gpumem/adapt/peft_config.hpp"
 
 namespace gpumem::adapt {
 namespace {

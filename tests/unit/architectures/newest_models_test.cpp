@@ -6,7 +6,7 @@
 #include "gpumem/all.hpp"
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "gpumem/summary/published_models.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "printed_tree.hpp"
 
 namespace gpumem::testing {

@@ -1,4 +1,4 @@
-#include "gpumem/connect/opaque.hpp"
+#include "gpumem/connect/wiring.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/estimator.hpp"
 
 #include <set>
 #include <thread>

@@ -1,6 +1,6 @@
 #include "gpumem/estimate/published.hpp"
 
-#include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/estimator.hpp"
 #include "plans.hpp"
 #include "recordings.hpp"
 

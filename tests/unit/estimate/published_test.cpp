@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "gpumem/connect/connect.hpp"
-#include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/estimator.hpp"
 #include "gpumem/estimate/published.hpp"
 #include "gpumem/plan/step_plan.hpp"
 #include "graphs.hpp"

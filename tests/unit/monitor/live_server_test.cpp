@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "gpumem/monitor/live_server.hpp"
+#include "gpumem/monitor/nvml.hpp"
 #include "gpumem/place/policies.hpp"
 #include "gpumem/place/server.hpp"
 #include "own_path.hpp"

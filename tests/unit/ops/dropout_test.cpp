@@ -1,4 +1,4 @@
-#include "gpumem/ops/dropout.hpp"
+#include "gpumem/ops/pointwise.hpp"
 
 #include "op_cases.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/ops/positions.hpp"
+#include "gpumem/ops/embedding.hpp"
 
 #include "op_cases.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 #include <gtest/gtest.h>
 

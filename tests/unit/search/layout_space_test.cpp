@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "small_transformers.hpp"
 

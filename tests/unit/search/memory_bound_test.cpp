@@ -1,5 +1,5 @@
 // What is known not to fit without a plan of the whole.
-#include "gpumem/search/memory_bound.hpp"
+#include "gpumem/search/block_work.hpp"
 
 #include "gpumem/estimate/replay.hpp"
 #include "small_transformers.hpp"

@@ -10,7 +10,7 @@
 #include "gpumem/all.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"
-#include "gpumem/summary/published_models.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "small_transformers.hpp"
 
 namespace gpumem::search {

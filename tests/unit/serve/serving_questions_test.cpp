@@ -5,7 +5,6 @@
 #include "expect.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/serve/server_command.hpp"
-#include "gpumem/serve/vllm.hpp"
 
 namespace gpumem::serve {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "gpumem/serve/vllm.hpp"
+#include "gpumem/serve/serving_questions.hpp"
 
 namespace gpumem::serve {
 namespace {

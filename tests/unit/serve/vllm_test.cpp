@@ -1,4 +1,4 @@
-#include "gpumem/serve/vllm.hpp"
+#include "gpumem/serve/serving_questions.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "expect.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "gpumem/summary/read.hpp"
+#include "gpumem/summary/formats.hpp"
 #include "own_path.hpp"
 
 namespace gpumem::summary {

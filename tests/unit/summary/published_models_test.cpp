@@ -1,4 +1,4 @@
-#include "gpumem/summary/published_models.hpp"
+#include "gpumem/summary/model_folder.hpp"
 
 #include <gtest/gtest.h>
 

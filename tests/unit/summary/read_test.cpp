@@ -1,4 +1,4 @@
-#include "gpumem/summary/read.hpp"
+#include "gpumem/summary/formats.hpp"
 
 #include <cstdio>
 

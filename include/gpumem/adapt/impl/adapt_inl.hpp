@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "gpumem/adapt/adapters.hpp"
-#include "gpumem/adapt/base_linears.hpp"
-#include "gpumem/adapt/litgpt_model.hpp"
 #include "gpumem/adapt/lora_targets.hpp"
-#include "gpumem/adapt/megatron_model.hpp"
 #include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/adapt/peft_model.hpp"
 #include "gpumem/adapt/trained_weights.hpp"
+#include "gpumem/adapt/trainer_models.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/core/deadline.hpp"
 

@@ -9,13 +9,13 @@
 #include <thread>
 #include <utility>
 
-#include "gpumem/adapt/megatron_model.hpp"
+#include "gpumem/adapt/trainer_models.hpp"
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/model/step_recording.hpp"
-#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/rank_graph.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "gpumem/record/recorded_steps.hpp"
 
 namespace gpumem::analysis {

@@ -414,7 +414,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   const core::JsonValue* cache = config.find("use_cache");
   if (cache != nullptr && cache->is(detail::Kind::boolean) && !cache->boolean()) forward.make_no_cache();
   if (const core::JsonValue* name = config.find("_published"); name != nullptr && name->is(detail::Kind::text)) {
-    forward.remark("published sizes of " + std::string(name->text()));  // summary/published_models.hpp
+    forward.remark("published sizes of " + std::string(name->text()));  // summary/model_folder.hpp
   }
   if (const core::JsonValue* part = config.find("_left_out"); part != nullptr && part->is(detail::Kind::text)) {
     forward.remark("the folder's " + std::string(part->text()) +  // summary/model_folder.hpp

@@ -7,8 +7,6 @@
 
 #include "gpumem/connect/complete.hpp"
 #include "gpumem/connect/cut_blocks.hpp"
-#include "gpumem/connect/declared_layers.hpp"
-#include "gpumem/connect/opaque.hpp"
 #include "gpumem/connect/repair.hpp"
 
 namespace gpumem::connect {
@@ -16,6 +14,13 @@ namespace gpumem::connect {
 namespace wiring_detail {
 
 using core::Shape;
+
+/// timm's pooling of a classifier, which prints its kind, and whether its channels lie last does not show.
+inline constexpr std::string_view kPoolOfTrees = "SelectAdaptivePool2d";
+
+GPUMEM_INLINE bool is_linear(const model::OpTraits* op) {
+  return op != nullptr && op->completion == model::Completion::linear;
+}
 
 GPUMEM_INLINE const ops::Op* find(const ops::Catalogue& all, std::string_view name) {
   const auto named = [&](const ops::Op* op) { return op->traits.name == name; };
@@ -329,7 +334,7 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
                                        std::vector<model::Attribute> attributes) {
   const Tensor first = inputs.empty() ? model::kFirstGraphInput : inputs[0];
   if (failed()) return first;
-  if (inputs.size() > 1 && (name == "add" || name == "mul" || name == "concat")) ++joins_;
+  if (inputs.size() > 1) ++joins_;
   const ops::Op* op = wiring_detail::find(ops_, name);
   std::vector<core::Shape> shapes;
   for (const Tensor input : inputs) shapes.push_back(shape(input));

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::estimate {
 

@@ -12,7 +12,6 @@
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/network.hpp"
 #include "gpumem/model/optimizers.hpp"
-#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
 

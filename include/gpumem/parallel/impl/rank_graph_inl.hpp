@@ -18,10 +18,10 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/collective.hpp"
-#include "gpumem/ops/images.hpp"
 #include "gpumem/ops/language_loss.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/ops/resample.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/rank_graph.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 #include "gpumem/plan/gradient_flow.hpp"

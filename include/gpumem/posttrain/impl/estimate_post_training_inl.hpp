@@ -11,7 +11,7 @@
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/estimate/estimator.hpp"
 #include "gpumem/estimate/evidence.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "gpumem/posttrain/phases.hpp"
 #include "gpumem/serve/serving_questions.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/adapt/peft_config.hpp"
+#include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"

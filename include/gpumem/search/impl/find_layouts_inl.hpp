@@ -11,9 +11,9 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/estimate/replay.hpp"
-#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
-#include "gpumem/search/memory_bound.hpp"
+#include "gpumem/parallel/sharing.hpp"
+#include "gpumem/search/block_work.hpp"
 
 namespace gpumem::search {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::search {
 

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 #include "gpumem/utilisation/step_time.hpp"

@@ -19,7 +19,6 @@
 #include "gpumem/core/json.hpp"
 #include "gpumem/ops/catalogue.hpp"
 #include "gpumem/serve/engine_start.hpp"
-#include "gpumem/serve/model_parts.hpp"
 
 namespace gpumem::serve {
 

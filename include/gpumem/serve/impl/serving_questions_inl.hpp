@@ -6,8 +6,6 @@
 
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
-#include "gpumem/serve/sglang.hpp"
-#include "gpumem/serve/vllm.hpp"
 
 namespace gpumem::serve {
 

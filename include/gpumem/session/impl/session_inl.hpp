@@ -16,9 +16,8 @@
 #include "gpumem/serve/server_command.hpp"
 #include "gpumem/serve/serving_questions.hpp"
 #include "gpumem/session/estimate_memory.hpp"
+#include "gpumem/summary/formats.hpp"
 #include "gpumem/summary/model_folder.hpp"
-#include "gpumem/summary/published_models.hpp"
-#include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 
 namespace gpumem::session {

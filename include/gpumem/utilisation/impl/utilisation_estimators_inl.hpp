@@ -9,7 +9,7 @@
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/network.hpp"
 #include "gpumem/ml/trained_model.hpp"
-#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 
 namespace gpumem::utilisation {

@@ -1,13 +1,12 @@
 #pragma once
 
-#include "gpumem/adapt/peft_config.hpp"
+#include "gpumem/adapt/peft_methods.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "gpumem/adapt/lora_targets.hpp"
-#include "gpumem/adapt/peft_methods.hpp"
 
 namespace gpumem::adapt {
 

@@ -6,7 +6,7 @@
 
 #include "gpumem/serve/engine_start.hpp"
 #include "gpumem/serve/server_command.hpp"
-#include "gpumem/serve/sglang.hpp"
+#include "gpumem/serve/serving_questions.hpp"
 
 namespace gpumem::serve {
 

@@ -9,7 +9,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/serve/engine_start.hpp"
 #include "gpumem/serve/server_command.hpp"
-#include "gpumem/serve/vllm.hpp"
+#include "gpumem/serve/serving_questions.hpp"
 
 namespace gpumem::serve {
 

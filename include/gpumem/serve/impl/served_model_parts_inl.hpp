@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/serve/model_parts.hpp"
+#include "gpumem/serve/served_model.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/summary/published_models.hpp"
+#include "gpumem/summary/model_folder.hpp"
 
 #include <algorithm>
 #include <array>
