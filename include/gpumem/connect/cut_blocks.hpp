@@ -3,7 +3,7 @@
 // Output: its layers, with widths that follow from these: the blocks of ResNet, RegNet, MobileNetV2 and V3 and
 // EfficientNet, DenseNet's layers, a convolution with its norm and activation. If no widths give the exact count, the
 // nearest smaller count is taken, the rest counts as bare parameters, and a warning says so. If more than a third is
-// left over, the block gets the bounds of an unknown class (opaque.hpp).
+// left over, the block gets the bounds of an unknown class (kept_by()).
 // Source: torchvision.models.resnet, regnet, mobilenetv2, mobilenetv3, efficientnet, densenet.
 #pragma once
 

@@ -31,7 +31,7 @@ struct Guesses {
   std::int64_t layers = 0;      ///< layers of the summary that compute, for comparison
 
   /// Layers of which bounds are known and no more: of a class that is not known (connect/wiring.hpp), or run on regions
-  /// whose number the images decide (connect/detection.hpp).
+  /// whose number the images decide (architectures/detection_nets.hpp).
   std::int64_t bounded = 0;
   std::int64_t fewer_elements = 0;  ///< they may keep this much less than is planned,
   std::int64_t more_elements = 0;   ///< or this much more

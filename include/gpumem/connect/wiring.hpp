@@ -192,7 +192,7 @@ class Wiring final : public architectures::ModuleCalls {
   [[nodiscard]] std::int64_t joins() const { return joins_; }
   /// Layers whose printed shape does not follow from what they were chained to.
   [[nodiscard]] std::int64_t misfits() const { return misfits_; }
-  /// A row that hides layers which nothing tells: bounded, as one of an unknown class is (opaque.hpp).
+  /// A row that hides layers which nothing tells: bounded, as one of an unknown class is.
   Tensor call_hidden(Part row, Tensor input);
   /// A part that may keep this many elements a sample less or more than it is wired with: a warning that names the
   /// line; an error where guesses are not wanted.
@@ -220,7 +220,7 @@ class Wiring final : public architectures::ModuleCalls {
   Tensor call_declared(const model::Layer& layer, const ops::Op& op, Tensor input);
   /// LayerNorm2d: a layer norm with the channels after the pixels, and back.
   Tensor call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input);
-  /// A layer of a class that is not known (opaque.hpp).
+  /// A layer of a class that is not known.
   Tensor call_opaque(const model::Layer& layer, const ops::Op& op, Tensor input);
   /// Warns of its class once.
   void name_opaque(const model::Layer& layer);
