@@ -391,14 +391,16 @@ inline Tensor call_cross_stage(Forward& f, const Module& block, Tensor input) {
   return block("conv_transition", f.concatenate({halves[0], deep}, 1));
 }
 
-/// DlaBasic, DlaBottleneck: bn1, relu, bn2, (relu, bn3,) += shortcut, relu, of which a tree shows one.
+/// DlaBasic, DlaBottleneck: bn1, relu, bn2, (relu, bn3,) += shortcut, relu, of which a tree shows one. DlaBottle2neck
+/// has a hierarchy of splits in the middle.
 inline Tensor call_dla_block(Forward& f, const Module& block, Tensor input, Tensor shortcut) {
-  const bool three = block.has("conv3");
-  Tensor output = block("relu", block("bn1", block("conv1", input)));
-  const auto list = block.find("convs");
-  if (list) output = list->call(output);  // DlaBottle2neck, its splits unseen
-  if (!list) output = block("bn2", block("conv2", output));
-  if (three) output = block("bn3", block("conv3", list ? output : block("relu", output)));
+  Tensor output = block({"conv1", "bn1", "relu"}, input);
+  if (block.has("convs")) {
+    output = block({"conv3", "bn3"}, in_hierarchy(f, block, output));
+  } else {
+    output = block({"conv2", "bn2"}, output);
+    if (block.has("conv3")) output = block({"relu", "conv3", "bn3"}, output);
+  }
   if (f.shape(output) == f.shape(shortcut)) output = add_into(f, output, shortcut);
   return block("relu", output);
 }
@@ -437,24 +439,29 @@ inline Tensor call_dla_tree(Forward& f, const Module& tree, Tensor input, std::v
 
 inline Tensor call_tree(Forward& f, const Module& tree, Tensor input) { return call_dla_tree(f, tree, input, {}); }
 
-/// DualPathBlock: a residual path and a dense path. Between blocks both are one tensor here, joined where a layer reads
-/// them, as forward() joins them.
-inline Tensor call_dual_path(Forward& f, const Module& block, Tensor input) {
-  if (!block.has("c1x1_a")) return block.in_order(input);
-  const Tensor shortcut = block("c1x1_w_s2", block("c1x1_w_s1", input));
-  const Tensor output = block("c1x1_c", block("c3x3_b", block("c1x1_a", input)));
-  const std::int64_t old = f.channels(shortcut);
-  const std::int64_t made = f.channels(output);
-  const auto part = [&](Tensor tensor, std::int64_t start, std::int64_t length) {
-    return f.slice(tensor, 1, start, length);
-  };
-  // The residual path is as wide as the first power of two that the block's output exceeds.
+/// How wide the residual path is: the first power of two that the block's output exceeds.
+inline std::int64_t residual_width(std::int64_t made) {
   std::int64_t residual = 64;
   while (residual * 2 < made) residual *= 2;
-  if (residual >= made || residual >= old) return f.concatenate({shortcut, output}, 1);
-  const Tensor sum = f.add(part(shortcut, 0, residual), part(output, 0, residual));
-  const Tensor dense =
-      f.concatenate({part(shortcut, residual, old - residual), part(output, residual, made - residual)}, 1);
+  return residual;
+}
+
+/// DualPathBlock: a residual path and a dense path, which one convolution makes together or, in dpn48b and dpn68b, one
+/// each. Between blocks both are one tensor here, joined where a layer reads them, as forward() joins them.
+inline Tensor call_dual_path(Forward& f, const Module& block, Tensor input) {
+  if (!block.has("c1x1_a")) return block.in_order(input);
+  const Tensor shortcut = block({"c1x1_w_s1", "c1x1_w_s2"}, input);
+  const Tensor output = block({"c1x1_a", "c3x3_b", "c1x1_c"}, input);
+  const bool parted = block.has("c1x1_c1") && block.has("c1x1_c2");
+  Tensor left = block("c1x1_c1", output);
+  const std::int64_t old = f.channels(shortcut);
+  const std::int64_t made = f.channels(output);
+  const std::int64_t residual = parted ? f.channels(left) : residual_width(made);
+  if (residual >= old || (!parted && residual >= made)) return f.concatenate({shortcut, output}, 1);
+  if (!parted) left = f.slice(output, 1, 0, residual);
+  const Tensor sum = f.add(f.slice(shortcut, 1, 0, residual), left);
+  const Tensor right = parted ? block("c1x1_c2", output) : f.slice(output, 1, residual, made - residual);
+  const Tensor dense = f.concatenate({f.slice(shortcut, 1, residual, old - residual), right}, 1);
   return f.concatenate({sum, dense}, 1);
 }
 

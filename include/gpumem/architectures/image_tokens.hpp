@@ -106,6 +106,22 @@ inline Tensor join_windows(Forward& f, Tensor windows, std::int64_t height, std:
   return reshaped(f, f.permute(parted, {0, 1, 3, 2, 4, 5}), {height, width, channels});
 }
 
+/// Res2Net's hierarchy of splits of the channels, side by side again: each convolution ("convs", "bns") reads its part
+/// and what the one before it left; the last part is none's, or pooled.
+inline Tensor in_hierarchy(Forward& f, const Module& block, Tensor input) {
+  const std::vector<Module> convs = block.parts("convs");
+  const std::vector<Module> norms = block.parts("bns");
+  const std::vector<Tensor> splits = parts_of(f, input, static_cast<std::int64_t>(convs.size()) + 1, 1);
+  std::vector<Tensor> outputs;
+  for (std::size_t at = 0; at < convs.size() && at < norms.size(); ++at) {
+    const bool adds = at > 0 && !block.has("pool");
+    const Tensor read = adds ? f.add(outputs.back(), splits[at]) : splits[at];
+    outputs.push_back(block("relu", norms[at].call(convs[at].call(read))));
+  }
+  outputs.push_back(block("pool", splits.back()));
+  return f.concatenate(outputs, 1);
+}
+
 // Attention of tokens [N, T, C]: split into heads, their norms, the fused kernel or written-out scores, heads merged.
 // No tree prints the width of a head: it is the usual one of the class.
 

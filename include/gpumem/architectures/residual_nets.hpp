@@ -337,24 +337,11 @@ inline Tensor call_selective(Forward& f, const Module& block, Tensor input) {
   return summed(f, f.multiply(stacked, weights), 1);
 }
 
-/// Bottle2neck's splits: each convolution reads its part of the channels and what the one before it left.
+/// Bottle2neck.
 inline Tensor call_hierarchy(Forward& f, const Module& block, Tensor input) {
-  const auto convs = block.find("convs");
-  const auto norms = block.find("bns");
-  if (!convs || !norms) return block.in_order(input);
-  Tensor output = block("relu", block("bn1", block("conv1", input)));
-  const std::vector<Module> all = convs->parts();
-  const std::vector<Module> behind = norms->parts();
-  const bool first = block.has("pool");
-  const std::vector<Tensor> splits = parts_of(f, output, static_cast<std::int64_t>(all.size()) + 1, 1);
-  std::vector<Tensor> outputs;
-  for (std::size_t at = 0; at < all.size() && at < behind.size(); ++at) {
-    const bool adds = at > 0 && !first;
-    const Tensor read = adds ? f.add(outputs.back(), splits[at]) : splits[at];
-    outputs.push_back(block("relu", behind[at].call(all[at].call(read))));
-  }
-  outputs.push_back(block("pool", splits.back()));
-  output = block("se", block("bn3", block("conv3", f.concatenate(outputs, 1))));
+  if (!block.has("convs") || !block.has("bns")) return block.in_order(input);
+  const Tensor split = in_hierarchy(f, block, block({"conv1", "bn1", "relu"}, input));
+  Tensor output = block({"conv3", "bn3", "se"}, split);
   const Tensor shortcut = block("downsample", input);
   if (f.shape(output) == f.shape(shortcut)) output = add_into(f, output, shortcut);
   return block("relu", output);

@@ -1,5 +1,7 @@
 #include "gpumem/architectures/branching_nets.hpp"
 
+#include <string>
+
 #include "block_trees.hpp"
 
 namespace gpumem::architectures {
@@ -115,6 +117,52 @@ TEST(Aggregation, HalfOfTheChannelsGoThroughTheBlocks) {
   )
 ))";
   EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "identity conv2d split item item conv2d concat conv2d");
+}
+
+TEST(DualPath, TwoConvolutionsMakeThePathsOfTheSmallNets) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): DualPathBlock(
+    (c1x1_w_s1): Conv2d(8, 12, kernel_size=(1, 1), stride=(1, 1), bias=False)
+    (c1x1_a): Conv2d(8, 4, kernel_size=(1, 1), stride=(1, 1), bias=False)
+    (c3x3_b): Conv2d(4, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), bias=False)
+    (c1x1_c): CatBnAct(
+      (bn): BatchNorm2d(4, eps=0.001, momentum=0.1, affine=True, track_running_stats=True)
+    )
+    (c1x1_c1): Conv2d(4, 8, kernel_size=(1, 1), stride=(1, 1), bias=False)
+    (c1x1_c2): Conv2d(4, 2, kernel_size=(1, 1), stride=(1, 1), bias=False)
+  )
+  (1): BatchNorm2d(14, eps=0.001, momentum=0.1, affine=True, track_running_stats=True)
+))";
+  EXPECT_EQ(ops_of(kTree, {8, 5, 5}),
+            "conv2d conv2d conv2d batch_norm conv2d slice add conv2d slice concat concat batch_norm");
+}
+
+TEST(Dla, ABlockOfRes2NetSplitsItsChannels) {
+  constexpr std::string_view kBlock = R"(    (conv1): Conv2d(8, 8, kernel_size=(1, 1), stride=(1, 1), bias=False)
+      (bn1): BatchNorm2d(8, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+      (convs): ModuleList(
+        (0): Conv2d(4, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), bias=False)
+      )
+      (bns): ModuleList(
+        (0): BatchNorm2d(4, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+      )
+      (conv3): Conv2d(8, 8, kernel_size=(1, 1), stride=(1, 1), bias=False)
+      (bn3): BatchNorm2d(8, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+      (relu): ReLU(inplace=True)
+    )
+)";
+  const std::string block(kBlock);
+  const std::string tree = "Net(\n  (0): DlaTree(\n    (tree1): DlaBottle2neck(\n  " + block +
+                           "    (tree2): DlaBottle2neck(\n  " + block + R"(    (root): DlaRoot(
+      (conv): Conv2d(16, 8, kernel_size=(1, 1), stride=(1, 1), bias=False)
+      (bn): BatchNorm2d(8, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+      (relu): ReLU(inplace=True)
+    )
+  )
+))";
+  const std::string each =
+      "conv2d batch_norm relu split item item conv2d batch_norm relu concat conv2d batch_norm add relu ";
+  EXPECT_EQ(ops_of(tree, {8, 5, 5}), each + each + "concat conv2d batch_norm relu");
 }
 
 }  // namespace
