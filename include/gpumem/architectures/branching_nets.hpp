@@ -413,27 +413,34 @@ inline Tensor call_below(Forward& f, const Module& part, Tensor input, Tensor sh
   return call_dla_block(f, part, input, shortcut);
 }
 
-/// Of a level whose root reads more channels than the two trees leave, the input joins as well.
+/// Whether the input of a level joins at its root, which reads more channels than the trees leave: two of the last
+/// tree, and one of each tree around it.
+inline bool joins_input(Forward& f, const Module& level, Tensor input, std::span<const Tensor> children) {
+  std::int64_t trees = 2;
+  Module tree = level;
+  for (auto below = tree.find("tree2"); below && !tree.has("root"); below = tree.find("tree2"), ++trees) tree = *below;
+  const auto conv = tree.find("root.conv");
+  const std::int64_t reads = conv ? conv->width("in_channels").value_or(0) : 0;
+  std::int64_t sum = conv ? trees * conv->width("out_channels").value_or(0) : 0;
+  for (const Tensor child : children) sum += f.channels(child);
+  return reads > 0 && sum + f.channels(input) == reads;
+}
+
 inline Tensor call_dla_tree(Forward& f, const Module& tree, Tensor input, std::vector<Tensor> children) {
   const auto first = tree.find("tree1");
   const auto second = tree.find("tree2");
   if (!first || !second || !first->is_container() || !second->is_container()) return tree.in_order(input);
   const Tensor bottom = tree("downsample", input);
   const Tensor shortcut = tree("project", bottom);
+  if (joins_input(f, tree, bottom, children)) children.push_back(bottom);
   const Tensor one = call_below(f, *first, input, shortcut, {});
   const auto root = tree.find("root");
   if (!root || !root->is_container()) {
     children.push_back(one);
     return call_below(f, *second, one, one, children);
   }
-  const Tensor two = call_below(f, *second, one, one, {});
-  std::vector<Tensor> all = {two, one};
+  std::vector<Tensor> all = {call_below(f, *second, one, one, {}), one};
   all.insert(all.end(), children.begin(), children.end());
-  const auto conv = root->find("conv");
-  const auto wanted = conv ? conv->width("in_channels") : std::nullopt;
-  std::int64_t sum = 0;
-  for (const Tensor tensor : all) sum += f.channels(tensor);
-  if (wanted && sum + f.channels(bottom) == *wanted) all.push_back(bottom);
   return (*root)({"conv", "bn", "relu"}, f.concatenate(all, 1));
 }
 

@@ -18,12 +18,13 @@ namespace plain_detail {
 
 inline Tensor call(Forward&, const Module& block, Tensor input) { return block.in_order(input); }
 
-inline constexpr std::array<std::string_view, 35> kModels = {
-    "AlexNet",      "ByobNet",        "ConvMixer",    "ConvNeXt",   "CspNet",      "DPN",        "DenseNet",
-    "EfficientNet", "EfficientNetV2", "FastVit",      "FocalNet",   "GhostNet",    "GoogLeNet",  "HighPerfGpuNet",
-    "Inception3",   "InceptionV3",    "MNASNet",      "MaxVit",     "MaxxVit",     "MetaFormer", "MetaNeXt",
-    "MobileNetV2",  "MobileNetV3",    "NormFreeNet",  "RegNet",     "RepGhostNet", "ResNet",     "ResNetV2",
-    "RexNet",       "SENet",          "ShuffleNetV2", "SqueezeNet", "TResNet",     "VGG",        "VovNet"};
+inline constexpr std::array<std::string_view, 36> kModels = {
+    "AlexNet",     "ByobNet",      "ConvMixer",      "ConvNeXt",       "CspNet",      "DLA",
+    "DPN",         "DenseNet",     "EfficientNet",   "EfficientNetV2", "FastVit",     "FocalNet",
+    "GhostNet",    "GoogLeNet",    "HighPerfGpuNet", "Inception3",     "InceptionV3", "MNASNet",
+    "MaxVit",      "MaxxVit",      "MetaFormer",     "MetaNeXt",       "MobileNetV2", "MobileNetV3",
+    "NormFreeNet", "RegNet",       "RepGhostNet",    "ResNet",         "ResNetV2",    "RexNet",
+    "SENet",       "ShuffleNetV2", "SqueezeNet",     "TResNet",        "VGG",         "VovNet"};
 inline constexpr std::array<std::string_view, 17> kStages = {"AnyStage",
                                                              "ConvNeXtStage",
                                                              "DarkStage",

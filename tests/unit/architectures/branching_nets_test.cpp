@@ -165,5 +165,29 @@ TEST(Dla, ABlockOfRes2NetSplitsItsChannels) {
   EXPECT_EQ(ops_of(tree, {8, 5, 5}), each + each + "concat conv2d batch_norm relu");
 }
 
+/// A DlaTree of two convolutions of 8 channels and a root that reads `reads`.
+std::string dla_tree(const std::string& name, int reads) {
+  const std::string block = R"( DlaBasic(
+        (conv1): Conv2d(8, 8, kernel_size=(1, 1), stride=(1, 1), bias=False)
+      )
+)";
+  return "    (" + name + "): DlaTree(\n      (tree1):" + block + "      (tree2):" + block + R"(      (root): DlaRoot(
+        (conv): Conv2d()" +
+         std::to_string(reads) + R"(, 8, kernel_size=(1, 1), stride=(1, 1), bias=False)
+      )
+    )
+)";
+}
+
+TEST(Dla, TheInputOfALevelOfTreesJoinsAtItsLastRoot) {
+  const auto level = [](int reads) {
+    return "Net(\n  (0): DlaTree(\n" + dla_tree("tree1", 16) + dla_tree("tree2", reads) + "  )\n)\n";
+  };
+  const std::string tree = "conv2d add conv2d add concat conv2d";
+  EXPECT_EQ(ops_of(level(24), {8, 5, 5}), tree + " " + tree);
+  EXPECT_EQ(ops_of(level(32), {8, 5, 5}), tree + " " + tree);  // and the input
+  EXPECT_NE(ops_of(level(40), {8, 5, 5}), tree + " " + tree);
+}
+
 }  // namespace
 }  // namespace gpumem::architectures
