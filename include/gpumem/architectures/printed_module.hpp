@@ -1,6 +1,6 @@
-// Input: a printed module tree, which shows modules and no calls, and whoever wires it (connect/). Or the rows of a table
-// that are a module's, in the order of their calls.
-// Output: Module: one module of it as the code of a forward() has it, with parts that are called by their names.
+// Input: a printed module tree, which shows modules and no calls, and whoever wires it (connect/). Or the rows of a
+// table that are a module's, in the order of their calls. Output: Module: one module of it as the code of a forward()
+// has it, with parts that are called by their names.
 //
 // Image models are made of modules that any net may use, so an architecture of them is the forward() of each of its
 // classes. What a part is (a batch norm, nothing at all, a module with a forward() of its own) is what the tree prints.
