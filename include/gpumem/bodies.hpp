@@ -79,6 +79,7 @@
 #include "gpumem/posttrain/impl/estimate_post_training_inl.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
 #include "gpumem/posttrain/impl/launch_keys_inl.hpp"
+#include "gpumem/posttrain/impl/launch_keys_verl_inl.hpp"
 #include "gpumem/posttrain/impl/launch_megatron_inl.hpp"
 #include "gpumem/posttrain/impl/launch_read_inl.hpp"
 #include "gpumem/posttrain/impl/launch_setting_inl.hpp"

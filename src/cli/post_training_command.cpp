@@ -55,10 +55,26 @@ Result<std::vector<LaunchSetting>> settings_of_file(const std::string& file) {
   return settings;
 }
 
+/// The file of settings that a command names, if it is there: "trl dpo --config dpo.yaml", EasyR1's config=config.yaml.
+/// Its words leave the command. Empty: there is none.
+std::string take_named_file(std::vector<std::string>& words) {
+  constexpr std::string_view kPair = "config=";
+  for (auto at = words.begin(); at != words.end(); ++at) {
+    const bool flag = *at == "--config" && at + 1 != words.end();
+    if (!flag && !at->starts_with(kPair)) continue;
+    std::string file = flag ? *(at + 1) : at->substr(kPair.size());
+    if (!core::read_regular_file(file, trainer_files::kLargestTrainerFile)) continue;
+    words.erase(at, at + (flag ? 2 : 1));
+    return file;
+  }
+  return {};
+}
+
 core::Status read_request(const PostTrainingCommand& command, PostTrainingRequest& request) {
-  auto settings = settings_of_file(command.config);
+  std::vector<std::string> words = command.command;
+  auto settings = settings_of_file(command.config.empty() ? take_named_file(words) : command.config);
   if (!settings) return settings.error();
-  return posttrain::read_words({*std::move(settings), command.command, command.values}, request);
+  return posttrain::read_words({*std::move(settings), words, command.values}, request);
 }
 
 Result<int> ask_scheduler(const PostTrainingCommand& command, const PostTrainingRequest& request) {

@@ -317,7 +317,7 @@ class RowModels {
 
   /// As the program runs it: Megatron its own form.
   core::Result<Graph> graph(const std::string& name, const std::string& config) {
-    if (options_.program != posttrain::Program::megatron) return shelf_.parse(name, config);
+    if (!posttrain::row_of(options_.program).megatron) return shelf_.parse(name, config);
     const std::int64_t ranks = options_.expert_tensor_parallel;
     const auto arguments = posttrain::megatron_arguments_of(config, ranks);
     if (!arguments) return arguments.error();
@@ -326,7 +326,7 @@ class RowModels {
 
   /// Of an image tower that Megatron's form leaves out.
   std::int64_t tower(const std::string& name, const std::string& config) {
-    if (options_.program != posttrain::Program::megatron) return 0;
+    if (!posttrain::row_of(options_.program).megatron) return 0;
     const core::Result<Graph> whole = shelf_.parse(name, config);
     return whole ? posttrain::tower_parameters(**whole) : 0;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/posttrain/launch.hpp"
 
 namespace gpumem::trainer_files {
 
@@ -16,27 +17,6 @@ bool is_whole(std::string_view word) {
 }
 
 bool is_real(std::string_view word) { return core::parse_number(word).has_value(); }
-
-std::string key_of(std::string_view word) {
-  while (word.starts_with('-') || word.starts_with('+')) word.remove_prefix(1);
-  std::string key(word);
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
-}
-
-/// A flag, and not a number below zero.
-bool is_flag(std::string_view word) { return word.size() > 1 && word.front() == '-' && !is_real(word); }
-
-/// key=value as hydra, LLaMA-Factory and torchtune take it, and no path or URL.
-bool is_pair(std::string_view word) {
-  const std::size_t equals = word.find('=');
-  if (equals == std::string_view::npos || equals == 0) return false;
-  const auto of_name = [](char byte) {
-    const bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9');
-    return letter || byte == '_' || byte == '.' || byte == '-' || byte == '+';
-  };
-  return std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), of_name);
-}
 
 Setting list_of(std::string_view key, std::span<const std::string> words) {
   Setting list;
@@ -109,30 +89,15 @@ void lay_over(Setting& root, const Setting& over) {
 
 ProgramWords read_program_words(std::span<const std::string> words) {
   namespace detail = command_words_detail;
+  posttrain::ProgramWords program = posttrain::read_program(words);
   ProgramWords read;
   read.settings.kind = Setting::Kind::object;
-  for (std::size_t at = 0; at < words.size(); ++at) {
-    const std::string_view word = words[at];
-    if (word == "--") continue;
-    const std::size_t equals = word.find('=');
-    if (!detail::is_flag(word) && !detail::is_pair(word)) {
-      read.standing_by.emplace_back(word);
-      continue;
-    }
-    if (equals != std::string_view::npos) {
-      put_setting(read.settings, detail::key_of(word.substr(0, equals)), setting_of_word({}, word.substr(equals + 1)));
-      continue;
-    }
-    std::size_t end = at + 1;
-    while (end < words.size() && words[end] != "--" && !detail::is_flag(words[end]) && !detail::is_pair(words[end])) {
-      ++end;
-    }
-    const std::span<const std::string> values = words.subspan(at + 1, end - at - 1);
+  for (const auto& [key, values] : program.settings) {
     Setting value = values.size() > 1 ? detail::list_of({}, values)
                                       : setting_of_word({}, values.empty() ? std::string_view("true") : values.front());
-    put_setting(read.settings, detail::key_of(word), std::move(value));
-    at = end - 1;
+    put_setting(read.settings, key, std::move(value));
   }
+  read.standing_by = std::move(program.standing);
   return read;
 }
 

@@ -47,6 +47,19 @@ struct LauncherWords {
 [[nodiscard]] std::size_t read_torchrun_words(std::span<const std::string> words, std::size_t at,
                                               std::vector<LaunchSetting>& settings);
 
+/// The words that a program gets: --key value, --key=value, --switch, key=value, +key=value (hydra), a list behind one
+/// key.
+struct ProgramWords {
+  struct Given {
+    std::string key;                  ///< without what marks it; '-' in it is '_'
+    std::vector<std::string> values;  ///< none: a switch
+  };
+  std::vector<Given> settings;
+  std::vector<std::string> standing;  ///< words that belong to no key: a file, a subcommand
+  std::size_t before = 0;             ///< how many of them come before the first setting
+};
+[[nodiscard]] ProgramWords read_program(std::span<const std::string> words);
+
 /// The settings of a command line: those of its launcher, and the program's: --key value, --key=value, --flag,
 /// key=value, +key=value; NAME=value are environment variables. Words that are none of these are skipped where they
 /// come before the program's first setting, but one that names an algorithm ("scripts/dpo.py",

@@ -60,7 +60,7 @@ inline constexpr std::array kAlgorithmRows = {
 }
 
 /// The program that trains.
-enum class Program : std::uint8_t { trl, ms_swift, megatron, verl, openrlhf, unsloth };
+enum class Program : std::uint8_t { trl, ms_swift, megatron, verl, openrlhf, unsloth, verl_megatron };
 
 /// When the reference model runs.
 enum class ReferencePlace : std::uint8_t {
@@ -75,6 +75,7 @@ struct ProgramRow {
   std::string_view name;
   std::string_view source;
   ReferencePlace reference = ReferencePlace::after;
+  bool megatron = false;  ///< trains the model in Megatron's form, and moves its gradients to the host with its weights
   bool fused_logits = false;  ///< log-probabilities by flash-attn's cross entropy, gradients over the logits
   bool always_old = false;    ///< the policy's log-probabilities of completions are computed before the update
   bool optimizer_only_updates = false;  ///< states that are offloaded are on the GPU in the update only
@@ -112,6 +113,7 @@ inline constexpr std::array kProgramRows = {
                .source = "ms-swift 4 (2026-08), megatron/trainers: forward_step of dpo_trainer.py and kto_trainer.py; "
                          "rlhf_mixin.py: prepare_model",
                .reference = ReferencePlace::before,
+               .megatron = true,
                .empties_cache = true,
                .usual_reference = true},
     ProgramRow{.value = Program::verl,
@@ -143,6 +145,18 @@ inline constexpr std::array kProgramRows = {
                .reference = ReferencePlace::after,
                .shares_weights = true,
                .utilization = 0.5},
+    ProgramRow{.value = Program::verl_megatron,
+               .name = "verl-megatron",
+               .source = "verl 0.7 (2026-01), workers/megatron_workers.py; workers/actor/megatron_actor.py; "
+                         "utils/megatron_utils.py: offload_megatron_model_to_cpu",
+               .reference = ReferencePlace::before,
+               .megatron = true,
+               .always_old = true,
+               .optimizer_only_updates = true,
+               .empties_cache = true,
+               .utilization = 0.5,
+               .batched_tokens = 8192,
+               .seats = 256},
 };
 [[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
   return kProgramRows[static_cast<std::size_t>(program)];
@@ -244,6 +258,8 @@ struct PostTrainingRequest {
   PostTrainingOptions options = {};
   bool buckets_by_width = false;  ///< DeepSpeed's "auto": the model's width says how large its buckets are
   bool freezes_tower = false;     ///< of a model that sees: its tower is not trained, unless `training` says otherwise
+  std::vector<std::string> named =
+      {};  ///< models that settings name: one that is not found is taken to be like the policy
   std::vector<estimate::Assumption> assumed = {};  ///< by who made the request
 };
 

@@ -263,6 +263,9 @@ class Session {
   [[nodiscard]] core::Result<std::shared_ptr<const serve::ServedModel>> served(const std::string& config);
 
  private:
+  /// A model beside the policy, as the program runs it.
+  [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> further_model(
+      const std::string& path, const posttrain::PostTrainingRequest& request);
   /// What a request leaves to the model: DeepSpeed's buckets, and a tower that is not trained.
   [[nodiscard]] core::Status settle_training(const posttrain::PostTrainingRequest& request, job::JobRequest& training);
   /// The request's job with its models read, asked on its GPU by `question`.

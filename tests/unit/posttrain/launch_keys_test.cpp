@@ -302,5 +302,86 @@ TEST(LaunchKeys, MegatronFusesItsCrossEntropyAndTakes16SamplesAStep) {
   EXPECT_EQ(training_of(launch).gradient_accumulation, 4);
 }
 
+TEST(LaunchKeys, EasyR1sNamesMeanWhatVerlsDo) {
+  const std::vector<LaunchSetting> settings = {{"worker.actor.model.model_path", "m"},
+                                               {"worker.actor.global_batch_size", "128"},
+                                               {"worker.actor.micro_batch_size_per_device_for_update", "2"},
+                                               {"worker.actor.micro_batch_size_per_device_for_experience", "8"},
+                                               {"worker.actor.offload.offload_params", "true"},
+                                               {"worker.rollout.gpu_memory_utilization", "0.4"},
+                                               {"worker.rollout.tensor_parallel_size", "2"},
+                                               {"worker.actor.clip_ratio_low", "0.2"},
+                                               {"trainer.n_gpus_per_node", "8"}};
+  EXPECT_EQ(program_of(settings), Program::verl);
+  const Launch launch = read(Program::verl, settings);
+  EXPECT_EQ(launch.model, "m");
+  EXPECT_EQ(launch.request.options.algorithm, Algorithm::grpo);
+  EXPECT_EQ(launch.request.options.reference, Reference::own) << "unless algorithm.disable_kl";
+  EXPECT_EQ(launch.request.options.log_prob_batch, 8);
+  EXPECT_EQ(launch.request.options.offload, Waiting::model);
+  EXPECT_EQ(launch.request.options.gpu_memory_utilization, 0.4);
+  EXPECT_EQ(launch.request.options.rollout_tensor_parallel, 2);
+  EXPECT_EQ(training_of(launch).batch_size, 2);
+  EXPECT_TRUE(launch.unknown.empty());
+  const Launch without = read(Program::verl, {{"worker.actor.ulysses_size", "2"}, {"algorithm.disable_kl", "true"}});
+  EXPECT_EQ(without.request.options.reference, Reference::none);
+  EXPECT_EQ(training_of(without).batch_size, 4) << "its own default";
+}
+
+TEST(LaunchKeys, VerlsMegatronSharesOutItsModel) {
+  const std::string megatron = "actor_rollout_ref.actor.megatron.";
+  const std::vector<LaunchSetting> settings = {{"config_name", "ppo_megatron_trainer.yaml"},
+                                               {"algorithm.adv_estimator", "grpo"},
+                                               {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "2"},
+                                               {megatron + "tensor_model_parallel_size", "2"},
+                                               {megatron + "pipeline_model_parallel_size", "2"},
+                                               {megatron + "param_offload", "True"},
+                                               {megatron + "optimizer_offload", "True"},
+                                               {megatron + "grad_offload", "True"},
+                                               {megatron + "override_transformer_config.recompute_granularity", "full"},
+                                               {"actor_rollout_ref.ref.megatron.tensor_model_parallel_size", "2"},
+                                               {"actor_rollout_ref.ref.megatron.param_offload", "True"},
+                                               {"trainer.n_gpus_per_node", "8"}};
+  const Launch launch = read(Program::verl, settings);
+  const model::Layout& layout = training_of(launch).layout;
+  EXPECT_EQ(launch.request.options.program, Program::verl_megatron);
+  EXPECT_TRUE(row_of(launch.request.options.program).megatron);
+  EXPECT_EQ(layout.tensor_parallel, 2);
+  EXPECT_EQ(layout.pipeline_parallel, 2);
+  EXPECT_EQ(layout.data_parallel, 2);
+  EXPECT_TRUE(layout.sequence_parallel) << "verl's default";
+  EXPECT_EQ(layout.sharding.kind, model::Shardings::distributed_optimizer);
+  EXPECT_EQ(training_of(launch).precision, model::Precision::bf16_mixed);
+  EXPECT_TRUE(training_of(launch).activation_checkpointing);
+  EXPECT_EQ(launch.request.options.offload, Waiting::both);
+  EXPECT_TRUE(launch.request.options.reference_offload);
+  EXPECT_TRUE(launch.not_modelled.empty());
+  const Launch kept = read(Program::verl, {{"algorithm.adv_estimator", "grpo"},
+                                           {"actor_rollout_ref.actor.strategy", "fsdp"},
+                                           {"trainer.n_gpus_per_node", "8"}});
+  EXPECT_EQ(kept.request.options.program, Program::verl);
+}
+
+TEST(LaunchKeys, ASwitchBehindNoIsOff) {
+  const Launch launch = read(Program::trl, {{"trainer", "dpo"},
+                                            {"per_device_train_batch_size", "1"},
+                                            {"no_gradient_checkpointing", "true"},
+                                            {"no_remove_unused_columns", "true"}});
+  EXPECT_FALSE(training_of(launch).activation_checkpointing);
+  EXPECT_TRUE(launch.unknown.empty());
+}
+
+TEST(LaunchKeys, DeepSpeedsOtherStagesAreAnswered) {
+  const auto with = [](const char* stage) {
+    return read(Program::ms_swift, {{"rlhf_type", "dpo"}, {"deepspeed", stage}, {"env:NPROC_PER_NODE", "4"}});
+  };
+  EXPECT_EQ(training_of(with("zero0")).layout.sharding.kind, model::Shardings::zero_1);
+  const Launch offloaded = with("zero3_offload");
+  EXPECT_EQ(training_of(offloaded).layout.sharding.kind, model::Shardings::zero_3);
+  EXPECT_EQ(training_of(offloaded).offload, model::Offload::optimizer);
+  ASSERT_EQ(offloaded.decided.size(), 1U);
+  EXPECT_NE(offloaded.decided[0].find("zero3_offload"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

@@ -396,7 +396,7 @@ TEST(Launch, EveryKeyThatIsHandledByNameIsRead) {
     text << file.rdbuf();
     return text.str();
   };
-  const std::string keys = text_of("launch_keys_inl.hpp");
+  const std::string keys = text_of("launch_keys_inl.hpp") + text_of("launch_keys_verl_inl.hpp");
   const std::string reader = text_of("launch_read_inl.hpp") + text_of("launch_setting_inl.hpp");
   const std::regex named("\\{\"([^\"]+)\", named\\}");
   std::size_t count = 0;

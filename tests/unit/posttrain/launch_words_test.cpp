@@ -159,5 +159,70 @@ TEST(LauncherWords, UseEnvIsASwitch) {
   EXPECT_EQ(read.settings[0].value, "true");
 }
 
+TEST(ProgramWords, AKeyHasTheWordsUpToTheNextOne) {
+  const std::vector<std::string> words = {
+      "train.py", "--config-name", "big.yaml", "a.b=1", "+c=x=y",    "--list",           "one", "two", "--switch",
+      "--lr=-1",  "--low",         "-2",       "--",    "/data/x=1", "rllm/backend=verl"};
+  const ProgramWords read = read_program(words);
+  ASSERT_EQ(read.settings.size(), 8U);
+  EXPECT_EQ(read.settings[0].key, "config_name");
+  EXPECT_EQ(read.settings[0].values, std::vector<std::string>{"big.yaml"});
+  EXPECT_EQ(read.settings[1].key, "a.b");
+  EXPECT_EQ(read.settings[2].key, "c");
+  EXPECT_EQ(read.settings[2].values, std::vector<std::string>{"x=y"});
+  EXPECT_EQ(read.settings[3].values, (std::vector<std::string>{"one", "two"}));
+  EXPECT_TRUE(read.settings[4].values.empty());
+  EXPECT_EQ(read.settings[6].values, std::vector<std::string>{"-2"});
+  EXPECT_EQ(read.settings[7].key, "rllm/backend");
+  EXPECT_EQ(read.standing, (std::vector<std::string>{"train.py", "/data/x=1"}));
+  EXPECT_EQ(read.before, 1U);
+}
+
+TEST(LaunchSettings, WhatTheShellLeavesIsNoWord) {
+  EXPECT_TRUE(succeeds(launch_settings(std::vector<std::string>{"main_ppo", "a.b=1", " ", "c.d=2", "\\"})));
+  EXPECT_TRUE(fails(launch_settings(std::vector<std::string>{"main_ppo", "a.b=1", "q", "c.d=2"}),
+                    core::ErrorCode::invalid_argument, 0, "'q'"));
+}
+
+TEST(LaunchSettings, AScriptsNameSaysItsAlgorithm) {
+  for (const auto& [script, algorithm] :
+       {std::pair("examples/scripts/dpo_vlm.py", "dpo"), std::pair("ppo/ppo_tldr.py", "ppo"),
+        std::pair("scripts/run_orpo.py", "orpo"), std::pair("reward_modeling.py", "rm"),
+        std::pair("verl.trainer.fsdp_sft_trainer", "sft"), std::pair("openrlhf.cli.train_ppo_ray", "ppo")}) {
+    const auto settings = launch_settings(std::vector<std::string>{"python", script, "--x", "1"});
+    ASSERT_TRUE(succeeds(settings));
+    ASSERT_EQ(settings->size(), 2U) << script;
+    EXPECT_EQ((*settings)[0].value, algorithm);
+  }
+}
+
+TEST(ReadWords, TheCommandSaysWhoseItIs) {
+  const auto asked = [](const std::vector<std::string>& command, PostTrainingRequest& request) {
+    request.training.summary = "config.json";
+    return read_words({.command = command}, request);
+  };
+  PostTrainingRequest request;
+  ASSERT_TRUE(succeeds(asked({"trl", "dpo", "--config", "dpo.yaml"}, request)));
+  EXPECT_EQ(request.options.program, Program::trl);
+  EXPECT_TRUE(fails(asked({"bash", "run_dpo.sh"}, request), core::ErrorCode::invalid_argument, 0, "is a script"));
+  EXPECT_TRUE(fails(asked({"torchrun", "-m", "verl.trainer.fsdp_sft_trainer", "model.partial_pretrain=m"}, request),
+                    core::ErrorCode::invalid_argument, 0, "supervised"));
+}
+
+TEST(ReadWords, FurtherModelsOfSettingsNeedNotBeThere) {
+  PostTrainingRequest request;
+  request.training.summary = "config.json";
+  const std::vector<std::string> command = {"main_ppo",
+                                            "algorithm.adv_estimator=gae",
+                                            "actor_rollout_ref.model.path=/models/a",
+                                            "critic.model.path=/models/a",
+                                            "reward_model.enable=True",
+                                            "reward_model.model.path=/models/b"};
+  ASSERT_TRUE(succeeds(read_words({.command = command}, request)));
+  EXPECT_EQ(request.options.critic_model, "") << "the policy's";
+  EXPECT_EQ(request.options.reward_model, "/models/b");
+  EXPECT_EQ(request.named, std::vector<std::string>{"/models/b"});
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

@@ -165,8 +165,15 @@ inline core::Result<RolloutMemory> rollout_of(const PostTrainingJob& job, const 
   RolloutMemory memory;
   const bool serves = decided.rollout == Rollout::colocated || decided.rollout == Rollout::elsewhere;
   if (!decided.algorithm.generates || !serves || job.served == nullptr) return memory;
-  const serve::ServingJob asked = server_of(job, decided);
-  const core::Result<serve::ServingEstimate> server = serve::estimate_server(*job.served, asked, gpu);
+  serve::ServingJob asked = server_of(job, decided);
+  core::Result<serve::ServingEstimate> server = serve::estimate_server(*job.served, asked, gpu);
+  if (!server && job.options.engine == Engine::sglang &&
+      asked.version.empty()) {  // one that sees, which has no rules of SGLang's
+    const core::Error reason = server.error();
+    asked.engine = model::name_of(kEngines, Engine::vllm);
+    server = serve::estimate_server(*job.served, asked, gpu);
+    if (server) server->assumed.push_back("as vLLM takes it: " + reason.message);
+  }
   if (!server) return server.error();
   if (!server->starts) memory.reason = server->reason;
   if (!server->starts && job.options.engine == Engine::vllm) memory.reason = "vLLM " + server->reason;

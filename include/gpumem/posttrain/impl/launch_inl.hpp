@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/posttrain/impl/launch_keys_inl.hpp"
+#include "gpumem/posttrain/impl/launch_keys_verl_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
 #include <algorithm>
@@ -34,7 +34,8 @@ inline constexpr std::string_view kWithoutEffect =
 /// experimental.
 inline constexpr std::string_view kOfTrainers =
     "accelerator_config advantage_* assistant_only_loss average_tokens_across_devices batch_eval_metrics batch_size "
-    "beta1 beta2 bf16_full_eval bnb_4bit_compute_dtype cache_implementation callbacks chat_template* cliprange* "
+    "beta1 beta2 bf16_full_eval distillation_* bnb_4bit_compute_dtype cache_implementation callbacks chat_template* "
+    "cliprange* "
     "completion_only_loss data_seed debug delta diagnostics_* discopop_tau do_* ds3_gather_for_generation "
     "entropy_coef* entropy_target eos_token f_alpha* f_divergence* fp16_* fsdp_config* full_determinism "
     "generate_during_eval generation_kwargs gradient_checkpointing_kwargs greater_is_better group_by_length "
@@ -59,7 +60,8 @@ inline constexpr std::string_view kOfTrainers =
 /// The same of ms-swift's own. Source: ms-swift 4 (2026-08), swift/arguments, trainers/arguments.py and
 /// megatron/arguments.
 inline constexpr std::string_view kOfSwift =
-    "acc_* add_* agent_template aligner_lr align_* async_save attention_softmax_in_fp32 check_model chord_* clip_grad "
+    "acc_* add_* agent_template aligner_lr align_* async_generate async_save attention_softmax_in_fp32 check_model "
+    "chord_* clip_grad "
     "completion_length_limit_scope cosine_* create_checkpoint_symlink custom_* download_mode dynamic_sample "
     "early_stop_interval enable_* end_weight_decay exist_ok extra_eval_args fipo_* gkd_logits_topk gym_env "
     "ignore_args_error interleave_prob is_binary_loss_scale kl_in_reward lazy_tokenize load_args load_data_args "
@@ -73,8 +75,19 @@ inline constexpr std::string_view kOfSwift =
     "train_dataloader_shuffle train_iters tuner_backend use_chat_template use_cpu_initialization use_flash_ckpt "
     "use_gym_env use_swift_lora vit_attn_impl vit_lr";
 
-/// The same of verl's. Source: verl 0.7 (2026-01), trainer/config/_generated_ppo_trainer.yaml.
+/// The same of verl's, and of what is built on it. Source: verl 0.7 (2026-01),
+/// trainer/config/_generated_ppo_trainer.yaml and experimental/fully_async_policy; rllm, siiRL and EasyR1 (2026), their
+/// examples.
 inline constexpr std::string_view kOfVerl =
+    "actor_rollout_ref.actor.num_images_in_input actor_rollout_ref.actor.policy_drift_coeff "
+    "actor_rollout_ref.actor.use_cpgd_loss actor_rollout_ref.embodied.* actor_rollout_ref.model.lora.* "
+    "actor_rollout_ref.model.model_type agent.* async_training.* config_path critic.use_critic_model dag.* env.* "
+    "gigpo.* model.name model_engine profiler.* reward_model.overlong_buffer.* rllm.* rllm/backend "
+    "rollout.n_gpus_per_node rollout.test_freq rollout.total_* verifiers.* worker.actor.clip_ratio* "
+    "worker.actor.fsdp.* worker.actor.kl_* worker.actor.loss_* worker.actor.max_grad_norm "
+    "worker.actor.model.lora_alpha worker.actor.model.lora.* worker.actor.model.trust_remote_code "
+    "worker.actor.optim.* worker.actor.use_* worker.critic.* worker.reward.* worker.rollout.limit_images "
+    "worker.rollout.temperature worker.rollout.top_p worker.rollout.val_override_config.* "
     "actor_rollout_ref.actor.checkpoint.* actor_rollout_ref.actor.data_loader_seed "
     "actor_rollout_ref.actor.fsdp_config.* actor_rollout_ref.actor.loss_scale_factor "
     "actor_rollout_ref.actor.policy_loss.* actor_rollout_ref.actor.profiler.* actor_rollout_ref.actor.rollout_n "
@@ -116,13 +129,15 @@ inline constexpr std::string_view kOfVerl =
 
 /// The same of OpenRLHF's. Source: as of its names.
 inline constexpr std::string_view kOfOpenRlhf =
-    "actor.dual_clip actor.eps_* actor.gradient_checkpointing_reentrant actor.policy_loss_type adam.* agent_func_path "
-    "algo.* ckpt.* critic.freezing_steps critic.num_* critic.save_value_network critic.value_clip "
+    "actor.adam.* actor.dual_clip actor.eps_* actor.gradient_checkpointing_reentrant actor.policy_loss_type adam.* "
+    "agent_func_path "
+    "algo.* ckpt.* critic.adam.* critic.freezing_steps critic.num_* critic.save_value_network critic.value_clip "
     "data.apply_chat_template data.chosen_key data.data* data.disable_fast_tokenizer data.image_key data.input_* "
     "data.label_key data.max_samples data.multiturn data.output_key data.prompt_* data.rejected_key "
     "data.tokenizer_chat_template ds.deepcompile ds.experts_implementation ds.lora.alpha ds.overlap_comm "
     "ds.ring_attn_head_stride ds.use_universal_ckpt ds.value_head_prefix ds.zpg eps_clip* freezing_* full_determinism* "
-    "kl_* local_rank logger.* max_norm min_lr_ratio model.compute_fp32_loss_enable model.beta "
+    "actor.adam.* critic.adam.* kl_* local_rank logger.* max_norm min_lr_ratio model.compute_fp32_loss_enable "
+    "model.beta "
     "model.gradient_checkpointing_reentrant model.ipo_enable model.label_smoothing model.loss_type "
     "model.margin_loss_enable model.pretrain_mode_enable muon.* overlap_comm partial_rollout* policy_loss_type "
     "ref.num_* reward.clip_range reward.normalize_enable reward.num_* reward.overlong* reward.stop* ring_head_stride "
@@ -151,7 +166,8 @@ inline bool changes_nothing(Program program, std::string_view key) {
     case Program::unsloth: return is_among(key, kOfTrainers);
     case Program::ms_swift:
     case Program::megatron: return is_among(key, kOfTrainers) || is_among(key, kOfSwift);
-    case Program::verl: return is_among(key, kOfVerl);
+    case Program::verl:
+    case Program::verl_megatron: return is_among(key, kOfVerl);
     case Program::openrlhf: break;
   }
   return is_among(key, kOfOpenRlhf);
@@ -163,7 +179,8 @@ inline std::vector<std::span<const LaunchKey>> keys_of(Program program) {
     case Program::ms_swift:
     case Program::unsloth: return {kTrainerKeys, kLauncherKeys};
     case Program::megatron: return {kMegatronKeys, kTrainerKeys, kLauncherKeys};
-    case Program::verl: return {kVerlKeys, kLauncherKeys};
+    case Program::verl:
+    case Program::verl_megatron: return {kVerlKeys, kLauncherKeys};
     case Program::openrlhf: break;
   }
   return {kOpenRlhfKeys, kLauncherKeys};
@@ -237,7 +254,13 @@ inline constexpr std::pair<std::string_view, Algorithm> kAlgorithmNames[] = {
     {"gigpo", Algorithm::grpo},
     {"gspo", Algorithm::grpo},
     {"dapo", Algorithm::grpo},
+    {"mpo", Algorithm::dpo},  // its loss, with two terms more
+    {"gold", Algorithm::gkd},
+    {"distillation", Algorithm::gkd},
     {"opo", Algorithm::grpo},
+    {"optimal_token_baseline", Algorithm::grpo},
+    {"tir_optimal_token_baseline", Algorithm::grpo},
+    {"cpgd", Algorithm::grpo},
     {"gpg", Algorithm::grpo},
     {"grpo_passk", Algorithm::grpo},
     {"grpo_vectorized", Algorithm::grpo},
@@ -258,99 +281,77 @@ inline bool compares_in_trl(std::string_view name) {
   return name == "rloo" || name == "RLOOTrainer" || name == "nash_md" || name == "NashMDTrainer";
 }
 inline bool is_supervised(std::string_view name) { return name == "sft" || name == "SFTTrainer"; }
+inline core::Error supervised(std::string_view name) {
+  return {core::ErrorCode::invalid_argument,
+          core::quoted(core::shortened(name, 40)) + " is supervised fine-tuning, which `gpumem estimate` answers",
+          {}};
+}
 
-/// The algorithm that a word names, as in "trl dpo", "scripts/dpo.py" or "openrlhf.cli.train_dpo"; empty: none.
+inline bool names_algorithm(std::string_view word) {
+  return model::value_of(kAlgorithms, word) || algorithm_of(word) || is_supervised(word);
+}
+
+/// The algorithm that a word names, as in "trl dpo", "scripts/run_dpo.py", "ppo_tldr.py" or "openrlhf.cli.train_dpo";
+/// empty: none.
 inline std::string_view algorithm_in(std::string_view word) {
   if (const std::size_t slash = word.rfind('/'); slash != std::string_view::npos) word.remove_prefix(slash + 1);
   if (word.ends_with(".py")) word.remove_suffix(3);
   if (const std::size_t dot = word.rfind('.'); dot != std::string_view::npos) word.remove_prefix(dot + 1);
-  if (word.starts_with("train_")) word.remove_prefix(std::string_view("train_").size());
-  if (word.ends_with("_ray")) word.remove_suffix(std::string_view("_ray").size());
-  if (word == "reward" || word == "reward_modeling") return "rm";
-  const bool known = model::value_of(kAlgorithms, word) || algorithm_of(word) || is_supervised(word);
-  return known ? word : std::string_view();
+  for (const std::string_view begin : {"fsdp_", "train_", "run_"}) {
+    if (word.starts_with(begin)) word.remove_prefix(begin.size());
+  }
+  // What is behind the name says which data or model: "dpo_vlm", "grpo_agent", "sft_trainer".
+  while (!names_algorithm(word)) {
+    if (word == "reward") return "rm";
+    const std::size_t end = word.rfind('_');
+    if (end == std::string_view::npos) return {};
+    word = word.substr(0, end);
+  }
+  return word;
 }
 
 /// A variable of the shell, which nobody knows here.
 inline bool is_variable(std::string_view word) { return word.find('$') != std::string_view::npos; }
 
-/// Reads the words of a program from left to right.
-class WordReader {
- public:
-  explicit WordReader(std::span<const std::string> words) : words_(words) {}
+/// What "\ " and a line that ends in two of them leave behind a setting: no program means anything by it.
+inline bool is_left_by_shell(std::string_view word) {
+  return word.find_first_not_of(" \t\r\n\\") == std::string_view::npos;
+}
 
-  core::Result<std::vector<LaunchSetting>> read() {
-    take_launcher();
-    for (; at_ < words_.size(); ++at_) {
-      const std::string& word = words_[at_];
-      if (word.starts_with("--") && word.size() > 2) {
-        take_flag(word);
-      } else if (const std::size_t equals = word.find('='); equals != std::string::npos && equals > 0) {
-        take_pair(word, equals);
-      } else if (!begun_) {
-        take_first(word);
-      } else {
-        return core::Error{core::ErrorCode::invalid_argument,
-                           "the word " + core::quoted(core::shortened(word, 60)) + " belongs to no setting",
-                           {}};
-      }
-    }
-    return std::move(settings_);
+/// Several words behind one key are joined by '+'.
+inline LaunchSetting setting_of(const ProgramWords::Given& given, bool environment) {
+  LaunchSetting setting{(environment ? "env:" : "") + given.key, given.values.empty() ? "true" : std::string()};
+  for (const std::string& value : given.values) {
+    if (&value != &given.values.front()) setting.value += '+';
+    setting.value += unquoted(value);
   }
-
- private:
-  void take_launcher() {
-    const LauncherWords launcher = read_launcher(words_);
-    for (const auto& [key, value] : launcher.environment) settings_.push_back({"env:" + key, unquoted(value)});
-    for (const auto& [key, value] : launcher.settings) {
-      if (key != "m" && key != "module") settings_.push_back({key, unquoted(value)});
-    }
-    at_ = launcher.begin;
-  }
-  void take_first(std::string_view word) {
-    if (const std::string_view algorithm = algorithm_in(word); !algorithm.empty()) {
-      settings_.push_back({"trainer", std::string(algorithm)});
-    }
-  }
-
-  void take_flag(const std::string& word) {
-    begun_ = true;
-    const std::size_t equals = word.find('=');
-    std::string key = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
-    std::replace(key.begin(), key.end(), '-', '_');
-    if (equals != std::string::npos) {
-      settings_.push_back({std::move(key), unquoted(word.substr(equals + 1))});
-      return;
-    }
-    std::string value = "true";
-    // A list has several words: "--dataset a b".
-    for (bool first = true; at_ + 1 < words_.size() && !words_[at_ + 1].starts_with("--"); first = false) {
-      if (first) value.clear();
-      else value += '+';
-      value += unquoted(words_[++at_]);
-    }
-    settings_.push_back({std::move(key), std::move(value)});
-  }
-
-  void take_pair(const std::string& word, std::size_t equals) {
-    std::string key = word.substr(0, equals);
-    const std::size_t plus = key.find_first_not_of('+');
-    key.erase(0, plus == std::string::npos ? 0 : plus);
-    if (is_environment(key)) key.insert(0, "env:");
-    else begun_ = true;
-    settings_.push_back({std::move(key), unquoted(word.substr(equals + 1))});
-  }
-
-  std::span<const std::string> words_;
-  std::size_t at_ = 0;
-  bool begun_ = false;  ///< a setting was seen
-  std::vector<LaunchSetting> settings_;
-};
+  return setting;
+}
 
 }  // namespace launch_detail
 
 GPUMEM_INLINE core::Result<std::vector<LaunchSetting>> launch_settings(std::span<const std::string> words) {
-  return launch_detail::WordReader(words).read();
+  namespace detail = launch_detail;
+  std::vector<LaunchSetting> settings;
+  const LauncherWords launcher = read_launcher(words);
+  for (const auto& [key, value] : launcher.environment) settings.push_back({"env:" + key, detail::unquoted(value)});
+  for (const auto& [key, value] : launcher.settings) {
+    if (key != "m" && key != "module") settings.push_back({key, detail::unquoted(value)});
+  }
+  const ProgramWords program = read_program(words.subspan(launcher.begin));
+  for (std::size_t at = 0; at < program.standing.size(); ++at) {
+    const std::string& word = program.standing[at];
+    const std::string_view algorithm = at < program.before ? detail::algorithm_in(word) : std::string_view();
+    if (!algorithm.empty()) settings.push_back({"trainer", std::string(algorithm)});
+    if (at < program.before || detail::is_left_by_shell(word)) continue;
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "the word " + core::quoted(core::shortened(word, 60)) + " belongs to no setting",
+                       {}};
+  }
+  for (const ProgramWords::Given& given : program.settings) {
+    settings.push_back(detail::setting_of(given, detail::is_environment(given.key)));
+  }
+  return settings;
 }
 
 GPUMEM_INLINE bool starts_post_training(std::span<const std::string> words) {
@@ -371,7 +372,7 @@ GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> s
     return std::any_of(settings.begin(), settings.end(),
                        [&](const LaunchSetting& at) { return launch_detail::matches(begin, at.key); });
   };
-  if (any("actor_rollout_ref.*")) return Program::verl;
+  if (any("actor_rollout_ref.*") || any("worker.actor.*")) return Program::verl;
   const bool renamed = any("actor.model_name_or_path") || any("model.model_name_or_path");
   if (any("pretrain") || renamed) return Program::openrlhf;
   if (any("rlhf_type")) return any("micro_batch_size") ? Program::megatron : Program::ms_swift;

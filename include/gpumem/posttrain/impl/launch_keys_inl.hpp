@@ -39,6 +39,7 @@ inline constexpr LaunchKey kLauncherKeys[] = {
     {"num_gpus", named},
     {"nnodes", named},
     {"config_file", named},
+    {"accelerate_config", named},  // trl's
     {"zero_stage", named},
     {"deepspeed_config_file", named},
     {"module"},
@@ -56,6 +57,7 @@ inline constexpr LaunchKey kLauncherKeys[] = {
 
 /// transformers' TrainingArguments, and what TRL and ms-swift add to them.
 inline constexpr LaunchKey kTrainerKeys[] = {
+    {"config", not_modelled},  // a file
     {"model", Means::model},
     {"model_name_or_path", Means::model},
     {"rlhf_type", named},
@@ -105,6 +107,7 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"precompute_ref_log_probs", named},
     {"reward_model", post, "reward_model"},
     {"reward_model_path", post, "reward_model"},
+    {"reward_model_name_or_path", post, "reward_model"},
     {"teacher_model", post, "teacher_model"},
     {"teacher_model_name_or_path", post, "teacher_model"},
     {"use_vllm", named},
@@ -163,6 +166,8 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"packing_length", named},
     {"teacher_deepspeed", named},
     {"offload_teacher_model", not_modelled, "false"},
+    {"teacher_model_server", not_modelled},
+    {"offload_bridge", not_modelled, "false"},
     {"cast_lm_head_to_fp32", not_modelled, "false"},
     {"use_transformers_paged", not_modelled, "false"},
     {"use_transformers_continuous_batching", not_modelled, "false"},
@@ -235,129 +240,6 @@ inline constexpr LaunchKey kMegatronKeys[] = {
     {"pipeline_model_parallel_layout", not_modelled},
     {"decoder_first_pipeline_num_layers", not_modelled},
     {"decoder_last_pipeline_num_layers", not_modelled},
-};
-
-/// verl's, as hydra overrides.
-inline constexpr LaunchKey kVerlKeys[] = {
-    {"algorithm.adv_estimator", named},
-    {"algorithm.use_kl_in_reward", named},
-    {"data.max_prompt_length", post, "prompt_length"},
-    {"data.max_response_length", post, "completion_length"},
-    {"actor_rollout_ref.model.path", Means::model},
-    {"actor_rollout_ref.model.lora_rank", named},
-    {"actor_rollout_ref.model.target_modules", named},
-    {"actor_rollout_ref.model.enable_gradient_checkpointing", named},
-    {"actor_rollout_ref.model.use_remove_padding", not_modelled, "true"},
-    {"actor_rollout_ref.model.use_liger", named},
-    {"actor_rollout_ref.model.use_fused_kernels", named},
-    {"actor_rollout_ref.actor.strategy", named},
-    {"actor_rollout_ref.actor.use_kl_loss", named},
-    {"actor_rollout_ref.actor.entropy_coeff", named},
-    {"actor_rollout_ref.actor.entropy_from_logits_with_chunking", named},
-    {"actor_rollout_ref.actor.entropy_checkpointing"},
-    {"actor_rollout_ref.actor.use_torch_compile", named},
-    {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", training, "batch_size"},
-    {"actor_rollout_ref.actor.ppo_mini_batch_size", named},
-    {"actor_rollout_ref.actor.use_dynamic_bsz", named},
-    {"actor_rollout_ref.actor.ppo_max_token_len_per_gpu", named},
-    {"actor_rollout_ref.actor.ulysses_sequence_parallel_size", post, "sequence_ranks"},
-    {"actor_rollout_ref.actor.fsdp_config.param_offload", named},
-    {"actor_rollout_ref.actor.fsdp_config.optimizer_offload", named},
-    {"actor_rollout_ref.ref.fsdp_config.param_offload", post, "reference_offload"},
-    {"actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu", named},
-    {"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu", named},
-    {"actor_rollout_ref.ref.log_prob_max_token_len_per_gpu", named},
-    {"actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu", named},
-    {"actor_rollout_ref.rollout.name", named},
-    {"actor_rollout_ref.rollout.nnodes", named},
-    {"actor_rollout_ref.rollout.n_gpus_per_node"},
-    {"actor_rollout_ref.rollout.n", named},
-    {"actor_rollout_ref.rollout.tensor_model_parallel_size", post, "rollout_tensor_parallel"},
-    {"actor_rollout_ref.rollout.gpu_memory_utilization", post, "gpu_memory_utilization"},
-    {"actor_rollout_ref.rollout.enforce_eager", post, "enforce_eager"},
-    {"actor_rollout_ref.rollout.free_cache_engine", named},
-    {"actor_rollout_ref.rollout.max_model_len", post, "max_model_len"},
-    {"actor_rollout_ref.rollout.max_num_seqs", post, "max_num_seqs"},
-    {"actor_rollout_ref.rollout.max_num_batched_tokens", post, "max_num_batched_tokens"},
-    {"actor_rollout_ref.actor.ppo_micro_batch_size", named},
-    {"actor_rollout_ref.rollout.log_prob_micro_batch_size", named},
-    {"actor_rollout_ref.ref.log_prob_micro_batch_size", named},
-    {"actor_rollout_ref.actor.fsdp_config.model_dtype", named},
-    {"actor_rollout_ref.actor.fsdp_config.offload_policy", named},
-    {"actor_rollout_ref.actor.fsdp_config.fsdp_size", not_modelled, "-1"},
-    {"actor_rollout_ref.actor.fsdp_config.reshard_after_forward", not_modelled, "true"},
-    {"actor_rollout_ref.actor.fsdp_config.dtype", not_modelled, "bfloat16"},
-    {"actor_rollout_ref.actor.fsdp_config.mixed_precision*", not_modelled},
-    {"actor_rollout_ref.actor.fsdp_config.wrap_policy.*", not_modelled, "0"},
-    {"actor_rollout_ref.ref.fsdp_config.fsdp_size", not_modelled, "-1"},
-    {"actor_rollout_ref.ref.fsdp_config.reshard_after_forward", not_modelled, "true"},
-    {"actor_rollout_ref.ref.fsdp_config.model_dtype", not_modelled, "fp32"},
-    {"actor_rollout_ref.ref.fsdp_config.offload_policy", not_modelled, "false"},
-    {"actor_rollout_ref.ref.fsdp_config.dtype", not_modelled, "bfloat16"},
-    {"actor_rollout_ref.ref.fsdp_config.mixed_precision*", not_modelled},
-    {"actor_rollout_ref.ref.fsdp_config.wrap_policy.*", not_modelled, "0"},
-    {"actor_rollout_ref.actor.freeze_vision_tower", named},
-    {"actor_rollout_ref.actor.optim.optimizer", not_modelled, "AdamW"},
-    {"actor_rollout_ref.actor.calculate_entropy", not_modelled, "false"},
-    {"actor_rollout_ref.actor.calculate_sum_pi_squared", not_modelled, "false"},
-    {"actor_rollout_ref.actor.use_prefix_grouper", not_modelled, "false"},
-    {"actor_rollout_ref.actor.megatron.*", not_modelled},
-    {"actor_rollout_ref.ref.strategy", not_modelled, "fsdp"},
-    {"actor_rollout_ref.ref.megatron.*", not_modelled},
-    {"actor_rollout_ref.ref.ulysses_sequence_parallel_size", not_modelled, "1"},
-    {"actor_rollout_ref.model.enable_activation_offload", named},
-    {"actor_rollout_ref.model.tiled_mlp.enabled", not_modelled, "false"},
-    {"actor_rollout_ref.model.mtp.enable", not_modelled, "false"},
-    {"actor_rollout_ref.model.override_config.*", not_modelled},
-    {"actor_rollout_ref.rollout.dtype", not_modelled, "bfloat16"},
-    {"actor_rollout_ref.rollout.quantization", not_modelled},
-    {"actor_rollout_ref.rollout.expert_parallel_size", not_modelled, "1"},
-    {"actor_rollout_ref.rollout.pipeline_model_parallel_size", not_modelled, "1"},
-    {"critic.strategy", not_modelled, "fsdp"},
-    {"critic.ppo_micro_batch_size_per_gpu", named},
-    {"critic.model.enable_gradient_checkpointing", not_modelled, "true"},
-    {"critic.model.use_remove_padding", not_modelled, "true"},
-    {"critic.model.enable_activation_offload", not_modelled, "false"},
-    {"critic.model.fsdp_config.param_offload", not_modelled, "false"},
-    {"critic.model.fsdp_config.optimizer_offload", not_modelled, "false"},
-    {"critic.model.fsdp_config.model_dtype", not_modelled, "fp32"},
-    {"critic.model.fsdp_config.fsdp_size", not_modelled, "-1"},
-    {"critic.model.fsdp_config.reshard_after_forward", not_modelled, "true"},
-    {"critic.model.fsdp_config.offload_policy", not_modelled, "false"},
-    {"critic.model.lora_rank", not_modelled, "0"},
-    {"critic.model.tiled_mlp.enabled", not_modelled, "false"},
-    {"critic.ulysses_sequence_parallel_size", not_modelled, "1"},
-    {"critic.megatron.*", not_modelled},
-    {"critic.use_dynamic_bsz", not_modelled, "false"},
-    {"critic.ppo_max_token_len_per_gpu", not_modelled, "16384"},  // the actor's, where nobody says it
-    {"reward_model.model.fsdp_config.param_offload", not_modelled, "false"},
-    {"reward_model.model.fsdp_config.fsdp_size", not_modelled, "-1"},
-    {"reward_model.model.fsdp_config.reshard_after_forward", not_modelled, "true"},
-    {"critic.model.path", post, "critic_model"},
-    {"reward_model.model.path", post, "reward_model"},
-    {"trainer.n_gpus_per_node", named},
-    {"trainer.nnodes", named},
-    {"algorithm.*"},
-    {"data.*"},
-    {"actor_rollout_ref.actor.clip*"},
-    {"actor_rollout_ref.actor.grad_clip"},
-    {"actor_rollout_ref.actor.kl_loss*"},
-    {"actor_rollout_ref.actor.loss_agg_mode"},
-    {"actor_rollout_ref.actor.ppo_epochs"},
-    {"actor_rollout_ref.actor.shuffle"},
-    {"actor_rollout_ref.hybrid_engine", named},
-    {"actor_rollout_ref.rollout.temperature"},
-    {"actor_rollout_ref.rollout.top_*"},
-    {"actor_rollout_ref.rollout.val_kwargs.*"},
-    {"actor_rollout_ref.rollout.mode"},
-    {"trainer.*"},
-    {"critic.optim.*"},
-    {"actor_rollout_ref.actor.optim.override_optimizer_config", not_modelled},
-    {"actor_rollout_ref.actor.optim.*"},
-    {"reward_model.enable_resource_pool"},
-    {"reward_model.enable", named},
-    {"env:PYTORCH_CUDA_ALLOC_CONF", training, "alloc_conf"},
-    {"env:*"},
 };
 
 inline constexpr LaunchKey kOpenRlhfKeys[] = {
@@ -466,29 +348,6 @@ inline constexpr std::pair<std::string_view, std::string_view> kOpenRlhfNames[] 
     {"ref.offload", "ref_reward_offload"},
     {"reward.offload", "reward_offload"},
 };
-
-/// Where verl's actor has the setting that its critic or its reference has by this key; empty: it is no such key.
-inline std::string actors_key(Program program, std::string_view key) {
-  constexpr std::pair<std::string_view, std::string_view> kActors[] = {
-      {"critic.model.fsdp_config.", "actor_rollout_ref.actor.fsdp_config."},
-      {"critic.model.", "actor_rollout_ref.model."},
-      {"critic.", "actor_rollout_ref.actor."},
-      {"actor_rollout_ref.ref.", "actor_rollout_ref.actor."}};
-  if (program != Program::verl) return {};
-  for (const auto& [begin, of_actor] : kActors) {
-    if (key.starts_with(begin)) return std::string(of_actor).append(key.substr(begin.size()));
-  }
-  return {};
-}
-
-/// What a setting is called here.
-inline std::string_view own_name(Program program, std::string_view key) {
-  if (program != Program::openrlhf) return key;
-  for (const auto& [name, own] : kOpenRlhfNames) {
-    if (name == key) return own;
-  }
-  return key;
-}
 
 }  // namespace launch_detail
 

@@ -16,6 +16,7 @@ class LaunchReader : private TrainingReader {
     choose_algorithm();
     choose_layout();
     choose_training();
+    choose_kernels();
     choose_reference();
     choose_rollout();
     choose_lengths();
@@ -31,9 +32,58 @@ class LaunchReader : private TrainingReader {
  private:
   // --- What they mean together --------------------------------------------------------------------------------------
 
+  void choose_kernels() {
+    const std::string_view attention =
+        word({"attn_impl", "attn_implementation", "attention_backend", "model_init_kwargs.attn_implementation"});
+    const bool flash = attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl;
+    if (flash) training().attention = model::AttentionBackend::flash;
+    if (attention == "eager") training().attention = model::AttentionBackend::eager;
+    const bool usual = of_swift() || of_trl() || program_ == Program::verl;
+    bool checkpoints = on({"gradient_checkpointing", "actor_rollout_ref.model.enable_gradient_checkpointing"}, usual);
+    if (in_megatron()) {
+      // verl's is null unless it is given (trainer/config/engine/megatron.yaml).
+      const std::string_view granularity =
+          word({"recompute_granularity",
+                "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity"},
+               program_ == Program::verl ? "none" : "selective");
+      checkpoints = granularity == "full";
+      if (granularity == "selective") want("checkpointing", "selective-attention");
+    }
+    if (checkpoints) want("checkpointing", "full");
+    if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
+    // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
+    const bool liger = on({"use_liger_kernel", "actor_rollout_ref.model.use_liger"});
+    if (liger && !checkpoints) say_not_modelled("use_liger_kernel", "true");
+    const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
+    if (hosts && checkpoints) want_offload(model::Offload::activations, "use_gradient_checkpointing", "unsloth");
+    constexpr std::string_view kFused = "actor_rollout_ref.model.use_fused_kernels";
+    if (on({kFused}) && !in_megatron()) training().loss_form = {model::LossForms::fused, 0};
+    if (on({kFused}) && in_megatron()) say_not_modelled(kFused, word({kFused}));
+    if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"}, true)) {
+      training().loss_form = {model::LossForms::fused_ce, 0};
+    }
+    training().transformers = model::Transformers::v4_51;
+    made_.request.freezes_tower =
+        (of_swift() && on({"freeze_vit"}, true)) || on({"actor_rollout_ref.actor.freeze_vision_tower"});
+    if (on({"freeze_llm"})) say_not_modelled("freeze_llm", "true");
+  }
+
+  /// Liger's losses compute logits a chunk at a time. Source: TRL 1.9, trainer/dpo_trainer.py, kto_trainer.py and
+  /// grpo_trainer.py: use_liger_kernel; ms-swift 4, rlhf_trainers/grpo_trainer.py: use_liger_loss. ms-swift's DPO and
+  /// KTO have Liger's layers alone.
+  [[nodiscard]] bool fuses_the_loss() {
+    if (program_ == Program::unsloth || on({"use_liger_loss"})) return true;
+    if (!on({"use_liger_kernel"})) return false;
+    const Algorithm trains = options().algorithm;
+    const bool compares = trains == Algorithm::dpo || trains == Algorithm::kto;
+    return trains == Algorithm::grpo ? program_ != Program::megatron : compares && program_ == Program::trl;
+  }
+
   void choose_reference() {
     const std::string_view beta = word({"beta", "init_kl_coef"});
-    const bool compared = on({"actor_rollout_ref.actor.use_kl_loss"}) || on({"algorithm.use_kl_in_reward"});
+    // EasyR1's reference is there unless it is told otherwise (trainer/ray_trainer.py: use_reference_policy).
+    const bool compared = on({"actor_rollout_ref.actor.use_kl_loss"}) || on({"algorithm.use_kl_in_reward"}) ||
+                          (program_ == Program::verl && renamed_ && !on({"algorithm.disable_kl"}));
     const bool zero = beta == "0" || beta == "0.0";
     if (program_ == Program::verl) options().reference = compared ? verl_reference() : Reference::none;
     if (of_trl() && algorithm().generates && !algorithm().reference) {
@@ -67,16 +117,20 @@ class LaunchReader : private TrainingReader {
       return;
     }
     if (program_ == Program::verl) {
-      const std::string_view engine = word({"actor_rollout_ref.rollout.name"}, "vllm");
-      if (engine == "sglang") to.engine = Engine::sglang;
-      else if (engine != "vllm") say_not_modelled("actor_rollout_ref.rollout.name", engine);
-      const bool apart =
-          !on({"actor_rollout_ref.hybrid_engine"}, true) || whole({"actor_rollout_ref.rollout.nnodes"}, 0) > 0;
-      to.rollout = apart ? Rollout::elsewhere : Rollout::colocated;
+      const std::string_view server = word({"actor_rollout_ref.rollout.name"}, "vllm");
+      if (server == "sglang") to.engine = Engine::sglang;
+      else if (server == "hf") to.rollout = Rollout::generate;
+      else if (server != "vllm") say_not_modelled("actor_rollout_ref.rollout.name", server);
+      // "rollout." is that of experimental/fully_async_policy and one_step_off_policy.
+      const bool apart = !on({"actor_rollout_ref.hybrid_engine"}, true) ||
+                         whole({"actor_rollout_ref.rollout.nnodes", "rollout.nnodes"}, 0) > 0;
+      if (server != "hf") to.rollout = apart ? Rollout::elsewhere : Rollout::colocated;
       if (on({"actor_rollout_ref.rollout.free_cache_engine"}, true)) to.sleep_level = 2;
       leave_out_idle_reward();
-      const bool model = on({"actor_rollout_ref.actor.fsdp_config.param_offload"});
-      const bool states = on({"actor_rollout_ref.actor.fsdp_config.optimizer_offload"});
+      const bool model = on({in_megatron() ? "actor_rollout_ref.actor.megatron.param_offload"
+                                           : "actor_rollout_ref.actor.fsdp_config.param_offload"});
+      const bool states = on({in_megatron() ? "actor_rollout_ref.actor.megatron.optimizer_offload"
+                                            : "actor_rollout_ref.actor.fsdp_config.optimizer_offload"});
       to.offload = model ? (states ? Waiting::both : Waiting::model) : states ? Waiting::optimizer : Waiting::none;
       return;
     }
@@ -228,8 +282,8 @@ class LaunchReader : private TrainingReader {
 
   /// verl's older settings count the samples of all GPUs. Source: verl 0.7, workers/fsdp_workers.py: __init__.
   [[nodiscard]] std::int64_t on_each(std::int64_t samples) {
-    const std::int64_t ranks =
-        std::max<std::int64_t>(made_.gpus / std::max<std::int64_t>(options().sequence_ranks, 1), 1);
+    const std::int64_t copies = in_megatron() ? training().layout.data_parallel : made_.gpus;
+    const std::int64_t ranks = std::max<std::int64_t>(copies / std::max<std::int64_t>(options().sequence_ranks, 1), 1);
     return samples > 0 ? std::max<std::int64_t>(samples / ranks, 1) : 0;
   }
   void choose_batch_of_all() {
@@ -239,10 +293,10 @@ class LaunchReader : private TrainingReader {
 
   /// What the programs take where nobody says how large a pass is. verl asks for one of two settings; of these the one
   /// with a default is taken. Source: transformers 4.48, training_args.py; ms-swift 4, arguments/base_args; verl 0.7,
-  /// trainer/config/actor/actor.yaml: ppo_max_token_len_per_gpu; OpenRLHF 0.8, cli/train_ppo_ray.py and train_dpo.py;
-  /// Unsloth (2026-09), models/rl.py: _patch_trl_rl_trainers_impl.
+  /// trainer/config/actor/actor.yaml: ppo_max_token_len_per_gpu; EasyR1, workers/actor/config.py; OpenRLHF 0.8,
+  /// cli/train_ppo_ray.py and train_dpo.py; Unsloth (2026-09), models/rl.py: _patch_trl_rl_trainers_impl.
   void choose_usual_batch() {
-    if (program_ == Program::verl) {
+    if (program_ == Program::verl && !renamed_) {
       options().packing = true;
       training().sequence_length = kUsualRow;
       training().batch_size = 1;
@@ -252,7 +306,8 @@ class LaunchReader : private TrainingReader {
     constexpr std::int64_t kOfTransformers = 8;
     constexpr std::int64_t kFew = 4;
     const bool one = of_swift() || (renamed_ && algorithm().generates);
-    const bool few = program_ == Program::unsloth || (program_ == Program::openrlhf && algorithm().generates);
+    const bool few = program_ == Program::unsloth || program_ == Program::verl ||
+                     (program_ == Program::openrlhf && algorithm().generates);
     training().batch_size = one ? 1 : few ? kFew : kOfTransformers;
     say_missing("the micro-batch; the program's default of " + std::to_string(training().batch_size) + " is taken",
                 {"batch_size"}, false);
@@ -359,6 +414,8 @@ class LaunchReader : private TrainingReader {
     to.engine = usual.engine;
     to.entropy = usual.entropy;
     to.sleep_level = usual.sleep_level;
+    // A limit of completions that are generated, which distillation has beside that of its data.
+    if (to.completion_length.value_or(0) >= training().sequence_length.value_or(0)) to.completion_length.reset();
   }
 
   /// Nor is any note about a model that verl does not run, or about rows that it does not make.

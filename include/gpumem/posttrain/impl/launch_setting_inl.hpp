@@ -33,8 +33,20 @@ class SettingReader {
     for (const LaunchSetting& setting : settings) {
       const std::string_view own = own_name(program_, setting.key);
       renamed_ = renamed_ || own != setting.key;
-      settings_.push_back({std::string(own), setting.value, setting.key});
+      if (is_switched_off(setting)) settings_.push_back({std::string(own.substr(kNo.size())), "false", setting.key});
+      else settings_.push_back({std::string(own), setting.value, setting.key});
     }
+  }
+
+  /// "--no_gradient_checkpointing", as transformers' HfArgumentParser has it for all that is on unless it is told
+  /// otherwise; no setting whose own name begins so.
+  static constexpr std::string_view kNo = "no_";
+  [[nodiscard]] bool is_switched_off(const LaunchSetting& setting) const {
+    const bool trainers = of_trl() || program_ == Program::ms_swift;
+    if (!trainers || setting.value != "true" || !setting.key.starts_with(kNo)) return false;
+    const std::string_view key = std::string_view(setting.key).substr(kNo.size());
+    return find_key(program_, setting.key) == nullptr && !changes_nothing(program_, setting.key) &&
+           (find_key(program_, key) != nullptr || changes_nothing(program_, key));
   }
 
   /// All whose row says which option they are.
@@ -45,6 +57,14 @@ class SettingReader {
     return core::Done{};
   }
 
+  /// Whether the policy is trained by Megatron, of verl's programs where the settings say so: verl's own file for it is
+  /// ppo_megatron_trainer.yaml.
+  [[nodiscard]] bool in_megatron() const {
+    if (program_ != Program::verl) return program_ == Program::megatron;
+    if (const auto strategy = value("actor_rollout_ref.actor.strategy")) return *strategy == "megatron";
+    return word({"config_name"}).find("megatron") != std::string_view::npos ||
+           value("actor_rollout_ref.actor.megatron.tensor_model_parallel_size").has_value();
+  }
   [[nodiscard]] bool of_trl() const { return program_ == Program::trl || program_ == Program::unsloth; }
   [[nodiscard]] bool of_swift() const { return program_ == Program::ms_swift || program_ == Program::megatron; }
   [[nodiscard]] model::TrainingJob& training() { return made_.request.training.training; }
@@ -165,6 +185,8 @@ class LayoutReader : protected SettingReader {
     // OpenRLHF's script of PPO alone has these.
     const bool generates = value("prompt_max_len") || value("generate_max_len") || value("micro_rollout_batch_size");
     const bool ppo = program_ == Program::verl || (program_ == Program::openrlhf && generates);
+    // EasyR1's is GRPO unless it is told otherwise (trainer/config.py).
+    if (name.empty() && program_ == Program::verl && renamed_) return "grpo";
     return name.empty() && ppo ? "gae" : name;
   }
 
@@ -180,7 +202,7 @@ class LayoutReader : protected SettingReader {
       return;
     }
     if (is_supervised(name)) {
-      refuse(core::quoted(core::shortened(name, 40)) + " is supervised fine-tuning, which `gpumem estimate` answers");
+      if (!fault_) fault_ = supervised(name);
       return;
     }
     say_missing(name.empty() ? "the algorithm" : "an algorithm that is known: " + core::quoted(name), {"algorithm"});
@@ -212,10 +234,16 @@ class LayoutReader : protected SettingReader {
       return;
     }
     layout.data_parallel = made_.gpus / split;
-    if (named == 0 && value("config_file")) say_not_modelled("config_file", *value("config_file"));
+    for (const std::string_view file : {"config_file", "accelerate_config"}) {
+      if (named == 0 && value(file)) say_not_modelled(file, *value(file));
+    }
+    if (program_ == Program::verl && in_megatron()) {
+      options().program = Program::verl_megatron;
+      layout.sequence_parallel = on({"actor_rollout_ref.actor.megatron.sequence_parallel"}, true);
+    }
     if (layout.tensor_parallel == 1) layout.sequence_parallel = false;  // Megatron switches it off then
-    if (program_ == Program::megatron) layout.sharding.kind = model::Shardings::distributed_optimizer;
-    if (program_ == Program::megatron || made_.gpus == 1) return;
+    if (in_megatron()) layout.sharding.kind = model::Shardings::distributed_optimizer;
+    if (in_megatron() || made_.gpus == 1) return;
     if (program_ == Program::verl) layout.sharding.kind = model::Shardings::fsdp1;
     const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
     if (program_ == Program::verl && strategy == "fsdp2") layout.sharding.kind = model::Shardings::fsdp2;
@@ -238,18 +266,21 @@ class LayoutReader : protected SettingReader {
   /// "zero2", "zero3_offload" of ms-swift, a path that says so, or OpenRLHF's stage, which is 2 unless it is given.
   void choose_deepspeed() {
     const std::string_view own = word({"deepspeed", "deepspeed_config_file"});
-    const std::string_view config = own.empty() ? word({"config_file"}) : own;  // accelerate's
+    const std::string_view config = own.empty() ? word({"config_file", "accelerate_config"}) : own;  // accelerate's
     if (own.empty() && config.find("fsdp") != std::string_view::npos) {
       want("sharding", config.find("fsdp2") != std::string_view::npos ? "fsdp2" : "fsdp1");
       return;
     }
     if (own.empty() && config.find("_gpu") != std::string_view::npos) return;  // multi_gpu.yaml
     std::string_view stage = word({"zero_stage"}, program_ == Program::openrlhf ? "2" : "");
-    for (const std::string_view each : {"1", "2", "3"}) {
+    for (const std::string_view each : {"0", "1", "2", "3"}) {
       const bool named = config.find("zero" + std::string(each)) != std::string_view::npos ||
                          config.find("zero_" + std::string(each)) != std::string_view::npos;
       if (named) stage = each;
     }
+    // In bfloat16 stage 0 shares masters and states as stage 1 does. Source: DeepSpeed 0.16, runtime/engine.py:
+    // _configure_optimizer; runtime/bf16_optimizer.py: _setup_for_real_optimizer.
+    if (stage == "0") stage = "1";
     if (stage == "1" || stage == "2" || stage == "3") want("sharding", "zero-" + std::string(stage));
     made_.request.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
     if (!config.empty() && stage.empty()) say_missing("what is in " + core::quoted(config), {"sharding"});
@@ -259,8 +290,11 @@ class LayoutReader : protected SettingReader {
     for (const std::string_view each : {"config_file", "deepspeed_config_file", "deepspeed"}) {
       if (told && value(each) == config) key = each;
     }
-    want_offload(stage == "3" ? model::Offload::parameters : model::Offload::optimizer, key,
-                 told ? config : word({key}));
+    want_offload(model::Offload::optimizer, key, told ? config : word({key}));
+    if (stage == "3" && told) {
+      made_.decided.push_back(std::string(key) + " " + core::shortened(config, 60) +
+                              ": parameters may be on the host, too; the GPU's share of them is counted");
+    }
   }
 
   /// A job has one way to offload: the one that takes the most from the GPU. The other one is named.
@@ -290,7 +324,8 @@ class TrainingReader : protected LayoutReader {
 
   [[nodiscard]] bool adapts() const {
     const std::string_view tuner = word({"tuner_type", "train_type"}, of_swift() ? "lora" : "");
-    const std::string_view rank = word({"lora_rank", "actor_rollout_ref.model.lora_rank"}, "0");
+    const std::string_view rank =
+        word({"lora_rank", "actor_rollout_ref.model.lora_rank", "actor_rollout_ref.model.lora.rank"}, "0");
     if (of_swift()) return tuner == "lora" || tuner == "qlora";
     return on({"use_peft"}) || (rank != "0" && !rank.empty()) || value("lora_r").has_value() ||
            value("peft_config.r").has_value();
@@ -298,7 +333,7 @@ class TrainingReader : protected LayoutReader {
 
   void choose_training() {
     const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
-    if (!strategy.starts_with("fsdp")) {
+    if (!strategy.starts_with("fsdp") && !in_megatron()) {
       say_not_modelled("actor_rollout_ref.actor.strategy", strategy);
     }
     refuse_tuners();
@@ -309,7 +344,6 @@ class TrainingReader : protected LayoutReader {
       choose_adapters(adapts());
     }
     choose_precision();
-    choose_kernels();
     choose_optimizer();
     if (on({"optimizer_cpu_offload"})) choose_offloaded_share();
     for (const std::string_view key : {"activation_offloading", "actor_rollout_ref.model.enable_activation_offload"}) {
@@ -357,17 +391,20 @@ class TrainingReader : protected LayoutReader {
 
   void choose_adapters(bool adapted) {
     if (!adapted) return;
-    const std::int64_t rank =
-        whole({"lora_rank", "lora_r", "peft_config.r", "actor_rollout_ref.model.lora_rank"}, of_swift() ? 8 : 16);
+    const std::int64_t rank = whole({"lora_rank", "lora_r", "peft_config.r", "actor_rollout_ref.model.lora_rank",
+                                     "actor_rollout_ref.model.lora.rank"},
+                                    of_swift() ? 8 : 16);
     training().lora = std::max<std::int64_t>(rank, 1);
+    // Source: verl 0.7, trainer/config/model/hf_model.yaml: target_modules.
+    const bool all = of_swift() || program_ == Program::verl;
     std::string targets(word({"target_modules", "lora_target_modules", "peft_config.target_modules",
-                              "actor_rollout_ref.model.target_modules"},
-                             of_swift() ? "all-linear" : ""));
+                              "actor_rollout_ref.model.target_modules", "actor_rollout_ref.model.lora.target_modules"},
+                             all ? "all-linear" : ""));
     std::erase_if(targets, [](char byte) { return std::string_view("[]\"' ").find(byte) != std::string_view::npos; });
     while (targets.ends_with(',')) targets.pop_back();
     std::replace(targets.begin(), targets.end(), ',', '+');
     // Source: ms-swift 4, megatron/utils/utils.py: find_all_linears knows TransformerEngine's linear layers.
-    if (program_ == Program::megatron && targets == "all-linear") targets += "+not:router";
+    if (in_megatron() && targets == "all-linear") targets += "+not:router";
     if (program_ == Program::ms_swift && targets == "all-linear") {
       const FrozenParts frozen = {on({"freeze_vit"}, true), on({"freeze_aligner"}, true)};
       const std::string left_out = part_names(frozen, "not:", "+");
@@ -417,7 +454,7 @@ class TrainingReader : protected LayoutReader {
     const model::Shardings sharding = training().layout.sharding.kind;
     const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
                            sharding == model::Shardings::zero_3 || program_ == Program::openrlhf;
-    if (program_ == Program::megatron || deepspeed) {
+    if (in_megatron() || deepspeed) {
       training().precision = half ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
       return;
     }
@@ -434,47 +471,6 @@ class TrainingReader : protected LayoutReader {
       return;
     }
     training().precision = type == "float32" ? model::Precision::amp_bf16 : model::Precision::bf16;
-  }
-
-  void choose_kernels() {
-    const std::string_view attention =
-        word({"attn_impl", "attn_implementation", "attention_backend", "model_init_kwargs.attn_implementation"});
-    const bool flash = attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl;
-    if (flash) training().attention = model::AttentionBackend::flash;
-    if (attention == "eager") training().attention = model::AttentionBackend::eager;
-    const bool usual = of_swift() || of_trl() || program_ == Program::verl;
-    bool checkpoints = on({"gradient_checkpointing", "actor_rollout_ref.model.enable_gradient_checkpointing"}, usual);
-    if (program_ == Program::megatron) {
-      const std::string_view granularity = word({"recompute_granularity"}, "selective");
-      checkpoints = granularity == "full";
-      if (granularity == "selective") want("checkpointing", "selective-attention");
-    }
-    if (checkpoints) want("checkpointing", "full");
-    if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
-    // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
-    const bool liger = on({"use_liger_kernel", "actor_rollout_ref.model.use_liger"});
-    if (liger && !checkpoints) say_not_modelled("use_liger_kernel", "true");
-    const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
-    if (hosts && checkpoints) want_offload(model::Offload::activations, "use_gradient_checkpointing", "unsloth");
-    if (on({"actor_rollout_ref.model.use_fused_kernels"})) training().loss_form = {model::LossForms::fused, 0};
-    if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"}, true)) {
-      training().loss_form = {model::LossForms::fused_ce, 0};
-    }
-    training().transformers = model::Transformers::v4_51;
-    made_.request.freezes_tower =
-        (of_swift() && on({"freeze_vit"}, true)) || on({"actor_rollout_ref.actor.freeze_vision_tower"});
-    if (on({"freeze_llm"})) say_not_modelled("freeze_llm", "true");
-  }
-
-  /// Liger's losses compute logits a chunk at a time. Source: TRL 1.9, trainer/dpo_trainer.py, kto_trainer.py and
-  /// grpo_trainer.py: use_liger_kernel; ms-swift 4, rlhf_trainers/grpo_trainer.py: use_liger_loss. ms-swift's DPO and
-  /// KTO have Liger's layers alone.
-  [[nodiscard]] bool fuses_the_loss() {
-    if (program_ == Program::unsloth || on({"use_liger_loss"})) return true;
-    if (!on({"use_liger_kernel"})) return false;
-    const Algorithm trains = options().algorithm;
-    const bool compares = trains == Algorithm::dpo || trains == Algorithm::kto;
-    return trains == Algorithm::grpo ? program_ != Program::megatron : compares && program_ == Program::trl;
   }
 };
 

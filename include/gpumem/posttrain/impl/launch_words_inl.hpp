@@ -169,6 +169,17 @@ inline std::string_view program_without_rules(std::span<const LaunchSetting> set
   return {};
 }
 
+/// The program that the command itself starts, where its keys say nothing: "trl dpo --config dpo.yaml".
+inline std::optional<Program> program_in(std::span<const std::string> command) {
+  const std::size_t at = read_launcher(command).begin;
+  if (at >= command.size()) return std::nullopt;
+  const std::string_view word = command[at];
+  if (word.substr(word.rfind('/') + 1) == "trl" || word.find("trl/scripts/") != std::string_view::npos) {
+    return Program::trl;
+  }
+  return word.substr(word.rfind('/') + 1) == "swift" ? std::optional(Program::ms_swift) : std::nullopt;
+}
+
 /// The program that the options name, or whose keys the settings are.
 inline core::Result<Program> program_of_words(const PostTrainingWords& words, std::span<const LaunchSetting> settings) {
   if (const auto named = words.options.find("program"); named != words.options.end()) {
@@ -184,6 +195,20 @@ inline core::Result<Program> program_of_words(const PostTrainingWords& words, st
                        {}};
   }
   if (const auto known = program_of(settings)) return *known;
+  if (const auto named = program_in(words.command)) return *named;
+  for (const LaunchSetting& setting : settings) {
+    if (setting.key == "trainer" && launch_detail::is_supervised(setting.value)) {
+      return launch_detail::supervised(setting.value);
+    }
+  }
+  const auto is_script = [](std::string_view word) { return word.ends_with(".sh"); };
+  const auto script = std::find_if(words.command.begin(), words.command.end(), is_script);
+  if (script != words.command.end()) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        core::quoted(core::shortened(*script, 60)) + " is a script, which is not read; give the command that it runs",
+        {}};
+  }
   return core::Error{core::ErrorCode::missing_information, "whose settings are these? give `program`", {}};
 }
 
@@ -220,6 +245,18 @@ inline core::Status say_missing(const PostTrainingWords& words, const Launch& la
   return core::Done{};
 }
 
+/// The further models that a program's settings name. One with the policy's own name is the policy's, whatever of it is
+/// given to us.
+inline void name_models(PostTrainingRequest& request, const std::string& policy) {
+  PostTrainingOptions& to = request.options;
+  for (std::string* const name : {&to.reference_model, &to.critic_model, &to.teacher_model}) {
+    if (*name == policy) name->clear();
+  }
+  for (const std::string& name : {to.reference_model, to.critic_model, to.reward_model, to.teacher_model}) {
+    if (!name.empty()) request.named.push_back(name);
+  }
+}
+
 /// The job of a program's settings, and what of them nobody models or knows.
 inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRequest& request) {
   auto settings = words.settings;
@@ -236,6 +273,7 @@ inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRe
   for (const std::string& key : launch->unknown) say("the key " + key + " is not known");
   if (core::Status said = say_missing(words, *launch, request); !said) return said;
   PostTrainingRequest made = std::move(launch->request);
+  name_models(made, launch->model);
   made.training.summary = std::move(launch->model);
   if (core::Status laid = lay_over(request.training, made.training); !laid) return laid;
   // Who says how long the sequences are has no use for a limit.
@@ -260,7 +298,55 @@ inline core::Status check_lengths(const PostTrainingWords& words, const PostTrai
                      {}};
 }
 
+// --- Words of a program --------------------------------------------------------------------------------------------
+
+/// A flag, and not a number below zero.
+inline bool is_flag(std::string_view word) {
+  return word.size() > 1 && word.front() == '-' && !core::parse_number(word).has_value();
+}
+
+/// key=value as hydra, LLaMA-Factory and torchtune take it, and no path or URL.
+inline bool is_pair(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string_view::npos || equals == 0 || word.front() == '/' || word.front() == '.') return false;
+  const auto of_name = [](char byte) {
+    const bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9');
+    return letter || std::string_view("_.-+/@~").find(byte) != std::string_view::npos;
+  };
+  return std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), of_name);
+}
+
+inline std::string key_of(std::string_view word) {
+  while (word.starts_with('-') || word.starts_with('+')) word.remove_prefix(1);
+  std::string key(word);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
 }  // namespace launch_words_detail
+
+GPUMEM_INLINE ProgramWords read_program(std::span<const std::string> words) {
+  namespace detail = launch_words_detail;
+  const auto begins = [&](std::size_t at) {
+    return words[at] == "--" || detail::is_flag(words[at]) || detail::is_pair(words[at]);
+  };
+  ProgramWords read;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    if (word == "--") continue;
+    if (!begins(at)) {
+      read.standing.push_back(word);
+      if (read.settings.empty()) ++read.before;
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    ProgramWords::Given given{detail::key_of(word.substr(0, equals)), {}};
+    if (equals != std::string::npos) given.values.push_back(word.substr(equals + 1));
+    while (equals == std::string::npos && at + 1 < words.size() && !begins(at + 1)) given.values.push_back(words[++at]);
+    read.settings.push_back(std::move(given));
+  }
+  return read;
+}
 
 GPUMEM_INLINE LauncherWords read_launcher(std::span<const std::string> words) {
   return launch_words_detail::LauncherReader(words).read();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpumem/posttrain/impl/post_training_job_inl.hpp"
 #include "gpumem/posttrain/phases.hpp"
 
 #include <algorithm>
@@ -17,20 +18,13 @@ namespace gpumem::posttrain {
 
 namespace phases_detail {
 
-/// One model on the way through the phases: its plan, and the mark of the next part.
+/// One model on the way through the phases: its plan, the mark of the next part, and that of the part that is played
+/// again where all are through.
 struct Runner {
   plan::PhaseWriter::Model model = 0;
   std::size_t mark = 0;
+  std::size_t again = 0;
 };
-
-/// The words that the model's head knows: the width of its last linear layer.
-inline std::int64_t vocabulary_of(const model::ModelGraph& graph) {
-  std::int64_t words = 0;
-  for (const model::Layer& layer : graph.layers()) {
-    if (graph.op(layer) == "linear") words = graph.attributes(layer).integer("out_features").value_or(words);
-  }
-  return words;
-}
 
 /// Megatron's HybridDeviceOptimizer keeps this share of masters and states, with their parameters' steps, on the host.
 /// Source: Megatron-LM core r0.12, core/optimizer/cpu_offloading/hybrid_optimizer.py.
@@ -63,26 +57,28 @@ class PlanMaker {
  private:
   using Categories = plan::PhaseWriter::Categories;
   using Parts = std::vector<plan::RunPart>;
-
   /// The samples of each iteration's batches, as shares of the longest.
   static constexpr double kAlike[] = {1.0, 1.0};
-  static constexpr double kGrowing[] = {0.5, 0.75, 1.0};
-  [[nodiscard]] std::int64_t iterations() const { return static_cast<std::int64_t>(shares_.size()); }
-
+  static constexpr double kGrowing[] = {1.0 / 2, 3.0 / 4, 7.0 / 8, 15.0 / 16, 1.0};
   static constexpr Categories weights() { return plan::only({plan::Category::parameter, plan::Category::buffer}); }
+  /// What goes to the host with the policy's weights: Megatron's main gradients, too.
+  [[nodiscard]] Categories waiting() const {
+    using enum plan::Category;
+    return decided_.program.megatron ? plan::only({parameter, buffer, gradient}) : weights();
+  }
   static constexpr Categories states() { return plan::only({plan::Category::optimizer}); }
 
   // --- Models -------------------------------------------------------------------------------------------------------
 
-  /// Passes of an update; from the third on all are alike.
-  [[nodiscard]] std::int64_t passes() const { return std::min<std::int64_t>(decided_.policy.gradient_accumulation, 3); }
+  /// From the second on all steps are alike, and all passes: the last one is played again.
+  static Parts steps() { return {plan::RunPart::train, plan::RunPart::train}; }
+  static Parts forwards() { return {plan::RunPart::forward, plan::RunPart::forward}; }
 
   core::Status add_models() {
     made_.policy = std::make_unique<analysis::Analysis>(decided_.policy);
     if (core::Status chosen = estimate::choose_rank(*made_.policy, gpu_, {}); !chosen) return chosen.error();
     rank_ = made_.policy->job().layout.rank;
-    const Parts trains(shares_.size(), plan::RunPart::train);
-    if (core::Status added = add(Role::policy, *made_.policy, trains, policy_); !added) return added.error();
+    if (core::Status added = add(Role::policy, *made_.policy, steps(), policy_); !added) return added.error();
     if (core::Status added = add_readers(); !added) return added.error();
     if (core::Status added = add_others(); !added) return added.error();
     rollout_.model = writer_.add({});
@@ -92,17 +88,13 @@ class PlanMaker {
 
   /// Passes without gradients of the policy and of its reference.
   core::Status add_readers() {
-    const std::int64_t each = iterations() * (before_update() ? 1 : passes());
-    const std::int64_t mismatched = decided_.algorithm.mismatched ? each : 0;
     if (reads_policy()) {
-      const std::int64_t count = before_update() ? each : mismatched;
-      if (core::Status added = add(Role::policy, decided_.reading, forwards(count), reader_); !added)
-        return added.error();
+      if (core::Status added = add(Role::policy, decided_.reading, forwards(), reader_); !added) return added.error();
     }
     const bool own = decided_.reference == Reference::own;
     if (!own && decided_.reference != Reference::base) return core::Done{};
-    return add(Role::reference, own ? frozen_job(decided_, job_.reference) : base_of_adapters(),
-               forwards(each + mismatched), reference_);
+    return add(Role::reference, own ? frozen_job(decided_, job_.reference) : base_of_adapters(), forwards(),
+               reference_);
   }
 
   core::Status add_others() {
@@ -112,21 +104,19 @@ class PlanMaker {
     if (job_.reward != nullptr) {
       model::TrainingJob reward = frozen_job(decided_, job_.reward);
       reward.objective = {model::Objective::scores, 0};
-      const std::int64_t count = iterations() * (decided_.algorithm.in_step ? passes() : 1);
-      if (core::Status added = add(Role::reward, reward, forwards(count), reward_); !added) return added.error();
+      if (core::Status added = add(Role::reward, reward, forwards(), reward_); !added) return added.error();
     }
     if (!decided_.algorithm.teacher) return core::Done{};
-    return add(Role::teacher, frozen_job(decided_, job_.teacher), forwards(iterations() * passes()), teacher_);
+    return add(Role::teacher, frozen_job(decided_, job_.teacher), forwards(), teacher_);
   }
 
   core::Status add_critic() {
     model::TrainingJob critic = decided_.policy;
     if (job_.critic != nullptr) critic.graph = job_.critic;
     critic.objective = {model::Objective::scores, 0};
-    const Parts trains(shares_.size(), plan::RunPart::train);
-    if (core::Status added = add(Role::critic, critic, trains, critic_); !added) return added.error();
+    if (core::Status added = add(Role::critic, critic, steps(), critic_); !added) return added.error();
     critic.batch_size = decided_.reading.batch_size;
-    return add(Role::critic, critic, forwards(iterations()), values_);
+    return add(Role::critic, critic, forwards(), values_);
   }
 
   /// Adapters are switched off: their weights stay, and are not read. A quantised base is read as it is.
@@ -135,7 +125,6 @@ class PlanMaker {
     return frozen_job(decided_, nullptr);
   }
 
-  static Parts forwards(std::int64_t count) { return Parts(static_cast<std::size_t>(count), plan::RunPart::forward); }
   core::Status add(Role role, model::TrainingJob job, const Parts& parts, std::optional<Runner>& runner) {
     job.layout.rank = rank_;
     analysis::Analysis analysis(std::move(job));
@@ -150,7 +139,10 @@ class PlanMaker {
     core::Result<plan::StepPlan> plan = plan::make_run_plan(analysis.job(), **pass, parts);
     if (!plan) return plan.error();
     if (role == Role::policy || role == Role::critic) keep_on_host(*plan, job_.options.states_on_host);
-    runner = Runner{writer_.add(*std::move(plan)), 0};
+    // The first mark is the model's construction, and each part has as many as another.
+    const std::size_t marks = plan->phases.size();
+    const std::size_t each = parts.empty() || marks == 0 ? 0 : (marks - 1) / parts.size();
+    runner = Runner{writer_.add(*std::move(plan)), 0, marks - each};
     made_.roles.push_back(role);
     return core::Done{};
   }
@@ -159,8 +151,8 @@ class PlanMaker {
   [[nodiscard]] std::int64_t logits_bytes(const model::TrainingJob& of) const {
     constexpr std::int64_t kBytes = 2;
     const std::int64_t positions = of.objective.count > 0 ? of.objective.count : of.sequence_length.value_or(0);
-    const std::int64_t words =
-        vocabulary_of(*decided_.policy.graph) / std::max<std::int64_t>(of.layout.tensor_parallel, 1);
+    const std::int64_t words = post_training_job_detail::vocabulary_of(*decided_.policy.graph) /
+                               std::max<std::int64_t>(of.layout.tensor_parallel, 1);
     return core::bounded_product({of.batch_size, positions, words, kBytes});
   }
 
@@ -179,6 +171,7 @@ class PlanMaker {
 
   void play(Runner& runner, const Categories& kept) {
     const auto& marks = writer_.plan_of(runner.model).phases;
+    rewind(runner);
     if (runner.mark >= marks.size()) return;
     const std::size_t first = marks[runner.mark].first_event;
     const std::size_t end = runner.mark + 1 < marks.size() ? marks[runner.mark + 1].first_event
@@ -187,6 +180,11 @@ class PlanMaker {
     writer_.play(runner.model, first, end, kept);
   }
   void play(Runner& runner) { play(runner, plan::all_categories()); }
+
+  /// Where all parts are through, the last one is played again.
+  void rewind(Runner& runner) const {
+    if (runner.mark >= writer_.plan_of(runner.model).phases.size()) runner.mark = runner.again;
+  }
 
   /// A pass without gradients between phases. What a unit has gathered goes when the pass is through: verl shards the
   /// root again, and another pass of the same weights does not gather it a second time.
@@ -221,11 +219,11 @@ class PlanMaker {
     constexpr std::int64_t kBytes = 2;
     const bool left_out = decided_.policy.images == 0 && job_.policy.images != 0;
     const std::int64_t parameters = left_out ? tower_parameters(*job_.policy.graph) : job_.tower_parameters;
+    if (parameters <= 0) return;
     const std::int64_t bytes = core::bounded_product({parameters, kBytes});
-    if (bytes <= 0) return;
     static_cast<void>(writer_.allocate(policy_->model, bytes, plan::Category::parameter));
-    const bool own = reference_ && decided_.reference == Reference::own;
-    if (own) static_cast<void>(writer_.allocate(reference_->model, bytes, plan::Category::parameter));
+    if (!reference_ || decided_.reference != Reference::own) return;
+    static_cast<void>(writer_.allocate(reference_->model, bytes, plan::Category::parameter));
   }
 
   void leave_states() {
@@ -245,7 +243,7 @@ class PlanMaker {
 
   void gather_experience() {
     writer_.begin(kRolloutPhase);
-    if (waits(Waiting::model)) writer_.set_aside(policy_->model, weights());
+    if (waits(Waiting::model)) writer_.set_aside(policy_->model, waiting());
     leave_states();
     between();
     if (decided_.rollout == Rollout::generate) generate();
@@ -266,7 +264,7 @@ class PlanMaker {
     between();
   }
   void return_policy() {
-    if (waits(Waiting::model)) writer_.bring_back(policy_->model, weights());
+    if (waits(Waiting::model)) writer_.bring_back(policy_->model, waiting());
     if (!decided_.program.optimizer_only_updates) take_states();
   }
 
@@ -275,8 +273,7 @@ class PlanMaker {
   /// entropy_from_logits, entropy_from_logits_with_chunking.
   void read_entropy() {
     constexpr std::int64_t kTensors = 3;  // the logits, their probabilities, and both multiplied
-    const bool makes = job_.options.entropy == Entropy::whole;
-    if (makes) hold_for_a_moment(*reader_, kTensors * logits_bytes(decided_.reading));
+    if (job_.options.entropy == Entropy::whole) hold_for_a_moment(*reader_, kTensors * logits_bytes(decided_.reading));
     if (job_.options.entropy == Entropy::chunked) {
       hold_for_a_moment(*reader_, core::bounded_sum({logits_bytes(decided_.reading), entropy_chunk()}));
     }
@@ -285,7 +282,7 @@ class PlanMaker {
   [[nodiscard]] std::int64_t entropy_chunk() const {
     constexpr std::int64_t kPositions = 2048;
     constexpr std::int64_t kBytes = std::int64_t{3} * 4;
-    return core::bounded_product({kPositions, vocabulary_of(*decided_.policy.graph), kBytes});
+    return core::bounded_product({kPositions, post_training_job_detail::vocabulary_of(*decided_.policy.graph), kBytes});
   }
   /// What the entropy's gradient takes where backward begins: the logits are there, the gradient of the
   /// log-probabilities is no longer written over them, and the entropy's is added to it.
@@ -316,6 +313,8 @@ class PlanMaker {
     if (decided_.program.optimizer_only_updates) take_states();
     writer_.bring_back(policy_->model, kGathered);
     writer_.set_share(share);
+    rewind(*policy_);
+    if (critic_) rewind(*critic_);
     if (decided_.algorithm.critic && decided_.program.joint_critic) update_both();
     else {
       update_alone(*policy_, "update", true);

@@ -11,6 +11,15 @@ namespace post_training_job_detail {
 
 inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
+/// The words that the model's head knows: the width of its last linear layer.
+inline std::int64_t vocabulary_of(const model::ModelGraph& graph) {
+  std::int64_t words = 0;
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.op(layer) == "linear") words = graph.attributes(layer).integer("out_features").value_or(words);
+  }
+  return words;
+}
+
 /// An option that the algorithm does not have; empty: there is none.
 inline std::string_view foreign_option(const PostTrainingOptions& options, const AlgorithmRow& algorithm) {
   const PostTrainingOptions usual;
@@ -76,7 +85,7 @@ inline core::Result<std::int64_t> length_of(const PostTrainingJob& job, const Al
 
 inline model::Objective objective_of(const AlgorithmRow& algorithm, const ProgramRow& program) {
   if (algorithm.scores) return model::Objective::scores;
-  if (program.value == Program::megatron) return model::Objective::loss;  // its own, a figure a token
+  if (program.megatron) return model::Objective::loss;  // its own, a figure a token
   return program.fused_logits ? model::Objective::fused_log_probabilities : model::Objective::log_probabilities;
 }
 
@@ -87,7 +96,8 @@ inline model::Loop loop_of(const ProgramRow& program) {
     case Program::trl:
     case Program::ms_swift:
     case Program::unsloth: return model::Loop::hf_trainer;
-    case Program::megatron: return model::Loop::megatron;
+    case Program::megatron:
+    case Program::verl_megatron: return model::Loop::megatron;
     case Program::verl:
     case Program::openrlhf: break;
   }

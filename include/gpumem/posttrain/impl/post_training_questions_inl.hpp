@@ -105,7 +105,7 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
        [](PostTrainingJob& to) { to.options.reference = Reference::precomputed; }},
       {"loss", "fused", "Liger's kernels",
        !decided.algorithm.scores && !decided.algorithm.teacher && job.policy.loss_form == model::LossForm() &&
-           decided.program.value != Program::megatron,
+           !decided.program.megatron,
        [](PostTrainingJob& to) {
          to.policy.loss_form = {model::LossForms::fused, 0};
        }},
@@ -131,7 +131,7 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
 /// How a program shards, from what moves least between GPUs to what moves most.
 inline std::vector<model::Shardings> shardings_of(Program program, std::int64_t ranks) {
   using enum model::Shardings;
-  if (program == Program::megatron) return {distributed_optimizer};
+  if (row_of(program).megatron) return {distributed_optimizer};
   if (ranks == 1) return {none};
   if (program == Program::verl) return {fsdp1};
   return {ddp, zero_2, zero_3};

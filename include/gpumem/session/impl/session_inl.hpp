@@ -2,6 +2,7 @@
 
 #include "gpumem/session/session.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -376,7 +377,7 @@ GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_p
 
 GPUMEM_INLINE core::Status Session::settle_training(const posttrain::PostTrainingRequest& request,
                                                     job::JobRequest& training) {
-  const bool megatron = request.options.program == posttrain::Program::megatron;
+  const bool megatron = posttrain::row_of(request.options.program).megatron;
   if (request.freezes_tower && !megatron && training.training.freeze.empty()) {
     const auto known = read(training.summary, training.lenient);
     if (!known) return known.error();
@@ -388,6 +389,15 @@ GPUMEM_INLINE core::Status Session::settle_training(const posttrain::PostTrainin
   return core::Done{};
 }
 
+GPUMEM_INLINE core::Result<std::shared_ptr<const model::ModelGraph>> Session::further_model(
+    const std::string& path, const posttrain::PostTrainingRequest& request) {
+  const posttrain::PostTrainingOptions& to = request.options;
+  if (posttrain::row_of(to.program).megatron) return session_detail::megatron_model(path, to.expert_tensor_parallel);
+  const auto known = read(path, request.training.lenient);
+  if (!known) return known.error();
+  return (*known)->graph();
+}
+
 template <typename Question>
 auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, const Question& question) {
   using Answer = std::invoke_result_t<Question, const posttrain::PostTrainingJob&, const device::GpuProfile&,
@@ -395,10 +405,9 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, c
   const core::Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.training.alloc_conf);
   if (!allocator) return Answer(allocator.error());
   std::shared_ptr<const Model> policy;
-  const bool megatron = request.options.program == posttrain::Program::megatron;
-  const std::int64_t expert_ranks = request.options.expert_tensor_parallel;
+  const bool megatron = posttrain::row_of(request.options.program).megatron;
   if (megatron) {
-    auto converted = session_detail::megatron_model(request.training.summary, expert_ranks);
+    auto converted = further_model(request.training.summary, request);
     if (!converted) return Answer(converted.error());
     policy = model_of(*std::move(converted));
   }
@@ -414,15 +423,11 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, c
       {&request.options.teacher_model, &job.teacher}};
   for (const auto& [path, graph] : others) {
     if (path->empty()) continue;
-    if (megatron) {
-      auto converted = session_detail::megatron_model(*path, expert_ranks);
-      if (!converted) return Answer(converted.error());
-      *graph = *std::move(converted);
-      continue;
-    }
-    const auto known = read(*path, request.training.lenient);
-    if (!known) return Answer(known.error());
-    *graph = (*known)->graph();
+    const auto made = further_model(*path, request);
+    const bool named = std::count(request.named.begin(), request.named.end(), *path) > 0;
+    if (!made && !named) return Answer(made.error());
+    *graph = made ? *made : asked->job.graph;
+    if (!made) job.assumed.push_back({"model", core::quoted(core::shortened(*path, 80)) + " is taken as the policy"});
   }
   if (megatron) {
     // A config of Megatron's own arguments has no tower.
