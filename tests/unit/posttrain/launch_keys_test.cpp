@@ -172,7 +172,7 @@ TEST(LaunchKeys, WhatNoJobHasIsRefusedOrNamed) {
   EXPECT_TRUE(named(Program::ms_swift, "offload_teacher_model", "true"));
   EXPECT_TRUE(named(Program::megatron, "fp8_format", "hybrid"));
   EXPECT_TRUE(named(Program::verl, "critic.model.fsdp_config.param_offload", "true"));
-  EXPECT_TRUE(named(Program::verl, "actor_rollout_ref.actor.megatron.tensor_model_parallel_size", "2"));
+  EXPECT_TRUE(named(Program::verl, "actor_rollout_ref.actor.megatron.virtual_pipeline_model_parallel_size", "2"));
   EXPECT_TRUE(named(Program::openrlhf, "ds_tensor_parallel_size", "2"));
   EXPECT_TRUE(named(Program::openrlhf, "ds.tensor_parallel_size", "2")) << "as it was given";
   EXPECT_TRUE(named(Program::trl, "fsdp_config.activation_checkpointing", "true"));
@@ -236,7 +236,7 @@ TEST(LaunchKeys, FsdpShardsWhatItsWordsSay) {
 TEST(LaunchKeys, OfTwoWaysToOffloadTheOneThatTakesLessIsNamed) {
   const Launch both = read(
       Program::ms_swift, {{"rlhf_type", "dpo"}, {"deepspeed", "zero3_offload"}, {"activation_offloading", "true"}}, 4);
-  EXPECT_EQ(training_of(both).offload, model::Offload::parameters);
+  EXPECT_EQ(training_of(both).offload, model::Offload::optimizer);
   EXPECT_EQ(both.not_modelled, std::vector<std::string>{"activation_offloading true"});
   const std::string actor = "actor_rollout_ref.";
   const Launch verl = read(

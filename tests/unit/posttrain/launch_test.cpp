@@ -313,10 +313,10 @@ TEST(Launch, VerlsOverrides) {
 
 TEST(Launch, UnknownKeysAndWhatIsNotModelledAreNamed) {
   const Launch launch = launched(Program::verl, {"algorithm.adv_estimator=grpo", "actor_rollout_ref.actor.new_thing=1",
-                                                 "actor_rollout_ref.actor.strategy=megatron",
+                                                 "actor_rollout_ref.actor.strategy=veomni",
                                                  "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=$size"});
   EXPECT_EQ(launch.unknown, std::vector<std::string>{"actor_rollout_ref.actor.new_thing"});
-  EXPECT_EQ(launch.not_modelled, std::vector<std::string>{"actor_rollout_ref.actor.strategy megatron"});
+  EXPECT_EQ(launch.not_modelled, std::vector<std::string>{"actor_rollout_ref.actor.strategy veomni"});
   ASSERT_FALSE(launch.missing.empty()) << "a variable of the shell is not known here";
   EXPECT_NE(launch.missing[0].what.find("dynamic batches of 16,384 tokens"), std::string::npos);
 }
@@ -419,7 +419,8 @@ TEST(Launch, WhatChangesMemoryIsNotDropped) {
   const std::string actor = "actor_rollout_ref.actor.";
   EXPECT_TRUE(not_modelled(Program::verl, "actor_rollout_ref.rollout.name", "trtllm"));
   EXPECT_FALSE(not_modelled(Program::verl, "actor_rollout_ref.rollout.name", "vllm"));
-  EXPECT_TRUE(not_modelled(Program::verl, actor + "strategy", "megatron"));
+  EXPECT_TRUE(not_modelled(Program::verl, actor + "strategy", "veomni"));
+  EXPECT_FALSE(not_modelled(Program::verl, actor + "strategy", "megatron"));
   EXPECT_FALSE(not_modelled(Program::verl, actor + "strategy", "fsdp2"));
   EXPECT_TRUE(not_modelled(Program::ms_swift, "vit_gradient_checkpointing", "false"));
   EXPECT_TRUE(not_modelled(Program::ms_swift, "freeze_aligner", "false"));

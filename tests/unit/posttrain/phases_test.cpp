@@ -87,7 +87,8 @@ TEST(Phases, BatchesOfDifferentLengthsLeaveBlocksThatNobodyUses) {
   const auto grown = taken(true);
   job.options.length_limit = 1024;  // as long as they are, and others are shorter
   EXPECT_GT(taken(false).reserved, alike.reserved);
-  EXPECT_EQ(taken(false).allocated, alike.allocated) << "the longest takes what it takes";
+  ASSERT_TRUE(alike.allocated && taken(false).allocated);
+  EXPECT_NEAR(taken(false).allocated->mib(), alike.allocated->mib(), 1.0) << "but for blocks that are not split";
   EXPECT_EQ(taken(true).reserved, grown.reserved) << "segments that grow have no such blocks";
   const auto fragmented = taken(false);
   job.options.packing = true;

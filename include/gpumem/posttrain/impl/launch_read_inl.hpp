@@ -305,7 +305,7 @@ class LaunchReader : private TrainingReader {
     }
     constexpr std::int64_t kOfTransformers = 8;
     constexpr std::int64_t kFew = 4;
-    const bool one = of_swift() || (renamed_ && algorithm().generates);
+    const bool one = of_swift() || (program_ == Program::openrlhf && renamed_ && algorithm().generates);
     const bool few = program_ == Program::unsloth || program_ == Program::verl ||
                      (program_ == Program::openrlhf && algorithm().generates);
     training().batch_size = one ? 1 : few ? kFew : kOfTransformers;
