@@ -48,6 +48,23 @@ TEST(Phases, OnlineDpoComparesAndScoresWithinItsUpdate) {
   EXPECT_EQ(allocated_in(estimated(job), "reference"), allocated_in(given, "reference"));
 }
 
+TEST(Phases, TheEngineWakesWhenWhatWaitsIsOnTheHost) {
+  PostTrainingJob job = job_of(Algorithm::grpo);
+  job.options.program = Program::verl;
+  job.options.rollout = Rollout::elsewhere;
+  job.options.offload = Waiting::both;
+  const PostTrainingEstimate estimate = estimated(job);
+  const auto phase = [&](std::string_view name) {
+    const auto at = std::find_if(estimate.phases.begin(), estimate.phases.end(),
+                                 [&](const PhaseEstimate& one) { return one.name == name; });
+    EXPECT_NE(at, estimate.phases.end()) << name;
+    return at == estimate.phases.end() ? PhaseEstimate() : *at;
+  };
+  EXPECT_LT(phase("rollout").reserved, phase("update: optimizer").reserved) << "the cache was emptied before";
+  // The optimizer's states come back for the update alone.
+  EXPECT_LT(phase("rewards and values").allocated, phase("update: forward").allocated);
+}
+
 TEST(Phases, BcoHasOneAnswerASampleAndAReference) {
   const std::int64_t bco = allocated_in(estimated(job_of(Algorithm::bco)), "update: backward");
   EXPECT_LT(bco, allocated_in(estimated(job_of(Algorithm::dpo)), "update: backward"));

@@ -57,7 +57,8 @@ class PlanMaker {
  private:
   using Categories = plan::PhaseWriter::Categories;
   using Parts = std::vector<plan::RunPart>;
-  /// The samples of each iteration's batches, as shares of the longest.
+  /// The samples of each iteration's batches, as shares of the longest. Of a thousand batches about seven are each the
+  /// longest so far (the sum of 1/n), and of even lengths each comes half as far from the limit as the last.
   static constexpr double kAlike[] = {1.0, 1.0};
   static constexpr double kGrowing[] = {1.0 / 2, 3.0 / 4, 7.0 / 8, 15.0 / 16, 1.0};
   static constexpr Categories weights() { return plan::only({plan::Category::parameter, plan::Category::buffer}); }
@@ -242,10 +243,11 @@ class PlanMaker {
   }
 
   void gather_experience() {
-    writer_.begin(kRolloutPhase);
+    // The engine wakes when what waits is on the host, and the cache is empty: verl 0.7, fsdp_workers.py: rollout_mode.
     if (waits(Waiting::model)) writer_.set_aside(policy_->model, waiting());
     leave_states();
     between();
+    writer_.begin(kRolloutPhase);
     if (decided_.rollout == Rollout::generate) generate();
     if (!before_update()) return return_policy();
     writer_.begin("log-probabilities");
@@ -272,11 +274,10 @@ class PlanMaker {
   /// are there. Source: verl 0.7, workers/actor/dp_actor.py: _forward_micro_batch; utils/torch_functional.py:
   /// entropy_from_logits, entropy_from_logits_with_chunking.
   void read_entropy() {
-    constexpr std::int64_t kTensors = 3;  // the logits, their probabilities, and both multiplied
-    if (job_.options.entropy == Entropy::whole) hold_for_a_moment(*reader_, kTensors * logits_bytes(decided_.reading));
-    if (job_.options.entropy == Entropy::chunked) {
-      hold_for_a_moment(*reader_, core::bounded_sum({logits_bytes(decided_.reading), entropy_chunk()}));
-    }
+    const std::int64_t logits = logits_bytes(decided_.reading);
+    const Entropy entropy = job_.options.entropy;
+    if (entropy == Entropy::whole) hold_for_a_moment(*reader_, 3 * logits);  // they, probabilities, both multiplied
+    if (entropy == Entropy::chunked) hold_for_a_moment(*reader_, core::bounded_sum({logits, entropy_chunk()}));
   }
   /// A chunk's logits, probabilities and their product in float32.
   [[nodiscard]] std::int64_t entropy_chunk() const {
@@ -310,6 +311,7 @@ class PlanMaker {
 
   void update(double share) {
     constexpr Categories kGathered = plan::only({plan::Category::gathered});
+    if (decided_.algorithm.generates) writer_.begin("update: forward");
     if (decided_.program.optimizer_only_updates) take_states();
     writer_.bring_back(policy_->model, kGathered);
     writer_.set_share(share);
