@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpumem/posttrain/impl/launch_keys_inl.hpp"
+#include "gpumem/posttrain/launch.hpp"
 
 #include <span>
 #include <string>
