@@ -1,4 +1,5 @@
 // What `gpumem posttrain` says of a program's settings: notes in each of its answers, and what it does not answer.
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
@@ -53,6 +54,16 @@ TEST(CliPosttrain, WhatTheJobNeedsAndNobodySaysIsAnError) {
   const Outcome given = posttrain("--batch 2 --seq 64", no_batch);
   EXPECT_EQ(given.exit, 0) << given.err;
   EXPECT_FALSE(has(given.out, "do not say")) << "the options do: " << given.out;
+}
+
+TEST(CliPosttrain, TheFileBehindTheCommandsOwnConfigIsRead) {
+  const fs::path file = testing::own_path("posttrain_dpo.yaml");
+  std::ofstream(file) << "per_device_train_batch_size: 2\nmax_length: 128\n";
+  const Outcome named = posttrain("", "trl dpo --model_name_or_path m --config " + file.string());
+  EXPECT_EQ(named.out, posttrain("", kDpo).out) << named.err;
+  fs::remove(file);
+  const Outcome gone = posttrain("", kDpo + " --config " + file.string());
+  EXPECT_TRUE(has(gone.out, " is not modelled\n")) << gone.out;
 }
 
 TEST(CliPosttrain, PlansAndAsksSchedulers) {
