@@ -182,7 +182,6 @@ inline constexpr LaunchKey kVerlKeys[] = {
 inline constexpr std::pair<std::string_view, std::string_view> kEasyR1Names[] = {
     {"algorithm.use_kl_loss", "actor_rollout_ref.actor.use_kl_loss"},
     {"data.rollout_batch_size", "data.train_batch_size"},
-    {"worker.actor.dynamic_batching", "actor_rollout_ref.actor.shuffle"},  // rows no longer than a padded micro-batch
     {"worker.actor.fsdp.enable_cpu_offload", "actor_rollout_ref.actor.fsdp_config.offload_policy"},
     {"worker.actor.fsdp.fsdp_size", "actor_rollout_ref.actor.fsdp_config.fsdp_size"},
     {"worker.actor.fsdp.torch_dtype", "actor_rollout_ref.actor.fsdp_config.model_dtype"},
