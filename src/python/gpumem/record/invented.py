@@ -36,6 +36,7 @@ from .possible_values import MOST as MOST_VALUES
 from .possible_values import follow_columns, follow_marks, follow_values, marked_at_most, possible_values
 from .pretended_cuda import Replacements
 from .shape_rules import rule_of
+from .storages import check_layouts, tensors_in
 
 _aten = torch.ops.aten
 _DYNAMIC = tuple(
@@ -51,16 +52,14 @@ _UNSUPPORTED = tuple(
 _OF_OBJECTS = frozenset(("nonzero", "mask", "unique"))
 _ASKS = frozenset(
     "_local_scalar_dense nonzero masked_select equal allclose _unique _unique2 unique_consecutive unique_dim "
-    "unique_dim_consecutive repeat_interleave bincount nms".split()
+    "unique_dim_consecutive repeat_interleave bincount nms _pack_padded_sequence".split()
 )
-#: Their shapes are of the values of a tensor that they take, which must be known.
-_READS = frozenset(("_pack_padded_sequence",))
 
 
 def asks(func: Any, args: Any) -> bool:
     """The operator's result has a size, or is a value, that depends on values."""
     name = base_name(func)
-    return name in _ASKS or name in _READS or (func is _aten.index.Tensor and any(map(_is_mask, args[1])))
+    return name in _ASKS or (func is _aten.index.Tensor and any(map(_is_mask, args[1])))
 
 
 def _is_mask(index: torch.Tensor | None) -> bool:
@@ -104,6 +103,7 @@ class Invented:
                 if kind is torch.Tensor or name in vars(kind):
                     replaced.set(kind, name, reader)
         replaced.set(FakeTensor, "__format__", _formatted)
+        replaced.set(torch, "ctc_loss", self._ctc_loss(torch.ctc_loss))
         allclose = torch.allclose
         for owner in (torch, torch.Tensor):
             replaced.set(owner, "allclose", self._allclose(allclose))
@@ -118,13 +118,31 @@ class Invented:
                     value = 1 if value is None else value
                     self._tell("value", f"{name}() has no values: each is taken as {value}")
                     with _disable_current_modes():
-                        tensor = torch.full(tuple(tensor.shape), value, dtype=tensor.dtype)
+                        tensor = torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device="cpu")
                 else:
                     tensor = known.clone()
             with _disable_current_modes():
                 return original(tensor, *arguments, **options)
 
         return read
+
+    def _ctc_loss(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """With lengths as numbers, which it makes of tensors on any device. (Of tensor subclasses it does not.)"""
+
+        def lengths(given: Any, longest: int) -> Any:
+            if not isinstance(given, torch.Tensor):
+                return given
+            known = self._known.numbers(given, given.numel())
+            if known is None:
+                self._tell("size", "the lengths of a CTC loss are values: each is taken as the longest")
+            return [longest] * given.numel() if known is None else known
+
+        def ctc_loss(log_probs: Any, targets: Any, of_inputs: Any, of_targets: Any, *arguments: Any, **options: Any) -> Any:
+            steps, longest = log_probs.shape[0], targets.shape[-1]
+            of_inputs, of_targets = lengths(of_inputs, steps), lengths(of_targets, longest)
+            return original(log_probs, targets, of_inputs, of_targets, *arguments, **options)
+
+        return ctc_loss
 
     def _allclose(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def allclose(first: Any, second: Any, *arguments: Any, **options: Any) -> Any:
@@ -241,10 +259,11 @@ class Invented:
     def answer(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> tuple[bool, Any]:
         """Whether the operator asks for values, and what it gets."""
         name = base_name(func)
-        self.asked += name in _READS
         if name not in _ASKS or not inputs:
             return False, None
         self.asked += 1
+        if name == "_pack_padded_sequence":
+            return True, self._packed(*args)
         worked_out = self._known.run(func, args, kwargs, inputs)
         if worked_out is not None:
             return True, self._known.faked(worked_out, lambda _: inputs[0].device)
@@ -286,6 +305,18 @@ class Invented:
             self._tell("size", f"the size of repeat_interleave() depends on values: {how}")
         return True, torch.empty((size,), dtype=torch.int64, device=repeats.device)
 
+    def _packed(self, padded: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """The steps of all sequences in a row, and on the CPU how many sequences each step has."""
+        sequences, longest = (padded.shape[0], padded.shape[1]) if batch_first else (padded.shape[1], padded.shape[0])
+        known = self._known.numbers(lengths, lengths.numel())
+        if known is None:
+            self._tell("size", "the lengths of packed sequences are values: each is taken as the longest")
+            known = [longest] * sequences
+        steps = [sum(length > step for length in known) for step in range(max(known, default=0))]
+        data = torch.empty((sum(steps), *padded.shape[2:]), dtype=padded.dtype, device=padded.device)
+        with _disable_current_modes():
+            return data, torch.tensor(steps, dtype=torch.int64, device="cpu")
+
     def _unique(self, name: str, args: Any, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         whole = name in ("unique_dim", "unique_dim_consecutive")
         axis = int(args[1]) if whole else 0
@@ -300,7 +331,7 @@ class Invented:
         values = torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
         if possible is not None and len(possible) == found:
             with _disable_current_modes():
-                self._known.keep(values, torch.tensor(sorted(possible), dtype=tensor.dtype))
+                self._known.keep(values, torch.tensor(sorted(possible), dtype=tensor.dtype, device="cpu"))
         inverse = torch.empty((elements,) if whole else tensor.shape, dtype=torch.int64, device=tensor.device)
         counts = torch.empty((found,), dtype=torch.int64, device=tensor.device)
         return (values, inverse) if name == "_unique" else (values, inverse, counts)
@@ -349,6 +380,7 @@ class Invented:
                 users_line(),
             ) from error
         except (*_UNSUPPORTED, NotImplementedError) as error:
+            check_layouts(tensors_in((args, kwargs)))
             raise _no_shapes(func) from error
         except RuntimeError as error:
             if "no fake impl" not in str(error) and "no abstract impl" not in str(error):

@@ -161,7 +161,7 @@ class KnownValues:
         size = tensor.element_size()
         if tuple(value.shape) != tuple(tensor.shape) or value.dtype != tensor.dtype or _bytes(tensor) > MOST * size:
             return
-        twin = torch.zeros(_bytes(tensor) // size, dtype=tensor.dtype)
+        twin = torch.zeros(_bytes(tensor) // size, dtype=tensor.dtype, device="cpu")
         if tensor.numel():
             twin.as_strided(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()).copy_(value)
         self._twins.note(tensor, twin)

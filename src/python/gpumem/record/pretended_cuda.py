@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +18,9 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .errors import RecordError
 from .guard import pretended_guard
+from .hooks import pretended_accelerator
 
 
 class Stream:
@@ -104,16 +108,20 @@ def _answers(capability: tuple[int, int]) -> dict[str, object]:
         total_memory=80 << 30,
         multi_processor_count=108,
         warp_size=32,
+        gcnArchName="",
         max_threads_per_multi_processor=2048,
     )
+    devices = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # Of a pretended world: programs ask how many there are.
     answers: dict[str, object] = {
         "is_available": True,
         "is_initialized": True,
         "is_bf16_supported": capability >= (8, 0),
         "is_current_stream_capturing": False,
         "_is_in_bad_fork": False,
-        "device_count": 1,
+        "device_count": devices,
         "current_device": 0,
+        "initial_seed": 0,
+        "can_device_access_peer": False,
         "_get_device_index": 0,
         "get_device_capability": capability,
         "get_device_properties": properties,
@@ -172,10 +180,11 @@ def _replace_torch_cuda(replaced: Replacements, capability: tuple[int, int]) -> 
     Stream.made = -1
     default = Stream()
     Stream.current = [default]
-    for name, kind in (("Stream", Stream), ("ExternalStream", Stream), ("Event", Event), ("device", _Device)):
+    kinds = {"Stream": Stream, "ExternalStream": Stream, "Event": Event, "device": _Device, "device_of": _Device}
+    for name, kind in kinds.items():
         replaced.set(cuda, name, kind)
-    replaced.set(cuda, "current_stream", lambda *_: Stream.current[-1])
-    replaced.set(cuda, "default_stream", lambda *_: default)
+    replaced.set(cuda, "current_stream", lambda *_arguments, **_options: Stream.current[-1])
+    replaced.set(cuda, "default_stream", lambda *_arguments, **_options: default)
     replaced.set(cuda, "set_stream", _set_stream)
     replaced.set(cuda, "stream", lambda stream: contextlib.nullcontext() if stream is None else stream)
     silent = types.SimpleNamespace(
@@ -188,10 +197,11 @@ def _replace_torch_cuda(replaced: Replacements, capability: tuple[int, int]) -> 
     replaced.set(torch.Tensor, "record_stream", lambda self, stream: None)
     replaced.set(torch.Tensor, "pin_memory", lambda self, *_arguments: self)
     replaced.set(torch.Tensor, "is_pinned", lambda self, *_arguments: False)
+    replaced.set(torch.nn.parallel.comm, "scatter", _scattered)
     # The generic interface of 2.6 and later asks C++, which has no accelerator.
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None:
-        for name, value in (("is_available", True), ("device_count", 1), ("synchronize", None)):
+        for name, value in (("is_available", True), ("device_count", cuda.device_count()), ("synchronize", None)):
             replaced.set(accelerator, name, _constant(value))
         for name in ("current_accelerator",):
             replaced.set(accelerator, name, _constant(torch.device("cuda")))
@@ -202,6 +212,27 @@ def _set_stream(stream: Stream | None) -> None:
         Stream.current[-1] = stream
 
 
+def _scattered(tensor: torch.Tensor, *_arguments: object, **_options: object) -> tuple[torch.Tensor, ...]:
+    """DataParallel's parts of a batch, which on one GPU are the batch."""
+    return (tensor.to("cuda"),)
+
+
+def _nested_ints() -> Callable[..., Any]:
+    """The ragged size that jagged tensors with the same offsets share, as PyTorch makes it of real offsets: FakeTensorMode
+    wants to reason on symbols, which a recording has not (torch/nested/_internal/nested_tensor.py, get_tensor_symint)."""
+    made: Any = weakref.WeakKeyDictionary()
+
+    def nested_int(offsets: FakeTensor, *, coeff: int = 1) -> Any:
+        from torch.nested._internal.nested_int import NestedIntNode
+
+        storage = offsets.untyped_storage()
+        if storage not in made:
+            made[storage] = torch.SymInt(NestedIntNode(len(made), coeff))
+        return made[storage]
+
+    return nested_int
+
+
 def _replace_fake_tensors(replaced: Replacements) -> None:
     """Fake tensors on "cuda" need no initialised CUDA, and foreach optimizers take them."""
     if hasattr(FakeTensorMode, "avoid_device_init"):
@@ -209,6 +240,8 @@ def _replace_fake_tensors(replaced: Replacements) -> None:
     for name in ("init_gpu_context", "init_cuda_context"):
         if hasattr(fake_tensor, name):
             replaced.set(fake_tensor, name, _constant(None))
+    if hasattr(FakeTensor, "get_nested_int"):
+        replaced.set(FakeTensor, "get_nested_int", _nested_ints())
     lists: list[Any] = []
     for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
         types_of_foreach = getattr(importlib.import_module(module), "_foreach_supported_types", None)
@@ -224,6 +257,8 @@ def pretended_gpu(capability: tuple[int, int]) -> Iterator[Replacements]:
     """A process with one GPU of this compute capability. More replacements may be added to what is yielded."""
     with Replacements() as replaced:
         replaced.enter_context(pretended_guard())
+        with contextlib.suppress(RecordError):  # Where autograd needs them, GradientSums says so.
+            replaced.enter_context(pretended_accelerator())
         _replace_torch_cuda(replaced, capability)
         _replace_fake_tensors(replaced)
         yield replaced

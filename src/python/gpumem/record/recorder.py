@@ -28,6 +28,7 @@ from .gradient_sums import GradientSums
 from .invented import Invented, asks
 from .kernels import install_kernels
 from .known_values import KnownValues
+from .legacy_types import replace_legacy, without_generator
 from .loaders import load_in_process
 from .modules import Modules, precision_of
 from .older_torch import OlderTorch
@@ -42,6 +43,7 @@ from .shape_rules import install_stand_ins, is_said
 from .shortcuts import ShapeCache, overwrite, overwrites, view_of
 from .steps import Steps
 from .storages import Storages, form_of, local, tensors_in
+from .world import follow_groups
 
 _SMALL = 1 << 16  # Elements of a tensor of the CPU that is real.
 _MOST_EVENTS = 20_000_000
@@ -191,12 +193,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 self.invented.asked += asks(func, args)
                 self.known.ran_on_cpu(func, args, kwargs, inputs, out)
             return out
+        kwargs = without_generator(kwargs)
         if func.namespace in ("c10d", "_c10d_functional"):
             handled, result = self._collective(func, args, kwargs, inputs)
             if handled:
                 return result
         worked_out = None if is_view(func) else self.known.run(func, args, kwargs, inputs)
-        if inputs and not any(isinstance(each, FakeTensor) for each in inputs):
+        if inputs and (any(map(_is_result, inputs)) or not any(isinstance(each, FakeTensor) for each in inputs)):
             args, kwargs = pytree.tree_map(self._fake, (args, kwargs))
             inputs = tensors_in((args, kwargs))
         out = self._operator(func, args, kwargs, inputs)
@@ -206,6 +209,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def _fake(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.device.type == "cpu":
+            if _is_result(value):
+                with _disable_current_modes():
+                    value = value.detach()
             return self._fakes.fake_tensor_converter.from_real_tensor(self._fakes, value)
         return value
 
@@ -335,7 +341,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if func.namespace != "c10d":
             return False, None
         with _disable_current_modes():
-            nothing = torch.empty(0)
+            nothing = torch.empty(0, device="cpu")
             empty = pytree.tree_map(lambda each: nothing if isinstance(each, torch.Tensor) else each, (args, kwargs))
             result = func(*empty[0], **empty[1])
         forms = tuple(form_of(each) for each in inputs if each.device.type == "cuda")
@@ -347,6 +353,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._operators += 1
         if self._operators % _OPERATORS_A_COLLECTION == 0:
             gc.collect(1)
+
+
+def _is_result(tensor: torch.Tensor) -> bool:
+    """A real tensor of autograd's, of which FakeTensorMode makes no fake one."""
+    return not isinstance(tensor, FakeTensor) and tensor.requires_grad and not tensor.is_leaf
 
 
 def _name_of(optimizer: torch.optim.Optimizer) -> str:
@@ -418,6 +429,8 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         recorder.conversions.install(replaced)
         recorder.invented.install(replaced)
         load_in_process(replaced)
+        replace_legacy(replaced)
+        follow_groups(replaced)
         install_pickles(replaced, recorder.known)
         install_stand_ins(replaced)
         recorder.settings.install(replaced)

@@ -7,13 +7,14 @@ A name with `::` is an operator of PyTorch's dispatcher; one with dots is a func
 replaced while a recording lasts. `shapes` gets the arguments and returns tensors of the shapes that the function returns.
 
 Source: aten/src/ATen/native/cuda/Normalization.cu and native_functions.yaml of PyTorch 2.1 to 2.6 (batch_norm_*);
-torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu of torchvision 0.16 to 0.21.
+torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu of torchvision 0.16 to 0.21; SpectralOps.cpp (_exec_fft), LossCTC.cu
+(ctc_loss_gpu_template) and RNN.cu (_thnn_fused_gru_cell_cuda) of aten/src/ATen/native/cuda, PyTorch 2.6.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -58,6 +59,63 @@ def _deformed_gradients(
     return tuple(torch.empty_like(each) for each in (x, weight, offset, mask, bias))
 
 
+def _gru_cell(_of_input: Any, _of_hidden: Any, hidden: torch.Tensor, *_biases: Any) -> tuple[torch.Tensor, ...]:
+    return torch.empty_like(hidden), hidden.new_empty(hidden.shape[0], 5 * hidden.shape[1])
+
+
+def _gru_cell_gradients(gradient: torch.Tensor, workspace: torch.Tensor, has_bias: bool) -> tuple[Any, ...]:
+    sequences, gates = workspace.shape[0], workspace.shape[1] // 5 * 3
+    biases = (workspace.new_empty(gates), workspace.new_empty(gates)) if has_bias else (None, None)
+    return (*(workspace.new_empty(sequences, gates) for _ in range(2)), torch.empty_like(gradient), *biases)
+
+
+_COMPLEX = {torch.float16: torch.complex32, torch.float32: torch.complex64, torch.float64: torch.complex128}
+_REAL = {made: dtype for dtype, made in _COMPLEX.items()}
+
+
+def _spectrum(x: torch.Tensor, axes: Sequence[int], sizes: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """As _exec_fft lays it out: axes that stay come first, in the order of their strides, then those transformed."""
+    order = sorted(set(range(x.dim())) - set(axes), key=lambda axis: -x.stride(axis)) + list(axes)
+    strides, inner = [0] * x.dim(), 1
+    for axis in reversed(order):
+        strides[axis] = inner
+        inner *= sizes[axis]
+    return torch.empty_strided(list(sizes), strides, dtype=dtype, device=x.device)
+
+
+def _spectrum_of_real(x: torch.Tensor, dim: Sequence[int], _normalised: int, onesided: bool) -> torch.Tensor:
+    sizes, axes = list(x.shape), [axis % x.dim() for axis in dim]
+    if onesided:
+        sizes[axes[-1]] = sizes[axes[-1]] // 2 + 1
+    return _spectrum(x, axes, sizes, _COMPLEX[x.dtype])
+
+
+def _real_of_spectrum(x: torch.Tensor, dim: Sequence[int], _normalised: int, last_size: int) -> torch.Tensor:
+    sizes, axes = list(x.shape), [axis % x.dim() for axis in dim]
+    sizes[axes[-1]] = last_size
+    return _spectrum(x, axes, sizes, _REAL[x.dtype])
+
+
+def _spectrum_of_complex(x: torch.Tensor, dim: Sequence[int], _normalised: int, _forward: bool) -> torch.Tensor:
+    return _spectrum(x, [axis % x.dim() for axis in dim], x.shape, x.dtype)
+
+
+def _without_cudnn(*_arguments: Any) -> bool:
+    """CTC loss takes PyTorch's own kernel: cuDNN's needs targets on the CPU, in one row and of type int."""
+    return False
+
+
+def _alignments(log_probs: torch.Tensor, _targets: Any, _lengths: Any, of_targets: Sequence[int], *_rest: Any) -> Any:
+    """The loss of each sequence and the alphas: of each step, twice the longest target and one."""
+    sequences = log_probs.shape[1]
+    alphas = (sequences, log_probs.shape[0], 2 * max(of_targets, default=0) + 1)
+    return log_probs.new_empty(sequences), log_probs.new_empty(alphas)
+
+
+def _gradient_of_alignments(_gradient: Any, log_probs: torch.Tensor, *_rest: Any) -> torch.Tensor:
+    return torch.empty_like(log_probs)
+
+
 _RULES: dict[str, Shapes] = {
     "aten::batch_norm_stats": _statistics,
     "aten::batch_norm_gather_stats": _statistics,
@@ -65,6 +123,14 @@ _RULES: dict[str, Shapes] = {
     "aten::batch_norm_elemt": _normalised,
     "aten::batch_norm_backward_reduce": _sums,
     "aten::batch_norm_backward_elemt": _gradient_of_input,
+    "aten::_thnn_fused_gru_cell": _gru_cell,
+    "aten::_thnn_fused_gru_cell_backward": _gru_cell_gradients,
+    "aten::_fft_r2c": _spectrum_of_real,
+    "aten::_fft_c2r": _real_of_spectrum,
+    "aten::_fft_c2c": _spectrum_of_complex,
+    "aten::_use_cudnn_ctc_loss": _without_cudnn,
+    "aten::_ctc_loss": _alignments,
+    "aten::_ctc_loss_backward": _gradient_of_alignments,
     "torchvision::deform_conv2d": _deformed,
     "torchvision::_deform_conv2d_backward": _deformed_gradients,
 }

@@ -49,6 +49,17 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
     return getattr(tensor, "_local_tensor", tensor)
 
 
+def check_layouts(tensors: Iterable[torch.Tensor]) -> None:
+    """An error if one of them is sparse."""
+    for each in tensors:
+        if each.layout != torch.strided:
+            raise record_error(
+                f"a tensor is {str(each.layout).removeprefix('torch.')}: sparse tensors are not recorded",
+                "record with a dense tensor in its place, or leave it out of the recorded steps",
+                users_line(),
+            )
+
+
 class _Live:
     """A storage that is alive."""
 
@@ -72,12 +83,7 @@ class Storages:
         """Notes the tensor's storage, if it is new and on the GPU."""
         if tensor.device.type != "cuda":
             return
-        if tensor.layout != torch.strided:
-            raise record_error(
-                f"a tensor is {str(tensor.layout).removeprefix('torch.')}: sparse tensors are not recorded",
-                "record with a dense tensor in its place, or leave it out of the recorded steps",
-                users_line(),
-            )
+        check_layouts((tensor,))
         storage = tensor.untyped_storage()
         known = self._live.get(storage._cdata)
         if known is not None and known.reference() is storage:

@@ -6,7 +6,9 @@ One rank is recorded. Collectives return their own arguments; what NCCL holds ou
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,16 +53,28 @@ def _leave_group() -> None:
         torch.distributed.destroy_process_group()
 
 
+_is_pretended = False
+
+
 def _replace_distributed(replaced: Replacements, size: int, rank: int) -> None:
+    """init_process_group() makes a group of `size` processes; with size 0, of as many as the program says."""
     import torch.distributed as distributed
     from torch.nn.parallel import DistributedDataParallel
-    from torch.testing._internal.distributed.fake_pg import FakeStore
 
     real_init = distributed.init_process_group
+    signature = inspect.signature(real_init)
 
-    def init_process_group(*_arguments: object, **_options: object) -> None:
-        if not distributed.is_initialized():
-            real_init("fake", rank=rank, world_size=size, store=FakeStore())
+    def init_process_group(*arguments: Any, **options: Any) -> None:
+        if distributed.is_initialized():
+            return
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        said = signature.bind_partial(*arguments, **options).arguments
+        of_world, of_rank = size, rank
+        if not size:
+            of_world = _or_environment(said.get("world_size", -1), "WORLD_SIZE", 1)
+            of_rank = _or_environment(said.get("rank", -1), "RANK", 0)
+        real_init("fake", rank=of_rank, world_size=of_world, store=FakeStore())
 
     for module in (distributed, distributed.distributed_c10d):
         replaced.set(module, "init_process_group", init_process_group)
@@ -73,8 +87,27 @@ def _replace_distributed(replaced: Replacements, size: int, rank: int) -> None:
         module.logger = _Quiet()
 
     replaced.set(DistributedDataParallel, "__init__", init)
-    init_process_group()
+    replaced.set(sys.modules[__name__], "_is_pretended", True)
+    if size:
+        init_process_group()
     replaced.callback(_leave_group)
+
+
+def _or_environment(number: int, name: str, default: int) -> int:
+    """As init_process_group() finds what its arguments leave out."""
+    return number if number >= 0 else int(os.environ.get(name, default))
+
+
+def _spawn(function: Any, args: tuple[Any, ...] = (), *_arguments: object, **_options: object) -> None:
+    """torch.multiprocessing.spawn() starts a process for each GPU, of which there is one: it is this one."""
+    function(0, *args)
+
+
+def follow_groups(replaced: Replacements) -> None:
+    """A program that makes a process group of its own gets one that is not there, and the process that it spawns is this."""
+    replaced.set(torch.multiprocessing, "spawn", _spawn)
+    if torch.distributed.is_available() and not _is_pretended and not torch.distributed.is_initialized():
+        _replace_distributed(replaced, 0, 0)
 
 
 @contextlib.contextmanager
