@@ -103,6 +103,28 @@ def jagged(model: nn.Module, x: Tensor) -> Tensor:
     return model(rows).values().sum()
 
 
+def asks_the_build(model: nn.Module, x: Tensor) -> Tensor:
+    """As FSDP's examples decide on bfloat16, and loops write logs."""
+    assert torch.version.cuda and torch.cuda.nccl.version() >= (2, 10) and torch.distributed.is_nccl_available()
+    assert torch.backends.cudnn.version() >= 8000 and torch.cuda.memory_stats()["allocated_bytes.all.peak"] == 0
+    torch.cuda.memory._record_memory_history()
+    torch.cuda.cudart().cudaProfilerStart()
+    return model(x).sum()
+
+
+def list_of_losses(model: nn.Module, x: Tensor) -> Tensor:
+    loss = model(x).sum()
+    assert torch.tensor([torch.ones((), device="cuda"), 2.0]).tolist() == [1.0, 2.0]
+    return loss * torch.tensor([loss, loss.detach()]).mean()
+
+
+def margins(model: nn.Module, x: Tensor) -> Tensor:
+    out = model(x)
+    nearest = torch.linalg.lstsq(x.T, torch.randn(32, 2, device="cuda")).solution
+    assert nearest.shape == (len(x), 2)
+    return nn.functional.multi_margin_loss(out, torch.zeros(len(x), dtype=torch.long, device="cuda")) + nearest.sum()
+
+
 def mixed_on_the_cpu(model: nn.Module, x: Tensor) -> Tensor:
     """A real tensor of autograd's beside one that is too large to be real."""
     token = nn.Parameter(torch.zeros(1, 256))
@@ -153,6 +175,10 @@ CASES: dict[str, tuple[Loss, list[tuple[str, str]], str]] = {
     "group of its own": (group_of_its_own, [], ""),
     "spawned": (in_a_spawned_process, [], ""),
     "DataParallel": (lambda m, x: nn.DataParallel(m)(x).sum(), [], ""),
+    "asks the build": (asks_the_build, [], ""),
+    "list of losses": (list_of_losses, [("value", "tolist() has no values")], ""),
+    "margins": (margins, [], ""),
+    "lazy": (lambda m, x: nn.LazyLinear(4).to("cuda")(m(x)).sum(), [], "run it once on the CPU before"),
     "mixed on the CPU": (mixed_on_the_cpu, [], ""),
     "half a batch": (lambda m, x: m(x[: len(x) // 2]).repeat(1, 400).sum(), [], ""),
     "a path by size": (lambda m, x: m(x).sum() if len(x) > 10 else m(x).relu().sum(), [], "do different things"),

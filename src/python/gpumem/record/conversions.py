@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from .errors import record_error
+from .places import users_line
 from .pretended_cuda import Replacements
 from .storages import local
 
@@ -22,6 +24,12 @@ _Conversion = Callable[[Any], Any]
 
 def _new_parameter(old: nn.Parameter, converted: torch.Tensor) -> nn.Parameter:
     """As torch.nn.Module._apply makes it where it overwrites; what was noted on the old one is kept."""
+    if nn.parameter.is_lazy(old):
+        raise record_error(
+            "a lazy module is moved before it has run, so its parameters have no shapes",
+            "run it once on the CPU before, or give its sizes (nn.Linear in the place of nn.LazyLinear)",
+            users_line(),
+        )
     new = nn.Parameter(converted, old.requires_grad)
     for name, value in vars(old).items():
         if name not in vars(new):

@@ -85,6 +85,22 @@ def _formatted(tensor: Any, how: str) -> str:
     return format(tensor.item() if tensor.dim() == 0 else str(tensor), how)
 
 
+def _numbers_of(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_numbers_of(each) for each in data]
+    return data.tolist() if isinstance(data, FakeTensor) else data
+
+
+def _of_numbers(original: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.tensor([loss, other]) reads the tensors in the list, without the dispatcher."""
+
+    @functools.wraps(original)
+    def made(data: Any, *arguments: Any, **options: Any) -> Any:
+        return original(_numbers_of(data) if isinstance(data, (list, tuple)) else data, *arguments, **options)
+
+    return made
+
+
 class Invented:
     """warn: takes the kind, the text and the user's line of each warning. known: what is not invented."""
 
@@ -103,6 +119,11 @@ class Invented:
                 if kind is torch.Tensor or name in vars(kind):
                     replaced.set(kind, name, reader)
         replaced.set(FakeTensor, "__format__", _formatted)
+        for name in ("tensor", "as_tensor"):
+            made, scripted = _of_numbers(getattr(torch, name)), torch.jit._builtins._get_builtin_table()
+            scripted[id(made)] = f"aten::{name}"  # torch.jit.script compiles it.
+            replaced.callback(scripted.pop, id(made), None)
+            replaced.set(torch, name, made)
         replaced.set(torch, "ctc_loss", self._ctc_loss(torch.ctc_loss))
         allclose = torch.allclose
         for owner in (torch, torch.Tensor):

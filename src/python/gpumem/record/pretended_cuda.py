@@ -5,6 +5,7 @@ Everything is put back at the end, so that the same process may train on a real 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import importlib
 import os
@@ -99,6 +100,39 @@ class _Device:
         pass
 
 
+class _Anything:
+    """Of a library that is not there: each function does nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_arguments, **_options: None
+
+
+#: Of the build whose kernels the rules follow: programs compare them with the least that they need.
+_CUDA_VERSION, _CUDNN_VERSION, _NCCL_VERSION = "12.4", 90100, (2, 21, 5)
+
+
+def _replace_libraries(replaced: Replacements) -> None:
+    """What programs ask of the build: FSDP's examples take bfloat16 where CUDA and NCCL are there and new enough."""
+    answers: list[tuple[Any, str, object]] = [
+        (torch.backends.cudnn, "version", _CUDNN_VERSION),
+        (torch.backends.cudnn, "is_available", True),
+        (torch.backends.cuda, "is_built", True),
+        (torch.backends.cuda, "preferred_linalg_library", None),
+        (torch.cuda.nccl, "version", _NCCL_VERSION),
+        (torch.cuda.memory, "_record_memory_history", None),
+        (torch.cuda.memory, "_dump_snapshot", None),
+        (torch.cuda.profiler, "start", None),
+        (torch.cuda.profiler, "stop", None),
+        (torch.autograd.profiler, "emit_nvtx", contextlib.nullcontext()),
+    ]
+    if torch.distributed.is_available():
+        answers.append((torch.distributed, "is_nccl_available", True))
+    for owner, name, value in answers:
+        replaced.set(owner, name, _constant(value))
+    replaced.set(torch.version, "cuda", _CUDA_VERSION)
+    replaced.set(torch.backends.cuda, "cufft_plan_cache", _Anything())
+
+
 def _answers(capability: tuple[int, int]) -> dict[str, object]:
     """What the functions of torch.cuda return, by name."""
     properties = types.SimpleNamespace(
@@ -128,11 +162,18 @@ def _answers(capability: tuple[int, int]) -> dict[str, object]:
         "get_device_name": properties.name,
         "get_arch_list": [f"sm_{capability[0]}{capability[1]}"],
         "mem_get_info": (properties.total_memory, properties.total_memory),
-        "memory_stats": {},
+        "memory_stats": collections.defaultdict(int),
         "memory_summary": "",
-        "utilization": 0,
+        "memory_snapshot": [],
+        "get_per_process_memory_fraction": 1.0,
+        "get_allocator_backend": "native",
+        "current_blas_handle": 0,
+        "get_sync_debug_mode": 0,
+        "cudart": _Anything(),
     }
-    for name in ("init", "_init", "_lazy_init", "_lazy_call", "synchronize", "empty_cache", "set_device"):
+    for name in ("utilization", "memory_usage", "temperature", "power_draw", "clock_rate", "device_memory_used"):
+        answers[name] = 0
+    for name in ("init", "_init", "_lazy_init", "_lazy_call", "synchronize", "empty_cache", "set_device", "_sleep"):
         answers[name] = None
     for name in ("manual_seed", "manual_seed_all", "seed", "seed_all", "ipc_collect"):
         answers[name] = None
@@ -140,6 +181,7 @@ def _answers(capability: tuple[int, int]) -> dict[str, object]:
         answers.update({name: 0, "max_" + name: 0})
     for name in ("reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated"):
         answers[name] = None
+    answers["set_sync_debug_mode"] = None
     return answers
 
 
@@ -194,6 +236,8 @@ def _replace_torch_cuda(replaced: Replacements, capability: tuple[int, int]) -> 
         range=lambda *_arguments, **_options: contextlib.nullcontext(),
     )
     replaced.set(cuda, "nvtx", silent)
+    _replace_libraries(replaced)
+    replaced.set(torch.Tensor, "share_memory_", lambda self: self)
     replaced.set(torch.Tensor, "record_stream", lambda self, stream: None)
     replaced.set(torch.Tensor, "pin_memory", lambda self, *_arguments: self)
     replaced.set(torch.Tensor, "is_pinned", lambda self, *_arguments: False)

@@ -45,10 +45,6 @@ def _sums(_gradient: Any, x: torch.Tensor, _mean: Any, _inverse: Any, _weight: A
     return _channels(x), _channels(x), of_weight, _channels(x) if bias_wanted else None
 
 
-def _gradient_of_input(_gradient: Any, x: torch.Tensor, *_rest: Any) -> torch.Tensor:
-    return torch.empty_like(x)
-
-
 def _deformed(x: torch.Tensor, weight: torch.Tensor, offset: torch.Tensor, *_rest: Any) -> torch.Tensor:
     return x.new_empty(x.shape[0], weight.shape[0], offset.shape[2], offset.shape[3])
 
@@ -57,6 +53,21 @@ def _deformed_gradients(
     _gradient: Any, x: Any, weight: Any, offset: Any, mask: Any, bias: Any, *_rest: Any
 ) -> tuple[torch.Tensor, ...]:
     return tuple(torch.empty_like(each) for each in (x, weight, offset, mask, bias))
+
+
+def _like_second(_gradient: Any, x: torch.Tensor, *_rest: Any) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def _least_squares(a: torch.Tensor, b: torch.Tensor, *_rest: Any, **_options: Any) -> tuple[torch.Tensor, ...]:
+    """The solution and its residuals; the GPU's one driver tells neither rank nor singular values."""
+    (*batch, rows, columns), wanted = a.shape, b.shape[a.dim() - 1 :]
+    residuals = a.new_empty((*batch, *wanted)) if rows > columns else a.new_empty(0)
+    return a.new_empty((*batch, columns, *wanted)), residuals, a.new_empty(0, dtype=torch.int64), a.new_empty(0)
+
+
+def _transducer(logits: torch.Tensor, *_rest: Any, **_options: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return logits.new_empty(logits.shape[0]), torch.empty_like(logits)
 
 
 def _gru_cell(_of_input: Any, _of_hidden: Any, hidden: torch.Tensor, *_biases: Any) -> tuple[torch.Tensor, ...]:
@@ -112,17 +123,13 @@ def _alignments(log_probs: torch.Tensor, _targets: Any, _lengths: Any, of_target
     return log_probs.new_empty(sequences), log_probs.new_empty(alphas)
 
 
-def _gradient_of_alignments(_gradient: Any, log_probs: torch.Tensor, *_rest: Any) -> torch.Tensor:
-    return torch.empty_like(log_probs)
-
-
 _RULES: dict[str, Shapes] = {
     "aten::batch_norm_stats": _statistics,
     "aten::batch_norm_gather_stats": _statistics,
     "aten::batch_norm_gather_stats_with_counts": _statistics,
     "aten::batch_norm_elemt": _normalised,
     "aten::batch_norm_backward_reduce": _sums,
-    "aten::batch_norm_backward_elemt": _gradient_of_input,
+    "aten::batch_norm_backward_elemt": _like_second,
     "aten::_thnn_fused_gru_cell": _gru_cell,
     "aten::_thnn_fused_gru_cell_backward": _gru_cell_gradients,
     "aten::_fft_r2c": _spectrum_of_real,
@@ -130,7 +137,11 @@ _RULES: dict[str, Shapes] = {
     "aten::_fft_c2c": _spectrum_of_complex,
     "aten::_use_cudnn_ctc_loss": _without_cudnn,
     "aten::_ctc_loss": _alignments,
-    "aten::_ctc_loss_backward": _gradient_of_alignments,
+    "aten::_ctc_loss_backward": _like_second,
+    "aten::multi_margin_loss_backward": _like_second,
+    "aten::multilabel_margin_loss_backward": _like_second,
+    "aten::linalg_lstsq": _least_squares,
+    "torchaudio::rnnt_loss": _transducer,
     "torchvision::deform_conv2d": _deformed,
     "torchvision::_deform_conv2d_backward": _deformed_gradients,
 }
