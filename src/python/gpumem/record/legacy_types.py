@@ -86,7 +86,7 @@ def _replace_types(replaced: Replacements) -> None:
     replaced.set(torch, "set_default_tensor_type", set_default_type)
 
 
-_PlainGenerator = torch.Generator
+_PlainGenerator: Any = torch.Generator
 
 
 class _AnyGenerator(type):
@@ -94,17 +94,17 @@ class _AnyGenerator(type):
         return isinstance(value, _PlainGenerator)
 
 
-class _Generator(_PlainGenerator, metaclass=_AnyGenerator):
+class _Generator(_PlainGenerator, metaclass=_AnyGenerator):  # type: ignore[misc]
     """A generator of the GPU is one of the CPU that says otherwise: no value of the GPU's is drawn."""
 
-    def __new__(cls, device: Any = "cpu") -> _Generator:
+    def __new__(cls, device: Any = "cpu") -> Any:
         return _PlainGenerator.__new__(cls)
 
     def __init__(self, device: Any = "cpu") -> None:
         self._device = torch.device(device)
 
     @property
-    def device(self) -> torch.device:  # type: ignore[override]
+    def device(self) -> torch.device:
         return self._device
 
 

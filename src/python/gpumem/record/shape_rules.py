@@ -86,7 +86,8 @@ _REAL = {made: dtype for dtype, made in _COMPLEX.items()}
 
 def _spectrum(x: torch.Tensor, axes: Sequence[int], sizes: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """As _exec_fft lays it out: axes that stay come first, in the order of their strides, then those transformed."""
-    order = sorted(set(range(x.dim())) - set(axes), key=lambda axis: -x.stride(axis)) + list(axes)
+    x_strides = tuple(x.stride())
+    order = sorted(set(range(x.dim())) - set(axes), key=lambda axis: -int(x_strides[axis])) + list(axes)
     strides, inner = [0] * x.dim(), 1
     for axis in reversed(order):
         strides[axis] = inner
