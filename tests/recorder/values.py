@@ -354,7 +354,10 @@ def cuda_graphs() -> None:
 
 
 _SCRIPT = """
-import torch
+import sys, torch
+sys.path.insert(1, sys.path[0] + "/site-packages")
+import drawing
+assert drawing.sample_images() == 7, "a package's function of the same name runs"
 def sample_images(): raise SystemExit("samples need a GPU")
 class Trainer:
     def evaluate(self): raise SystemExit("so does this")
@@ -393,6 +396,9 @@ def command_line() -> None:
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder, "train.py")
         script.write_text(_SCRIPT.replace("VALUE", "5.0"))
+        package = pathlib.Path(folder, "site-packages")
+        package.mkdir()
+        (package / "drawing.py").write_text("def sample_images(): return 7\n")
 
         def run(*options: str) -> tuple[int, str]:
             command = [sys.executable, "-m", "gpumem.record", "-o", f"{folder}/run.json", *options, str(script)]
@@ -402,10 +408,10 @@ def command_line() -> None:
 
         skips = ("--skip", "sample_images", "--skip", "Trainer.evaluate")
         code, text = run(*skips)
-        assert code == 4 and "values were invented at: train.py:11; say --assume" in text, text
-        code, text = run(*skips, "--assume", "train.py:11=5")
+        assert code == 4 and "values were invented at: train.py:14; say --assume" in text, text
+        code, text = run(*skips, "--assume", "train.py:14=5")
         assert code == 0 and "as was said" in text, text
-        assert run("--assume", "train.py:11=5")[0] == 4
+        assert run("--assume", "train.py:14=5")[0] == 4
         code, text = run(*skips, "--skip", "nowhere", "--assume", "item=5")
         assert code == 4 and "no function nowhere" in text, text
         assert "nothing is known of 'nonsense'" in run("--assume", "nonsense=5")[1]

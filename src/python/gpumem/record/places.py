@@ -25,6 +25,11 @@ def _rank(file: str) -> int:
     return 1 if installed or _STANDARD in path.resolve().parents else 0
 
 
+def is_users(file: str) -> bool:
+    """The file is of no installed package."""
+    return _rank(file) == 0
+
+
 def _best(places: Iterable[tuple[str, int | None]]) -> str:
     """Of places from the innermost outwards."""
     of_package = ""

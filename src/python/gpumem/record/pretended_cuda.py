@@ -118,7 +118,7 @@ def _replace_libraries(replaced: Replacements) -> None:
         (torch.backends.cudnn, "is_available", True),
         (torch.backends.cuda, "is_built", True),
         (torch.backends.cuda, "preferred_linalg_library", None),
-        (torch.cuda.nccl, "version", _NCCL_VERSION),
+        (importlib.import_module("torch.cuda.nccl"), "version", _NCCL_VERSION),
         (torch.cuda.memory, "_record_memory_history", None),
         (torch.cuda.memory, "_dump_snapshot", None),
         (torch.cuda.profiler, "start", None),

@@ -9,14 +9,20 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.machinery
+import itertools
 import pathlib
 import runpy
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .errors import record_error
+from .places import is_users
 from .pretended_cuda import Replacements
 from .steps import Stop
+
+
+_MOST_FILES = 5_000  # Of a program that are looked at.
 
 
 class _Emptied(ast.NodeTransformer):
@@ -57,6 +63,18 @@ def emptied(source: str | bytes, path: str, names: Sequence[str], found: set[str
     return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 
+def _of_program(names: Sequence[str]) -> set[str]:
+    """Bare names of functions that files beside the script define: what an installed package calls so is another function."""
+    wanted = {name: f"def {name}(".encode() for name in names if "." not in name}
+    own: set[str] = set()
+    for path in itertools.islice(pathlib.Path(sys.path[0]).rglob("*.py"), _MOST_FILES):
+        if is_users(str(path)):
+            with contextlib.suppress(OSError):
+                text = path.read_bytes()
+                own.update(name for name, definition in wanted.items() if definition in text)
+    return own
+
+
 @contextlib.contextmanager
 def skipping(names: Sequence[str]) -> Iterator[None]:
     """Raises RecordError at the end of the recorded steps, if a name was no function's."""
@@ -64,6 +82,7 @@ def skipping(names: Sequence[str]) -> Iterator[None]:
         yield
         return
     found: set[str] = set()
+    own = _of_program(names)
     last = [name.rpartition(".")[2].encode() for name in names]
     loader = importlib.machinery.SourceFileLoader
     get_code = loader.get_code
@@ -73,7 +92,7 @@ def skipping(names: Sequence[str]) -> Iterator[None]:
         source = pathlib.Path(path).read_bytes()
         if not any(each in source for each in last):
             return get_code(this, fullname)
-        return emptied(source, path, names, found)
+        return emptied(source, path, [each for each in names if each not in own or is_users(path)], found)
 
     def compile_script(source: Any, path: str, *_mode: Any, **_options: Any) -> Any:
         return emptied(source, path, names, found)
