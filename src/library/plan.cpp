@@ -8,6 +8,7 @@
 #include "gpumem/plan/impl/optimizer_step_inl.hpp"
 #include "gpumem/plan/impl/phased_plan_inl.hpp"
 #include "gpumem/plan/impl/run_state_inl.hpp"
+#include "gpumem/plan/impl/saved_tensors_inl.hpp"
 #include "gpumem/plan/impl/sharded_model_inl.hpp"
 #include "gpumem/plan/impl/step_plan_inl.hpp"
 #include "gpumem/plan/impl/step_work_inl.hpp"

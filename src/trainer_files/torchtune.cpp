@@ -42,12 +42,12 @@ std::string component(TrainerReading& from, std::string_view path) {
 
 void read_adapters(TrainerReading& from) {
   const std::string builder = component(from, "model");
-  const bool quantized = builder.starts_with("qlora_") || from.on("model.quantize_base");
-  if (quantized) from.want("quantize", "nf4-double", "model");
-  if (!builder.starts_with("lora_") && !builder.starts_with("qlora_")) {
-    if (builder.starts_with("dora_") || builder.starts_with("qdora_")) from.not_modelled("model._component_");
-    return;
-  }
+  const auto is = [&](std::string_view method) {
+    return builder.starts_with(method) || builder.starts_with("q" + std::string(method));
+  };
+  const bool quantized = builder.starts_with("q") && (is("lora_") || is("dora_"));
+  if (quantized || from.on("model.quantize_base")) from.want("quantize", "nf4-double", "model");
+  if (!is("lora_") && !is("dora_")) return;
   from.want("lora", from.word("model.lora_rank").value_or("8"), "model.lora_rank");
   std::string targets = from.word("model.lora_attn_modules").value_or("q_proj+v_proj");
   // torchtune calls the last of the four output_proj.
@@ -57,7 +57,8 @@ void read_adapters(TrainerReading& from) {
   from.want("lora_targets", targets, "model.lora_attn_modules");
   from.want("lora_dtype", from.word("dtype").value_or("bf16"), "dtype");
   from.take("model.lora_dropout", "lora_dropout");
-  from.not_modelled("model.use_dora");
+  // DoRALinear.forward() computes what PEFT's does (torchtune 0.5, modules/peft/dora.py).
+  if (is("dora_") || from.on("model.use_dora")) from.want("peft", "dora", "model.use_dora");
 }
 
 /// The file counts the chunks of a sequence; the option counts the positions of a chunk.

@@ -24,7 +24,7 @@ struct LatentAttention {
   bool bias = false;
   double dropout = 0.0;
   bool caches = true;            ///< keys and values are returned
-  bool fused_softmax = false;    ///< where attention is written out, in the type of the scores (Megatron)
+  bool fused_softmax = false;    ///< where attention is written out, in the type of the scores; fused norms (Megatron)
   bool gates = false;            ///< what it makes, by a projection of its input
   std::int64_t index_heads = 0;  ///< of an indexer that chooses keys; 0: there is none
   std::int64_t index_width = 1;  ///< of each of them
@@ -59,6 +59,13 @@ inline Tensor turned(Forward& f, Tensor heads, const Rotary& rotary) {
   return rotate(f, f.flatten(pairs, 3, 4), rotary, rotary.width);
 }
 
+/// Megatron's norm of a narrow vector is TransformerEngine's, in the product behind it
+/// (core/models/gpt/gpt_layer_specs.py).
+inline Tensor normed(Forward& f, const LatentAttention& a, std::string_view name, Tensor narrow, std::int64_t width) {
+  if (!a.fused_softmax) return f.rms_norm(name, narrow, width, a.norm_class);
+  return f.layer(name, a.norm_class, "rms_norm", {narrow}, {{"normalized_shape", width}, {"fused", true}});
+}
+
 /// `narrow`: what the queries are made of.
 inline Tensor queries(Forward& f, const LatentAttention& a, Tensor input, Tensor& narrow) {
   const std::int64_t width = a.heads * a.key_width();
@@ -68,7 +75,7 @@ inline Tensor queries(Forward& f, const LatentAttention& a, Tensor input, Tensor
                        a.key_width());
   }
   const Tensor compressed = f.linear("q_a_proj", input, a.width, a.query_rank, {.bias = a.bias});
-  narrow = f.rms_norm("q_a_layernorm", compressed, a.query_rank, a.norm_class);
+  narrow = normed(f, a, "q_a_layernorm", compressed, a.query_rank);
   return split_heads(f, f.linear("q_b_proj", narrow, a.query_rank, width, {.bias = false, .split = Split::columns}),
                      a.key_width());
 }
@@ -149,7 +156,7 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
       f.split(latent_attention_detail::queries(f, a, input, source), 3, {a.plain_width, a.rotary_width});
   const Tensor narrow = f.linear("kv_a_proj_with_mqa", input, a.width, a.kv_rank + a.rotary_width, {.bias = a.bias});
   const std::vector<Tensor> compressed = f.split(narrow, 2, {a.kv_rank, a.rotary_width});
-  const Tensor normed = f.rms_norm("kv_a_layernorm", compressed[0], a.kv_rank, a.norm_class);
+  const Tensor normed = latent_attention_detail::normed(f, a, "kv_a_layernorm", compressed[0], a.kv_rank);
   const std::int64_t each = a.plain_width + a.value_width;
   const Tensor wide =
       f.linear("kv_b_proj", normed, a.kv_rank, a.heads * each, {.bias = false, .split = Split::columns});

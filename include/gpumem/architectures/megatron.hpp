@@ -44,6 +44,7 @@ struct Model {
   bool corrects = false;    ///< a bias of the scores that choose the experts
   model::RunSettings run = {};
   std::int64_t expert_ranks = 0;  ///< tensor parallel ranks that share an expert's weights; 0: all
+  std::int64_t taken = 1000;      ///< rows that an expert takes, in thousandths of its even share
   bool grouped = false;           ///< TransformerEngine multiplies all experts of a rank at once
   bool float32_routing = false;   ///< weights of the experts' results
   bool fused_gradients = false;   ///< products add a weight's gradient to the main one themselves
@@ -213,6 +214,7 @@ inline Model read(ConfigFields& config) {
   model.lower_loss =
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
   model.run = stages_of(config);
+  model.taken = rows_taken(model.run);
   read_hybrid(config, model);
   read_predictions(config, model);
   ignore_megatron_run(config);
@@ -294,7 +296,7 @@ inline Tensor add_experts(Forward& f, const Model& model, Tensor input, Tensor w
   const Mixture& m = model.mixture;
   const InModule list(f, "experts", model.grouped ? "TEGroupedMLP" : "SequentialMLP");
   const auto share = [&](Tensor of) {
-    return f.call("gather_tokens", {of}, {{"experts", m.experts}, {"per_token", m.per_token}});
+    return f.call("gather_tokens", {of}, {{"experts", m.experts}, {"per_token", m.per_token}, {"taken", model.taken}});
   };
   for (std::int64_t index = 0; index < m.experts && !f.failed(); ++index) {
     const InModule one(f, std::to_string(index), m.expert_class);

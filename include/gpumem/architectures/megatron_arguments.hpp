@@ -60,6 +60,7 @@ inline constexpr auto kMegatronRun =
                                      "recompute_method",
                                      "recompute_num_layers",
                                      "recompute_modules",
+                                     "fine_grained_activation_offloading",
                                      "make_vocab_size_divisible_by",
                                      "norm_epsilon",
                                      "rotary_base",
@@ -199,6 +200,31 @@ inline std::vector<bool> mixing_layers(ConfigFields& config, std::int64_t layers
   return mixes;
 }
 
+inline constexpr double kMostCapacity = 1000.0;
+
+/// Rows that an expert takes, in thousandths of its even share: all of its capacity where it is padded to that, and no
+/// more than its capacity where tokens beyond are dropped. Source: core/transformer/moe/moe_utils.py (get_capacity).
+inline std::int64_t rows_taken(const model::RunSettings& run) {
+  constexpr double kThousand = 1000.0;
+  if (run.expert_capacity <= 0.0) return 1000;
+  const double times = run.pads_experts ? run.expert_capacity : std::min(run.expert_capacity, 1.0);
+  return std::max<std::int64_t>(static_cast<std::int64_t>(times * kThousand), 1);
+}
+
+/// The names of --offload-modules, joined by '+': a list "[attn_norm core_attn]", or names with spaces or commas
+/// between them. Source: Megatron-LM of August 2026, training/arguments.py; core/transformer/transformer_config.py.
+inline std::string offloaded_modules(ConfigFields& config) {
+  std::string names;
+  bool between = true;
+  for (const char letter : config.text({"offload_modules"}, "")) {
+    const bool named = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_';
+    if (named && between && !names.empty()) names += '+';
+    if (named) names += letter;
+    between = !named;
+  }
+  return names;
+}
+
 /// The stages of a pipeline that differ from those between.
 inline model::RunSettings stages_of(ConfigFields& config) {
   const auto given = [&](std::string_view name) {
@@ -214,6 +240,16 @@ inline model::RunSettings stages_of(ConfigFields& config) {
   run.overlaps_products = config.flag("tp_comm_overlap", false);
   run.weights_in_fp8 = config.flag("fp8_param_gather", false);
   run.micro_batch_group = config.size_or({"microbatch_group_size_per_virtual_pipeline_stage"}, 0);
+  run.expert_capacity = config.number({"moe_expert_capacity_factor"}, 0.0);
+  if (!(run.expert_capacity >= 0.0 && run.expert_capacity <= kMostCapacity)) {
+    config.fail("must be from 0 to 1000", "moe_expert_capacity_factor");
+    run.expert_capacity = 0.0;
+  }
+  const bool pads = config.flag("moe_pad_expert_input_to_capacity", false) && run.expert_capacity > 0.0;
+  run.even_experts = config.flag("moe_router_force_load_balancing", false) || pads;
+  run.pads_experts = pads;
+  run.offloaded_modules = offloaded_modules(config);
+  run.least_offloaded = config.size_or({"min_offloaded_tensor_size"}, std::int64_t{1} << 20);
   if (config.flag("defer_embedding_wgrad_compute", false)) {
     constexpr std::int64_t kAll = std::int64_t{1} << 20;
     const std::int64_t limit = config.size_or({"wgrad_deferral_limit"}, 0);

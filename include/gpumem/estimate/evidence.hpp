@@ -174,13 +174,11 @@ inline bool reentrant_fully_shard(const model::TrainingJob& job) {
   return fully && job.activation_checkpointing && job.loop == model::Loop::hf_trainer;
 }
 
-/// How much more of what its experts make a rank may take if its experts get more tokens than others'.
-inline constexpr double kUnevenRouting = 0.5;
-
 /// `routed`: at even routing, of one micro-batch. A pipeline's first stage holds those of several.
 inline core::Bytes of_routing(core::Bytes routed, const model::TrainingJob& job) {
   const std::int64_t held = std::min(job.layout.pipeline_parallel, job.gradient_accumulation);
-  const double bytes = static_cast<double>(routed.count()) * static_cast<double>(held) * kUnevenRouting;
+  const double bytes =
+      static_cast<double>(routed.count()) * static_cast<double>(held) * (parallel::most_routed(job) - 1.0);
   return core::Bytes(static_cast<std::int64_t>(std::min(bytes, 0x1p60)));
 }
 
@@ -335,10 +333,7 @@ inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource
                        "way, the Trainer's default, takes up to 1.3 times as much under fully_shard()"});
   }
   if (source.routed_elements > 0) {
-    assumed.push_back(
-        {"routing",
-         "each expert gets the same number of tokens; upper is for a rank with experts that get half as many "
-         "again, which depends on the data"});
+    assumed.push_back({"routing", parallel::routing_text(job)});
   }
   if (std::string text = parallel::rank_text(job.layout); !text.empty()) assumed.push_back({"rank", std::move(text)});
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});

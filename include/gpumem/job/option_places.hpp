@@ -171,6 +171,12 @@ namespace job_options_detail {
 
 using model::TrainingJob;
 
+inline constexpr auto kFlag = OptionType::flag;
+inline constexpr auto kWhole = OptionType::whole_number;
+inline constexpr auto kFraction = OptionType::fraction;
+inline constexpr auto kText = OptionType::text;
+inline constexpr auto kPath = OptionType::name_or_path;
+
 template <typename Value>
 Value& member(JobRequest& request, Value TrainingJob::*of) {
   return request.training.*of;
@@ -210,13 +216,18 @@ constexpr bool is_of_training(Value JobRequest::* /*of*/) {
   return false;
 }
 
-/// A bool, a text, a whole number, or one that may be missing.
+/// The types of `Value` that may be missing.
+template <typename Value>
+inline constexpr bool kMayBeMissing =
+    std::is_same_v<Value, std::optional<std::int64_t>> || std::is_same_v<Value, std::optional<double>>;
+
+/// A bool, a text, a whole number or a fraction, or a number that may be missing.
 template <auto kMember>
 bool set_plain(JobRequest& request, const OptionValue& value) {
   auto& to = member(request, kMember);
   using Target = std::remove_reference_t<decltype(to)>;
-  if constexpr (std::is_same_v<Target, std::optional<std::int64_t>>) {
-    to = std::get<std::int64_t>(value);
+  if constexpr (kMayBeMissing<Target>) {
+    to = std::get<typename Target::value_type>(value);
   } else {
     to = std::get<Target>(value);
   }
@@ -227,7 +238,7 @@ template <auto kMember>
 std::optional<OptionValue> get_plain(const JobRequest& request) {
   const auto& from = member(request, kMember);
   using Source = std::remove_cvref_t<decltype(from)>;
-  if constexpr (std::is_same_v<Source, std::optional<std::int64_t>>) {
+  if constexpr (kMayBeMissing<Source>) {
     if (!from) return std::nullopt;
     return OptionValue(*from);
   } else {

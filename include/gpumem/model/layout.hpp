@@ -149,10 +149,31 @@ enum class Schedule : std::uint8_t {
   one_forward_one_backward,  ///< PipeDream-Flush
   interleaved,               ///< the same over several stages a rank
   gpipe,                     ///< all forward, then all backward
+  looped_bfs,                ///< the same over several stages a rank (torch's ScheduleLoopedBFS)
+  zero_bubble,               ///< interleaved, weights' gradients apart (torch's ScheduleInterleavedZeroBubble)
+  zero_bubble_v,             ///< the second of a rank's two stages mirrors the first (torch's ScheduleZBVZeroBubble)
+  dual_pipe_v,               ///< likewise, forward beside backward (torch's ScheduleDualPipeV)
 };
-inline constexpr std::array<Named<Schedule>, 3> kSchedules = {{{Schedule::one_forward_one_backward, "1f1b"},
+inline constexpr std::array<Named<Schedule>, 7> kSchedules = {{{Schedule::one_forward_one_backward, "1f1b"},
                                                                {Schedule::interleaved, "interleaved-1f1b"},
-                                                               {Schedule::gpipe, "gpipe"}}};
+                                                               {Schedule::gpipe, "gpipe"},
+                                                               {Schedule::looped_bfs, "looped-bfs"},
+                                                               {Schedule::zero_bubble, "interleaved-zero-bubble"},
+                                                               {Schedule::zero_bubble_v, "zbv-zero-bubble"},
+                                                               {Schedule::dual_pipe_v, "dual-pipe-v"}}};
+
+/// Whether the gradients of a stage's weights are made in a pass of their own, at least for some micro-batches.
+[[nodiscard]] constexpr bool splits_backward(Schedule schedule) {
+  return schedule == Schedule::zero_bubble || schedule == Schedule::zero_bubble_v || schedule == Schedule::dual_pipe_v;
+}
+/// Whether a rank has the N-th stage and the N-th from the end.
+[[nodiscard]] constexpr bool is_v_shaped(Schedule schedule) {
+  return schedule == Schedule::zero_bubble_v || schedule == Schedule::dual_pipe_v;
+}
+/// Whether a step keeps what all of its micro-batches have made.
+[[nodiscard]] constexpr bool keeps_all(Schedule schedule) {
+  return schedule == Schedule::gpipe || schedule == Schedule::looped_bfs;
+}
 
 /// Whose memory is asked for.
 enum class Ranks : std::uint8_t {
@@ -182,6 +203,8 @@ struct Layout {
   std::optional<std::int64_t> last_stage_layers = {};   ///< of its last rank
   std::int64_t context_parallel = 1;
   std::int64_t expert_parallel = 1;  ///< of the ranks above: groups that share the experts
+  /// How many times its even share of tokens a rank's experts may get; nothing: as the router's rule says.
+  std::optional<double> expert_imbalance = {};
   Rank rank = {};
   // DeepSpeed's zero_optimization, in elements, with its defaults.
   std::int64_t zero_reduce_bucket = 500'000'000;      ///< of gradients that are reduced together

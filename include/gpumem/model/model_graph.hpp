@@ -133,6 +133,11 @@ struct RunSettings {
   bool lowers_frozen = false;          ///< frozen layers are cast to autocast's type, as with a ControlNet
   std::optional<Transformers> transformers = {};  ///< the oldest release that is likely to run it
   std::int64_t deferred_head_gradients = 0;  ///< micro-batches whose gradient of the head's weight waits for the step
+  std::string offloaded_modules = {};  ///< Megatron's --offload-modules, joined by '+'; empty: all that autograd keeps
+  std::int64_t least_offloaded = 0;    ///< elements of the smallest tensor that such modules send to the host
+  double expert_capacity = 0.0;        ///< times the even share that an expert takes at most; 0: all that are sent
+  bool even_experts = false;           ///< each expert gets as many: padded to its capacity, or forced to
+  bool pads_experts = false;           ///< to their capacity
 };
 
 /// Something the reader should know, though the summary could be read.

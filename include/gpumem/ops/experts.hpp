@@ -23,11 +23,16 @@ inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
   if (*experts < 1 || *per_token < 1 || *per_token > *experts) {
     return core::Error{core::ErrorCode::malformed_input, "sends tokens to more experts than there are", {}};
   }
-  const core::Checked all = core::Checked(tokens[1].size) * core::Checked(*per_token) + core::Checked(*experts - 1);
+  // What an expert takes, in thousandths of its even share.
+  const std::int64_t taken = std::clamp<std::int64_t>(input.attributes.integer("taken").value_or(1000), 1, 1'000'000);
+  const core::Checked sent = core::Checked(tokens[1].size) * core::Checked(*per_token) * core::Checked(taken);
+  const core::Checked all = core::Checked(sent.value().value_or(0) / 1000) + core::Checked(*experts - 1);
   const core::Checked rows = core::Checked(std::max<std::int64_t>(all.value().value_or(0) / *experts, 1)) *
                              core::Checked(std::max<std::int64_t>(input.attributes.integer("ranks").value_or(1), 1)) *
                              tokens[0].size;
-  if (!all.valid() || !rows.valid()) return core::Error{core::ErrorCode::overflow, "has too many rows", {}};
+  if (!sent.valid() || !all.valid() || !rows.valid()) {
+    return core::Error{core::ErrorCode::overflow, "has too many rows", {}};
+  }
   core::Shape shape;
   shape.push_back({*rows.value(), tokens[0].kind});
   shape.push_back(tokens[2]);

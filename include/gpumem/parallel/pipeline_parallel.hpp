@@ -18,6 +18,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/layout.hpp"
 #include "gpumem/model/training_job.hpp"
+#include "gpumem/parallel/schedules.hpp"
 
 namespace gpumem::parallel {
 
@@ -31,38 +32,6 @@ namespace gpumem::parallel {
 
 /// Nothing: the text is neither.
 [[nodiscard]] std::optional<std::vector<std::int64_t>> layers_of_stages(std::string_view text);
-
-// Input: a layout and the number of micro-batches in a step.
-// Output: the order in which a pipeline rank runs them forward and backward, stage by stage.
-// Units: indices.
-//
-// 1F1B: the ranks after this one are as many micro-batches ahead. Interleaved, each rank has several stages, and runs
-// them for a group of micro-batches before it turns to the next: as many as there are ranks, or as Megatron's
-// microbatch_group_size_per_virtual_pipeline_stage says; of torch's schedules all groups are alike. GPipe runs all
-// forward first. Source: PyTorch 2.6, distributed/pipelining/schedules.py (ScheduleInterleaved1F1B); Megatron-LM core
-// r0.12, core/pipeline_parallel/schedules.py, forward_backward_pipelining_without_interleaving and _with_interleaving.
-
-/// One stage of the rank run for one micro-batch.
-struct StagePass {
-  bool backward = false;
-  std::uint32_t stage = 0;
-  std::uint32_t micro_batch = 0;
-
-  friend bool operator==(const StagePass&, const StagePass&) = default;
-};
-
-/// As far as memory differs: once a rank runs one forward and one backward in turn, further micro-batches are like
-/// those before, and are left out. `rank`: of the pipeline, from 0; `group`: what micro_batch_group() says, 0: as many
-/// as there are ranks. The layout passed check().
-[[nodiscard]] std::vector<StagePass> schedule_of(const model::Layout& layout, std::int64_t rank,
-                                                 std::int64_t micro_batches, std::int64_t group = 0);
-
-/// Micro-batches that a virtual stage runs before its rank turns to the next one.
-[[nodiscard]] std::int64_t micro_batch_group(const model::TrainingJob& job);
-
-/// Forward passes of a stage that the rank has run when its first backward begins: what these keep is held at once.
-[[nodiscard]] std::int64_t forwards_before_backward(const model::Layout& layout, std::int64_t rank,
-                                                    std::int64_t micro_batches);
 
 /// One rank's layers. Each of its stages (one, or as many as the layout has virtual ones) is a run of them.
 struct StageLayers {

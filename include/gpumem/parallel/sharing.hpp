@@ -33,6 +33,16 @@ namespace gpumem::parallel {
 /// (num_distributed_optimizer_instances) each cuts masters and states over its part of the ranks.
 [[nodiscard]] std::int64_t ranks_of_instance(const model::TrainingJob& job, std::int64_t ranks);
 
+/// How many times its even share of tokens the experts of a rank may get: as the job says, or else as the router's rule
+/// allows. Experts take no more than their capacity, and exactly that where they are padded to it; without a capacity
+/// (dropless, with an auxiliary loss or a bias in its place) nothing bounds it, and 1.5 is a guess. Source: Megatron-LM
+/// core r0.12, core/transformer/moe/moe_utils.py (get_capacity, topk_softmax_with_capacity), router.py
+/// (moe_router_force_load_balancing).
+[[nodiscard]] double most_routed(const model::TrainingJob& job);
+
+/// The same for people: "each expert gets the same number of tokens; upper is for ..".
+[[nodiscard]] std::string routing_text(const model::TrainingJob& job);
+
 /// Sequences are a multiple of this many tokens: context parallel ranks have two parts of each (torch and Megatron
 /// balance causal masks so), and sequence parallel ranks a part of these.
 [[nodiscard]] std::int64_t tokens_multiple(const model::Layout& layout);

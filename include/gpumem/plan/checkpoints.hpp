@@ -21,14 +21,18 @@ using connect::blocks_of_all_stacks;
 using connect::Range;
 using connect::repeated_blocks;
 
+/// What the names of modules that are checkpointed are.
+enum class ModuleNames : bool {
+  paths,     ///< those of the model's modules
+  megatron,  ///< those of recompute_modules: "mlp" is no layer with experts, "moe" is
+};
+[[nodiscard]] ModuleNames names_of(const model::TrainingJob& job);
+
 /// The functions of each part that runs again: of all repeated blocks, of some, or of each attention. Errors:
 /// missing_information if the graph shows none.
 [[nodiscard]] core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass,
-                                                            const model::CheckpointPolicy& policy = {});
-
-/// By function: whether it is of an attention, under a policy that keeps what these save on the host.
-/// Empty: none is.
-[[nodiscard]] std::vector<bool> hooked_functions(const ForwardPass& pass, const model::TrainingJob& job);
+                                                            const model::CheckpointPolicy& policy = {},
+                                                            ModuleNames names = ModuleNames::paths);
 
 /// The functions in this part whose results are kept and do not run again: none; under selective-op the attention and
 /// every other product with a weight (aten::mm, from the first on).

@@ -41,6 +41,14 @@ struct ForwardPass {
   std::int64_t skipped_layers = 0;         ///< after unknown ones: of these, too, only the parameters are counted
 };
 
+/// What goes into a pipeline stage and comes out of it.
+struct StageEnds {
+  std::vector<ops::TensorId> inputs;   ///< of the batch and of the stage before
+  std::vector<ops::TensorId> outputs;  ///< held by the loop's variables, in addition to the loss
+};
+/// `held`: all that the loop's variables hold.
+[[nodiscard]] StageEnds stage_ends(const ForwardPass& pass, const StagePart& part, std::span<const ops::TensorId> held);
+
 /// It reads the job's precision and loss. `ops` gives the loss its row; the layers' rows are in the wired graph.
 ///
 /// Errors: missing_information for an op whose memory is not known, or a size that is not; malformed_input for a layer

@@ -25,6 +25,17 @@ class GradientFlow {
   /// loss.backward(), of the whole pass or of one stage of it. `scaled_loss`: the loss times GradScaler's scale, which
   /// is released when backward has run; kNoSlot: the loss is not scaled.
   void backward(const StagePart& part, Slot scaled_loss);
+  /// The gradients of the stage's inputs alone. All that autograd keeps stays; so do, for each function with trained
+  /// parameters, the gradients of what it has made. Source: PyTorch 2.6, distributed/pipelining/_backward.py
+  /// (stage_backward_input: retain_graph=True, and hooks that take the gradients of the "intermediates").
+  void backward_of_inputs(const StagePart& part, Slot scaled_loss);
+  /// Those of its parameters, which were left out: functions in the order of the parameters. What functions without
+  /// any keep goes with the last. Source: the same (stage_backward_weight).
+  void backward_of_weights(const StagePart& part);
+  /// By function: the gradients of what it has made that wait for backward_of_weights(), of one micro-batch.
+  using Waiting = std::vector<Slot>;
+  /// Another micro-batch's turn: what waits of this one gives place to what waits of that one.
+  void exchange(Waiting& other) { waiting_.swap(other); }
   /// optimizer.zero_grad(set_to_none=True).
   void zero_grad();
   /// The last micro-batch of a step has run: what waited for it is used.
@@ -50,6 +61,8 @@ class GradientFlow {
   void count_readers();
   void seed(ops::TensorId loss, Slot ones, Slot scaled_loss);
   void run(std::size_t index);
+  void wait_for_weights(std::size_t index, Slot output);
+  [[nodiscard]] bool has_trained(const ops::Function& function) const;
   void keep_inputs(const ops::Function& function);
   void make_gradients(const ops::Function& function, const Flow& output);
   void make_input_gradients(const ops::Function& function, const Flow& output);
@@ -93,7 +106,9 @@ class GradientFlow {
   std::vector<std::pair<ops::TensorId, Slot>> parameter_flows_;  ///< and of its parameters
   std::vector<std::pair<ops::TensorId, Slot>> lower_;            ///< of parameters, which are still to be cast
   std::vector<Part> parts_;
-  std::uint32_t taken_ = 0;  ///< of the gradients that the function at hand has made in forward
+  bool inputs_only_ = false;  ///< this pass makes no gradients of parameters
+  Waiting waiting_;           ///< of the micro-batch whose turn it is; empty: nothing waits
+  std::uint32_t taken_ = 0;   ///< of the gradients that the function at hand has made in forward
 };
 
 }  // namespace gpumem::plan

@@ -15,6 +15,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/plan/forward_pass.hpp"
+#include "gpumem/plan/saved_tensors.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::plan {
@@ -285,6 +286,35 @@ class BatchLoader {
   std::vector<Slot> ahead_;  ///< the next batch, by input; empty: none was fetched yet
 };
 
+// Input: the passes of a stage of a DeepSpeed pipeline, one by one; others have no such buffers.
+// Output: a buffer for what comes from the stage before, and one for what the next one sends back; and, of each
+// micro-batch until its backward has run, what came, beside the copy that the stage reads. Units: bytes. Source:
+// DeepSpeed 0.18, runtime/pipe/engine.py (_exec_recv_activations, _exec_recv_grads, _exec_forward_pass).
+
+class PipeBuffers {
+ public:
+  PipeBuffers(RunState& state, const model::TrainingJob& job)
+      : state_(state),
+        used_(job.layout.pipeline_parallel > 1 && job.loop != model::Loop::megatron &&
+              job.layout.sharding.kind == model::Shardings::zero_1) {}
+
+  void construct(const StageEnds& ends, const StagePart& part);
+  /// `number`: of the stage's pass for one micro-batch.
+  void receive(std::size_t number, const StageEnds& ends);
+  void send_back(std::size_t number);
+
+ private:
+  [[nodiscard]] std::int64_t received_bytes(const StageEnds& ends);
+  [[nodiscard]] std::int64_t sent_bytes(const StagePart& part);
+  Slot add(std::int64_t bytes, Category category) {
+    return bytes > 0 ? state_.log().allocate(bytes, category, kNoLayer) : kNoSlot;
+  }
+
+  RunState& state_;
+  bool used_;
+  std::vector<Slot> received_;  ///< by number
+};
+
 // Input: recorded functions, one by one.
 // Output: what each allocates in forward, and what it keeps until its backward has run.
 // Units: bytes.
@@ -320,14 +350,14 @@ class BouncedWeights {
 
 class ForwardCalls {
  public:
-  /// `offloads`: what autograd keeps goes to the host; `hooked`: of these functions, by hooks of their own.
-  explicit ForwardCalls(RunState& state, bool offloads = false, std::vector<bool> hooked = {})
+  /// `offloads`: what autograd keeps goes to the host; `hooks`: what goes there or is discarded function by function.
+  explicit ForwardCalls(RunState& state, bool offloads = false, SavedHooks hooks = {})
       : state_(state),
         copies_(state),
         weights_(state),
         offloads_(offloads),
-        hooked_(std::move(hooked)),
-        kept_by_hooks_(hooked_.size()) {}
+        hooks_(std::move(hooks)),
+        kept_by_hooks_(hooks_.functions.size()) {}
 
   /// What a call made and a second run takes in place of calling again: its extras, then its output.
   using Results = std::vector<Slot>;
@@ -352,6 +382,9 @@ class ForwardCalls {
     }
     copies_.drop_kept(function);
   }
+  /// A step begins: what is fetched ahead has its place until the step ends.
+  void begin_step();
+  void end_step() { state_.log().drop(std::exchange(ahead_, kNoSlot)); }
   /// A gradient that stays with its leaf, which the graph holds.
   void keep_of_graph(Slot gradient) { kept_of_graph_.push_back(gradient); }
   /// What functions whose backward has run still hold, until the graph ends. Whoever takes it drops it.
@@ -360,7 +393,7 @@ class ForwardCalls {
   void bring_weight(const ops::Function& function) { weights_.bring(function, Direction::data_gradient); }
   /// Its backward begins: copies of what is kept on the host, which end with it.
   void fetch(const ops::Function& function) {
-    if (offloads_ || is_hooked(function)) fetch_saved(function);
+    if (offloads_ || is_hooked(function) || !hooks_.discarded.empty()) fetch_saved(function);
   }
   void drop_fetched() {
     for (const Slot copy : fetched_) state_.log().drop(copy);
@@ -370,12 +403,14 @@ class ForwardCalls {
   /// innermost ones. Source: SimpleTuner 2026-08, helpers/training/offloaded_gradient_checkpointer.py
   /// (activation_offload_context); torch/csrc/autograd/saved_variable.cpp.
   [[nodiscard]] bool is_hooked(const ops::Function& function) const {
-    return !hooked_.empty() && hooked_[index_of(function)];
+    return !hooks_.functions.empty() && hooks_.functions[index_of(function)];
   }
   /// Whether autograd keeps the tensor in the host's memory: what is large enough, and no parameter
   /// (OffloadActivations.min_offload_size of torchtune). Copies of weights under autocast stay.
   [[nodiscard]] bool on_host(ops::TensorId saved) const {
     constexpr std::int64_t kLeast = 1024;
+    const bool waits = !hooks_.arguments.empty() && hooks_.arguments[static_cast<std::size_t>(saved)];
+    if (waits && is_large(saved)) return true;
     return offloads_ && !state_.is_parameter(saved) && state_.bytes(saved) >= kLeast;
   }
   /// The autocast region ends.
@@ -395,15 +430,25 @@ class ForwardCalls {
   }
   /// Gradients that forward made stay where they are.
   [[nodiscard]] bool on_host(const ops::Function& function, ops::TensorId saved) const {
-    if (is_hooked(function)) return state_.requires_grad(saved) && !state_.is_parameter(saved);
+    if (is_discarded(saved)) return true;
+    if (is_hooked(function)) return state_.requires_grad(saved) && !state_.is_parameter(saved) && is_large(saved);
     const bool gradients =
         function.gradient == ops::Gradient::made_in_forward || function.gradient == ops::Gradient::over_input;
     return !gradients && on_host(saved);
   }
 
+  [[nodiscard]] bool is_discarded(ops::TensorId saved) const {
+    return !hooks_.discarded.empty() && hooks_.discarded[static_cast<std::size_t>(state_.tape().tensor(saved).storage)];
+  }
+  /// Whether hooks take a tensor of this size.
+  [[nodiscard]] bool is_large(ops::TensorId saved) const {
+    const core::DType type = state_.tape().tensor(saved).size.dtype;
+    return state_.bytes(saved) / core::element_size(type) >= hooks_.least_elements;
+  }
   [[nodiscard]] std::size_t index_of(const ops::Function& function) const {
     return static_cast<std::size_t>(&function - state_.tape().functions().data());
   }
+  [[nodiscard]] std::int64_t taken_of(const connect::Range& block) const;
   void fetch_saved(const ops::Function& function);
   void keep_hooked(const ops::Function& function);
   void drop_hooked(const ops::Function& function);
@@ -412,7 +457,8 @@ class ForwardCalls {
   AutocastCopies copies_;
   BouncedWeights weights_;
   bool offloads_ = false;
-  std::vector<bool> hooked_;                      ///< by function; empty: none
+  SavedHooks hooks_;
+  Slot ahead_ = kNoSlot;                          ///< what hooks take of a block
   std::vector<std::vector<Slot>> kept_by_hooks_;  ///< by function: what the hooks leave on the GPU
   std::vector<Slot> kept_of_graph_;
   std::vector<Slot> fetched_;  ///< for the backward that runs

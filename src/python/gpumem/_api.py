@@ -440,8 +440,8 @@ _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_drop
 _LOOPING = ("loop", "transformers", "batch_lengths", "lengths", "lengths_options", "padding", "attention", "offload")
 _SEVERAL_GPUS = ("sharding", "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",
                  "pipeline_layers", "first_stage_layers", "last_stage_layers",
-                 "context_parallel", "expert_parallel", "rank", "zero_reduce_bucket", "zero_prefetch_bucket",
-                 "zero_persistence_threshold", "zero_reuse_distance")
+                 "context_parallel", "expert_parallel", "expert_imbalance", "rank", "zero_reduce_bucket",
+                 "zero_prefetch_bucket", "zero_persistence_threshold", "zero_reuse_distance")
 _NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING, *_SEVERAL_GPUS)
 
 

@@ -201,6 +201,56 @@ TEST(Layout, LayersOfStagesAreAPipelines) {
   EXPECT_FALSE(layers_of_stages(nothings)) << "and at once";
 }
 
+TEST(Layout, SchedulesHaveRulesOfTheirOwn) {
+  using model::Schedule;
+  TrainingJob job = job_with([](Layout& of) {
+    of.pipeline_parallel = 4;
+    of.schedule = Schedule::zero_bubble_v;
+  });
+  job.gradient_accumulation = 8;
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "say `virtual_stages=2`"));
+  job.layout.virtual_stages = 3;
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "two stages a rank"));
+  job.layout.virtual_stages = 2;
+  EXPECT_TRUE(succeeds(check(job)));
+  job.layout.schedule = Schedule::dual_pipe_v;
+  EXPECT_TRUE(succeeds(check(job)));
+  job.gradient_accumulation = 7;
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "`accumulate=8`"));
+  job.gradient_accumulation = 8;
+  job.activation_checkpointing = true;
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "interleaved-1f1b"));
+  job.layout.schedule = Schedule::looped_bfs;
+  EXPECT_TRUE(succeeds(check_modelled(job, "replay")));
+  job.loop = model::Loop::megatron;
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "Megatron-LM has no"));
+}
+
+TEST(Layout, DeepSpeedsPipelinesShareStatesAtMost) {
+  TrainingJob job = job_with([](Layout& of) {
+    of.pipeline_parallel = 2;
+    of.data_parallel = 2;
+    of.sharding.kind = Shardings::zero_2;
+  });
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "say `sharding=zero-1`"));
+  job.layout.sharding.kind = Shardings::zero_1;
+  EXPECT_TRUE(succeeds(check(job)));
+  job.layout.sharding.kind = Shardings::zero_3;
+  job.loop = model::Loop::megatron;
+  EXPECT_TRUE(succeeds(check(job))) << "Megatron-FSDP's";
+}
+
+TEST(Layout, ExpertsGetAsManyTokensAsTheRouterLetsThem) {
+  TrainingJob job;
+  EXPECT_EQ(most_routed(job), 1.5) << "nothing bounds it";
+  EXPECT_NE(routing_text(job).find("half as many again"), std::string::npos);
+  job.layout.expert_imbalance = 1.25;
+  EXPECT_EQ(most_routed(job), 1.25);
+  EXPECT_NE(routing_text(job).find("25 % more, as the job says"), std::string::npos);
+  job.layout.expert_imbalance = 1.0;
+  EXPECT_EQ(routing_text(job), "each expert gets the same number of tokens");
+}
+
 TEST(Layout, SequencesAreMultiplesOfWhatRanksShare) {
   Layout layout;
   EXPECT_EQ(tokens_multiple(layout), 1);

@@ -101,6 +101,123 @@ TEST(Pipeline, LeavesNothingBehind) {
   }
 }
 
+/// The most that is live of a category.
+std::int64_t most_of(const StepPlan& plan, Category category) {
+  std::map<std::uint32_t, Event> held;
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (const Event& event : plan.events) {
+    if (event.kind == Event::Kind::call) continue;
+    const bool allocates = event.kind == Event::Kind::allocate;
+    if (allocates) held[event.slot] = event;
+    const Event& of = held[event.slot];
+    if (of.category == category) now += allocates ? of.bytes : -of.bytes;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+model::TrainingJob split_job(model::Schedule schedule, std::int64_t micro_batches, std::int64_t rank) {
+  model::TrainingJob job = job_of(micro_batches, rank, 2);
+  job.loop = model::Loop::torchtune;  // Megatron has no such schedules
+  job.layout.schedule = schedule;
+  job.fused = false;
+  return job;
+}
+
+TEST(Pipeline, WeightsGradientsInPassesOfTheirOwnLeaveNothingBehind) {
+  using model::Schedule;
+  for (const Schedule schedule :
+       {Schedule::looped_bfs, Schedule::zero_bubble, Schedule::zero_bubble_v, Schedule::dual_pipe_v}) {
+    for (std::int64_t rank = 0; rank < 4; ++rank) {
+      const model::TrainingJob job = split_job(schedule, 8, rank);
+      const std::vector<std::int64_t> live = live_at(plan_of(job), Phase::optimizer);
+      ASSERT_EQ(live.size(), 2U);
+      analysis::Analysis analysis(job);
+      const auto ranked = analysis.ranked();
+      ASSERT_TRUE(succeeds(ranked));
+      EXPECT_EQ(live[1] - live[0], (*ranked)->graph().trainable_parameters() * 2 * 4)
+          << rank << " " << model::name_of(model::kSchedules, schedule);
+    }
+  }
+}
+
+/// A stage's activations stay until its weights' gradients are made, and so do the gradients that these read: more than
+/// of the interleaved schedule's, of which each pass frees what it read.
+TEST(Pipeline, WeightsGradientsThatWaitKeepWhatTheyRead) {
+  using model::Schedule;
+  const auto peak_of = [](Schedule schedule, std::int64_t rank, std::int64_t micro_batches) {
+    return plan_of(split_job(schedule, micro_batches, rank)).peak_bytes;
+  };
+  // The last rank waits with three: it keeps them beside those that are under way.
+  EXPECT_GT(peak_of(Schedule::zero_bubble, 3, 8), peak_of(Schedule::interleaved, 3, 8));
+  // The first rank warms up by 3 passes fewer, and waits with none.
+  EXPECT_LT(peak_of(Schedule::zero_bubble, 0, 8), peak_of(Schedule::interleaved, 0, 8));
+  for (const Schedule schedule : {Schedule::zero_bubble, Schedule::zero_bubble_v, Schedule::dual_pipe_v}) {
+    EXPECT_EQ(peak_of(schedule, 1, 64), peak_of(schedule, 1, 16)) << "further micro-batches are like those before";
+  }
+}
+
+/// Of a model whose embedding and head are as large as five blocks each.
+model::TrainingJob deepspeed_job(std::int64_t rank, model::Shardings sharding) {
+  auto graph = architectures::read_config(
+      R"({"num_layers": 8, "hidden_size": 64, "num_attention_heads": 4, "padded_vocab_size": 4096,
+          "max_position_embeddings": 32, "untie_embeddings_and_output_weights": true})",
+      ops::vocabulary());
+  EXPECT_TRUE(succeeds(graph));
+  model::TrainingJob job = job_of(8, rank);
+  job.graph = std::make_shared<const model::ModelGraph>(*std::move(graph));
+  job.loop = model::Loop::script;
+  job.layout.data_parallel = 2;
+  job.layout.sharding.kind = sharding;
+  job.layout.rank.count = 2 * rank;
+  return job;
+}
+
+TEST(Pipeline, DeepSpeedsStagesHaveAsManyParametersEach) {
+  const auto blocks_of = [](std::int64_t rank) {
+    analysis::Analysis analysis(deepspeed_job(rank, model::Shardings::zero_1));
+    const auto ranked = analysis.ranked();
+    EXPECT_TRUE(succeeds(ranked));
+    const model::ModelGraph& graph = (*ranked)->graph();
+    return std::count_if(graph.layers().begin(), graph.layers().end(),
+                         [&](const model::Layer& layer) { return graph.path(layer).ends_with("linear_qkv"); });
+  };
+  // partition_balanced() of DeepSpeed makes [0, 1, 5, 9, 10] of these ten layers.
+  EXPECT_EQ(blocks_of(0), 0);
+  EXPECT_EQ(blocks_of(1), 4);
+  EXPECT_EQ(blocks_of(2), 4);
+  EXPECT_EQ(blocks_of(3), 0);
+}
+
+TEST(Pipeline, DeepSpeedHoldsWhatCameBesideItsCopy) {
+  const auto inputs_of = [](model::Shardings sharding) {
+    model::TrainingJob job = deepspeed_job(1, sharding);
+    job.layout.pipeline_layers = "2,2,2,2";
+    return plan_of(job);
+  };
+  constexpr std::int64_t kHidden = 2 * 32 * 64 * 2;
+  const StepPlan deepspeed = inputs_of(model::Shardings::zero_1);
+  const StepPlan other = inputs_of(model::Shardings::ddp);
+  EXPECT_EQ(most_of(deepspeed, Category::input) - most_of(other, Category::input), 3 * kHidden)
+      << "of each of three micro-batches under way";
+  EXPECT_EQ(most_of(deepspeed, Category::buffer) - most_of(other, Category::buffer), 2 * kHidden)
+      << "a buffer for either side";
+}
+
+TEST(Pipeline, AVShapedRankHasAPartOfEachEnd) {
+  analysis::Analysis analysis(split_job(model::Schedule::zero_bubble_v, 8, 0));
+  const auto first = analysis.ranked();
+  ASSERT_TRUE(succeeds(first));
+  const auto has = [&](std::string_view name) {
+    const model::ModelGraph& graph = (*first)->graph();
+    return std::any_of(graph.layers().begin(), graph.layers().end(),
+                       [&](const model::Layer& layer) { return graph.path(layer).find(name) != std::string::npos; });
+  };
+  EXPECT_TRUE(has("word_embeddings"));
+  EXPECT_TRUE(has("output_layer"));
+}
+
 /// The most that gradients of parameters hold at a time.
 std::int64_t most_gradients(const StepPlan& plan) {
   std::map<std::uint32_t, std::int64_t> slots;
@@ -158,22 +275,6 @@ model::TrainingJob fsdp2_job(std::int64_t micro_batches, std::int64_t stages) {
   job.layout.sharding.kind = model::Shardings::fsdp2;
   job.layout.pipeline_parallel = stages;
   return job;
-}
-
-/// The most that is live of a category.
-std::int64_t most_of(const StepPlan& plan, Category category) {
-  std::map<std::uint32_t, Event> held;
-  std::int64_t now = 0;
-  std::int64_t most = 0;
-  for (const Event& event : plan.events) {
-    if (event.kind == Event::Kind::call) continue;
-    const bool allocates = event.kind == Event::Kind::allocate;
-    if (allocates) held[event.slot] = event;
-    const Event& of = held[event.slot];
-    if (of.category == category) now += allocates ? of.bytes : -of.bytes;
-    most = std::max(most, now);
-  }
-  return most;
 }
 
 TEST(Pipeline, UnderFsdp2AStageStaysWholeWhileItsMicroBatchesRun) {

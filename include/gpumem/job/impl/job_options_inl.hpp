@@ -15,12 +15,6 @@ namespace job_options_detail {
 
 using model::Layout;
 
-inline constexpr auto kFlag = OptionType::flag;
-inline constexpr auto kWhole = OptionType::whole_number;
-inline constexpr auto kFraction = OptionType::fraction;
-inline constexpr auto kText = OptionType::text;
-inline constexpr auto kPath = OptionType::name_or_path;
-
 /// The list.
 inline constexpr JobOption kOptions[] = {
     {.name = "batch_size",
@@ -264,6 +258,13 @@ inline constexpr JobOption kOptions[] = {
      .help = "GPUs that share the experts of a mixture",
      .remark = "expert parallel %",
      .place = plain<&Layout::expert_parallel>(kWhole)},
+    {.name = "expert_imbalance",
+     .group = OptionGroup::many_gpus,
+     .flag = "expert-imbalance",
+     .value = "F",
+     .help = "times its even share of tokens that a rank's experts may get; default: 1.5, or as the router bounds it",
+     .remark = "experts with up to % times their share",
+     .place = plain<&Layout::expert_imbalance>(kFraction)},
     {.name = "rank",
      .group = OptionGroup::many_gpus,
      .flag = "rank",

@@ -66,6 +66,11 @@ GPUMEM_INLINE std::string layout_fault(const Layout& layout) {
   for (const auto& [what, value] : counts) {
     if (value < 1) return std::string(what) + " is " + std::to_string(value) + "; it must be at least 1";
   }
+  constexpr double kMostImbalance = 1024.0;
+  const double imbalance = layout.expert_imbalance.value_or(1.0);
+  if (!(imbalance >= 1.0 && imbalance <= kMostImbalance)) {
+    return "the experts' imbalance is " + std::to_string(imbalance) + "; it must be from 1 (even) to 1024";
+  }
   constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
   const std::pair<std::string_view, std::int64_t> elements[] = {
       {"ZeRO's reduce bucket", layout.zero_reduce_bucket},

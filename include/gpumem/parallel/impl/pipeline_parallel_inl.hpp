@@ -3,6 +3,7 @@
 #include "gpumem/parallel/pipeline_parallel.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -85,73 +86,6 @@ GPUMEM_INLINE std::optional<std::vector<std::int64_t>> layers_of_stages(std::str
   return layers;
 }
 
-namespace schedule_detail {
-
-/// The rank's passes in one direction, in order. `ranks`: the size of a group.
-GPUMEM_INLINE std::vector<StagePass> passes_of(std::int64_t ranks, std::int64_t stages, std::int64_t micro_batches,
-                                               bool backward) {
-  std::vector<StagePass> passes;
-  for (std::int64_t first = 0; first < micro_batches; first += ranks) {
-    for (std::int64_t stage = 0; stage < stages; ++stage) {
-      for (std::int64_t at = first; at < std::min(first + ranks, micro_batches); ++at) {
-        const std::int64_t which = backward ? stages - 1 - stage : stage;
-        passes.push_back({backward, static_cast<std::uint32_t>(which), static_cast<std::uint32_t>(at)});
-      }
-    }
-  }
-  return passes;
-}
-
-/// How many forward passes come before the first backward pass, not counting the one that belongs to it.
-GPUMEM_INLINE std::int64_t ahead(const model::Layout& layout, std::int64_t rank, std::int64_t group) {
-  const std::int64_t behind = layout.pipeline_parallel - 1 - rank;
-  if (layout.virtual_stages == 1) return behind;
-  return behind * 2 + (layout.virtual_stages - 1) * group;
-}
-
-/// Micro-batches that differ in memory: in the steady state gradients are held, and one more micro-batch runs.
-GPUMEM_INLINE std::int64_t distinct(const model::Layout& layout, std::int64_t rank, std::int64_t micro_batches,
-                                    std::int64_t group) {
-  if (layout.schedule == model::Schedule::gpipe) return micro_batches;
-  return std::min(micro_batches, layout.virtual_stages == 1 ? layout.pipeline_parallel - rank + 2 : 2 * group);
-}
-
-}  // namespace schedule_detail
-
-GPUMEM_INLINE std::int64_t forwards_before_backward(const model::Layout& layout, std::int64_t rank,
-                                                    std::int64_t micro_batches) {
-  const std::int64_t group = layout.pipeline_parallel;
-  const std::int64_t all = schedule_detail::distinct(layout, rank, micro_batches, group) * layout.virtual_stages;
-  if (layout.schedule == model::Schedule::gpipe) return all;
-  return std::min(schedule_detail::ahead(layout, rank, group) + 1, all);
-}
-
-GPUMEM_INLINE std::vector<StagePass> schedule_of(const model::Layout& layout, std::int64_t rank,
-                                                 std::int64_t micro_batches, std::int64_t group) {
-  if (group <= 0) group = layout.pipeline_parallel;
-  const std::int64_t stages = layout.virtual_stages;
-  const bool all_first = layout.schedule == model::Schedule::gpipe;
-  const std::int64_t count = schedule_detail::distinct(layout, rank, micro_batches, group);
-  const std::vector<StagePass> forward = schedule_detail::passes_of(group, stages, count, false);
-  const std::vector<StagePass> backward = schedule_detail::passes_of(group, stages, count, true);
-  const auto all = static_cast<std::int64_t>(forward.size());
-  const std::int64_t warmup = all_first ? all : std::min(schedule_detail::ahead(layout, rank, group), all);
-  std::vector<StagePass> passes(forward.begin(), forward.begin() + warmup);
-  for (std::int64_t at = 0; at < all; ++at) {
-    if (warmup + at < all) passes.push_back(forward[static_cast<std::size_t>(warmup + at)]);
-    passes.push_back(backward[static_cast<std::size_t>(at)]);
-  }
-  return passes;
-}
-
-GPUMEM_INLINE std::int64_t micro_batch_group(const model::TrainingJob& job) {
-  const std::int64_t ranks = job.layout.pipeline_parallel;
-  const std::int64_t said = job.graph == nullptr ? 0 : job.graph->run_settings().micro_batch_group;
-  if (said > 0) return said;
-  if (job.loop == model::Loop::megatron) return ranks;
-  return job.gradient_accumulation / std::max<std::int64_t>(job.gradient_accumulation / ranks, 1);
-}
-
 namespace pipeline_parallel_detail {
 
 using connect::Range;
@@ -182,7 +116,7 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const model::RunSettings&
   if (rest < 0 || (others == 0 ? rest != 0 : rest == 0 || rest % (others * chunks) != 0)) return {};
   std::vector<std::int64_t> blocks;
   for (std::int64_t stage = 0; stage < ranks * chunks; ++stage) {
-    const std::int64_t rank = stage % ranks;
+    const std::int64_t rank = rank_of_stage(layout, stage);
     const std::optional<std::int64_t> own = rank == 0           ? run.first_stage_blocks
                                             : rank == ranks - 1 ? run.last_stage_blocks
                                                                 : std::nullopt;
@@ -230,6 +164,73 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_by(const model::RunSettings& run,
   return blocks;
 }
 
+/// How many of the items each part has where parts in a row differ least in weight, the heaviest from the lightest.
+/// Source: DeepSpeed 0.18, runtime/utils.py (partition_balanced).
+GPUMEM_INLINE std::vector<std::int64_t> balanced(const std::vector<double>& weights, std::int64_t parts) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  struct Best {
+    double most = kNever;
+    double least = kNever;
+    double cost = kNever;
+    std::size_t first = 0;
+  };
+  const std::size_t count = weights.size();
+  const auto most = static_cast<std::size_t>(parts);
+  std::vector<double> sums(count + 1, 0.0);
+  std::partial_sum(weights.begin(), weights.end(), sums.begin() + 1);
+  std::vector<Best> best((count + 1) * (most + 1));
+  const auto of = [&](std::size_t items, std::size_t part) -> Best& { return best[items * (most + 1) + part]; };
+  of(0, 0) = {0.0, kNever, 0.0, 0};
+  for (std::size_t items = 1; items <= count; ++items) {
+    for (std::size_t part = 1; part <= std::min(items, most); ++part) {
+      for (std::size_t first = 0; first < items; ++first) {
+        const double own = sums[items] - sums[first];
+        const double heaviest = std::max(of(first, part - 1).most, own);
+        const double lightest = std::min(of(first, part - 1).least, own);
+        if (of(items, part).cost >= heaviest - lightest) {
+          of(items, part) = {heaviest, lightest, heaviest - lightest, first};
+        }
+      }
+    }
+  }
+  std::vector<std::int64_t> shares(most, 0);
+  for (std::size_t part = most, end = count; part > 0; --part) {
+    const std::size_t first = of(end, part).first;
+    shares[part - 1] = static_cast<std::int64_t>(end - first);
+    end = first;
+  }
+  return shares;
+}
+
+/// DeepSpeed's stages have as many parameters each: what comes before the blocks and what comes after them are layers,
+/// too, of the first and the last stage. Source: DeepSpeed 0.18, runtime/pipe/module.py (partition_method=parameters).
+GPUMEM_INLINE std::vector<std::int64_t> by_parameters(const connect::WiredGraph& wired,
+                                                      const std::vector<Range>& blocks, std::int64_t stages) {
+  const auto layers = wired.graph().layers();
+  const auto weight = [&](std::size_t first, std::size_t end) {
+    double sum = 0.0;
+    for (std::size_t at = first; at < end; ++at) sum += static_cast<double>(layers[at].parameters);
+    return sum;
+  };
+  std::vector<double> weights = {weight(0, blocks.front().first)};
+  for (const Range& block : blocks) weights.push_back(weight(block.first, block.end));
+  weights.push_back(weight(blocks.back().end, layers.size()));
+  std::vector<std::int64_t> shares = balanced(weights, stages);
+  --shares.front();
+  --shares.back();
+  return shares;
+}
+
+/// Whether the stages are DeepSpeed's, and nobody says how many layers each has. What many more layers than any model
+/// has would take is too long.
+GPUMEM_INLINE bool are_deepspeeds(const model::RunSettings& run, const model::Layout& layout, std::int64_t all,
+                                  Shares shares) {
+  constexpr std::int64_t kMost = 1024;
+  const bool said = !run.pipeline_layers.empty() || run.first_stage_blocks || run.last_stage_blocks;
+  return shares == Shares::uneven && layout.sharding.kind == model::Shardings::zero_1 && !said && all <= kMost &&
+         layout.pipeline_parallel <= all;
+}
+
 /// Options with which so many stages, or fewer, share the blocks.
 GPUMEM_INLINE std::string shares_to_say(std::int64_t blocks, std::int64_t stages) {
   constexpr std::int64_t kMostNumbers = 32;
@@ -268,7 +269,7 @@ GPUMEM_INLINE bool are_shares(const std::vector<std::int64_t>& shares, std::int6
   return sum == all;
 }
 
-/// The runs of layers of the stages on one rank, which has every pipeline_parallel-th of them.
+/// The runs of layers of the stages on one rank.
 GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGraph& wired, const model::Layout& layout,
                                                          std::int64_t rank, Shares how) {
   const std::vector<Range> blocks = connect::repeated_blocks(wired.graph());
@@ -280,13 +281,14 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
   const auto all = static_cast<std::int64_t>(blocks.size());
   const model::RunSettings run = settings_of(wired.graph().run_settings(), layout);
-  const std::vector<std::int64_t> shares = blocks_by(run, layout, all, how);
+  const std::vector<std::int64_t> shares =
+      are_deepspeeds(run, layout, all, how) ? by_parameters(wired, blocks, count) : blocks_by(run, layout, all, how);
   if (!are_shares(shares, count, all)) return cannot_share(all, run, count, wired.graph().file());
   std::vector<Range> stages;
   std::int64_t first = 0;
   for (std::int64_t stage = 0; stage < count; ++stage) {
     const std::int64_t end = first + shares[static_cast<std::size_t>(stage)];
-    if (stage % layout.pipeline_parallel == rank) {
+    if (rank_of_stage(layout, stage) == rank) {
       const std::uint32_t behind = end == 0 ? blocks.front().first : blocks[static_cast<std::size_t>(end) - 1].end;
       Range range{first == all ? behind : blocks[static_cast<std::size_t>(first)].first, behind};
       if (stage == 0) range.first = 0;
@@ -305,9 +307,10 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_of_ranks(std::int64_t blocks, con
   namespace detail = pipeline_parallel_detail;
   const std::vector<std::int64_t> stages = detail::blocks_by(detail::settings_of({}, layout), layout, blocks, shares);
   if (!detail::are_shares(stages, layout.pipeline_parallel * layout.virtual_stages, blocks)) return {};
-  const auto ranks = static_cast<std::size_t>(layout.pipeline_parallel);
-  std::vector<std::int64_t> of_ranks(ranks, 0);
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) of_ranks[stage % ranks] += stages[stage];
+  std::vector<std::int64_t> of_ranks(static_cast<std::size_t>(layout.pipeline_parallel), 0);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    of_ranks[static_cast<std::size_t>(rank_of_stage(layout, static_cast<std::int64_t>(stage)))] += stages[stage];
+  }
   return of_ranks;
 }
 

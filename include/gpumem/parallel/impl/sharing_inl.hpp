@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -31,6 +32,11 @@ GPUMEM_INLINE std::string counted(std::string_view option, std::int64_t value) {
   return "`" + std::string(option) + "=" + std::to_string(value) + "`";
 }
 
+/// "`schedule=gpipe`".
+GPUMEM_INLINE std::string name_of(Schedule schedule) {
+  return "`schedule=" + std::string(model::name_of(model::kSchedules, schedule)) + "`";
+}
+
 /// The rule that the counts themselves break; empty: none. What is beyond is no cluster, and products of such counts
 /// would not fit 64 bits.
 GPUMEM_INLINE std::string size_fault(const TrainingJob& job) {
@@ -43,9 +49,9 @@ GPUMEM_INLINE std::string size_fault(const TrainingJob& job) {
       return "a layout counts from 1 to " + std::to_string(kMost) + " of each, and here are " + std::to_string(count);
     }
   }
-  const bool keeps_all = layout.pipeline_parallel > 1 && layout.schedule == Schedule::gpipe;
+  const bool keeps_all = layout.pipeline_parallel > 1 && model::keeps_all(layout.schedule);
   if (keeps_all && job.gradient_accumulation > kMostKept) {
-    return "`schedule=gpipe` keeps every micro-batch of a step: " + std::to_string(kMostKept) +
+    return name_of(layout.schedule) + " keeps every micro-batch of a step: " + std::to_string(kMostKept) +
            " at most; say `schedule=1f1b`";
   }
   return {};
@@ -73,6 +79,35 @@ GPUMEM_INLINE bool groups_share(const TrainingJob& job) {
   return group >= ranks && group <= job.gradient_accumulation && (rest == 0 || rest >= ranks);
 }
 
+/// The rule of schedules that the layout breaks; empty: none.
+GPUMEM_INLINE std::string schedule_fault(const TrainingJob& job) {
+  const Layout& layout = job.layout;
+  const Schedule schedule = layout.schedule;
+  const bool grouped = schedule == Schedule::interleaved || schedule == Schedule::zero_bubble;
+  const bool single = schedule == Schedule::one_forward_one_backward || schedule == Schedule::gpipe;
+  const bool of_megatron = schedule == Schedule::one_forward_one_backward || schedule == Schedule::interleaved;
+  if (job.loop == model::Loop::megatron && !of_megatron && schedule != Schedule::gpipe) {
+    return "Megatron-LM has no " + name_of(schedule) + "; say `schedule=interleaved-1f1b`";
+  }
+  if (layout.virtual_stages > 1 && single) return "`virtual_stages` needs `schedule=interleaved-1f1b`";
+  if (!single && layout.virtual_stages == 1) {
+    return name_of(schedule) + " needs two stages a rank or more; say `virtual_stages=2`";
+  }
+  if (model::is_v_shaped(schedule) && layout.virtual_stages != 2) {
+    return name_of(schedule) + " has two stages a rank; say `virtual_stages=2`";
+  }
+  if (grouped && !groups_share(job)) {
+    return name_of(schedule) +
+           " needs a number of micro-batches (`accumulate`) that is a multiple of "
+           "`pipeline_parallel`";
+  }
+  const std::int64_t stages = 2 * layout.pipeline_parallel;
+  if (schedule == Schedule::dual_pipe_v && job.gradient_accumulation < stages) {
+    return name_of(schedule) + " needs as many micro-batches as stages or more; say " + counted("accumulate", stages);
+  }
+  return {};
+}
+
 /// The rule of pipelines that the layout breaks; empty: none.
 GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
   const Layout& layout = job.layout;
@@ -90,16 +125,11 @@ GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
     }
     return {};
   }
-  const bool interleaved = layout.schedule == Schedule::interleaved;
-  if (layout.virtual_stages > 1 && !interleaved) {
-    return "`virtual_stages` needs `schedule=interleaved-1f1b`";
-  }
-  if (interleaved && layout.virtual_stages == 1) {
-    return "`schedule=interleaved-1f1b` needs two stages a rank or more; say `virtual_stages=2`";
-  }
-  if (interleaved && !groups_share(job)) {
-    return "`schedule=interleaved-1f1b` needs a number of micro-batches (`accumulate`) that is a multiple of "
-           "`pipeline_parallel`";
+  if (std::string fault = schedule_fault(job); !fault.empty()) return fault;
+  const Shardings kind = layout.sharding.kind;
+  if (job.loop != model::Loop::megatron && (kind == Shardings::zero_2 || kind == Shardings::zero_3)) {
+    return "DeepSpeed's pipelines do not take `sharding=" + parallel::name_of(layout.sharding) +
+           "` (runtime/pipe/engine.py); say `sharding=zero-1`";
   }
   const bool by_ends = layout.first_stage_layers || layout.last_stage_layers;
   if (by_ends && !layout.pipeline_layers.empty()) {
@@ -157,6 +187,12 @@ GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
   if (layout.pipeline_parallel > 1) {
     if (job.prefetch) return "`prefetch` in a pipeline";
     if (job.batch_lengths != model::BatchLengths::alike) return "`batch_lengths` in a pipeline";
+    const bool splits = model::splits_backward(layout.schedule);
+    // torch refuses the latter, too (schedules.py: _check_torch_compile_compatibility).
+    if (splits && (job.activation_checkpointing || job.compile)) {
+      return (job.compile ? "`compile` with " : "`checkpointing` with ") + name_of(layout.schedule) +
+             ", which makes weights' gradients in passes of their own; say `schedule=interleaved-1f1b`";
+    }
   }
   // Ranks that share parameters do not hold the same experts.
   const Shardings kind = layout.sharding.kind;
@@ -192,6 +228,27 @@ GPUMEM_INLINE std::int64_t ranks_of_instance(const model::TrainingJob& job, std:
 GPUMEM_INLINE std::int64_t expert_sharing_ranks(const model::Layout& layout, std::int64_t tensor_ranks) {
   const std::int64_t ranks = sharing_ranks(layout) * (layout.tensor_parallel / tensor_ranks);
   return std::max<std::int64_t>(ranks / layout.expert_parallel, 1);
+}
+
+GPUMEM_INLINE double most_routed(const model::TrainingJob& job) {
+  constexpr double kUneven = 1.5;
+  if (job.layout.expert_imbalance) return *job.layout.expert_imbalance;
+  if (job.graph == nullptr) return kUneven;
+  const model::RunSettings& run = job.graph->run_settings();
+  if (run.even_experts) return 1.0;
+  return run.expert_capacity > 0.0 ? std::max(run.expert_capacity, 1.0) : kUneven;
+}
+
+GPUMEM_INLINE std::string routing_text(const model::TrainingJob& job) {
+  const std::string even = "each expert gets the same number of tokens";
+  const std::string rank = even + "; upper is for a rank with experts that get ";
+  const double more = most_routed(job) - 1.0;
+  const bool capacity = job.graph != nullptr && job.graph->run_settings().expert_capacity > 0.0;
+  if (more <= 0.0) return even;
+  const std::string percent = std::to_string(std::llround(more * 100.0)) + " % more";
+  if (job.layout.expert_imbalance) return rank + percent + ", as the job says";
+  return rank +
+         (capacity ? percent + ", which their capacity allows" : "half as many again, which depends on the data");
 }
 
 GPUMEM_INLINE std::int64_t tokens_multiple(const model::Layout& layout) {

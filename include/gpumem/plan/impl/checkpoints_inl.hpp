@@ -3,27 +3,15 @@
 #include "gpumem/plan/checkpoints.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "gpumem/plan/saved_tensors.hpp"
+
 namespace gpumem::plan {
 
 namespace checkpoints_detail {
-
-/// Each scaled-dot-product attention by itself. One that projects holds more than the attention.
-GPUMEM_INLINE std::vector<Range> attentions(const model::ModelGraph& graph) {
-  std::vector<Range> layers;
-  for (std::uint32_t index = 0; index < graph.layers().size(); ++index) {
-    const model::OpTraits* op = graph.op_traits(graph.layers()[index]);
-    if (op != nullptr && op->family == model::OpFamily::attention && !op->projects()) {
-      layers.push_back({index, index + 1});
-    }
-  }
-  return layers;
-}
 
 /// Whether the policy names the block at `at` of all of the model's.
 GPUMEM_INLINE bool names(const model::CheckpointPolicy& policy, std::size_t at) {
@@ -84,11 +72,7 @@ struct ModuleName {
 
 GPUMEM_INLINE std::vector<ModuleName> names_of(std::string_view joined) {
   std::vector<ModuleName> names;
-  for (std::size_t begin = 0; begin <= joined.size();) {
-    const std::size_t end = std::min(joined.find('+', begin), joined.size());
-    names.push_back({joined.substr(begin, end - begin)});
-    begin = end + 1;
-  }
+  for (const std::string_view name : joined_names(joined)) names.push_back({name});
   return names;
 }
 
@@ -108,11 +92,13 @@ GPUMEM_INLINE std::string_view named_part(std::string_view path, std::span<Modul
 }
 
 /// The layers of each module of these names, one call of torch.utils.checkpoint a module.
-GPUMEM_INLINE std::vector<Range> named_modules(const model::ModelGraph& graph, std::span<ModuleName> names) {
+GPUMEM_INLINE std::vector<Range> named_modules(const model::ModelGraph& graph, std::span<ModuleName> names,
+                                               ModuleNames how) {
   std::vector<Range> modules;
   std::string last;
   for (std::uint32_t index = 0; index < graph.layers().size(); ++index) {
-    const std::string path = graph.path(graph.layers()[index]);
+    const bool megatron = how == ModuleNames::megatron;
+    const std::string path = megatron ? megatron_path(graph, index) : graph.path(graph.layers()[index]);
     const std::string_view part = named_part(path, names);
     if (!part.empty() && part == last && modules.back().end == index) modules.back().end = index + 1;
     else if (!part.empty()) modules.push_back({index, index + 1});
@@ -130,17 +116,19 @@ GPUMEM_INLINE core::Error no_module(const model::ModelGraph& graph, std::string_
 
 /// The parts of the graph that run again.
 GPUMEM_INLINE core::Result<std::vector<Range>> parts_of(const model::ModelGraph& graph,
-                                                        const model::CheckpointPolicy& policy) {
+                                                        const model::CheckpointPolicy& policy, ModuleNames how) {
   if (policy.kind == model::Checkpoints::selective_attention) {
-    std::vector<Range> parts = attentions(graph);
+    std::vector<Range> parts = attention_layers(graph);
     if (parts.empty()) return no_attention(graph);
     return parts;
   }
   if (policy.kind == model::Checkpoints::selective_modules) {
     std::vector<ModuleName> names = names_of(policy.modules);
-    std::vector<Range> parts = named_modules(graph, names);
+    const bool megatron = how == ModuleNames::megatron;
+    if (megatron) std::erase_if(names, [](const ModuleName& name) { return discards_output(name.text); });
+    std::vector<Range> parts = named_modules(graph, names, how);
     for (const ModuleName& name : names) {
-      if (!name.found) return no_module(graph, name.text);
+      if (!name.found && !(megatron && is_megatron_module(name.text))) return no_module(graph, name.text);
     }
     return parts;
   }
@@ -160,8 +148,8 @@ GPUMEM_INLINE core::Result<std::vector<Range>> parts_of(const model::ModelGraph&
 }  // namespace checkpoints_detail
 
 GPUMEM_INLINE core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass,
-                                                            const model::CheckpointPolicy& policy) {
-  const core::Result<std::vector<Range>> parts = checkpoints_detail::parts_of(pass.wired.graph(), policy);
+                                                            const model::CheckpointPolicy& policy, ModuleNames names) {
+  const core::Result<std::vector<Range>> parts = checkpoints_detail::parts_of(pass.wired.graph(), policy, names);
   if (!parts) return parts.error();
   std::vector<Range> runs;
   std::uint32_t at = 0;
@@ -173,53 +161,6 @@ GPUMEM_INLINE core::Result<std::vector<Range>> checkpointed(const ForwardPass& p
     if (at > first) runs.push_back({first, at});
   }
   return runs;
-}
-
-namespace checkpoints_detail {
-
-/// "blocks.0.attn" of "blocks.0.attn.to_q"; empty where nothing is around it.
-GPUMEM_INLINE std::string_view around(std::string_view path) {
-  const std::size_t dot = path.rfind('.');
-  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
-}
-
-/// By layer: whether it is an attention.
-GPUMEM_INLINE std::vector<bool> kernels(const model::ModelGraph& graph) {
-  std::vector<bool> found(graph.layers().size(), false);
-  for (const Range& attention : attentions(graph)) found[attention.first] = true;
-  return found;
-}
-
-/// By layer: whether it is in a module with an attention.
-GPUMEM_INLINE std::vector<bool> in_attention(const model::ModelGraph& graph) {
-  std::set<std::string, std::less<>> modules;
-  for (const Range& attention : attentions(graph)) {
-    modules.emplace(around(graph.path(graph.layers()[attention.first])));
-  }
-  modules.erase(std::string());
-  std::vector<bool> inside;
-  for (const model::Layer& layer : graph.layers()) {
-    const std::string path = graph.path(layer);
-    bool found = false;
-    for (std::string_view part = around(path); !part.empty() && !found; part = around(part)) {
-      found = modules.contains(part);
-    }
-    inside.push_back(found);
-  }
-  return inside;
-}
-
-}  // namespace checkpoints_detail
-
-GPUMEM_INLINE std::vector<bool> hooked_functions(const ForwardPass& pass, const model::TrainingJob& job) {
-  std::vector<bool> hooked;
-  const model::HostAttention hosted = job.checkpoints.host_attention;
-  if (!job.activation_checkpointing || hosted == model::HostAttention::none) return hooked;
-  const model::ModelGraph& graph = pass.wired.graph();
-  const std::vector<bool> inside = hosted == model::HostAttention::kernel ? checkpoints_detail::kernels(graph)
-                                                                          : checkpoints_detail::in_attention(graph);
-  for (const ops::Function& function : pass.tape.functions()) hooked.push_back(inside[function.layer]);
-  return hooked;
 }
 
 GPUMEM_INLINE std::vector<std::uint32_t> kept_results(const ops::Tape& tape, const Range& part,
@@ -298,9 +239,13 @@ GPUMEM_INLINE std::vector<std::uint32_t> asked_for(const ops::Tape& tape, const 
   return asked;
 }
 
+GPUMEM_INLINE ModuleNames names_of(const model::TrainingJob& job) {
+  return job.loop == model::Loop::megatron ? ModuleNames::megatron : ModuleNames::paths;
+}
+
 GPUMEM_INLINE core::Result<std::vector<Range>> recomputed_parts(const ForwardPass& pass,
                                                                 const model::TrainingJob& job) {
-  if (job.activation_checkpointing) return checkpointed(pass, job.checkpoints);
+  if (job.activation_checkpointing) return checkpointed(pass, job.checkpoints, names_of(job));
   if (!job.compile || repeated_blocks(pass.wired.graph()).empty()) return std::vector<Range>();
   return checkpointed(pass);
 }

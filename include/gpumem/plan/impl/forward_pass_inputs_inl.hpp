@@ -243,6 +243,30 @@ GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& 
   return held;
 }
 
+GPUMEM_INLINE StageEnds stage_ends(const ForwardPass& pass, const StagePart& part,
+                                   std::span<const ops::TensorId> held) {
+  StageEnds ends;
+  const auto all = pass.tape.inputs();
+  std::vector<bool> made(pass.tape.tensors().size(), false);
+  for (std::uint32_t index = part.functions.first; index < part.functions.end; ++index) {
+    const ops::Function& function = pass.tape.functions()[index];
+    made[static_cast<std::size_t>(function.output)] = true;
+    for (const ops::TensorId input : pass.tape.list(function.inputs)) {
+      const bool given = std::find(all.begin(), all.end(), input) != all.end();
+      const bool known = std::find(ends.inputs.begin(), ends.inputs.end(), input) != ends.inputs.end();
+      if (given && !known) ends.inputs.push_back(input);
+    }
+  }
+  const auto is_loss = [&](ops::TensorId tensor) {
+    return std::any_of(pass.stages.begin(), pass.stages.end(),
+                       [&](const StagePart& stage) { return stage.loss == tensor; });
+  };
+  for (const ops::TensorId tensor : held) {
+    if (made[static_cast<std::size_t>(tensor)] && !is_loss(tensor)) ends.outputs.push_back(tensor);
+  }
+  return ends;
+}
+
 GPUMEM_INLINE NameLifetimes::NameLifetimes(const ForwardPass& pass, std::span<const ops::TensorId> held) {
   const std::vector<std::int32_t> last = name_lifetimes_detail::last_uses(pass, held);
   first_of_.assign(pass.tape.functions().size() + 1, 0);

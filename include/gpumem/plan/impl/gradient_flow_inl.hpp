@@ -73,7 +73,7 @@ GPUMEM_INLINE void GradientFlow::backward(const StagePart& part, Slot scaled_los
     shards_.end_backward_of(index);
   }
   if (state_.pace().was_late()) return;
-  if (part.functions.first == 0) deliver_rest(part.functions.end == functions.size());
+  if (part.functions.first == 0 && !inputs_only_) deliver_rest(part.functions.end == functions.size());
   shards_.end_backward();
   log_.drop(ones);
   log_.drop(scaled_loss);
@@ -130,7 +130,8 @@ GPUMEM_INLINE void GradientFlow::run(std::size_t index) {
   }
   // What a second run saved goes as soon as it is unpacked (checkpoint.py: unpack_hook), the rest when the function is
   // through.
-  const bool saves = !covered || blocks_.has_saved(index);
+  if (reached && inputs_only_) wait_for_weights(index, output.slot);
+  const bool saves = (!covered || blocks_.has_saved(index)) && !inputs_only_;
   if (saves && covered) calls_.drop_kept(function, true);
   if (reached) end_call(function, output);
   if (saves && !covered) calls_.drop_kept(function, false);
@@ -178,11 +179,13 @@ GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, c
   // pytorch/module/linear.py: _Linear).
   const bool weight_first = function.library == ops::Library::gemm && function.parameters.count == 1 &&
                             function.gradient != ops::Gradient::made_in_forward && !shards_.has_main_gradients();
-  if (weight_first) make_parameter_gradients(function);
+  const bool made = function.gradient == ops::Gradient::made_in_forward;
+  const bool weights = !inputs_only_ || made;
+  if (weight_first && weights) make_parameter_gradients(function);
   make_input_gradients(function, output);
   const auto scratch = state_.tape().list(function.backward_scratch);
   state_.add(scratch, Category::temporary);
-  if (!weight_first) make_parameter_gradients(function);
+  if (!weight_first && weights) make_parameter_gradients(function);
   state_.let_go(scratch);
   log_.drop(copy);
 }
@@ -287,6 +290,54 @@ GPUMEM_INLINE void GradientFlow::make_parameter_gradients(const ops::Function& f
     if (!called) state_.call(function, Direction::weight_gradient, true);
     called = true;
   }
+}
+
+GPUMEM_INLINE bool GradientFlow::has_trained(const ops::Function& function) const {
+  const auto parameters = state_.tape().list(function.parameters);
+  return function.gradient != ops::Gradient::made_in_forward &&
+         std::any_of(parameters.begin(), parameters.end(), [&](ops::TensorId id) { return state_.requires_grad(id); });
+}
+
+GPUMEM_INLINE void GradientFlow::wait_for_weights(std::size_t index, Slot output) {
+  const auto functions = state_.tape().functions();
+  if (output == kNoSlot || !has_trained(functions[index])) return;
+  if (waiting_.empty()) waiting_.assign(functions.size(), kNoSlot);
+  log_.hold(output);
+  waiting_[index] = output;
+}
+
+GPUMEM_INLINE void GradientFlow::backward_of_inputs(const StagePart& part, Slot scaled_loss) {
+  inputs_only_ = true;
+  backward(part, scaled_loss);
+  inputs_only_ = false;
+}
+
+GPUMEM_INLINE void GradientFlow::backward_of_weights(const StagePart& part) {
+  const auto functions = state_.tape().functions();
+  awaited_ = readers_;
+  shards_.begin_backward();
+  const auto makes = [&](std::size_t index) {
+    return index < waiting_.size() && waiting_[index] != kNoSlot && has_trained(functions[index]);
+  };
+  for (std::size_t index = part.functions.first; index < part.functions.end && !state_.pace().late(); ++index) {
+    if (!makes(index)) continue;
+    const ops::Function& function = functions[index];
+    calls_.fetch(function);
+    flows_.clear();
+    parameter_flows_.clear();
+    make_parameter_gradients(function);
+    calls_.drop_fetched();
+    calls_.drop_kept(function, false);
+    log_.drop(waiting_[index]);
+    for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot);
+    cast_gradients();
+  }
+  if (state_.pace().was_late()) return;
+  for (std::size_t index = part.functions.first; index < part.functions.end; ++index) {
+    if (state_.requires_grad(functions[index].output) && !makes(index)) calls_.drop_kept(functions[index], false);
+  }
+  waiting_.clear();
+  shards_.end_backward();
 }
 
 /// The gradients that the function has made go to whom they belong.

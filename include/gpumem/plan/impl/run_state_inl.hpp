@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "gpumem/ops/collective.hpp"
+
 namespace gpumem::plan {
 
 /// A little, so that no memory is touched that stays unused; what there is comes before more.
@@ -204,6 +206,44 @@ GPUMEM_INLINE std::vector<Slot> BatchLoader::fetch() {
   return slots;
 }
 
+GPUMEM_INLINE void PipeBuffers::construct(const StageEnds& ends, const StagePart& part) {
+  if (!used_) return;
+  add(received_bytes(ends), Category::buffer);
+  add(sent_bytes(part), Category::buffer);
+}
+
+GPUMEM_INLINE void PipeBuffers::receive(std::size_t number, const StageEnds& ends) {
+  if (!used_) return;
+  if (number >= received_.size()) received_.resize(number + 1, kNoSlot);
+  received_[number] = add(received_bytes(ends), Category::input);
+}
+
+GPUMEM_INLINE void PipeBuffers::send_back(std::size_t number) {
+  if (used_) state_.log().drop(std::exchange(received_[number], kNoSlot));
+}
+
+GPUMEM_INLINE std::int64_t PipeBuffers::received_bytes(const StageEnds& ends) {
+  std::int64_t bytes = 0;
+  for (const ops::TensorId input : ends.inputs) {
+    if (state_.requires_grad(input)) bytes = core::bounded_sum({bytes, state_.bytes(input)});
+  }
+  return bytes;
+}
+
+/// All that the stand-in for the stage's loss reads; the last stage has a loss in its place, of one element.
+GPUMEM_INLINE std::int64_t PipeBuffers::sent_bytes(const StagePart& part) {
+  const model::ModelGraph& graph = state_.forward_pass().wired.graph();
+  std::int64_t bytes = 0;
+  for (const ops::Function& function : state_.tape().functions()) {
+    const bool sends = function.output == part.loss && graph.op(graph.layers()[function.layer]) == ops::kSent;
+    if (!sends) continue;
+    for (const ops::TensorId input : state_.tape().list(function.inputs)) {
+      bytes = core::bounded_sum({bytes, state_.bytes(input)});
+    }
+  }
+  return bytes;
+}
+
 GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorded, Thread thread, Results* results) {
   const ops::Tape& tape = state_.tape();
   const bool keeps = keeps_anything(function, recorded, thread == Thread::backward);
@@ -254,8 +294,31 @@ GPUMEM_INLINE void ForwardCalls::keep_inputs(const ops::Function& function) {
 
 GPUMEM_INLINE void ForwardCalls::fetch_saved(const ops::Function& function) {
   for (const ops::TensorId saved : state_.tape().list(function.saved)) {
-    if (on_host(function, saved)) fetched_.push_back(state_.allocate(saved, Category::activation));
+    const bool is_ahead = is_hooked(function) && !hooks_.ahead.empty() && !is_discarded(saved);
+    if (on_host(function, saved) && !is_ahead) fetched_.push_back(state_.allocate(saved, Category::activation));
   }
+}
+
+/// What hooks take of the layers of a block, each tensor once.
+GPUMEM_INLINE std::int64_t ForwardCalls::taken_of(const connect::Range& block) const {
+  std::vector<ops::TensorId> taken;
+  for (const ops::Function& function : state_.tape().functions()) {
+    if (function.layer < block.first || function.layer >= block.end || !is_hooked(function)) continue;
+    for (const ops::TensorId saved : state_.tape().list(function.saved)) {
+      if (on_host(function, saved) && !is_discarded(saved)) taken.push_back(state_.tape().tensor(saved).storage);
+    }
+  }
+  std::sort(taken.begin(), taken.end());
+  taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+  std::int64_t bytes = 0;
+  for (const ops::TensorId one : taken) bytes = core::bounded_sum({bytes, state_.bytes(one)});
+  return bytes;
+}
+
+GPUMEM_INLINE void ForwardCalls::begin_step() {
+  std::int64_t most = 0;
+  for (const connect::Range& block : hooks_.ahead) most = std::max(most, taken_of(block));
+  if (most > 0) ahead_ = state_.log().allocate(most, Category::activation, kNoLayer);
 }
 
 /// Tensors that need no gradient, such as dropout's masks, are leaves, which the hooks leave where they are.

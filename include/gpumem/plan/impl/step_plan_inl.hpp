@@ -17,6 +17,7 @@
 #include "gpumem/plan/gradient_flow.hpp"
 #include "gpumem/plan/optimizer_step.hpp"
 #include "gpumem/plan/run_state.hpp"
+#include "gpumem/plan/saved_tensors.hpp"
 #include "gpumem/plan/sharded_model.hpp"
 
 namespace gpumem::plan {
@@ -27,12 +28,6 @@ namespace step_plan_detail {
 GPUMEM_INLINE Masters masters_of(const model::TrainingJob& job, const parallel::Sharing& sharing) {
   return {sharing.masters, sharing.gradients_copied, sharing.on_host || job.offload == model::Offload::optimizer};
 }
-
-/// What goes into a pipeline stage and comes out of it.
-struct StageEnds {
-  std::vector<ops::TensorId> inputs;   ///< of the batch and of the stage before
-  std::vector<ops::TensorId> outputs;  ///< held by the loop's variables, in addition to the loss
-};
 
 /// The script that trains: its loop, and what its names hold from one iteration to the next.
 class TrainingScript {
@@ -49,13 +44,14 @@ class TrainingScript {
         expert_state_ranks_(parallel::ranks_of_instance(job, expert_ranks_)),
         state_(pass, std::move(reused)),
         names_(pass, held_),
-        calls_(state_, job.offload == model::Offload::activations, hooked_functions(pass, job)),
+        calls_(state_, offloads_all(pass, job), saved_hooks(pass, job)),
         blocks_(state_, calls_, names_, blocks, job),
         shards_(state_, sharing),
         gradients_(state_, calls_, blocks_, shards_, job.optimizer_in_backward ? &optimizer_ : nullptr),
         optimizer_(state_.log(), state_.pace(), job, state_.backend(), masters_of(job, sharing)),
         scaler_(state_, job),
-        loader_(state_, job) {}
+        loader_(state_, job),
+        pipe_(state_, job) {}
 
   void construct(const TensorBytes& bytes) {
     state_.set_batch(bytes);
@@ -66,6 +62,7 @@ class TrainingScript {
     add_parameters_and_buffers();
     shards_.construct();
     add_stand_ins();
+    pipe_.construct(ends_of(0), pass_.stages.front());
     optimizer_.update_all(trained_parameters());
     if (!state_.pace().was_late()) optimizer_.create();
   }
@@ -94,6 +91,7 @@ class TrainingScript {
 
   void train_step(const TensorBytes& bytes) {
     ++step_;
+    calls_.begin_step();
     if (job_.layout.pipeline_parallel > 1) return pipeline_step(bytes);
     // From the second pass on all are alike: each adds to the gradients that are there.
     constexpr std::int64_t kDistinctPasses = 3;
@@ -101,6 +99,7 @@ class TrainingScript {
     for (std::int64_t pass = 0; pass < passes && !state_.pace().was_late(); ++pass) {
       forward_and_backward(bytes, pass == 0);
     }
+    calls_.end_step();
     if (!state_.pace().was_late()) update(bytes);
   }
 
@@ -222,18 +221,26 @@ class TrainingScript {
     }
     const std::int64_t rank = parallel::stage_of_rank(job_.layout);
     std::vector<Recomputation::MicroBatch> held;
+    std::vector<GradientFlow::Waiting> waiting;
     const std::int64_t group = parallel::micro_batch_group(job_);
     for (const parallel::StagePass& pass :
          parallel::schedule_of(job_.layout, rank, job_.gradient_accumulation, group)) {
       if (state_.pace().was_late()) return;
       if (pass.micro_batch >= held.size()) held.resize(pass.micro_batch + 1, blocks_.nothing_held());
+      const std::size_t own = pass.micro_batch * pass_.stages.size() + pass.stage;
+      if (own >= waiting.size()) waiting.resize(own + 1);
+      if (!pass.backward) pipe_.receive(own, ends_of(pass.stage));
       blocks_.exchange(held[pass.micro_batch]);
-      if (pass.backward) stage_backward(pass.stage, bytes);
+      gradients_.exchange(waiting[own]);
+      if (pass.backward) stage_backward(pass.stage, bytes, pass.gradients);
       else stage_forward(pass.stage, bytes);
+      if (pass.backward) pipe_.send_back(own);
+      gradients_.exchange(waiting[own]);
       blocks_.exchange(held[pass.micro_batch]);
     }
     shards_.end_step();
     gradients_.end_step();
+    calls_.end_step();
     if (!state_.pace().was_late()) update(bytes);
   }
 
@@ -250,10 +257,18 @@ class TrainingScript {
     calls_.end_autocast();
   }
 
-  void stage_backward(std::size_t stage, const TensorBytes& bytes) {
+  /// The model's first stage has nothing to send back, and makes all gradients in the pass for weights. Source: PyTorch
+  /// 2.6, distributed/pipelining/stage.py (backward_one_chunk, backward_weight_one_chunk).
+  void stage_backward(std::size_t stage, const TensorBytes& bytes, parallel::Gradients made) {
     const StagePart& part = pass_.stages[stage];
+    const bool first = part.functions.first == 0 && parallel::stage_of_rank(job_.layout) == 0;
     begin(Phase::backward, step_, bytes);
-    gradients_.backward(part, scaler_.scale_loss());
+    if (made == parallel::Gradients::inputs) {
+      if (!first) gradients_.backward_of_inputs(part, scaler_.scale_loss());
+      return;
+    }
+    if (made == parallel::Gradients::weights && !first) gradients_.backward_of_weights(part);
+    else gradients_.backward(part, scaler_.scale_loss());
     hold_graph(false);
     end_outputs_of(stage, true);
     state_.let_go(part.loss);
@@ -277,31 +292,8 @@ class TrainingScript {
   const StageEnds& ends_of(std::size_t stage) {
     if (ends_.empty()) ends_.resize(pass_.stages.size());
     std::optional<StageEnds>& ends = ends_[stage];
-    if (!ends) ends = find_ends(pass_.stages[stage]);
+    if (!ends) ends = stage_ends(pass_, pass_.stages[stage], held_);
     return *ends;
-  }
-
-  [[nodiscard]] StageEnds find_ends(const StagePart& part) const {
-    StageEnds ends;
-    const auto all = pass_.tape.inputs();
-    std::vector<bool> made(pass_.tape.tensors().size(), false);
-    for (std::uint32_t index = part.functions.first; index < part.functions.end; ++index) {
-      const ops::Function& function = pass_.tape.functions()[index];
-      made[static_cast<std::size_t>(function.output)] = true;
-      for (const ops::TensorId input : pass_.tape.list(function.inputs)) {
-        const bool given = std::find(all.begin(), all.end(), input) != all.end();
-        const bool known = std::find(ends.inputs.begin(), ends.inputs.end(), input) != ends.inputs.end();
-        if (given && !known) ends.inputs.push_back(input);
-      }
-    }
-    for (const ops::TensorId held : held_) {
-      if (made[static_cast<std::size_t>(held)] && !is_loss(held)) ends.outputs.push_back(held);
-    }
-    return ends;
-  }
-  [[nodiscard]] bool is_loss(ops::TensorId tensor) const {
-    return std::any_of(pass_.stages.begin(), pass_.stages.end(),
-                       [&](const StagePart& stage) { return stage.loss == tensor; });
   }
 
   void update(const TensorBytes& bytes) {
@@ -424,6 +416,7 @@ class TrainingScript {
   OptimizerStep optimizer_;
   GradientScaler scaler_;
   BatchLoader loader_;
+  PipeBuffers pipe_;
   std::vector<std::optional<StageEnds>> ends_;  ///< by stage
   std::vector<Slot> held_outputs_;
   std::vector<Slot> held_loss_;

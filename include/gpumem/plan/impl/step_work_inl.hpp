@@ -49,7 +49,7 @@ class Counter {
   core::Result<StepWork> run() {
     std::vector<Range> recomputed;
     if (job_.activation_checkpointing) {
-      auto found = checkpointed(pass_, job_.checkpoints);
+      auto found = checkpointed(pass_, job_.checkpoints, names_of(job_));
       if (!found) return found.error();
       recomputed = *std::move(found);
     }

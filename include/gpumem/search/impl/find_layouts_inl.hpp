@@ -282,7 +282,8 @@ GPUMEM_INLINE core::Result<Grounds> grounds_of(const model::TrainingJob& job, co
   const auto peaks = utilisation::peaks_of(gpu);
   if (!peaks) return peaks.error();
   model::TrainingJob plain = job;
-  plain.layout = {.zero_reduce_bucket = job.layout.zero_reduce_bucket,
+  plain.layout = {.expert_imbalance = job.layout.expert_imbalance,
+                  .zero_reduce_bucket = job.layout.zero_reduce_bucket,
                   .zero_prefetch_bucket = job.layout.zero_prefetch_bucket,
                   .zero_persistence_threshold = job.layout.zero_persistence_threshold,
                   .zero_reuse_distance = job.layout.zero_reuse_distance};
@@ -382,7 +383,10 @@ class Outside {
     if (!layout.pipeline_layers.empty() || layout.first_stage_layers || layout.last_stage_layers) {
       add(Rule::search, "a search shares a pipeline's layers as the framework does by itself");
     }
-    if (layout.schedule == model::Schedule::gpipe) add(Rule::search, "a search takes no `schedule=gpipe`");
+    if (model::keeps_all(layout.schedule) || model::splits_backward(layout.schedule)) {
+      const std::string schedule(model::name_of(model::kSchedules, layout.schedule));
+      add(Rule::search, "a search takes no `schedule=" + schedule + "`");
+    }
   }
 
   const Question& question_;

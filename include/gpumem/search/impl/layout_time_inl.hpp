@@ -458,7 +458,10 @@ GPUMEM_INLINE core::Result<LayoutTime> layout_time(const model::TrainingJob& job
         layout.sequence_parallel ? work.sent.hidden / static_cast<double>(layout.tensor_parallel) : work.sent.hidden;
     const double sends = 2.0 * virtual_stages * send_seconds(links, groups.pipeline, part);
     const double pass = computing + sums + ring + routing + shared.a_pass + sends;
-    time.pipeline = micro_batches * sends + (stages - 1.0) / virtual_stages * pass;
+    const double idle = model::splits_backward(layout.schedule)
+                            ? parallel::idle_passes(layout, job.gradient_accumulation, parallel::micro_batch_group(job))
+                            : (stages - 1.0) / virtual_stages;
+    time.pipeline = micro_batches * sends + idle * pass;
   }
   time.optimizer = slowest.optimizer * detail::states_factor(*sharing, compute_bytes);
   return time;
