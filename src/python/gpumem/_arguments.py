@@ -62,13 +62,16 @@ OPTIONS_HELP = """
         well.
     pipeline_parallel: GPUs that hold the model's layers one after another.
     virtual_stages: model stages on each GPU of the pipeline.
-    schedule: the order of a pipeline's micro-batches: 1f1b, interleaved-1f1b, gpipe.
+    schedule: the order of a pipeline's micro-batches: 1f1b, interleaved-1f1b, gpipe, looped-bfs,
+        interleaved-zero-bubble, zbv-zero-bubble, dual-pipe-v.
     pipeline_layers: layers of each pipeline stage: 15,16,15, or Megatron's layout
         'Et*15|t*16|t*15L'.
     first_stage_layers: layers of the pipeline's first rank; the other ranks share the rest.
     last_stage_layers: layers of the pipeline's last rank.
     context_parallel: GPUs that share each sample's positions.
     expert_parallel: GPUs that share the experts of a mixture.
+    expert_imbalance: times its even share of tokens that a rank's experts may get; default: 1.5, or
+        as the router bounds it.
     rank: the rank to estimate: its number, or one of: max, last, all.
     zero_reduce_bucket: DeepSpeed's reduce_bucket_size: gradient elements that are reduced together.
     zero_prefetch_bucket: DeepSpeed's stage3_prefetch_bucket_size: parameter elements that are
