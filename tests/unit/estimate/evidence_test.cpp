@@ -360,6 +360,31 @@ TEST(Evidence, ExpertsOfARankMayGetMoreTokens) {
   EXPECT_GT(found.upper.count() - found.expected.count(), dense.upper.count() - dense.expected.count());
 }
 
+TEST(Evidence, UpperIsForTheImbalanceThatIsSaidOrThatTheRouterAllows) {
+  const auto found = [](const std::string& more, std::optional<double> imbalance) {
+    TrainingJob job = on_several_gpus(R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 128)" + more);
+    job.layout.expert_parallel = 2;
+    job.layout.expert_imbalance = imbalance;
+    return estimated(job, "a100-40gb");
+  };
+  const auto above = [&](const std::string& more, std::optional<double> imbalance) {
+    const MemoryEstimate estimate = found(more, imbalance);
+    return estimate.upper.count() - estimate.expected.count();
+  };
+  const std::int64_t usual = above("", std::nullopt);
+  EXPECT_EQ(above("", 1.5), usual);
+  EXPECT_LT(above("", 1.0), usual);
+  EXPECT_GT(above("", 3.0), usual);
+  EXPECT_EQ(above(R"(, "moe_expert_capacity_factor": 3.0)", std::nullopt), above("", 3.0));
+  EXPECT_EQ(above(R"(, "moe_router_force_load_balancing": true)", std::nullopt), above("", 1.0));
+  // Padded to twice the even share, experts take that, and no more.
+  const std::string padded = R"(, "moe_expert_capacity_factor": 2.0, "moe_pad_expert_input_to_capacity": true)";
+  const auto allocated = [&](const std::string& more) { return *found(more, std::nullopt).allocated; };
+  EXPECT_GT(allocated(padded), allocated(""));
+  // What does not fit is dropped.
+  EXPECT_LT(allocated(R"(, "moe_expert_capacity_factor": 0.5)"), allocated(""));
+}
+
 TEST(Evidence, ExpertsBesideCheckpointedBlocksCountToo) {
   const auto routed = [](const std::string& more) {
     TrainingJob job = on_several_gpus(R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 128)" + more);

@@ -322,6 +322,11 @@ TEST(TrainerFiles, ReadsTorchtune) {
                         {"quantize", "nf4-double"},
                         {"lora", "8"}});
   EXPECT_EQ(paged.not_modelled, std::vector<std::string>());
+  const TrainerJob dora = parsed(
+      R"({"optimizer": {"_component_": "torch.optim.AdamW"}, "batch_size": 1,
+          "model": {"_component_": "torchtune.models.llama3.lora_llama3_8b", "use_dora": true, "quantize_base": true}})");
+  expect_wanted(dora, {{"lora", "8"}, {"peft", "dora"}, {"quantize", "nf4-double"}});
+  EXPECT_EQ(dora.not_modelled, std::vector<std::string>());
 }
 
 TEST(TrainerFiles, ReadsDeepSpeed) {
