@@ -205,6 +205,27 @@ TEST(Pipeline, DeepSpeedHoldsWhatCameBesideItsCopy) {
       << "a buffer for either side";
 }
 
+/// Megatron's products gather the tokens of all ranks themselves, and keep the rank's own; torch's keep what one gather
+/// made for them.
+TEST(Pipeline, MegatronKeepsItsOwnTokensOfAHuggingFaceModelToo) {
+  const auto kept = [](model::Loop loop) {
+    auto graph = architectures::read_config(
+        R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128, "hidden_act": "silu",
+            "num_hidden_layers": 8, "num_attention_heads": 4, "num_key_value_heads": 4})",
+        ops::vocabulary());
+    EXPECT_TRUE(succeeds(graph));
+    model::TrainingJob job = job_of(8, 1);
+    job.graph = std::make_shared<const model::ModelGraph>(*std::move(graph));
+    job.loop = loop;
+    job.layout.tensor_parallel = 4;
+    job.layout.sequence_parallel = true;
+    job.layout.rank.count = 4;
+    return most_of(plan_of(job), Category::activation);
+  };
+  // Of each of two layers and three micro-batches, what attention and MLP read: 64 tokens' less a quarter of them.
+  EXPECT_GE(kept(model::Loop::torchtune) - kept(model::Loop::megatron), 3 * 2 * 2 * (64 - 16) * 64 * 2);
+}
+
 TEST(Pipeline, AVShapedRankHasAPartOfEachEnd) {
   analysis::Analysis analysis(split_job(model::Schedule::zero_bubble_v, 8, 0));
   const auto first = analysis.ranked();

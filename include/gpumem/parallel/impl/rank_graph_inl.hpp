@@ -45,7 +45,8 @@ class RankGraph {
         copy_(whole, ops, connect::CopiedShapes::inferred),
         experts_of_rank_(experts_of_rank),
         expert_ranks_(expert_tensor_ranks(whole.graph(), job.layout)),
-        gathers_(says_split(whole.graph(), TensorSplit::sequence)) {
+        marks_(says_split(whole.graph(), TensorSplit::sequence)),
+        gathers_(marks_ || job.loop == model::Loop::megatron) {
     if (layout_.pipeline_parallel > 1) modules_ = modules_called(whole.graph());
   }
 
@@ -100,7 +101,7 @@ class RankGraph {
   /// The layers that share the vocabulary where torch.distributed.tensor makes the layout: those before and after all
   /// blocks. Source: torchtitan 0.1, models/llama/parallelize_llama.py: apply_tp().
   void find_vocabulary() {
-    if (!layout_.sequence_parallel || gathers_) return;
+    if (!layout_.sequence_parallel || marks_) return;
     const std::vector<connect::Range> blocks = connect::repeated_blocks(whole_.graph());
     if (blocks.empty()) return;
     const auto layers = whole_.graph().layers();
@@ -253,7 +254,8 @@ class RankGraph {
   std::map<std::pair<std::size_t, LayerIndex>, LayerIndex> received_;
   std::int64_t experts_of_rank_ = 0;
   std::int64_t expert_ranks_ = 1;  ///< that share each expert's weights
-  bool gathers_ = false;           ///< columns gather tokens themselves, as Megatron's do
+  bool marks_ = false;             ///< the graph says where ranks take their part of the tokens
+  bool gathers_ = false;           ///< columns gather tokens themselves, and keep their own part, as Megatron's do
   std::optional<std::size_t> words_ = {};
   std::optional<std::size_t> parted_ = {};  ///< behind this layer each rank has some of the tokens
   std::optional<std::size_t> head_ = {};
