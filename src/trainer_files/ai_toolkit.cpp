@@ -19,12 +19,29 @@ const Setting* process_of(const Setting& root) {
 
 bool sniff(const Setting& root) { return root.field("job") != nullptr && process_of(root) != nullptr; }
 
+bool has_network(TrainerReading& from) {
+  const Setting* const network = from.at("network");
+  return network != nullptr && network->kind == Setting::Kind::object;
+}
+
+/// Whether all data sets have this of their samples made before.
+bool all_cache(TrainerReading& from, std::string_view key, std::string_view other) {
+  const Setting* const sets = from.at("datasets");
+  if (sets == nullptr) return false;
+  const auto on = [](const Setting& set, std::string_view name) {
+    const Setting* const found = set.field(name);
+    return found != nullptr && found->word == "true";
+  };
+  return std::all_of(sets->items.begin(), sets->items.end(),
+                     [&](const Setting& set) { return on(set, key) || on(set, other); });
+}
+
 /// The networks of the toolkit are in float32 (BaseSDTrainProcess.py: force_to), on the linear layers of the blocks.
 void read_network(TrainerReading& from) {
-  const auto type = from.word("network.type");
-  if (!type) return;
-  if (*type != "lora" && *type != "lokr") return from.not_modelled("network.type");
-  from.want("lora", from.word("network.linear").value_or(from.word("network.rank").value_or("4")), "network.linear");
+  if (!has_network(from)) return;
+  const std::string type = from.word("network.type").value_or("lora");
+  if (type != "lora" && type != "lokr") return from.not_modelled("network.type");
+  from.want("lora", from.word("network.rank").value_or(from.word("network.linear").value_or("4")), "network.linear");
   from.want("lora_dtype", "fp32");
   from.want("lora_targets", "*blocks.*+layers.*", "network.type");
   from.take("network.dropout", "lora_dropout");
@@ -33,7 +50,7 @@ void read_network(TrainerReading& from) {
        {"network.network_kwargs.only_if_contains", "network.network_kwargs.ignore_if_contains"}) {
     from.not_modelled(path);
   }
-  if (*type != "lokr") return;
+  if (type != "lokr") return;
   from.want("peft", "lokr", "network.type");
   if (from.word("network.lokr_full_rank").value_or("true") == "true") from.want("lora", "10000", "network.type");
   from.want("peft_options", "decompose_factor=" + from.word("network.lokr_factor").value_or("-1"), "network.type");
@@ -45,8 +62,10 @@ void read_samples(TrainerReading& from) {
   if (sets == nullptr || sets->items.empty()) return miss_image_size(from);
   std::int64_t frames = 1;
   Setting sides{Setting::Kind::list, "resolution", {}, {}, sets->line};
+  const Setting usual{Setting::Kind::integer, {}, "512", {}, 0};  // DatasetConfig
   for (const Setting& set : sets->items) {
     const Setting* const own = set.field("resolution");
+    if (own == nullptr) sides.items.push_back(usual);
     if (own != nullptr && own->kind == Setting::Kind::list) {
       sides.items.insert(sides.items.end(), own->items.begin(), own->items.end());
     } else if (own != nullptr) {
@@ -70,7 +89,10 @@ void read_model(TrainerReading& from) {
   if (from.on("model.quantize")) {
     want_image_quantization(from, from.word("model.qtype").value_or("qfloat8"), "model.qtype");
   }
-  const bool encoded = from.on("train.cache_text_embeddings") || from.on("train.unload_text_encoder");
+  // Latents are made in each step unless all data sets have theirs (SDTrainer.py: is_latents_cached).
+  if (!all_cache(from, "cache_latents", "cache_latents_to_disk")) from.want("parts", "vae", "datasets.cache_latents");
+  const bool encoded = from.on("train.cache_text_embeddings") || from.on("train.unload_text_encoder") ||
+                       all_cache(from, "cache_text_embeddings", "cache_text_embeddings");
   const bool eight_bits = from.on("model.quantize_te") || from.on("model.quantize");
   if (!encoded && !from.on("model.low_vram")) {
     from.job().missing.emplace_back(std::string("the text encoder's config, whose weights") +
@@ -89,7 +111,7 @@ void read_process(TrainerReading& from) {
   const bool half = dtype == "fp16" || dtype == "float16";
   const bool bf16 = dtype == "bf16" || dtype == "bfloat16";
   from.want("precision", half ? "amp-fp16" : bf16 ? "bf16" : "fp32", "train.dtype");
-  if ((half || bf16) && from.word("network.type")) want_frozen_type(from, dtype, "train.dtype");
+  if ((half || bf16) && has_network(from)) want_frozen_type(from, dtype, "train.dtype");
   from.want("zero_grad", "step-end");
   from.want("batch_size", from.word("train.batch_size").value_or("1"), "train.batch_size");
   for (const std::string_view path : {"train.gradient_accumulation_steps", "train.gradient_accumulation"}) {

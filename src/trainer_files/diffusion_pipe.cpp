@@ -47,8 +47,8 @@ void read_adapter(TrainerReading& from) {
   if (!type) return;
   if (*type != "lora" && *type != "lokr") return from.not_modelled("adapter.type");
   from.want("lora", from.word("adapter.rank").value_or("32"), "adapter.rank");
-  from.want("lora_dtype", from.word("adapter.dtype").value_or("bfloat16") == "float32" ? "fp32" : "bf16",
-            "adapter.dtype");
+  const std::string usual = from.word("model.dtype").value_or("bfloat16");
+  from.want("lora_dtype", from.word("adapter.dtype").value_or(usual) == "float32" ? "fp32" : "bf16", "adapter.dtype");
   from.want("lora_targets", "*blocks.*+layers.*", "adapter.type");
   from.take("adapter.dropout", "lora_dropout");
   from.not_modelled("adapter.fuse_adapters");
@@ -67,8 +67,10 @@ void read(TrainerReading& from) {
                       from.word("model.transformer_path").value_or(from.word("model.checkpoint_path").value_or(""))));
   from.job().dataset = from.word("dataset").value_or("");
   const std::string dtype = from.word("model.dtype").value_or("bfloat16");
-  from.want("precision", dtype == "bfloat16" ? "amp-bf16" : "fp32", "model.dtype");
-  if (from.word("adapter.type")) want_frozen_type(from, dtype, "model.dtype");
+  // All weights are in the type of the model, also those that are trained; adapters have a type of their own.
+  const bool adapts = from.word("adapter.type").has_value();
+  from.want("precision", dtype != "bfloat16" ? "fp32" : adapts ? "amp-bf16" : "bf16", "model.dtype");
+  if (adapts) want_frozen_type(from, dtype, "model.dtype");
   // DeepSpeed's pipeline engine keeps gradients until the step has ended.
   from.want("zero_grad", "step-end");
   from.want("batch_size", "1");
@@ -82,11 +84,10 @@ void read(TrainerReading& from) {
   if (from.on("compile")) from.want("compile", "true", "compile");
   if (const auto optimizer = from.word("optimizer.type")) want_optimizer(from, *optimizer, "optimizer.type");
   read_adapter(from);
-  want_image_quantization(from,
-                          from.word("model.transformer_dtype").value_or("none") == dtype
-                              ? "none"
-                              : from.word("model.transformer_dtype").value_or("none"),
-                          "model.transformer_dtype");
+  for (const std::string_view path : {"model.transformer_dtype", "model.diffusion_model_dtype"}) {
+    const std::string held = from.word(path).value_or(dtype);
+    if (held != dtype) want_image_quantization(from, held, path);
+  }
   from.not_modelled("pipeline_stages", "1");
   from.not_modelled("blocks_to_swap");
   from.without_effect(kWithoutEffect);

@@ -94,11 +94,24 @@ std::optional<std::int64_t> largest_number(const Setting& setting) {
   return largest;
 }
 
-/// What one table of a data set says, or all of them together.
+/// What one table of a data set says.
 struct Samples {
   std::optional<Size> size;
   std::optional<std::int64_t> frames;
   std::optional<std::int64_t> batch;
+
+  /// What the table leaves to the one around it.
+  void inherit(const Samples& outer) {
+    if (!size) size = outer.size;
+    if (!frames) frames = outer.frames;
+    if (!batch) batch = outer.batch;
+  }
+
+  /// Pixels of a batch: a double, since a file may say any number.
+  [[nodiscard]] double pixels() const {
+    const double area = size ? static_cast<double>(size->width) * static_cast<double>(size->height) : 1.0;
+    return area * static_cast<double>(frames.value_or(1)) * static_cast<double>(batch.value_or(1));
+  }
 
   void take(const Setting& table) {
     for (const char* key : {"resolution", "resolutions"}) {
@@ -137,6 +150,35 @@ struct Samples {
   }
 };
 
+Samples samples_of(const Setting& table, const Samples& outer) {
+  Samples samples;
+  samples.take(table);
+  for (const Setting& field : table.items) {
+    if (field.kind == Setting::Kind::object) samples.take(field);
+  }
+  samples.inherit(outer);
+  return samples;
+}
+
+/// Of the data sets the one with the largest batches. Each has what the tables around it say, unless it says otherwise.
+Samples largest_samples(const Setting& root) {
+  Samples usual;
+  if (const Setting* const general = root.field("general"); general != nullptr) usual.take(*general);
+  Samples outer;
+  outer.take(root);
+  usual.inherit(outer);
+  std::optional<Samples> largest;
+  for (const char* key : {"datasets", "directory"}) {
+    const Setting* const found = root.field(key);
+    if (found == nullptr || found->kind != Setting::Kind::list) continue;
+    for (const Setting& item : found->items) {
+      const Samples one = samples_of(item, usual);
+      if (!largest || one.pixels() > largest->pixels()) largest = one;
+    }
+  }
+  return largest.value_or(usual);
+}
+
 void want_open(TrainerJob& job, std::string_view option, std::string value, std::string_view from) {
   if (job.find(option) == nullptr) job.options.push_back({std::string(option), std::move(value), std::string(from), 0});
 }
@@ -146,22 +188,7 @@ void want_open(TrainerJob& job, std::string_view option, std::string value, std:
 
 void take_image_dataset(const Setting& root, TrainerJob& job) {
   namespace detail = image_trainers_detail;
-  detail::Samples samples;
-  samples.take(root);
-  for (const char* key : {"general", "datasets", "directory"}) {
-    const Setting* const found = root.field(key);
-    if (found == nullptr) continue;
-    if (found->kind == Setting::Kind::list) {
-      for (const Setting& item : found->items) {
-        samples.take(item);
-        for (const Setting& field : item.items) {
-          if (field.key != "subsets" && field.kind == Setting::Kind::object) samples.take(field);
-        }
-      }
-    } else {
-      samples.take(*found);
-    }
-  }
+  const detail::Samples samples = detail::largest_samples(root);
   if (samples.size) detail::want_open(job, "image", detail::worded(*samples.size), "resolution of the data set");
   if (samples.frames && *samples.frames > 1) {
     detail::want_open(job, "frames", std::to_string(*samples.frames), "frames of the data set");

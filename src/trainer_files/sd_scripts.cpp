@@ -204,7 +204,8 @@ void read_network(TrainerReading& from, std::string_view script) {
   const bool unet =
       script == "train_network.py" || script.starts_with("sdxl_") || (script.empty() && module == "networks.lora");
   from.want("lora_targets", unet ? "*attentions.*" : "*blocks.*+layers.*+not:*norm*", "network_module");
-  from.want("lora_dtype", "fp32");
+  // train_network.py: network.to(weight_dtype)
+  from.want("lora_dtype", from.on("full_bf16") ? "bf16" : "fp32", "full_bf16");
   from.take("network_dropout", "lora_dropout");
   const std::string arguments = from.word("network_args").value_or("");
   if (module.starts_with("lycoris")) {
@@ -225,10 +226,26 @@ void read_precision(TrainerReading& from) {
   want_image_loop(from, mixed, "mixed_precision");
   if (from.on("full_bf16")) from.want("precision", "bf16", "full_bf16");
   if (from.on("full_fp16")) from.not_modelled("full_fp16");
-  if (from.job().find("lora") != nullptr) want_frozen_type(from, mixed, "mixed_precision");
-  if (from.on("fp8_base")) want_image_quantization(from, "float8_e4m3fn", "fp8_base");
+  // musubi-tuner loads the model in a type of its own (training/trainer_base.py: dit_dtype).
+  const bool musubi = !from.word("pretrained_model_name_or_path").has_value() && from.word("dit").has_value();
+  const std::string held = musubi ? from.word("dit_dtype").value_or("bf16") : mixed;
+  if (from.job().find("lora") != nullptr) want_frozen_type(from, held, musubi ? "dit_dtype" : "mixed_precision");
+  for (const std::string_view path : {"fp8_base", "fp8_base_unet"}) {
+    if (from.on(path)) want_image_quantization(from, "float8_e4m3fn", path);
+  }
   if (from.on("fused_backward_pass")) from.want("optimizer_in_backward", "true", "fused_backward_pass");
   from.not_modelled("fused_optimizer_groups");
+}
+
+/// What lies on the GPU besides what is trained. musubi-tuner makes latents and embeddings before a run.
+void read_parts(TrainerReading& from) {
+  if (!from.word("pretrained_model_name_or_path")) return;
+  const bool latents = from.on("cache_latents") || from.on("cache_latents_to_disk");
+  const bool texts = from.on("cache_text_encoder_outputs") || from.on("cache_text_encoder_outputs_to_disk");
+  if (latents && texts) return;
+  if (!latents && !texts) from.want("parts", "vae+text_encoder*", "cache_latents");
+  else if (latents) from.want("parts", "text_encoder*", "cache_text_encoder_outputs");
+  else from.want("parts", "vae", "cache_latents");
 }
 
 void read_all(TrainerReading& from) {
@@ -247,11 +264,10 @@ void read_all(TrainerReading& from) {
     from.want("offload", "checkpoints", "cpu_offload_checkpointing");
   }
   if (from.on("use_8bit_adam")) want_optimizer(from, "adamw8bit", "use_8bit_adam");
+  else if (from.on("use_lion_optimizer")) want_optimizer(from, "lion", "use_lion_optimizer");
   else want_optimizer(from, from.word("optimizer_type").value_or("adamw"), "optimizer_type");
   want_image_size(from, "resolution");
-  if (!from.on("cache_latents") && !from.on("cache_latents_to_disk") && from.job().find("image") != nullptr) {
-    from.want("parts", "vae", "cache_latents");
-  }
+  read_parts(from);
   from.not_modelled("blocks_to_swap");
   from.not_modelled("block_lr");
   from.not_modelled("masked_loss");

@@ -44,6 +44,22 @@ constexpr OptimizerName kOptimizerNames[] = {
     {"torchadamw", "adamw"},
     {"adam8bit", "adam-8bit"},
     {"pagedadam8bit", "paged-adamw-8bit"},
+    // SimpleTuner's and finetrainers' words for bitsandbytes, optimi and PyTorch.
+    {"bnbadam", "adam"},
+    {"bnbadam8bit", "adam-8bit"},
+    {"adambnb", "adam"},
+    {"adambnb8bit", "adam-8bit"},
+    {"bnbadamw", "adamw"},
+    {"adamwbnb", "adamw"},
+    {"bnbadamw8bit", "adamw-8bit"},
+    {"bnbadamwpaged", "paged-adamw"},
+    {"bnbadamw8bitpaged", "paged-adamw-8bit"},
+    {"bnblion", "lion"},
+    {"bnblion8bit", "lion-8bit"},
+    {"optimiadamw", "adamw-bf16"},
+    {"torchadam", "adam"},
+    {"torchadafactor", "adafactor"},
+    {"torchadamax", "adamax"},
 };
 
 /// Fields of TrainingArguments that change no memory of the GPU, or too little to see.

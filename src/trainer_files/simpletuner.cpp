@@ -107,8 +107,36 @@ Setting without_dashes(const Setting& root) {
   return plain;
 }
 
+/// SimpleTuner trains the whole model unless it is told otherwise (field_registry/sections/model.py).
+bool adapts(TrainerReading& from) { return from.word("model_type").value_or("full") == "lora"; }
+
+/// Of weights that are not trained: a quantised model's rest has a type of its own (helpers/training/trainer.py:
+/// init_precision()). A model that is trained as a whole is in the type of the products.
+void read_held_type(TrainerReading& from) {
+  const std::string mixed = from.word("mixed_precision").value_or("bf16");
+  const std::string rest = from.word("base_model_default_dtype").value_or("bf16");
+  const bool quantized = from.word("base_model_precision").value_or("no_change") != "no_change";
+  if (adapts(from)) want_frozen_type(from, quantized ? rest : mixed, "base_model_default_dtype");
+  else if (mixed == "bf16") from.want("precision", "bf16", "model_type");
+}
+
+/// The average crosses to the GPU behind each step unless it lies there (helpers/training/ema.py: step()).
+void read_average(TrainerReading& from) {
+  if (!from.on("use_ema")) return;
+  if (from.word("ema_device").value_or("cpu") == "accelerator") from.want("ema", "true", "ema_device");
+  else if (!from.on("ema_cpu_only")) from.job().not_modelled.emplace_back("use_ema, whose average crosses to the GPU,");
+}
+
+/// The side of images where nothing says it (field_registry/sections/data.py); a data set's own is in another file.
+void read_size(TrainerReading& from) {
+  const bool by_area = from.word("resolution_type").value_or("pixel_area").starts_with("pixel");
+  if (by_area || from.word("resolution") == std::nullopt) from.want("image", "1024x1024");
+  if (by_area) want_image_size(from, "resolution");
+  else from.not_modelled("resolution");
+}
+
 void read_checkpointing(TrainerReading& from, std::string_view family) {
-  const bool on = from.on("gradient_checkpointing");
+  const bool on = from.word("gradient_checkpointing").value_or("true") == "true";
   const std::int64_t interval = from.whole("gradient_checkpointing_interval").value_or(1);
   const std::int64_t stride = from.whole("gradient_checkpointing_segment_stride").value_or(0);
   const std::string backend = from.word("gradient_checkpointing_backend").value_or("torch");
@@ -136,13 +164,26 @@ void read_lycoris(TrainerReading& from) {
   from.job().missing.emplace_back("how LyCORIS adapts, which lycoris_config does; LoKr by a factor of 16 is taken");
 }
 
+/// What each family's class has for DEFAULT_LORA_TARGET (helpers/models/*/model.py), where it is not the usual.
+std::string_view targets_of(std::string_view family) {
+  constexpr std::string_view kWithPrompt = "to_q+to_k+to_v+to_out.0+add_q_proj+add_k_proj+add_v_proj+to_add_out";
+  if (family == "flux" || family == "auraflow" || family == "hunyuanvideo") return kWithPrompt;
+  // Its output projection is no list.
+  if (family == "hidream") return "to_q+to_k+to_v+to_out";
+  if (family == "ideogram") return "qkv+o+to_q+to_k+to_v+to_out.0+w1+w2+w3";  // its own copy, or diffusers' class
+  if (family.starts_with("kandinsky5_")) return "to_key+to_query+to_value";
+  return {};
+}
+
 void read_adapters(TrainerReading& from) {
-  if (from.word("model_type").value_or("lora") != "lora") return;
+  if (!adapts(from)) return;
   if (from.word("lora_type").value_or("standard") == "lycoris") return read_lycoris(from);
   from.want("lora", from.word("lora_rank").value_or("16"), "lora_rank");
   from.want("lora_dtype", "bf16");
-  // Its output projection is no list (helpers/models/hidream/model.py).
-  if (from.word("model_family").value_or("") == "hidream") from.want("lora_targets", "to_q+to_k+to_v+to_out");
+  const std::string_view targets = targets_of(from.word("model_family").value_or(""));
+  if (!targets.empty()) from.want("lora_targets", std::string(targets), "model_family");
+  want_lora_targets(from, "peft_lora_target_modules");
+  if (from.on("use_dora")) from.want("peft", "dora", "use_dora");
   from.want("lora_dropout", from.word("lora_dropout").value_or("0.1"), "lora_dropout");
   from.not_modelled("flux_lora_target", "all");
   from.not_modelled("init_lora");
@@ -157,14 +198,11 @@ void read_plain(TrainerReading& from) {
   from.job().model = from.word("pretrained_transformer_model_name_or_path")
                          .value_or(from.word("pretrained_model_name_or_path").value_or(""));
   want_image_loop(from, from.word("mixed_precision").value_or("bf16"), "mixed_precision");
-  if (from.word("model_type").value_or("lora") == "lora") want_frozen_type(from, "bf16", "base_model_default_dtype");
-  else from.want("precision", "bf16", "model_type");
+  read_held_type(from);
   from.want("batch_size", from.word("train_batch_size").value_or("4"), "train_batch_size");
   from.take("gradient_accumulation_steps", "accumulate");
   want_optimizer(from, from.word("optimizer").value_or("adamw_bf16"), "optimizer");
-  const bool by_area = from.word("resolution_type").value_or("pixel_area").starts_with("pixel");
-  if (by_area) want_image_size(from, "resolution");
-  else from.not_modelled("resolution");
+  read_size(from);
   read_adapters(from);
   read_checkpointing(from, family);
   want_image_quantization(from, from.word("base_model_precision").value_or("no_change"), "base_model_precision");
@@ -172,13 +210,13 @@ void read_plain(TrainerReading& from) {
     const bool blocks = from.word("ramtorch_target_modules").value_or("*") != "*";
     from.want("offload", blocks ? "ramtorch-blocks" : "ramtorch", "ramtorch");
   }
-  if (from.on("use_ema") && !from.on("ema_cpu_only")) from.want("ema", "true", "use_ema");
+  read_average(from);
   const std::string compiled = from.word("dynamo_backend").value_or("no");
   if (compiled != "no" && compiled != "disabled") from.want("compile", "true", "dynamo_backend");
   from.know("dynamo_use_regional_compilation");
   from.know("dynamo_mode");
   for (const std::string_view path :
-       {"musubi_blocks_to_swap", "controlnet", "control", "distillation_method", "tread_config", "group_offload",
+       {"musubi_blocks_to_swap", "controlnet", "control", "distillation_method", "tread_config", "enable_group_offload",
         "context_parallel_size", "diffusion_blocks_config", "train_text_encoder", "layer_freeze_strategy",
         "crepa_enabled"}) {
     from.not_modelled(path);

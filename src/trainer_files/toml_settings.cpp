@@ -279,8 +279,11 @@ class TomlReader {
 /// A line of a key with '=' behind it, or a table's name: what no YAML begins with.
 bool is_toml_line(std::string_view line) {
   while (line.starts_with(' ') || line.starts_with('\t')) line.remove_prefix(1);
-  while (line.ends_with('\r') || line.ends_with(' ')) line.remove_suffix(1);
-  if (line.starts_with('[')) return line.ends_with(']') && line.find(',') == std::string_view::npos;
+  if (line.starts_with('[')) {
+    line = line.substr(0, line.find('#'));
+    while (line.ends_with('\r') || line.ends_with(' ') || line.ends_with('\t')) line.remove_suffix(1);
+    return line.ends_with(']') && line.find(',') == std::string_view::npos;
+  }
   std::size_t end = 0;
   while (end < line.size() && (is_bare(line[end]) || line[end] == '.' || line[end] == '"')) ++end;
   const std::size_t sign = line.find_first_not_of(" \t", end);

@@ -10,7 +10,8 @@ namespace gpumem::trainer_files {
 
 namespace {
 
-constexpr std::size_t kLongestWord = 200;
+/// Longer than any list of names; texts for people are shortened where they are said.
+constexpr std::size_t kLongestWord = std::size_t{16} << 10;
 
 /// Whether the setting says that something is not used.
 bool is_off(const Setting& setting) {

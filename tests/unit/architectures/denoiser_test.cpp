@@ -290,6 +290,19 @@ TEST_F(PipelineFolder, IsItsDenoiser) {
   EXPECT_EQ(graph->parameters(), parameters(kSmallUnet));
 }
 
+TEST_F(PipelineFolder, PartsMayBeAllThatAreCalledAlike) {
+  const double none = megabytes(folder_, "none");
+  const double both = megabytes(folder_, "vae+text_encoder");
+  EXPECT_DOUBLE_EQ(megabytes(folder_, "vae+text_encoder*"), both);
+  EXPECT_DOUBLE_EQ(megabytes(folder_, "image_encoder*"), none) << "this folder has none";
+  write("model_index.json",
+        R"({"_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "UNet2DConditionModel"],
+      "vae": ["diffusers", "AutoencoderKL"], "text_encoder": ["transformers", "CLIPTextModel"],
+      "safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"]})");
+  write("safety_checker/config.json", R"({"architectures": ["StableDiffusionSafetyChecker"], "projection_dim": 768})");
+  EXPECT_DOUBLE_EQ(megabytes(folder_, "all"), both) << "no training loop loads the filter";
+}
+
 constexpr std::string_view kGuidedPipeline = R"({"_class_name": "StableDiffusionControlNetPipeline",
   "unet": ["diffusers", "UNet2DConditionModel"], "controlnet": ["diffusers", "ControlNetModel"],
   "vae": ["diffusers", "AutoencoderKL"]})";

@@ -75,6 +75,36 @@ TEST(ImageTrainers, ReadsSimpleTuner) {
   EXPECT_TRUE(succeeds(find_model(job, kExamples + "simpletuner.json"))) << "a diffusers folder beside the file";
 }
 
+TEST(ImageTrainers, SimpleTunersDefaultsAreItsOwn) {
+  expect_wanted(parsed(R"({"model_family": "sdxl"})"), {{"lora", "-"},
+                                                        {"precision", "bf16"},
+                                                        {"base_dtype", "-"},
+                                                        {"image", "1024x1024"},
+                                                        {"checkpointing", "full"},
+                                                        {"batch_size", "4"},
+                                                        {"optimizer", "adamw-bf16"}});
+  expect_wanted(parsed(R"({"model_family": "flux", "model_type": "lora", "gradient_checkpointing": false,
+                           "mixed_precision": "no", "use_dora": true, "optimizer": "bnb-adamw8bit"})"),
+                {{"lora", "16"},
+                 {"lora_targets", "to_q+to_k+to_v+to_out.0+add_q_proj+add_k_proj+add_v_proj+to_add_out"},
+                 {"peft", "dora"},
+                 {"base_dtype", "fp32"},
+                 {"checkpointing", "-"},
+                 {"optimizer", "adamw-8bit"}});
+  expect_wanted(parsed(R"({"model_family": "flux", "model_type": "lora", "peft_lora_target_modules": ["to_q", "to_k"],
+                           "base_model_precision": "int8-sdnq", "base_model_default_dtype": "fp16"})"),
+                {{"lora_targets", "to_q+to_k"}, {"base_dtype", "fp16"}});
+}
+
+TEST(ImageTrainers, SimpleTunersAverageLiesOnTheHost) {
+  const TrainerJob usual = parsed(R"({"model_family": "sdxl", "use_ema": true})");
+  expect_wanted(usual, {{"ema", "-"}});
+  EXPECT_NE(joined(usual.not_modelled).find("use_ema"), std::string::npos);
+  const TrainerJob host = parsed(R"({"model_family": "sdxl", "use_ema": true, "ema_cpu_only": true})");
+  EXPECT_EQ(joined(host.not_modelled), "");
+  expect_wanted(parsed(R"({"model_family": "sdxl", "use_ema": true, "ema_device": "accelerator"})"), {{"ema", "true"}});
+}
+
 TEST(ImageTrainers, SimpleTunersIntervalsDependOnTheFamily) {
   const auto kind = [](const std::string& family, const std::string& more) {
     const TrainerJob job =
@@ -105,6 +135,19 @@ TEST(ImageTrainers, ReadsAiToolkit) {
   EXPECT_NE(joined(job.missing).find("text encoder"), std::string::npos);
 }
 
+TEST(ImageTrainers, AiToolkitsDefaultsAreItsOwn) {
+  const auto process = [](const std::string& more) {
+    return parsed(R"({"job": "extension", "config": {"process": [{"type": "sd_trainer", "train": {"dtype": "bf16"},
+                      "model": {"name_or_path": "m"}, )" +
+                  more + "}]}}");
+  };
+  expect_wanted(process(R"("network": {"linear": 16, "rank": 8}, "datasets": [{"cache_latents": true}, {}])"),
+                {{"lora", "8"}, {"image", "512x512"}, {"parts", "vae"}, {"base_dtype", "bf16"}});
+  const TrainerJob whole = process(R"("datasets": [{"cache_latents": true, "cache_text_embeddings": true}])");
+  expect_wanted(whole, {{"lora", "-"}, {"parts", "-"}, {"base_dtype", "-"}});
+  EXPECT_EQ(joined(whole.missing), "");
+}
+
 TEST(ImageTrainers, ReadsTomlOfSdScripts) {
   const TrainerJob job = read("sd_scripts.toml");
   EXPECT_EQ(job.format, "sd-scripts");
@@ -115,8 +158,27 @@ TEST(ImageTrainers, ReadsTomlOfSdScripts) {
                       {"optimizer", "adamw-8bit"},
                       {"precision", "amp-bf16"},
                       {"base_dtype", "bf16"},
-                      {"parts", "-"}});
+                      {"parts", "text_encoder*"}});
   EXPECT_EQ(joined(job.unknown) + joined(job.not_modelled) + joined(job.missing), "");
+}
+
+TEST(ImageTrainers, SdScriptsSayWhatLiesOnTheGpu) {
+  const auto with = [](const std::string& more) {
+    return parsed("network_module = 'networks.lora'\nnetwork_dim = 8\npretrained_model_name_or_path = 'm'\n" + more)
+        .options;
+  };
+  const auto value = [](const std::vector<WantedOption>& options, std::string_view name) {
+    for (const WantedOption& one : options) {
+      if (one.option == name) return one.value;
+    }
+    return std::string("-");
+  };
+  EXPECT_EQ(value(with(""), "parts"), "vae+text_encoder*");
+  EXPECT_EQ(value(with("cache_text_encoder_outputs = true\n"), "parts"), "vae");
+  EXPECT_EQ(value(with("cache_text_encoder_outputs = true\ncache_latents_to_disk = true\n"), "parts"), "-");
+  EXPECT_EQ(value(with("use_lion_optimizer = true\n"), "optimizer"), "lion");
+  EXPECT_EQ(value(with("fp8_base_unet = true\n"), "quantize"), "fp8wo-torchao");
+  EXPECT_EQ(value(with("mixed_precision = 'bf16'\nfull_bf16 = true\n"), "lora_dtype"), "bf16");
 }
 
 TEST(ImageTrainers, ReadsDiffusionPipe) {
@@ -129,6 +191,10 @@ TEST(ImageTrainers, ReadsDiffusionPipe) {
                       {"optimizer", "adamw-bf16"},
                       {"checkpointing", "full"}});
   EXPECT_EQ(joined(job.unknown) + joined(job.not_modelled) + joined(job.missing), "");
+  const std::string whole = "micro_batch_size_per_gpu = 1\n[model]\ntype = 'wan'\ndtype = 'bfloat16'\n";
+  expect_wanted(parsed(whole), {{"precision", "bf16"}, {"base_dtype", "-"}, {"quantize", "-"}});
+  expect_wanted(parsed(whole + "diffusion_model_dtype = 'float8'\n[adapter]\ntype = 'lora'\nrank = 4\n"),
+                {{"precision", "amp-bf16"}, {"base_dtype", "bf16"}, {"quantize", "fp8wo-torchao"}});
   EXPECT_NE(joined(parsed("blocks_to_swap = 32\npipeline_stages = 1\n[model]\ntype = 'wan'\n").not_modelled)
                 .find("blocks_to_swap 32"),
             std::string::npos);
@@ -182,10 +248,35 @@ TEST(ImageTrainers, ScriptsReadTheirDataSets) {
       "--gradient_checkpointing --optimizer_type adamw8bit",
       {{"data.toml",
         "[general]\nresolution = [960, 544]\nbatch_size = 3\n[[datasets]]\ntarget_frames = [1, 25, 45]\n"}});
-  expect_wanted(job.job, {{"batch_size", "3"}, {"image", "960x544"}, {"frames", "45"}, {"quantize", "fp8wo-torchao"}});
+  expect_wanted(job.job, {{"batch_size", "3"},
+                          {"image", "960x544"},
+                          {"frames", "45"},
+                          {"base_dtype", "bf16"},
+                          {"parts", "-"},
+                          {"quantize", "fp8wo-torchao"}});
   EXPECT_EQ(job.files, std::vector<std::string>{"data.toml"});
   const LaunchedJob without = launched("accelerate launch flux_train_network.py --dataset_config other.toml");
   EXPECT_NE(joined(without.job.missing).find("other.toml"), std::string::npos);
+}
+
+TEST(ImageTrainers, ADataSetsOwnSizesCountBeforeTheGeneralOnes) {
+  const auto read_set = [](const std::string& text) {
+    TrainerJob job;
+    const auto root = parse_settings(text);
+    EXPECT_TRUE(succeeds(root)) << text;
+    if (root) take_image_dataset(*root, job);
+    return job;
+  };
+  expect_wanted(
+      read_set("[general]\nresolution = 1024\nbatch_size = 8\n[[datasets]]\nresolution = 512\nbatch_size = 2\n"
+               "[[datasets]]\nresolution = [768, 512]\nbatch_size = 1\n"),
+      {{"image", "512x512"}, {"batch_size", "2"}, {"frames", "-"}});
+  expect_wanted(read_set("resolutions = [512]\nframe_buckets = [1, 33]\n[[directory]]\npath = 'p'\n"
+                         "[[directory]]\nsize_buckets = [[640, 480, 9]]\n"),
+                {{"image", "512x512"}, {"frames", "33"}, {"batch_size", "-"}});
+  expect_wanted(read_set("[general]\nresolution = 99999999\nbatch_size = 9223372036854775807\n[[datasets]]\n"
+                         "target_frames = [9223372036854775807]\n"),
+                {{"image", "-"}, {"batch_size", "9223372036854775807"}});
 }
 
 TEST(ImageTrainers, ReadsFinetrainersWords) {

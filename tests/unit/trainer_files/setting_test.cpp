@@ -106,10 +106,19 @@ size = 2
   EXPECT_EQ(root->at("datasets")->items[1].field("size")->word, "2");
 }
 
+TEST(Setting, KnowsTomlByItsFirstLine) {
+  for (const char* text :
+       {"[general] # of all\na = 1", "[[datasets]]\t\r\na = 1", "# words\n\na.b = 1", "a = [1, 2]"}) {
+    EXPECT_TRUE(is_toml(text)) << text;
+    EXPECT_TRUE(succeeds(parse_settings(text))) << text;
+  }
+  for (const char* text : {"a: 1", "a: b = 1", "[1, 2]", "- a = 1", "", "# words"}) EXPECT_FALSE(is_toml(text)) << text;
+}
+
 TEST(Setting, RefusesWhatIsNoToml) {
   for (const char* text :
-       {"a =", "a = 'x", "a = [1, 2", "a = {b = 1", "[a\nb = 1", "a = 1\na = 2", "[a]\n= 1",
-        "a = 1\n[a]\nb = 1", "a = 1\n[[a]]", "[[a]]\n[a.b]\nc = 1\n[a]\nb = 2", "a.b.c = \"\\", "[", "a = \"\"\"x\n"}) {
+       {"a =", "a = 'x", "a = [1, 2", "a = {b = 1", "[a\nb = 1", "a = 1\na = 2", "[a]\n= 1", "a = 1\n[a]\nb = 1",
+        "a = 1\n[[a]]", "[[a]]\n[a.b]\nc = 1\n[a]\nb = 2", "a.b.c = \"\\", "[", "a = \"\"\"x\n"}) {
     const auto root = parse_settings(text);
     ASSERT_FALSE(root) << text;
     EXPECT_EQ(root.error().code, core::ErrorCode::malformed_input) << text;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/core/bytes.hpp"
@@ -22,15 +24,32 @@ GPUMEM_INLINE std::int64_t latent_frames(std::int64_t frames, const LatentRule& 
   return rule.frame == 0 ? 1 : (std::max<std::int64_t>(frames, 1) - 1) / rule.frame + 1;
 }
 
-/// Whether "vae+text_encoder" or "all" has the name.
-GPUMEM_INLINE bool names_part(std::string_view said, std::string_view name) {
-  if (said == "all") return true;
-  for (std::size_t begin = 0; begin <= said.size();) {
-    const std::size_t end = std::min(said.find('+', begin), said.size());
-    if (said.substr(begin, end - begin) == name) return true;
-    begin = end + 1;
+/// Whether a word of `parts` means the part of this name. A star at its end is any ending. No training loop loads the
+/// filter of finished images, so "all" leaves it out.
+GPUMEM_INLINE bool means_part(std::string_view word, std::string_view name) {
+  if (word == "all") return name != "safety_checker";
+  return word.ends_with('*') ? name.starts_with(word.substr(0, word.size() - 1)) : name == word;
+}
+
+/// Whether a word may mean no part.
+GPUMEM_INLINE bool is_open(std::string_view word) { return word == "all" || word.ends_with('*'); }
+
+GPUMEM_INLINE bool has_part(const core::JsonValue& parts, std::string_view name) {
+  for (const core::JsonValue& part : parts.items()) {
+    if (part.key() == name) return true;
   }
   return false;
+}
+
+/// The words of "vae+text_encoder*".
+GPUMEM_INLINE std::vector<std::string_view> words_of_parts(std::string_view said) {
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0; begin <= said.size();) {
+    const std::size_t end = std::min(said.find('+', begin), said.size());
+    words.push_back(said.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
 }
 
 /// A part that is held and not called: none of its parameters gets a gradient.
@@ -73,14 +92,13 @@ GPUMEM_INLINE void write_parts(Forward& forward, const Encoded& size) {
   if (!parts->is(core::JsonValue::Kind::object) || parts->size() > kMostParts) {
     return forward.fail("must have its other parts, the field _parts, as an object of 16 at most");
   }
-  std::size_t found = 0;
+  const std::vector<std::string_view> words = words_of_parts(said);
   for (const core::JsonValue& part : parts->items()) {
-    if (!names_part(said, part.key())) continue;
-    ++found;
-    write_part(forward, part, size);
+    const auto means = [&](std::string_view word) { return means_part(word, part.key()); };
+    if (std::any_of(words.begin(), words.end(), means)) write_part(forward, part, size);
   }
-  const auto named = static_cast<std::size_t>(std::count(said.begin(), said.end(), '+')) + 1;
-  if (said == "all" || found == named) return;
+  const auto is_there = [&](std::string_view word) { return is_open(word) || has_part(*parts, word); };
+  if (std::all_of(words.begin(), words.end(), is_there)) return;
   forward.fail("has the parts " + names_of(*parts) + "; `parts` names others: " + core::quoted(said));
 }
 
