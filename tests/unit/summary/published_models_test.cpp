@@ -54,6 +54,11 @@ TEST(PublishedModels, CopiesOfOtherOwnersAreTheirMakersModels) {
   ASSERT_TRUE(packed);
   EXPECT_EQ(packed->name, "meta-llama/Meta-Llama-3-8B-Instruct");
   EXPECT_NE(packed->config.find("bitsandbytes"), std::string::npos) << packed->config;
+  const auto repacked = published_model("unsloth/gpt-oss-20b-unsloth-bnb-4bit");
+  ASSERT_TRUE(repacked);
+  EXPECT_EQ(repacked->config.find("mxfp4"), std::string::npos) << repacked->config;
+  EXPECT_EQ(repacked->config.find("quantization_config"), repacked->config.rfind("quantization_config"));
+  EXPECT_TRUE(succeeds(session::parse_summary(repacked->config, false, "config.json")));
 }
 
 TEST(PublishedModels, AMisspeltNameGetsTheNearest) {

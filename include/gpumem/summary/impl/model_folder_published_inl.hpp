@@ -81,6 +81,13 @@ struct CopiedName {
   bool four_bits = false;
 };
 
+/// The maker's checkpoint has fewer bits of its own (gpt-oss, DeepSeek-V3), which a copy in four bits has not. No such
+/// field holds another object.
+inline void drop_quantization(std::string& config) {
+  const std::size_t begin = config.find(", \"quantization_config\": {");
+  if (begin != std::string::npos) config.erase(begin, config.find('}', begin) + 1 - begin);
+}
+
 inline std::string without_owner(std::string_view name) {
   constexpr std::string_view kMeta = "meta-";  // of Llama's makers, who call their models both ways
   std::string plain = core::lower_case(name.substr(name.find('/') + 1));
@@ -123,7 +130,10 @@ GPUMEM_INLINE std::optional<PublishedModel> published_model(std::string_view nam
   for (const std::string_view original : published_model_names()) {
     if (detail::without_owner(original) != copy->name) continue;
     auto published = detail::of_its_maker(original);
-    if (published && copy->four_bits) published->config.replace(published->config.size() - 1, 1, kFourBits);
+    if (published && copy->four_bits) {
+      detail::drop_quantization(published->config);
+      published->config.replace(published->config.size() - 1, 1, kFourBits);
+    }
     return published;
   }
   return std::nullopt;
