@@ -227,9 +227,9 @@ namespace architecture_list_detail {
 /// The types that came with a release of --transformers, or with one up to the next. Types that nearly all use with
 /// code of the model's own from before that are left out. Source: huggingface/transformers, notes of the releases 4.49
 /// to 5.6.
-inline constexpr std::array<std::string_view, 14> kSince4_49 = {
-    "helium", "qwen2_5_vl",  "zamba2", "smolvlm",   "gemma3_text", "gemma3",      "mistral3",
-    "llama4", "llama4_text", "qwen3",  "qwen3_moe", "glm4",        "deepseek_v3", "phi4_multimodal"};
+inline constexpr std::array<std::string_view, 15> kSince4_49 = {
+    "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",         "mistral3",
+    "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal"};
 inline constexpr std::array<std::string_view, 15> kSince4_52 = {
     "granitemoehybrid", "internvl", "falcon_h1", "gemma3n",      "gemma3n_text", "arcee",    "minimax", "dots1",
     "smollm3",          "ernie4_5", "lfm2",      "ernie4_5_moe", "exaone4",      "glm4_moe", "gpt_oss"};
