@@ -178,11 +178,12 @@ int post_train_it(const LaunchedJob& launched, const JobRequest& request, Questi
 }
 
 /// Parts of the model that the file leaves as they are, by their names in this model; an image that the file speaks of
-/// for models that see is none of the others' (`asked`: the user names one too). What is wrong with the model the
-/// estimate says.
-core::Status fit_to_model(const trainer_files::TrainerJob& job, bool asked, JobRequest& request) {
-  const bool pictures = job.find("image") != nullptr && !asked;
-  if (job.frozen_parts.empty() && !pictures) return core::Done{};
+/// for models that see is none of the others'. What the user asks for stays (`given`). What is wrong with the model the
+/// estimate says; standard input is read once, and so not here.
+core::Status fit_to_model(const trainer_files::TrainerJob& job, const JobRequest& given, JobRequest& request) {
+  const auto is_asked = [&](std::string_view option) { return job::is_given(*job::find_option(option), given); };
+  const bool pictures = job.find("image") != nullptr && !is_asked("image");
+  if ((job.frozen_parts.empty() && !pictures) || request.summary == "-") return core::Done{};
   const auto graph = session::read_summary(request.summary);
   if (!graph) return core::Done{};
   if (pictures && graph->config().empty()) request.training.image = {};
@@ -190,6 +191,7 @@ core::Status fit_to_model(const trainer_files::TrainerJob& job, bool asked, JobR
   const job::JobOption& freeze = *job::find_option("freeze");
   if (frozen.empty() || job::is_given(freeze, request)) return core::Done{};
   if (!request.training.has_adapters()) return job::set_option_text(freeze, request, frozen);
+  if (is_asked("lora_targets")) return core::Done{};
   std::string targets = job.find("lora_targets") == nullptr ? "all-linear" : job.find("lora_targets")->value;
   if (!targets.starts_with("all-linear") || targets.find("not:") != std::string::npos) return core::Done{};
   for (std::string_view rest = frozen; !rest.empty();) {
@@ -255,8 +257,7 @@ Result<ToldJob> told_by_trainer_file(const EstimateOptions& options) {
   }
   detail::leave_out_parts(options.request, told.request, *missing);
   told.notes = detail::notes_of_file(*missing);
-  const bool asked = job::is_given(*job::find_option("image"), options.request);
-  if (const core::Status fits = detail::fit_to_model(*job, asked, told.request); !fits) {
+  if (const core::Status fits = detail::fit_to_model(*job, options.request, told.request); !fits) {
     return core::Error(fits.error()).in_file(options.trainer);
   }
   return told;
@@ -284,6 +285,7 @@ Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& requ
   if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched);
   if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
   detail::leave_out_parts(request, made.request, texts);
+  if (const core::Status fits = detail::fit_to_model(launched->job, request, made.request); !fits) return fits.error();
   const bool recorded = made.request.summary.ends_with(".gz");  // a recording has a batch size
   if (!recorded && made.request.training.batch_size == 0 && !detail::is_one_of(left_out, "batch_size"))
     return detail::unknown_job(*launched, "its batch size (--batch)");

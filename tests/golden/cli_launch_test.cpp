@@ -59,6 +59,19 @@ TEST(CliLaunch, PartsOfAScriptAreThoseOfAFolder) {
   EXPECT_NE(alone["estimates"][0]["assumed"].dump().find("its other parts (all)"), std::string::npos) << alone.dump();
 }
 
+TEST(CliLaunch, AFileSaysTheSameByItselfAndBehindItsCommand) {
+  const std::string model = "examples/configs/qwen3_vl_2b";
+  const std::string file = "examples/trainers/llama_factory.yaml";
+  const json by_file = answer("estimate " + model + " --json --trainer " + file);
+  const json by_command = answer("estimate " + model + " --json -- llamafactory-cli train " + file);
+  const auto targets = by_file["job"]["lora_targets"].get<std::string>();
+  EXPECT_NE(targets.find("not:"), std::string::npos) << "its vision tower has no adapters: " << targets;
+  EXPECT_EQ(by_command["job"]["lora_targets"], targets);
+  EXPECT_EQ(expected_of(by_command), expected_of(by_file));
+  const json given = answer("estimate " + model + " --json --lora-targets q_proj --trainer " + file);
+  EXPECT_EQ(given["job"]["lora_targets"], "q_proj");
+}
+
 TEST(CliLaunch, APlaceTakesIt) {
   const std::string place = "place " + kModel + " --server tests/golden/cli/place/server.json --json";
   const json by_command = json::parse(run(place + kTorchrun).out, nullptr, false);
