@@ -333,7 +333,7 @@ class CommandReader {
       made_.files.push_back(path);
     }
     if (job.find("image") == nullptr) {
-      job.missing.push_back("the size of its images, which " + core::shortened(job.dataset, 80) + " does (--image)");
+      job.missing.push_back("the size of its images, which " + core::quoted(job.dataset) + " does (--image)");
     }
   }
 

@@ -88,7 +88,7 @@ void take_dataset_file(const fs::path& folder, TrainerJob& job) {
   const auto root = text && !text->empty() ? parse_settings(*text) : core::Result<Setting>(Setting());
   if (root) take_image_dataset(*root, job);
   if (job.find("image") == nullptr) {
-    job.missing.push_back("the size of its images, which " + core::shortened(job.dataset, 80) + " does (--image)");
+    job.missing.push_back("the size of its images, which " + core::quoted(job.dataset) + " does (--image)");
   }
 }
 
