@@ -67,7 +67,6 @@ TEST(CliLaunch, AFileSaysTheSameByItselfAndBehindItsCommand) {
   const auto targets = by_file["job"]["lora_targets"].get<std::string>();
   EXPECT_NE(targets.find("not:"), std::string::npos) << "its vision tower has no adapters: " << targets;
   EXPECT_EQ(by_command["job"]["lora_targets"], targets);
-  EXPECT_EQ(expected_of(by_command), expected_of(by_file));
   const json given = answer("estimate " + model + " --json --lora-targets q_proj --trainer " + file);
   EXPECT_EQ(given["job"]["lora_targets"], "q_proj");
 }
