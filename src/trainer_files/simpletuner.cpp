@@ -127,12 +127,14 @@ void read_average(TrainerReading& from) {
   else if (!from.on("ema_cpu_only")) from.job().not_modelled.emplace_back("use_ema, whose average crosses to the GPU,");
 }
 
-/// The side of images where nothing says it (field_registry/sections/data.py); a data set's own is in another file.
+/// The side of images where nothing says it (field_registry/sections/data.py). A data set's own is in another file.
 void read_size(TrainerReading& from) {
   const bool by_area = from.word("resolution_type").value_or("pixel_area").starts_with("pixel");
   if (by_area || from.word("resolution") == std::nullopt) from.want("image", "1024x1024");
   if (by_area) want_image_size(from, "resolution");
   else from.not_modelled("resolution");
+  if (!from.word("data_backend_config")) return;
+  from.job().missing.emplace_back("whether its data sets have sizes of their own, which data_backend_config does");
 }
 
 void read_checkpointing(TrainerReading& from, std::string_view family) {
