@@ -123,6 +123,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   }
   switch (head) {
     case Head::none:
+    case Head::own:
     case Head::encoder: return;
     case Head::causal_lm:
     case Head::masked_lm: return masked_lm(f, model, hidden);

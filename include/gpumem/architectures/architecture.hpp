@@ -23,6 +23,7 @@ enum class Head : std::uint8_t {
   sequence_classification,  ///< one answer a sample, images too
   token_classification,     ///< one answer a token
   question_answering,       ///< two answers a token
+  own,                      ///< one that this architecture alone has: its class says which (PatchTSTForPrediction)
 };
 
 /// The classes of a model type: its prefix and what they do ("LlamaForCausalLM", "LlamaModel").

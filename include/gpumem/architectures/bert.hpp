@@ -188,6 +188,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   Tensor hidden = body(f, model, head);
   switch (head) {
     case Head::none:
+    case Head::own:
     case Head::encoder: return;
     case Head::causal_lm:
     case Head::masked_lm: return masked_lm(f, model, hidden);
@@ -317,6 +318,7 @@ inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
   const std::int64_t width = model.width;
   switch (head) {
     case Head::none:
+    case Head::own:
     case Head::encoder: return;
     case Head::causal_lm:
     case Head::masked_lm: {

@@ -154,9 +154,7 @@ inline void contrastive_loss(Forward& f, Tensor texts, Tensor images, Tensor num
 inline void write_text_model(ConfigFields& config, Forward& f) {
   const Tower text = read_tower(config, {.width = 512, .inner = 2048, .heads = 8});
   const std::int64_t width = config.size_or({"projection_dim"}, 512);
-  const core::JsonValue* classes = config.find("architectures");
-  const bool lists = classes != nullptr && classes->is(core::JsonValue::Kind::list) && classes->size() > 0;
-  const bool projects = lists && (*classes->items().begin()).is("CLIPTextModelWithProjection");
+  const bool projects = config.class_name() == "CLIPTextModelWithProjection";
   if (!config.status()) return;
   const Tensor pooled = text_tower(f, text, token_ids(f));
   if (projects) f.linear("text_projection", pooled, text.sizes.width, width, {.bias = false});

@@ -55,6 +55,8 @@ class ConfigFields {
   bool flag(std::string_view name, bool otherwise);
   double number(std::initializer_list<std::string_view> names, double otherwise);
   std::string_view text(std::initializer_list<std::string_view> names, std::string_view otherwise);
+  /// The first class in "architectures"; empty: it names none.
+  std::string_view class_name();
   /// The field of this name, counted as read; null: it is not there, or is null.
   const core::JsonValue* find(std::string_view name);
   /// The same; if it is not there, that of the first part that has it.

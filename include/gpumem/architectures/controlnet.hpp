@@ -1,3 +1,5 @@
+// UNet2DConditionModel: Stable Diffusion 1.x, 2.x and XL, Kolors. Source: as unet_parts.hpp has it.
+//
 // ControlNetModel of Stable Diffusion 1.x, 2.x and XL: a trained copy of a UNet's way down and middle, which reads an
 // image besides; what it makes is added to the skips of the frozen UNet. The field "_guided" is the UNet's config.json
 // (a pipeline's folder has it). Without it the ControlNet's own tells the UNet too: the way up is as the way down, the
@@ -16,6 +18,30 @@
 #include "gpumem/architectures/unet_parts.hpp"
 
 namespace gpumem::architectures {
+
+namespace unet_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"UNet2DConditionModel"};
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = sample_of(f, model);
+  const StepInputs inputs = step_inputs(f, model, sample);
+  const Tensor prediction = write_rest(f, model, write_half(f, model, sample, inputs));
+  denoiser_loss(f, prediction, {model.out_channels, sample.height, sample.width});
+}
+
+}  // namespace unet_detail
+
+[[nodiscard]] inline const Architecture& unet() {
+  static constexpr Architecture kArchitecture = {.name = "unet",
+                                                 .model_types = unet_detail::kModelTypes,
+                                                 .usual_head = Head::none,
+                                                 .write = unet_detail::write,
+                                                 .blocks = unet_detail::kBlocks};
+  return kArchitecture;
+}
 
 namespace controlnet_detail {
 

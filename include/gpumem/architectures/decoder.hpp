@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 
@@ -269,6 +270,17 @@ Tensor row_mask(Forward& forward, Tensor attention_mask);
 
 /// How many labels a classifier has: num_labels, or as many as id2label names; 2 if neither is there.
 [[nodiscard]] std::int64_t labels_of(ConfigFields& config);
+
+/// How many numbers describe the distribution that a config of a time series model names. An unknown one is a fault.
+/// Source: transformers 5.17, time_series_utils.py.
+[[nodiscard]] std::int64_t distribution_numbers(ConfigFields& config);
+/// ParameterProjection: each of these numbers by a linear layer of its own.
+[[nodiscard]] std::vector<Tensor> distribution_head(Forward& forward, std::string_view name, Tensor input,
+                                                    std::int64_t in, std::int64_t out, std::int64_t numbers);
+/// The loss of a distribution, counted as a mean of its numbers' squares.
+void distribution_loss(Forward& forward, const std::vector<Tensor>& numbers);
+/// A series of more values than the sizes of its tensors are checked for is a fault.
+void check_length(ConfigFields& config, std::int64_t length, std::string_view field);
 
 /// Cross entropy of logits [N, S, V] with a label a token, as forward() computes it where no token is left out.
 /// `hidden`: what forward() still holds then, the body's output.

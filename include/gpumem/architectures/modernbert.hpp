@@ -105,6 +105,7 @@ inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
   const std::int64_t width = model.sizes.width;
   switch (head) {
     case Head::none:
+    case Head::own:
     case Head::encoder: return;
     case Head::causal_lm:
     case Head::masked_lm: {

@@ -236,6 +236,8 @@ class TreeFields {
   void heads(const TreeHeads& of);
   /// The heads of a body of this width, where that is all that tells them. Returns how wide each is; 0: nothing tells.
   std::int64_t heads_of_width(const TreeHeads& of, std::int64_t width);
+  /// One sample of the job without the batch; empty: the job does not say.
+  [[nodiscard]] std::span<const std::int64_t> input() const { return input_; }
   /// The side of the job's images, where it says; else the reader's usual one, and that is said.
   void image_size(std::string_view field);
   /// The side of a square of so many patches.

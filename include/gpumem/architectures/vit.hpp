@@ -74,10 +74,7 @@ inline Model read(ConfigFields& config) {
     config.complete(R"({"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
                         "intermediate_size": 3072})");
   }
-  const core::JsonValue* classes = config.find("architectures");
-  const bool named = classes != nullptr && classes->is(core::JsonValue::Kind::list) && classes->size() > 0 &&
-                     (*classes->items().begin()).is("DeiTForImageClassificationWithTeacher");
-  model.teaches = model.distils && named;
+  model.teaches = model.distils && config.class_name() == "DeiTForImageClassificationWithTeacher";
   model.width = config.size({"hidden_size"});
   model.layers = config.layers({"num_hidden_layers"});
   model.heads = config.size({"num_attention_heads"});

@@ -13,6 +13,7 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/sound_parts.hpp"
 
 namespace gpumem::architectures {
 
@@ -27,58 +28,21 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Wav2Vec2", "wav2ve
                                                             {"UniSpeechSat", "unispeech-sat", "unispeech_sat"},
                                                             {"UniSpeech", "unispeech", "unispeech"}});
 
-struct Convolution {
-  std::int64_t channels = 1;
-  std::int64_t kernel = 1;
-  std::int64_t stride = 1;
-};
-
-struct Model {
+struct Model : sound_parts_detail::Front {
   DecoderSizes sizes;
-  std::string_view prefix = "Wav2Vec2";
   std::string_view module = "wav2vec2";
-  std::vector<Convolution> convolutions;
-  bool convolution_bias = false;
-  bool norms_all = false;      ///< a layer norm behind each convolution; else a group norm behind the first
-  bool norms_features = true;  ///< before they are projected
-  bool stable = false;         ///< norms stand before each part
-  bool masks = true;           ///< a vector stands in masked frames
-  std::int64_t position_kernel = 128;
-  std::int64_t position_groups = 16;
+  bool stable = false;            ///< norms stand before each part
+  bool masks = true;              ///< a vector stands in masked frames
   std::int64_t buckets = 320;     ///< WavLM: of distances
   std::int64_t adapter = 0;       ///< width of an adapter behind each layer; 0: there is none
   std::int64_t classifier = 256;  ///< what a classifier projects to
   std::int64_t labels = 2;
-  std::string_view feature_activation = "gelu";
   double dropout = 0.1;
   double activation_dropout = 0.1;
-  double feature_dropout = 0.0;
   double final_dropout = 0.1;
 
-  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
   [[nodiscard]] bool gates() const { return prefix == "WavLM"; }
 };
-
-inline void read_convolutions(ConfigFields& config, Model& model) {
-  const std::vector<std::int64_t> channels = config.sizes_or("conv_dim", {512, 512, 512, 512, 512, 512, 512});
-  const std::vector<std::int64_t> kernels = config.sizes_or("conv_kernel", {10, 3, 3, 3, 3, 2, 2});
-  const std::vector<std::int64_t> strides = config.sizes_or("conv_stride", {5, 2, 2, 2, 2, 2, 2});
-  if (channels.size() != kernels.size() || channels.size() != strides.size() || channels.empty()) {
-    return config.fail("must have as many entries as conv_kernel and conv_stride", "conv_dim");
-  }
-  constexpr std::int64_t kMost = 1 << 14;
-  constexpr std::size_t kMostConvolutions = 64;
-  if (channels.size() > kMostConvolutions) return config.fail("is more than gpumem takes", "conv_dim");
-  for (std::size_t at = 0; at < channels.size(); ++at) {
-    const bool sound = channels[at] <= kMost && kernels[at] <= kMost && strides[at] <= kMost;
-    if (!sound) return config.fail("is more than gpumem takes", "conv_dim");
-    model.convolutions.push_back({channels[at], kernels[at], strides[at]});
-  }
-  model.convolution_bias = config.flag("conv_bias", false);
-  model.norms_all = config.text({"feat_extract_norm"}, "group") == "layer";
-  model.feature_activation = config.text({"feat_extract_activation"}, "gelu");
-  model.norms_features = config.flag("feat_proj_layer_norm", true);
-}
 
 inline void refuse_others(ConfigFields& config) {
   if (config.flag("add_adapter", false)) config.fail("is not known", "add_adapter");
@@ -144,92 +108,19 @@ inline Model read(ConfigFields& config) {
                       "intermediate_size": 3072})");
   model.sizes = decoder_sizes(config, {.activation = "gelu"});
   model.sizes.attention_dropout = config.number({"attention_dropout"}, 0.1);
-  read_convolutions(config, model);
+  sound_parts_detail::read_front(config, model.sizes.width, model);
   model.stable = config.flag("do_stable_layer_norm", false);
   model.masks = type.starts_with("unispeech") || config.number({"mask_time_prob"}, 0.05) > 0.0 ||
                 config.number({"mask_feature_prob"}, 0.0) > 0.0;
-  model.position_kernel = config.size_or({"num_conv_pos_embeddings"}, 128);
-  model.position_groups = config.size_or({"num_conv_pos_embedding_groups"}, 16);
   model.buckets = config.size_or({"num_buckets"}, 320);
   model.adapter = config.count_or("adapter_attn_dim", 0);
   model.classifier = config.size_or({"classifier_proj_size"}, 256);
   model.labels = labels_of(config);
   model.dropout = config.number({"hidden_dropout"}, 0.1);
   model.activation_dropout = config.number({"activation_dropout"}, 0.1);
-  model.feature_dropout = config.number({"feat_proj_dropout"}, 0.0);
   model.final_dropout = config.number({"final_dropout"}, 0.1);
-  constexpr std::int64_t kMost = 1 << 14;
-  if (model.position_kernel > kMost) config.fail("is more than gpumem takes", "num_conv_pos_embeddings");
-  if (model.sizes.width % model.position_groups != 0) {
-    config.fail("does not divide hidden_size", "num_conv_pos_embedding_groups");
-  }
   refuse_others(config);
   return model;
-}
-
-/// Frames of sound [N, frames, channels of the last convolution].
-inline Tensor frames(Forward& f, const Model& model) {
-  const InModule inside(f, "feature_extractor", model.named("FeatureEncoder"));
-  const InModule list(f, "conv_layers", "ModuleList");
-  Tensor sound = f.to(f.token_input("input_values"), "parameters");
-  sound = f.call("unsqueeze", {sound}, {{"dim", std::int64_t{1}}});
-  std::int64_t in = 1;
-  for (std::size_t at = 0; at < model.convolutions.size() && !f.failed(); ++at) {
-    const Convolution& c = model.convolutions[at];
-    const bool groups = !model.norms_all && at == 0;
-    const InModule one(f, std::to_string(at),
-                       model.named(model.norms_all ? "LayerNormConvLayer"
-                                   : groups        ? "GroupNormConvLayer"
-                                                   : "NoLayerNormConvLayer"));
-    sound = f.layer("conv", "Conv1d", "conv1d", {sound},
-                    {{"in_channels", in},
-                     {"out_channels", c.channels},
-                     {"kernel_size", Sizes(1, c.kernel)},
-                     {"stride", Sizes(1, c.stride)},
-                     {"bias", model.convolution_bias}});
-    if (model.norms_all) {
-      const Tensor normed = f.layer_norm("layer_norm", f.permute(sound, {0, 2, 1}), c.channels);
-      sound = f.permute(normed, {0, 2, 1});
-    }
-    if (groups) {
-      sound = f.layer("layer_norm", "GroupNorm", "group_norm", {sound},
-                      {{"num_groups", c.channels}, {"num_channels", c.channels}});
-    }
-    sound = f.activation("activation", sound, model.feature_activation);
-    in = c.channels;
-  }
-  return f.permute(sound, {0, 2, 1});
-}
-
-inline Tensor projected(Forward& f, const Model& model, Tensor features) {
-  const InModule inside(f, "feature_projection", model.named("FeatureProjection"));
-  const std::int64_t channels = model.convolutions.empty() ? 1 : model.convolutions.back().channels;
-  if (model.norms_features) features = f.layer_norm("layer_norm", features, channels);
-  return f.dropout("dropout", f.linear("projection", features, channels, model.sizes.width), model.feature_dropout);
-}
-
-/// A convolution over frames whose weight is a direction times a length for each place of the kernel (weight_norm).
-inline Tensor positions(Forward& f, const Model& model, Tensor hidden) {
-  const InModule inside(f, "pos_conv_embed", model.named("PositionalConvEmbedding"));
-  const std::int64_t width = model.sizes.width;
-  const std::int64_t kernel = model.position_kernel;
-  const Tensor rows = f.permute(hidden, {0, 2, 1});
-  Tensor made = 0;
-  {
-    const InModule conv(f, "conv", "ParametrizedConv1d");
-    const Tensor bias = f.parameter("bias", {width});
-    const Tensor lengths = f.parameter("parametrizations.weight.original0", {1, 1, kernel});
-    const Tensor directions =
-        f.parameter("parametrizations.weight.original1", {width, width / model.position_groups, kernel});
-    made = f.call("conv1d_function", {rows, f.multiply(directions, lengths), bias},
-                  {{"in_channels", width},
-                   {"out_channels", width},
-                   {"groups", model.position_groups},
-                   {"kernel_size", Sizes(1, kernel)},
-                   {"padding", Sizes(1, kernel / 2)}});
-  }
-  if (kernel % 2 == 0) made = f.slice(made, 2, 0, -1);
-  return f.permute(f.activation("activation", made, model.feature_activation), {0, 2, 1});
 }
 
 /// The bias of distances [heads, frames, frames], which the first layer makes and all layers gate.
@@ -280,13 +171,13 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, std::optio
   return f.linear("out_proj", mixed, s.width, s.width);
 }
 
-inline Tensor fed(Forward& f, const Model& model, Tensor input) {
-  const InModule inside(f, "feed_forward", model.named("FeedForward"));
-  const DecoderSizes& s = model.sizes;
-  const Tensor wide = f.linear("intermediate_dense", input, s.width, s.inner);
-  const Tensor open = f.activation("intermediate_act_fn", wide, s.activation);
-  const Tensor dropped = f.dropout("intermediate_dropout", open, model.activation_dropout);
-  return f.dropout("output_dropout", f.linear("output_dense", dropped, s.inner, s.width), model.dropout);
+inline sound_parts_detail::Feeding feeding_of(const Model& model) {
+  return {.class_name = model.named("FeedForward"),
+          .width = model.sizes.width,
+          .inner = model.sizes.inner,
+          .activation = model.sizes.activation,
+          .activation_dropout = model.activation_dropout,
+          .dropout = model.dropout};
 }
 
 /// Wav2Vec2AttnAdapterLayer, which models of many languages have (MMS).
@@ -302,21 +193,24 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, std::optional<
   if (!model.stable) {
     const Tensor mixed = f.dropout("dropout", attention(f, model, input, bias), model.dropout);
     const Tensor attended = f.layer_norm("layer_norm", f.add(input, mixed), width);
-    return f.layer_norm("final_layer_norm", f.add(attended, fed(f, model, attended)), width);
+    return f.layer_norm("final_layer_norm", f.add(attended, sound_parts_detail::fed(f, feeding_of(model), attended)),
+                        width);
   }
   const Tensor normed = f.layer_norm("layer_norm", input, width);
   const Tensor attended = f.add(input, f.dropout("dropout", attention(f, model, normed, bias), model.dropout));
-  const Tensor made = f.add(attended, fed(f, model, f.layer_norm("final_layer_norm", attended, width)));
+  const Tensor made =
+      f.add(attended, sound_parts_detail::fed(f, feeding_of(model), f.layer_norm("final_layer_norm", attended, width)));
   return model.adapter > 0 ? f.add(made, adapted(f, model, made)) : made;
 }
 
 inline Tensor body(Forward& f, const Model& model, Head head) {
   const InModule inside(f, head == Head::none ? std::string_view() : model.module, model.named("Model"));
   const std::int64_t width = model.sizes.width;
-  const Tensor projection = projected(f, model, frames(f, model));
+  namespace parts = sound_parts_detail;
+  const Tensor projection = parts::projected(f, model, parts::frames(f, model, "feature_extractor"));
   if (model.masks) (void)f.parameter("masked_spec_embed", {width});
   const InModule encoder(f, "encoder", model.named(model.stable ? "EncoderStableLayerNorm" : "Encoder"));
-  Tensor hidden = f.add(projection, positions(f, model, projection));
+  Tensor hidden = f.add(projection, parts::positions(f, model, projection));
   if (!model.stable) hidden = f.layer_norm("layer_norm", hidden, width);
   hidden = f.dropout("dropout", hidden, model.dropout);
   std::optional<Tensor> bias;
@@ -373,44 +267,20 @@ inline constexpr auto kBlocks = std::to_array<std::string_view>({"Wav2Vec2Encode
                                                                  "UniSpeechSatLayerNormConvLayer",
                                                                  "UniSpeechSatGroupNormConvLayer"});
 
-/// The convolutions, of a list of modules.
-inline void convolutions_of_tree(TreeFields& t) {
-  std::string channels;
-  std::string kernels;
-  std::string strides;
-  const std::int64_t count = std::min<std::int64_t>(t.count_of("feature_extractor.conv_layers"), 64);
-  for (std::int64_t at = 0; at < count; ++at) {
-    const std::string conv = "feature_extractor.conv_layers." + std::to_string(at) + ".conv";
-    const std::string comma = at == 0 ? "" : ", ";
-    channels += comma + std::to_string(t.value(conv, "out_channels").value_or(1));
-    kernels += comma + std::to_string(t.value(conv, "kernel_size").value_or(1));
-    strides += comma + std::to_string(t.value(conv, "stride").value_or(1));
-  }
-  t.set_text("conv_dim", "[" + channels + "]");
-  t.set_text("conv_kernel", "[" + kernels + "]");
-  t.set_text("conv_stride", "[" + strides + "]");
-  t.convolution_bias("conv_bias", "feature_extractor.conv_layers.0.conv");
-  if (t.has("feature_extractor.conv_layers.1.layer_norm")) t.set_string("feat_extract_norm", "layer");
-}
-
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  convolutions_of_tree(t);
+  sound_parts_detail::front_of_tree(t, {"feature_extractor", "feature_projection", "encoder.pos_conv_embed"});
   const std::string layer = "encoder.layers.0.";
   t.size("hidden_size", "feature_projection.projection", "out_features");
-  t.there("feat_proj_layer_norm", "feature_projection.layer_norm");
   t.count("num_hidden_layers", "encoder.layers");
   t.size("intermediate_size", layer + "feed_forward.intermediate_dense", "out_features");
   t.size("vocab_size", "/lm_head", "out_features");
   t.size("classifier_proj_size", "/projector", "out_features");
   t.size("num_labels", "/classifier", "out_features");
-  t.size("num_conv_pos_embeddings", "encoder.pos_conv_embed.conv", "kernel_size");
-  t.size("num_conv_pos_embedding_groups", "encoder.pos_conv_embed.conv", "groups");
   t.size("num_buckets", layer + "attention.rel_attn_embed", "num_embeddings");
   t.size("adapter_attn_dim", layer + "adapter_layer.linear_1", "out_features");
   t.dropout("hidden_dropout", "encoder.dropout");
   t.dropout("activation_dropout", layer + "feed_forward.intermediate_dropout");
-  t.dropout("feat_proj_dropout", "feature_projection.dropout");
   t.dropout("final_dropout", "/dropout");
   const std::string_view name = t.class_name();
   const std::int64_t width = t.value("feature_projection.projection", "out_features").value_or(0);

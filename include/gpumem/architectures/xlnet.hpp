@@ -35,14 +35,6 @@ struct Model {
   bool beams = false;      ///< XLNetForQuestionAnswering: the end of an answer is looked for from its start
 };
 
-/// Whether the config names this class first.
-inline bool is_class(ConfigFields& config, std::string_view name) {
-  const core::JsonValue* classes = config.find("architectures");
-  if (classes == nullptr || !classes->is(core::JsonValue::Kind::list) || classes->size() == 0) return false;
-  const core::JsonValue& first = *classes->items().begin();
-  return first.is(core::JsonValue::Kind::text) && first.text() == name;
-}
-
 inline void check(ConfigFields& config, const Model& model) {
   if (model.heads * model.head_width != model.width) config.fail("is not d_model / n_head", "d_head");
   if (config.text({"attn_type"}, "bi") != "bi")
@@ -69,7 +61,7 @@ inline Model read(ConfigFields& config) {
   model.summary_projects = config.flag("summary_use_proj", true);
   model.tied = config.flag("tie_word_embeddings", true);
   model.remembers = config.flag("use_mems_train", false);
-  model.beams = is_class(config, "XLNetForQuestionAnswering");
+  model.beams = config.class_name() == "XLNetForQuestionAnswering";
   check(config, model);
   config.ignore({"mem_len", "reuse_len", "use_mems_eval", "bi_data", "clamp_len", "same_length", "untie_r",
                  "start_n_top", "end_n_top", "layer_norm_eps"});
@@ -226,6 +218,7 @@ inline void search_answers(Forward& f, const Model& model, Tensor hidden) {
 inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
   switch (head) {
     case Head::none:
+    case Head::own:
     case Head::encoder: return;
     case Head::causal_lm:
     case Head::masked_lm:

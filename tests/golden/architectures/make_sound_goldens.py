@@ -15,6 +15,7 @@ import json
 import pathlib
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -117,7 +118,9 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, length: int) -> dict[st
     return {name: torch.zeros(BATCH, length, dtype=torch.int64, device="cuda") for name in ("input_ids", "labels")}
 
 
-def program(config: dict[str, Any], precision: str, checkpointing: bool, length: int) -> Any:
+def program(
+    config: dict[str, Any], precision: str, checkpointing: bool, length: int, batch_of: Callable[..., Any] = batch_of
+) -> Any:
     dtype, autocast = PRECISIONS[precision]
     fields = {key: value for key, value in config.items() if key not in ("model_type", "architectures")}
     full = transformers.AutoConfig.for_model(config["model_type"], **fields)
@@ -141,9 +144,11 @@ def program(config: dict[str, Any], precision: str, checkpointing: bool, length:
     return step, sum(each.numel() for each in model.parameters())
 
 
-def measure(config: dict[str, Any], precision: str, checkpointing: bool, length: int) -> tuple[dict[str, Any], int]:
+def measure(
+    config: dict[str, Any], precision: str, checkpointing: bool, length: int, batch_of: Callable[..., Any] = batch_of
+) -> tuple[dict[str, Any], int]:
     with recording() as recorder:
-        step, parameters = program(config, precision, checkpointing, length)
+        step, parameters = program(config, precision, checkpointing, length, batch_of)
         for _ in range(2):
             recorder.steps.next_step()
             step()

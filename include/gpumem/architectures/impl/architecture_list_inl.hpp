@@ -67,6 +67,7 @@
 #include "gpumem/architectures/omnigen.hpp"
 #include "gpumem/architectures/opt.hpp"
 #include "gpumem/architectures/pangu_v2.hpp"
+#include "gpumem/architectures/patchtst.hpp"
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi4_multimodal.hpp"
 #include "gpumem/architectures/qwen3_next.hpp"
@@ -76,15 +77,16 @@
 #include "gpumem/architectures/sana.hpp"
 #include "gpumem/architectures/sd3.hpp"
 #include "gpumem/architectures/segmentation_nets.hpp"
+#include "gpumem/architectures/speecht5.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/step3.hpp"
 #include "gpumem/architectures/swin.hpp"
 #include "gpumem/architectures/t5.hpp"
+#include "gpumem/architectures/time_series.hpp"
 #include "gpumem/architectures/timm_branches.hpp"
 #include "gpumem/architectures/timm_stages.hpp"
 #include "gpumem/architectures/timm_swin.hpp"
 #include "gpumem/architectures/timm_vit.hpp"
-#include "gpumem/architectures/unet.hpp"
 #include "gpumem/architectures/video_autoencoders.hpp"
 #include "gpumem/architectures/vit.hpp"
 #include "gpumem/architectures/wan.hpp"
@@ -184,6 +186,7 @@ GPUMEM_INLINE Architectures from_l() {
           &omnigen(),
           &opt(),
           &pangu_v2(),
+          &patchtst(),
           &phi(),
           &phi3(),
           &phi4_multimodal(),
@@ -195,11 +198,13 @@ GPUMEM_INLINE Architectures from_l() {
           &rwkv(),
           &sana(),
           &sd3(),
+          &speecht5(),
           &stablelm(),
           &starcoder2(),
           &step3(),
           &swin(),
           &t5(),
+          &time_series(),
           &unet(),
           &video_autoencoders(),
           &vit(),

@@ -20,7 +20,7 @@ struct NamedHead {
   std::string_view ending;
   Head head;
 };
-inline constexpr std::array<NamedHead, 15> kHeads = {
+inline constexpr std::array<NamedHead, 21> kHeads = {
     {{"ForCausalLM", Head::causal_lm},
      {"ForCTC", Head::causal_lm},
      {"LMHeadModel", Head::causal_lm},
@@ -34,6 +34,12 @@ inline constexpr std::array<NamedHead, 15> kHeads = {
      {"ForTokenClassification", Head::token_classification},
      {"ForQuestionAnsweringSimple", Head::question_answering},
      {"ForQuestionAnswering", Head::question_answering},
+     {"ForTextToSpeech", Head::own},
+     {"ForSpeechToText", Head::own},
+     {"ForPrediction", Head::own},
+     {"ForPretraining", Head::own},
+     {"ForClassification", Head::own},
+     {"ForRegression", Head::own},
      {"EncoderModel", Head::encoder},
      {"Model", Head::none}}};
 
@@ -43,12 +49,9 @@ GPUMEM_INLINE core::Error malformed(std::string message) {
 
 /// The head of the first class in "architectures"; nothing if it names none that is known.
 GPUMEM_INLINE std::optional<Head> named_head(ConfigFields& config) {
-  const core::JsonValue* classes = config.find("architectures");
-  if (classes == nullptr || !classes->is(Kind::list) || classes->size() == 0) return std::nullopt;
-  const core::JsonValue& first = *classes->items().begin();
-  if (!first.is(Kind::text)) return std::nullopt;
+  const std::string_view first = config.class_name();
   for (const NamedHead& row : kHeads) {
-    if (first.text().ends_with(row.ending)) return row.head;
+    if (first.ends_with(row.ending)) return row.head;
   }
   return std::nullopt;
 }
@@ -92,12 +95,9 @@ GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name);
 /// The model type of the class in "architectures", where it is a language model of a nearer kind than model_type says
 /// ("glm" and Glm4MoeForCausalLM, "gemma3" and Gemma3ForCausalLM). Empty: model_type counts.
 GPUMEM_INLINE std::string_view type_of_class(ConfigFields& config, std::string_view type) {
-  const core::JsonValue* classes = config.find("architectures");
-  if (classes == nullptr || !classes->is(Kind::list) || classes->size() == 0) return {};
-  const core::JsonValue& first = *classes->items().begin();
-  const bool language = first.is(Kind::text) && first.text().ends_with("ForCausalLM");
-  if (!language || config.has("text_config")) return {};
-  const std::optional<KnownTree> known = known_class(first.text());
+  const std::string_view first = config.class_name();
+  if (!first.ends_with("ForCausalLM") || config.has("text_config")) return {};
+  const std::optional<KnownTree> known = known_class(first);
   if (!known || type.empty() || known->row->model_type == type) return {};
   return known->row->model_type.starts_with(type) ? known->row->model_type : std::string_view();
 }

@@ -292,6 +292,13 @@ GPUMEM_INLINE std::int64_t ConfigFields::layers(std::initializer_list<std::strin
   return 1;
 }
 
+GPUMEM_INLINE std::string_view ConfigFields::class_name() {
+  const core::JsonValue* classes = find("architectures");
+  if (classes == nullptr || !classes->is(core::JsonValue::Kind::list) || classes->size() == 0) return {};
+  const core::JsonValue& first = *classes->items().begin();
+  return first.is(core::JsonValue::Kind::text) ? first.text() : std::string_view();
+}
+
 GPUMEM_INLINE std::int64_t ConfigFields::layers_or(std::string_view name, std::int64_t otherwise) {
   return has(name) ? layers({name}) : otherwise;
 }

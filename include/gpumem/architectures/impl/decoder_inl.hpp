@@ -365,13 +365,44 @@ GPUMEM_INLINE void decoder_head(Forward& forward, ConfigFields& config, const De
     }
     case Head::token_classification: (void)forward.linear("score", hidden, sizes.width, labels); return;
     case Head::question_answering: (void)forward.linear("qa_outputs", hidden, sizes.width, 2); return;
-    case Head::masked_lm: forward.fail("a decoder has no masked language model"); return;
+    case Head::own:
+    case Head::masked_lm: forward.fail("a decoder has no such head"); return;
   }
 }
 
 GPUMEM_INLINE Tensor row_mask(Forward& forward, Tensor attention_mask) {
   const Tensor row = forward.call("unsqueeze", {attention_mask}, {{"dim", std::int64_t{1}}});
   return forward.call("masked_fill", {forward.call("unsqueeze", {row}, {{"dim", std::int64_t{1}}})});
+}
+
+GPUMEM_INLINE std::int64_t distribution_numbers(ConfigFields& config) {
+  const std::string_view name = config.text({"distribution_output"}, "student_t");
+  if (name == "student_t") return 3;
+  if (name == "normal" || name == "negative_binomial") return 2;
+  config.fail("is not known: one of student_t, normal, negative_binomial", "distribution_output");
+  return 1;
+}
+
+GPUMEM_INLINE std::vector<Tensor> distribution_head(Forward& forward, std::string_view name, Tensor input,
+                                                    std::int64_t in, std::int64_t out, std::int64_t numbers) {
+  const InModule inside(forward, name, "ParameterProjection");
+  const InModule list(forward, "proj", "ModuleList");
+  std::vector<Tensor> made;
+  for (std::int64_t at = 0; at < numbers; ++at) made.push_back(forward.linear(std::to_string(at), input, in, out));
+  return made;
+}
+
+GPUMEM_INLINE void distribution_loss(Forward& forward, const std::vector<Tensor>& numbers) {
+  Tensor sum = forward.call("square", {numbers.front()});
+  for (std::size_t at = 1; at < numbers.size(); ++at) {
+    sum = forward.add(sum, forward.call("square", {numbers[at]}));
+  }
+  (void)forward.call("mean", {sum});
+}
+
+GPUMEM_INLINE void check_length(ConfigFields& config, std::int64_t length, std::string_view field) {
+  constexpr std::int64_t kMost = 1 << 20;
+  if (length > kMost) config.fail("is more than gpumem takes", field);
 }
 
 GPUMEM_INLINE void token_loss(Forward& forward, Tensor logits, std::optional<Tensor> hidden) {

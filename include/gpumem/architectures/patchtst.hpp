@@ -1,0 +1,376 @@
+// PatchTST: each channel of a series is cut into patches, which an encoder reads as tokens; channels are samples of
+// their own. The config says how long a series is (context_length, prediction_length, num_input_channels); a job's
+// sequence length changes nothing.
+// Source: transformers 5.17, models/patchtst/modeling_patchtst.py (PatchTSTStdScaler, PatchTSTEncoderLayer).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+
+namespace gpumem::architectures {
+
+namespace patchtst_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"patchtst"};
+
+struct Model {
+  std::string_view class_name;
+  std::int64_t channels = 1;
+  std::int64_t context = 32;
+  std::int64_t future = 24;
+  std::int64_t targets = 1;
+  std::int64_t patch = 1;
+  std::int64_t step = 1;
+  std::int64_t width = 128;
+  std::int64_t layers = 3;
+  std::int64_t heads = 4;
+  std::int64_t inner = 512;
+  std::int64_t numbers = 0;   ///< of a distribution that the head leaves; 0: it leaves values
+  bool norms_batches = true;  ///< over samples; else each token
+  bool norms_before = true;
+  bool bias = true;  ///< of the feed-forward layers
+  bool shares_embedding = true;
+  bool shares_head = true;
+  bool attends_channels = false;
+  bool summarises = false;  ///< a token of its own before the patches
+  bool learns_positions = false;
+  std::string_view pooling = "mean";  ///< empty: the head reads all patches
+  std::string_view activation = "gelu";
+  double attention_dropout = 0.0;
+  double position_dropout = 0.0;
+  double path_dropout = 0.0;
+  double inner_dropout = 0.0;
+  double head_dropout = 0.0;
+
+  [[nodiscard]] bool is(std::string_view task) const { return class_name.ends_with(task); }
+  [[nodiscard]] std::int64_t patches() const { return (std::max(context, patch) - patch) / step + 1; }
+  [[nodiscard]] std::int64_t tokens() const { return patches() + (summarises ? 1 : 0); }
+};
+
+inline void read_sizes(ConfigFields& config, Model& model) {
+  model.channels = config.size_or({"num_input_channels"}, 1);
+  model.context = config.size_or({"context_length"}, 32);
+  model.future = config.size_or({"prediction_length"}, 24);
+  model.targets = config.size_or({"num_targets"}, 1);
+  model.patch = config.size_or({"patch_length"}, 1);
+  model.step = config.size_or({"patch_stride", "stride"}, 1);
+  model.width = config.size_or({"d_model"}, 128);
+  model.layers = config.layers_or("num_hidden_layers", 3);
+  model.heads = config.size_or({"num_attention_heads"}, 4);
+  model.inner = config.size_or({"ffn_dim"}, 512);
+  check_length(config, model.context, "context_length");
+  check_length(config, model.future, "prediction_length");
+  check_length(config, model.channels, "num_input_channels");
+  if (model.context <= model.patch) config.fail("must be above patch_length", "context_length");
+  if (model.width % model.heads != 0) config.fail("does not divide d_model", "num_attention_heads");
+  const bool apart = !config.flag("share_embedding", true) || !config.flag("share_projection", true);
+  constexpr std::int64_t kMostApart = 4096;
+  if (apart && model.channels > kMostApart) config.fail("is more than gpumem takes", "num_input_channels");
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.class_name = config.class_name();
+  read_sizes(config, model);
+  if (model.is("ForPrediction") || model.is("ForRegression")) {
+    const std::int64_t numbers = distribution_numbers(config);
+    model.numbers = config.text({"loss"}, "mse") == "mse" ? 0 : numbers;
+  }
+  model.norms_batches = config.text({"norm_type"}, "batchnorm") == "batchnorm";
+  model.norms_before = config.flag("pre_norm", true);
+  model.bias = config.flag("bias", true);
+  model.shares_embedding = config.flag("share_embedding", true);
+  model.shares_head = config.flag("share_projection", true);
+  model.attends_channels = config.flag("channel_attention", false);
+  model.summarises = config.flag("use_cls_token", false);
+  model.learns_positions = config.text({"positional_encoding_type"}, "sincos") == "random";
+  model.pooling = config.is_null("pooling_type") ? "" : config.text({"pooling_type"}, "mean");
+  model.activation = config.text({"activation_function"}, "gelu");
+  model.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  model.position_dropout = config.number({"positional_dropout"}, 0.0);
+  model.path_dropout = config.number({"path_dropout"}, 0.0);
+  model.inner_dropout = config.number({"ff_dropout", "dropout"}, 0.0);
+  model.head_dropout = config.number({"head_dropout"}, 0.0);
+  config.ignore({"loss",
+                 "distribution_output",
+                 "scaling",
+                 "do_mask_input",
+                 "mask_input",
+                 "mask_type",
+                 "random_mask_ratio",
+                 "mask_value",
+                 "mask_ratio",
+                 "channel_consistent_masking",
+                 "unmasked_channel_indices",
+                 "num_forecast_mask_patches",
+                 "forecast_mask_patches",
+                 "forecast_mask_ratios",
+                 "num_parallel_samples",
+                 "output_range",
+                 "norm_eps",
+                 "init_std",
+                 "learn_pe",
+                 "shared_embedding",
+                 "shared_projection",
+                 "encoder_layers"});
+  return model;
+}
+
+inline Tensor normed(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  if (!model.norms_batches) return f.layer_norm(name, input, model.width);
+  const InModule inside(f, name, "PatchTSTBatchNorm");
+  const Tensor made =
+      f.layer("batchnorm", "BatchNorm1d", "batch_norm", {f.permute(input, {0, 2, 1})}, {{"num_features", model.width}});
+  return f.permute(made, {0, 2, 1});
+}
+
+inline Tensor attended(Forward& f, const Model& model, Tensor input) {
+  return stream_attention(f,
+                          {.name = "self_attn",
+                           .class_name = "PatchTSTAttention",
+                           .width = model.width,
+                           .heads = model.heads,
+                           .dropout = model.attention_dropout,
+                           .copies = false},
+                          input, input);
+}
+
+inline Tensor fed(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "ff", "Sequential");
+  const Tensor wide = f.linear("0", input, model.width, model.inner, {.bias = model.bias});
+  const Tensor open = f.dropout("2", f.activation("1", wide, model.activation), model.inner_dropout);
+  return f.linear("3", open, model.inner, model.width, {.bias = model.bias});
+}
+
+/// A part of a block with its norm before or behind it, and what is added to it.
+template <typename Part>
+Tensor joined(Forward& f, const Model& model, std::string_view number, Tensor input, Part part) {
+  const std::string norm = "norm_sublayer" + std::string(number);
+  const std::string path = "dropout_path" + std::string(number);
+  const Tensor read = model.norms_before ? normed(f, model, norm, input) : input;
+  const Tensor sum = f.add(input, f.dropout(path, part(read), model.path_dropout));
+  return model.norms_before ? sum : normed(f, model, norm, sum);
+}
+
+/// Tokens of all channels see each other, by the layers that attend to time.
+inline Tensor across_channels(Forward& f, const Model& model, Tensor input) {
+  const Tensor turned = f.flatten(f.contiguous(f.permute(input, {0, 2, 1, 3})), 0, 1);
+  const Tensor mixed = joined(f, model, "2", turned, [&](Tensor x) {
+    f.repeat_parameters(true);
+    const Tensor made = attended(f, model, x);
+    f.repeat_parameters(false);
+    return made;
+  });
+  return f.contiguous(f.permute(f.unflatten(mixed, 0, {-1, model.tokens()}), {0, 2, 1, 3}));
+}
+
+/// [N, channels, tokens, width]
+inline Tensor block(Forward& f, const Model& model, Tensor input) {
+  const auto rows = [&](Tensor x) { return f.flatten(x, 0, 1); };
+  const auto samples = [&](Tensor x) { return f.unflatten(x, 0, {-1, model.channels}); };
+  Tensor hidden = samples(joined(f, model, "1", rows(input), [&](Tensor x) { return attended(f, model, x); }));
+  if (model.attends_channels) hidden = across_channels(f, model, hidden);
+  return samples(joined(f, model, "3", rows(hidden), [&](Tensor x) { return fed(f, model, x); }));
+}
+
+inline Tensor embedded(Forward& f, const Model& model, Tensor patches) {
+  const InModule inside(f, "embedder", "PatchTSTEmbedding");
+  if (model.shares_embedding) return f.linear("input_embedding", patches, model.patch, model.width);
+  const InModule list(f, "input_embedding", "ModuleList");
+  std::vector<Tensor> made;
+  for (std::int64_t at = 0; at < model.channels; ++at) {
+    const Tensor one = f.linear(std::to_string(at), f.select(patches, 1, at), model.patch, model.width);
+    made.push_back(f.call("unsqueeze", {one}, {{"dim", std::int64_t{1}}}));
+  }
+  return f.concatenate(made, 1);
+}
+
+inline Tensor placed(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "positional_encoder", "PatchTSTPositionalEncoding");
+  const auto drop = [&](Tensor x) { return f.dropout("positional_dropout", x, model.position_dropout); };
+  if (!model.summarises) {
+    return drop(f.add(input, f.parameter("position_enc", {model.tokens(), model.width}, !model.learns_positions)));
+  }
+  const Tensor token = f.parameter("cls_token", {1, 1, 1, model.width});
+  const Tensor places = f.parameter("position_enc", {model.tokens(), model.width}, !model.learns_positions);
+  const Tensor patches = drop(f.add(input, f.slice(places, 0, 1, Forward::kRest)));
+  const std::vector<core::Dim> all = {core::Dim::batch(), core::Dim::fixed(model.channels), core::Dim::fixed(-1),
+                                      core::Dim::fixed(-1)};
+  const Tensor first = f.call("expand", {f.add(token, f.slice(places, 0, 0, 1))}, {{"shape", all}});
+  return f.concatenate({first, patches}, 2);
+}
+
+/// What a body leaves besides its tokens.
+struct Read {
+  Tensor tokens = 0;   ///< [N, channels, tokens, width]
+  Tensor patches = 0;  ///< [N, channels, patches, length of a patch]
+};
+
+inline Read body(Forward& f, const Model& model) {
+  const InModule inside(f, model.is("Model") ? "" : "model", "PatchTSTModel");
+  const Tensor past = f.sample_input("past_values", {model.context, model.channels});
+  const Tensor scaled = f.call("div", {f.call("sub", {past})});
+  const std::int64_t used = model.patch + model.step * (model.patches() - 1);
+  const Tensor last = f.slice(scaled, 1, model.context - used, Forward::kRest);
+  const Tensor windows =
+      f.call("sliding_window", {last}, {{"dim", std::int64_t{1}}, {"size", model.patch}, {"step", model.step}});
+  const Tensor patches = f.contiguous(f.permute(windows, {0, 2, 1, 3}));
+  f.hand_out(patches);
+  Tensor read = patches;
+  if (model.is("ForPretraining")) read = f.call("clone", {patches});
+  const InModule encoder(f, "encoder", "PatchTSTEncoder");
+  const Tensor hidden = placed(f, model, embedded(f, model, read));
+  const Tensor made = stack(f, "layers", "PatchTSTEncoderLayer", model.layers, hidden,
+                            [&](Tensor x, std::int64_t) { return block(f, model, x); });
+  f.hand_out(made);
+  return {made, patches};
+}
+
+/// One vector for each channel, or all of its tokens.
+inline Tensor pooled(Forward& f, const Model& model, Tensor tokens) {
+  if (model.summarises) return f.select(tokens, 2, 0);
+  if (model.pooling == "mean") return f.call("mean", {tokens}, {{"dim", std::int64_t{2}}});
+  if (model.pooling == "max") return f.call("amax", {tokens}, {{"dim", std::int64_t{2}}});
+  return f.flatten(tokens, 2, 3);
+}
+
+inline std::vector<Tensor> projected(Forward& f, const Model& model, std::string_view name, Tensor input,
+                                     std::int64_t in, std::int64_t out) {
+  if (model.numbers == 0) return {f.linear(name, input, in, out)};
+  return distribution_head(f, name, input, in, out, model.numbers);
+}
+
+/// Values to come, [N, future, channels], or the numbers of their distribution.
+inline std::vector<Tensor> predicted(Forward& f, const Model& model, Tensor input, std::int64_t in) {
+  const InModule inside(f, "head", "PatchTSTPredictionHead");
+  std::vector<Tensor> made;
+  if (model.shares_head) {
+    made = projected(f, model, "projection", f.dropout("dropout", input, model.head_dropout), in, model.future);
+  } else {
+    const InModule list(f, "projections", "ModuleList");
+    for (std::int64_t at = 0; at < model.channels; ++at) {
+      const Tensor one = f.select(input, 1, at);
+      const std::vector<Tensor> numbers = projected(f, model, std::to_string(at), one, in, model.future);
+      for (const Tensor number : numbers) made.push_back(f.call("unsqueeze", {number}, {{"dim", std::int64_t{1}}}));
+    }
+    if (model.numbers == 0) made = {f.concatenate(made, 1)};
+  }
+  for (Tensor& each : made) each = f.permute(each, {0, 2, 1});
+  return made;
+}
+
+inline void predict(Forward& f, const Model& model, Tensor tokens) {
+  const bool all = model.pooling.empty() && !model.summarises;
+  const std::int64_t in = model.width * (all ? model.patches() : 1);
+  const std::vector<Tensor> made = predicted(f, model, pooled(f, model, tokens), in);
+  const Tensor future = f.sample_input("future_values", {model.future, model.channels});
+  if (model.numbers > 0) return distribution_loss(f, made);
+  const Tensor values = f.call("add", {f.scale(made.front())});
+  f.hand_out(values);
+  (void)f.call("mse_loss", {values, future});
+}
+
+inline void pretrain(Forward& f, const Model& model, const Read& read) {
+  Tensor made = 0;
+  {
+    const InModule inside(f, "head", "PatchTSTMaskPretrainHead");
+    const Tensor dropped = f.dropout("dropout", read.tokens, model.head_dropout);
+    made = f.linear("linear", dropped, model.width, model.patch, {.returned = true});
+    if (model.summarises) made = f.slice(made, 2, 1, Forward::kRest);
+  }
+  const Tensor apart = f.call("square", {f.call("sub", {made, read.patches})});
+  (void)f.call("mean", {f.call("mean", {apart}, {{"dim", std::int64_t{3}}})});
+}
+
+/// A class, or numbers that describe the whole series.
+inline void judge(Forward& f, const Model& model, Tensor tokens) {
+  const bool classes = model.is("ForClassification");
+  const InModule inside(f, "head", classes ? "PatchTSTClassificationHead" : "PatchTSTRegressionHead");
+  const Tensor flat = f.flatten(pooled(f, model, tokens), 1, 2);
+  const Tensor dropped = f.dropout("dropout", flat, model.head_dropout);
+  const std::int64_t in = model.channels * model.width;
+  const std::vector<Tensor> made = projected(f, model, classes ? "linear" : "projection", dropped, in, model.targets);
+  if (model.numbers > 0) return distribution_loss(f, made);
+  (void)f.call(classes ? "cross_entropy" : "mse_loss", {made.front()});
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const Read read = body(f, model);
+  if (model.is("ForPretraining")) pretrain(f, model, read);
+  else if (model.is("ForClassification") || model.is("ForRegression")) judge(f, model, read.tokens);
+  else if (!model.is("Model")) predict(f, model, read.tokens);
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"PatchTST", "patchtst", "model"}});
+/// Published models, by width: of ETTh1, and the class's own.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{128, 16, 3}});
+
+/// How long a series is and how many channels it has.
+inline void series_of_tree(TreeFields& t) {
+  constexpr std::int64_t kUsualContext = 512;
+  const std::span<const std::int64_t> input = t.input();
+  const bool given = input.size() == 2;
+  const std::int64_t context = given ? input[0] : kUsualContext;
+  std::int64_t channels = given ? input[1] : 1;
+  const auto width = t.value("encoder.layers.0.self_attn.q_proj", "out_features");
+  const std::string_view flat = t.has("/head.linear") ? "/head.linear" : "/head.projection";
+  const auto read = t.value(flat, "in_features");
+  if (width && read && *read % *width == 0) {
+    if (t.class_name().ends_with("ForClassification") || t.class_name().ends_with("ForRegression")) {
+      channels = *read / *width;
+    }
+  }
+  const auto patch = t.value("encoder.embedder.input_embedding", "in_features").value_or(1);
+  t.set("context_length", context);
+  t.set("num_input_channels", channels);
+  t.set("patch_length", patch);
+  t.set("patch_stride", patch);
+  t.assume("series of " + std::to_string(context) + " values and " + std::to_string(channels) +
+           " channels, in patches that do not overlap, which the tree does not print");
+}
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  series_of_tree(t);
+  const std::string layer = "encoder.layers.0.";
+  const auto width = t.value(layer + "self_attn.q_proj", "out_features");
+  t.size("d_model", layer + "self_attn.q_proj", "out_features");
+  t.count("num_hidden_layers", "encoder.layers");
+  t.size("ffn_dim", layer + "ff.0", "out_features");
+  t.flag("bias", layer + "ff.0");
+  t.dropout("ff_dropout", layer + "ff.2");
+  t.dropout("path_dropout", layer + "dropout_path1");
+  t.dropout("positional_dropout", "encoder.positional_encoder.positional_dropout");
+  t.dropout("head_dropout", "/head.dropout");
+  t.set_string("norm_type", t.has(layer + "norm_sublayer1.batchnorm") ? "batchnorm" : "layernorm");
+  t.there("channel_attention", layer + "norm_sublayer2");
+  const bool numbers = t.has("/head.projection.proj");
+  t.set_string("loss", numbers ? "nll" : "mse");
+  const std::string head = numbers ? "/head.projection.proj.0" : "/head.projection";
+  t.size("prediction_length", head, "out_features");
+  t.size("num_targets", t.has("/head.linear") ? std::string("/head.linear") : head, "out_features");
+  if (numbers) t.set_string("distribution_output", t.count_of("/head.projection.proj") == 3 ? "student_t" : "normal");
+  t.heads_of_width({.published = kPublished, .usual_width = 32}, width.value_or(0));
+}
+
+}  // namespace patchtst_detail
+
+[[nodiscard]] inline const Architecture& patchtst() {
+  static constexpr Architecture kArchitecture = {.name = "patchtst",
+                                                 .model_types = patchtst_detail::kModelTypes,
+                                                 .usual_head = Head::own,
+                                                 .write = patchtst_detail::write,
+                                                 .classes = patchtst_detail::kClasses,
+                                                 .read_tree = patchtst_detail::read_tree};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures

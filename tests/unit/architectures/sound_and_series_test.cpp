@@ -1,0 +1,349 @@
+// Models that hear, speak or foresee series: their parameters, what decides the memory of a step, and that a config and
+// what print(model) of transformers 5.17 shows give the same answer.
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "expect.hpp"
+#include "gpumem/all.hpp"
+#include "gpumem/architectures/architectures.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::testing {
+namespace {
+
+using core::ErrorCode;
+
+core::Result<model::ModelGraph> read(std::string_view config) {
+  return architectures::read_config(config, ops::vocabulary(), {}, {});
+}
+
+/// The most that a step holds, without the device's own part.
+std::int64_t held(const model::ModelGraph& graph, std::int64_t tokens, bool checkpointing = false) {
+  TrainingJob job(graph, 2);
+  job.sequence_length = tokens;
+  job.activation_checkpointing = checkpointing;
+  const auto replay = make_estimator("replay");
+  const auto estimate = (*replay)->estimate(job, *find_profile("b200"));
+  EXPECT_TRUE(succeeds(estimate));
+  return estimate && estimate->allocated ? estimate->allocated->count() : 0;
+}
+
+std::int64_t held(std::string_view config, std::int64_t tokens) {
+  const auto graph = read(config);
+  EXPECT_TRUE(succeeds(graph)) << config;
+  return graph ? held(*graph, tokens) : 0;
+}
+
+constexpr std::string_view kSpeaks = R"({"model_type": "speecht5", "architectures": ["SpeechT5ForTextToSpeech"]})";
+constexpr std::string_view kHears = R"({"model_type": "speecht5", "architectures": ["SpeechT5ForSpeechToText"]})";
+constexpr std::string_view kPatches =
+    R"({"model_type": "patchtst", "architectures": ["PatchTSTForPrediction"], "context_length": 512, "patch_length": 16,
+    "patch_stride": 16, "num_attention_heads": 16})";
+constexpr std::string_view kMoments =
+    R"({"model_type": "time_series_transformer", "architectures": ["TimeSeriesTransformerForPrediction"],
+    "prediction_length": 24})";
+
+// As transformers counts the parameters of these classes with the sizes of their configs' defaults, which are those of
+// microsoft/speecht5_tts and speecht5_asr.
+TEST(SoundAndSeries, HaveThePublishedParameters) {
+  struct Case {
+    std::string_view config;
+    std::int64_t parameters;
+  };
+  const Case cases[] = {
+      {kSpeaks, 144'431'684},
+      {kHears, 151'165'056},
+      {R"({"model_type": "patchtst", "architectures": ["PatchTSTForPrediction"]})", 602'264},
+      {R"({"model_type": "patchtst", "architectures": ["PatchTSTForClassification"], "use_cls_token": true})", 599'553},
+      {kMoments, 125'635}};
+  for (const Case& each : cases) {
+    const auto graph = read(each.config);
+    ASSERT_TRUE(succeeds(graph)) << each.config;
+    EXPECT_EQ(graph->parameters(), each.parameters) << each.config;
+    EXPECT_EQ(graph->unknown_layers(), 0) << each.config;
+  }
+}
+
+TEST(SoundAndSeries, OfSpeechTheSequenceLengthCountsStepsOrSamples) {
+  EXPECT_GT(held(kSpeaks, 400), held(kSpeaks, 100));
+  EXPECT_GT(held(kHears, 160'000), held(kHears, 16'000));
+  EXPECT_TRUE(fails(read(R"({"model_type": "speecht5", "architectures": ["SpeechT5ForSpeechToSpeech"]})"),
+                    ErrorCode::malformed_input, 0, "only SpeechT5ForTextToSpeech"));
+}
+
+TEST(SoundAndSeries, OfSeriesTheConfigSaysTheLengths) {
+  const auto patches = [](std::string_view more) {
+    return R"({"model_type": "patchtst", "architectures": ["PatchTSTForPrediction"], "patch_length": 16,
+      "patch_stride": 8)" +
+           std::string(more) + "}";
+  };
+  const std::string_view usual = R"(, "context_length": 512, "num_input_channels": 7)";
+  EXPECT_EQ(held(patches(usual), 64), held(patches(usual), 128));
+  EXPECT_GT(held(patches(R"(, "context_length": 1024, "num_input_channels": 7)"), 64), held(patches(usual), 64));
+  EXPECT_GT(held(patches(R"(, "context_length": 512, "num_input_channels": 21)"), 64), held(patches(usual), 64));
+  EXPECT_TRUE(fails(read(patches(R"(, "context_length": 8)")), ErrorCode::malformed_input, 0, "above patch_length"));
+  EXPECT_TRUE(fails(read(patches(R"(, "context_length": 99999999)")), ErrorCode::malformed_input, 0, "gpumem takes"));
+  EXPECT_TRUE(fails(read(R"({"model_type": "time_series_transformer"})"), ErrorCode::missing_information, 0,
+                    "prediction_length"));
+}
+
+// What options of a config add: parameters as transformers 5.17 has them.
+TEST(SoundAndSeries, OfPatchTstEveryOptionIsRead) {
+  const auto parameters = [](std::string_view task, std::string_view more) {
+    const auto graph = read(R"({"model_type": "patchtst", "architectures": ["PatchTSTFor)" + std::string(task) +
+                            R"("], "num_input_channels": 3)" + std::string(more) + "}");
+    EXPECT_TRUE(succeeds(graph)) << task << more;
+    return graph ? graph->parameters() : 0;
+  };
+  const std::int64_t plain = parameters("Prediction", "");
+  EXPECT_EQ(parameters("Prediction", R"(, "loss": "nll")"), plain + 2 * (128 * 24 + 24));
+  EXPECT_EQ(parameters("Prediction", R"(, "pooling_type": null)"), plain + 31 * 128 * 24);
+  EXPECT_EQ(parameters("Prediction", R"(, "share_projection": false)"), plain + 2 * (128 * 24 + 24));
+  EXPECT_EQ(parameters("Prediction", R"(, "share_embedding": false)"), plain + 2 * 2 * 128);
+  EXPECT_EQ(parameters("Prediction", R"(, "channel_attention": true)"), plain + 3 * 2 * 128);
+  EXPECT_EQ(parameters("Pretraining", ""), plain - (128 * 24 + 24) + 129);
+  EXPECT_EQ(parameters("Regression", ""), plain - (128 * 24 + 24) + 3 * 128 + 1);
+}
+
+constexpr std::string_view kPrintedSpeech = R"(SpeechT5ForTextToSpeech(
+  (speecht5): SpeechT5Model(
+    (encoder): SpeechT5EncoderWithTextPrenet(
+      (prenet): SpeechT5TextEncoderPrenet(
+        (embed_tokens): Embedding(81, 768, padding_idx=1)
+        (encode_positions): SpeechT5ScaledPositionalEncoding(
+          (dropout): Dropout(p=0.1, inplace=False)
+        )
+      )
+      (wrapped_encoder): SpeechT5Encoder(
+        (layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+        (dropout): Dropout(p=0.1, inplace=False)
+        (layers): ModuleList(
+          (0-11): 12 x SpeechT5EncoderLayer(
+            (attention): SpeechT5Attention(
+              (k_proj): Linear(in_features=768, out_features=768, bias=True)
+              (v_proj): Linear(in_features=768, out_features=768, bias=True)
+              (q_proj): Linear(in_features=768, out_features=768, bias=True)
+              (out_proj): Linear(in_features=768, out_features=768, bias=True)
+            )
+            (dropout): Dropout(p=0.1, inplace=False)
+            (layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+            (feed_forward): SpeechT5FeedForward(
+              (intermediate_dropout): Dropout(p=0.1, inplace=False)
+              (intermediate_dense): Linear(in_features=768, out_features=3072, bias=True)
+              (intermediate_act_fn): GELUActivation()
+              (output_dense): Linear(in_features=3072, out_features=768, bias=True)
+              (output_dropout): Dropout(p=0.1, inplace=False)
+            )
+            (final_layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+          )
+        )
+        (embed_positions): SpeechT5RelativePositionalEncoding(
+          (pe_k): Embedding(320, 64)
+        )
+      )
+    )
+    (decoder): SpeechT5DecoderWithSpeechPrenet(
+      (prenet): SpeechT5SpeechDecoderPrenet(
+        (layers): ModuleList(
+          (0): Linear(in_features=80, out_features=256, bias=True)
+          (1): Linear(in_features=256, out_features=256, bias=True)
+        )
+        (final_layer): Linear(in_features=256, out_features=768, bias=True)
+        (encode_positions): SpeechT5ScaledPositionalEncoding(
+          (dropout): Dropout(p=0.1, inplace=False)
+        )
+        (speaker_embeds_layer): Linear(in_features=1280, out_features=768, bias=True)
+      )
+      (wrapped_decoder): SpeechT5Decoder(
+        (layers): ModuleList(
+          (0-5): 6 x SpeechT5DecoderLayer(
+            (self_attn): SpeechT5Attention(
+              (k_proj): Linear(in_features=768, out_features=768, bias=True)
+              (v_proj): Linear(in_features=768, out_features=768, bias=True)
+              (q_proj): Linear(in_features=768, out_features=768, bias=True)
+              (out_proj): Linear(in_features=768, out_features=768, bias=True)
+            )
+            (dropout): Dropout(p=0.1, inplace=False)
+            (self_attn_layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+            (encoder_attn): SpeechT5Attention(
+              (k_proj): Linear(in_features=768, out_features=768, bias=True)
+              (v_proj): Linear(in_features=768, out_features=768, bias=True)
+              (q_proj): Linear(in_features=768, out_features=768, bias=True)
+              (out_proj): Linear(in_features=768, out_features=768, bias=True)
+            )
+            (encoder_attn_layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+            (feed_forward): SpeechT5FeedForward(
+              (intermediate_dropout): Dropout(p=0.1, inplace=False)
+              (intermediate_dense): Linear(in_features=768, out_features=3072, bias=True)
+              (intermediate_act_fn): GELUActivation()
+              (output_dense): Linear(in_features=3072, out_features=768, bias=True)
+              (output_dropout): Dropout(p=0.1, inplace=False)
+            )
+            (final_layer_norm): LayerNorm((768,), eps=1e-05, elementwise_affine=True)
+          )
+        )
+      )
+    )
+  )
+  (speech_decoder_postnet): SpeechT5SpeechDecoderPostnet(
+    (feat_out): Linear(in_features=768, out_features=160, bias=True)
+    (prob_out): Linear(in_features=768, out_features=2, bias=True)
+    (layers): ModuleList(
+      (0): SpeechT5BatchNormConvLayer(
+        (conv): Conv1d(80, 256, kernel_size=(5,), stride=(1,), padding=(2,), bias=False)
+        (batch_norm): BatchNorm1d(256, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+        (activation): Tanh()
+        (dropout): Dropout(p=0.5, inplace=False)
+      )
+      (1-3): 3 x SpeechT5BatchNormConvLayer(
+        (conv): Conv1d(256, 256, kernel_size=(5,), stride=(1,), padding=(2,), bias=False)
+        (batch_norm): BatchNorm1d(256, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+        (activation): Tanh()
+        (dropout): Dropout(p=0.5, inplace=False)
+      )
+      (4): SpeechT5BatchNormConvLayer(
+        (conv): Conv1d(256, 80, kernel_size=(5,), stride=(1,), padding=(2,), bias=False)
+        (batch_norm): BatchNorm1d(80, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+        (dropout): Dropout(p=0.5, inplace=False)
+      )
+    )
+  )
+)
+)";
+
+constexpr std::string_view kPrintedPatches = R"(PatchTSTForPrediction(
+  (model): PatchTSTModel(
+    (scaler): PatchTSTScaler(
+      (scaler): PatchTSTStdScaler()
+    )
+    (patchifier): PatchTSTPatchify()
+    (masking): Identity()
+    (encoder): PatchTSTEncoder(
+      (embedder): PatchTSTEmbedding(
+        (input_embedding): Linear(in_features=16, out_features=128, bias=True)
+      )
+      (positional_encoder): PatchTSTPositionalEncoding(
+        (positional_dropout): Identity()
+      )
+      (layers): ModuleList(
+        (0-2): 3 x PatchTSTEncoderLayer(
+          (self_attn): PatchTSTAttention(
+            (k_proj): Linear(in_features=128, out_features=128, bias=True)
+            (v_proj): Linear(in_features=128, out_features=128, bias=True)
+            (q_proj): Linear(in_features=128, out_features=128, bias=True)
+            (out_proj): Linear(in_features=128, out_features=128, bias=True)
+          )
+          (dropout_path1): Identity()
+          (norm_sublayer1): PatchTSTBatchNorm(
+            (batchnorm): BatchNorm1d(128, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+          )
+          (ff): Sequential(
+            (0): Linear(in_features=128, out_features=512, bias=True)
+            (1): GELUActivation()
+            (2): Identity()
+            (3): Linear(in_features=512, out_features=128, bias=True)
+          )
+          (dropout_path3): Identity()
+          (norm_sublayer3): PatchTSTBatchNorm(
+            (batchnorm): BatchNorm1d(128, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+          )
+        )
+      )
+    )
+  )
+  (head): PatchTSTPredictionHead(
+    (flatten): Flatten(start_dim=2, end_dim=-1)
+    (projection): Linear(in_features=128, out_features=24, bias=True)
+    (dropout): Identity()
+  )
+)
+)";
+
+constexpr std::string_view kPrintedMoments = R"(TimeSeriesTransformerForPrediction(
+  (model): TimeSeriesTransformerModel(
+    (scaler): TimeSeriesMeanScaler()
+    (encoder): TimeSeriesTransformerEncoder(
+      (value_embedding): TimeSeriesValueEmbedding(
+        (value_projection): Linear(in_features=9, out_features=64, bias=False)
+      )
+      (embed_positions): TimeSeriesSinusoidalPositionalEmbedding(48, 64)
+      (layers): ModuleList(
+        (0-1): 2 x TimeSeriesTransformerEncoderLayer(
+          (self_attn): TimeSeriesTransformerAttention(
+            (k_proj): Linear(in_features=64, out_features=64, bias=True)
+            (v_proj): Linear(in_features=64, out_features=64, bias=True)
+            (q_proj): Linear(in_features=64, out_features=64, bias=True)
+            (out_proj): Linear(in_features=64, out_features=64, bias=True)
+          )
+          (self_attn_layer_norm): LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+          (activation_fn): GELUActivation()
+          (fc1): Linear(in_features=64, out_features=32, bias=True)
+          (fc2): Linear(in_features=32, out_features=64, bias=True)
+          (final_layer_norm): LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+        )
+      )
+      (layernorm_embedding): LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+    )
+    (decoder): TimeSeriesTransformerDecoder(
+      (value_embedding): TimeSeriesValueEmbedding(
+        (value_projection): Linear(in_features=9, out_features=64, bias=False)
+      )
+      (embed_positions): TimeSeriesSinusoidalPositionalEmbedding(48, 64)
+      (layers): ModuleList(
+        (0-1): 2 x TimeSeriesTransformerDecoderLayer(
+          (self_attn): TimeSeriesTransformerAttention(
+            (k_proj): Linear(in_features=64, out_features=64, bias=True)
+            (v_proj): Linear(in_features=64, out_features=64, bias=True)
+            (q_proj): Linear(in_features=64, out_features=64, bias=True)
+            (out_proj): Linear(in_features=64, out_features=64, bias=True)
+          )
+          (activation_fn): GELUActivation()
+          (self_attn_layer_norm): LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+          (encoder_attn): TimeSeriesTransformerAttention(
+            (k_proj): Linear(in_features=64, out_features=64, bias=True)
+            (v_proj): Linear(in_features=64, out_features=64, bias=True)
+            (q_proj): Linear(in_features=64, out_features=64, bias=True)
+            (out_proj): Linear(in_features=64, out_features=64, bias=True)
+          )
+          (encoder_attn_layer_norm): LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+          (fc1): Linear(in_features=64, out_features=32, bias=True)
+          (fc2): Linear(in_features=32, out_features=64, bias=True)
+          (final_layer_norm): LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+        )
+      )
+      (layernorm_embedding): LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+    )
+  )
+  (parameter_projection): ParameterProjection(
+    (proj): ModuleList(
+      (0-2): 3 x Linear(in_features=64, out_features=1, bias=True)
+    )
+    (domain_map): LambdaLayer()
+  )
+)
+)";
+
+TEST(SoundAndSeries, AConfigAndItsTreeAgree) {
+  struct Case {
+    std::string_view config;
+    std::string_view tree;
+    double apart;  ///< how far the answers may be: no tree of moments tells lags from features
+  };
+  const Case cases[] = {
+      {kSpeaks, kPrintedSpeech, 0.0}, {kPatches, kPrintedPatches, 0.0}, {kMoments, kPrintedMoments, 0.02}};
+  for (const Case& each : cases) {
+    const auto graph = parse_summary(each.config);
+    ASSERT_TRUE(succeeds(graph)) << each.config;
+    const auto tree = parse_summary(each.tree);
+    ASSERT_TRUE(succeeds(tree)) << each.config;
+    for (const bool checkpointing : {false, true}) {
+      const auto expected = static_cast<double>(held(*graph, 128, checkpointing));
+      const auto printed = static_cast<double>(held(*tree, 128, checkpointing));
+      EXPECT_NEAR(printed, expected, each.apart * expected) << each.config;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::testing
