@@ -140,7 +140,7 @@ inline Tensor attention(Forward& f, const Model& model, const Looking& at, Tenso
     near = distance_scores(f, at, query);
     scores = f.call("add", {scores, *near}, {{"inplace", true}});
   }
-  if (at.mask) scores = f.add(scores, *at.mask);
+  scores = at.mask ? f.add(scores, *at.mask) : f.add(scores, When::masked);
   const Tensor weights = f.call("softmax", {scores});
   if (at.weights != nullptr) {
     f.hand_out(weights);
@@ -360,7 +360,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"SpeechT5", "speecht5", "speecht5", kAlwaysTied}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}});
-inline constexpr std::array<std::string_view, 2> kBlocks = {"SpeechT5EncoderLayer", "SpeechT5DecoderLayer"};
+/// Convolutions over samples are checkpointed too.
+inline constexpr auto kBlocks =
+    std::to_array<std::string_view>({"SpeechT5EncoderLayer", "SpeechT5DecoderLayer", "SpeechT5NoLayerNormConvLayer",
+                                     "SpeechT5LayerNormConvLayer", "SpeechT5GroupNormConvLayer"});
 
 /// The sizes of a decoder that makes speech.
 inline void speech_of_tree(TreeFields& t) {

@@ -50,9 +50,9 @@ struct Model {
 inline void read_categories(ConfigFields& config, Model& model) {
   constexpr std::int64_t kMostCategories = 256;
   const std::int64_t count = config.count_or("num_static_categorical_features", 0);
+  if (count == 0) return config.ignore({"cardinality", "embedding_dimension"});
   const std::vector<std::int64_t> counts = config.sizes_or("cardinality", {});
   const std::vector<std::int64_t> widths = config.sizes_or("embedding_dimension", {});
-  if (count == 0) return;
   if (count > kMostCategories) return config.fail("is more than gpumem takes", "num_static_categorical_features");
   if (static_cast<std::int64_t>(counts.size()) != count) {
     return config.fail("must have num_static_categorical_features entries", "cardinality");
@@ -126,7 +126,7 @@ inline Tensor moments(Forward& f, const Model& model) {
   }
   const Tensor scaled = f.call("div", {f.call("sub", {f.concatenate({known, future}, 1)})});
   // The parts are joined to one tensor, as large as this one.
-  const Tensor one = f.slice(f.flatten(model.channels == 1 ? scaled : f.select(scaled, 2, 0), 1, 1), 1, 0, all);
+  const Tensor one = f.slice(model.channels == 1 ? scaled : f.select(scaled, 2, 0), 1, 0, all);
   const std::vector<core::Dim> whole = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(model.inputs())};
   const Tensor column = f.call("unsqueeze", {one}, {{"dim", std::int64_t{2}}});
   const Tensor joined = f.contiguous(f.call("expand", {column}, {{"shape", whole}}));
