@@ -77,7 +77,7 @@ inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
                       .no_gradient = ~0U});
 }
 
-inline constexpr std::array<std::string_view, 9> kTorch = {"Embedding",
+inline constexpr std::array<std::string_view, 10> kTorch = {"Embedding",
                                                            "OPTLearnedPositionalEmbedding",
                                                            "BartLearnedPositionalEmbedding",
                                                            "MBartLearnedPositionalEmbedding",
@@ -85,7 +85,8 @@ inline constexpr std::array<std::string_view, 9> kTorch = {"Embedding",
                                                            "MBartScaledWordEmbedding",
                                                            "GemmaTextScaledWordEmbedding",
                                                            "Gemma3TextScaledWordEmbedding",
-                                                           "WhisperPositionalEmbedding"};
+                                                           "WhisperPositionalEmbedding",
+                                                           "TimeSeriesSinusoidalPositionalEmbedding"};
 inline constexpr std::array<std::string_view, 1> kKeras = {"Embedding"};
 inline constexpr std::array<std::string_view, 1> kBag = {"EmbeddingBag"};
 inline constexpr std::array<std::string_view, 2> kPositional = {"num_embeddings", "embedding_dim"};
