@@ -1,10 +1,11 @@
-"""Writes the goldens of SpeechT5 and of models for time series next to this file, as make_sound_goldens.py writes the
-others.
+"""Writes the goldens of SpeechT5 and of models for time series next to this file, as make_sound_goldens.py writes its
+own.
 
     PYTHONPATH=TRANSFORMERS/src python3 tests/golden/architectures/make_series_goldens.py [NAME...]
 
-It needs PyTorch 2.6, transformers (5.17 made these) and no GPU. The models are transformers' own; the weight of a normed
-convolution is a product, since the fused operator's backward has no shapes to record.
+It needs PyTorch 2.6, transformers (5.17 made these) and no GPU. The models are transformers' own; the weight of a
+normed convolution is a product, since the fused operator's backward has no shapes to record. What speaks has no loss
+here: it selects values by a mask.
 """
 
 from __future__ import annotations

@@ -106,6 +106,18 @@ TEST(SoundAndSeries, OfPatchTstEveryOptionIsRead) {
   EXPECT_EQ(parameters("Regression", ""), plain - (128 * 24 + 24) + 3 * 128 + 1);
 }
 
+// A table of each category, and a row of each encoder's and decoder's first layer for each number of a moment.
+TEST(SoundAndSeries, OfMomentsAllFeaturesAreRead) {
+  const auto plain = read(kMoments);
+  const auto more = read(R"({"model_type": "time_series_transformer", "prediction_length": 24, "num_time_features": 2,
+      "num_static_real_features": 1, "num_static_categorical_features": 1, "cardinality": [366],
+      "embedding_dimension": [2], "input_size": 1, "architectures": ["TimeSeriesTransformerForPrediction"]})");
+  ASSERT_TRUE(succeeds(plain));
+  ASSERT_TRUE(succeeds(more));
+  EXPECT_EQ(more->parameters() - plain->parameters(), 366 * 2 + 2 * 64 * (2 + 1 + 2));
+  EXPECT_GT(held(*more, 64), held(*plain, 64));
+}
+
 constexpr std::string_view kPrintedSpeech = R"(SpeechT5ForTextToSpeech(
   (speecht5): SpeechT5Model(
     (encoder): SpeechT5EncoderWithTextPrenet(
