@@ -1,6 +1,7 @@
 // Models of 2025 and 2026 whose configs say more than decoders have, and models for sound, proteins and images: their
 // parameters. Those of Gemma 3n, Llama 3.2 Vision, wav2vec 2.0, HuBERT, WavLM and ESM-2 are published to the digit; of
-// the others the card gives a rounded number of billions, which is `billions`.
+// the others the card gives a rounded number of billions, which is `billions`. Time series have the sizes of their
+// classes' own defaults.
 #pragma once
 
 #include "published_models.hpp"
@@ -36,6 +37,12 @@ inline constexpr Newest kNewest[] = {{"deepseek-v4-flash", 284'332'230'231, 284,
                                      {"esm2-650m", 651'043'254, 0.651,
                                       R"({"model_type": "esm", "architectures": ["EsmForMaskedLM"], "vocab_size": 33, "hidden_size": 1280, "num_hidden_layers": 33, "num_attention_heads": 20, "intermediate_size": 5120, "position_embedding_type": "rotary", "token_dropout": true, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})"},
                                      {"apertus-8b", 8'053'338'176, 8.05,
-                                      R"({"model_type": "apertus", "vocab_size": 131072, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 21504, "hidden_act": "xielu"})"}};
+                                      R"({"model_type": "apertus", "vocab_size": 131072, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 21504, "hidden_act": "xielu"})"},
+                                     {"speecht5-tts", 144'431'684, 0.1444,
+                                      R"({"model_type": "speecht5", "architectures": ["SpeechT5ForTextToSpeech"]})"},
+                                     {"patchtst", 602'264, 0.000602,
+                                      R"({"model_type": "patchtst", "architectures": ["PatchTSTForPrediction"]})"},
+                                     {"time-series-transformer", 125'635, 0.0001256,
+                                      R"({"model_type": "time_series_transformer", "architectures": ["TimeSeriesTransformerForPrediction"], "prediction_length": 24})"}};
 
 }  // namespace gpumem::testing
