@@ -108,6 +108,29 @@ class EstimateModule(unittest.TestCase):
         self.assertEqual(ran.returncode, 1)
         self.assertIn("the folder graph_exporter next to it: copy that too", ran.stderr)
 
+    def test_what_nothing_reads_is_no_output(self):
+        """timm's Res2Net names a part of a split that it does not use, and DLA a shortcut."""
+
+        class Dead(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net, self.unused = nn.Linear(8, 8), nn.Linear(8, 4)
+
+            def forward(self, x):
+                parts = torch.split(self.net(x), 4, 1)
+                first = parts[0]  # noqa: F841 - a name that nothing reads
+                self.unused(x).exp()
+                return parts[0].relu_().mul(2), parts[1]
+
+        from gpumem import export_graph
+
+        graph = json.loads(export_graph.export_graph(Dead(), [torch.zeros(2, 8)]))
+        nodes = {node["name"]: node for node in graph["nodes"]}
+        read = {name for node in graph["nodes"] for name in node.get("inputs", ())}
+        outputs = [name for name in nodes if name not in read and nodes[name]["op"] != "parameter"]
+        self.assertEqual([nodes[name]["op"] for name in outputs], ["mul", "item"])
+        self.assertTrue(nodes["unused.weight"]["frozen"])
+
     def test_batch_of_the_examples(self):
         made = gpumem.estimate_module(Images(), torch.zeros(6, 3, 16, 16))
         self.assertEqual(made.batch_size, 6)

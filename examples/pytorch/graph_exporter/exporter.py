@@ -14,6 +14,26 @@ from .modules import leaf_of, module_attributes
 from .tracing import mapped
 
 
+def writes(node, modules):
+    """Whether a node changes a tensor that others may read, as far as its name and arguments tell."""
+    if node.op == "call_module":
+        return getattr(modules[node.target], "inplace", False)
+    name = node.target if node.op == "call_method" else function_key(node)
+    flags = [*node.args, *node.kwargs.values()]  # inplace is an argument of many functions
+    return name.endswith("_") or "out" in node.kwargs or any(flag is True for flag in flags)
+
+
+def unread(nodes, modules):
+    """What a model makes and nothing reads: names that end with their function. In a graph they would be outputs, each
+    with a loss of its own."""
+    found = set()
+    for node in reversed(nodes):
+        kept = node.op in ("placeholder", "output") or any(user not in found for user in node.users)
+        if not kept and (node.op == "get_attr" or not writes(node, modules)):
+            found.add(node)
+    return found
+
+
 class Exporter:
     """Turns one tracing into a Graph; what grows is looked up in all of them."""
 
@@ -28,7 +48,10 @@ class Exporter:
         self.modules = dict(trace.model.named_modules())
 
     def run(self):
+        left_out = unread(self.trace.nodes, self.modules)
         for node in self.trace.nodes:
+            if node in left_out:
+                continue
             try:
                 getattr(self, node.op)(node)
             except ExportError:
