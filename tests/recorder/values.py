@@ -75,6 +75,24 @@ def conditions(_model: nn.Module, y: Tensor) -> None:
     assert (y > 1).sum() > 0 and (y > 1).sum().item() == y.numel()
 
 
+def limits(_model: nn.Module, y: Tensor) -> None:
+    """Numbers that the program limits: StyleGAN2-ADA pads images by a margin below their width and height."""
+    margin = y.sum() * torch.rand(4).cuda()
+    margin = margin.max(gpu([0.0] * 4)).min(gpu([30.5, 14.0, 30.5, 14.0]))
+    left, top, right, below = margin.ceil().to(torch.int32)
+    assert nn.functional.pad(y[:1, :1].expand(1, 4), [left, right]).shape == (1, 66)
+    assert (int(top), below.item()) == (14, 14)
+    assert y.sum().clamp(max=0.5).item() == 0.5 and y.sum().clamp(1, 3).clamp_max(5).item() == 3
+    assert y.sum().clamp(max=math.inf).item() == 1.0
+    assert y.sum().clamp(max=6).round().tolist() == 6
+    limited = y[0, :1].detach().clamp(max=9)
+    assert limited[0].item() == 9
+    limited.add_(1)
+    assert limited[0].item() == 1, "written since"
+    with record.assume(item=7):
+        assert y.sum().clamp(max=9).item() == 7
+
+
 def sizes(_model: nn.Module, y: Tensor) -> None:
     rows = y.shape[0]
     assert torch.nonzero(y[:, 0] > 0).squeeze(-1).unique().shape[0] == rows
@@ -220,6 +238,7 @@ def varying(_model: nn.Module, y: Tensor) -> None:
 BODIES: dict[str, Body] = {
     "constants": constants,
     "unknown again": unknown_again,
+    "limits": limits,
     "conditions": conditions,
     "sizes": sizes,
     "nms and regions": nms,

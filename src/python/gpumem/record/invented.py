@@ -6,7 +6,7 @@
 | isnan(), isinf() | False |
 | equal(), allclose() | True |
 | a number compared with zero | that the number is positive |
-| .item(), numpy(), tolist() | 1; False of bool where nothing is known |
+| .item(), numpy(), tolist() | the most that the program lets it be, else 1; False of bool where nothing is known |
 | how many elements a condition holds for (nonzero, masks) | all; masks that part a set share it |
 | unique, nms, repeat_interleave | as many as there can be |
 
@@ -33,7 +33,15 @@ from .known_values import KnownValues
 from .operators import base_name, is_view
 from .places import library_line, users_line
 from .possible_values import MOST as MOST_VALUES
-from .possible_values import follow_columns, follow_marks, follow_values, marked_at_most, possible_values
+from .possible_values import (
+    follow_columns,
+    follow_greatest,
+    follow_marks,
+    follow_values,
+    greatest,
+    marked_at_most,
+    possible_values,
+)
 from .pretended_cuda import Replacements
 from .shape_rules import rule_of
 from .storages import check_layouts, tensors_in
@@ -135,17 +143,25 @@ class Invented:
             if isinstance(tensor, FakeTensor):
                 known = self._known.of(tensor)
                 if known is None:
-                    value = self._said("item")
-                    value = 1 if value is None else value
-                    self._tell("value", f"{name}() has no values: each is taken as {value}")
-                    with _disable_current_modes():
-                        tensor = torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device="cpu")
+                    tensor = self._taken_for(name, tensor)
                 else:
                     tensor = known.clone()
             with _disable_current_modes():
                 return original(tensor, *arguments, **options)
 
         return read
+
+    def _taken_for(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        """The values that numpy() or tolist() gives."""
+        value, limit = self._said("item"), greatest(tensor)
+        if value is None and limit is not None:
+            self._tell("value", f"{name}() has no values: the most that the program lets them be is taken")
+            with _disable_current_modes():
+                return limit.to(tensor.dtype).contiguous()  # type: ignore[no-any-return]
+        value = 1 if value is None else value
+        self._tell("value", f"{name}() has no values: each is taken as {value}")
+        with _disable_current_modes():
+            return torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device="cpu")
 
     def _ctc_loss(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """With lengths as numbers, which it makes of tensors on any device. (Of tensor subclasses it does not.)"""
@@ -212,9 +228,12 @@ class Invented:
         if condition is not None and count is not None:
             counted = self._count(tensor, count, "mask", "a mask")
             return float(counted) if dtype.is_floating_point else counted
-        value = self._said("item")
+        value, limit = self._said("item"), greatest(tensor)
         how = "is taken" if value is None else "is taken, as was said"
         taken: Any = 1 if value is None else value
+        if value is None and limit is not None:
+            with _disable_current_modes():
+                taken, how = limit.item(), "is taken, the most that the program lets it be"
         taken = float(taken) if dtype.is_floating_point else complex(taken) if dtype.is_complex else int(taken)
         self._tell("value", f"the value of a tensor is needed: {taken} {how}")
         return taken
@@ -413,6 +432,7 @@ class Invented:
         follow_values(func, args, kwargs, out, self._numbers)
         follow_columns(func, args, kwargs, out)
         follow_marks(func, args, out, self._numbers)
+        follow_greatest(func, args, kwargs, out, self._known.of)
         if isinstance(out, torch.Tensor) and (out.dtype == torch.bool or out.numel() == 1 or is_view(func)):
             follow(func, args, out, self._constant, lambda: library_line() or users_line())
 

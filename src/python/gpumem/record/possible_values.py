@@ -1,7 +1,9 @@
 """Which values the elements of a tensor can have, where the values themselves are not known: labels of levels that were picked
 by unknown indices are still levels, and argmax() over 80 classes gives at most 80 different numbers.
 
-And how many elements are other than zero, at most: of zeros in which places were marked, as many as there were places.
+And how many elements are other than zero, at most: of zeros in which places were marked, as many as there were places. And
+the greatest that each element can be, where the program limits it: StyleGAN's augmentation pads images by a random margin that it
+keeps below their width. The peak of a training comes from the greatest.
 
 Input: operators as they run. Output: a set of whole numbers, or a number of elements; None where nothing bounds it. It is noted
 on the tensor with its version, so what is written into later has none.
@@ -15,6 +17,8 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
+
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .operators import base_name, is_view
 
@@ -211,3 +215,53 @@ def follow_marks(func: Any, args: Any, out: Any, known: Numbers) -> None:
     if found is not None:
         in_place = out is args[0] if args else False  # Its version is counted up after this.
         out._gpumem_marked = (out._version + int(in_place), found)
+
+
+# ----------------------------------------------------------------------------------------- greatest
+
+_KEEP_THE_ORDER = frozenset("ceil floor round trunc _to_copy clone detach alias".split())
+_LIMITS = {"clamp": 2, "clamp_max": 1, "minimum": 1}  # And the place of the limit.
+
+
+def greatest(tensor: Any) -> Any:
+    """The most that each element can be, as a tensor of the CPU; None where the program sets no limit."""
+    noted = getattr(tensor, "_gpumem_greatest", None)
+    return noted[1] if noted is not None and noted[0] == tensor._version else None
+
+
+def _limit(given: Any, values_of: Callable[[Any], Any]) -> Any:
+    """A limit as a tensor of the CPU, where it is known or has one itself."""
+    if not isinstance(given, torch.Tensor):
+        return None if given is None else torch.tensor(float(given), dtype=torch.float64, device="cpu")
+    found = greatest(given) if values_of(given) is None else values_of(given)
+    return None if found is None else found.to(torch.float64)
+
+
+def _limited(name: str, args: Any, kwargs: Any, values_of: Callable[[Any], Any]) -> Any:
+    place = _LIMITS[name]
+    given = args[place] if len(args) > place else kwargs.get("max")
+    limits = [each for each in (_limit(args[0], values_of), _limit(given, values_of)) if each is not None]
+    return None if not limits else limits[0] if len(limits) == 1 else torch.minimum(*limits)
+
+
+def follow_greatest(func: Any, args: Any, kwargs: Any, out: Any, values_of: Callable[[Any], Any]) -> None:
+    """Notes the greatest that the elements of an operator's results can be. values_of: a tensor's values, or None."""
+    if not args or not isinstance(args[0], torch.Tensor):
+        return
+    name = base_name(func)
+    limits, before = name in _LIMITS, greatest(args[0])
+    results = out if isinstance(out, (list, tuple)) else (out,)
+    if not limits and (before is None or not (name in _KEEP_THE_ORDER or is_view(func))):
+        return
+    if not all(isinstance(each, torch.Tensor) and each.numel() <= MOST for each in results):
+        return
+    with _disable_current_modes():
+        try:
+            options = {key: value for key, value in kwargs.items() if key not in ("device", "pin_memory")}
+            found = _limited(name, args, kwargs, values_of) if limits else func(before, *args[1:], **options)
+            if found is None or (limits and not torch.isfinite(found).all()):
+                return
+            for each, limit in zip(results, found if isinstance(found, (list, tuple)) else (found,)):
+                each._gpumem_greatest = (each._version, limit.expand(tuple(each.shape)))
+        except RuntimeError:  # A view that the values' strides do not allow: its limit is not known.
+            return
