@@ -4,7 +4,9 @@ import contextlib
 import ctypes
 import io
 import json
+import pathlib
 import sys
+import tempfile
 import types
 import unittest
 import unittest.mock
@@ -223,6 +225,30 @@ class Launcher(unittest.TestCase):
         for text in ("x", "8.x", "", "-8.0"):
             with self.assertRaisesRegex(gpumem.RecordError, "no compute capability; give it as 8.0"):
                 launcher._capability_of(text)
+
+    def test_older_requirements_are_told(self):
+        asked = {
+            "torch==1.7.1": ("torch==1.7", "1.7"),
+            "numpy\n  - pytorch=1.9.1  # conda\n": ("pytorch=1.9", "1.9"),
+            "torch<=1.4": ("torch<=1.4", "1.7"),
+            "torch >=1.8, < 2.0": ("torch<2.0", ""),
+            "mmcv-full>=1.3.1,<=1.4.0": ("mmcv-full<=1.4", ""),
+            'ARG PYTORCH="1.6.0"\nARG CUDA="10.1"\n': ("PyTorch 1.6", "1.7"),
+            "FROM pytorch/pytorch:1.12.1-cuda11.3-cudnn8-devel\n": ("PyTorch 1.12", "1.12"),
+            "FROM pytorch/pytorch:2.1.0-cuda12.1-cudnn8-devel\n": None,
+            "torch>=1.7": None,
+            "torch==2.1\nmmcv>=2.0,<2.2\ntorchvision==0.8\ntorch<2.4": None,
+        }
+        for text, found in asked.items():
+            self.assertEqual(launcher._older_torch(text), found, text)
+
+    def test_requirements_of_the_folder_above(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tools = pathlib.Path(folder, "tools")
+            tools.mkdir()
+            self.assertEqual(launcher._age_note(str(tools / "train.py")), "")
+            pathlib.Path(folder, "requirements-dev.txt").write_text("torch~=1.13.0\n")
+            self.assertIn("asks for torch~=1.13: --torch-version 1.13 records", launcher._age_note(str(tools / "train.py")))
 
     def main(self, *arguments):
         errors = io.StringIO()

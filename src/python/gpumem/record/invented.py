@@ -157,7 +157,7 @@ class Invented:
         if value is None and limit is not None:
             self._tell("value", f"{name}() has no values: the most that the program lets them be is taken")
             with _disable_current_modes():
-                return limit.to(tensor.dtype).contiguous()  # type: ignore[no-any-return]
+                return limit.to(tensor.dtype).contiguous()
         value = 1 if value is None else value
         self._tell("value", f"{name}() has no values: each is taken as {value}")
         with _disable_current_modes():

@@ -11,6 +11,7 @@ import contextlib
 import os
 import pathlib
 import pickle
+import re
 import runpy
 import sys
 from collections.abc import Sequence
@@ -105,6 +106,45 @@ def _slots(options: argparse.Namespace) -> tuple[list[_SLOT], list[int]]:
 
 def _filled(slots: Sequence[_SLOT], point: tuple[int, ...]) -> list[str]:
     return [slot if isinstance(slot, str) else f"{slot[0]}{point[slot[1]]}" for slot in slots]
+
+
+# ------------------------------------------------------------------------------- the script's age
+
+_REQUIREMENTS = ("requirements*.txt", "requirements/*.txt", "environment*.y*ml", "Dockerfile", "docker/Dockerfile")
+_PIN = re.compile(
+    r"^[\s-]*(torch|pytorch|mmcv-full|mmcv)\s*(?:>=?[\s\d.]*,)?\s*(={1,2}|~=|<=|<)\s*(\d{1,3})(?:\.(\d{1,3}))?", re.MULTILINE
+)
+_IMAGE = re.compile(r"(?:ARG\s+PYTORCH=|pytorch/pytorch:)\"?1\.(\d{1,3})")
+_READ = 1 << 16  # Bytes of a file of requirements.
+
+
+def _older_torch(text: str) -> tuple[str, str] | None:
+    """What requirements ask for that no PyTorch 2 is, and the version of PyTorch that it is; empty: one before 2."""
+    image = _IMAGE.search(text)
+    if image is not None:
+        return f"PyTorch 1.{image[1]}", f"1.{max(int(image[1]), 7)}"
+    for name, relation, major, minor in _PIN.findall(text):
+        before = relation == "<" and int(major) == 2 and not int(minor or 0)
+        if int(major) != 1 and not before:
+            continue
+        exact = minor and relation != "<" and not name.startswith("mmcv")
+        return f"{name}{relation}{major}" + (f".{minor}" if minor else ""), f"1.{max(int(minor), 7)}" if exact else ""
+    return None
+
+
+def _age_note(script: str) -> str:
+    """That the program's requirements, next to it or in the folder above, are of PyTorch 1; empty: they are not."""
+    folder = pathlib.Path(script).resolve().parent
+    for path in (path for place in (folder, folder.parent) for name in _REQUIREMENTS for path in sorted(place.glob(name))):
+        try:
+            with path.open("rb") as file:
+                found = _older_torch(file.read(_READ).decode(errors="replace"))
+        except OSError:
+            continue
+        if found is not None:
+            asked, version = found
+            return f"note: {path} asks for {asked}: --torch-version {version or 'X.Y'} records what that PyTorch keeps"
+    return ""
 
 
 # ------------------------------------------------------------------------------------------ a run
@@ -224,6 +264,9 @@ def _record(options: argparse.Namespace) -> None:
         print(f"recorded at {points[0][0]} alone: {error}", file=sys.stderr)
     writer.write_recording(options.output, text)
     _say_what_was_recorded(options.output, runs, points)
+    note = _age_note(options.script) if options.torch_version is None else ""
+    if note:
+        print(note, file=sys.stderr)
 
 
 def _say_what_was_recorded(path: str, runs: list[Run], points: list[tuple[int, ...]]) -> None:
