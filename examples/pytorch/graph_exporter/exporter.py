@@ -24,8 +24,9 @@ def writes(node, modules):
 
 
 def unread(nodes, modules):
-    """What a model makes and nothing reads: names that end with their function. In a graph they would be outputs, each
-    with a loss of its own."""
+    """What a model makes and nothing reads: names that end with their function.
+
+    In a graph they would be outputs, each with a loss of its own."""
     found = set()
     for node in reversed(nodes):
         kept = node.op in ("placeholder", "output") or any(user not in found for user in node.users)
