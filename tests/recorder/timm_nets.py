@@ -23,7 +23,10 @@ from gpumem.record import record  # noqa: E402
 
 BATCH = 8
 #: Small ones of as many families, and one that names tensors which nothing reads.
-GOLDEN = "resnet18 mobilenetv3_small_050 vit_tiny_patch16_224 convnext_atto swin_tiny_patch4_window7_224 regnetx_002 res2net50_14w_8s".split()
+GOLDEN = """
+    resnet18 mobilenetv3_small_050 vit_tiny_patch16_224 convnext_atto swin_tiny_patch4_window7_224 regnetx_002
+    res2net50_14w_8s
+""".split()
 MORE = """
     darknet53 ese_vovnet19b_dw resnext50_32x4d seresnet50 skresnet18 densenet121 dla34 dpn68 vgg11_bn
     efficientnet_b0 efficientnetv2_rw_t rexnet_100 mnasnet_small hardcorenas_a ghostnet_100 tinynet_e repvgg_a0 mobileone_s0
