@@ -99,8 +99,16 @@ class EventLog {
     if (written_ == plan_.events.size()) make_room();
     plan_.events[written_++] = event;
   }
-  [[gnu::noinline]] void make_room();
-  [[gnu::noinline]] void add_slot();
+  /// A little, so that no memory is touched that stays unused; what there is comes before more.
+  [[gnu::noinline]] void make_room() {
+    constexpr std::size_t kEvents = 512;
+    const std::size_t left = plan_.events.capacity() - written_;
+    plan_.events.resize(written_ + (left == 0 ? kEvents : std::min(left, kEvents)));
+  }
+  [[gnu::noinline]] void add_slot() {
+    last_free_ = plan_.slots++;
+    held_.push_back({0, kNoSlot});
+  }
 
   StepPlan plan_;
   std::size_t written_ = 0;   ///< of the plan's events; the rest is room

@@ -13,18 +13,6 @@
 
 namespace gpumem::plan {
 
-/// A little, so that no memory is touched that stays unused; what there is comes before more.
-GPUMEM_INLINE void EventLog::make_room() {
-  constexpr std::size_t kEvents = 512;
-  const std::size_t left = plan_.events.capacity() - written_;
-  plan_.events.resize(written_ + (left == 0 ? kEvents : std::min(left, kEvents)));
-}
-
-GPUMEM_INLINE void EventLog::add_slot() {
-  last_free_ = plan_.slots++;
-  held_.push_back({0, kNoSlot});
-}
-
 GPUMEM_INLINE core::Result<TensorBytes> TensorBytes::at(std::int64_t batch_size, const ForwardPass& pass) {
   const ops::Tape& tape = pass.tape;
   TensorBytes all;
