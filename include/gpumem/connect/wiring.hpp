@@ -188,7 +188,7 @@ class Wiring final : public architectures::ModuleCalls {
     return {graph_.file(), of.line, graph_.path(of)};
   }
   [[nodiscard]] bool failed() const { return builder_.failed(); }
-  /// Operations that make one tensor of several.
+  /// Sums, products and concatenations that no row shows.
   [[nodiscard]] std::int64_t joins() const { return joins_; }
   /// Layers whose printed shape does not follow from what they were chained to.
   [[nodiscard]] std::int64_t misfits() const { return misfits_; }

@@ -65,6 +65,8 @@ TEST(TokenModels, TheFusedKernelReadsPartsOfTheProjection) {
     EXPECT_EQ(core::to_string(wired->outputs(index)[0]), "[N, 1, 5, 64]");
   }
   EXPECT_EQ(kernels, 1);
+  // The class token, positions and two sums; not the kernel.
+  EXPECT_TRUE(wired->edges().starts_with("chained, 4 joins inferred")) << wired->edges();
 }
 
 TEST(TokenModels, TheClassifierReadsTheClassToken) {

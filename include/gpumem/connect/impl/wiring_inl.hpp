@@ -334,8 +334,9 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
                                        std::vector<model::Attribute> attributes) {
   const Tensor first = inputs.empty() ? model::kFirstGraphInput : inputs[0];
   if (failed()) return first;
-  if (inputs.size() > 1) ++joins_;
   const ops::Op* op = wiring_detail::find(ops_, name);
+  // Attention reads three parts of one projection: nothing meets there.
+  if (inputs.size() > 1 && op->traits.family == model::OpFamily::other) ++joins_;
   std::vector<core::Shape> shapes;
   for (const Tensor input : inputs) shapes.push_back(shape(input));
   core::Result<core::Shape> output =
