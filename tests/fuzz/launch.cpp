@@ -17,7 +17,7 @@ bool is_small(const posttrain::Launch& launch) {
   return job.gradient_accumulation <= kMost && job.layout.pipeline_parallel == 1 && job.batch_size <= kMost;
 }
 
-std::optional<posttrain::PostTrainingJob> job_of(const posttrain::Launch& launch, std::string_view config) {
+std::optional<posttrain::PostTrainingJob> job_with(const posttrain::Launch& launch, std::string_view config) {
   auto graph = parse_summary(config);
   if (!graph) {
     require_readable(graph.error(), config);
@@ -52,7 +52,7 @@ GPUMEM_FUZZ_TARGET(launch) {
   const std::string_view config = input.substr(std::min(end + 1, input.size()));
   (void)posttrain::megatron_arguments_of(config, launch->request.options.expert_tensor_parallel);
   if (!is_small(*launch)) return false;
-  const auto job = job_of(*launch, config);
+  const auto job = job_with(*launch, config);
   if (!job) return false;
   const auto gpu = find_profile("h100-80gb");
   require(gpu.has_value(), "the GPU is known");
