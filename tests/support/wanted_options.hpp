@@ -21,7 +21,7 @@ inline std::string wanted(const TrainerJob& job, std::string_view option) {
 
 inline TrainerJob parsed(const std::string& text) {
   auto job = parse_trainer_job(text);
-  EXPECT_TRUE(testing::succeeds(job));
+  EXPECT_TRUE(testing::succeeds(job)) << text;
   return job ? *std::move(job) : TrainerJob();
 }
 

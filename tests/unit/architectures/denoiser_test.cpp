@@ -133,7 +133,7 @@ TEST(ControlNets, AreRefusedWhereTheyDiffer) {
 std::int64_t part_parameters(std::string_view config) {
   const auto document = core::JsonDocument::parse(config, kConfigLimits);
   EXPECT_TRUE(succeeds(document));
-  const auto count = parameters_of(document->root(), ops::vocabulary());
+  const auto count = architectures::parameters_of(document->root(), ops::vocabulary());
   EXPECT_TRUE(succeeds(count));
   return count ? *count : 0;
 }

@@ -9,32 +9,19 @@
 #include "launch_command.hpp"
 #include "setting.hpp"
 #include "trainer_files.hpp"
+#include "wanted_options.hpp"
 
 namespace gpumem::trainer_files {
 namespace {
 
 using testing::succeeds;
-using Words = std::vector<std::pair<const char*, const char*>>;
 using Files = std::map<std::string, std::string>;
 
 const std::string kExamples = GPUMEM_SOURCE_DIR "/examples/trainers/";
 
-void expect_wanted(const TrainerJob& job, const Words& words) {
-  for (const auto& [option, value] : words) {
-    const WantedOption* const found = job.find(option);
-    EXPECT_EQ(found == nullptr ? "-" : found->value, value) << option;
-  }
-}
-
 TrainerJob read(const std::string& name) {
   auto job = read_trainer_job(kExamples + name);
   EXPECT_TRUE(succeeds(job)) << name;
-  return job ? *std::move(job) : TrainerJob();
-}
-
-TrainerJob parsed(const std::string& text) {
-  auto job = parse_trainer_job(text);
-  EXPECT_TRUE(succeeds(job)) << text;
   return job ? *std::move(job) : TrainerJob();
 }
 
