@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.machinery
-import itertools
+import os
 import pathlib
 import runpy
 import sys
@@ -22,7 +22,7 @@ from .pretended_cuda import Replacements
 from .steps import Stop
 
 
-_MOST_FILES = 5_000  # Of a program that are looked at.
+_MOST_FILES = 20_000  # Of a program's folder that are looked at: data may lie beside it.
 
 
 class _Emptied(ast.NodeTransformer):
@@ -63,15 +63,25 @@ def emptied(source: str | bytes, path: str, names: Sequence[str], found: set[str
     return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 
+def _files_of_program() -> Iterator[pathlib.Path]:
+    """Python files beside the script and below it, that are of no installed package."""
+    seen = 0
+    for folder, folders, files in os.walk(sys.path[0]):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        yield from (pathlib.Path(folder, each) for each in files if each.endswith(".py") and is_users(f"{folder}/{each}"))
+        seen += len(files)
+        if seen > _MOST_FILES:
+            return
+
+
 def _of_program(names: Sequence[str]) -> set[str]:
     """Bare names of functions that files beside the script define: what an installed package calls so is another function."""
     wanted = {name: f"def {name}(".encode() for name in names if "." not in name}
     own: set[str] = set()
-    for path in itertools.islice(pathlib.Path(sys.path[0]).rglob("*.py"), _MOST_FILES):
-        if is_users(str(path)):
-            with contextlib.suppress(OSError):
-                text = path.read_bytes()
-                own.update(name for name, definition in wanted.items() if definition in text)
+    for path in _files_of_program() if wanted else ():
+        with contextlib.suppress(OSError):
+            text = path.read_bytes()
+            own.update(name for name, definition in wanted.items() if definition in text)
     return own
 
 

@@ -98,9 +98,19 @@ def _or_environment(number: int, name: str, default: int) -> int:
     return number if number >= 0 else int(os.environ.get(name, default))
 
 
-def _spawn(function: Any, args: tuple[Any, ...] = (), *_arguments: object, **_options: object) -> None:
+class _Finished:
+    """What spawn() returns to a program that joins by itself: its process has run."""
+
+    def join(self, *_arguments: object, **_options: object) -> bool:
+        return True
+
+
+def _spawn(
+    function: Any, args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, *_arguments: object, **_options: object
+) -> _Finished | None:
     """torch.multiprocessing.spawn() starts a process for each GPU, of which there is one: it is this one."""
     function(0, *args)
+    return None if join else _Finished()
 
 
 def follow_groups(replaced: Replacements) -> None:
