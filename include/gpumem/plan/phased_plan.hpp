@@ -42,7 +42,8 @@ class PhaseWriter {
   /// A phase begins with the next event.
   void begin(std::string_view name);
   /// The events from `first` to before `end` of the model's plan. Memory of categories that are not in `kept` is
-  /// skipped: somebody else holds it, or the program does not make it.
+  /// skipped: somebody else holds it, or the program does not make it. Of events that are played again, what they left
+  /// goes where they make it anew.
   void play(Model model, std::size_t first, std::size_t end, const Categories& kept);
   void play(Model model, std::size_t first, std::size_t end);
   /// From here on, what belongs to a batch (inputs, activations, their gradients, temporaries) takes this share of its

@@ -69,6 +69,16 @@ TEST(PhasedPlan, AShareIsOfWhatBelongsToABatch) {
   EXPECT_EQ(made.plan.peak_bytes, 110);
 }
 
+TEST(PhasedPlan, WhatEventsLeaveGoesWhereTheyArePlayedAgain) {
+  PhaseWriter writer;
+  const auto policy = writer.add(small_plan(100, 10));
+  writer.play(policy, 0, 2);
+  writer.set_share(2.0 / 5);
+  writer.play(policy, 1, 2);
+  writer.play(policy, 2, 3);
+  EXPECT_EQ(live_after_each(std::move(writer).take().plan), (std::vector<std::int64_t>{100, 110, 100, 104, 100}));
+}
+
 TEST(PhasedPlan, WhatIsLeftOutIsNeitherTakenNorGivenBack) {
   PhaseWriter writer;
   const auto policy = writer.add(small_plan(100, 10));

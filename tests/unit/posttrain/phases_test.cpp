@@ -117,6 +117,73 @@ TEST(Phases, BatchesOfDifferentLengthsLeaveBlocksThatNobodyUses) {
   EXPECT_NE(row.reserved, fragmented.reserved);
 }
 
+/// The plan of iterations of growing lengths.
+plan::PhasedPlan growing(const PostTrainingJob& job) {
+  const auto gpu = find_profile("h100-80gb");
+  const auto decided = decide(job);
+  EXPECT_TRUE(succeeds(gpu) && succeeds(decided));
+  auto plan = plan_post_training(job, *decided, *gpu, true);
+  EXPECT_TRUE(succeeds(plan));
+  return plan ? std::move(plan->phased) : plan::PhasedPlan();
+}
+
+/// What is held where each phase of this name ends.
+std::vector<std::int64_t> held_after(const plan::PhasedPlan& phased, std::string_view name) {
+  std::vector<std::int64_t> held(phased.plan.slots, 0);
+  std::vector<std::int64_t> after;
+  std::int64_t sum = 0;
+  std::size_t next = 0;
+  for (std::size_t at = 0; at <= phased.plan.events.size(); ++at) {
+    for (; next < phased.phases.size() && phased.phases[next].first_event == at; ++next) {
+      if (next > 0 && phased.phases[next - 1].name == name) after.push_back(sum);
+    }
+    if (at == phased.plan.events.size()) break;
+    const plan::Event& event = phased.plan.events[at];
+    if (event.kind == plan::Event::Kind::allocate) {
+      EXPECT_EQ(held[event.slot], 0) << "what slot " << event.slot << " held is lost";
+      sum += held[event.slot] = event.bytes;
+    }
+    if (event.kind == plan::Event::Kind::release) sum -= std::exchange(held[event.slot], 0);
+  }
+  return after;
+}
+
+TEST(Phases, StepsThatArePlayedAgainHoldWhatTheSecondOneDid) {
+  for (const model::ZeroGrad zero_grad : {model::ZeroGrad::step_end, model::ZeroGrad::before_backward}) {
+    for (const Program program : {Program::trl, Program::verl, Program::megatron, Program::openrlhf}) {
+      SCOPED_TRACE(row_of(program).name);
+      PostTrainingJob job = job_of(Algorithm::grpo);
+      job.policy.loop = model::Loop::lightning;
+      job.policy.zero_grad = zero_grad;
+      job.options.program = program;
+      const std::vector<std::int64_t> held = held_after(growing(job), "rewards and values");
+      ASSERT_EQ(held.size(), 5U);
+      constexpr double kBatch = 4096;  // a longer batch waits under its name
+      for (const std::int64_t bytes : {held[2], held[3], held[4]}) {
+        EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(held[1]), kBatch);
+      }
+    }
+  }
+}
+
+TEST(Phases, AShareOfTheLengthIsOfTheUpdateAlone) {
+  PostTrainingJob job = job_of(Algorithm::ppo);
+  const plan::PhasedPlan phased = growing(job);  // TRL's, whose policy and critic have one step
+  std::vector<std::int64_t> read;
+  for (std::size_t at = 0; at + 1 < phased.phases.size(); ++at) {
+    if (phased.phases[at].name != "reference") continue;
+    std::int64_t bytes = 0;
+    for (std::size_t event = phased.phases[at].first_event; event < phased.phases[at + 1].first_event; ++event) {
+      const plan::Event& one = phased.plan.events[event];
+      if (one.kind == plan::Event::Kind::allocate) bytes += one.bytes;
+    }
+    read.push_back(bytes);
+  }
+  ASSERT_EQ(read.size(), 5U);
+  EXPECT_GT(read[0], 0);
+  EXPECT_EQ(read, std::vector<std::int64_t>(5, read[0])) << "passes before the update are of whole lengths";
+}
+
 TEST(Phases, VllmIsGivenWhatItsProgramGivesIt) {
   auto sizes = serve::read_served_model(
       R"({"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8,

@@ -74,6 +74,7 @@ GPUMEM_INLINE void PhaseWriter::take_slot(std::uint32_t slot, const Event& event
   if (share_ < 1.0 && phased_plan_detail::is_of_batch(event.category)) {
     taken.bytes = static_cast<std::int64_t>(std::ceil(static_cast<double>(event.bytes) * share_));
   }
+  if (slots_[slot].state == State::held) give_slot(slot);  // a name that a step leaves, bound again by the same step
   slots_[slot] = {taken.bytes, State::held, event.category, event.stream};
   made_.plan.events.push_back(taken);
   raise(taken.bytes);

@@ -71,8 +71,12 @@ class PlanMaker {
 
   // --- Models -------------------------------------------------------------------------------------------------------
 
-  /// From the second on all steps are alike, and all passes: the last one is played again.
-  static Parts steps() { return {plan::RunPart::train, plan::RunPart::train}; }
+  /// From the second on all steps are alike, and all passes: the last one is played again. Not so a step that frees the
+  /// gradients of the one before it.
+  [[nodiscard]] Parts steps() const {
+    const bool alike = decided_.policy.zero_grad == model::ZeroGrad::step_end || decided_.program.megatron;
+    return Parts(alike ? 2 : shares_.size(), plan::RunPart::train);
+  }
   static Parts forwards() { return {plan::RunPart::forward, plan::RunPart::forward}; }
 
   core::Status add_models() {
@@ -150,11 +154,10 @@ class PlanMaker {
 
   /// The rank's part of a pass' logits in two bytes each.
   [[nodiscard]] std::int64_t logits_bytes(const model::TrainingJob& of) const {
-    constexpr std::int64_t kBytes = 2;
     const std::int64_t positions = of.objective.count > 0 ? of.objective.count : of.sequence_length.value_or(0);
     const std::int64_t words = post_training_job_detail::vocabulary_of(*decided_.policy.graph) /
                                std::max<std::int64_t>(of.layout.tensor_parallel, 1);
-    return core::bounded_product({of.batch_size, positions, words, kBytes});
+    return core::bounded_product({of.batch_size, positions, words, 2});
   }
 
   [[nodiscard]] bool reads_policy() const {
@@ -171,12 +174,9 @@ class PlanMaker {
   }
 
   void play(Runner& runner, const Categories& kept) {
-    const auto& marks = writer_.plan_of(runner.model).phases;
     rewind(runner);
-    if (runner.mark >= marks.size()) return;
-    const std::size_t first = marks[runner.mark].first_event;
-    const std::size_t end = runner.mark + 1 < marks.size() ? marks[runner.mark + 1].first_event
-                                                           : writer_.plan_of(runner.model).events.size();
+    if (!next(runner)) return;
+    const auto [first, end] = next_events(runner);
     ++runner.mark;
     writer_.play(runner.model, first, end, kept);
   }
@@ -198,8 +198,14 @@ class PlanMaker {
 
   /// The phase that the model's next part is of.
   [[nodiscard]] std::optional<plan::Phase> next(const Runner& runner) const {
-    const auto& marks = writer_.plan_of(runner.model).phases;
-    return runner.mark < marks.size() ? std::optional(marks[runner.mark].phase) : std::nullopt;
+    const plan::StepPlan& plan = writer_.plan_of(runner.model);
+    return runner.mark < plan.phases.size() ? std::optional(plan.phases[runner.mark].phase) : std::nullopt;
+  }
+  /// Its events, from the first to before the last.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> next_events(const Runner& runner) const {
+    const plan::StepPlan& plan = writer_.plan_of(runner.model);
+    const bool last = runner.mark + 1 == plan.phases.size();
+    return {plan.phases[runner.mark].first_event, last ? plan.events.size() : plan.phases[runner.mark + 1].first_event};
   }
 
   void load() {
@@ -237,7 +243,7 @@ class PlanMaker {
     if (critic_) writer_.bring_back(critic_->model, states());
   }
 
-  /// The programs that do it do it around what generates: the cache of an update over preferences stays.
+  /// Around what generates alone: the cache of an update over preferences stays.
   void between() {
     if (decided_.program.empties_cache && decided_.algorithm.generates) writer_.empty_cache();
   }
@@ -282,8 +288,7 @@ class PlanMaker {
   /// A chunk's logits, probabilities and their product in float32.
   [[nodiscard]] std::int64_t entropy_chunk() const {
     constexpr std::int64_t kPositions = 2048;
-    constexpr std::int64_t kBytes = std::int64_t{3} * 4;
-    return core::bounded_product({kPositions, post_training_job_detail::vocabulary_of(*decided_.policy.graph), kBytes});
+    return core::bounded_product({kPositions, post_training_job_detail::vocabulary_of(*decided_.policy.graph), 3, 4});
   }
   /// What the entropy's gradient takes where backward begins: the logits are there, the gradient of the
   /// log-probabilities is no longer written over them, and the entropy's is added to it.
@@ -351,6 +356,7 @@ class PlanMaker {
   /// Policy and critic in one step: what one keeps for backward is there while the other runs.
   void update_both() {
     while (const std::optional<plan::Phase> phase = next(*policy_)) {
+      if (*phase == plan::Phase::optimizer) writer_.set_share(1.0);
       writer_.begin(*phase == plan::Phase::optimizer  ? "update: optimizer"
                     : *phase == plan::Phase::backward ? "update: backward"
                                                       : "update: forward");
@@ -369,13 +375,11 @@ class PlanMaker {
   }
 
   void forward_and_compare(Runner& runner) {
-    const plan::StepPlan& plan = writer_.plan_of(runner.model);
-    const std::size_t first = plan.phases[runner.mark].first_event;
-    const std::size_t end =
-        runner.mark + 1 < plan.phases.size() ? plan.phases[runner.mark + 1].first_event : plan.events.size();
+    const auto& events = writer_.plan_of(runner.model).events;
+    const auto [first, end] = next_events(runner);
     std::size_t returns = end;  // what the names of the function hold goes when it returns
     if (decided_.program.reference == ReferencePlace::before_returns) {
-      while (returns > first && plan.events[returns - 1].kind == plan::Event::Kind::release) --returns;
+      while (returns > first && events[returns - 1].kind == plan::Event::Kind::release) --returns;
     }
     ++runner.mark;
     writer_.play(runner.model, first, returns);
@@ -407,11 +411,10 @@ class PlanMaker {
     play(*teacher_);
     const bool chunks = decided_.program.value == Program::ms_swift;
     const std::int64_t logits = logits_bytes(decided_.policy);
-    constexpr std::int64_t kPassing = 5;
     for (int tensor = 0; tensor < (chunks ? 7 : 6); ++tensor) {
       held_for_backward_.push_back(writer_.allocate(teacher_->model, logits, plan::Category::activation));
     }
-    if (chunks) hold_for_a_moment(*teacher_, core::bounded_product({kPassing, logits}));
+    if (chunks) hold_for_a_moment(*teacher_, core::bounded_product({5, logits}));
   }
   /// The cross entropy of the chosen answers: a shifted copy of their logits for a moment, their log-probabilities
   /// until backward, and there the gradients of copy and slices. Autocast computes it in float32. Source: TRL 1.9,
@@ -438,20 +441,21 @@ class PlanMaker {
   /// first, all of them. Source: transformers 4.48, cache_utils.py: DynamicCache.update; generation/utils.py: _sample;
   /// TRL 1.9, models/utils.py: unwrap_model_for_generation (ds3_gather_for_generation).
   void generate() {
-    const serve::ServedModel* sizes = job_.served.get();
+    const serve::ServedModel* const sizes = job_.served.get();
     if (sizes == nullptr) return;
     const std::int64_t passes = decided_.algorithm.in_step ? 1 : decided_.policy.gradient_accumulation;
     const std::int64_t sequences =
         job_.options.rollout_batch.value_or(core::bounded_product({decided_.policy.batch_size, passes}));
     const std::int64_t width = sizes->latent_dim > 0 ? sizes->latent_dim : 2 * sizes->kv_heads * sizes->head_dim;
-    constexpr std::int64_t kBytes = 2;
     const std::int64_t layer =
-        core::bounded_product({sequences, decided_.policy.sequence_length.value_or(0), width, kBytes});
+        core::bounded_product({sequences, decided_.policy.sequence_length.value_or(0), width, 2});
     std::vector<std::uint32_t> held;
     const auto take = [&](std::int64_t bytes, plan::Category category) {
       held.push_back(writer_.allocate(rollout_.model, bytes, category));
     };
-    if (gathers()) take(whole_weights(), plan::Category::gathered);
+    using enum model::Shardings;
+    const model::Shardings kind = decided_.policy.layout.sharding.kind;
+    if (kind == zero_3 || kind == fsdp1 || kind == fsdp2) take(whole_weights(), plan::Category::gathered);
     for (std::int64_t at = 0; at < sizes->layers; ++at) take(layer, plan::Category::activation);
     take(layer / 2, plan::Category::temporary);
     for (int at = 0; at < 3; ++at) {  // logits, what top-k and top-p make of them, probabilities
@@ -460,10 +464,6 @@ class PlanMaker {
     for (const std::uint32_t slot : held) writer_.release(slot);
   }
 
-  [[nodiscard]] bool gathers() const {
-    const model::Shardings kind = decided_.policy.layout.sharding.kind;
-    return kind == model::Shardings::zero_3 || kind == model::Shardings::fsdp1 || kind == model::Shardings::fsdp2;
-  }
   [[nodiscard]] std::int64_t whole_weights() const {
     std::int64_t elements = 0;
     for (const model::Layer& layer : decided_.policy.graph->layers()) {
