@@ -362,6 +362,41 @@ TEST(LaunchKeys, VerlsMegatronSharesOutItsModel) {
   EXPECT_EQ(kept.request.options.program, Program::verl);
 }
 
+TEST(LaunchKeys, VerlsEngineIsNamedInSeveralWays) {
+  const auto with = [](std::vector<LaunchSetting> more, Program program = Program::verl) {
+    std::vector<LaunchSetting> settings = {{"algorithm.adv_estimator", "grpo"}, {"trainer.n_gpus_per_node", "8"}};
+    settings.insert(settings.end(), more.begin(), more.end());
+    return read(program, settings);
+  };
+  const std::string parallel = "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size";
+  for (const Launch& launch :
+       {with({{"model_engine", "megatron"}}), with({{parallel, "2"}}), with({}, Program::verl_megatron)}) {
+    EXPECT_EQ(launch.request.options.program, Program::verl_megatron);
+    EXPECT_EQ(training_of(launch).layout.sharding.kind, model::Shardings::distributed_optimizer);
+    EXPECT_TRUE(launch.not_modelled.empty());
+    EXPECT_TRUE(launch.unknown.empty());
+  }
+  const Launch sharded = with({{"model_engine", "dp"}});
+  EXPECT_EQ(sharded.request.options.program, Program::verl);
+  EXPECT_TRUE(sharded.not_modelled.empty());
+  const Launch other = with({{"model_engine", "torchtitan"}});
+  EXPECT_EQ(other.not_modelled, std::vector<std::string>{"model_engine torchtitan"});
+}
+
+TEST(LaunchKeys, EasyR1sCriticIsRead) {
+  const std::vector<LaunchSetting> settings = {
+      {"worker.actor.model.model_path", "m"},           {"algorithm.adv_estimator", "gae"},
+      {"worker.actor.fsdp.enable_full_shard", "false"}, {"worker.critic.model.model_path", "values"},
+      {"worker.critic.offload.offload_params", "true"}, {"trainer.n_gpus_per_node", "8"}};
+  const Launch launch = read(Program::verl, settings);
+  EXPECT_EQ(launch.request.options.critic_model, "values");
+  EXPECT_EQ(launch.not_modelled, (std::vector<std::string>{"worker.actor.fsdp.enable_full_shard false",
+                                                           "worker.critic.offload.offload_params true"}));
+  std::vector<LaunchSetting> without = settings;
+  without[1].value = "grpo";
+  EXPECT_EQ(read(Program::verl, without).not_modelled.size(), 1U) << "it has no critic";
+}
+
 TEST(LaunchKeys, ASwitchBehindNoIsOff) {
   const Launch launch = read(Program::trl, {{"trainer", "dpo"},
                                             {"per_device_train_batch_size", "1"},

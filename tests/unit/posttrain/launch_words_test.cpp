@@ -81,6 +81,20 @@ TEST(ReadWords, OptionsHoldOverSettings) {
       fails(read_words({.options = {{"no_such", "1"}}}, none), core::ErrorCode::invalid_argument, 0, "no_such"));
 }
 
+TEST(ReadWords, SettingsSayWhichOfVerlsEnginesTheProgramHas) {
+  const auto program = [](const char* named, const std::string& setting) {
+    PostTrainingRequest request;
+    request.training.summary = "config.json";
+    const std::vector<std::string> command = {"python3", "-m", "verl.trainer.main_ppo",
+                                              "actor_rollout_ref.model.path=m", setting};
+    EXPECT_TRUE(succeeds(read_words({.command = command, .options = {{"program", named}}}, request)));
+    return request.options.program;
+  };
+  EXPECT_EQ(program("verl", "model_engine=megatron"), Program::verl_megatron);
+  EXPECT_EQ(program("verl-megatron", "trainer.nnodes=1"), Program::verl_megatron);
+  EXPECT_EQ(program("verl", "trainer.nnodes=1"), Program::verl);
+}
+
 TEST(ReadWords, LengthsThatContradictEachOtherAreRefused) {
   const auto read = [](std::map<std::string, std::string> options) {
     PostTrainingRequest request;

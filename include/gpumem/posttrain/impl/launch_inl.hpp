@@ -82,7 +82,7 @@ inline constexpr std::string_view kOfVerl =
     "actor_rollout_ref.actor.num_images_in_input actor_rollout_ref.actor.policy_drift_coeff "
     "actor_rollout_ref.actor.use_cpgd_loss actor_rollout_ref.embodied.* actor_rollout_ref.model.lora.* "
     "actor_rollout_ref.model.model_type agent.* async_training.* config_path critic.use_critic_model dag.* env.* "
-    "gigpo.* model.name model_engine profiler.* reward_model.overlong_buffer.* rllm.* rllm/backend "
+    "gigpo.* model.name profiler.* reward_model.overlong_buffer.* rllm.* rllm/backend "
     "rollout.n_gpus_per_node rollout.test_freq rollout.total_* verifiers.* worker.actor.clip_ratio* "
     "worker.actor.dynamic_batching "
     "worker.actor.fsdp.* worker.actor.kl_* worker.actor.loss_* worker.actor.max_grad_norm "

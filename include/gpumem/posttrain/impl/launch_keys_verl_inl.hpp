@@ -16,6 +16,7 @@ namespace launch_detail {
 inline constexpr LaunchKey kVerlKeys[] = {
     {"algorithm.adv_estimator", named},
     {"config_name", named},
+    {"model_engine", named},
     {"config", not_modelled},  // a file
     {"rollout.nnodes", named},
     {"algorithm.use_kl_in_reward", named},
@@ -178,11 +179,12 @@ inline constexpr LaunchKey kVerlKeys[] = {
 };
 
 /// What EasyR1 calls the settings of verl, of which it is a fork. Source: EasyR1 (2026-08), verl/workers/config.py,
-/// actor/config.py and rollout/config.py.
+/// actor/config.py, critic/config.py and rollout/config.py.
 inline constexpr std::pair<std::string_view, std::string_view> kEasyR1Names[] = {
     {"algorithm.use_kl_loss", "actor_rollout_ref.actor.use_kl_loss"},
     {"data.rollout_batch_size", "data.train_batch_size"},
     {"worker.actor.fsdp.enable_cpu_offload", "actor_rollout_ref.actor.fsdp_config.offload_policy"},
+    {"worker.actor.fsdp.enable_full_shard", "actor_rollout_ref.actor.fsdp_config.reshard_after_forward"},
     {"worker.actor.fsdp.fsdp_size", "actor_rollout_ref.actor.fsdp_config.fsdp_size"},
     {"worker.actor.fsdp.torch_dtype", "actor_rollout_ref.actor.fsdp_config.model_dtype"},
     {"worker.actor.global_batch_size", "actor_rollout_ref.actor.ppo_mini_batch_size"},
@@ -201,6 +203,17 @@ inline constexpr std::pair<std::string_view, std::string_view> kEasyR1Names[] = 
     {"worker.actor.padding_free", "actor_rollout_ref.model.use_remove_padding"},
     {"worker.actor.ulysses_size", "actor_rollout_ref.actor.ulysses_sequence_parallel_size"},
     {"worker.actor.use_torch_compile", "actor_rollout_ref.actor.use_torch_compile"},
+    {"worker.critic.fsdp.enable_cpu_offload", "critic.model.fsdp_config.offload_policy"},
+    {"worker.critic.fsdp.enable_full_shard", "critic.model.fsdp_config.reshard_after_forward"},
+    {"worker.critic.fsdp.fsdp_size", "critic.model.fsdp_config.fsdp_size"},
+    {"worker.critic.fsdp.torch_dtype", "critic.model.fsdp_config.model_dtype"},
+    {"worker.critic.micro_batch_size_per_device_for_update", "critic.ppo_micro_batch_size_per_gpu"},
+    {"worker.critic.model.enable_gradient_checkpointing", "critic.model.enable_gradient_checkpointing"},
+    {"worker.critic.model.model_path", "critic.model.path"},
+    {"worker.critic.offload.offload_optimizer", "critic.model.fsdp_config.optimizer_offload"},
+    {"worker.critic.offload.offload_params", "critic.model.fsdp_config.param_offload"},
+    {"worker.critic.padding_free", "critic.model.use_remove_padding"},
+    {"worker.critic.ulysses_size", "critic.ulysses_sequence_parallel_size"},
     {"worker.ref.fsdp.enable_cpu_offload", "actor_rollout_ref.ref.fsdp_config.param_offload"},
     {"worker.ref.offload.offload_params", "actor_rollout_ref.ref.fsdp_config.param_offload"},
     {"worker.rollout.enforce_eager", "actor_rollout_ref.rollout.enforce_eager"},

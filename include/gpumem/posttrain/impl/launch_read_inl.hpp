@@ -424,7 +424,9 @@ class LaunchReader : private TrainingReader {
     const auto drop = [&](std::string_view begin) {
       std::erase_if(made_.not_modelled, [&](const std::string& note) { return note.starts_with(begin); });
     };
-    if (!algorithm().critic) drop("critic.");
+    for (const std::string_view of_critic : {"critic.", "worker.critic."}) {
+      if (!algorithm().critic) drop(of_critic);
+    }
     if (!options().packing) drop("critic.ppo_max_token_len_per_gpu");
     if (options().reward_model.empty()) drop("reward_model.");
     if (options().reference != Reference::own) drop("actor_rollout_ref.ref.");

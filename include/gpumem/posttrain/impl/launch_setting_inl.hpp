@@ -27,7 +27,10 @@ struct OwnSetting {
 /// A program's settings, one by one and by their names, and the launch that is made of them.
 class SettingReader {
  protected:
-  SettingReader(Program program, std::span<const LaunchSetting> settings) : program_(program) {
+  /// verl's Megatron has verl's settings.
+  SettingReader(Program program, std::span<const LaunchSetting> settings)
+      : program_(program == Program::verl_megatron ? Program::verl : program),
+        told_megatron_(program == Program::verl_megatron) {
     made_.request.options.program = program_;
     settings_.reserve(settings.size());
     for (const LaunchSetting& setting : settings) {
@@ -58,12 +61,18 @@ class SettingReader {
   }
 
   /// Whether the policy is trained by Megatron, of verl's programs where the settings say so: verl's own file for it is
-  /// ppo_megatron_trainer.yaml.
+  /// ppo_megatron_trainer.yaml, since 0.8 ppo_trainer.yaml with model_engine=megatron.
   [[nodiscard]] bool in_megatron() const {
     if (program_ != Program::verl) return program_ == Program::megatron;
+    if (told_megatron_) return true;
     if (const auto strategy = value("actor_rollout_ref.actor.strategy")) return *strategy == "megatron";
-    return word({"config_name"}).find("megatron") != std::string_view::npos ||
-           value("actor_rollout_ref.actor.megatron.tensor_model_parallel_size").has_value();
+    if (const auto engine = value("model_engine")) return *engine == "megatron";
+    return word({"config_name"}).find("megatron") != std::string_view::npos || names_megatron();
+  }
+  [[nodiscard]] bool names_megatron() const {
+    return std::any_of(settings_.begin(), settings_.end(), [](const OwnSetting& setting) {
+      return setting.key.starts_with("actor_rollout_ref.actor.megatron.");
+    });
   }
   [[nodiscard]] bool of_trl() const { return program_ == Program::trl || program_ == Program::unsloth; }
   [[nodiscard]] bool of_swift() const { return program_ == Program::ms_swift || program_ == Program::megatron; }
@@ -166,6 +175,7 @@ class SettingReader {
   }
 
   Program program_;
+  bool told_megatron_;  ///< somebody says that this is verl's Megatron
   std::vector<OwnSetting> settings_;
   bool renamed_ = false;  ///< some had another name: OpenRLHF's, since 0.9
   Launch made_;
@@ -332,10 +342,7 @@ class TrainingReader : protected LayoutReader {
   }
 
   void choose_training() {
-    const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
-    if (!strategy.starts_with("fsdp") && !in_megatron()) {
-      say_not_modelled("actor_rollout_ref.actor.strategy", strategy);
-    }
+    say_other_engine();
     refuse_tuners();
     if (program_ == Program::megatron) {
       const bool given = value("tuner_type").has_value() || value("train_type").has_value();
@@ -354,6 +361,15 @@ class TrainingReader : protected LayoutReader {
     if (const auto own = value("sft_model_path"); own && algorithm().critic) made_.model = std::string(*own);
     const auto sharded = value("teacher_deepspeed");
     if (sharded && sharded != value("deepspeed")) say_not_modelled("teacher_deepspeed", *sharded);
+  }
+
+  /// verl's engines beside FSDP, which 0.8 calls "dp", and Megatron.
+  void say_other_engine() {
+    if (in_megatron()) return;
+    for (const std::string_view key : {"actor_rollout_ref.actor.strategy", "model_engine"}) {
+      const std::string_view engine = word({key}, "fsdp");
+      if (!engine.starts_with("fsdp") && engine != "dp") say_not_modelled(key, engine);
+    }
   }
 
   /// By the names of transformers' `optim`; those that are not ours are not modelled. "adamw_torch_8bit" is torchao's.

@@ -366,11 +366,13 @@ GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTraini
     if (core::Status set = job::set_option_text(*option, request.training, value); !set) return set;
   }
   const bool whole = detail::gives(words, request.training, "seq_length");
-  if (!words.settings.empty() || !words.command.empty()) {
+  const bool reads = !words.settings.empty() || !words.command.empty();
+  if (reads) {
     if (core::Status taken = detail::take_settings(words, request); !taken) return taken;
   }
   for (const auto& [name, value] : words.options) {
     if (find_post_training_option(name) == nullptr && job::find_option(name) != nullptr) continue;
+    if (reads && name == "program") continue;  // whose settings they are; they say whether verl trains with Megatron
     if (core::Status set = set_post_training_option(request.options, name, value); !set) return set;
   }
   if (core::Status fit = whole ? detail::check_lengths(words, request) : core::Done{}; !fit) return fit;
