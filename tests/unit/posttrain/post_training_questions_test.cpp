@@ -56,6 +56,56 @@ TEST(PostTrainingAdvice, EveryChangeTakesLess) {
   EXPECT_FALSE(has("sleep_level"));
 }
 
+PostTrainingJob completions() {
+  PostTrainingJob job{.policy = testing::small_llama(2), .options = {.algorithm = Algorithm::grpo}};
+  job.options.program = Program::verl;
+  job.options.rollout = Rollout::elsewhere;
+  job.options.prompt_length = 512;
+  job.options.completion_length = 512;
+  job.policy.sequence_length.reset();
+  return job;
+}
+
+TEST(PostTrainingLimits, ARowIsNoShorterForShortCompletions) {
+  PostTrainingJob job = completions();
+  const auto padded = find_post_training_limits(job, gpu());
+  ASSERT_TRUE(succeeds(padded));
+  EXPECT_TRUE(padded->longest_completion.has_value());
+  job.options.packing = true;
+  job.policy.batch_size = 1;
+  job.policy.sequence_length = std::int64_t{1} << 26;  // more than any GPU holds
+  const auto packed = find_post_training_limits(job, gpu());
+  ASSERT_TRUE(succeeds(packed));
+  EXPECT_FALSE(packed->longest_completion.has_value());
+}
+
+TEST(PostTrainingAdvice, AnEntropyMayBeComputedInChunks) {
+  PostTrainingJob job = completions();
+  job.policy.batch_size = 64;
+  const auto advises = [&](Entropy entropy) {
+    job.options.entropy = entropy;
+    const auto advice = advise_post_training(job, gpu());
+    EXPECT_TRUE(succeeds(advice));
+    return advice && std::any_of(advice->begin(), advice->end(),
+                                 [](const PostTrainingChange& at) { return at.option == "entropy"; });
+  };
+  EXPECT_TRUE(advises(Entropy::whole));
+  EXPECT_FALSE(advises(Entropy::chunked));
+  EXPECT_FALSE(advises(Entropy::none));
+}
+
+TEST(PostTrainingLayouts, VerlShardsAsItsStrategySays) {
+  PostTrainingJob job = completions();
+  for (const model::Shardings kind : {model::Shardings::fsdp1, model::Shardings::fsdp2}) {
+    job.policy.layout.sharding.kind = kind;
+    job.policy.layout.data_parallel = 2;
+    const auto layouts = find_post_training_layouts(job, gpu(), 4);
+    ASSERT_TRUE(succeeds(layouts));
+    ASSERT_FALSE(layouts->empty());
+    EXPECT_EQ(layouts->front().sharding.kind, kind);
+  }
+}
+
 TEST(PostTrainingLayouts, ThoseThatMoveLeastComeFirst) {
   PostTrainingJob job = preferences();
   const auto layouts = find_post_training_layouts(job, gpu(), 4);

@@ -109,6 +109,8 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
        [](PostTrainingJob& to) {
          to.policy.loss_form = {model::LossForms::fused, 0};
        }},
+      {"entropy", "chunked", "a little more time a step", options.entropy == Entropy::whole,
+       [](PostTrainingJob& to) { to.options.entropy = Entropy::chunked; }},
       {"checkpointing", "full", "about a third more time a step", !job.policy.activation_checkpointing,
        [](PostTrainingJob& to) { to.policy.activation_checkpointing = true; }},
       {"reference_offload", "true", "copies the reference to the GPU in every pass", own && !options.reference_offload,
@@ -129,11 +131,11 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
 }
 
 /// How a program shards, from what moves least between GPUs to what moves most.
-inline std::vector<model::Shardings> shardings_of(Program program, std::int64_t ranks) {
+inline std::vector<model::Shardings> shardings_of(Program program, model::Shardings now, std::int64_t ranks) {
   using enum model::Shardings;
   if (row_of(program).megatron) return {distributed_optimizer};
   if (ranks == 1) return {none};
-  if (program == Program::verl) return {fsdp1};
+  if (program == Program::verl) return {now == fsdp2 ? fsdp2 : fsdp1};
   return {ddp, zero_2, zero_3};
 }
 
@@ -190,7 +192,7 @@ GPUMEM_INLINE core::Result<std::vector<PostTrainingLayout>> find_post_training_l
   if (moves) waitings.push_back(Waiting::both);
   const detail::Asked asked{job, gpu, options};
   std::vector<PostTrainingLayout> found;
-  for (const model::Shardings kind : detail::shardings_of(decided->program.value, ranks)) {
+  for (const model::Shardings kind : detail::shardings_of(decided->program.value, layout.sharding.kind, ranks)) {
     for (const Waiting waiting : waitings) {
       for (const std::int64_t engine : detail::engine_ranks(job, *decided, gpus)) {
         model::Precision precision = job.policy.precision;
@@ -229,7 +231,10 @@ GPUMEM_INLINE core::Result<PostTrainingLimits> find_post_training_limits(const P
   if (job.options.completion_length && job.options.prompt_length) {
     const auto set_length = [](PostTrainingJob& to, std::int64_t tokens) {
       to.options.completion_length = tokens;
-      to.policy.sequence_length = *to.options.prompt_length + tokens;
+      const std::int64_t whole = core::bounded_sum({*to.options.prompt_length, tokens});
+      // A row is at least as long as a sample.
+      to.policy.sequence_length = std::max(to.options.packing ? to.policy.sequence_length.value_or(0) : 0, whole);
+      if (to.options.length_limit) to.options.length_limit = std::max(*to.options.length_limit, whole);
     };
     const auto longest = detail::largest(detail::kMostTokens, detail::fits_after(asked, set_length));
     if (!longest) return longest.error();
