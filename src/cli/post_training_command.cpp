@@ -55,14 +55,14 @@ Result<std::vector<LaunchSetting>> settings_of_file(const std::string& file) {
   return settings;
 }
 
-/// The file of settings that a command names, if it is there: "trl dpo --config dpo.yaml", EasyR1's config=config.yaml.
-/// Its words leave the command. Empty: there is none.
+/// The file of settings that a command names, if it is there: "trl dpo --config dpo.yaml", "--config=dpo.yaml",
+/// EasyR1's config=config.yaml. Its words leave the command. Empty: there is none.
 std::string take_named_file(std::vector<std::string>& words) {
-  constexpr std::string_view kPair = "config=";
   for (auto at = words.begin(); at != words.end(); ++at) {
     const bool flag = *at == "--config" && at + 1 != words.end();
-    if (!flag && !at->starts_with(kPair)) continue;
-    std::string file = flag ? *(at + 1) : at->substr(kPair.size());
+    const bool pair = at->starts_with("config=") || at->starts_with("--config=");
+    if (!flag && !pair) continue;
+    std::string file = flag ? *(at + 1) : at->substr(at->find('=') + 1);
     if (!core::read_regular_file(file, trainer_files::kLargestTrainerFile)) continue;
     words.erase(at, at + (flag ? 2 : 1));
     return file;

@@ -61,9 +61,24 @@ TEST(CliPosttrain, TheFileBehindTheCommandsOwnConfigIsRead) {
   std::ofstream(file) << "per_device_train_batch_size: 2\nmax_length: 128\n";
   const Outcome named = posttrain("", "trl dpo --model_name_or_path m --config " + file.string());
   EXPECT_EQ(named.out, posttrain("", kDpo).out) << named.err;
+  EXPECT_EQ(posttrain("", "trl dpo --model_name_or_path m --config=" + file.string()).out, named.out);
   fs::remove(file);
   const Outcome gone = posttrain("", kDpo + " --config " + file.string());
   EXPECT_TRUE(has(gone.out, " is not modelled\n")) << gone.out;
+}
+
+TEST(CliPosttrain, AFurtherModelNeedNotBeThereButMustBeReadable) {
+  const fs::path file = testing::own_path("posttrain_critic.json");
+  const std::string ppo = "posttrain " + std::string(kLarge) +
+                          " --gpu h100-80gb -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=gae "
+                          "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 trainer.n_gpus_per_node=8 "
+                          "actor_rollout_ref.model.path=m critic.model.path=" +
+                          file.string();
+  const Outcome gone = run(ppo);
+  EXPECT_TRUE(has(gone.out, " was not found; a model like the policy is taken\n")) << gone.out << gone.err;
+  std::ofstream(file) << "{";
+  EXPECT_EQ(run(ppo).out, "") << "a file that breaks its format is none that is not there";
+  fs::remove(file);
 }
 
 TEST(CliPosttrain, PlansAndAsksSchedulers) {

@@ -425,9 +425,12 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, c
     if (path->empty()) continue;
     const auto made = further_model(*path, request);
     const bool named = std::count(request.named.begin(), request.named.end(), *path) > 0;
-    if (!made && !named) return Answer(made.error());
+    std::error_code none;
+    if (!made && (!named || std::filesystem::exists(*path, none))) return Answer(made.error());
     *graph = made ? *made : asked->job.graph;
-    if (!made) job.assumed.push_back({"model", core::quoted(core::shortened(*path, 80)) + " is taken as the policy"});
+    if (made) continue;
+    job.assumed.push_back(
+        {"model", core::quoted(core::shortened(*path, 80)) + " was not found; a model like the policy is taken"});
   }
   if (megatron) {
     // A config of Megatron's own arguments has no tower.
