@@ -175,8 +175,8 @@ inline core::Result<RolloutMemory> rollout_of(const PostTrainingJob& job, const 
     if (server) server->assumed.push_back("as vLLM takes it: " + reason.message);
   }
   if (!server) return server.error();
-  if (!server->starts) memory.reason = server->reason;
-  if (!server->starts && job.options.engine == Engine::vllm) memory.reason = "vLLM " + server->reason;
+  const std::string_view engine = job.options.engine == Engine::vllm ? "vLLM" : "SGLang";
+  if (!server->starts) memory.reason = std::string(engine) + " does not start: " + server->reason;
   const std::vector<NamedBytes> stays = {{"rollout: outside PyTorch", server->outside_pytorch},
                                          {"rollout: CUDA graphs", server->cuda_graphs}};
   memory.awake = {{"rollout: activation", server->activation}, {"rollout: KV cache", server->kv_cache}};
