@@ -4,8 +4,10 @@
 // Source: Megatron-LM core r0.12, megatron/training/arguments.py.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -212,15 +214,24 @@ inline std::int64_t rows_taken(const model::RunSettings& run) {
 }
 
 /// The names of --offload-modules, joined by '+': a list "[attn_norm core_attn]", or names with spaces or commas
-/// between them. Source: Megatron-LM of August 2026, training/arguments.py; core/transformer/transformer_config.py.
+/// between them. Source: Megatron-LM of August 2026, training/arguments.py; core/transformer/transformer_config.py
+/// (allowed_modules).
 inline std::string offloaded_modules(ConfigFields& config) {
+  constexpr auto kAllowed = std::to_array<std::string_view>(
+      {"attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm", "expert_fc1", "moe_act"});
   std::string names;
-  bool between = true;
-  for (const char letter : config.text({"offload_modules"}, "")) {
+  std::string name;
+  for (const char letter : std::string(config.text({"offload_modules"}, "")) + " ") {
     const bool named = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_';
-    if (named && between && !names.empty()) names += '+';
-    if (named) names += letter;
-    between = !named;
+    if (named) name += letter;
+    if (named || name.empty()) continue;
+    if (std::find(kAllowed.begin(), kAllowed.end(), name) == kAllowed.end()) {
+      config.fail("names " + core::quoted(name) +
+                      "; it takes attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1 and moe_act",
+                  "offload_modules");
+    }
+    names += (names.empty() ? "" : "+") + name;
+    name.clear();
   }
   return names;
 }
