@@ -30,7 +30,6 @@
 #include "gpumem/parallel/sharing.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 #include "gpumem/plan/step_plan.hpp"
-#include "gpumem/plan/step_work.hpp"
 
 namespace gpumem::analysis {
 

@@ -31,7 +31,8 @@ template <typename Job>
 [[nodiscard]] bool splits_model(const model::Layout& layout);
 
 /// Whether two jobs of one graph have the same rank_graph(): of a layout count the ways in which it splits the model
-/// and the rank's pipeline stage, not how many ranks are alike.
+/// and the rank's pipeline stage, not how many ranks are alike. Of a schedule counts which stages a rank has, of a
+/// sharding how stages share the blocks.
 [[nodiscard]] bool same_rank_graph(const model::TrainingJob& left, const model::TrainingJob& right);
 
 /// Errors: invalid_argument for a layout that the model cannot have, naming the layer and the rule; missing_information

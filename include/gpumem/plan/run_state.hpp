@@ -14,8 +14,8 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/plan/forward_pass.hpp"
-#include "gpumem/plan/saved_tensors.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::plan {
@@ -303,8 +303,7 @@ class PipeBuffers {
  public:
   PipeBuffers(RunState& state, const model::TrainingJob& job)
       : state_(state),
-        used_(job.layout.pipeline_parallel > 1 && job.loop != model::Loop::megatron &&
-              job.layout.sharding.kind == model::Shardings::zero_1) {}
+        used_(job.layout.pipeline_parallel > 1 && parallel::shares_of(job) == parallel::Shares::by_parameters) {}
 
   void construct(const StageEnds& ends, const StagePart& part);
   /// `number`: of the stage's pass for one micro-batch.

@@ -9,7 +9,6 @@
 #include "gpumem/model/step_recording.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/plan/step_plan.hpp"
-#include "gpumem/plan/step_work.hpp"
 
 namespace gpumem::record {
 

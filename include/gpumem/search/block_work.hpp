@@ -6,7 +6,7 @@
 //
 // A pipeline of as many stages as blocks gives the parts: its first rank has one block and the layers before it, its
 // last rank one block and the layers after it, a rank between has only a block. A stage of any pipeline is the sum of
-// its parts, so a few small graphs represent all pipelines. Kernels are those of plan/step_work.hpp, their times those
+// its parts, so a few small graphs represent all pipelines. Kernels are those of plan/step_plan.hpp, their times those
 // of utilisation/step_time.hpp.
 //
 // Input: a job with its layout, and a GPU.

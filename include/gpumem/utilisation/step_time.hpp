@@ -26,7 +26,7 @@
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/model/training_job.hpp"
-#include "gpumem/plan/step_work.hpp"
+#include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::utilisation {
 

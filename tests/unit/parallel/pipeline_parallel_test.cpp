@@ -69,6 +69,21 @@ TEST(Schedule, MegatronsGroupsOfMicroBatchesMayBeLargerThanThePipeline) {
   EXPECT_EQ(micro_batch_group(job), 4) << "Megatron's are as large as the pipeline";
 }
 
+TEST(PipelineRanks, AllAreComparedWhereStagesDifferInTheirLayers) {
+  model::TrainingJob job;
+  job.layout = pipeline(8);
+  job.layout.data_parallel = 2;
+  EXPECT_EQ(ranks_to_compare(job),
+            (std::vector<model::Rank>{{model::Ranks::one, 0}, {model::Ranks::one, 2}, {model::Ranks::one, 14}}))
+      << "of those between, the second holds the most micro-batches";
+  job.layout.sharding.kind = model::Shardings::zero_1;
+  EXPECT_EQ(ranks_to_compare(job), ranks_of_stages(job.layout)) << "DeepSpeed's stages share parameters evenly";
+  job.loop = model::Loop::megatron;
+  EXPECT_EQ(ranks_to_compare(job).size(), 3U) << "Megatron's stages are alike";
+  job.layout.pipeline_layers = "1,2,2,2,2,2,2,1";
+  EXPECT_EQ(ranks_to_compare(job), ranks_of_stages(job.layout)) << "somebody says how many each has";
+}
+
 TEST(StageLayers, AreReadFromAListOrFromMegatronsLayout) {
   using Layers = std::vector<std::int64_t>;
   EXPECT_EQ(layers_of_stages("15,16,16,15"), (Layers{15, 16, 16, 15}));

@@ -259,6 +259,24 @@ TEST(RankGraph, IsTheSameWhereTheLayoutSplitsTheModelAlike) {
   EXPECT_FALSE(same([](Layout& layout) { layout.tensor_parallel = 2; }, [](Layout&) {}));
 }
 
+TEST(RankGraph, DependsOnWhichStagesARankHasAndHowStagesShareTheBlocks) {
+  using model::Schedule;
+  const auto same = [](Schedule left, Schedule right, model::Shardings sharding) {
+    model::TrainingJob one =
+        job_with("", [&](Layout& layout) { layout.pipeline_parallel = layout.virtual_stages = 2; });
+    one.loop = model::Loop::script;
+    model::TrainingJob other = one;
+    one.layout.schedule = left;
+    other.layout.schedule = right;
+    other.layout.sharding.kind = sharding;
+    return same_rank_graph(one, other);
+  };
+  EXPECT_TRUE(same(Schedule::interleaved, Schedule::zero_bubble, model::Shardings::ddp));
+  EXPECT_TRUE(same(Schedule::zero_bubble_v, Schedule::dual_pipe_v, model::Shardings::none));
+  EXPECT_FALSE(same(Schedule::interleaved, Schedule::zero_bubble_v, model::Shardings::none)) << "other stages";
+  EXPECT_FALSE(same(Schedule::interleaved, Schedule::interleaved, model::Shardings::zero_1)) << "DeepSpeed's shares";
+}
+
 TEST(RankGraph, ExpertsAreSharedOut) {
   constexpr std::string_view kExperts = R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 128)";
   constexpr std::int64_t kExpert = 2 * 64 * 128 + 128 + 64;

@@ -1,5 +1,5 @@
 // The orders of torch's schedules, compared with PyTorch's own tables (tests/golden/schedules/make_goldens.py).
-#include "gpumem/parallel/schedules.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpumem/plan/step_work.hpp"
+#include "gpumem/plan/step_plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -221,14 +221,15 @@ GPUMEM_INLINE std::vector<std::int64_t> by_parameters(const connect::WiredGraph&
   return shares;
 }
 
-/// Whether the stages are DeepSpeed's, and nobody says how many layers each has. What many more layers than any model
-/// has would take is too long.
-GPUMEM_INLINE bool are_deepspeeds(const model::RunSettings& run, const model::Layout& layout, std::int64_t all,
-                                  Shares shares) {
-  constexpr std::int64_t kMost = 1024;
+/// Whether so many stages share the blocks by their parameters: nobody says how many layers each has. What many more
+/// layers and stages than any model has would take is too long.
+GPUMEM_INLINE bool shares_parameters(const model::RunSettings& run, std::int64_t all, std::int64_t stages,
+                                     Shares shares) {
+  constexpr std::int64_t kMostLayers = 1024;
+  constexpr std::int64_t kMostSteps = std::int64_t{1} << 22;
   const bool said = !run.pipeline_layers.empty() || run.first_stage_blocks || run.last_stage_blocks;
-  return shares == Shares::uneven && layout.sharding.kind == model::Shardings::zero_1 && !said && all <= kMost &&
-         layout.pipeline_parallel <= all;
+  return shares == Shares::by_parameters && !said && all <= kMostLayers && stages <= all &&
+         all * all * stages <= kMostSteps;
 }
 
 /// Options with which so many stages, or fewer, share the blocks.
@@ -282,7 +283,7 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
   const auto all = static_cast<std::int64_t>(blocks.size());
   const model::RunSettings run = settings_of(wired.graph().run_settings(), layout);
   const std::vector<std::int64_t> shares =
-      are_deepspeeds(run, layout, all, how) ? by_parameters(wired, blocks, count) : blocks_by(run, layout, all, how);
+      shares_parameters(run, all, count, how) ? by_parameters(wired, blocks, count) : blocks_by(run, layout, all, how);
   if (!are_shares(shares, count, all)) return cannot_share(all, run, count, wired.graph().file());
   std::vector<Range> stages;
   std::int64_t first = 0;
@@ -321,7 +322,8 @@ GPUMEM_INLINE bool stages_are_alike(const connect::WiredGraph& wired) {
 }
 
 GPUMEM_INLINE Shares shares_of(const model::TrainingJob& job) {
-  return job.loop == model::Loop::megatron ? Shares::even : Shares::uneven;
+  if (job.loop == model::Loop::megatron) return Shares::even;
+  return job.layout.sharding.kind == model::Shardings::zero_1 ? Shares::by_parameters : Shares::uneven;
 }
 
 GPUMEM_INLINE std::vector<std::size_t> modules_called(const model::ModelGraph& graph) {
@@ -409,7 +411,7 @@ GPUMEM_INLINE std::vector<model::Rank> ranks_to_compare(const model::TrainingJob
   const model::Layout& layout = job.layout;
   const bool given = !layout.pipeline_layers.empty() || layout.first_stage_layers || layout.last_stage_layers ||
                      (job.graph != nullptr && !job.graph->run_settings().pipeline_layers.empty());
-  if (given) return ranks_of_stages(layout);
+  if (given || shares_of(job) == Shares::by_parameters) return ranks_of_stages(layout);
   const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
   std::vector<model::Rank> ranks;
   for (const std::int64_t stage : {std::int64_t{0}, std::int64_t{1}, layout.pipeline_parallel - 1}) {

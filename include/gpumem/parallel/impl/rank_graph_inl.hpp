@@ -341,10 +341,12 @@ GPUMEM_INLINE bool same_rank_graph(const model::TrainingJob& left, const model::
     split.rank = {model::Ranks::one, stage_of_rank(layout)};
     split.data_parallel = 1;
     split.sharding = {};
-    split.schedule = {};
+    split.schedule = model::is_v_shaped(layout.schedule) ? model::Schedule::zero_bubble_v : model::Schedule{};
     return split;
   };
-  return std::tie(left.sequence_length, left.input_shape, left.lora, left.peft, left.quantize, left.loop) ==
+  const bool shares_alike = left.layout.pipeline_parallel == 1 || shares_of(left) == shares_of(right);
+  return shares_alike &&
+         std::tie(left.sequence_length, left.input_shape, left.lora, left.peft, left.quantize, left.loop) ==
              std::tie(right.sequence_length, right.input_shape, right.lora, right.peft, right.quantize, right.loop) &&
          split_of(left.layout) == split_of(right.layout);
 }

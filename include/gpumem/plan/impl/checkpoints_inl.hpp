@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "gpumem/plan/saved_tensors.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::plan {
 

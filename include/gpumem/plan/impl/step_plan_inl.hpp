@@ -17,7 +17,6 @@
 #include "gpumem/plan/gradient_flow.hpp"
 #include "gpumem/plan/optimizer_step.hpp"
 #include "gpumem/plan/run_state.hpp"
-#include "gpumem/plan/saved_tensors.hpp"
 #include "gpumem/plan/sharded_model.hpp"
 
 namespace gpumem::plan {

@@ -259,7 +259,7 @@ class Space {
   [[nodiscard]] bool has_uneven_stages(const Framework& framework) const {
     model::TrainingJob job;
     job.loop = loop_of(job_, framework);
-    return parallel::shares_of(job) == parallel::Shares::uneven;
+    return parallel::shares_of(job) != parallel::Shares::even;
   }
 
   void add_candidate(const Framework& framework, const model::Layout& layout, const MicroBatch& micro_batch,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/plan/step_work.hpp"
+#include "gpumem/plan/step_plan.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/plan/saved_tensors.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 #include <algorithm>
 #include <array>

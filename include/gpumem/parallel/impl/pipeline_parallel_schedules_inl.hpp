@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/parallel/schedules.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 
 #include <algorithm>
 #include <array>
