@@ -123,7 +123,7 @@ TEST(SavedTensors, OffloadedModulesKeepWhatOneBlockKeeps) {
 TEST(SavedTensors, ModulesThatMegatronDoesNotOffloadAreRefused) {
   const auto graph = architectures::read_config(
       R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "padded_vocab_size": 128,
-          "offload_modules": "[core_attn mlp]"})",
+          "max_position_embeddings": 32, "offload_modules": "[core_attn mlp]"})",
       ops::vocabulary());
   EXPECT_TRUE(testing::fails(graph, core::ErrorCode::malformed_input, 0, "'mlp'"));
 }
