@@ -66,6 +66,7 @@ Result<datasets::ToldJob> told_by_trainer(std::string_view settings, std::int64_
   auto notes = trainer_files::apply(*job, told.request);
   if (!notes) return notes.error();
   told.not_modelled = *std::move(notes);
+  if (job->trained_blocks.count != 0) told.not_modelled.emplace_back("training of some blocks");
   if (const core::Status spread = trainer_files::spread(*job, gpus, told.request); !spread) return spread.error();
   return told;
 }

@@ -177,16 +177,22 @@ int post_train_it(const LaunchedJob& launched, const JobRequest& request, Questi
   return run_post_training(command);
 }
 
-/// Parts of the model that the file leaves as they are, by their names in this model; an image that the file speaks of
-/// for models that see is none of the others'. What the user asks for stays (`given`). What is wrong with the model the
-/// estimate says; standard input is read once, and so not here.
+/// Blocks that the file trains, and parts that it leaves as they are, by their names in this model; an image that it
+/// speaks of for models that see is none of the others'. What the user asks for stays (`given`). What is wrong with the
+/// model the estimate says; standard input is read once, and so not here.
 core::Status fit_to_model(const trainer_files::TrainerJob& job, const JobRequest& given, JobRequest& request) {
   const auto is_asked = [&](std::string_view option) { return job::is_given(*job::find_option(option), given); };
   const bool pictures = job.find("image") != nullptr && !is_asked("image");
-  if ((job.frozen_parts.empty() && !pictures) || request.summary == "-") return core::Done{};
+  const bool blocks = job.trained_blocks.count != 0 && !is_asked("train");
+  if ((job.frozen_parts.empty() && !pictures && !blocks) || request.summary == "-") return core::Done{};
   const auto graph = session::read_summary(request.summary);
   if (!graph) return core::Done{};
   if (pictures && graph->config().empty()) request.training.image = {};
+  if (blocks) {
+    const auto patterns = trainer_files::trained_patterns(job.trained_blocks, *graph);
+    if (!patterns) return patterns.error();
+    return job::set_option_text(*job::find_option("train"), request, *patterns);
+  }
   const std::string frozen = posttrain::parts_of(*graph, job.frozen_parts);
   const job::JobOption& freeze = *job::find_option("freeze");
   if (frozen.empty() || job::is_given(freeze, request)) return core::Done{};

@@ -75,7 +75,7 @@ void read_adapter(TrainerReading& from) {
   if (from.on("load_in_8bit")) from.want("quantize", "int8", "load_in_8bit");
   if (!adapter || adapter->empty()) return;
   if (*adapter != "lora" && *adapter != "qlora") {
-    from.not_modelled("adapter");
+    from.job().unlike = "adapter " + *adapter;
     return;
   }
   from.want("lora", from.word("lora_r").value_or("8"), "lora_r");
@@ -98,8 +98,7 @@ void read_attention(TrainerReading& from) {
   }
   const std::string named = from.word("attn_implementation").value_or("");
   // xformers' memory-efficient kernel keeps what flash attention keeps.
-  const bool flash =
-      named.find("flash") != std::string::npos || named == "flex_attention" || named == "xformers";
+  const bool flash = named.find("flash") != std::string::npos || named == "flex_attention" || named == "xformers";
   if (flash) from.want("attention", "flash", "attn_implementation");
   else if (named == "sdpa" || named == "eager") from.want("attention", named, "attn_implementation");
   else from.not_modelled("attn_implementation");

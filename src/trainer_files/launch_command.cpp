@@ -138,6 +138,7 @@ class CommandReader {
     }
     lay_over(root, over);
     if (format == &ms_swift()) add_swift_settings(root);
+    if (is_trls_tuning()) add_trl_settings(root);
     if (format == nullptr) {
       add_script(root);
       format = format_of(root);
@@ -221,6 +222,31 @@ class CommandReader {
     if (megatron && root.field("micro_batch_size") == nullptr) {
       put_setting(root, "micro_batch_size", setting_of_word({}, "1"));
     }
+  }
+
+  /// `trl sft`, the script behind it, and the examples that are written as it is.
+  [[nodiscard]] bool is_trls_tuning() const {
+    const std::string_view script = base_name(made_.script);
+    return made_.script == "trl sft" || (script.starts_with("sft") && script.ends_with(".py"));
+  }
+
+  /// What SFTConfig sets otherwise than TrainingArguments. Source: trl 1.9, trainer/sft_config.py and base_config.py.
+  void add_trl_settings(Setting& root) {
+    const auto says = [&](std::string_view key) { return root.field(key) != nullptr; };
+    if (!says("model_name_or_path") || says("tuner_type") || says("train_type")) return;
+    std::string taken;
+    const auto add = [&](const char* key, const char* word) {
+      put_setting(root, key, setting_of_word({}, word));
+      taken.append(taken.empty() ? "" : ", ").append(key).append(" ").append(word);
+    };
+    if (!says("max_length") && !says("max_seq_length")) add("max_length", "1024");
+    if (!says("gradient_checkpointing")) add("gradient_checkpointing", "true");
+    if (!says("bf16") && !says("fp16")) add("bf16", "true");
+    if (!says("per_device_train_batch_size")) add("per_device_train_batch_size", "8");
+    if (!taken.empty())
+      made_.notes.push_back(taken +
+                            ": as trl 1.9 has them where nothing else is said; its loss may go in "
+                            "chunks, which takes less than is counted here");
   }
 
   // --- The launcher -------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #include "llama_factory.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "gpumem/posttrain/launch.hpp"
@@ -106,15 +107,32 @@ void read_oft(TrainerReading& from) {
   if (from.word("oft_rank").value_or("0") != "0") from.not_modelled("oft_rank");
 }
 
+/// Some blocks are trained, in float32 where autocast computes; the others keep their own type. Source: LLaMA-Factory
+/// 0.9.4, model/adapter.py (_setup_freeze_tuning, init_adapter).
+void read_freeze(TrainerReading& from) {
+  TrainedBlocks& blocks = from.job().trained_blocks;
+  blocks.count = from.whole("freeze_trainable_layers").value_or(2);
+  blocks.spread = from.on("use_llama_pro");
+  const auto joined = [&](std::string_view path) {
+    std::string names = from.word(path).value_or("");
+    std::replace(names.begin(), names.end(), '+', ',');
+    std::erase(names, ' ');
+    return names;
+  };
+  blocks.modules = joined("freeze_trainable_modules");
+  if (blocks.modules == "all") blocks.modules.clear();
+  blocks.others = joined("freeze_extra_modules");
+  if (from.on("bf16")) from.want("base_dtype", "bf16", "finetuning_type");
+  else if (from.on("fp16")) from.want("base_dtype", "fp16", "finetuning_type");
+}
+
 /// Whether adapters learn.
 bool read_finetuning(TrainerReading& from) {
   const std::string type = from.word("finetuning_type").value_or("lora");
   if (type == "lora") read_lora(from);
   else if (type == "oft") read_oft(from);
-  else if (type != "full") from.not_modelled("finetuning_type");
-  for (const std::string_view path : {"freeze_trainable_layers", "freeze_trainable_modules", "freeze_extra_modules"}) {
-    if (type == "freeze") from.not_modelled(path);
-  }
+  else if (type == "freeze") read_freeze(from);
+  else if (type != "full") from.job().unlike = "finetuning_type " + type;
   return type == "lora" || type == "oft";
 }
 
@@ -237,12 +255,15 @@ void read(TrainerReading& from) {
   want_precision(from, pure || (adapters && bf16), bf16, from.on("fp16"), pure ? "pure_bf16" : bf16 ? "bf16" : "fp16");
   if (!from.on("disable_gradient_checkpointing")) from.want("checkpointing", "full");
   if (from.on("enable_liger_kernel")) from.want("loss", "fused", "enable_liger_kernel");
+  // States of projected gradients, or of one block at a time.
+  for (const std::string_view path : {"use_galore", "use_apollo", "use_badam"}) {
+    if (from.on(path)) from.job().unlike = path;
+  }
   const auto stage = from.word("stage");
   if (stage && *stage != "sft" && *stage != "pt") from.not_modelled("stage");
   for (const std::string_view path :
-       {"use_unsloth", "use_unsloth_gc", "use_galore", "use_apollo", "use_badam", "use_adam_mini", "use_llama_pro",
-        "shift_attn", "mixture_of_depths", "upcast_layernorm", "upcast_lmhead_output", "use_dft_loss", "use_eaft_loss",
-        "use_asft_loss", "use_kt"}) {
+       {"use_unsloth", "use_unsloth_gc", "use_adam_mini", "shift_attn", "mixture_of_depths", "upcast_layernorm",
+        "upcast_lmhead_output", "use_dft_loss", "use_eaft_loss", "use_asft_loss", "use_kt"}) {
     from.not_modelled(path);
   }
   from.without_effect(kWithoutEffect);

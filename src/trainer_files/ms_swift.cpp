@@ -5,90 +5,13 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/posttrain/launch.hpp"
+#include "ms_swift_keys.hpp"
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
 
 namespace {
 namespace ms_swift_detail {
-
-constexpr std::string_view kWithoutEffect[] = {"add_non_thinking_prefix",
-                                               "add_version",
-                                               "agent_template",
-                                               "apply_wd_to_qk_layernorm",
-                                               "async_save",
-                                               "attn_impl",
-                                               "attention_backend",
-                                               "cached_*",
-                                               "ce_loss_*",
-                                               "check_model",
-                                               "columns",
-                                               "create_checkpoint_symlink",
-                                               "custom_*",
-                                               "dataset*",
-                                               "env:CUDA_VISIBLE_DEVICES",
-                                               "env:ENABLE_AUDIO_OUTPUT",
-                                               "env:HF_*",
-                                               "env:INFONCE_*",
-                                               "env:MASTER_*",
-                                               "env:MODELSCOPE_*",
-                                               "env:NNODES",
-                                               "env:NODE_RANK",
-                                               "env:NPROC_PER_NODE",
-                                               "env:OMP_NUM_THREADS",
-                                               "env:PYTORCH_CUDA_ALLOC_CONF",
-                                               "env:RANK",
-                                               "env:SWIFT_*",
-                                               "env:USE_*",
-                                               "env:WANDB_*",
-                                               "env:WORLD_SIZE",
-                                               "finetune",
-                                               "galore_*",
-                                               "gradient_checkpointing_kwargs",
-                                               "lisa_*",
-                                               "llamapro_*",
-                                               "load_from_cache_file",
-                                               "load_args",
-                                               "lora_*",
-                                               "loss_scale",
-                                               "lr",
-                                               "max_epochs",
-                                               "merge_lora",
-                                               "min_lr",
-                                               "model_author",
-                                               "model_name",
-                                               "model_type",
-                                               "moe_aux_loss_coeff",
-                                               "moe_enable_deepep",
-                                               "moe_grouped_gemm",
-                                               "moe_permute_fusion",
-                                               "moe_router_dtype",
-                                               "moe_shared_expert_overlap",
-                                               "moe_token_dispatcher_type",
-                                               "no_load_*",
-                                               "no_save_*",
-                                               "num_labels",
-                                               "num_train_epochs",
-                                               "overlap_*",
-                                               "padding_free",
-                                               "problem_type",
-                                               "router_aux_loss_coef",
-                                               "safe_serialization",
-                                               "shuffle_buffer_size",
-                                               "split_dataset_ratio",
-                                               "streaming",
-                                               "stopping_strategy",
-                                               "system",
-                                               "template*",
-                                               "train_dataloader_shuffle",
-                                               "train_iters",
-                                               "truncation_strategy",
-                                               "use_chat_template",
-                                               "use_hf",
-                                               "vit_gradient_checkpointing",
-                                               "vit_lr",
-                                               "aligner_lr",
-                                               "target_regex"};
 
 /// PYTORCH_CUDA_ALLOC_CONF in a script's quotes.
 void read_environment(TrainerReading& from) {
@@ -105,24 +28,38 @@ bool is_megatron(const Setting& root) {
 /// A switch that is on unless the file says otherwise.
 bool on_unless_off(TrainerReading& from, std::string_view path) { return from.word(path).value_or("true") != "false"; }
 
-/// The parts that stay as they are: joined, each behind the prefix.
+/// The parts that stay as they are: joined, each behind the prefix. Source: ms-swift 4, model/model_arch.py
+/// (language_model) of models that read images.
 std::string frozen_parts(TrainerReading& from, std::string_view before, std::string_view between) {
   const bool towers = on_unless_off(from, "freeze_vit");
-  return posttrain::part_names({towers, on_unless_off(from, "freeze_aligner")}, before, between);
+  std::string names = posttrain::part_names({towers, on_unless_off(from, "freeze_aligner")}, before, between);
+  if (!from.on("freeze_llm")) return names;
+  for (const std::string_view name : {"model.language_model", "lm_head"}) {
+    names.append(names.empty() ? "" : between).append(before).append(name);
+  }
+  return names;
+}
+
+std::string targets_of(TrainerReading& from) {
+  std::string targets = from.word("target_modules").value_or("all-linear");
+  std::replace(targets.begin(), targets.end(), ' ', '+');
+  const std::string left_out = frozen_parts(from, "not:", "+");
+  if (targets.starts_with("all-linear") && !left_out.empty()) targets += "+" + left_out;
+  return targets;
 }
 
 void read_lora(TrainerReading& from) {
   from.want("lora", from.word("lora_rank").value_or("8"), "lora_rank");
   from.want("lora_dropout", from.word("lora_dropout").value_or("0.05"), "lora_dropout");
-  std::string targets = from.word("target_modules").value_or("all-linear");
-  std::replace(targets.begin(), targets.end(), ' ', '+');
-  const std::string left_out = frozen_parts(from, "not:", "+");
-  if (targets.starts_with("all-linear") && !left_out.empty()) targets += "+" + left_out;
-  from.want("lora_targets", targets, "target_modules");
+  from.want("lora_targets", targets_of(from), "target_modules");
   want_saved_modules(from, "modules_to_save");
   for (const std::string_view path : {"target_regex", "target_parameters"}) from.not_modelled(path);
   if (from.on("use_dora")) from.want("peft", "dora", "use_dora");
   if (from.on("use_rslora")) from.want("peft", "rslora", "use_rslora");
+  // Other ways to begin leave the adapters as they are; what LoRA-GA's own steps take is not counted.
+  const std::string begin = from.word("init_weights").value_or("true");
+  if (begin.starts_with("pissa")) from.want("peft", "pissa", "init_weights");
+  else if (begin == "lora-ga") from.not_modelled("init_weights");
 }
 
 /// PEFT's methods by the names that swift has for them, with what swift asks of each (pipelines/train/tuner.py).
@@ -140,21 +77,54 @@ void read_other_tuner(TrainerReading& from, const std::string& tuner) {
     // The rank of a Bone adapter is ReFT's (tuner.py: BoneConfig(r=args.reft_rank)).
     from.want("lora", from.word("reft_rank").value_or("4"), "reft_rank");
     from.want("lora_targets", "all-linear");
+  } else if (tuner == "vera") {
+    from.want("peft", "vera", "tuner_type");
+    from.want("lora", from.word("vera_rank").value_or("256"), "vera_rank");
+    from.want("lora_targets", targets_of(from));
+  } else if (tuner == "fourierft") {
+    from.want("peft", "fourierft", "tuner_type");
+    from.want("peft_options", "n_frequency=" + from.word("fourier_n_frequency").value_or("2000"),
+              "fourier_n_frequency");
+    from.want("lora_targets", targets_of(from));
   } else {
-    from.not_modelled("tuner_type");
+    from.job().unlike = "tuner_type " + tuner;
   }
+}
+
+/// Names of parameters by how they begin, as patterns. They are names of modules, but for what people cut short.
+std::string begins(std::string names, std::string_view ending) {
+  std::string patterns;
+  std::replace(names.begin(), names.end(), '+', ',');
+  for (std::string_view rest = names; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    patterns.append(patterns.empty() ? "" : ",").append(rest.substr(0, end)).append(ending);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return patterns;
+}
+
+/// Source: ms-swift 4, utils/transformers_utils.py (freeze_parameters, activate_parameters).
+void read_full(TrainerReading& from) {
+  from.job().frozen_parts = frozen_parts(from, "", ",");
+  const std::string ratio = from.word("freeze_parameters_ratio").value_or("0");
+  const bool all_frozen = ratio == "1" || ratio == "1.0" || ratio == "1.";
+  if (const auto trained = from.word("trainable_parameters")) {
+    from.want("train", begins(*trained, "*"), "trainable_parameters");
+    if (!all_frozen) from.not_modelled("trainable_parameters");
+  }
+  if (const auto frozen = from.word("freeze_parameters")) from.job().frozen_parts += "," + begins(*frozen, "");
+  if (!all_frozen) from.not_modelled("freeze_parameters_ratio", "0.0");
+  for (const std::string_view path : {"freeze_parameters_regex", "trainable_parameters_regex"}) from.not_modelled(path);
 }
 
 void read_tuner(TrainerReading& from, std::string_view usual) {
   const std::string key = from.root().field("tuner_type") == nullptr ? "train_type" : "tuner_type";
   const std::string tuner = from.word(key).value_or(std::string(usual));
-  if (tuner == "lora") return read_lora(from);
-  if (tuner != "full") return read_other_tuner(from, tuner);
-  from.job().frozen_parts = frozen_parts(from, "", ",");
-  for (const std::string_view path : {"freeze_parameters", "freeze_parameters_ratio", "freeze_parameters_regex",
-                                      "trainable_parameters", "trainable_parameters_regex"}) {
-    from.not_modelled(path);
-  }
+  if (tuner == "full") return read_full(from);
+  if (tuner == "lora" || tuner == "longlora") read_lora(from);
+  else read_other_tuner(from, tuner);
+  // Its attention is of shifted groups of tokens.
+  if (tuner == "longlora") from.job().not_modelled.push_back(key + " longlora");
 }
 
 /// The texts of a sample go through the model together: at most so many, unless they are packed.
@@ -208,6 +178,9 @@ void read_head(TrainerReading& from) {
   } else if (task == "embedding" && is_one_of(kEmbeddingLosses)) {
     from.job().head = "Model";
     want_embedded(from, loss == kEmbeddingLosses[0]);
+  } else if (task == "reranker" && is_one_of(kRerankerLosses)) {
+    from.job().head = "ForSequenceClassification";
+    want_ranked(from);
   } else if (task == "generative_reranker" && is_one_of(kRerankerLosses) && !is_megatron(from.root())) {
     from.want("loss", "fused", "task_type");
     want_ranked(from);
@@ -220,7 +193,6 @@ void read_head(TrainerReading& from) {
 /// Rewards have losses of their own.
 void read_task(TrainerReading& from) {
   read_head(from);
-  if (from.on("freeze_llm")) from.not_modelled("freeze_llm");
   // Tables have spare rows, and are filled up to a multiple of 128 where those do not suffice (ms-swift 4,
   // model/register.py: resize_token_embeddings).
   from.know("new_special_tokens");
@@ -269,6 +241,32 @@ void read_images(TrainerReading& from) {
   want_square_image(from, pixels, "max_pixels");
 }
 
+/// Source: ms-swift 4, arguments/base_args/quant_args.py (two levels of scales unless it is told otherwise).
+void read_held_bits(TrainerReading& from) {
+  const std::string bits = from.word("quant_bits").value_or("");
+  const std::string method = from.word("quant_method").value_or("");
+  if (bits.empty() && method.empty()) return;
+  const bool doubled = on_unless_off(from, "bnb_4bit_use_double_quant");
+  from.not_modelled("bnb_4bit_quant_type", "nf4");
+  for (const std::string_view key : {"bnb_4bit_compute_dtype", "bnb_4bit_quant_storage"}) from.know(key);
+  const bool known = method.empty() || method == "bnb";
+  if (known && bits == "4") from.want("quantize", doubled ? "nf4-double" : "nf4", "quant_bits");
+  else if (known && bits == "8") from.want("quantize", "int8", "quant_bits");
+  else from.not_modelled(known ? "quant_bits" : "quant_method");
+}
+
+/// Muon with AdamW for what is no matrix; optimizers that keep states of projected gradients, or of some layers alone,
+/// take other memory than any that gpumem knows. Source: ms-swift 4, optimizers/mapping.py, callbacks/lisa.py.
+void read_optimizer(TrainerReading& from) {
+  const std::string optimizer = from.word("optimizer").value_or("");
+  if (optimizer == "muon" || optimizer == "muonclip") from.want("optimizer", "muon", "optimizer");
+  else from.not_modelled("optimizer", "multimodal");
+  // The loss goes piece by piece.
+  from.not_modelled("env:CELOSS_PARALLEL_SIZE");
+  if (from.on("use_galore")) from.job().unlike = "use_galore";
+  if (from.whole("lisa_activated_layers").value_or(0) > 0) from.job().unlike = "lisa_activated_layers";
+}
+
 void read_transformers(TrainerReading& from) {
   read_training_arguments(from);
   from.want("batch_size", from.word("per_device_train_batch_size").value_or("1"), "per_device_train_batch_size");
@@ -297,12 +295,13 @@ void read_transformers(TrainerReading& from) {
     from.want("precision", "bf16-mixed", "deepspeed");
     if (*zero == "zero2" || *zero == "zero2_offload") from.want("zero_reduce_bucket", "200000000", "deepspeed");
   }
+  // Ulysses' and rings' ranks hold as many tokens of each sample.
+  from.take("sequence_parallel_size", "context_parallel");
+  read_held_bits(from);
+  read_optimizer(from);
   // Transformers 5 multiplies the rows of all experts at once unless it is told otherwise.
   from.not_modelled("experts_impl", "grouped_mm");
-  for (const std::string_view path : {"sequence_parallel_size", "use_galore", "lisa_activated_layers", "quant_bits",
-                                      "quant_method", "tuner_backend"}) {
-    from.not_modelled(path);
-  }
+  from.not_modelled("tuner_backend", "peft");
 }
 
 void read_recomputation(TrainerReading& from) {
@@ -351,7 +350,10 @@ void read_megatron_optimizer(TrainerReading& from) {
   for (const std::string_view path : {"main_grads_dtype", "main_params_dtype"}) from.not_modelled(path, "fp32");
   from.want("optimizer", halves ? "adamw-half-states" : "adamw", "exp_avg_dtype");
   from.want("fused", "true");
-  from.not_modelled("optimizer", "adam");
+  const std::string optimizer = from.word("optimizer").value_or("adam");
+  if (optimizer != "muon" && optimizer != "dist_muon") return from.not_modelled("optimizer", "adam");
+  from.want("optimizer", "muon", "optimizer");
+  from.want("fused", "false");
 }
 
 /// TransformerEngine's products in float8. Recipes differ in their scales, which are small.
@@ -411,7 +413,7 @@ void read(TrainerReading& from) {
   read_lengths(from);
   read_images(from);
   read_environment(from);
-  from.without_effect(kWithoutEffect);
+  from.without_effect(kSwiftWithoutEffect);
 }
 
 }  // namespace ms_swift_detail

@@ -162,6 +162,11 @@ void want_optimizer(TrainerReading& from, std::string_view name, std::string_vie
   std::erase_if(plain, [](char byte) { return byte == '_' || byte == '-'; });
   const auto* const row = std::find_if(std::begin(kOptimizerNames), std::end(kOptimizerNames),
                                        [&](const OptimizerName& one) { return one.name == plain; });
+  // Their states are of projected gradients, or there are none because backward updates.
+  constexpr std::string_view kUnlike[] = {"galore", "apollo", "lomo", "adalomo"};
+  if (std::ranges::any_of(kUnlike, [&](std::string_view begin) { return plain.starts_with(begin); })) {
+    from.job().unlike = std::string(path) + " " + std::string(name);
+  }
   if (row == std::end(kOptimizerNames)) {
     from.want("optimizer", core::lower_case(name.substr(name.rfind('.') + 1)), path);
     return;
@@ -187,6 +192,9 @@ void want_lora_targets(TrainerReading& from, std::string_view path) {
   }
   std::erase(*targets, ' ');
   std::replace(targets->begin(), targets->end(), ',', '+');
+  // A command's words may end in commas themselves.
+  const auto doubled = [](char one, char next) { return one == '+' && next == '+'; };
+  targets->erase(std::unique(targets->begin(), targets->end(), doubled), targets->end());
   if (*targets == "all") *targets = "all-linear";
   from.want("lora_targets", *std::move(targets), path);
 }
@@ -230,10 +238,12 @@ void read_training_arguments(TrainerReading& from) {
   read_fsdp(from);
   note_evaluation(from, "eval_strategy");
   note_evaluation(from, "evaluation_strategy");
-  for (const std::string_view path : {"neftune_noise_alpha", "label_smoothing_factor", "auto_find_batch_size",
-                                      "torch_empty_cache_steps", "optim_target_modules"}) {
+  for (const std::string_view path :
+       {"neftune_noise_alpha", "label_smoothing_factor", "auto_find_batch_size", "torch_empty_cache_steps"}) {
     from.not_modelled(path);
   }
+  if (from.job().unlike.empty()) from.not_modelled("optim_target_modules");
+  else from.know("optim_target_modules");
   from.without_effect(kWithoutEffect);
 }
 

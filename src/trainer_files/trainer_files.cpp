@@ -114,6 +114,22 @@ core::Status take_adapter_file(const fs::path& folder, const std::string& adapte
   return beside ? take_companion(*beside, &take_adapter, job) : core::Status(core::Done{});
 }
 
+/// One process lays the blocks on its GPUs one after the other, as a pipeline's stages; a pass ends before the next
+/// begins. What is trained whole has gradients by then, which stages of one pass do not show. Source: accelerate 1.2,
+/// utils/modeling.py (get_balanced_memory, infer_auto_device_map).
+core::Status lay_in_turn(std::int64_t gpus, job::JobRequest& request) {
+  model::TrainingJob& training = request.training;
+  const bool split = training.layout.tensor_parallel > 1 || training.layout.context_parallel > 1;
+  if (split || !training.has_adapters()) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "one process on several GPUs (device_map) is modelled for adapters alone",
+                       {}};
+  }
+  training.layout.pipeline_parallel = gpus;
+  training.gradient_accumulation = 1;
+  return core::Done{};
+}
+
 }  // namespace
 
 std::span<const TrainerFormat* const> trainer_formats() {
@@ -183,6 +199,11 @@ core::Result<TrainerJob> read_adapter_job(const std::string& adapter) {
 }
 
 core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request) {
+  if (!job.unlike.empty()) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       printable(job.unlike) + " is not modelled, and no other job takes the same memory",
+                       {}};
+  }
   std::vector<std::string> notes;
   for (const WantedOption& wanted : job.options) {
     const job::JobOption* const option = job::find_option(wanted.option);
@@ -209,10 +230,7 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
 
 core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& request) {
   model::Layout& layout = request.training.layout;
-  if (job.one_process && gpus > 1) {
-    return core::Error{
-        core::ErrorCode::invalid_argument, "one process on several GPUs (device_map) is not modelled", {}};
-  }
+  if (job.one_process && gpus > 1) return lay_in_turn(gpus, request);
   const std::int64_t one_model = layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel;
   if (gpus < 1 || one_model < 1 || gpus % one_model != 0) {
     return core::Error{

@@ -11,6 +11,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/model/model_graph.hpp"
 #include "trainer_format.hpp"
 
 namespace gpumem::trainer_files {
@@ -35,12 +36,17 @@ namespace gpumem::trainer_files {
 
 /// Sets the options of the job that the request was not given. Returns what is not modelled, a clause each ("lora 16
 /// (lora_rank) is not modelled"): options that gpumem does not have, values that they do not take, what the file's
-/// format named, and keys that it does not know. Errors: malformed_input for what is no number, with the key.
+/// format named, and keys that it does not know. Errors: malformed_input for what is no number, with the key;
+/// invalid_argument where the job is unlike any that the options say.
 [[nodiscard]] core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request);
 
 /// What follows where the job runs on so many GPUs: all that the layout leaves are data parallel, and share the global
 /// batch. Options that are given stay. Errors: invalid_argument where the layout does not divide the GPUs.
 [[nodiscard]] core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& request);
+
+/// The patterns of what is trained of this model, for the option `train`; empty: no blocks are named. Errors:
+/// invalid_argument where the model has no list of blocks, or one that cannot be shared as asked.
+[[nodiscard]] core::Result<std::string> trained_patterns(const TrainedBlocks& trained, const model::ModelGraph& graph);
 
 /// The config.json of the job's model: the path itself, or in the folder, relative to here or to the trainer's file.
 /// Errors: missing_information if the file names no model, or one that is not here.

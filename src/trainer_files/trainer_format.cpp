@@ -30,6 +30,15 @@ std::string joined(const Setting& list) {
   return text;
 }
 
+/// Adapters on a checkpoint that its name says to be packed in four bits; AWQ's are held as GPTQ's are. Source:
+/// transformers 4.51, integrations/awq.py; AutoAWQ 0.2, modules/linear/gemm.py (WQLinear_GEMM).
+void want_stored_bits(TrainerReading& from) {
+  const std::string_view model = from.job().model;
+  const bool packed = model.ends_with("-AWQ") || model.ends_with("-GPTQ-Int4");
+  const bool adapts = from.job().find("lora") != nullptr || from.job().find("peft") != nullptr;
+  if (packed && adapts) from.want("quantize", "gptq-4bit", "model");
+}
+
 }  // namespace
 
 const WantedOption* TrainerJob::find(std::string_view option) const {
@@ -41,6 +50,7 @@ const WantedOption* TrainerJob::find(std::string_view option) const {
 void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job) {
   TrainerReading reading(root, job);
   format.read(reading);
+  want_stored_bits(reading);
   reading.finish();
 }
 

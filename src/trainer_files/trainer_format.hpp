@@ -23,6 +23,14 @@ struct WantedOption {
   std::int64_t line = 0;
 };
 
+/// What alone is trained: blocks of the model's largest stack of them, and modules beside them.
+struct TrainedBlocks {
+  std::int64_t count = 0;  ///< the last so many; below 0 the first; 0: the file says nothing of blocks
+  bool spread = false;     ///< the stack is cut into so many groups, and the last block of each is trained
+  std::string modules;     ///< of each block, joined by ','; empty: all of it
+  std::string others;      ///< modules elsewhere, by parts of their names, joined by ','
+};
+
 struct TrainerJob {
   std::string format;
   std::string model;  ///< a path, or a name on the hub; empty: the file names none
@@ -32,6 +40,8 @@ struct TrainerJob {
   std::vector<std::string> unknown;       ///< keys that the format does not know
   std::string frozen_parts;       ///< modules that are not trained where the model has them: names, joined by ','
   std::string head;               ///< what takes the place of the language model's head: how its class ends
+  TrainedBlocks trained_blocks;   ///< where only some blocks are trained
+  std::string unlike;             ///< what makes the job unlike any that the options say; empty: nothing does
   std::string deepspeed;          ///< the path of a DeepSpeed config that the file names
   std::string dataset;            ///< the path of a file that says how large the samples are
   bool one_process = false;       ///< several GPUs would share the layers of one model (device_map)

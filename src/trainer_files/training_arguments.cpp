@@ -7,10 +7,67 @@ namespace gpumem::trainer_files {
 namespace {
 namespace training_arguments_detail {
 
-constexpr std::string_view kWithoutEffect[] = {
-    "attn_implementation", "dataset*",           "eos_token",      "lora_*",  "bnb_4bit_*", "use_bnb_nested_quant",
-    "max_prompt_length",   "model_init_kwargs",  "model_revision", "packing", "pad_token",  "preprocessing_num_workers",
-    "tokenizer_name",      "use_fast_tokenizer", "use_rslora"};
+constexpr std::string_view kWithoutEffect[] = {"attn_implementation",
+                                               "dataset*",
+                                               "eos_token",
+                                               "lora_*",
+                                               "bnb_4bit_*",
+                                               "use_bnb_nested_quant",
+                                               "max_prompt_length",
+                                               "model_init_kwargs",
+                                               "model_revision",
+                                               "packing",
+                                               "pad_token",
+                                               "preprocessing_num_workers",
+                                               "tokenizer_name",
+                                               "use_fast_tokenizer",
+                                               "use_rslora",
+                                               "chat_template*",
+                                               "completion_only_loss",
+                                               "assistant_only_loss",
+                                               "model_code_revision",
+                                               "torch_dtype",
+                                               "packing_strategy",
+                                               "eval_packing",
+                                               "truncation_mode",
+                                               "shuffle_dataset",
+                                               "shuffle_buffer_size",
+                                               "validation_*",
+                                               "train_file",
+                                               "max_train_samples",
+                                               "max_eval_samples",
+                                               "config_name",
+                                               "task_name",
+                                               "text_column*",
+                                               "label_column*",
+                                               "per_device_test_batch_size",
+                                               "cache_dir",
+                                               "low_cpu_mem_usage",
+                                               "token",
+                                               "version_2_with_negative",
+                                               "doc_stride",
+                                               "pad_to_max_length",
+                                               "image_column_name",
+                                               "audio_column_name",
+                                               "max_seconds*",
+                                               "report*",
+                                               "line_by_line",
+                                               "streaming",
+                                               "source_prefix",
+                                               "source_lang",
+                                               "target_lang",
+                                               "num_beams",
+                                               "predict_with_generate",
+                                               "forced_bos_token",
+                                               "ignore_mismatched_sizes",
+                                               "freeze_feature_encoder",
+                                               "language",
+                                               "task",
+                                               "train_split_name",
+                                               "eval_split_name",
+                                               "train_val_split",
+                                               "trackio*",
+                                               "project"};
 
 /// trl's ModelConfig.
 void read_model_config(TrainerReading& from) {
@@ -43,7 +100,13 @@ void read(TrainerReading& from) {
   from.job().model = from.word("model_name_or_path").value_or("");
   read_training_arguments(from);
   read_model_config(from);
-  for (const std::string_view path : {"max_seq_length", "max_length", "block_size"}) from.take(path, "seq_length");
+  for (const std::string_view path :
+       {"max_seq_length", "max_length", "block_size", "max_source_length", "model_max_length"}) {
+    from.take(path, "seq_length");
+  }
+  // Samples in one row have no mask.
+  if (from.on("packing") || from.on("padding_free")) from.want("padding", "false", "packing");
+  if (from.on("activation_offloading")) from.want("offload", "activations", "activation_offloading");
   if (from.on("gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
   const std::string dtype = from.word("torch_dtype").value_or(from.word("dtype").value_or(""));
   // "auto" is the type of the checkpoint, which of models that train in bfloat16 is bfloat16.

@@ -360,6 +360,7 @@ inline constexpr PublishedRow kRows[] = {
     {"bert-base-uncased google-bert/bert-base-uncased", "bert", 109'514'298, "768 3072 12 12 30522 512 2"},
     {"bert-large-uncased google-bert/bert-large-uncased", "bert", 335'174'458, "1024 4096 24 16 30522 512 2"},
     {"bert-base-cased google-bert/bert-base-cased", "bert", 108'340'804, "768 3072 12 12 28996 512 2"},
+    {"bert-base-chinese google-bert/bert-base-chinese", "bert", 102'290'312, "768 3072 12 12 21128 512 2"},
     {"bert-base-multilingual-cased google-bert/bert-base-multilingual-cased", "bert", 177'974'523,
      "768 3072 12 12 119547 512 2"},
     {"roberta-base FacebookAI/roberta-base", "roberta", 124'697'433, "768 3072 12 12 50265 514 1"},

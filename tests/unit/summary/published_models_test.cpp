@@ -61,6 +61,25 @@ TEST(PublishedModels, CopiesOfOtherOwnersAreTheirMakersModels) {
   EXPECT_TRUE(succeeds(session::parse_summary(repacked->config, false, "config.json")));
 }
 
+TEST(PublishedModels, CheckpointsOfFewerBitsAreTheWholeModels) {
+  const std::pair<const char*, const char*> forms[] = {
+      {"Qwen/Qwen2.5-7B-Instruct-AWQ", "awq"},
+      {"Qwen/Qwen2.5-VL-72B-Instruct-GPTQ-Int4", "gptq"},
+      {"Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "fp8"},
+  };
+  for (const auto& [name, method] : forms) {
+    const auto published = published_model(name);
+    ASSERT_TRUE(published) << name;
+    EXPECT_TRUE(std::string_view(name).starts_with(published->name)) << published->name;
+    const auto graph = session::parse_summary(published->config);
+    ASSERT_TRUE(testing::succeeds(graph)) << name;
+    EXPECT_EQ(graph->parameters(), published->parameters) << name;
+    EXPECT_NE(published->config.find(method), std::string::npos) << published->config;
+  }
+  EXPECT_FALSE(published_model("somebody/a-model-AWQ"));
+  EXPECT_FALSE(published_model("-AWQ"));
+}
+
 TEST(PublishedModels, AMisspeltNameGetsTheNearest) {
   const auto none = session::read_summary("meta-llama/Lama-3.1-8B");
   EXPECT_TRUE(testing::fails(none, core::ErrorCode::unreadable_file, 0, "did you mean 'meta-llama/Llama-3.1-8B'?"));

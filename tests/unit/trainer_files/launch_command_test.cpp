@@ -53,6 +53,20 @@ std::string notes_of(const LaunchedJob& launched) {
 
 const std::string kTrainer = " --model_name_or_path m --output_dir o --per_device_train_batch_size 4";
 
+TEST(LaunchCommand, TrlsTuningHasDefaultsOfItsOwn) {
+  const LaunchedJob job = read("trl sft --model_name_or_path m --output_dir o --use_peft --packing");
+  EXPECT_EQ(wanted(job, "seq_length"), "1024");
+  EXPECT_EQ(wanted(job, "precision"), "amp-bf16");
+  EXPECT_EQ(wanted(job, "checkpointing"), "full");
+  EXPECT_EQ(wanted(job, "lora"), "16");
+  EXPECT_NE(notes_of(job).find("max_length 1024"), std::string::npos);
+  const LaunchedJob told = read("python trl/scripts/sft.py --max_seq_length 64 --gradient_checkpointing False" +
+                                kTrainer + " --use_peft --lora_target_modules down_proj, o_proj");
+  EXPECT_EQ(wanted(told, "seq_length"), "64");
+  EXPECT_EQ(wanted(told, "checkpointing"), "-");
+  EXPECT_EQ(wanted(told, "lora_targets"), "down_proj+o_proj");
+}
+
 TEST(LaunchCommand, TorchrunCountsItsRanks) {
   const LaunchedJob job = read("torchrun --nnodes=2 --nproc-per-node 8 train.py --bf16 True" + kTrainer);
   EXPECT_EQ(job.gpus, 16);

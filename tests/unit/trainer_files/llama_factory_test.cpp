@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gpumem/model/graph_builder.hpp"
+
 #include "wanted_options.hpp"
 
 namespace gpumem::trainer_files {
@@ -19,6 +21,54 @@ TEST(LlamaFactory, OtherMethodsThanLora) {
   const TrainerJob muon =
       parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "full", "use_muon": true})");
   expect_wanted(muon, {{"optimizer", "muon"}, {"lora", "-"}});
+}
+
+/// Eight blocks of two linear layers, an embedding before and a norm behind them.
+model::ModelGraph of_blocks() {
+  model::GraphBuilder builder("made up");
+  const auto add = [&](const std::string& path, std::int64_t parameters) {
+    builder.add({.name = path, .parameters = parameters});
+  };
+  add("model.embed_tokens", 100);
+  for (int block = 0; block < 8; ++block) {
+    add("model.layers." + std::to_string(block) + ".mlp.experts.0", 10);
+    add("model.layers." + std::to_string(block) + ".self_attn", 10);
+  }
+  add("model.norm", 1);
+  auto graph = std::move(builder).build();
+  EXPECT_TRUE(testing::succeeds(graph));
+  return *std::move(graph);
+}
+
+std::string patterns_of(const std::string& more) {
+  const TrainerJob job =
+      parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "freeze", "bf16": true)" + more + "}");
+  EXPECT_EQ(job.not_modelled, std::vector<std::string>{});
+  const auto patterns = trained_patterns(job.trained_blocks, of_blocks());
+  return patterns ? *patterns : core::to_string(patterns.error());
+}
+
+TEST(LlamaFactory, TrainsSomeBlocks) {
+  EXPECT_EQ(patterns_of(""), "model.layers.6.*,model.layers.7.*");
+  EXPECT_EQ(patterns_of(R"(, "freeze_trainable_layers": -1, "freeze_trainable_modules": "mlp, self_attn")"),
+            "model.layers.0.mlp*,model.layers.0.self_attn*");
+  EXPECT_EQ(patterns_of(R"(, "freeze_trainable_layers": 1, "freeze_extra_modules": "embed_tokens,norm")"),
+            "model.layers.7.*,*embed_tokens*,*norm*");
+  EXPECT_EQ(patterns_of(R"(, "freeze_trainable_layers": 2, "use_llama_pro": true)"),
+            "model.layers.3.*,model.layers.7.*");
+  EXPECT_NE(patterns_of(R"(, "freeze_trainable_layers": 3, "use_llama_pro": true)").find("cannot be shared among 3"),
+            std::string::npos);
+}
+
+TEST(LlamaFactory, RefusesWhatIsUnlikeOtherJobs) {
+  for (const char* method : {"use_galore", "use_apollo", "use_badam"}) {
+    const TrainerJob job = parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "full", ")" +
+                                  std::string(method) + R"(": true})");
+    job::JobRequest request;
+    const auto applied = apply(job, request);
+    ASSERT_FALSE(applied) << method;
+    EXPECT_NE(applied.error().message.find(method), std::string::npos) << applied.error().message;
+  }
 }
 
 TEST(LlamaFactory, FilesOfItsNextVersion) {

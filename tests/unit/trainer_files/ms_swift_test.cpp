@@ -19,5 +19,63 @@ TEST(MsSwift, MegatronTrainsInFewerBits) {
   EXPECT_EQ(one.not_modelled, std::vector<std::string>{"exp_avg_dtype bf16"});
 }
 
+TEST(MsSwift, OtherTunersThanLora) {
+  const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": )";
+  expect_wanted(parsed(base + R"("vera"})"), {{"peft", "vera"}, {"lora", "256"}});
+  expect_wanted(parsed(base + R"("fourierft", "fourier_n_frequency": "100"})"),
+                {{"peft", "fourierft"}, {"peft_options", "n_frequency=100"}});
+  EXPECT_EQ(parsed(base + R"("longlora"})").not_modelled, std::vector<std::string>{"tuner_type longlora"});
+  expect_wanted(parsed(base + R"("longlora"})"), {{"lora", "8"}});
+  for (const char* unlike :
+       {R"("llamapro")", R"("reft")", R"("full", "use_galore": "true")", R"("full", "lisa_activated_layers": "2")"}) {
+    job::JobRequest request;
+    EXPECT_FALSE(apply(parsed(base + unlike + "}"), request)) << unlike;
+  }
+}
+
+TEST(MsSwift, PartsThatAreTrained) {
+  const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": )";
+  const TrainerJob tower = parsed(base + R"("full", "freeze_llm": "true", "freeze_vit": "false",
+    "freeze_aligner": "false"})");
+  EXPECT_EQ(tower.frozen_parts, "model.language_model,lm_head");
+  EXPECT_EQ(tower.not_modelled, std::vector<std::string>{});
+  const TrainerJob adapters = parsed(base + R"("lora", "freeze_llm": "true", "freeze_vit": "false",
+    "freeze_aligner": "false"})");
+  expect_wanted(adapters, {{"lora_targets", "all-linear+not:model.language_model+not:lm_head"}});
+  const TrainerJob some = parsed(base + R"("full", "freeze_parameters_ratio": "1",
+    "trainable_parameters": ["lm_head", "model.norm"]})");
+  expect_wanted(some, {{"train", "lm_head*,model.norm*"}});
+  EXPECT_EQ(some.not_modelled, std::vector<std::string>{});
+  EXPECT_TRUE(parsed(base + R"("full", "freeze_parameters": ["a.b"]})").frozen_parts.ends_with(",a.b"));
+  EXPECT_EQ(parsed(base + R"("full", "freeze_parameters_ratio": "0.5"})").not_modelled,
+            std::vector<std::string>{"freeze_parameters_ratio 0.5"});
+}
+
+TEST(MsSwift, HeldBitsOptimizersAndSequences) {
+  const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": "lora", )";
+  const TrainerJob four = parsed(base + R"("quant_method": "bnb", "quant_bits": "4"})");
+  expect_wanted(four, {{"quantize", "nf4-double"}});
+  EXPECT_EQ(four.not_modelled, std::vector<std::string>{});
+  EXPECT_EQ(parsed(base + R"("quant_method": "hqq", "quant_bits": "4"})").not_modelled,
+            std::vector<std::string>{"quant_method hqq"});
+  expect_wanted(parsed(base + R"("sequence_parallel_size": "4", "optimizer": "muon"})"),
+                {{"context_parallel", "4"}, {"optimizer", "muon"}});
+}
+
+/// device_map: blocks lie on the GPUs one after the other.
+TEST(MsSwift, OneProcessOnSeveralGpus) {
+  const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": )";
+  job::JobRequest adapters;
+  const TrainerJob job = parsed(base + R"("lora"})");
+  ASSERT_TRUE(apply(job, adapters));
+  EXPECT_TRUE(testing::succeeds(spread(job, 2, adapters)));
+  EXPECT_EQ(adapters.training.layout.pipeline_parallel, 2);
+  EXPECT_EQ(adapters.training.layout.data_parallel, 1);
+  job::JobRequest full;
+  const TrainerJob whole = parsed(base + R"("full"})");
+  ASSERT_TRUE(apply(whole, full));
+  EXPECT_FALSE(spread(whole, 2, full));
+}
+
 }  // namespace
 }  // namespace gpumem::trainer_files

@@ -85,7 +85,8 @@ TEST(TrainerFiles, LlamaFactoryUpcastsWhatLearns) {
   expect_wanted(parsed(begin + R"("lora", "quantization_bit": 4})"), {{"quantize", "nf4-double"}});
   expect_wanted(parsed(begin + R"("lora", "quantization_bit": 8})"), {{"quantize", "int8"}});
   const TrainerJob frozen = parsed(begin + R"("freeze", "freeze_trainable_layers": 2, "stage2": 1})");
-  EXPECT_EQ(frozen.not_modelled, (std::vector<std::string>{"finetuning_type freeze", "freeze_trainable_layers 2"}));
+  expect_wanted(frozen, {{"precision", "amp-bf16"}, {"base_dtype", "bf16"}, {"lora", "-"}});
+  EXPECT_EQ(frozen.not_modelled, std::vector<std::string>{});
   EXPECT_EQ(frozen.unknown, std::vector<std::string>{"stage2"});
 }
 

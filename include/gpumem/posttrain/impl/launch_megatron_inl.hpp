@@ -120,7 +120,8 @@ GPUMEM_INLINE std::string parts_of(const model::ModelGraph& graph, std::string_v
     names.remove_prefix(std::min(comma + 1, names.size()));
     const auto layers = graph.layers();
     const bool has = std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) {
-      return layer.parameters > 0 && graph.path(layer).starts_with(name + ".");
+      const std::string path(graph.path(layer));
+      return layer.parameters > 0 && (path == name || path.starts_with(name + "."));
     });
     if (has) found += (found.empty() ? "" : ",") + name;
   }

@@ -107,6 +107,28 @@ inline std::optional<CopiedName> copied_name(std::string_view name) {
   return copy;
 }
 
+/// How makers call checkpoints of fewer bits beside the whole one, and what their configs then say.
+struct StoredForm {
+  std::string_view ending;
+  std::string_view field;
+};
+inline constexpr StoredForm kStoredForms[] = {
+    {"-AWQ", R"(, "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}})"},
+    {"-GPTQ-Int4", R"(, "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}})"},
+    {"-FP8", R"(, "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}})"}};
+
+/// Nothing: this is no such name, or the whole model's is not known.
+inline std::optional<PublishedModel> stored_in_fewer_bits(std::string_view name) {
+  for (const StoredForm& form : kStoredForms) {
+    if (!name.ends_with(form.ending)) continue;
+    auto published = published_model(name.substr(0, name.size() - form.ending.size()));
+    const bool whole = published && published->config.find("\"quantization_config\"") == std::string::npos;
+    if (whole) published->config.replace(published->config.size() - 1, 1, form.field);
+    return published;
+  }
+  return std::nullopt;
+}
+
 }  // namespace published_models_detail
 
 GPUMEM_INLINE std::vector<std::string_view> published_model_names() {
@@ -126,7 +148,7 @@ GPUMEM_INLINE std::optional<PublishedModel> published_model(std::string_view nam
       R"(, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true}})";
   if (auto published = detail::of_its_maker(name)) return published;
   const std::optional<detail::CopiedName> copy = detail::copied_name(name);
-  if (!copy) return std::nullopt;
+  if (!copy) return detail::stored_in_fewer_bits(name);
   for (const std::string_view original : published_model_names()) {
     if (detail::without_owner(original) != copy->name) continue;
     auto published = detail::of_its_maker(original);
@@ -136,7 +158,7 @@ GPUMEM_INLINE std::optional<PublishedModel> published_model(std::string_view nam
     }
     return published;
   }
-  return std::nullopt;
+  return detail::stored_in_fewer_bits(name);
 }
 
 }  // namespace gpumem::summary
