@@ -131,28 +131,28 @@ inline constexpr PublishedConfig kConfigs[] = {
      R"("mm_tokens_per_image": 256, "tie_word_embeddings": true, "text_config": {"model_type": "gemma3_text", )"
      R"("hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "num_attention_heads": 8, )"
      R"("num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208, "max_position_embeddings": 131072, )"
-     R"("sliding_window": 1024, "hidden_activation": "gelu_pytorch_tanh"}, )"
-     R"("vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, )"
-     R"("num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 896, "patch_size": 14, )"
-     R"("vision_use_head": false})"},
+     R"("sliding_window": 1024, "hidden_activation": "gelu_pytorch_tanh", "rope_scaling": {"factor": 8.0, )"
+     R"("rope_type": "linear"}}, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, )"
+     R"("intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 896, )"
+     R"("patch_size": 14, "vision_use_head": false})"},
     {"google/gemma-3-12b-it google/gemma-3-12b-pt", 12'187'325'040,
      R"("model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"], )"
      R"("mm_tokens_per_image": 256, "tie_word_embeddings": true, "text_config": {"model_type": "gemma3_text", )"
      R"("hidden_size": 3840, "intermediate_size": 15360, "num_hidden_layers": 48, "num_attention_heads": 16, )"
      R"("num_key_value_heads": 8, "head_dim": 256, "vocab_size": 262208, "max_position_embeddings": 131072, )"
-     R"("sliding_window": 1024, "hidden_activation": "gelu_pytorch_tanh"}, )"
-     R"("vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, )"
-     R"("num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 896, "patch_size": 14, )"
-     R"("vision_use_head": false})"},
+     R"("sliding_window": 1024, "hidden_activation": "gelu_pytorch_tanh", "rope_scaling": {"factor": 8.0, )"
+     R"("rope_type": "linear"}}, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, )"
+     R"("intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 896, )"
+     R"("patch_size": 14, "vision_use_head": false})"},
     {"google/gemma-3-27b-it google/gemma-3-27b-pt", 27'432'406'640,
      R"("model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"], )"
      R"("mm_tokens_per_image": 256, "tie_word_embeddings": true, "text_config": {"model_type": "gemma3_text", )"
      R"("hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 62, "num_attention_heads": 32, )"
      R"("num_key_value_heads": 16, "head_dim": 128, "vocab_size": 262208, "max_position_embeddings": 131072, )"
-     R"("sliding_window": 1024, "hidden_activation": "gelu_pytorch_tanh"}, )"
-     R"("vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, )"
-     R"("num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 896, "patch_size": 14, )"
-     R"("vision_use_head": false})"},
+     R"("sliding_window": 1024, "hidden_activation": "gelu_pytorch_tanh", "rope_scaling": {"factor": 8.0, )"
+     R"("rope_type": "linear"}}, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, )"
+     R"("intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 896, )"
+     R"("patch_size": 14, "vision_use_head": false})"},
     {"llava-hf/llava-1.5-7b-hf", 7'063'427'072,
      R"("model_type": "llava", "architectures": ["LlavaForConditionalGeneration"], "vision_feature_layer": -2, )"
      R"("vision_feature_select_strategy": "default", "text_config": {"model_type": "llama", )"

@@ -212,6 +212,12 @@ inline constexpr PublishedRow kRows[] = {
      R"("head_dim": 64, "tie_word_embeddings": true)"},
     {"canopylabs/orpheus-3b-0.1-pretrained canopylabs/orpheus-3b-0.1-ft", "llama", 3'300'867'072,
      "3072 8192 28 24 8 156940 131072", R"("head_dim": 128, "tie_word_embeddings": true)"},
+    {"HuggingFaceTB/SmolLM-135M HuggingFaceTB/SmolLM-135M-Instruct", "llama", 134'515'008, "576 1536 30 9 3 49152 2048",
+     R"("tie_word_embeddings": true)"},
+    {"HuggingFaceTB/SmolLM-360M HuggingFaceTB/SmolLM-360M-Instruct", "llama", 361'821'120,
+     "960 2560 32 15 5 49152 2048", R"("tie_word_embeddings": true)"},
+    {"HuggingFaceTB/SmolLM-1.7B HuggingFaceTB/SmolLM-1.7B-Instruct", "llama", 1'711'376'384,
+     "2048 8192 24 32 32 49152 2048", R"("tie_word_embeddings": true)"},
     {"HuggingFaceTB/SmolLM2-135M HuggingFaceTB/SmolLM2-135M-Instruct", "llama", 134'515'008,
      "576 1536 30 9 3 49152 8192", R"("tie_word_embeddings": true)"},
     {"HuggingFaceTB/SmolLM2-360M HuggingFaceTB/SmolLM2-360M-Instruct", "llama", 361'821'120,
@@ -245,7 +251,9 @@ inline constexpr PublishedRow kRows[] = {
     {"Qwen/Qwen2.5-0.5B Qwen/Qwen2.5-0.5B-Instruct Qwen/Qwen2.5-Coder-0.5B "
      "Qwen/Qwen2.5-Coder-0.5B-Instruct Qwen/Qwen2-0.5B-Instruct",
      "qwen2", 494'032'768, "896 4864 24 14 2 151936 32768", R"("tie_word_embeddings": true)"},
-    {"Qwen/Qwen2.5-1.5B", "qwen2", 1'543'714'304, "1536 8960 28 12 2 151936 131072", R"("tie_word_embeddings": true)"},
+    {"Qwen/Qwen2-0.5B", "qwen2", 494'032'768, "896 4864 24 14 2 151936 131072", R"("tie_word_embeddings": true)"},
+    {"Qwen/Qwen2.5-1.5B Qwen/Qwen2-1.5B", "qwen2", 1'543'714'304, "1536 8960 28 12 2 151936 131072",
+     R"("tie_word_embeddings": true)"},
     {"Qwen/Qwen2.5-1.5B-Instruct Qwen/Qwen2.5-Coder-1.5B Qwen/Qwen2.5-Coder-1.5B-Instruct "
      "Qwen/Qwen2-1.5B-Instruct",
      "qwen2", 1'543'714'304, "1536 8960 28 12 2 151936 32768", R"("tie_word_embeddings": true)"},
@@ -432,7 +440,8 @@ inline constexpr PublishedRow kRows[] = {
      "2560 8192 8192 40 40 8 100352 131072", kAttention40},
     {"LiquidAI/LFM2-1.2B LiquidAI/LFM2.5-1.2B-Base LiquidAI/LFM2.5-1.2B-Instruct", "lfm2", 1'170'340'608,
      "2048 12288 16 32 8 65536 128000", R"("full_attn_idxs": [2, 5, 8, 10, 12, 14])"},
-    {"HuggingFaceTB/SmolLM3-3B", "smollm3", 3'075'098'624, "2048 11008 36 16 4 128256 65536"},
+    {"HuggingFaceTB/SmolLM3-3B HuggingFaceTB/SmolLM3-3B-Base", "smollm3", 3'075'098'624,
+     "2048 11008 36 16 4 128256 65536"},
 };
 
 }  // namespace gpumem::summary::published_models_detail
