@@ -46,6 +46,8 @@ constexpr ProgramRow kPrograms[] = {
     {"trl", "sft", &training_arguments},
 };
 
+constexpr std::int64_t kMostVisible = 64;  ///< GPUs of one process
+
 /// Keys whose value is the file of a program's settings.
 constexpr std::string_view kFileKeys[] = {"config", "config_file", "cfg", "config_path", "args_file"};
 
@@ -402,7 +404,11 @@ class CommandReader {
     made_.gpus = count.gpus;
     const bool several = launcher_.launcher != Launcher::none || made_.job.format == llama_factory().name ||
                          made_.job.format == axolotl().name;
-    if (!count.from.empty()) {
+    const std::int64_t visible = visible_gpus(launcher_.environment);
+    if (count.from.empty() && made_.job.one_process && visible > 1) {
+      made_.gpus = std::min<std::int64_t>(visible, kMostVisible);
+      made_.notes.push_back("one process on " + std::to_string(made_.gpus) + " GPUs (CUDA_VISIBLE_DEVICES)");
+    } else if (!count.from.empty()) {
       made_.job.one_process = false;
       if (count.gpus > 1) made_.notes.push_back(std::to_string(count.gpus) + " GPUs (" + count.from + ")");
     } else if (several) {

@@ -115,6 +115,11 @@ std::string accelerate_folder(const Setting& environment,
   return home + "/accelerate";
 }
 
+std::int64_t visible_gpus(const Setting& environment) {
+  const Setting* const visible = environment.field("CUDA_VISIBLE_DEVICES");
+  return visible == nullptr ? 0 : launchers_detail::listed(visible->word);
+}
+
 RankCount rank_count(Launcher launcher, const Setting& settings, const Setting& environment) {
   namespace detail = launchers_detail;
   if (launcher == Launcher::accelerate) {
@@ -135,10 +140,8 @@ RankCount rank_count(Launcher launcher, const Setting& settings, const Setting& 
   if (const auto each = detail::count_at(environment, "NPROC_PER_NODE")) {
     return detail::times(*each, nodes, "NPROC_PER_NODE");
   }
-  const Setting* const visible = environment.field("CUDA_VISIBLE_DEVICES");
-  if (launcher != Launcher::none && visible != nullptr && detail::listed(visible->word) > 0) {
-    return detail::times(detail::listed(visible->word), 1, "CUDA_VISIBLE_DEVICES");
-  }
+  const std::int64_t visible = visible_gpus(environment);
+  if (launcher != Launcher::none && visible > 0) return detail::times(visible, 1, "CUDA_VISIBLE_DEVICES");
   return {};
 }
 

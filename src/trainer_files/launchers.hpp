@@ -41,6 +41,9 @@ struct LauncherWords {
 [[nodiscard]] std::string accelerate_folder(const Setting& environment,
                                             const std::function<std::string(const std::string&)>& process);
 
+/// How many GPUs a variable of the environment shows; 0: none says.
+[[nodiscard]] std::int64_t visible_gpus(const Setting& environment);
+
 /// How many GPUs take part.
 struct RankCount {
   std::int64_t gpus = 1;

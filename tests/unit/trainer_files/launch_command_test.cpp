@@ -67,6 +67,17 @@ TEST(LaunchCommand, TrlsTuningHasDefaultsOfItsOwn) {
   EXPECT_EQ(wanted(told, "lora_targets"), "down_proj+o_proj");
 }
 
+TEST(LaunchCommand, OneProcessTakesTheGpusThatItSees) {
+  const std::string words = "swift sft --model m --tuner_type lora";
+  const LaunchedJob several = read("CUDA_VISIBLE_DEVICES=0,1,2,3 " + words);
+  EXPECT_EQ(several.gpus, 4);
+  EXPECT_TRUE(several.job.one_process);
+  const LaunchedJob ranks = read("CUDA_VISIBLE_DEVICES=0,1 NPROC_PER_NODE=2 " + words);
+  EXPECT_EQ(ranks.gpus, 2);
+  EXPECT_FALSE(ranks.job.one_process);
+  EXPECT_EQ(read("CUDA_VISIBLE_DEVICES=0 " + words).gpus, 1);
+}
+
 TEST(LaunchCommand, TorchrunCountsItsRanks) {
   const LaunchedJob job = read("torchrun --nnodes=2 --nproc-per-node 8 train.py --bf16 True" + kTrainer);
   EXPECT_EQ(job.gpus, 16);

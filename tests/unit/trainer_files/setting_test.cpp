@@ -117,8 +117,8 @@ TEST(Setting, KnowsTomlByItsFirstLine) {
 
 TEST(Setting, RefusesWhatIsNoToml) {
   for (const char* text :
-       {"a =", "a = 'x", "a = [1, 2", "a = {b = 1", "[a\nb = 1", "a = 1\na = 2", "[a]\n= 1",
-        "a = 1\n[a]\nb = 1", "a = 1\n[[a]]", "[[a]]\n[a.b]\nc = 1\n[a]\nb = 2", "a.b.c = \"\\", "[", "a = \"\"\"x\n"}) {
+       {"a =", "a = 'x", "a = [1, 2", "a = {b = 1", "[a\nb = 1", "a = 1\na = 2", "[a]\n= 1", "a = 1\n[a]\nb = 1",
+        "a = 1\n[[a]]", "[[a]]\n[a.b]\nc = 1\n[a]\nb = 2", "a.b.c = \"\\", "[", "a = \"\"\"x\n"}) {
     const auto root = parse_settings(text);
     ASSERT_FALSE(root) << text;
     EXPECT_EQ(root.error().code, core::ErrorCode::malformed_input) << text;
