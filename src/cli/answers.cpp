@@ -31,8 +31,9 @@ Result<JobRequest> layout_words(const std::string& text) {
   for (std::string word; words >> word;) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const job::JobOption* option = job::find_flag(std::string_view(word).substr(0, equals));
-    const bool chosen = option != nullptr && option->name != "rank" && option->name != "estimator" &&
-                        std::ranges::find(kChosenByPlan, option->name) != std::end(kChosenByPlan);
+    const bool laid_out = option != nullptr && option->name != "rank" && option->name != "estimator" &&
+                          std::ranges::find(kChosenByPlan, option->name) != std::end(kChosenByPlan);
+    const bool chosen = laid_out || (option != nullptr && option->name == "loop");
     if (!chosen) {
       return Error{ErrorCode::invalid_argument,
                    "a layout to explain has no option " + core::quoted(core::shortened(word, 60)) +
@@ -63,7 +64,7 @@ void fill_up(const JobRequest& said, const FoundPlan& found, model::TrainingJob&
   if (!given("accumulate")) asked.gradient_accumulation = shared(found.question.global_batch, pass);
 }
 
-/// The layout that the words say, of the first framework of the question that shards so.
+/// The layout that the words say, of the first framework of the question that runs such a loop and shards so.
 Result<search::Candidate> layout_asked(const std::string& text, const FoundPlan& found) {
   Result<JobRequest> said = layout_words(text);
   if (!said) return said.error();
@@ -76,7 +77,16 @@ Result<search::Candidate> layout_asked(const std::string& text, const FoundPlan&
     const auto all = framework->shardings(node, 1, node);
     return std::ranges::any_of(all, [&](const auto& one) { return one.kind == job.layout.sharding.kind; });
   };
-  const auto framework = std::ranges::find_if(frameworks, shards);
+  const bool loops = job::is_given(*job::find_option("loop"), *said);
+  const auto runs = [&](const search::Framework* framework) { return !loops || framework->loop == job.loop; };
+  auto framework = std::ranges::find_if(frameworks, [&](const auto* one) { return runs(one) && shards(one); });
+  if (framework == frameworks.end() && loops) framework = std::ranges::find_if(frameworks, runs);
+  if (framework == frameworks.end() && loops) {
+    return Error{ErrorCode::invalid_argument,
+                 "no framework of the question has `loop=" + std::string(model::row_of(job.loop).name) +
+                     "`; leave it out, or say another framework",
+                 {}};
+  }
   search::Candidate asked;
   asked.framework = framework == frameworks.end() ? frameworks.front() : *framework;
   if (!job::is_given(*job::find_option("sharding"), *said)) {

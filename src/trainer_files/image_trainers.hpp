@@ -24,9 +24,6 @@ namespace gpumem::trainer_files {
 /// Words of the scripts in diffusers' examples.
 [[nodiscard]] const TrainerFormat& diffusers_scripts();
 
-/// The key under which a command's script stands among its settings: "train_network.py". No program has such a key.
-inline constexpr std::string_view kScriptKey = "script:";
-
 /// What a file of a data set says of the samples: sd-scripts' and musubi-tuner's `dataset_config`, diffusion-pipe's
 /// `dataset`, finetrainers' `dataset_config`. What the job has already stays.
 void take_image_dataset(const Setting& root, TrainerJob& job);

@@ -10,12 +10,15 @@
 #include "axolotl.hpp"
 #include "command_words.hpp"
 #include "deepspeed.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "image_trainers.hpp"
 #include "launchers.hpp"
 #include "llama_factory.hpp"
+#include "megatron_lm.hpp"
 #include "ms_swift.hpp"
+#include "torchtitan.hpp"
 #include "torchtune.hpp"
 #include "trainer_files.hpp"
 #include "training_arguments.hpp"
@@ -44,6 +47,13 @@ constexpr ProgramRow kPrograms[] = {
     {"megatron", "sft", &ms_swift},
     {"megatron", "pt", &ms_swift},
     {"trl", "sft", &training_arguments},
+    {"torchtitan.train", "", &torchtitan},
+    {"run_train.sh", "", &torchtitan},
+    {"pretrain_gpt.py", "", &megatron_lm},
+    {"pretrain_bert.py", "", &megatron_lm},
+    {"pretrain_hybrid.py", "", &megatron_lm},
+    {"pretrain_mamba.py", "", &megatron_lm},
+    {"pretrain_t5.py", "", &megatron_lm},
 };
 
 constexpr std::int64_t kMostVisible = 64;  ///< GPUs of one process
@@ -52,7 +62,7 @@ constexpr std::int64_t kMostVisible = 64;  ///< GPUs of one process
 constexpr std::string_view kFileKeys[] = {"config", "config_file", "cfg", "config_path", "args_file"};
 
 bool is_settings_file(std::string_view word) {
-  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") || word.ends_with(".toml");
 }
 
 core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
@@ -115,9 +125,11 @@ class CommandReader {
     const bool python = launcher_.launcher != Launcher::none || word(0).ends_with(".py") ||
                         (launcher_.begin > 0 && words_[launcher_.begin - 1] == "-m");
     if (format == nullptr && !python) {
-      return refused("the command " + core::quoted(core::shortened(words_[launcher_.begin], 60)) +
-                     " is not known; known are torchrun, accelerate launch, deepspeed, python, axolotl train, "
-                     "llamafactory-cli train, tune run, swift sft, megatron sft, trl sft, vllm serve and sglang serve");
+      return refused(
+          "the command " + core::quoted(core::shortened(words_[launcher_.begin], 60)) +
+          " is not known; known are torchrun, accelerate launch, deepspeed, python, axolotl train, "
+          "llamafactory-cli train, tune run, torchtitan's run_train.sh, swift sft, megatron sft, trl sft, vllm "
+          "serve and sglang serve");
     }
     std::size_t at = launcher_.begin + 1;
     if (format != nullptr && !row->command.empty()) {
@@ -145,6 +157,7 @@ class CommandReader {
       add_script(root);
       format = format_of(root);
     }
+    if (format == &torchtitan() || format == &megatron_lm()) add_large_job(root);
     if (format != nullptr) {
       read_into(*format, root, made_.job);
       made_.job.format = format->name;
@@ -160,7 +173,11 @@ class CommandReader {
   }
 
   /// The file of settings, which is then no setting itself; empty: there is none.
-  static std::string file_of(const ProgramWords& words, Setting& settings) {
+  std::string file_of(const ProgramWords& words, Setting& settings) const {
+    const Setting* const titans = settings.at("job.config_file");
+    if (titans != nullptr && titans->kind == Setting::Kind::text) return titans->word;
+    const Setting* const variable = launcher_.environment.field("CONFIG_FILE");
+    if (runs_titan() && variable != nullptr) return variable->word;
     for (const std::string_view key : kFileKeys) {
       const auto found = std::find_if(settings.items.begin(), settings.items.end(),
                                       [&](const Setting& item) { return item.key == key; });
@@ -213,13 +230,36 @@ class CommandReader {
     if (mixed != nullptr && root.field("mixed_precision") == nullptr) root.items.push_back(*mixed);
   }
 
-  /// ms-swift's format reads variables, and tells `megatron sft` by its batch size, which is 1 unless it is given.
-  void add_swift_settings(Setting& root) const {
+  /// torchtitan's own script, which starts torchrun on NGPU GPUs. Source: torchtitan 0.2, run_train.sh.
+  [[nodiscard]] bool runs_titan() const { return base_name(made_.script) == "run_train.sh"; }
+
+  void add_environment(Setting& root) const {
     for (const Setting& variable : launcher_.environment.items) {
       Setting setting = variable;
       setting.key = "env:" + variable.key;
       root.items.push_back(std::move(setting));
     }
+  }
+
+  /// torchtitan and Megatron-LM: the script says which model it is, and the number of GPUs how many copies there are.
+  void add_large_job(Setting& root) const {
+    add_environment(root);
+    put_setting(root, kScriptKey, setting_of_word({}, base_name(made_.script)));
+    const RankCount count = counted();
+    if (!count.from.empty()) put_setting(root, kGpusKey, setting_of_word({}, std::to_string(count.gpus)));
+  }
+
+  [[nodiscard]] RankCount counted() const {
+    if (!runs_titan()) return rank_count(launcher_.launcher, launcher_.settings, launcher_.environment);
+    constexpr std::int64_t kUsual = 8;
+    const Setting* const given = launcher_.environment.field("NGPU");
+    const std::int64_t gpus = given == nullptr ? kUsual : core::parse_whole(given->word).value_or(kUsual);
+    return {std::clamp<std::int64_t>(gpus, 1, std::int64_t{1} << 20), "NGPU"};
+  }
+
+  /// ms-swift's format reads variables, and tells `megatron sft` by its batch size, which is 1 unless it is given.
+  void add_swift_settings(Setting& root) const {
+    add_environment(root);
     const bool megatron = made_.script.starts_with("megatron");
     if (megatron && root.field("micro_batch_size") == nullptr) {
       put_setting(root, "micro_batch_size", setting_of_word({}, "1"));
@@ -400,8 +440,8 @@ class CommandReader {
   }
 
   void count_gpus() {
-    const RankCount count = rank_count(launcher_.launcher, launcher_.settings, launcher_.environment);
-    made_.gpus = count.gpus;
+    const RankCount count = counted();
+    made_.gpus = count.from.empty() ? of_layout() : count.gpus;
     const bool several = launcher_.launcher != Launcher::none || made_.job.format == llama_factory().name ||
                          made_.job.format == axolotl().name;
     const std::int64_t visible = visible_gpus(launcher_.environment);
@@ -412,8 +452,21 @@ class CommandReader {
       made_.job.one_process = false;
       if (count.gpus > 1) made_.notes.push_back(std::to_string(count.gpus) + " GPUs (" + count.from + ")");
     } else if (several) {
-      made_.notes.emplace_back("it does not say on how many GPUs it runs, so one is taken");
+      made_.notes.push_back("it does not say on how many GPUs it runs, so " +
+                            (made_.gpus == 1 ? std::string("one is taken")
+                                             : "the " + std::to_string(made_.gpus) + " of its layout are taken"));
     }
+  }
+
+  /// The fewest GPUs that the layout can have.
+  [[nodiscard]] std::int64_t of_layout() const {
+    std::int64_t gpus = 1;
+    for (const char* name : {"data_parallel", "tensor_parallel", "pipeline_parallel", "context_parallel"}) {
+      const WantedOption* const given = made_.job.find(name);
+      const std::int64_t size = given == nullptr ? 1 : core::parse_whole(given->value).value_or(1);
+      gpus = core::bounded_product({gpus, std::max<std::int64_t>(size, 1)});
+    }
+    return gpus;
   }
 
   std::span<const std::string> words_;

@@ -247,4 +247,36 @@ void read_training_arguments(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+void read_megatron_optimizer(TrainerReading& from) {
+  if (from.on("optimizer_cpu_offload")) {
+    from.not_modelled("optimizer_offload_fraction", "1");
+    from.want("offload", "optimizer", "optimizer_cpu_offload");
+  }
+  from.know("use_precision_aware_optimizer");
+  const auto halved = [&](std::string_view path) {
+    const std::string type = from.word(path).value_or("fp32");
+    return type == "bf16" || type == "fp16";
+  };
+  const bool halves = halved("exp_avg_dtype") && halved("exp_avg_sq_dtype");
+  for (const std::string_view path : {"exp_avg_dtype", "exp_avg_sq_dtype"}) {
+    if (!halves) from.not_modelled(path, "fp32");
+  }
+  for (const std::string_view path : {"main_grads_dtype", "main_params_dtype"}) from.not_modelled(path, "fp32");
+  from.want("optimizer", halves ? "adamw-half-states" : "adamw", "exp_avg_dtype");
+  from.want("fused", "true");
+  const std::string optimizer = from.word("optimizer").value_or("adam");
+  if (optimizer != "muon" && optimizer != "dist_muon") return from.not_modelled("optimizer", "adam");
+  from.want("optimizer", "muon", "optimizer");
+  from.want("fused", "false");
+}
+
+void read_megatron_float8(TrainerReading& from) {
+  const std::string recipe = from.word("fp8_recipe").value_or("delayed");
+  const bool gathers = from.on("fp8_param_gather");
+  if (!from.word("fp8_format")) return;
+  constexpr std::string_view kRecipes[] = {"delayed", "tensorwise", "blockwise", "mxfp8"};
+  if (std::ranges::find(kRecipes, recipe) == std::end(kRecipes)) return from.not_modelled("fp8_recipe");
+  from.want("quantize", gathers ? "float8-params" : recipe == "mxfp8" ? "mxfp8" : "float8", "fp8_format");
+}
+
 }  // namespace gpumem::trainer_files

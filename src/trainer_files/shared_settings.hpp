@@ -34,4 +34,10 @@ void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_vi
 /// Modules that PEFT trains whole beside the adapters: names, or how they end.
 void want_saved_modules(TrainerReading& from, std::string_view path);
 
+/// Megatron's optimizer: states on the host (all of them, or a part, which is not modelled), and in fewer bits.
+void read_megatron_optimizer(TrainerReading& from);
+
+/// TransformerEngine's products in float8. Recipes differ in their scales, which are small.
+void read_megatron_float8(TrainerReading& from);
+
 }  // namespace gpumem::trainer_files

@@ -53,6 +53,11 @@ struct TrainerJob {
 
 class TrainerReading;
 
+/// Keys of what a command says beside its settings; no program has such keys: the script ("train_network.py"), and the
+/// number of GPUs.
+inline constexpr std::string_view kScriptKey = "script:";
+inline constexpr std::string_view kGpusKey = "gpus:";
+
 struct TrainerFormat {
   std::string_view name;
   std::string_view description;  ///< for people: what such a file is; empty: it is read of a command's words alone

@@ -68,10 +68,12 @@ TEST(TrainerFiles, EveryFormatHasAnExample) {
                                                                   {"diffusion_pipe", "diffusion_pipe.toml"},
                                                                   {"finetrainers", "finetrainers.sh"},
                                                                   {"llama_factory", "llama_factory.yaml"},
+                                                                  {"megatron_lm", "megatron_lm.sh"},
                                                                   {"ms_swift", "ms_swift.json"},
                                                                   {"peft_adapter", "adapter/adapter_config.json"},
                                                                   {"sd_scripts", "sd_scripts.toml"},
                                                                   {"simpletuner", "simpletuner.json"},
+                                                                  {"torchtitan", "torchtitan.toml"},
                                                                   {"torchtune", "torchtune.yaml"},
                                                                   {"training_arguments", "training_arguments.json"}};
   Names named;

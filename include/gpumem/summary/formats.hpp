@@ -50,7 +50,8 @@ using Formats = std::vector<const Format*>;
 [[nodiscard]] core::Result<model::ModelGraph> read(std::string_view text, const ReadOptions& options,
                                                    const Formats& known = formats());
 
-/// read() of a file, or read_folder() of a model's folder; "-" is standard input. Errors: also unreadable_file.
+/// read() of a file, or read_folder() of a model's folder; "-" is standard input. A path that begins with '{' is the
+/// text itself: the sizes that a command gives. Errors: also unreadable_file.
 [[nodiscard]] core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,
                                                         const Formats& known = formats());
 

@@ -166,6 +166,10 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,
                                                         const Formats& known) {
   ReadOptions named = options;
+  if (path.starts_with('{')) {
+    named.file.clear();
+    return read(path, named, known);
+  }
   if (named.file.empty()) named.file = path;
   const std::string place = path_of_model(path);
   if (is_model_folder(place)) return read_folder(place, named);

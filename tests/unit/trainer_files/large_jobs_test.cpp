@@ -1,0 +1,203 @@
+// Files of torchtitan, and commands of torchtitan and Megatron-LM.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "expect.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/session/session.hpp"
+#include "launch_command.hpp"
+#include "wanted_options.hpp"
+
+namespace gpumem::trainer_files {
+namespace {
+
+namespace large_jobs_test {
+
+using testing::succeeds;
+using Files = std::map<std::string, std::string>;
+
+LaunchedJob launched(const std::string& line, const Files& files = {}) {
+  std::istringstream text(line);
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) words.push_back(word);
+  auto job = read_launch_command(words, [&](const std::string& path) -> core::Result<std::string> {
+    const auto found = files.find(path);
+    if (found != files.end()) return found->second;
+    return core::Error{core::ErrorCode::unreadable_file, "is not here", {path, 0, {}}};
+  });
+  EXPECT_TRUE(succeeds(job)) << line;
+  return job ? *std::move(job) : LaunchedJob();
+}
+
+const std::string kModel = "[model]\nname = \"qwen3\"\nflavor = \"32B\"\n";
+
+TEST(Torchtitan, ReadsItsFile) {
+  auto job = read_trainer_job(GPUMEM_SOURCE_DIR "/examples/trainers/torchtitan.toml");
+  ASSERT_TRUE(succeeds(job));
+  EXPECT_EQ(job->format, "torchtitan");
+  EXPECT_EQ(job->model, "meta-llama/Llama-3.1-70B");
+  expect_wanted(*job, {{"batch_size", "4"},
+                       {"seq_length", "8192"},
+                       {"loop", "torchtune"},
+                       {"precision", "bf16-mixed"},
+                       {"sharding", "hsdp:8"},
+                       {"data_parallel", "16"},
+                       {"tensor_parallel", "8"},
+                       {"sequence_parallel", "true"},
+                       {"checkpointing", "selective-op"},
+                       {"compile", "true"},
+                       {"loss", "compiled"},
+                       {"optimizer", "adamw"},
+                       {"fused", "true"},
+                       {"alloc_conf", "expandable_segments:True"}});
+  EXPECT_TRUE(job->unknown.empty()) << job->unknown.front();
+  EXPECT_TRUE(job->not_modelled.empty()) << job->not_modelled.front();
+  EXPECT_TRUE(job->missing.empty()) << job->missing.front();
+}
+
+TEST(Torchtitan, ItsDefaultsAreTheJobs) {
+  const TrainerJob job = parsed(kModel + "[training]\nsteps = 1_000\nsize = 3\n");
+  EXPECT_EQ(job.model, "Qwen/Qwen3-32B");
+  expect_wanted(job, {{"batch_size", "8"},
+                      {"seq_length", "2048"},
+                      {"checkpointing", "every:2"},
+                      {"sharding", "fsdp2"},
+                      {"compile", "-"},
+                      {"tensor_parallel", "-"}});
+  EXPECT_EQ(job.missing, std::vector<std::string>{"on how many GPUs it runs (--data-parallel)"});
+  EXPECT_EQ(job.unknown, std::vector<std::string>{"training.size"});
+}
+
+TEST(Torchtitan, APipelinePartsTheLocalBatch) {
+  const TrainerJob job = parsed(kModel + R"([training]
+local_batch_size = 16
+[parallelism]
+data_parallel_shard_degree = 4
+pipeline_parallel_degree = 4
+pipeline_parallel_schedule = "Interleaved1F1B"
+pipeline_parallel_microbatch_size = 2
+expert_parallel_degree = 2
+fsdp_reshard_after_forward = "always"
+[activation_checkpoint]
+mode = "memory_budget"
+)");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"accumulate", "8"},
+                      {"pipeline_parallel", "4"},
+                      {"schedule", "interleaved-1f1b"},
+                      {"virtual_stages", "2"},
+                      {"expert_parallel", "2"},
+                      {"data_parallel", "4"},
+                      {"checkpointing", "-"}});
+  EXPECT_EQ(job.not_modelled, (std::vector<std::string>{"parallelism.fsdp_reshard_after_forward always",
+                                                        "activation_checkpoint.mode memory_budget"}));
+}
+
+TEST(Torchtitan, OneGpuComputesUnderAutocastAndFloat8IsAConverter) {
+  expect_wanted(parsed(kModel + "converters = [\"float8\"]\n[training]\nlocal_batch_size = 1\n[parallelism]\n"
+                                "data_parallel_shard_degree = 1\n[optimizer]\nname = \"Adam\"\n"
+                                "implementation = \"for-loop\"\n[activation_checkpoint]\nmode = \"none\"\n"),
+                {{"precision", "amp-bf16"},
+                 {"sharding", "-"},
+                 {"quantize", "float8"},
+                 {"optimizer", "adam"},
+                 {"foreach", "false"},
+                 {"fused", "-"},
+                 {"checkpointing", "-"}});
+}
+
+TEST(Torchtitan, ItsCommandSaysOnHowManyGpus) {
+  const Files files = {
+      {"q.toml", kModel + "[training]\nlocal_batch_size = 2\n[parallelism]\ntensor_parallel_degree = 2\n"}};
+  const LaunchedJob job = launched(
+      "torchrun --nproc_per_node=8 -m torchtitan.train --job.config_file q.toml --training.seq_len 4096", files);
+  EXPECT_EQ(job.gpus, 8);
+  EXPECT_EQ(job.files, std::vector<std::string>{"q.toml"});
+  expect_wanted(job.job, {{"data_parallel", "4"}, {"sharding", "fsdp2"}, {"seq_length", "4096"}, {"batch_size", "2"}});
+  EXPECT_TRUE(job.job.missing.empty()) << job.job.missing.front();
+  EXPECT_TRUE(job.job.unknown.empty()) << job.job.unknown.front();
+  const LaunchedJob script = launched("NGPU=4 CONFIG_FILE=q.toml ./run_train.sh --compile.enable", files);
+  EXPECT_EQ(script.gpus, 4);
+  expect_wanted(script.job, {{"data_parallel", "2"}, {"compile", "true"}, {"loss", "compiled"}});
+}
+
+const std::string kMegatron =
+    " pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 "
+    "--max-position-embeddings 1024 --micro-batch-size 2 --global-batch-size 32 --bf16 --swiglu --vocab-size 32000";
+
+TEST(MegatronLm, ReadsLayoutAndModel) {
+  const LaunchedJob job = launched(
+      "torchrun --nproc_per_node 8" + kMegatron +
+      " --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 "
+      "--sequence-parallel --use-distributed-optimizer --recompute-granularity full --recompute-method uniform "
+      "--recompute-num-layers 1 --disable-bias-linear --no-gradient-accumulation-fusion --untied 3");
+  expect_wanted(job.job, {{"loop", "megatron"},
+                          {"batch_size", "2"},
+                          {"seq_length", "1024"},
+                          {"precision", "bf16-mixed"},
+                          {"tensor_parallel", "2"},
+                          {"pipeline_parallel", "2"},
+                          {"virtual_stages", "2"},
+                          {"schedule", "interleaved-1f1b"},
+                          {"sequence_parallel", "true"},
+                          {"sharding", "distributed-optimizer"},
+                          {"checkpointing", "full"},
+                          {"optimizer", "adamw"},
+                          {"attention", "flash"}});
+  EXPECT_EQ(job.gpus, 8);
+  EXPECT_EQ(job.job.global_batch, 32);
+  EXPECT_EQ(job.job.unknown, std::vector<std::string>{"untied"});
+  for (const char* part : {R"("padded_vocab_size": 32000)", R"("add_bias_linear": false)", R"("swiglu": true)",
+                           R"("gradient_accumulation_fusion": false)", R"("num_layers": 4)"}) {
+    EXPECT_NE(job.job.model.find(part), std::string::npos) << part << " in " << job.job.model;
+  }
+  const auto graph = session::read_summary(job.job.model);
+  ASSERT_TRUE(succeeds(graph));
+  // Embeddings of words and positions, and per layer q, k, v, o, and a gated MLP of 8/3 of the width; norms.
+  constexpr std::int64_t kLayer = 4 * 512 * 512 + 3 * 512 * 1344 + 4 * 512;
+  EXPECT_EQ(graph->parameters(), 32000 * 512 + 1024 * 512 + 4 * kLayer + 2 * 512);
+}
+
+TEST(MegatronLm, TheVocabularyIsTheTokenizersAndPadded) {
+  const std::string line =
+      "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 512 --num-attention-heads 8 "
+      "--micro-batch-size 1 --seq-length 64 --max-position-embeddings 64 ";
+  const auto holds = [&](const std::string& more, const std::string& part) {
+    return launched(line + more).job.model.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(holds("--tokenizer-type GPT2BPETokenizer", R"("padded_vocab_size": 50304)"));
+  EXPECT_TRUE(
+      holds("--tokenizer-type GPT2BPETokenizer --tensor-model-parallel-size 8", R"("padded_vocab_size": 51200)"));
+  EXPECT_TRUE(holds("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B",
+                    R"("padded_vocab_size": 128256)"));
+  const LaunchedJob unknown = launched(line + "--tokenizer-type TikTokenizer");
+  EXPECT_EQ(unknown.job.model.find("padded_vocab_size"), std::string::npos);
+  EXPECT_EQ(unknown.job.missing.size(), 1U);
+}
+
+TEST(MegatronLm, RecomputesByMethodAndModules) {
+  const auto checkpointing = [](const std::string& more) {
+    return wanted(launched("torchrun" + kMegatron + more).job, "checkpointing");
+  };
+  EXPECT_EQ(checkpointing(""), "-");
+  EXPECT_EQ(checkpointing(" --recompute-activations"), "selective-attention");
+  EXPECT_EQ(checkpointing(" --recompute-granularity selective --recompute-modules mlp layernorm"),
+            "selective:mlp+layernorm");
+  EXPECT_EQ(checkpointing(" --recompute-granularity full --recompute-method block --recompute-num-layers 3"), "full:3");
+  EXPECT_EQ(checkpointing(" --recompute-granularity full --recompute-method uniform --recompute-num-layers 2"),
+            "joined:2");
+}
+
+TEST(MegatronLm, NamesWhatChangesMemoryAndHasNoOption) {
+  const LaunchedJob job = launched("torchrun" + kMegatron +
+                                   " --use-megatron-fsdp --data-parallel-sharding-strategy "
+                                   "optim_grads --grad-reduce-in-bf16 --no-bias-swiglu-fusion --optimizer sgd");
+  expect_wanted(job.job, {{"sharding", "zero-2"}, {"optimizer", "sgd"}, {"fused", "false"}});
+  EXPECT_EQ(job.job.not_modelled, (std::vector<std::string>{"grad_reduce_in_bf16 true", "no_bias_swiglu_fusion true"}));
+}
+
+}  // namespace large_jobs_test
+}  // namespace
+}  // namespace gpumem::trainer_files
