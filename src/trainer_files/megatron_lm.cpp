@@ -136,11 +136,15 @@ constexpr std::string_view kWithoutEffect[] = {"adam_*",
                                                "nccl_communicator_config_path",
                                                "no_barrier_with_level_1_timing",
                                                "no_bias_gelu_fusion",
+                                               "no_align_*",
+                                               "no_async_tensor_model_parallel_allreduce",
                                                "no_check_for_nan_in_loss_and_grad",
                                                "no_load_*",
                                                "no_mmap_bin_files",
                                                "no_one_logger",
+                                               "no_overlap_p2p_communication",
                                                "no_position_embedding",
+                                               "no_rope_fusion",
                                                "no_save_*",
                                                "num_dataset_builder_threads",
                                                "num_workers",
@@ -264,6 +268,7 @@ class MegatronReader {
     read_kernels();
     read_megatron_float8(from_);
     write_model();
+    from_.know(kGpusKey);
     for (const std::string_view path : kNotModelled) from_.not_modelled(path);
     from_.without_effect(kWithoutEffect);
   }

@@ -238,7 +238,7 @@ class TitanReader {
     const std::int64_t copies = std::max<std::int64_t>(degree("data_parallel_replicate_degree"), 1);
     std::int64_t shards = degree("data_parallel_shard_degree", degree("data_parallel_degree", -1));
     const std::int64_t gpus = from_.whole(kGpusKey).value_or(0);
-    from_.know(kGpusKey);
+    for (const std::string_view key : {kGpusKey, kScriptKey}) from_.know(key);
     const std::int64_t others = core::bounded_product({copies, std::max<std::int64_t>(apart, 1)});
     if (shards < 1 && gpus >= others) shards = gpus / others;
     if (shards < 1) {
