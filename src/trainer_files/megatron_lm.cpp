@@ -361,9 +361,20 @@ class MegatronReader {
     if (from_.on("disable_bias_linear")) put("add_bias_linear", "false");
     if (from_.on("use_rotary_position_embeddings")) put("position_embedding_type", "\"rope\"");
     put("group_query_attention", from_.on("group_query_attention") ? "true" : "false");
+    put_hybrid_layers();
     if (const auto rows = padded_vocabulary()) put("padded_vocab_size", std::to_string(*rows));
     for (const Setting& field : from_.root().items) write_field(field);
     from_.job().model = model_ + "}";
+  }
+
+  /// The pattern of a hybrid tells how many layers it has: a letter each, up to those that predict further tokens.
+  void put_hybrid_layers() {
+    std::string pattern = from_.word("hybrid_layer_pattern").value_or("");
+    if (pattern.empty()) pattern = from_.word("hybrid_override_pattern").value_or("");
+    if (pattern.empty() || from_.root().field("num_layers") != nullptr) return;
+    pattern.resize(std::min(pattern.find('/'), pattern.size()));
+    std::erase(pattern, '|');
+    put("num_layers", std::to_string(pattern.size()));
   }
 
   void write_field(const Setting& field) {

@@ -74,6 +74,9 @@ struct Flavor {
 };
 
 constexpr Flavor kFlavors[] = {
+    {"llama2", "7B", "meta-llama/Llama-2-7b-hf"},
+    {"llama2", "13B", "meta-llama/Llama-2-13b-hf"},
+    {"llama2", "70B", "meta-llama/Llama-2-70b-hf"},
     {"llama3", "8B", "meta-llama/Llama-3.1-8B"},
     {"llama3", "70B", "meta-llama/Llama-3.1-70B"},
     {"llama3", "405B", "meta-llama/Llama-3.1-405B"},
@@ -159,7 +162,8 @@ class TitanReader {
     }
     const auto* const row =
         std::ranges::find_if(kFlavors, [&](const Flavor& one) { return one.model == model && one.flavor == sizes; });
-    from_.job().model = row == std::end(kFlavors) ? model + " " + flavor : std::string(row->published);
+    const bool named = flavor.find('/') != std::string::npos;  // of DeepSeek's first port: a name on the hub
+    from_.job().model = row != std::end(kFlavors) ? std::string(row->published) : named ? flavor : model + " " + flavor;
     if (model != "llama4" || row == std::end(kFlavors)) return;
     from_.want("images", "0", "model.name");
     from_.job().not_modelled.emplace_back("that torchtitan's Llama 4 has no tower for images");

@@ -177,6 +177,13 @@ TEST(MegatronLm, TheVocabularyIsTheTokenizersAndPadded) {
   EXPECT_EQ(unknown.job.missing.size(), 1U);
 }
 
+TEST(MegatronLm, AHybridsPatternTellsItsLayers) {
+  const LaunchedJob job = launched(
+      "torchrun pretrain_mamba.py --hybrid-layer-pattern M-M*|-M/M* --hidden-size 512 --num-attention-heads 8 "
+      "--micro-batch-size 1 --seq-length 64 --position-embedding-type none --vocab-size 1000");
+  EXPECT_NE(job.job.model.find(R"("num_layers": 6)"), std::string::npos) << job.job.model;
+}
+
 TEST(MegatronLm, RecomputesByMethodAndModules) {
   const auto checkpointing = [](const std::string& more) {
     return wanted(launched("torchrun" + kMegatron + more).job, "checkpointing");
