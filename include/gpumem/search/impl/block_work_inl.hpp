@@ -235,18 +235,25 @@ GPUMEM_INLINE std::shared_ptr<const model::ModelGraph> first_blocks(const connec
 /// Bytes of an element.
 GPUMEM_INLINE double size_of(core::DType type) { return static_cast<double>(core::element_size(type)); }
 
-/// Bytes that one parameter takes between steps, at the least, in the types that plan/ gives them.
+/// Whether what is held between steps, or a part of it, is in the host's memory.
+GPUMEM_INLINE bool holds_on_host(model::Offload offload) {
+  return offload == model::Offload::optimizer || offload == model::Offload::parameters;
+}
+
+/// Bytes that one parameter takes on the GPU between steps, at the least, in the types that plan/ gives them.
 GPUMEM_INLINE double held_bytes(const model::TrainingJob& job, const parallel::Sharing& sharing) {
+  if (sharing.on_host) return 0.0;
+  const bool states_here = job.offload != model::Offload::optimizer;
   const core::DType own = model::parameter_dtype(job.precision);
   const auto state_ranks = static_cast<double>(sharing.state_ranks);
   double bytes = size_of(sharing.shard_type(own)) / static_cast<double>(sharing.parameter_ranks);
   const bool remainders = model::row_of(job.optimizer).keeps_remainders;  // of masters: two bytes at the least
   const core::DType master = remainders ? core::DType::bfloat16 : sharing.state_type(own);
-  if (sharing.masters) bytes += size_of(master) / state_ranks;
+  if (sharing.masters && states_here) bytes += size_of(master) / state_ranks;
   if (sharing.reduction == parallel::Reduction::main_buffer) bytes += size_of(sharing.reduced_type(own));
   const model::OptimizerRow& row = model::row_of(job.optimizer);
   const bool whole_states = row.state_shape == model::OptimizerRow::StateShape::whole && !row.paged;
-  if (whole_states) bytes += row.states * size_of(sharing.state_type(own)) / state_ranks;
+  if (whole_states && states_here) bytes += row.states * size_of(sharing.state_type(own)) / state_ranks;
   return bytes;
 }
 
@@ -317,6 +324,7 @@ GPUMEM_INLINE model::TrainingJob of_split(const model::TrainingJob& job, std::in
   one.layout = split_of(job.layout);
   one.batch_size = samples;
   one.gradient_accumulation = 1;
+  if (holds_on_host(one.offload)) one.offload = model::Offload::none;  // activations are the same
   return one;
 }
 
@@ -411,7 +419,8 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   namespace detail = memory_bound_detail;
   const bool counted = job.activation_checkpointing &&
                        (job.checkpoints.count > 0 || job.checkpoints.host_attention != model::HostAttention::none);
-  if (adapt::adapts(job) || job.offload != model::Offload::none || counted) return false;
+  const bool known = job.offload == model::Offload::none || detail::holds_on_host(job.offload);
+  if (adapt::adapts(job) || !known || counted) return false;
   const auto sharing = parallel::sharing_of(job);
   if (!sharing) return false;
   const model::Layout& layout = job.layout;

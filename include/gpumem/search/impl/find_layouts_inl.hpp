@@ -3,6 +3,7 @@
 #include "gpumem/search/find_layouts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -256,6 +257,64 @@ struct Grounds {
   utilisation::GpuPeaks peaks;
 };
 
+/// Whether the framework's settings can say that this is in the host's memory.
+GPUMEM_INLINE bool writes(const Framework& framework, model::TrainingJob job, model::Offload offload) {
+  constexpr std::int64_t kNode = 8;
+  job.layout.sharding = framework.shardings(kNode, 1, kNode).front();
+  const std::string without = framework.settings_of(job, 1, {});
+  job.offload = offload;
+  return framework.settings_of(job, 1, {}) != without;
+}
+
+/// What each rank of the layout keeps in the host's memory: what it would hold on the GPU otherwise.
+GPUMEM_INLINE std::optional<core::Bytes> host_memory(const PlannedLayout& layout, const device::GpuProfile& gpu,
+                                                     const Question& question) {
+  model::TrainingJob here = layout.job;
+  here.offload = model::Offload::none;
+  analysis::Analysis analysis(std::move(here));
+  const auto memory = estimate::Replay(question.allocator).estimate(analysis, gpu);
+  if (!memory) return std::nullopt;
+  const auto held = [](const estimate::Breakdown& parts) {
+    return parts.parameters.count() + parts.gradients.count() + parts.optimizer.count();
+  };
+  return core::Bytes(std::max<std::int64_t>(held(memory->breakdown) - held(layout.memory.breakdown), 0));
+}
+
+GPUMEM_INLINE std::string offload_text(model::Offload offload, std::optional<core::Bytes> host) {
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  std::string text =
+      "no layout fits without it, so `offload=" + std::string(model::name_of(model::kOffloads, offload)) + "` keeps " +
+      (offload == model::Offload::optimizer ? "the optimizer's states" : "shards, gradients and states") +
+      " in the host's memory";
+  if (host) {
+    const auto gib = static_cast<std::int64_t>(std::ceil(static_cast<double>(host->count()) / kGib));
+    text += ", about " + core::with_separators(gib) + " GiB a GPU in the first layout";
+  }
+  return text + "; times are without the copies to the host and its updates, which take longer";
+}
+
+/// The layouts that fit with the optimizer's states on the host, or else with all that is sharded there; `none`: what
+/// was found without.
+GPUMEM_INLINE core::Result<LayoutPlan> layouts_with_host(LayoutPlan none, const Grounds& grounds,
+                                                         const device::GpuProfile& gpu) {
+  const auto& [plain, asked, links, peaks] = grounds;
+  if (plain.offload != model::Offload::none) return none;
+  for (const model::Offload offload : {model::Offload::optimizer, model::Offload::parameters}) {
+    Question question = asked;
+    std::erase_if(question.frameworks, [&](const Framework* one) { return !writes(*one, grounds.plain, offload); });
+    if (question.frameworks.empty()) continue;
+    model::TrainingJob job = plain;
+    job.offload = offload;
+    core::Result<LayoutPlan> plan = layouts_of(none.gpus, job, gpu, question, links, peaks);
+    if (!plan && plan.error().code == core::ErrorCode::deadline_exceeded) return plan;
+    if (!plan || plan->layouts.empty()) continue;
+    plan->assumed.insert(plan->assumed.begin(),
+                         {"sharding", offload_text(offload, host_memory(plan->layouts.front(), gpu, asked))});
+    return plan;
+  }
+  return none;
+}
+
 GPUMEM_INLINE core::Status check_question(const Question& question) {
   if (question.global_batch < 1 || question.global_batch > kMostSamples) {
     return refused("`global_batch` counts samples from 1 to " + std::to_string(kMostSamples));
@@ -302,7 +361,11 @@ GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& jo
   const core::Result<detail::Grounds> grounds = detail::grounds_of(job, gpu, question);
   if (!grounds) return grounds.error();
   const auto& [plain, asked, links, peaks] = *grounds;
-  if (question.gpus) return detail::layouts_of(*question.gpus, plain, gpu, asked, links, peaks);
+  if (question.gpus) {
+    core::Result<LayoutPlan> plan = detail::layouts_of(*question.gpus, plain, gpu, asked, links, peaks);
+    if (!plan || !plan->layouts.empty() || plan->candidates == 0) return plan;
+    return detail::layouts_with_host(*std::move(plan), *grounds, gpu);
+  }
   LayoutPlan most;  // on the most GPUs on which there are layouts
   for (std::int64_t gpus = 1;; gpus *= 2) {
     core::Result<LayoutPlan> plan = detail::layouts_of(gpus, plain, gpu, asked, links, peaks);

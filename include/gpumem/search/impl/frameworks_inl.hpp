@@ -159,6 +159,7 @@ GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_
   if (job.sequence_length) text += argument("seq-length", *job.sequence_length);
   if (job.precision == model::Precision::bf16_mixed) text += "--bf16\n";
   if (job.precision == model::Precision::fp16_mixed) text += "--fp16\n";
+  if (job.offload == model::Offload::optimizer) text += "--optimizer-cpu-offload\n--use-precision-aware-optimizer\n";
   if (!job.activation_checkpointing) return text;
   const bool selective = job.checkpoints.kind == Checkpoints::selective_attention;
   return text + (selective ? "--recompute-granularity selective\n"
