@@ -6,7 +6,7 @@
 
 #include "gpumem/all.hpp"
 #include "gpumem/ml/trained_model.hpp"
-#include "gpumem_datasets/gpumemnet_net.hpp"
+#include "gpumem_datasets/runs_tables.hpp"
 
 namespace {
 

@@ -2,6 +2,12 @@
 // from. The list of forms is in src/datasets/read_runs.cpp. A body is in src/datasets/, under the form's name.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/model_graph.hpp"
+#include "gpumem/model/op_traits.hpp"
 #include "gpumem_datasets/runs_format.hpp"
 
 namespace gpumem::datasets {
@@ -120,5 +126,30 @@ namespace gpumem::datasets {
 // dmon took each second of the 60 to 75 that a run was given, its start included; of runs out of memory they are left
 // out.
 [[nodiscard]] const RunsFormat& gpumemnet_csv();
+
+// Input: a net as GPUMemNet's data sets list it.
+// Output: its ModelGraph with exact edges and every shape.
+
+/// ('conv2d', 30276, 2744)
+struct ListedLayer {
+  std::string_view type;  ///< views the list's text
+  std::int64_t activations = 0;
+  std::int64_t parameters = 0;
+};
+
+/// A Python list of such triples. Errors (without a place): malformed_input.
+[[nodiscard]] core::Result<std::vector<ListedLayer>> parse_layer_list(std::string_view text);
+
+struct GpumemnetNet {
+  std::vector<ListedLayer> layers;
+  std::string_view architecture;  ///< "pyramid", "residual", "dense", ...
+  std::int64_t channels = 0;      ///< of the input; an MLP's features
+  std::int64_t side = 0;          ///< of the square input image; 0: an MLP
+  double dropout = 0.0;           ///< the share that its dropout layers drop
+};
+
+/// Errors: malformed_input in this line of the file where the list's figures contradict each other, naming the layer.
+[[nodiscard]] core::Result<model::ModelGraph> build_net(const GpumemnetNet& net, const model::Vocabulary& vocabulary,
+                                                        std::string_view file, std::int64_t line);
 
 }  // namespace gpumem::datasets

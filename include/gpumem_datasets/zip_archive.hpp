@@ -1,6 +1,6 @@
 // Input: bytes of a zip archive (PKWARE's APPNOTE 6.3.10) as torch.save writes it: its entries are stored, not
 // compressed; padding in extra fields aligns their data; sizes may follow the data; the end record may be one of zip64.
-// Output: ZipArchive, the entries' names and data, as views of these bytes.
+// Output: ZipArchive, the entries' names and data, as views of these bytes; and numbers of any binary file.
 //
 // Strict, for the file may come from anywhere: what is compressed, encrypted, split or followed by a comment is
 // refused; so are a local header that says something else than the central directory, entries that overlap or leave the
@@ -16,6 +16,15 @@
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::datasets {
+
+/// The unsigned number of `width` bytes (at most 8) that begins at `at`. All of them must be there.
+[[nodiscard]] constexpr std::uint64_t little_endian(std::string_view bytes, std::size_t at, std::size_t width) {
+  std::uint64_t value = 0;
+  for (std::size_t index = width; index > 0; --index) {
+    value = (value << 8U) | static_cast<unsigned char>(bytes[at + index - 1]);
+  }
+  return value;
+}
 
 inline constexpr std::size_t kMostZipEntries = 100'000;
 

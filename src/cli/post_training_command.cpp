@@ -5,8 +5,8 @@
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
 #include "gpumem/posttrain/launch.hpp"
-#include "gpumem/posttrain/post_training_questions.hpp"
 #include "job_json.hpp"
 #include "post_training_report.hpp"
 #include "report.hpp"

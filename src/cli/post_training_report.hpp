@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/posttrain/post_training_questions.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
 #include "terminal.hpp"
 
 namespace gpumem::cli {

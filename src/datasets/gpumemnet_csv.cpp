@@ -3,7 +3,6 @@
 #include <array>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem_datasets/gpumemnet_net.hpp"
 
 namespace gpumem::datasets {
 

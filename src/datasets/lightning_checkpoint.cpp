@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem_datasets/little_endian.hpp"
 #include "gpumem_datasets/pickle.hpp"
 #include "gpumem_datasets/zip_archive.hpp"
 

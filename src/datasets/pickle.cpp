@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "gpumem_datasets/little_endian.hpp"
+#include "gpumem_datasets/zip_archive.hpp"
 
 namespace gpumem::datasets {
 

@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "gpumem_datasets/little_endian.hpp"
-
 namespace gpumem::datasets {
 
 namespace {

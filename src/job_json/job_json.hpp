@@ -11,7 +11,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/posttrain/post_training_questions.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
 #include "gpumem/serve/serving_questions.hpp"
 
 namespace gpumem::job_json {

@@ -2,6 +2,7 @@
 #include "gpumem/core/config.hpp"
 
 #include "gpumem/posttrain/impl/estimate_post_training_inl.hpp"
+#include "gpumem/posttrain/impl/estimate_post_training_questions_inl.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
 #include "gpumem/posttrain/impl/launch_keys_inl.hpp"
 #include "gpumem/posttrain/impl/launch_keys_verl_inl.hpp"
@@ -12,4 +13,3 @@
 #include "gpumem/posttrain/impl/phases_inl.hpp"
 #include "gpumem/posttrain/impl/post_training_job_inl.hpp"
 #include "gpumem/posttrain/impl/post_training_options_inl.hpp"
-#include "gpumem/posttrain/impl/post_training_questions_inl.hpp"

@@ -17,7 +17,7 @@ constexpr std::string_view kDatasets = "gpumem_datasets/";
 /// What several readers share, and what reads through them; every other file reads one table or one dialect.
 const Names kShared = {"measured_run",         "runs_format", "runs_tables",   "summary_shelf", "adapter_file",
                        "gpumemnet_net",        "accuracy",    "trace",         "simulation",    "pickle",
-                       "lightning_checkpoint", "zip_archive", "little_endian", "serving_starts"};
+                       "lightning_checkpoint", "zip_archive", "serving_starts"};
 /// What is no table of runs.
 const Names kOthers = {"rad_file", "gpumemnet_checkpoint", "simulator", "serving_table", "vllm_log", "image_models"};
 const Names kLists = {"read_runs", "datasets"};

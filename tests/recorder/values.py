@@ -13,7 +13,6 @@ import json
 import math
 import pathlib
 import pickle
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from torch.utils._python_dispatch import _disable_current_modes  # noqa: E402
 
 import torchvision  # noqa: E402
 
+import commands  # noqa: E402
 import gpumem  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
 from gpumem.record.run import Allocate, Marked, Run  # noqa: E402
@@ -372,81 +372,6 @@ def cuda_graphs() -> None:
     assert steps == {0, 1, 2}, f"the warm-up is no step: {steps}"
 
 
-_SCRIPT = """
-import sys, torch
-sys.path.insert(1, sys.path[0] + "/site-packages")
-import drawing
-assert drawing.sample_images() == 7, "a package's function of the same name runs"
-def sample_images(): raise SystemExit("samples need a GPU")
-class Trainer:
-    def evaluate(self): raise SystemExit("so does this")
-model = torch.nn.Linear(8, 8).cuda()
-optimizer = torch.optim.SGD(model.parameters(), 0.1)
-sample_images(); Trainer().evaluate()
-for step in range(9):
-    y = model(torch.empty(4, 8).cuda()).sum()
-    assert y.item() == VALUE
-    y.backward(); optimizer.step(); optimizer.zero_grad()
-"""
-
-
-def without_optimizer() -> None:
-    """pytorch/examples' language model: p.data.add_(p.grad). And a data set as rows of a batch each, which is as large at any."""
-    text = """
-import torch, sys
-size = int(sys.argv[2])
-data = torch.zeros(60_000 // size, size).cuda()
-model = torch.nn.Linear(8, 8).cuda()
-for step in range(90000):
-    model.zero_grad()
-    (model(torch.empty(size, 8).cuda()).sum() + data[step].sum()).backward()
-    for p in model.parameters(): p.data.add_(p.grad, alpha=-0.1)
-"""
-    with tempfile.TemporaryDirectory() as folder:
-        script, output = pathlib.Path(folder, "train.py"), pathlib.Path(folder, "run.json")
-        script.write_text(text)
-        command = [sys.executable, "-m", "gpumem.record", "-o", str(output), "--batch-arg", "batch", str(script), "--batch", "7"]
-        done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"})
-        assert done.returncode == 0, done.stderr
-        assert "recorded at 7, 14, 10" in done.stdout and "no optimizer of torch.optim" in done.stderr, done.stdout
-
-
-def command_line() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        script = pathlib.Path(folder, "train.py")
-        script.write_text(_SCRIPT.replace("VALUE", "5.0"))
-        package = pathlib.Path(folder, "site-packages")
-        package.mkdir()
-        (package / "drawing.py").write_text("def sample_images(): return 7\n")
-
-        def run(*options: str) -> tuple[int, str]:
-            command = [sys.executable, "-m", "gpumem.record", "-o", f"{folder}/run.json", *options, str(script)]
-            path = {"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"}
-            done = subprocess.run(command, capture_output=True, text=True, env=path)
-            return done.returncode, done.stderr
-
-        skips = ("--skip", "sample_images", "--skip", "Trainer.evaluate")
-        code, text = run(*skips)
-        assert code == 4 and "values were invented at: train.py:14; say --assume" in text, text
-        code, text = run(*skips, "--assume", "train.py:14=5")
-        assert code == 0 and "as was said" in text, text
-        assert run("--assume", "train.py:14=5")[0] == 4
-        code, text = run(*skips, "--skip", "nowhere", "--assume", "item=5")
-        assert code == 4 and "no function nowhere" in text, text
-        assert "nothing is known of 'nonsense'" in run("--assume", "nonsense=5")[1]
-
-
-def leaves_early() -> None:
-    """A script that ends by sys.exit(0) has made fewer steps as well."""
-    with tempfile.TemporaryDirectory() as folder:
-        script = pathlib.Path(folder, "train.py")
-        script.write_text("import sys, torch\ntorch.nn.Linear(8, 8).cuda()(torch.empty(4, 8).cuda())\nsys.exit(0)\n")
-        command = [sys.executable, "-m", "gpumem.record", "-o", f"{folder}/run.json", str(script)]
-        path = {"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"}
-        done = subprocess.run(command, capture_output=True, text=True, env=path)
-        assert done.returncode == 0 and "ended after 0 of 2 training steps" in done.stderr, done.stderr
-
-
 def unread_tables() -> None:
     """A large tensor of a file is not read, so nothing is known of its values on the GPU either."""
     with tempfile.TemporaryDirectory() as folder:
@@ -495,9 +420,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "sparse tensors": sparse,
     "settings": settings,
     "CUDA graphs": cuda_graphs,
-    "without an optimizer": without_optimizer,
-    "command line": command_line,
-    "a script that leaves early": leaves_early,
+    **commands.CASES,
     "tables that are not read": unread_tables,
     "others' calls of modules": others_calls,
 }

@@ -78,15 +78,15 @@ inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
 }
 
 inline constexpr std::array<std::string_view, 10> kTorch = {"Embedding",
-                                                           "OPTLearnedPositionalEmbedding",
-                                                           "BartLearnedPositionalEmbedding",
-                                                           "MBartLearnedPositionalEmbedding",
-                                                           "BartScaledWordEmbedding",
-                                                           "MBartScaledWordEmbedding",
-                                                           "GemmaTextScaledWordEmbedding",
-                                                           "Gemma3TextScaledWordEmbedding",
-                                                           "WhisperPositionalEmbedding",
-                                                           "TimeSeriesSinusoidalPositionalEmbedding"};
+                                                            "OPTLearnedPositionalEmbedding",
+                                                            "BartLearnedPositionalEmbedding",
+                                                            "MBartLearnedPositionalEmbedding",
+                                                            "BartScaledWordEmbedding",
+                                                            "MBartScaledWordEmbedding",
+                                                            "GemmaTextScaledWordEmbedding",
+                                                            "Gemma3TextScaledWordEmbedding",
+                                                            "WhisperPositionalEmbedding",
+                                                            "TimeSeriesSinusoidalPositionalEmbedding"};
 inline constexpr std::array<std::string_view, 1> kKeras = {"Embedding"};
 inline constexpr std::array<std::string_view, 1> kBag = {"EmbeddingBag"};
 inline constexpr std::array<std::string_view, 2> kPositional = {"num_embeddings", "embedding_dim"};

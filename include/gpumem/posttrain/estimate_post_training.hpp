@@ -1,10 +1,18 @@
 // Input: a post-training job and a GPU.
 // Output: what each phase of an iteration takes on each GPU: the plans of all models through one allocator, and beside
 // it what a colocated server takes while it is awake and asleep.
-// Units: bytes.
+// And how far each option of the job can go on that GPU, which changes would make it fit, and how to share out a number
+// of such GPUs.
+// Units: bytes; samples, tokens, shares of a GPU's memory.
 // Source: the programs that kProgramRows names. docs/post-training.md has the phases and what is known about the
 // errors.
 #pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/allocator_options.hpp"
@@ -18,5 +26,49 @@ namespace gpumem::posttrain {
 [[nodiscard]] core::Result<PostTrainingEstimate> estimate_post_training(const PostTrainingJob& job,
                                                                         const device::GpuProfile& gpu,
                                                                         const device::AllocatorOptions& options = {});
+
+/// The furthest value of each option with which the job fits, by the upper end of the range, where all else stays as it
+/// is; nothing: with none, or the job has no such option.
+struct PostTrainingLimits {
+  std::optional<std::int64_t> largest_batch = {};       ///< samples of a forward pass
+  std::optional<std::int64_t> longest_completion = {};  ///< tokens, with the prompts as they are
+  std::optional<double> largest_utilization = {};       ///< of a colocated vLLM, in hundredths
+};
+
+/// Errors: those of estimate_post_training(), but overflow, with which a job does not fit.
+[[nodiscard]] core::Result<PostTrainingLimits> find_post_training_limits(const PostTrainingJob& job,
+                                                                         const device::GpuProfile& gpu,
+                                                                         const device::AllocatorOptions& options = {});
+
+/// One thing changed.
+struct PostTrainingChange {
+  std::string_view option;  ///< a name of post_training_options() or of job::job_options()
+  std::string value;
+  std::string_view costs;  ///< in a few words
+  PostTrainingEstimate estimate;
+};
+
+/// Single changes after which the job takes less, in the order of what they cost. Errors: those of the estimate of the
+/// job as it is.
+[[nodiscard]] core::Result<std::vector<PostTrainingChange>> advise_post_training(
+    const PostTrainingJob& job, const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
+
+/// A way to share a number of GPUs out between training and generation.
+struct PostTrainingLayout {
+  model::Sharding sharding = {};    ///< of the policy's training, over all GPUs that do not split the model
+  std::int64_t data_parallel = 1;   ///< those GPUs
+  model::Precision precision = {};  ///< the policy is trained in: DeepSpeed keeps float32 masters, others may not
+  std::int64_t rollout_tensor_parallel = 1;  ///< GPUs of each copy of the engine, where one stands beside the training
+  Waiting offload = Waiting::none;           ///< of the policy, while others run
+  PostTrainingEstimate estimate;
+};
+
+/// The layouts of exactly so many GPUs with which the job fits, or is tight: those that fit first; of these the one
+/// that moves least between GPUs and to the host, then the one whose engine is split least. What splits the model, such
+/// as tensor parallelism of the training, stays as it is. Errors: invalid_argument for less than 1 GPU, more than
+/// 1,024, or a number that what splits the model does not divide; those of decide().
+[[nodiscard]] core::Result<std::vector<PostTrainingLayout>> find_post_training_layouts(
+    const PostTrainingJob& job, const device::GpuProfile& gpu, std::int64_t gpus,
+    const device::AllocatorOptions& options = {});
 
 }  // namespace gpumem::posttrain

@@ -237,7 +237,7 @@ class Session {
   [[nodiscard]] core::Result<std::vector<serve::ServingLayout>> serving_plan(const serve::ServingRequest& request,
                                                                              std::int64_t gpus);
 
-  // --- Post-training: gpumem/posttrain/post_training_job.hpp and post_training_questions.hpp -----------------------
+  // --- Post-training: gpumem/posttrain/post_training_job.hpp and estimate_post_training.hpp -----------------------
   // Errors: those of ask(), of read() for each model, of serve::read_served_model() and of the function that is named.
 
   /// posttrain::estimate_post_training().

@@ -1,4 +1,4 @@
-#include "gpumem_datasets/gpumemnet_net.hpp"
+#include "gpumem_datasets/runs_tables.hpp"
 
 #include <gtest/gtest.h>
 

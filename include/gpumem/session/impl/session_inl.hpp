@@ -10,8 +10,8 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/job/lengths.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
 #include "gpumem/posttrain/launch.hpp"
-#include "gpumem/posttrain/post_training_questions.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/serve/server_command.hpp"
@@ -432,15 +432,13 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, c
     job.assumed.push_back(
         {"model", core::quoted(core::shortened(*path, 80)) + " was not found; a model like the policy is taken"});
   }
-  if (megatron) {
-    // A config of Megatron's own arguments has no tower.
+  if (megatron) {  // a config of Megatron's own arguments has no tower
     const auto whole = read(request.training.summary, request.training.lenient);
     if (whole) job.tower_parameters = posttrain::tower_parameters(*(*whole)->graph());
   }
   if (posttrain::row_of(request.options.algorithm).generates) {
     const auto sizes = served(request.training.summary);
-    const bool needed = request.options.rollout != posttrain::Rollout::elsewhere;
-    if (!sizes && needed) return Answer(sizes.error());
+    if (!sizes && request.options.rollout != posttrain::Rollout::elsewhere) return Answer(sizes.error());
     if (sizes) job.served = *sizes;
   }
   return question(job, *asked->gpu, *allocator);

@@ -1,4 +1,4 @@
-#include "gpumem/posttrain/post_training_questions.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
 
 #include <algorithm>
 

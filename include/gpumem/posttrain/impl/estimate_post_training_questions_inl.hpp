@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/posttrain/post_training_questions.hpp"
+#include "gpumem/posttrain/estimate_post_training.hpp"
 
 #include <algorithm>
 #include <cstdio>
