@@ -63,7 +63,7 @@ std::int64_t group_of(const model::Layout& layout, std::int64_t micro_batches) {
 }
 
 TEST(Schedules, AreThoseOfPyTorch) {
-  std::ifstream file(std::string(GPUMEM_GOLDEN_DIR) + "/schedules/golden.txt");
+  std::ifstream file(std::string(GPUMEM_SOURCE_DIR "/tests/golden") + "/schedules/golden.txt");
   std::string line;
   int compared = 0;
   while (std::getline(file, line)) {
