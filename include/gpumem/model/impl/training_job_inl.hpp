@@ -45,8 +45,8 @@ GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
   if (!job.peft_options.empty() && job.peft == PeftMethod::none) {
     return "settings of an adapter are given, and no method; say `peft=lora`";
   }
-  const bool frozen =
-      job.has_adapters() || holds_in_fewer_bits(job.quantize) || !job.freeze.empty() || !job.train.empty();
+  const bool named = !job.freeze.empty() || !job.train.empty() || !job.parts.empty();  // parts are frozen
+  const bool frozen = job.has_adapters() || holds_in_fewer_bits(job.quantize) || named;
   if (job.base_dtype != BaseType::precision && !frozen && !holds_frozen_layers(job)) {
     return "the type of the frozen base is given, and nothing is frozen; say `lora=16`, or `freeze`";
   }

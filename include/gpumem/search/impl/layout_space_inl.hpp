@@ -281,6 +281,15 @@ class Space {
                      "a plan does not model `checkpointing=selective-op` in a pipeline; say full, or none",
                      {}});
     }
+    // torchtitan calls fully_shard() where ranks share parameters (parallel_dims.fsdp_enabled), which alone offloads
+    // them.
+    const bool alone = layout.sharding.kind == model::Shardings::fsdp2 && parallel::sharing_ranks(layout) == 1;
+    if (alone && job.offload == model::Offload::parameters) {
+      return refuse(Rule::modelled, {core::ErrorCode::invalid_argument,
+                                     "`offload=parameters` needs ranks that share parameters, by `data_parallel` or "
+                                     "`context_parallel`",
+                                     {}});
+    }
     if (const core::Status known = parallel::check_modelled(job, "a plan"); !known) {
       return refuse(Rule::modelled, known.error());
     }
