@@ -64,6 +64,7 @@ void add_job(CLI::App& command, JobRequest& request, const std::vector<std::stri
 void add_trainer(CLI::App& command, EstimateOptions& options) {
   std::string names;
   for (const auto* format : gpumem::trainer_files::trainer_formats()) {
+    if (format->description.empty()) continue;  // it has words alone
     names += (names.empty() ? "" : ", ") + std::string(format->description);
   }
   CLI::Option* const summary = command.get_option("summary");

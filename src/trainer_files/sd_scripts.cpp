@@ -288,7 +288,7 @@ void read(TrainerReading& from) {
 }  // namespace
 
 const TrainerFormat& sd_scripts() {
-  static constexpr TrainerFormat kFormat = {"sd-scripts", "the TOML of sd-scripts' and musubi-tuner's --config_file",
+  static constexpr TrainerFormat kFormat = {"sd-scripts", "the TOML of sd-scripts and musubi-tuner",
                                             &sd_scripts_detail::sniff, &sd_scripts_detail::read};
   return kFormat;
 }

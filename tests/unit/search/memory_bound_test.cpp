@@ -123,9 +123,16 @@ TEST(MemoryBound, WhatIsOnTheHostIsNotCounted) {
   model::TrainingJob job = fsdp(8);
   const connect::WiredGraph whole = wired(job);
   const BlockWork work = work_of(job);
-  EXPECT_TRUE(MemoryBound(whole, gpu_of(64)).too_large(job, work));
-  job.offload = model::Offload::optimizer;
-  EXPECT_FALSE(MemoryBound(whole, gpu_of(64)).too_large(job, work));
+  const auto smallest_with = [&](model::Offload offload) {
+    job.offload = offload;
+    std::int64_t mebibytes = 64;
+    while (MemoryBound(whole, gpu_of(mebibytes)).too_large(job, work)) mebibytes += 16;
+    return mebibytes;
+  };
+  const std::int64_t all_here = smallest_with(model::Offload::none);
+  const std::int64_t states_there = smallest_with(model::Offload::optimizer);
+  EXPECT_LT(states_there, all_here);
+  EXPECT_LT(smallest_with(model::Offload::parameters), states_there);
 }
 
 }  // namespace
