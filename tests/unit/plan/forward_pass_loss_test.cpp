@@ -50,17 +50,21 @@ TEST(LanguageLoss, FindsTheHeadAndWhatStandsBeforeItsLoss) {
 }
 
 TEST(LanguageLoss, ScalingAndASoftCapStandBetweenThemAndAnActivationDoesNot) {
-  const auto found_of = [](std::string_view op) {
-    const std::string nodes =
-        language(R"({"name": "changed", "op": ")" + std::string(op) + R"(", "inputs": ["head"]},)", "changed");
-    const auto wired = connect::connect(job_of(kTokens, nodes, 2), ops::catalogue());
+  const auto found_of = [](std::string_view op, std::string_view before = {}) {
+    const auto node = [](std::string_view name, std::string_view of, std::string_view input) {
+      return R"({"name": ")" + std::string(name) + R"(", "op": ")" + std::string(of) + R"(", "inputs": [")" +
+             std::string(input) + R"("]},)";
+    };
+    std::string nodes = before.empty() ? "" : node("before", before, "head");
+    nodes += node("changed", op, before.empty() ? "head" : "before");
+    const auto wired = connect::connect(job_of(kTokens, language(nodes, "changed"), 2), ops::catalogue());
     EXPECT_TRUE(succeeds(wired));
     return find_head_and_loss(*wired);
   };
   EXPECT_TRUE(succeeds(found_of("mul")));
-  EXPECT_TRUE(succeeds(found_of("tanh")));
+  EXPECT_TRUE(succeeds(found_of("tanh", "mul")));
   EXPECT_TRUE(
-      fails(found_of("relu"), ErrorCode::missing_information, 6, "no linear layer with logits that go straight"));
+      fails(found_of("tanh"), ErrorCode::missing_information, 6, "no linear layer with logits that go straight"));
 }
 
 TEST(LanguageLoss, AModelWithoutALossOfItsOwnIsRefused) {

@@ -128,13 +128,24 @@ GPUMEM_INLINE std::vector<bool> attention_inputs(const connect::WiredGraph& wire
 
 namespace language_loss_detail {
 
-/// Whether the layer hands on what it reads, in another shape, type or scale, or bounded by a soft cap, which the
-/// kernels of these losses compute too (Liger's, Apple's and Unsloth's: softcap).
-GPUMEM_INLINE bool hands_on(const connect::WiredGraph& wired, std::size_t layer) {
-  const ops::Op* op = wired.op(wired.graph().layers()[layer]);
-  if (op == nullptr || wired.inputs(layer).size() != 1 || wired.graph().layers()[layer].parameters > 0) return false;
-  const model::OpFamily family = op->traits.family;
-  return family == model::OpFamily::view || family == model::OpFamily::other || family == model::OpFamily::activation;
+/// Whether the layer hands on what it reads, in another shape, type or scale.
+GPUMEM_INLINE bool scales(const connect::WiredGraph& wired, model::LayerIndex layer) {
+  if (layer < 0) return false;
+  const auto at = static_cast<std::size_t>(layer);
+  const ops::Op* op = wired.op(wired.graph().layers()[at]);
+  if (op == nullptr || wired.inputs(at).size() != 1 || wired.graph().layers()[at].parameters > 0) return false;
+  return op->traits.family == model::OpFamily::view || op->traits.family == model::OpFamily::other;
+}
+
+/// scales(), or a soft cap: an activation of scaled logits, which the kernels of these losses compute too (Liger's,
+/// Apple's and Unsloth's: softcap).
+GPUMEM_INLINE bool hands_on(const connect::WiredGraph& wired, model::LayerIndex layer) {
+  if (layer < 0) return false;
+  if (scales(wired, layer)) return true;
+  const auto at = static_cast<std::size_t>(layer);
+  const ops::Op* op = wired.op(wired.graph().layers()[at]);
+  const bool activation = op != nullptr && op->traits.family == model::OpFamily::activation;
+  return activation && wired.inputs(at).size() == 1 && scales(wired, wired.inputs(at)[0]);
 }
 
 GPUMEM_INLINE core::Error no_head(const connect::WiredGraph& wired, model::LayerIndex layer) {
@@ -165,7 +176,7 @@ GPUMEM_INLINE core::Result<HeadAndLoss> find_head_and_loss(const connect::WiredG
   if (found.loss < 0) return detail::no_head(wired, 0);
   found.replaced.assign(layers.size(), false);
   model::LayerIndex at = wired.inputs(static_cast<std::size_t>(found.loss))[0];
-  while (at >= 0 && detail::hands_on(wired, static_cast<std::size_t>(at))) {
+  while (detail::hands_on(wired, at)) {
     found.replaced[static_cast<std::size_t>(at)] = true;
     at = wired.inputs(static_cast<std::size_t>(at))[0];
   }
