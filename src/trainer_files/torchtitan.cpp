@@ -281,11 +281,9 @@ class TitanReader {
     const std::string mode = word("activation_checkpoint.mode").value_or("selective");
     const std::string option = word("activation_checkpoint.selective_ac_option").value_or("2");
     asked_.emplace("activation_checkpoint.memory_budget");
-    if (mode == "full") from_.want("checkpointing", "full", "activation_checkpoint.mode");
-    else if (mode == "selective" && option == "op")
-      from_.want("checkpointing", "selective-op", "activation_checkpoint");
-    else if (mode == "selective") from_.want("checkpointing", "every:" + option, "activation_checkpoint");
-    else not_modelled("activation_checkpoint.mode", "none");
+    if (mode != "full" && mode != "selective") return not_modelled("activation_checkpoint.mode", "none");
+    const std::string selective = option == "op" ? "selective-op" : "every:" + option;
+    from_.want("checkpointing", mode == "full" ? mode : selective, "activation_checkpoint");
   }
 
   /// The blocks, the loss, or both.
