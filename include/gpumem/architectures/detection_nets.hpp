@@ -32,6 +32,7 @@ inline constexpr Regions kPositives = {64, 1, 128};
 inline std::vector<Tensor> stages(Forward& f, const std::vector<Module>& body, const std::vector<Module>& inner,
                                   Tensor input) {
   std::vector<std::int64_t> widths;
+  widths.reserve(inner.size());
   for (const Module& block : inner) widths.push_back(block.width("in_channels").value_or(0));
   std::vector<Tensor> found(widths.size(), input);
   std::vector<bool> seen(widths.size(), false);

@@ -289,6 +289,7 @@ inline Tensor distance(Forward& f, Tensor made, Tensor truth) {
 /// The weights of attention from steps to text, kept near the diagonal.
 inline Tensor guided_loss(Forward& f, const Model& model, const std::vector<Tensor>& crossed, Tensor mask) {
   std::vector<Tensor> guided;
+  guided.reserve(crossed.size());
   for (const Tensor weights : crossed) guided.push_back(f.slice(weights, 1, 0, model.guided_heads));
   const Tensor kept = f.multiply(f.concatenate(guided, 1), mask);
   return f.call("mean", {f.call("clone", {kept})});
@@ -319,9 +320,9 @@ inline void write_speech(ConfigFields& config, const Model& model, Forward& f, H
   const Tensor stops = f.linear("prob_out", decoded, model.width, model.reduction);
   const Tensor truth = f.contiguous(token_rows(f, steps, made));
   const Tensor target = f.flatten(f.unflatten(truth, 2, {model.reduction, model.bands}), 1, 2);
-  Tensor loss = f.add(distance(f, after, target), distance(f, frames, target));
-  loss = f.add(loss, f.call("bce_with_logits", {f.call("clone", {stops})}));
-  if (guides) loss = f.add(loss, guided_loss(f, model, crossed, mask_of(f, decoded, encoded)));
+  const Tensor spectrum = f.add(distance(f, after, target), distance(f, frames, target));
+  const Tensor loss = f.add(spectrum, f.call("bce_with_logits", {f.call("clone", {stops})}));
+  if (guides) f.add(loss, guided_loss(f, model, crossed, mask_of(f, decoded, encoded)));
 }
 
 inline void write_text(ConfigFields& config, const Model& model, Forward& f) {
@@ -394,7 +395,8 @@ inline void read_tree(TreeFields& t) {
   if (width && head && *width % *head == 0) t.set("encoder_attention_heads", *width / *head);
   t.heads_of_width({.published = kPublished, .heads_field = "decoder_attention_heads"}, width.value_or(0));
   for (const std::string side : {"encoder", "decoder"}) {
-    const std::string layers = side + ".wrapped_" + side + ".layers";
+    std::string layers = side;
+    layers.append(".wrapped_").append(side).append(".layers");
     t.count(side + "_layers", layers);
     t.size(side + "_ffn_dim", layers + ".0.feed_forward.intermediate_dense", "out_features");
   }

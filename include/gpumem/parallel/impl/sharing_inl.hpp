@@ -240,7 +240,7 @@ GPUMEM_INLINE double most_routed(const model::TrainingJob& job) {
 }
 
 GPUMEM_INLINE std::string routing_text(const model::TrainingJob& job) {
-  const std::string even = "each expert gets the same number of tokens";
+  std::string even = "each expert gets the same number of tokens";
   const std::string rank = even + "; upper is for a rank with experts that get ";
   const double more = most_routed(job) - 1.0;
   const bool capacity = job.graph != nullptr && job.graph->run_settings().expert_capacity > 0.0;
