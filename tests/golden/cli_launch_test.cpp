@@ -62,6 +62,8 @@ TEST(CliLaunch, PartsOfAScriptAreThoseOfAFolder) {
 TEST(CliLaunch, AFileSaysTheSameByItselfAndBehindItsCommand) {
   const std::string model = "examples/configs/qwen3_vl_2b";
   const std::string file = "examples/trainers/llama_factory.yaml";
+  const std::string said = run("estimate " + model + " --trainer " + file).err;
+  if (said.find("built without yaml-cpp") != std::string::npos) GTEST_SKIP() << "built without yaml-cpp";
   const json by_file = answer("estimate " + model + " --json --trainer " + file);
   const json by_command = answer("estimate " + model + " --json -- llamafactory-cli train " + file);
   const auto targets = by_file["job"]["lora_targets"].get<std::string>();
