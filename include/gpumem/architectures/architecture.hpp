@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "gpumem/architectures/config_fields.hpp"
 #include "gpumem/architectures/forward.hpp"
 #include "gpumem/architectures/module_tree.hpp"
+#include "gpumem/model/training_loop.hpp"
 
 namespace gpumem::architectures {
 
@@ -84,5 +86,8 @@ struct Architecture {
 using Architectures = std::vector<const Architecture*>;
 
 [[nodiscard]] const Architectures& architectures();
+
+/// The oldest release of transformers that has models of this type; nothing of those that 4.48 has.
+[[nodiscard]] std::optional<model::Transformers> first_release(std::string_view model_type);
 
 }  // namespace gpumem::architectures

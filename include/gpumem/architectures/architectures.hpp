@@ -42,10 +42,7 @@ namespace gpumem::architectures {
                                                           const model::Vocabulary& vocabulary,
                                                           const model::Images& images);
 
-/// The oldest release of transformers that has models of this type; nothing of those that 4.48 has.
-[[nodiscard]] std::optional<model::Transformers> first_release(std::string_view model_type);
-
-/// The same of a printed tree or table; nothing where its class is not known.
+/// first_release() of a printed tree's or table's type; nothing where its class is not known.
 [[nodiscard]] std::optional<model::Transformers> first_release(const model::ModelGraph& printed);
 
 /// Architecture::blocks of the architecture of this name (ModelGraph::architecture()).

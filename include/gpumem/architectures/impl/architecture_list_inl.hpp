@@ -8,7 +8,6 @@
 
 #include "gpumem/architectures/albert.hpp"
 #include "gpumem/architectures/apertus.hpp"
-#include "gpumem/architectures/architectures.hpp"
 #include "gpumem/architectures/autoencoder_kl.hpp"
 #include "gpumem/architectures/baichuan.hpp"
 #include "gpumem/architectures/bamba.hpp"
