@@ -286,10 +286,8 @@ class CommandReader {
     if (!says("bf16") && !says("fp16")) add("bf16", "true");
     if (!says("per_device_train_batch_size")) add("per_device_train_batch_size", "8");
     if (taken.empty()) return;
-    made_.notes.push_back(
-        taken +
-        ": as trl 1.9 has them where nothing else is said; its loss may go in chunks, which takes less "
-        "than is counted here");
+    made_.notes.push_back(taken +
+                          ": as trl 1.9 has them; its loss may go in chunks, which takes less than counted here");
   }
 
   // --- The launcher -------------------------------------------------------------------------------------------------
