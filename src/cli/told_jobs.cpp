@@ -200,11 +200,7 @@ core::Status fit_to_model(const trainer_files::TrainerJob& job, const JobRequest
   if (is_asked("lora_targets")) return core::Done{};
   std::string targets = job.find("lora_targets") == nullptr ? "all-linear" : job.find("lora_targets")->value;
   if (!targets.starts_with("all-linear") || targets.find("not:") != std::string::npos) return core::Done{};
-  for (std::string_view rest = frozen; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    targets += "+not:" + std::string(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  trainer_files::each_name(frozen, [&](std::string_view name) { targets.append("+not:").append(name); });
   return job::set_option_text(*job::find_option("lora_targets"), request, targets);
 }
 

@@ -107,11 +107,9 @@ void read_model(TrainerReading& from) {
 }
 
 void read_process(TrainerReading& from) {
-  const std::string dtype = from.word("train.dtype").value_or("fp32");
-  const bool half = dtype == "fp16" || dtype == "float16";
-  const bool bf16 = dtype == "bf16" || dtype == "bfloat16";
-  from.want("precision", half ? "amp-fp16" : bf16 ? "bf16" : "fp32", "train.dtype");
-  if ((half || bf16) && has_network(from)) want_frozen_type(from, dtype, "train.dtype");
+  const std::string type = short_type(from.word("train.dtype").value_or("fp32"));
+  from.want("precision", type == "fp16" ? "amp-fp16" : type, "train.dtype");
+  if (type != "fp32" && has_network(from)) want_frozen_type(from, type, "train.dtype");
   from.want("zero_grad", "step-end");
   from.want("batch_size", from.word("train.batch_size").value_or("1"), "train.batch_size");
   for (const std::string_view path : {"train.gradient_accumulation_steps", "train.gradient_accumulation"}) {

@@ -199,18 +199,20 @@ void take_image_dataset(const Setting& root, TrainerJob& job) {
   }
 }
 
+std::string short_type(std::string_view type) {
+  if (type == "fp16" || type == "float16") return "fp16";
+  return type == "bf16" || type == "bfloat16" ? "bf16" : "fp32";
+}
+
 void want_image_loop(TrainerReading& from, std::string_view mixed, std::string_view path) {
+  const std::string type = short_type(mixed);
   from.want("loop", "hf-trainer");
   from.want("zero_grad", "step-end");
-  const bool half = mixed == "fp16" || mixed == "float16";
-  const bool bf16 = mixed == "bf16" || mixed == "bfloat16";
-  from.want("precision", half ? "amp-fp16" : bf16 ? "amp-bf16" : "fp32", path);
+  from.want("precision", type == "fp32" ? type : "amp-" + type, path);
 }
 
 void want_frozen_type(TrainerReading& from, std::string_view type, std::string_view path) {
-  const bool half = type == "fp16" || type == "float16";
-  const bool bf16 = type == "bf16" || type == "bfloat16";
-  from.want("base_dtype", half ? "fp16" : bf16 ? "bf16" : "fp32", path);
+  from.want("base_dtype", short_type(type), path);
 }
 
 void want_image_size(TrainerReading& from, std::string_view path) {

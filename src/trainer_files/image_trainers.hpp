@@ -5,6 +5,7 @@
 // training/parser_common.py), diffusion-pipe 2026-08 (train.py), finetrainers 2025-06 (args.py).
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "trainer_format.hpp"
@@ -27,6 +28,9 @@ namespace gpumem::trainer_files {
 /// What a file of a data set says of the samples: sd-scripts' and musubi-tuner's `dataset_config`, diffusion-pipe's
 /// `dataset`, finetrainers' `dataset_config`. What the job has already stays.
 void take_image_dataset(const Setting& root, TrainerJob& job);
+
+/// Of PyTorch's names and accelerate's ("bfloat16", "bf16", "no"): "fp16", "bf16", else "fp32".
+[[nodiscard]] std::string short_type(std::string_view type);
 
 /// How accelerate's programs run: autocast by `mixed` ("bf16", "fp16", "no"), gradients dropped behind the step.
 void want_image_loop(TrainerReading& from, std::string_view mixed, std::string_view path);

@@ -212,10 +212,6 @@ constexpr std::string_view kNotModelled[] = {"cuda_graph_impl",
 constexpr std::pair<std::string_view, std::int64_t> kVocabularies[] = {
     {"GPT2BPETokenizer", 50257}, {"Llama2Tokenizer", 32000}, {"BertWordPieceLowerCase", 30522}};
 
-bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// The text in quotes; nothing for one with bytes that no argument has.
 std::optional<std::string> in_quotes(std::string_view text) {
   std::string quoted = "\"";
@@ -313,14 +309,13 @@ class MegatronReader {
                shards ? "data_parallel_sharding_strategy" : "use_distributed_optimizer");
   }
 
-  /// Muon's matrices and SGD's momentum are of other optimizers.
+  /// All but Adam and Muon, which ms-swift has as well, by their names.
   void read_optimizer() {
     read_megatron_optimizer(from_);
     const std::string name = from_.word("optimizer").value_or("adam");
-    if (name == "adam") return;
-    auto& missing = from_.job().not_modelled;
-    std::erase(missing, "optimizer " + name);
-    from_.want("optimizer", name == "dist_muon" ? "muon" : name, "optimizer");
+    if (name == "adam" || name == "muon" || name == "dist_muon") return;
+    std::erase(from_.job().not_modelled, "optimizer " + name);
+    from_.want("optimizer", name, "optimizer");
     from_.want("fused", "false", "optimizer");
   }
 
@@ -379,7 +374,7 @@ class MegatronReader {
 
   void write_field(const Setting& field) {
     const auto known = [&](std::string_view name) {
-      return is_one_of(kModelFields, name) || is_one_of(architectures::kMegatronRun, name);
+      return is_among(kModelFields, name) || is_among(architectures::kMegatronRun, name);
     };
     const std::string_view key = field.key;
     const bool negated = key.starts_with("no_") && known(key.substr(3)) && field.word == "true";

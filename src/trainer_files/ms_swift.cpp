@@ -95,11 +95,8 @@ void read_other_tuner(TrainerReading& from, const std::string& tuner) {
 std::string begins(std::string names, std::string_view ending) {
   std::string patterns;
   std::replace(names.begin(), names.end(), '+', ',');
-  for (std::string_view rest = names; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    patterns.append(patterns.empty() ? "" : ",").append(rest.substr(0, end)).append(ending);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  each_name(names,
+            [&](std::string_view name) { patterns.append(patterns.empty() ? "" : ",").append(name).append(ending); });
   return patterns;
 }
 

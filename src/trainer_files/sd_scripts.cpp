@@ -170,13 +170,9 @@ constexpr std::string_view kScripts[] = {"train_network.py",
                                          "hidream_o1_train.py",
                                          "hv_train.py"};
 
-bool is_script(std::string_view name) {
-  return std::find(std::begin(kScripts), std::end(kScripts), name) != std::end(kScripts);
-}
-
 bool sniff(const Setting& root) {
   const Setting* const script = root.field(kScriptKey);
-  if (script != nullptr) return is_script(script->word);
+  if (script != nullptr) return is_among(kScripts, script->word);
   const auto has = [&](std::string_view key) {
     if (root.field(key) != nullptr) return true;
     return std::any_of(root.items.begin(), root.items.end(),
@@ -276,13 +272,7 @@ void read_all(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
-void read(TrainerReading& from) {
-  const Setting all = flat(from.root());
-  TrainerReading reading(all, from.job());
-  read_all(reading);
-  reading.finish();
-  for (const Setting& item : from.root().items) from.know(item.key);
-}
+void read(TrainerReading& from) { read_made(from, flat(from.root()), &read_all); }
 
 }  // namespace sd_scripts_detail
 }  // namespace

@@ -275,7 +275,7 @@ void read_megatron_float8(TrainerReading& from) {
   const bool gathers = from.on("fp8_param_gather");
   if (!from.word("fp8_format")) return;
   constexpr std::string_view kRecipes[] = {"delayed", "tensorwise", "blockwise", "mxfp8"};
-  if (std::ranges::find(kRecipes, recipe) == std::end(kRecipes)) return from.not_modelled("fp8_recipe");
+  if (!is_among(kRecipes, recipe)) return from.not_modelled("fp8_recipe");
   from.want("quantize", gathers ? "float8-params" : recipe == "mxfp8" ? "mxfp8" : "float8", "fp8_format");
 }
 

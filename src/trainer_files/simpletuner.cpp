@@ -94,10 +94,6 @@ constexpr std::string_view kSeparate[] = {"auraflow",         "cosmos",         
                                           "kandinsky5_image", "kandinsky5_video", "chroma", "longcat_image"};
 constexpr std::string_view kIgnored[] = {"sd1x", "sd2x", "sdxl", "kolors", "hidream", "omnigen"};
 
-bool is_listed(std::span<const std::string_view> list, std::string_view word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
-
 /// Keys may have the two dashes of the command line.
 Setting without_dashes(const Setting& root) {
   Setting plain = root;
@@ -144,8 +140,8 @@ void read_checkpointing(TrainerReading& from, std::string_view family) {
   const std::string backend = from.word("gradient_checkpointing_backend").value_or("torch");
   if (!on) return;
   std::string kind = "full";
-  if (interval > 1 && !is_listed(kIgnored, family)) {
-    const bool separate = is_listed(kSeparate, family);
+  if (interval > 1 && !is_among(kIgnored, family)) {
+    const bool separate = is_among(kSeparate, family);
     const bool strided = stride == 2 * interval;
     if (stride != 0 && !strided) from.not_modelled("gradient_checkpointing_segment_stride");
     if (separate) kind = strided ? "every-other:" : "first-of:";
@@ -230,13 +226,7 @@ void read_plain(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
-void read(TrainerReading& from) {
-  const Setting plain = without_dashes(from.root());
-  TrainerReading reading(plain, from.job());
-  read_plain(reading);
-  reading.finish();
-  for (const Setting& item : from.root().items) from.know(item.key);
-}
+void read(TrainerReading& from) { read_made(from, without_dashes(from.root()), &read_plain); }
 
 }  // namespace simpletuner_detail
 }  // namespace

@@ -345,8 +345,7 @@ class TitanReader {
       if (fields == nullptr) continue;
       for (const Setting& field : fields->items) {
         const std::string path = std::string(table) + "." + field.key;
-        const bool idle = std::ranges::find(kKeysWithoutEffect, path) != std::end(kKeysWithoutEffect);
-        if (!idle && !asked_.contains(path)) from_.job().unknown.push_back(path);
+        if (!is_among(kKeysWithoutEffect, path) && !asked_.contains(path)) from_.job().unknown.push_back(path);
       }
     }
   }

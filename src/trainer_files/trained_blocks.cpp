@@ -51,16 +51,6 @@ void add(std::string& patterns, const std::string& pattern) {
   patterns.append(patterns.empty() ? "" : ",").append(pattern);
 }
 
-/// Each name, of a text that joins them by ','.
-template <typename Take>
-void each_name(std::string_view names, const Take& take) {
-  while (!names.empty()) {
-    const std::size_t end = std::min(names.find(','), names.size());
-    if (end > 0) take(std::string(names.substr(0, end)));
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
-}
-
 core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
 /// The numbers of the blocks that are trained, of so many.
@@ -98,9 +88,9 @@ core::Result<std::string> trained_patterns(const TrainedBlocks& trained, const m
   for (const std::int64_t number : *numbers) {
     const std::string block = stack + "." + std::to_string(number) + ".";
     if (trained.modules.empty()) detail::add(patterns, block + "*");
-    detail::each_name(trained.modules, [&](const std::string& name) { detail::add(patterns, block + name + "*"); });
+    each_name(trained.modules, [&](std::string_view name) { detail::add(patterns, block + std::string(name) + "*"); });
   }
-  detail::each_name(trained.others, [&](const std::string& name) { detail::add(patterns, "*" + name + "*"); });
+  each_name(trained.others, [&](std::string_view name) { detail::add(patterns, "*" + std::string(name) + "*"); });
   return patterns;
 }
 

@@ -91,6 +91,17 @@ void TrainerReading::want(std::string_view option, std::string value, std::strin
   }
 }
 
+void read_made(TrainerReading& from, const Setting& made, void (*read)(TrainerReading& from)) {
+  TrainerReading reading(made, from.job());
+  read(reading);
+  reading.finish();
+  for (const Setting& field : from.root().items) from.know(field.key);
+}
+
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 void TrainerReading::take(std::string_view path, std::string_view option) {
   if (auto value = word(path)) want(option, *std::move(value), path);
 }

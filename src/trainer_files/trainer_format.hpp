@@ -4,6 +4,7 @@
 // TrainerReading: each key that a format asks for is known, and the others are reported.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <span>
@@ -67,6 +68,22 @@ struct TrainerFormat {
 
 /// What the settings say, over what the job already says.
 void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job);
+
+/// read() of settings that were made of `from`'s, whose own keys are then known.
+void read_made(TrainerReading& from, const Setting& made, void (*read)(TrainerReading& from));
+
+/// Whether the name is one of these.
+[[nodiscard]] bool is_among(std::span<const std::string_view> names, std::string_view name);
+
+/// Each of the names that a text joins by ','.
+template <typename Take>
+void each_name(std::string_view names, const Take& take) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(','), names.size());
+    if (end > 0) take(names.substr(0, end));
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+}
 
 class TrainerReading {
  public:

@@ -281,13 +281,12 @@ GPUMEM_INLINE std::optional<core::Bytes> host_memory(const PlannedLayout& layout
 }
 
 GPUMEM_INLINE std::string offload_text(model::Offload offload, std::optional<core::Bytes> host) {
-  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
   std::string text =
       "no layout fits without it, so `offload=" + std::string(model::name_of(model::kOffloads, offload)) + "` keeps " +
       (offload == model::Offload::optimizer ? "the optimizer's states" : "shards, gradients and states") +
       " in the host's memory";
   if (host) {
-    const auto gib = static_cast<std::int64_t>(std::ceil(static_cast<double>(host->count()) / kGib));
+    const auto gib = static_cast<std::int64_t>(std::ceil(host->gib()));
     text += ", about " + core::with_separators(gib) + " GiB a GPU in the first layout";
   }
   return text + "; times are without the copies to the host and its updates, which take longer";
