@@ -9,7 +9,7 @@
 
 namespace gpumem::architectures {
 
-namespace albert_detail {
+namespace albert {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"albert"};
 
@@ -166,17 +166,14 @@ inline void read_tree(TreeFields& t) {
                 : "12 layers, as published models of this width have");
 }
 
-}  // namespace albert_detail
+inline constexpr Architecture kArchitecture = {.name = "albert",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::masked_lm,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .tied_bias = kTiedBias};
 
-[[nodiscard]] inline const Architecture& albert() {
-  static constexpr Architecture kArchitecture = {.name = "albert",
-                                                 .model_types = albert_detail::kModelTypes,
-                                                 .usual_head = Head::masked_lm,
-                                                 .write = albert_detail::write,
-                                                 .classes = albert_detail::kClasses,
-                                                 .read_tree = albert_detail::read_tree,
-                                                 .tied_bias = albert_detail::kTiedBias};
-  return kArchitecture;
-}
+}  // namespace albert
 
 }  // namespace gpumem::architectures

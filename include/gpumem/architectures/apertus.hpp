@@ -11,7 +11,7 @@
 
 namespace gpumem::architectures {
 
-namespace apertus_detail {
+namespace apertus {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"apertus"};
 
@@ -92,15 +92,9 @@ inline void read_tree(TreeFields& t) {
            .usual_width = 128});
 }
 
-}  // namespace apertus_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "apertus", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& apertus() {
-  static constexpr Architecture kArchitecture = {.name = "apertus",
-                                                 .model_types = apertus_detail::kModelTypes,
-                                                 .write = apertus_detail::write,
-                                                 .classes = apertus_detail::kClasses,
-                                                 .read_tree = apertus_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace apertus
 
 }  // namespace gpumem::architectures

@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace autoencoder_kl_detail {
+namespace autoencoder_kl {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"AutoencoderKL", "AutoencoderKLFlux2"};
 inline constexpr std::array<std::string_view, 3> kBlocks = {"DownEncoderBlock2D", "UpDecoderBlock2D", "UNetMidBlock2D"};
@@ -212,16 +212,13 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   (void)f.parameter("decoder.weight", {graph->parameters()}, true);
 }
 
-}  // namespace autoencoder_kl_detail
+inline constexpr Architecture kArchitecture = {.name = "autoencoder_kl",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks,
+                                               .encode = encode};
 
-[[nodiscard]] inline const Architecture& autoencoder_kl() {
-  static constexpr Architecture kArchitecture = {.name = "autoencoder_kl",
-                                                 .model_types = autoencoder_kl_detail::kModelTypes,
-                                                 .usual_head = Head::none,
-                                                 .write = autoencoder_kl_detail::write,
-                                                 .blocks = autoencoder_kl_detail::kBlocks,
-                                                 .encode = autoencoder_kl_detail::encode};
-  return kArchitecture;
-}
+}  // namespace autoencoder_kl
 
 }  // namespace gpumem::architectures

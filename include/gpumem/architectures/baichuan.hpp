@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace baichuan_detail {
+namespace baichuan {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"baichuan"};
 
@@ -132,15 +132,9 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished, .usual_width = 128}, width);
 }
 
-}  // namespace baichuan_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "baichuan", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& baichuan() {
-  static constexpr Architecture kArchitecture = {.name = "baichuan",
-                                                 .model_types = baichuan_detail::kModelTypes,
-                                                 .write = baichuan_detail::write,
-                                                 .classes = baichuan_detail::kClasses,
-                                                 .read_tree = baichuan_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace baichuan
 
 }  // namespace gpumem::architectures

@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace bamba_detail {
+namespace bamba {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"bamba", "falcon_h1"};
 
@@ -194,15 +194,9 @@ inline void read_tree(TreeFields& t) {
            .usual_width = 128});
 }
 
-}  // namespace bamba_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "bamba", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& bamba() {
-  static constexpr Architecture kArchitecture = {.name = "bamba",
-                                                 .model_types = bamba_detail::kModelTypes,
-                                                 .write = bamba_detail::write,
-                                                 .classes = bamba_detail::kClasses,
-                                                 .read_tree = bamba_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace bamba
 
 }  // namespace gpumem::architectures

@@ -9,7 +9,7 @@
 
 namespace gpumem::architectures {
 
-namespace bart_detail {
+namespace bart {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"bart"};
 
@@ -141,28 +141,22 @@ inline void read_tree(TreeFields& t) {
   tree_sides(t, kPublished, t.value("shared", "embedding_dim").value_or(0));
 }
 
-}  // namespace bart_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "bart", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& bart() {
-  static constexpr Architecture kArchitecture = {.name = "bart",
-                                                 .model_types = bart_detail::kModelTypes,
-                                                 .write = bart_detail::write,
-                                                 .classes = bart_detail::kClasses,
-                                                 .read_tree = bart_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace bart
 
 // Whisper: convolutions over a spectrogram, an encoder, and a decoder of tokens.
 // Source: transformers 4.48, models/whisper/modeling_whisper.py.
 
-namespace whisper_detail {
+namespace whisper {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"whisper"};
 
 /// WhisperEncoderLayer and WhisperDecoderLayer, under one name: checkpointing wraps both.
 inline constexpr std::string_view kLayer = "WhisperLayer";
 
-struct Model : bart_detail::Model {
+struct Model : bart::Model {
   std::int64_t bands = 80;     ///< of the spectrogram
   std::int64_t frames = 1500;  ///< after the convolutions
 };
@@ -174,7 +168,7 @@ inline Model read(ConfigFields& config) {
   model.bands = config.size_or({"num_mel_bins"}, 80);
   model.frames = config.size_or({"max_source_positions"}, 1500);
   model.positions = config.size_or({"max_target_positions"}, 448);
-  bart_detail::read_sides(config, model, 0.0);
+  bart::read_sides(config, model, 0.0);
   if (model.frames > ConfigFields::kLargestSize / 2) config.fail("is too large", "max_source_positions");
   if (config.flag("apply_spec_augment", false)) config.fail("masked spectrograms are not known", "apply_spec_augment");
   config.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "init_std", "classifier_proj_size",
@@ -285,15 +279,9 @@ inline void read_tree(TreeFields& t) {
   tree_sides(t, kPublished, width);
 }
 
-}  // namespace whisper_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "whisper", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& whisper() {
-  static constexpr Architecture kArchitecture = {.name = "whisper",
-                                                 .model_types = whisper_detail::kModelTypes,
-                                                 .write = whisper_detail::write,
-                                                 .classes = whisper_detail::kClasses,
-                                                 .read_tree = whisper_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace whisper
 
 }  // namespace gpumem::architectures

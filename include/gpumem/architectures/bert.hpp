@@ -9,7 +9,7 @@
 
 namespace gpumem::architectures {
 
-namespace bert_detail {
+namespace bert {
 
 inline constexpr std::array<std::string_view, 5> kModelTypes = {"bert", "roberta", "xlm-roberta", "camembert",
                                                                 "electra"};
@@ -229,23 +229,20 @@ inline void read_tree(TreeFields& t) {
                    t.value("encoder.layer.0.attention.self.query", "in_features").value_or(0));
 }
 
-}  // namespace bert_detail
+inline constexpr Architecture kArchitecture = {.name = "bert",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::masked_lm,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .tied_bias = kTiedBias};
 
-[[nodiscard]] inline const Architecture& bert() {
-  static constexpr Architecture kArchitecture = {.name = "bert",
-                                                 .model_types = bert_detail::kModelTypes,
-                                                 .usual_head = Head::masked_lm,
-                                                 .write = bert_detail::write,
-                                                 .classes = bert_detail::kClasses,
-                                                 .read_tree = bert_detail::read_tree,
-                                                 .tied_bias = bert_detail::kTiedBias};
-  return kArchitecture;
-}
+}  // namespace bert
 
 // DistilBERT: BERT's encoder without token types and pooler. Source: transformers 4.48,
 // models/distilbert/modeling_distilbert.py (DistilBertSdpaAttention).
 
-namespace distilbert_detail {
+namespace distilbert {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"distilbert"};
 
@@ -372,16 +369,13 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-}  // namespace distilbert_detail
+inline constexpr Architecture kArchitecture = {.name = "distilbert",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::masked_lm,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& distilbert() {
-  static constexpr Architecture kArchitecture = {.name = "distilbert",
-                                                 .model_types = distilbert_detail::kModelTypes,
-                                                 .usual_head = Head::masked_lm,
-                                                 .write = distilbert_detail::write,
-                                                 .classes = distilbert_detail::kClasses,
-                                                 .read_tree = distilbert_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace distilbert
 
 }  // namespace gpumem::architectures

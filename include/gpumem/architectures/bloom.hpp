@@ -10,7 +10,7 @@
 
 namespace gpumem::architectures {
 
-namespace bloom_detail {
+namespace bloom {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"bloom"};
 
@@ -95,21 +95,15 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-}  // namespace bloom_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "bloom", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& bloom() {
-  static constexpr Architecture kArchitecture = {.name = "bloom",
-                                                 .model_types = bloom_detail::kModelTypes,
-                                                 .write = bloom_detail::write,
-                                                 .classes = bloom_detail::kClasses,
-                                                 .read_tree = bloom_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace bloom
 
 // MPT: ALiBi, attention written out, no biases.
 // Source: transformers 4.48, models/mpt/modeling_mpt.py.
 
-namespace mpt_detail {
+namespace mpt {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"mpt"};
 
@@ -218,22 +212,16 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished, .usual_width = 128}, width);
 }
 
-}  // namespace mpt_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "mpt", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& mpt() {
-  static constexpr Architecture kArchitecture = {.name = "mpt",
-                                                 .model_types = mpt_detail::kModelTypes,
-                                                 .write = mpt_detail::write,
-                                                 .classes = mpt_detail::kClasses,
-                                                 .read_tree = mpt_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace mpt
 
 // Falcon: attention and feed-forward layer side by side; one key and value for all heads (7B), one a group (40B,
 // 180B), or one a head with ALiBi (RW).
 // Source: transformers 4.48, models/falcon/modeling_falcon.py.
 
-namespace falcon_detail {
+namespace falcon {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"falcon"};
 
@@ -414,15 +402,9 @@ inline void read_tree(TreeFields& t) {
   t.labels();
 }
 
-}  // namespace falcon_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "falcon", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& falcon() {
-  static constexpr Architecture kArchitecture = {.name = "falcon",
-                                                 .model_types = falcon_detail::kModelTypes,
-                                                 .write = falcon_detail::write,
-                                                 .classes = falcon_detail::kClasses,
-                                                 .read_tree = falcon_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace falcon
 
 }  // namespace gpumem::architectures

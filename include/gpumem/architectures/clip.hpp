@@ -11,7 +11,7 @@
 
 namespace gpumem::architectures {
 
-namespace clip_detail {
+namespace clip {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"clip", "clip_text_model"};
 
@@ -204,16 +204,13 @@ inline void read_tree(TreeFields& t) {
   t.size("projection_dim", "visual_projection", "out_features");
 }
 
-}  // namespace clip_detail
+inline constexpr Architecture kArchitecture = {.name = "clip",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& clip() {
-  static constexpr Architecture kArchitecture = {.name = "clip",
-                                                 .model_types = clip_detail::kModelTypes,
-                                                 .usual_head = Head::none,
-                                                 .write = clip_detail::write,
-                                                 .classes = clip_detail::kClasses,
-                                                 .read_tree = clip_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace clip
 
 }  // namespace gpumem::architectures

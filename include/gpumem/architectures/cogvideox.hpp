@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace cogvideox_detail {
+namespace cogvideox {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"CogVideoXTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"CogVideoXBlock"};
@@ -213,15 +213,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
 }
 
-}  // namespace cogvideox_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "cogvideox", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& cogvideox() {
-  static constexpr Architecture kArchitecture = {.name = "cogvideox",
-                                                 .model_types = cogvideox_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = cogvideox_detail::write,
-                                                 .blocks = cogvideox_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace cogvideox
 
 }  // namespace gpumem::architectures

@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace cohere_detail {
+namespace cohere {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"cohere", "cohere2"};
 
@@ -131,15 +131,9 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 
-}  // namespace cohere_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "cohere", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& cohere() {
-  static constexpr Architecture kArchitecture = {.name = "cohere",
-                                                 .model_types = cohere_detail::kModelTypes,
-                                                 .write = cohere_detail::write,
-                                                 .classes = cohere_detail::kClasses,
-                                                 .read_tree = cohere_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace cohere
 
 }  // namespace gpumem::architectures

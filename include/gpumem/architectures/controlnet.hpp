@@ -19,7 +19,7 @@
 
 namespace gpumem::architectures {
 
-namespace unet_detail {
+namespace unet {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"UNet2DConditionModel"};
 
@@ -32,22 +32,16 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, prediction, {model.out_channels, sample.height, sample.width});
 }
 
-}  // namespace unet_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "unet", .model_types = kModelTypes, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& unet() {
-  static constexpr Architecture kArchitecture = {.name = "unet",
-                                                 .model_types = unet_detail::kModelTypes,
-                                                 .usual_head = Head::none,
-                                                 .write = unet_detail::write,
-                                                 .blocks = unet_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace unet
 
-namespace controlnet_detail {
+namespace controlnet {
 
-using unet_detail::Half;
-using unet_detail::Model;
-using unet_detail::StepInputs;
+using unet::Half;
+using unet::Model;
+using unet::StepInputs;
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"ControlNetModel"};
 
@@ -116,7 +110,7 @@ inline std::vector<Tensor> controlnet(Forward& f, const Model& model, const Hint
                                       const StepInputs& inputs) {
   const InModule inside(f, "controlnet", kModelTypes[0]);
   const Tensor features = hint_features(f, hint, sample, model.down.front().width);
-  return residuals_of(f, unet_detail::write_half(f, model, sample, inputs, features));
+  return residuals_of(f, unet::write_half(f, model, sample, inputs, features));
 }
 
 /// The frozen UNet's prediction.
@@ -124,15 +118,15 @@ inline Tensor guided_unet(Forward& f, Model model, const DenoiserSample& sample,
                           const std::vector<Tensor>& residuals) {
   const InModule inside(f, "unet", "UNet2DConditionModel");
   const bool checkpointed = model.pooled > 0;
-  if (!checkpointed) model.blocks = unet_detail::kPlainBlocks;
+  if (!checkpointed) model.blocks = unet::kPlainBlocks;
   f.freeze(true);
   f.outside_autocast(true);
-  Half half = unet_detail::write_half(f, model, sample, inputs);
+  Half half = unet::write_half(f, model, sample, inputs);
   for (std::size_t at = 0; at < half.skips.size(); ++at) {
     half.skips[at].tensor = f.add(half.skips[at].tensor, f.as_type_of(residuals[at], half.skips[at].tensor));
   }
   half.hidden = f.add(half.hidden, f.as_type_of(residuals.back(), half.hidden));
-  const Tensor prediction = unet_detail::write_rest(f, model, std::move(half));
+  const Tensor prediction = unet::write_rest(f, model, std::move(half));
   f.outside_autocast(false);
   f.freeze(false);
   return prediction;
@@ -145,8 +139,8 @@ inline Model read_guided(ConfigFields& config, const Model& model, Forward& f) {
     f.remark("the UNet that it is trained with is frozen, and of the same sizes");
     return model;
   }
-  Model guided = unet_detail::read(*own);
-  const auto alike = [](const unet_detail::Level& left, const unet_detail::Level& right) {
+  Model guided = unet::read(*own);
+  const auto alike = [](const unet::Level& left, const unet::Level& right) {
     return left.width == right.width && left.layers == right.layers && left.text == right.text;
   };
   const bool levels = std::equal(guided.down.begin(), guided.down.end(), model.down.begin(), model.down.end(), alike);
@@ -158,28 +152,25 @@ inline Model read_guided(ConfigFields& config, const Model& model, Forward& f) {
 }
 
 inline void write(ConfigFields& config, Head, Forward& f) {
-  const Model model = unet_detail::read_half(config);
+  const Model model = unet::read_half(config);
   const Hint hint = read_hint(config);
   const Model frozen = read_guided(config, model, f);
   if (!config.status()) return;
   f.run_settings({.lowers_frozen = true});
-  const DenoiserSample sample = unet_detail::sample_of(f, model);
-  const StepInputs inputs = unet_detail::step_inputs(f, model, sample);
+  const DenoiserSample sample = unet::sample_of(f, model);
+  const StepInputs inputs = unet::step_inputs(f, model, sample);
   const std::vector<Tensor> residuals = controlnet(f, model, hint, sample, inputs);
   if (f.failed()) return;
   const Tensor prediction = guided_unet(f, frozen, sample, inputs, residuals);
   denoiser_loss(f, prediction, {frozen.out_channels, sample.height, sample.width});
 }
 
-}  // namespace controlnet_detail
+inline constexpr Architecture kArchitecture = {.name = "controlnet",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = unet::kBlocks};
 
-[[nodiscard]] inline const Architecture& controlnet() {
-  static constexpr Architecture kArchitecture = {.name = "controlnet",
-                                                 .model_types = controlnet_detail::kModelTypes,
-                                                 .usual_head = Head::none,
-                                                 .write = controlnet_detail::write,
-                                                 .blocks = unet_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace controlnet
 
 }  // namespace gpumem::architectures

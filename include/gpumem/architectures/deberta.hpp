@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace deberta_detail {
+namespace deberta {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"deberta-v2"};
 
@@ -309,17 +309,14 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, t.value(self + "query_proj", "in_features").value_or(0));
 }
 
-}  // namespace deberta_detail
+inline constexpr Architecture kArchitecture = {.name = "deberta",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::masked_lm,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .tied_bias = kTiedBias};
 
-[[nodiscard]] inline const Architecture& deberta() {
-  static constexpr Architecture kArchitecture = {.name = "deberta",
-                                                 .model_types = deberta_detail::kModelTypes,
-                                                 .usual_head = Head::masked_lm,
-                                                 .write = deberta_detail::write,
-                                                 .classes = deberta_detail::kClasses,
-                                                 .read_tree = deberta_detail::read_tree,
-                                                 .tied_bias = deberta_detail::kTiedBias};
-  return kArchitecture;
-}
+}  // namespace deberta
 
 }  // namespace gpumem::architectures

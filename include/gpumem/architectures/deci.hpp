@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace deci_detail {
+namespace deci {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"nemotron-nas", "deci"};
 
@@ -209,15 +209,9 @@ inline void read_tree(TreeFields& t) {
   t.labels();
 }
 
-}  // namespace deci_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "deci", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& deci() {
-  static constexpr Architecture kArchitecture = {.name = "deci",
-                                                 .model_types = deci_detail::kModelTypes,
-                                                 .write = deci_detail::write,
-                                                 .classes = deci_detail::kClasses,
-                                                 .read_tree = deci_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace deci
 
 }  // namespace gpumem::architectures

@@ -20,7 +20,7 @@
 
 namespace gpumem::architectures {
 
-namespace deepseek_detail {
+namespace deepseek {
 
 struct Variant {
   std::string_view model_type;
@@ -272,15 +272,9 @@ inline void read_tree(TreeFields& t) {
   choose_experts(t, type_of_tree(t), {width, t.count_of(mixture + "experts"), inner}, "num_experts_per_tok");
 }
 
-}  // namespace deepseek_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "deepseek", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& deepseek() {
-  static constexpr Architecture kArchitecture = {.name = "deepseek",
-                                                 .model_types = deepseek_detail::kModelTypes,
-                                                 .write = deepseek_detail::write,
-                                                 .classes = deepseek_detail::kClasses,
-                                                 .read_tree = deepseek_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace deepseek
 
 }  // namespace gpumem::architectures

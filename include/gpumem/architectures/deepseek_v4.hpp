@@ -18,7 +18,7 @@
 
 namespace gpumem::architectures {
 
-namespace deepseek_v4_detail {
+namespace deepseek_v4 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"deepseek_v4"};
 
@@ -301,12 +301,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-}  // namespace deepseek_v4_detail
+inline constexpr Architecture kArchitecture = {.name = "deepseek_v4", .model_types = kModelTypes, .write = write};
 
-[[nodiscard]] inline const Architecture& deepseek_v4() {
-  static constexpr Architecture kArchitecture = {
-      .name = "deepseek_v4", .model_types = deepseek_v4_detail::kModelTypes, .write = deepseek_v4_detail::write};
-  return kArchitecture;
-}
+}  // namespace deepseek_v4
 
 }  // namespace gpumem::architectures

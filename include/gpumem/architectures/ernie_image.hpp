@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace ernie_image_detail {
+namespace ernie_image {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"ErnieImageTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"ErnieImageSharedAdaLNBlock"};
@@ -166,15 +166,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {pictured, out});
 }
 
-}  // namespace ernie_image_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "ernie_image", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& ernie_image() {
-  static constexpr Architecture kArchitecture = {.name = "ernie_image",
-                                                 .model_types = ernie_image_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = ernie_image_detail::write,
-                                                 .blocks = ernie_image_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace ernie_image
 
 }  // namespace gpumem::architectures

@@ -11,7 +11,7 @@
 
 namespace gpumem::architectures {
 
-namespace esm_detail {
+namespace esm {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"esm"};
 
@@ -179,16 +179,13 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, t.value(query, "in_features").value_or(0));
 }
 
-}  // namespace esm_detail
+inline constexpr Architecture kArchitecture = {.name = "esm",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::masked_lm,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& esm() {
-  static constexpr Architecture kArchitecture = {.name = "esm",
-                                                 .model_types = esm_detail::kModelTypes,
-                                                 .usual_head = Head::masked_lm,
-                                                 .write = esm_detail::write,
-                                                 .classes = esm_detail::kClasses,
-                                                 .read_tree = esm_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace esm
 
 }  // namespace gpumem::architectures

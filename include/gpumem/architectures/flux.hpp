@@ -20,7 +20,7 @@
 
 namespace gpumem::architectures {
 
-namespace flux_detail {
+namespace flux {
 
 inline constexpr std::array<std::string_view, 4> kClasses = {"FluxTransformer2DModel", "ChromaTransformer2DModel",
                                                              "LongCatImageTransformer2DModel", "FluxControlNetModel"};
@@ -354,15 +354,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
 }
 
-}  // namespace flux_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "flux", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& flux() {
-  static constexpr Architecture kArchitecture = {.name = "flux",
-                                                 .model_types = flux_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = flux_detail::write,
-                                                 .blocks = flux_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace flux
 
 }  // namespace gpumem::architectures

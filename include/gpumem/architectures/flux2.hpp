@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace flux2_detail {
+namespace flux2 {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"Flux2Transformer2DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"Flux2TransformerBlock", "Flux2SingleTransformerBlock"};
@@ -162,15 +162,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
 }
 
-}  // namespace flux2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "flux2", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& flux2() {
-  static constexpr Architecture kArchitecture = {.name = "flux2",
-                                                 .model_types = flux2_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = flux2_detail::write,
-                                                 .blocks = flux2_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace flux2
 
 }  // namespace gpumem::architectures

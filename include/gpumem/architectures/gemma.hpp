@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace gemma_detail {
+namespace gemma {
 
 inline constexpr std::array<std::string_view, 3> kModelTypes = {"gemma", "gemma2", "gemma3_text"};
 
@@ -145,15 +145,9 @@ inline void read_tree(TreeFields& t) {
            .usual_width = 256});
 }
 
-}  // namespace gemma_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "gemma", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& gemma() {
-  static constexpr Architecture kArchitecture = {.name = "gemma",
-                                                 .model_types = gemma_detail::kModelTypes,
-                                                 .write = gemma_detail::write,
-                                                 .classes = gemma_detail::kClasses,
-                                                 .read_tree = gemma_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace gemma
 
 }  // namespace gpumem::architectures

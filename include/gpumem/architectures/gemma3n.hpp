@@ -16,7 +16,7 @@
 
 namespace gpumem::architectures {
 
-namespace gemma3n_detail {
+namespace gemma3n {
 
 inline constexpr std::array<std::string_view, 1> kTextTypes = {"gemma3n_text"};
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"gemma3n"};
@@ -327,20 +327,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace gemma3n_detail
+inline constexpr Architecture kTextArchitecture = {
+    .name = "gemma3n_text", .model_types = kTextTypes, .write = write_text_model};
 
-[[nodiscard]] inline const Architecture& gemma3n_text() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gemma3n_text", .model_types = gemma3n_detail::kTextTypes, .write = gemma3n_detail::write_text_model};
-  return kArchitecture;
-}
+inline constexpr Architecture kArchitecture = {
+    .name = "gemma3n", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& gemma3n() {
-  static constexpr Architecture kArchitecture = {.name = "gemma3n",
-                                                 .model_types = gemma3n_detail::kModelTypes,
-                                                 .write = gemma3n_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace gemma3n
 
 }  // namespace gpumem::architectures

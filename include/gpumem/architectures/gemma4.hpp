@@ -17,7 +17,7 @@
 
 namespace gpumem::architectures {
 
-namespace gemma4_detail {
+namespace gemma4 {
 
 inline constexpr std::array<std::string_view, 1> kTextTypes = {"gemma4_text"};
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"gemma4"};
@@ -351,20 +351,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace gemma4_detail
+inline constexpr Architecture kTextArchitecture = {
+    .name = "gemma4_text", .model_types = kTextTypes, .write = write_text_model};
 
-[[nodiscard]] inline const Architecture& gemma4_text() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gemma4_text", .model_types = gemma4_detail::kTextTypes, .write = gemma4_detail::write_text_model};
-  return kArchitecture;
-}
+inline constexpr Architecture kArchitecture = {
+    .name = "gemma4", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& gemma4() {
-  static constexpr Architecture kArchitecture = {.name = "gemma4",
-                                                 .model_types = gemma4_detail::kModelTypes,
-                                                 .write = gemma4_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace gemma4
 
 }  // namespace gpumem::architectures

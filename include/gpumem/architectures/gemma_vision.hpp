@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace gemma_vision_detail {
+namespace gemma_vision {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"gemma3", "paligemma"};
 
@@ -95,14 +95,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace gemma_vision_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "gemma_vision", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& gemma_vision() {
-  static constexpr Architecture kArchitecture = {.name = "gemma_vision",
-                                                 .model_types = gemma_vision_detail::kModelTypes,
-                                                 .write = gemma_vision_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace gemma_vision
 
 }  // namespace gpumem::architectures

@@ -9,7 +9,7 @@
 
 namespace gpumem::architectures {
 
-namespace glm_detail {
+namespace glm {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"glm", "glm4"};
 
@@ -100,15 +100,9 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 
-}  // namespace glm_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "glm", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& glm() {
-  static constexpr Architecture kArchitecture = {.name = "glm",
-                                                 .model_types = glm_detail::kModelTypes,
-                                                 .write = glm_detail::write,
-                                                 .classes = glm_detail::kClasses,
-                                                 .read_tree = glm_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace glm
 
 }  // namespace gpumem::architectures

@@ -9,7 +9,7 @@
 
 namespace gpumem::architectures {
 
-namespace gpt2_detail {
+namespace gpt2 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt2"};
 
@@ -84,21 +84,15 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-}  // namespace gpt2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "gpt2", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& gpt2() {
-  static constexpr Architecture kArchitecture = {.name = "gpt2",
-                                                 .model_types = gpt2_detail::kModelTypes,
-                                                 .write = gpt2_detail::write,
-                                                 .classes = gpt2_detail::kClasses,
-                                                 .read_tree = gpt2_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace gpt2
 
 // GPT-BigCode (SantaCoder, StarCoder): GPT-2's block with plain linear layers, and one head of keys and values for all.
 // Source: transformers 4.48, models/gpt_bigcode/modeling_gpt_bigcode.py (GPTBigCodeSdpaAttention).
 
-namespace gpt_bigcode_detail {
+namespace gpt_bigcode {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_bigcode"};
 
@@ -195,21 +189,15 @@ inline void read_tree(TreeFields& t) {
   if (!shared) t.heads_of_width({}, width);
 }
 
-}  // namespace gpt_bigcode_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "gpt_bigcode", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& gpt_bigcode() {
-  static constexpr Architecture kArchitecture = {.name = "gpt_bigcode",
-                                                 .model_types = gpt_bigcode_detail::kModelTypes,
-                                                 .write = gpt_bigcode_detail::write,
-                                                 .classes = gpt_bigcode_detail::kClasses,
-                                                 .read_tree = gpt_bigcode_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace gpt_bigcode
 
 // GPT-Neo: GPT-2's block with unbiased queries, keys and values, and attention written out in float32.
 // Source: transformers 4.48, models/gpt_neo/modeling_gpt_neo.py.
 
-namespace gpt_neo_detail {
+namespace gpt_neo {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_neo"};
 
@@ -284,15 +272,9 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-}  // namespace gpt_neo_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "gpt_neo", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& gpt_neo() {
-  static constexpr Architecture kArchitecture = {.name = "gpt_neo",
-                                                 .model_types = gpt_neo_detail::kModelTypes,
-                                                 .write = gpt_neo_detail::write,
-                                                 .classes = gpt_neo_detail::kClasses,
-                                                 .read_tree = gpt_neo_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace gpt_neo
 
 }  // namespace gpumem::architectures

@@ -9,7 +9,7 @@
 
 namespace gpumem::architectures {
 
-namespace gpt_neox_detail {
+namespace gpt_neox {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_neox"};
 
@@ -102,21 +102,15 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-}  // namespace gpt_neox_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "gpt_neox", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& gpt_neox() {
-  static constexpr Architecture kArchitecture = {.name = "gpt_neox",
-                                                 .model_types = gpt_neox_detail::kModelTypes,
-                                                 .write = gpt_neox_detail::write,
-                                                 .classes = gpt_neox_detail::kClasses,
-                                                 .read_tree = gpt_neox_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace gpt_neox
 
 // GPT-J: attention and feed-forward layer side by side after one norm, rotary positions on part of each head,
 // attention written out in float32. Source: transformers 4.48, models/gptj/modeling_gptj.py.
 
-namespace gptj_detail {
+namespace gptj {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"gptj"};
 
@@ -215,15 +209,9 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished, .usual_width = 256}, width);
 }
 
-}  // namespace gptj_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "gptj", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& gptj() {
-  static constexpr Architecture kArchitecture = {.name = "gptj",
-                                                 .model_types = gptj_detail::kModelTypes,
-                                                 .write = gptj_detail::write,
-                                                 .classes = gptj_detail::kClasses,
-                                                 .read_tree = gptj_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace gptj
 
 }  // namespace gpumem::architectures

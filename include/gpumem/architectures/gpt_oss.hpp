@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace gpt_oss_detail {
+namespace gpt_oss {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_oss"};
 
@@ -134,15 +134,9 @@ inline void read_tree(TreeFields& t) {
       t, {.model_type = "gpt_oss", .router = "layers.0.mlp.router", .list = "layers.0.mlp.experts", .biases = true});
 }
 
-}  // namespace gpt_oss_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "gpt_oss", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& gpt_oss() {
-  static constexpr Architecture kArchitecture = {.name = "gpt_oss",
-                                                 .model_types = gpt_oss_detail::kModelTypes,
-                                                 .write = gpt_oss_detail::write,
-                                                 .classes = gpt_oss_detail::kClasses,
-                                                 .read_tree = gpt_oss_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace gpt_oss
 
 }  // namespace gpumem::architectures

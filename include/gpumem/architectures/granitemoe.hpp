@@ -16,7 +16,7 @@
 
 namespace gpumem::architectures {
 
-namespace granitemoe_detail {
+namespace granitemoe {
 
 inline constexpr std::array<std::string_view, 3> kModelTypes = {"granitemoe", "granitemoeshared", "granitemoehybrid"};
 
@@ -274,15 +274,9 @@ inline void read_tree(TreeFields& t) {
   read_routed(t, "granitemoe", *experts);
 }
 
-}  // namespace granitemoe_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "granitemoe", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& granitemoe() {
-  static constexpr Architecture kArchitecture = {.name = "granitemoe",
-                                                 .model_types = granitemoe_detail::kModelTypes,
-                                                 .write = granitemoe_detail::write,
-                                                 .classes = granitemoe_detail::kClasses,
-                                                 .read_tree = granitemoe_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace granitemoe
 
 }  // namespace gpumem::architectures

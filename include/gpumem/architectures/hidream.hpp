@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace hidream_detail {
+namespace hidream {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"HiDreamImageTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"HiDreamBlock"};
@@ -254,15 +254,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("linear", normed, width, out)}), {model.image, out});
 }
 
-}  // namespace hidream_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "hidream", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& hidream() {
-  static constexpr Architecture kArchitecture = {.name = "hidream",
-                                                 .model_types = hidream_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = hidream_detail::write,
-                                                 .blocks = hidream_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace hidream
 
 }  // namespace gpumem::architectures

@@ -17,7 +17,7 @@
 
 namespace gpumem::architectures {
 
-namespace hunyuan_video15_detail {
+namespace hunyuan_video15 {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"HunyuanVideo15Transformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"HunyuanVideo15TransformerBlock"};
@@ -244,11 +244,14 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   predict(f, model, streams.image, time);
 }
 
-}  // namespace hunyuan_video15_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "hunyuan_video15", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-namespace hunyuan_video_detail {
+}  // namespace hunyuan_video15
 
-using hunyuan_video15_detail::Model;
+namespace hunyuan_video {
+
+using hunyuan_video15::Model;
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"HunyuanVideoTransformer3DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"HunyuanVideoTransformerBlock",
@@ -269,7 +272,7 @@ inline Model read(ConfigFields& config, Own& own) {
   model.layers = config.layers_or("num_layers", 20);
   model.refiners = dit_layers(config, "num_refiner_layers", 2);
   model.inner = dit_inner(config, "mlp_ratio", model.sizes.width, 4.0);
-  model.patch = hunyuan_video15_detail::patch_of(config, 2);
+  model.patch = hunyuan_video15::patch_of(config, 2);
   own.singles = dit_layers(config, "num_single_layers", 40);
   own.pooled = dit_width(config, "pooled_projection_dim", 768);
   own.guided = config.flag("guidance_embeds", true);
@@ -342,41 +345,25 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   if (!config.status()) return;
   const DenoiserSample sample = denoiser_sample(
       f, {.side = 8, .frame = 4, .patch = model.patch[1], .usual_side = 720, .usual_frames = 129, .usual_text = 256});
-  model.lengths = {hunyuan_video15_detail::patch_count(model, sample), sample.text};
+  model.lengths = {hunyuan_video15::patch_count(model, sample), sample.text};
   const Tensor latents = latent_input(f, sample, model.sizes.channels, true);
   const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
   const Tensor time = conditions(f, model, own, sinusoids);
   TwoStreams streams;
-  streams.image = hunyuan_video15_detail::patches_of(f, model, latents);
+  streams.image = hunyuan_video15::patches_of(f, model, latents);
   const PairTables tables = pair_tables(f, {streams.image}, model.sizes.head_width);
-  streams.text = hunyuan_video15_detail::prompt_tokens(f, model, sample, sinusoids);
+  streams.text = hunyuan_video15::prompt_tokens(f, model, sample, sinusoids);
   model.mask = seen_tokens(f, f.concatenate({streams.image, streams.text}, 1));
-  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams, [&](const TwoStreams& x, std::int64_t) {
-    return hunyuan_video15_detail::block(f, model, x, time, tables);
-  });
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return hunyuan_video15::block(f, model, x, time, tables); });
   streams = stack(f, "single_transformer_blocks", kBlocks[1], own.singles, streams,
                   [&](const TwoStreams& x, std::int64_t) { return single_block(f, model, x, time, tables); });
-  hunyuan_video15_detail::predict(f, model, streams.image, time);
+  hunyuan_video15::predict(f, model, streams.image, time);
 }
 
-}  // namespace hunyuan_video_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "hunyuan_video", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& hunyuan_video() {
-  static constexpr Architecture kArchitecture = {.name = "hunyuan_video",
-                                                 .model_types = hunyuan_video_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = hunyuan_video_detail::write,
-                                                 .blocks = hunyuan_video_detail::kBlocks};
-  return kArchitecture;
-}
-
-[[nodiscard]] inline const Architecture& hunyuan_video15() {
-  static constexpr Architecture kArchitecture = {.name = "hunyuan_video15",
-                                                 .model_types = hunyuan_video15_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = hunyuan_video15_detail::write,
-                                                 .blocks = hunyuan_video15_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace hunyuan_video
 
 }  // namespace gpumem::architectures

@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace ideogram4_detail {
+namespace ideogram4 {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"Ideogram4Transformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"Ideogram4TransformerBlock"};
@@ -154,15 +154,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("linear", normed, width, model.sizes.channels), {tokens, model.sizes.channels});
 }
 
-}  // namespace ideogram4_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "ideogram4", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& ideogram4() {
-  static constexpr Architecture kArchitecture = {.name = "ideogram4",
-                                                 .model_types = ideogram4_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = ideogram4_detail::write,
-                                                 .blocks = ideogram4_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace ideogram4
 
 }  // namespace gpumem::architectures

@@ -11,7 +11,7 @@
 
 namespace gpumem::architectures {
 
-namespace internvl_detail {
+namespace internvl {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"internvl", "llama4"};
 
@@ -307,14 +307,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace internvl_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "internvl", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& internvl() {
-  static constexpr Architecture kArchitecture = {.name = "internvl",
-                                                 .model_types = internvl_detail::kModelTypes,
-                                                 .write = internvl_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace internvl
 
 }  // namespace gpumem::architectures

@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace jamba_detail {
+namespace jamba {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"jamba"};
 
@@ -179,15 +179,9 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .published = kPublished, .usual_width = 128});
 }
 
-}  // namespace jamba_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "jamba", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& jamba() {
-  static constexpr Architecture kArchitecture = {.name = "jamba",
-                                                 .model_types = jamba_detail::kModelTypes,
-                                                 .write = jamba_detail::write,
-                                                 .classes = jamba_detail::kClasses,
-                                                 .read_tree = jamba_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace jamba
 
 }  // namespace gpumem::architectures

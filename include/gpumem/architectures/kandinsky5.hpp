@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace kandinsky5_detail {
+namespace kandinsky5 {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"Kandinsky5Transformer3DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"Kandinsky5TransformerEncoderBlock",
@@ -189,15 +189,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("out_layer", normed, model.width, out)}), {tokens, out});
 }
 
-}  // namespace kandinsky5_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "kandinsky5", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& kandinsky5() {
-  static constexpr Architecture kArchitecture = {.name = "kandinsky5",
-                                                 .model_types = kandinsky5_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = kandinsky5_detail::write,
-                                                 .blocks = kandinsky5_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace kandinsky5
 
 }  // namespace gpumem::architectures

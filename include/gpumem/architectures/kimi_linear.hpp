@@ -21,7 +21,7 @@
 
 namespace gpumem::architectures {
 
-namespace kimi_linear_detail {
+namespace kimi_linear {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"kimi_linear"};
 
@@ -334,15 +334,9 @@ inline void read_tree(TreeFields& t) {
   t.assume("8 experts a token, as published models have");
 }
 
-}  // namespace kimi_linear_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "kimi_linear", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& kimi_linear() {
-  static constexpr Architecture kArchitecture = {.name = "kimi_linear",
-                                                 .model_types = kimi_linear_detail::kModelTypes,
-                                                 .write = kimi_linear_detail::write,
-                                                 .classes = kimi_linear_detail::kClasses,
-                                                 .read_tree = kimi_linear_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace kimi_linear
 
 }  // namespace gpumem::architectures

@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace krea2_detail {
+namespace krea2 {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"Krea2Transformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"Krea2TransformerBlock"};
@@ -175,15 +175,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("linear", normed, width, model.channels), {tokens, model.channels});
 }
 
-}  // namespace krea2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "krea2", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& krea2() {
-  static constexpr Architecture kArchitecture = {.name = "krea2",
-                                                 .model_types = krea2_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = krea2_detail::write,
-                                                 .blocks = krea2_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace krea2
 
 }  // namespace gpumem::architectures

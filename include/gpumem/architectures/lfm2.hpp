@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace lfm2_detail {
+namespace lfm2 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"lfm2"};
 
@@ -149,15 +149,9 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .norm = attention + ".q_layernorm"});
 }
 
-}  // namespace lfm2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "lfm2", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& lfm2() {
-  static constexpr Architecture kArchitecture = {.name = "lfm2",
-                                                 .model_types = lfm2_detail::kModelTypes,
-                                                 .write = lfm2_detail::write,
-                                                 .classes = lfm2_detail::kClasses,
-                                                 .read_tree = lfm2_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace lfm2
 
 }  // namespace gpumem::architectures

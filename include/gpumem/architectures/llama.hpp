@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace llama_detail {
+namespace llama {
 
 /// How a model differs from Llama.
 struct Variant {
@@ -240,15 +240,9 @@ inline void read_tree(TreeFields& t) {
            .usual_width = (narrow || wide) && queries < 3072 ? 64 : 128});
 }
 
-}  // namespace llama_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "llama", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& llama() {
-  static constexpr Architecture kLlama = {.name = "llama",
-                                          .model_types = llama_detail::kModelTypes,
-                                          .write = llama_detail::write,
-                                          .classes = llama_detail::kClasses,
-                                          .read_tree = llama_detail::read_tree};
-  return kLlama;
-}
+}  // namespace llama
 
 }  // namespace gpumem::architectures

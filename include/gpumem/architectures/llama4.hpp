@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace llama4_detail {
+namespace llama4 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"llama4_text"};
 
@@ -202,15 +202,9 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 
-}  // namespace llama4_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "llama4", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& llama4() {
-  static constexpr Architecture kArchitecture = {.name = "llama4",
-                                                 .model_types = llama4_detail::kModelTypes,
-                                                 .write = llama4_detail::write,
-                                                 .classes = llama4_detail::kClasses,
-                                                 .read_tree = llama4_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace llama4
 
 }  // namespace gpumem::architectures

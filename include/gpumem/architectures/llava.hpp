@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace llava_detail {
+namespace llava {
 
 inline constexpr std::array<std::string_view, 4> kModelTypes = {"llava", "llava_next", "llava_onevision", "mistral3"};
 
@@ -225,22 +225,17 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace llava_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "llava", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& llava() {
-  static constexpr Architecture kArchitecture = {.name = "llava",
-                                                 .model_types = llava_detail::kModelTypes,
-                                                 .write = llava_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace llava
 
 // Idefics3 and SmolVLM: tiles of one size and the whole picture, SigLIP's tower, one linear layer on several patches
 // side by side, and a Llama.
 // Source: transformers 4.57, models/idefics3/modeling_idefics3.py, smolvlm/modeling_smolvlm.py; their processors make
 // the longer side of an image four tiles long, as the published checkpoints have it.
 
-namespace idefics3_detail {
+namespace idefics3 {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"idefics3", "smolvlm"};
 
@@ -297,14 +292,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace idefics3_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "idefics3", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& idefics3() {
-  static constexpr Architecture kArchitecture = {.name = "idefics3",
-                                                 .model_types = idefics3_detail::kModelTypes,
-                                                 .write = idefics3_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace idefics3
 
 }  // namespace gpumem::architectures

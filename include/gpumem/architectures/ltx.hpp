@@ -20,7 +20,7 @@ namespace gpumem::architectures {
 // gates a block. Rotary positions turn whole queries and keys, before they are parted into heads.
 // Source: diffusers 0.38, models/transformers/transformer_ltx.py.
 
-namespace ltx_detail {
+namespace ltx {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"LTXVideoTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"LTXVideoTransformerBlock"};
@@ -117,23 +117,17 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("proj_out", normed, width, model.sizes.out_channels), {tokens, model.sizes.out_channels});
 }
 
-}  // namespace ltx_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "ltx", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& ltx() {
-  static constexpr Architecture kArchitecture = {.name = "ltx",
-                                                 .model_types = ltx_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = ltx_detail::write,
-                                                 .blocks = ltx_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace ltx
 
 // LTX-2: a stream of video tokens and one of audio tokens, each with self-attention, attention to the prompt and a
 // feed-forward layer; between these, each asks the other one. Every part has scales, shifts and gates of a table.
 // Source: diffusers 0.41.dev0 (58eb52c), models/transformers/transformer_ltx2.py. With `_code` simpletuner: SimpleTuner
 // 2026-08, helpers/models/ltxvideo2/model.py: each token of the video has a timestep of its own.
 
-namespace ltx2_detail {
+namespace ltx2 {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"LTX2VideoTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"LTX2VideoTransformerBlock"};
@@ -481,15 +475,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                 {video.tokens * video.sizes.out_channels + audio.tokens * audio.sizes.out_channels});
 }
 
-}  // namespace ltx2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "ltx2", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& ltx2() {
-  static constexpr Architecture kArchitecture = {.name = "ltx2",
-                                                 .model_types = ltx2_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = ltx2_detail::write,
-                                                 .blocks = ltx2_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace ltx2
 
 }  // namespace gpumem::architectures

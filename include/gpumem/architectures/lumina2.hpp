@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace lumina2_detail {
+namespace lumina2 {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"Lumina2Transformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"Lumina2TransformerBlock"};
@@ -155,22 +155,16 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
-}  // namespace lumina2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "lumina2", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& lumina2() {
-  static constexpr Architecture kArchitecture = {.name = "lumina2",
-                                                 .model_types = lumina2_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = lumina2_detail::write,
-                                                 .blocks = lumina2_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace lumina2
 
 // Z-Image: blocks over the image's tokens, blocks over the prompt's, then blocks over both in one sequence. Each branch
 // has a norm before and one behind it. Sequences are padded to multiples of 32 tokens.
 // Source: diffusers 0.40, models/transformers/transformer_z_image.py, without images as conditions.
 
-namespace z_image_detail {
+namespace z_image {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"ZImageTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"ZImageTransformerBlock"};
@@ -311,15 +305,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, area});
 }
 
-}  // namespace z_image_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "z_image", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& z_image() {
-  static constexpr Architecture kArchitecture = {.name = "z_image",
-                                                 .model_types = z_image_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = z_image_detail::write,
-                                                 .blocks = z_image_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace z_image
 
 }  // namespace gpumem::architectures

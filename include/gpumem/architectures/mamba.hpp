@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace mamba_detail {
+namespace mamba {
 
 inline constexpr std::array<std::string_view, 3> kModelTypes = {"mamba", "falcon_mamba", "mamba2"};
 
@@ -153,22 +153,16 @@ inline void read_tree(TreeFields& t) {
   t.flag("use_conv_bias", "layers.0.mixer.conv1d");
 }
 
-}  // namespace mamba_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "mamba", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& mamba() {
-  static constexpr Architecture kArchitecture = {.name = "mamba",
-                                                 .model_types = mamba_detail::kModelTypes,
-                                                 .write = mamba_detail::write,
-                                                 .classes = mamba_detail::kClasses,
-                                                 .read_tree = mamba_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace mamba
 
 // RWKV-4: blocks of time mixing, whose kernel keeps keys, values and its output, and of channel mixing; both read each
 // token mixed with the one before.
 // Source: transformers 4.57, models/rwkv/modeling_rwkv.py: RwkvLinearAttention; arXiv:2305.13048.
 
-namespace rwkv_detail {
+namespace rwkv {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"rwkv"};
 
@@ -261,15 +255,9 @@ inline void read_tree(TreeFields& t) {
   t.size("intermediate_size", "blocks.0.feed_forward.key", "out_features");
 }
 
-}  // namespace rwkv_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "rwkv", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& rwkv() {
-  static constexpr Architecture kArchitecture = {.name = "rwkv",
-                                                 .model_types = rwkv_detail::kModelTypes,
-                                                 .write = rwkv_detail::write,
-                                                 .classes = rwkv_detail::kClasses,
-                                                 .read_tree = rwkv_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace rwkv
 
 }  // namespace gpumem::architectures

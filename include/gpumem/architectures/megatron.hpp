@@ -22,7 +22,7 @@
 
 namespace gpumem::architectures {
 
-namespace megatron_detail {
+namespace megatron {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"megatron_gpt"};
 
@@ -470,12 +470,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   for (const Tensor other : losses) loss = f.add(loss, other);
 }
 
-}  // namespace megatron_detail
+inline constexpr Architecture kArchitecture = {.name = "megatron", .model_types = kModelTypes, .write = write};
 
-[[nodiscard]] inline const Architecture& megatron() {
-  static constexpr Architecture kArchitecture = {
-      .name = "megatron", .model_types = megatron_detail::kModelTypes, .write = megatron_detail::write};
-  return kArchitecture;
-}
+}  // namespace megatron
 
 }  // namespace gpumem::architectures

@@ -109,7 +109,7 @@ inline model::RunSettings run_settings(ConfigFields& config) {
   return {.optimizer_instances = config.size_or({"num_distributed_optimizer_instances"}, 1)};
 }
 
-namespace megatron_detail {
+namespace megatron {
 
 /// An expression of lists: "([0]*3+[1]*12)", "([1]+[0]*2)*4", one figure a layer. Megatron evaluates it as Python's.
 class LayerPattern {
@@ -269,6 +269,6 @@ inline model::RunSettings stages_of(ConfigFields& config) {
   return run;
 }
 
-}  // namespace megatron_detail
+}  // namespace megatron
 
 }  // namespace gpumem::architectures

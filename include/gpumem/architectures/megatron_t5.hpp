@@ -16,7 +16,7 @@
 
 namespace gpumem::architectures {
 
-namespace megatron_t5_detail {
+namespace megatron_t5 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"megatron_t5"};
 
@@ -180,12 +180,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   f.leave_function(loss, {logits});
 }
 
-}  // namespace megatron_t5_detail
+inline constexpr Architecture kArchitecture = {.name = "megatron_t5", .model_types = kModelTypes, .write = write};
 
-[[nodiscard]] inline const Architecture& megatron_t5() {
-  static constexpr Architecture kArchitecture = {
-      .name = "megatron_t5", .model_types = megatron_t5_detail::kModelTypes, .write = megatron_t5_detail::write};
-  return kArchitecture;
-}
+}  // namespace megatron_t5
 
 }  // namespace gpumem::architectures

@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace mimo_v2_detail {
+namespace mimo_v2 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"mimo_v2_flash"};
 
@@ -182,15 +182,9 @@ inline void read_tree(TreeFields& t) {
   t.assume("heads 192 wide, 256 experts 2048 wide and 8 of them a token, as the published model has");
 }
 
-}  // namespace mimo_v2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "mimo_v2", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& mimo_v2() {
-  static constexpr Architecture kArchitecture = {.name = "mimo_v2",
-                                                 .model_types = mimo_v2_detail::kModelTypes,
-                                                 .write = mimo_v2_detail::write,
-                                                 .classes = mimo_v2_detail::kClasses,
-                                                 .read_tree = mimo_v2_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace mimo_v2
 
 }  // namespace gpumem::architectures

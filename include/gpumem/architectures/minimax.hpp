@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace minimax_detail {
+namespace minimax {
 
 /// As transformers has it, and as the published model's own code does.
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"minimax", "minimax_text_01"};
@@ -139,23 +139,17 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .usual_width = 128});
 }
 
-}  // namespace minimax_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "minimax", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& minimax() {
-  static constexpr Architecture kArchitecture = {.name = "minimax",
-                                                 .model_types = minimax_detail::kModelTypes,
-                                                 .write = minimax_detail::write,
-                                                 .classes = minimax_detail::kClasses,
-                                                 .read_tree = minimax_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace minimax
 
 // MiniMax-M3 (text): normed heads with positions on a part of them, an indexer that chooses blocks of keys in most
 // layers, clamped gates, experts and one that all tokens go to after the first layers.
 // Source: transformers 5.x (@01a05aad6d830cacea098be78be92b0e0df6b2f0), models/minimax_m3_vl/modeling_minimax_m3_vl.py;
 // its experts multiply all at once (integrations/moe.py). Layers that predict further tokens are not part of it.
 
-namespace minimax_m3_detail {
+namespace minimax_m3 {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"minimax_m3", "minimax_m3_vl_text"};
 inline constexpr std::string_view kNorm = "MiniMaxM3VLRMSNorm";
@@ -304,12 +298,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-}  // namespace minimax_m3_detail
+inline constexpr Architecture kArchitecture = {.name = "minimax_m3", .model_types = kModelTypes, .write = write};
 
-[[nodiscard]] inline const Architecture& minimax_m3() {
-  static constexpr Architecture kArchitecture = {
-      .name = "minimax_m3", .model_types = minimax_m3_detail::kModelTypes, .write = minimax_m3_detail::write};
-  return kArchitecture;
-}
+}  // namespace minimax_m3
 
 }  // namespace gpumem::architectures

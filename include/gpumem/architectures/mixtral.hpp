@@ -17,7 +17,7 @@
 
 namespace gpumem::architectures {
 
-namespace mixtral_detail {
+namespace mixtral {
 
 /// How scores and weights of the experts are made.
 enum class Router : std::uint8_t {
@@ -429,15 +429,9 @@ inline void read_tree(TreeFields& t) {
            .usual_width = 128});
 }
 
-}  // namespace mixtral_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "mixtral", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& mixtral() {
-  static constexpr Architecture kArchitecture = {.name = "mixtral",
-                                                 .model_types = mixtral_detail::kModelTypes,
-                                                 .write = mixtral_detail::write,
-                                                 .classes = mixtral_detail::kClasses,
-                                                 .read_tree = mixtral_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace mixtral
 
 }  // namespace gpumem::architectures

@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace mllama_detail {
+namespace mllama {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"mllama"};
 inline constexpr std::string_view kNorm = "MllamaTextRMSNorm";
@@ -273,15 +273,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 inline constexpr auto kBlocks = std::to_array<std::string_view>(
     {"MllamaSelfAttentionDecoderLayer", "MllamaCrossAttentionDecoderLayer", "MllamaVisionEncoderLayer"});
 
-}  // namespace mllama_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "mllama", .model_types = kModelTypes, .write = write, .holds_text_model = true, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& mllama() {
-  static constexpr Architecture kArchitecture = {.name = "mllama",
-                                                 .model_types = mllama_detail::kModelTypes,
-                                                 .write = mllama_detail::write,
-                                                 .holds_text_model = true,
-                                                 .blocks = mllama_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace mllama
 
 }  // namespace gpumem::architectures

@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace mochi_detail {
+namespace mochi {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"MochiTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"MochiTransformerBlock"};
@@ -180,15 +180,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
 }
 
-}  // namespace mochi_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "mochi", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& mochi() {
-  static constexpr Architecture kArchitecture = {.name = "mochi",
-                                                 .model_types = mochi_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = mochi_detail::write,
-                                                 .blocks = mochi_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace mochi
 
 }  // namespace gpumem::architectures

@@ -10,7 +10,7 @@
 
 namespace gpumem::architectures {
 
-namespace modernbert_detail {
+namespace modernbert {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"modernbert"};
 
@@ -167,16 +167,13 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-}  // namespace modernbert_detail
+inline constexpr Architecture kArchitecture = {.name = "modernbert",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::masked_lm,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& modernbert() {
-  static constexpr Architecture kArchitecture = {.name = "modernbert",
-                                                 .model_types = modernbert_detail::kModelTypes,
-                                                 .usual_head = Head::masked_lm,
-                                                 .write = modernbert_detail::write,
-                                                 .classes = modernbert_detail::kClasses,
-                                                 .read_tree = modernbert_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace modernbert
 
 }  // namespace gpumem::architectures

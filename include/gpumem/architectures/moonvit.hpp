@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace moonvit_detail {
+namespace moonvit {
 
 inline constexpr std::array<std::string_view, 3> kModelTypes = {"kimi_vl", "kimi_k25", "kimi_k3"};
 inline constexpr std::int64_t kMerge = 2;
@@ -172,14 +172,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace moonvit_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "moonvit", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& moonvit() {
-  static constexpr Architecture kArchitecture = {.name = "moonvit",
-                                                 .model_types = moonvit_detail::kModelTypes,
-                                                 .write = moonvit_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace moonvit
 
 }  // namespace gpumem::architectures

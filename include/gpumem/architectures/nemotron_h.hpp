@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace nemotron_h_detail {
+namespace nemotron_h {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"nemotron_h"};
 
@@ -258,15 +258,9 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .usual_width = 128});
 }
 
-}  // namespace nemotron_h_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "nemotron_h", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& nemotron_h() {
-  static constexpr Architecture kArchitecture = {.name = "nemotron_h",
-                                                 .model_types = nemotron_h_detail::kModelTypes,
-                                                 .write = nemotron_h_detail::write,
-                                                 .classes = nemotron_h_detail::kClasses,
-                                                 .read_tree = nemotron_h_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace nemotron_h
 
 }  // namespace gpumem::architectures

@@ -11,7 +11,7 @@
 
 namespace gpumem::architectures {
 
-namespace olmo_detail {
+namespace olmo {
 
 inline constexpr std::array<std::string_view, 4> kModelTypes = {"olmo", "olmo2", "olmo3", "exaone4"};
 
@@ -150,15 +150,9 @@ inline void read_tree(TreeFields& t) {
            .usual_width = 128});
 }
 
-}  // namespace olmo_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "olmo", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& olmo() {
-  static constexpr Architecture kArchitecture = {.name = "olmo",
-                                                 .model_types = olmo_detail::kModelTypes,
-                                                 .write = olmo_detail::write,
-                                                 .classes = olmo_detail::kClasses,
-                                                 .read_tree = olmo_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace olmo
 
 }  // namespace gpumem::architectures

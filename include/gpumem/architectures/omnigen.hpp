@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace omnigen_detail {
+namespace omnigen {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"OmniGenTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"OmniGenBlock"};
@@ -125,15 +125,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, model.width, out)}), {tokens, out});
 }
 
-}  // namespace omnigen_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "omnigen", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& omnigen() {
-  static constexpr Architecture kArchitecture = {.name = "omnigen",
-                                                 .model_types = omnigen_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = omnigen_detail::write,
-                                                 .blocks = omnigen_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace omnigen
 
 }  // namespace gpumem::architectures

@@ -9,7 +9,7 @@
 
 namespace gpumem::architectures {
 
-namespace opt_detail {
+namespace opt {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"opt"};
 
@@ -128,15 +128,9 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, t.value("decoder.embed_positions", "embedding_dim").value_or(0));
 }
 
-}  // namespace opt_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "opt", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& opt() {
-  static constexpr Architecture kArchitecture = {.name = "opt",
-                                                 .model_types = opt_detail::kModelTypes,
-                                                 .write = opt_detail::write,
-                                                 .classes = opt_detail::kClasses,
-                                                 .read_tree = opt_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace opt
 
 }  // namespace gpumem::architectures

@@ -18,7 +18,7 @@
 
 namespace gpumem::architectures {
 
-namespace pangu_v2_detail {
+namespace pangu_v2 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"pangu_v2_moe"};
 inline constexpr std::string_view kNorm = "PanguV2MoERMSNorm";
@@ -266,12 +266,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
-}  // namespace pangu_v2_detail
+inline constexpr Architecture kArchitecture = {.name = "pangu_v2", .model_types = kModelTypes, .write = write};
 
-[[nodiscard]] inline const Architecture& pangu_v2() {
-  static constexpr Architecture kArchitecture = {
-      .name = "pangu_v2", .model_types = pangu_v2_detail::kModelTypes, .write = pangu_v2_detail::write};
-  return kArchitecture;
-}
+}  // namespace pangu_v2
 
 }  // namespace gpumem::architectures

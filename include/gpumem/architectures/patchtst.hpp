@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace patchtst_detail {
+namespace patchtst {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"patchtst"};
 
@@ -361,16 +361,13 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished, .usual_width = 32}, width.value_or(0));
 }
 
-}  // namespace patchtst_detail
+inline constexpr Architecture kArchitecture = {.name = "patchtst",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::own,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& patchtst() {
-  static constexpr Architecture kArchitecture = {.name = "patchtst",
-                                                 .model_types = patchtst_detail::kModelTypes,
-                                                 .usual_head = Head::own,
-                                                 .write = patchtst_detail::write,
-                                                 .classes = patchtst_detail::kClasses,
-                                                 .read_tree = patchtst_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace patchtst
 
 }  // namespace gpumem::architectures

@@ -9,7 +9,7 @@
 
 namespace gpumem::architectures {
 
-namespace phi_detail {
+namespace phi {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi"};
 
@@ -89,21 +89,15 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
 }
 
-}  // namespace phi_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "phi", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& phi() {
-  static constexpr Architecture kArchitecture = {.name = "phi",
-                                                 .model_types = phi_detail::kModelTypes,
-                                                 .write = phi_detail::write,
-                                                 .classes = phi_detail::kClasses,
-                                                 .read_tree = phi_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace phi
 
 // Phi-3, Phi-3.5 and Phi-4: queries, keys and values from one projection, gate and values of the feed-forward layer
 // from another. Source: transformers 4.48, models/phi3/modeling_phi3.py.
 
-namespace phi3_detail {
+namespace phi3 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi3"};
 
@@ -186,15 +180,9 @@ inline void read_tree(TreeFields& t) {
   if (!mini && queries == 3072) t.set_text("partial_rotary_factor", "0.75");
 }
 
-}  // namespace phi3_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "phi3", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& phi3() {
-  static constexpr Architecture kArchitecture = {.name = "phi3",
-                                                 .model_types = phi3_detail::kModelTypes,
-                                                 .write = phi3_detail::write,
-                                                 .classes = phi3_detail::kClasses,
-                                                 .read_tree = phi3_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace phi3
 
 }  // namespace gpumem::architectures

@@ -17,7 +17,7 @@
 
 namespace gpumem::architectures {
 
-namespace phi4_multimodal_detail {
+namespace phi4_multimodal {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi4_multimodal"};
 inline constexpr std::int64_t kPooled = 2;  ///< patches a side of a token
@@ -159,14 +159,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace phi4_multimodal_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "phi4_multimodal", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& phi4_multimodal() {
-  static constexpr Architecture kArchitecture = {.name = "phi4_multimodal",
-                                                 .model_types = phi4_multimodal_detail::kModelTypes,
-                                                 .write = phi4_multimodal_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace phi4_multimodal
 
 }  // namespace gpumem::architectures

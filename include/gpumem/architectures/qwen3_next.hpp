@@ -16,7 +16,7 @@
 
 namespace gpumem::architectures {
 
-namespace qwen3_next_detail {
+namespace qwen3_next {
 
 inline constexpr std::array<std::string_view, 3> kModelTypes = {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"};
 
@@ -353,15 +353,9 @@ inline void read_tree(TreeFields& t) {
   t.assume("heads of width " + std::to_string(each) + ", as published models have");
 }
 
-}  // namespace qwen3_next_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "qwen3_next", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& qwen3_next() {
-  static constexpr Architecture kArchitecture = {.name = "qwen3_next",
-                                                 .model_types = qwen3_next_detail::kModelTypes,
-                                                 .write = qwen3_next_detail::write,
-                                                 .classes = qwen3_next_detail::kClasses,
-                                                 .read_tree = qwen3_next_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace qwen3_next
 
 }  // namespace gpumem::architectures

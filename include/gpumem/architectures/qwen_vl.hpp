@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace qwen_vl_detail {
+namespace qwen_vl {
 
 struct Variant {
   std::string_view model_type;
@@ -296,14 +296,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-}  // namespace qwen_vl_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "qwen_vl", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
-[[nodiscard]] inline const Architecture& qwen_vl() {
-  static constexpr Architecture kArchitecture = {.name = "qwen_vl",
-                                                 .model_types = qwen_vl_detail::kModelTypes,
-                                                 .write = qwen_vl_detail::write,
-                                                 .holds_text_model = true};
-  return kArchitecture;
-}
+}  // namespace qwen_vl
 
 }  // namespace gpumem::architectures

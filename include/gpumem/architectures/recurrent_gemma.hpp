@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace recurrent_gemma_detail {
+namespace recurrent_gemma {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"recurrent_gemma"};
 inline constexpr std::string_view kNorm = "RecurrentGemmaRMSNorm";
@@ -183,15 +183,9 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .published = kPublished, .usual_width = 256});
 }
 
-}  // namespace recurrent_gemma_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "recurrent_gemma", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& recurrent_gemma() {
-  static constexpr Architecture kArchitecture = {.name = "recurrent_gemma",
-                                                 .model_types = recurrent_gemma_detail::kModelTypes,
-                                                 .write = recurrent_gemma_detail::write,
-                                                 .classes = recurrent_gemma_detail::kClasses,
-                                                 .read_tree = recurrent_gemma_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace recurrent_gemma
 
 }  // namespace gpumem::architectures

@@ -16,7 +16,7 @@ namespace gpumem::architectures {
 // Source: diffusers 0.38, models/transformers/pixart_transformer_2d.py, models/attention.py (BasicTransformerBlock with
 // ada_norm_single).
 
-namespace pixart_detail {
+namespace pixart {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"PixArtTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"BasicTransformerBlock"};
@@ -108,16 +108,10 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, read, {tokens, twice ? out / 2 : out});
 }
 
-}  // namespace pixart_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "pixart", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& pixart() {
-  static constexpr Architecture kArchitecture = {.name = "pixart",
-                                                 .model_types = pixart_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = pixart_detail::write,
-                                                 .blocks = pixart_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace pixart
 
 // Sana and Sana-Video: linear attention in float32 among image tokens, attention to the prompt, and convolutions in
 // place of a feed-forward layer.
@@ -126,7 +120,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
 // helpers/models/sana/transformer.py: a norm before the attention to the prompt, and convolutions whose weights take
 // the type of what they are first called with, under autocast float32.
 
-namespace sana_detail {
+namespace sana {
 
 inline constexpr std::array<std::string_view, 2> kClasses = {"SanaTransformer2DModel", "SanaVideoTransformer3DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"SanaTransformerBlock", "SanaVideoTransformerBlock"};
@@ -356,15 +350,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {tokens, out});
 }
 
-}  // namespace sana_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "sana", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& sana() {
-  static constexpr Architecture kArchitecture = {.name = "sana",
-                                                 .model_types = sana_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = sana_detail::write,
-                                                 .blocks = sana_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace sana
 
 }  // namespace gpumem::architectures

@@ -16,7 +16,7 @@
 
 namespace gpumem::architectures {
 
-namespace sd3_detail {
+namespace sd3 {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"SD3Transformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"JointTransformerBlock"};
@@ -157,23 +157,17 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
 }
 
-}  // namespace sd3_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "sd3", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& sd3() {
-  static constexpr Architecture kArchitecture = {.name = "sd3",
-                                                 .model_types = sd3_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = sd3_detail::write,
-                                                 .blocks = sd3_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace sd3
 
 // AuraFlow: blocks with a stream of image tokens and one of text tokens, then blocks over all tokens; no biases, norms
 // in float32.
 // Source: diffusers 0.38, models/transformers/auraflow_transformer_2d.py, models/attention_processor.py
 // (AuraFlowAttnProcessor2_0).
 
-namespace auraflow_detail {
+namespace auraflow {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"AuraFlowTransformer2DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"AuraFlowJointTransformerBlock",
@@ -303,22 +297,16 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
 }
 
-}  // namespace auraflow_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "auraflow", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& auraflow() {
-  static constexpr Architecture kArchitecture = {.name = "auraflow",
-                                                 .model_types = auraflow_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = auraflow_detail::write,
-                                                 .blocks = auraflow_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace auraflow
 
 // Qwen-Image: blocks with a stream of image tokens and one of text tokens; rotary positions as complex numbers.
 // Source: diffusers 0.38, models/transformers/transformer_qwenimage.py. Prompts are taken to be without padding: then
 // no mask is passed.
 
-namespace qwen_image_detail {
+namespace qwen_image {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"QwenImageTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"QwenImageTransformerBlock"};
@@ -405,15 +393,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("proj_out", normed, width, out), {model.lengths.image, out});
 }
 
-}  // namespace qwen_image_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "qwen_image", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& qwen_image() {
-  static constexpr Architecture kArchitecture = {.name = "qwen_image",
-                                                 .model_types = qwen_image_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = qwen_image_detail::write,
-                                                 .blocks = qwen_image_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace qwen_image
 
 }  // namespace gpumem::architectures

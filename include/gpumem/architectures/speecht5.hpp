@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace speecht5_detail {
+namespace speecht5 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"speecht5"};
 
@@ -409,17 +409,14 @@ inline void read_tree(TreeFields& t) {
       t, {heard + "feature_encoder", heard + "feature_projection", heard + "pos_conv_embed"});
 }
 
-}  // namespace speecht5_detail
+inline constexpr Architecture kArchitecture = {.name = "speecht5",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::own,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& speecht5() {
-  static constexpr Architecture kArchitecture = {.name = "speecht5",
-                                                 .model_types = speecht5_detail::kModelTypes,
-                                                 .usual_head = Head::own,
-                                                 .write = speecht5_detail::write,
-                                                 .classes = speecht5_detail::kClasses,
-                                                 .read_tree = speecht5_detail::read_tree,
-                                                 .blocks = speecht5_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace speecht5
 
 }  // namespace gpumem::architectures

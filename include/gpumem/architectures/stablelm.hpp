@@ -10,7 +10,7 @@
 
 namespace gpumem::architectures {
 
-namespace stablelm_detail {
+namespace stablelm {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"stablelm"};
 
@@ -118,21 +118,15 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
 }
 
-}  // namespace stablelm_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "stablelm", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& stablelm() {
-  static constexpr Architecture kArchitecture = {.name = "stablelm",
-                                                 .model_types = stablelm_detail::kModelTypes,
-                                                 .write = stablelm_detail::write,
-                                                 .classes = stablelm_detail::kClasses,
-                                                 .read_tree = stablelm_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace stablelm
 
 // StarCoder2: Llama's attention with biases, layer norms, a plain feed-forward layer.
 // Source: transformers 4.48, models/starcoder2/modeling_starcoder2.py.
 
-namespace starcoder2_detail {
+namespace starcoder2 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"starcoder2"};
 
@@ -210,22 +204,16 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 
-}  // namespace starcoder2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "starcoder2", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& starcoder2() {
-  static constexpr Architecture kArchitecture = {.name = "starcoder2",
-                                                 .model_types = starcoder2_detail::kModelTypes,
-                                                 .write = starcoder2_detail::write,
-                                                 .classes = starcoder2_detail::kClasses,
-                                                 .read_tree = starcoder2_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace starcoder2
 
 // Nemotron and Minitron: layer norms whose weight is counted from one, a feed-forward layer with a squared ReLU and no
 // gate, positions on part of each head.
 // Source: transformers 4.48, models/nemotron/modeling_nemotron.py.
 
-namespace nemotron_detail {
+namespace nemotron {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"nemotron"};
 
@@ -296,15 +284,9 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 
-}  // namespace nemotron_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "nemotron", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& nemotron() {
-  static constexpr Architecture kArchitecture = {.name = "nemotron",
-                                                 .model_types = nemotron_detail::kModelTypes,
-                                                 .write = nemotron_detail::write,
-                                                 .classes = nemotron_detail::kClasses,
-                                                 .read_tree = nemotron_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace nemotron
 
 }  // namespace gpumem::architectures

@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace step3_detail {
+namespace step3 {
 
 inline constexpr std::array<std::string_view, 2> kModelTypes = {"step3p5", "step3p7"};
 inline constexpr std::string_view kNorm = "Step3p7RMSNorm";
@@ -197,12 +197,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-}  // namespace step3_detail
+inline constexpr Architecture kArchitecture = {.name = "step3", .model_types = kModelTypes, .write = write};
 
-[[nodiscard]] inline const Architecture& step3() {
-  static constexpr Architecture kArchitecture = {
-      .name = "step3", .model_types = step3_detail::kModelTypes, .write = step3_detail::write};
-  return kArchitecture;
-}
+}  // namespace step3
 
 }  // namespace gpumem::architectures

@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace swin_detail {
+namespace swin {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"swin"};
 
@@ -297,17 +297,14 @@ inline void read_tree(TreeFields& t) {
 
 inline constexpr std::array<std::string_view, 1> kBlocks = {"SwinStage"};
 
-}  // namespace swin_detail
+inline constexpr Architecture kArchitecture = {.name = "swin",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::sequence_classification,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& swin() {
-  static constexpr Architecture kArchitecture = {.name = "swin",
-                                                 .model_types = swin_detail::kModelTypes,
-                                                 .usual_head = Head::sequence_classification,
-                                                 .write = swin_detail::write,
-                                                 .classes = swin_detail::kClasses,
-                                                 .read_tree = swin_detail::read_tree,
-                                                 .blocks = swin_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace swin
 
 }  // namespace gpumem::architectures

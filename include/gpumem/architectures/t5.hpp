@@ -11,7 +11,7 @@
 
 namespace gpumem::architectures {
 
-namespace t5_detail {
+namespace t5 {
 
 inline constexpr std::array<std::string_view, 3> kModelTypes = {"t5", "mt5", "umt5"};
 
@@ -204,15 +204,9 @@ inline void read_tree(TreeFields& t) {
   t.dropout("dropout_rate", "encoder.dropout");
 }
 
-}  // namespace t5_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "t5", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& t5() {
-  static constexpr Architecture kArchitecture = {.name = "t5",
-                                                 .model_types = t5_detail::kModelTypes,
-                                                 .write = t5_detail::write,
-                                                 .classes = t5_detail::kClasses,
-                                                 .read_tree = t5_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace t5
 
 }  // namespace gpumem::architectures

@@ -15,7 +15,7 @@
 
 namespace gpumem::architectures {
 
-namespace time_series_detail {
+namespace time_series {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"time_series_transformer"};
 
@@ -267,17 +267,14 @@ inline void read_tree(TreeFields& t) {
   }
 }
 
-}  // namespace time_series_detail
+inline constexpr Architecture kArchitecture = {.name = "time_series",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::own,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& time_series() {
-  static constexpr Architecture kArchitecture = {.name = "time_series",
-                                                 .model_types = time_series_detail::kModelTypes,
-                                                 .usual_head = Head::own,
-                                                 .write = time_series_detail::write,
-                                                 .classes = time_series_detail::kClasses,
-                                                 .read_tree = time_series_detail::read_tree,
-                                                 .blocks = time_series_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace time_series
 
 }  // namespace gpumem::architectures

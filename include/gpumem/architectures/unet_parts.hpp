@@ -16,7 +16,7 @@
 
 namespace gpumem::architectures {
 
-namespace unet_detail {
+namespace unet {
 
 /// The first residual block of the middle is called plainly: at the lowest resolution, what it keeps is small.
 inline constexpr std::array<std::string_view, 2> kBlocks = {"BasicTransformerBlock", kResnetBlock};
@@ -407,6 +407,6 @@ inline Tensor write_rest(Forward& f, const Model& model, Half half) {
   return image_conv(f, "conv_out", hidden, half.width, model.out_channels, model.kernel_out);
 }
 
-}  // namespace unet_detail
+}  // namespace unet
 
 }  // namespace gpumem::architectures

@@ -14,7 +14,7 @@
 
 namespace gpumem::architectures {
 
-namespace video_autoencoders_detail {
+namespace video_autoencoders {
 
 inline constexpr std::array<std::string_view, 5> kModelTypes = {"AutoencoderKLWan", "AutoencoderKLQwenImage",
                                                                 "AutoencoderKLCogVideoX", "AutoencoderKLHunyuanVideo",
@@ -438,16 +438,13 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   p.conv("post_quant_conv", wan.latents, wan.latents, kPoint);
 }
 
-}  // namespace video_autoencoders_detail
+inline constexpr Architecture kArchitecture = {.name = "video_autoencoders",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .parameters_only = true,
+                                               .encode = encode};
 
-[[nodiscard]] inline const Architecture& video_autoencoders() {
-  static constexpr Architecture kArchitecture = {.name = "video_autoencoders",
-                                                 .model_types = video_autoencoders_detail::kModelTypes,
-                                                 .usual_head = Head::none,
-                                                 .write = video_autoencoders_detail::write,
-                                                 .parameters_only = true,
-                                                 .encode = video_autoencoders_detail::encode};
-  return kArchitecture;
-}
+}  // namespace video_autoencoders
 
 }  // namespace gpumem::architectures

@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace vit_detail {
+namespace vit {
 
 inline constexpr std::array<std::string_view, 3> kModelTypes = {"vit", "deit", "audio-spectrogram-transformer"};
 
@@ -226,16 +226,13 @@ inline void read_tree(TreeFields& t) {
   else t.assume("spectrograms of 1,024 frames and 128 bins, whose patches are 10 apart");
 }
 
-}  // namespace vit_detail
+inline constexpr Architecture kArchitecture = {.name = "vit",
+                                               .model_types = kModelTypes,
+                                               .usual_head = Head::sequence_classification,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& vit() {
-  static constexpr Architecture kArchitecture = {.name = "vit",
-                                                 .model_types = vit_detail::kModelTypes,
-                                                 .usual_head = Head::sequence_classification,
-                                                 .write = vit_detail::write,
-                                                 .classes = vit_detail::kClasses,
-                                                 .read_tree = vit_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace vit
 
 }  // namespace gpumem::architectures

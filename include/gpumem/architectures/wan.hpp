@@ -17,7 +17,7 @@
 
 namespace gpumem::architectures {
 
-namespace wan_detail {
+namespace wan {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"WanTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"WanTransformerBlock"};
@@ -204,22 +204,16 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
-}  // namespace wan_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "wan", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& wan() {
-  static constexpr Architecture kArchitecture = {.name = "wan",
-                                                 .model_types = wan_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = wan_detail::write,
-                                                 .blocks = wan_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace wan
 
 // Cosmos (Predict 1 and 2): self-attention, attention to the prompt and a feed-forward layer; scales, shifts and gates
 // come from low-rank layers in each block.
 // Source: diffusers 0.38, models/transformers/transformer_cosmos.py, without images as conditions.
 
-namespace cosmos_detail {
+namespace cosmos {
 
 inline constexpr std::array<std::string_view, 1> kClasses = {"CosmosTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"CosmosTransformerBlock"};
@@ -391,15 +385,9 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
-}  // namespace cosmos_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "cosmos", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& cosmos() {
-  static constexpr Architecture kArchitecture = {.name = "cosmos",
-                                                 .model_types = cosmos_detail::kClasses,
-                                                 .usual_head = Head::none,
-                                                 .write = cosmos_detail::write,
-                                                 .blocks = cosmos_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace cosmos
 
 }  // namespace gpumem::architectures

@@ -17,7 +17,7 @@
 
 namespace gpumem::architectures {
 
-namespace wav2vec2_detail {
+namespace wav2vec2 {
 
 inline constexpr std::array<std::string_view, 5> kModelTypes = {"wav2vec2", "hubert", "wavlm", "unispeech",
                                                                 "unispeech-sat"};
@@ -293,16 +293,13 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-}  // namespace wav2vec2_detail
+inline constexpr Architecture kArchitecture = {.name = "wav2vec2",
+                                               .model_types = kModelTypes,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .blocks = kBlocks};
 
-[[nodiscard]] inline const Architecture& wav2vec2() {
-  static constexpr Architecture kArchitecture = {.name = "wav2vec2",
-                                                 .model_types = wav2vec2_detail::kModelTypes,
-                                                 .write = wav2vec2_detail::write,
-                                                 .classes = wav2vec2_detail::kClasses,
-                                                 .read_tree = wav2vec2_detail::read_tree,
-                                                 .blocks = wav2vec2_detail::kBlocks};
-  return kArchitecture;
-}
+}  // namespace wav2vec2
 
 }  // namespace gpumem::architectures

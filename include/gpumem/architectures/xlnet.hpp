@@ -12,7 +12,7 @@
 
 namespace gpumem::architectures {
 
-namespace xlnet_detail {
+namespace xlnet {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"xlnet"};
 
@@ -255,15 +255,9 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-}  // namespace xlnet_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "xlnet", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
-[[nodiscard]] inline const Architecture& xlnet() {
-  static constexpr Architecture kArchitecture = {.name = "xlnet",
-                                                 .model_types = xlnet_detail::kModelTypes,
-                                                 .write = xlnet_detail::write,
-                                                 .classes = xlnet_detail::kClasses,
-                                                 .read_tree = xlnet_detail::read_tree};
-  return kArchitecture;
-}
+}  // namespace xlnet
 
 }  // namespace gpumem::architectures

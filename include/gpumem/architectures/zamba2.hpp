@@ -13,7 +13,7 @@
 
 namespace gpumem::architectures {
 
-namespace zamba2_detail {
+namespace zamba2 {
 
 inline constexpr std::array<std::string_view, 1> kModelTypes = {"zamba2"};
 inline constexpr std::string_view kNorm = "Zamba2RMSNorm";
@@ -191,15 +191,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 /// The classes that are checkpointed one by one.
 inline constexpr std::array<std::string_view, 2> kBlocks = {"Zamba2HybridLayer", "Zamba2MambaDecoderLayer"};
 
-}  // namespace zamba2_detail
+inline constexpr Architecture kArchitecture = {
+    .name = "zamba2", .model_types = kModelTypes, .write = write, .blocks = kBlocks};
+
+}  // namespace zamba2
 
 /// From a config alone: a printed tree shows the adapters of all calls in each shared block.
-[[nodiscard]] inline const Architecture& zamba2() {
-  static constexpr Architecture kArchitecture = {.name = "zamba2",
-                                                 .model_types = zamba2_detail::kModelTypes,
-                                                 .write = zamba2_detail::write,
-                                                 .blocks = zamba2_detail::kBlocks};
-  return kArchitecture;
-}
-
 }  // namespace gpumem::architectures

@@ -130,7 +130,7 @@ GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
     return Choice{known, type_in_use, true};
   }
   const std::vector<std::string> missing = missing_of_llama(config);
-  if (missing.empty()) return Choice{&llama(), type, false};
+  if (missing.empty()) return Choice{&llama::kArchitecture, type, false};
   const std::vector<std::string_view> types = known_types();
   return core::Error{core::ErrorCode::missing_information,
                      "has the model type " + core::quoted(type) + ", which is not known" +
