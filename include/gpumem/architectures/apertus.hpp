@@ -64,17 +64,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "ApertusModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "ApertusModel"}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     hidden = stack(f, "layers", "ApertusDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.rms_norm("norm", hidden, s.width, "ApertusRMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("norm", hidden, s.width, "ApertusRMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Apertus", "apertus", "model"}});

@@ -104,17 +104,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   f.doubt({model::Doubt::About::kernels,
            "xformers is taken not to be installed; with it Baichuan's attention is a kernel that keeps less", false});
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "BaichuanModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
-    const Positions positions = {ids, mask_of(f, model, ids)};
-    hidden = stack(f, "layers", model.block_class(), s.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x, positions); });
-    hidden = f.leave_function(f.rms_norm("norm", hidden, s.width, "RMSNorm"), {positions.mask});
-  }
-  decoder_head(f, config, s, head, hidden, {.norms_weight = model.norms_weight});
+  decoder_model(f, config, s, head, {.class_name = "BaichuanModel", .head = {.norms_weight = model.norms_weight}},
+                [&](Tensor ids, Tensor hidden) {
+                  const Positions positions = {ids, mask_of(f, model, ids)};
+                  hidden = stack(f, "layers", model.block_class(), s.layers, hidden,
+                                 [&](Tensor x, std::int64_t) { return block(f, model, x, positions); });
+                  return f.leave_function(f.rms_norm("norm", hidden, s.width, "RMSNorm"), {positions.mask});
+                });
 }
 
 inline constexpr auto kClasses =

@@ -68,18 +68,16 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "transformer", "BloomModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("word_embeddings", ids, s.vocabulary, s.width);
-    hidden = f.layer_norm("word_embeddings_layernorm", hidden, s.width);
-    const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}});
-    hidden =
-        stack(f, "h", "BloomBlock", s.layers, hidden, [&](Tensor x, std::int64_t) { return block(f, model, x, mask); });
-    hidden = f.leave_function(f.layer_norm("ln_f", hidden, s.width), {mask});
-  }
-  decoder_head(f, config, s, head, hidden, {.upcasts = false});
+  decoder_model(
+      f, config, s, head,
+      {.module = "transformer", .class_name = "BloomModel", .embedding = "word_embeddings", .head = {.upcasts = false}},
+      [&](Tensor ids, Tensor hidden) {
+        hidden = f.layer_norm("word_embeddings_layernorm", hidden, s.width);
+        const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}});
+        hidden = stack(f, "h", "BloomBlock", s.layers, hidden,
+                       [&](Tensor x, std::int64_t) { return block(f, model, x, mask); });
+        return f.leave_function(f.layer_norm("ln_f", hidden, s.width), {mask});
+      });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bloom", "bloom", "transformer", kAlwaysTied}});
@@ -183,20 +181,18 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "transformer", "MptModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("wte", ids, s.vocabulary, s.width);
-    // [heads, 1, S], which broadcasts over the rows of the scores.
-    const Tensor rows = f.call("rotary_table", {ids}, {{"width", s.heads}, {"dtype", std::string("float32")}});
-    const Tensor biases = f.permute(rows, {0, 3, 1, 2});
-    const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
-    hidden = stack(f, "blocks", "MptBlock", s.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x, biases, mask); });
-    hidden = f.leave_function(f.layer_norm("norm_f", hidden, s.width, false), {mask, biases});
-  }
-  decoder_head(f, config, s, head, hidden, {.upcasts = false});
+  decoder_model(
+      f, config, s, head,
+      {.module = "transformer", .class_name = "MptModel", .embedding = "wte", .head = {.upcasts = false}},
+      [&](Tensor ids, Tensor hidden) {
+        // [heads, 1, S], which broadcasts over the rows of the scores.
+        const Tensor rows = f.call("rotary_table", {ids}, {{"width", s.heads}, {"dtype", std::string("float32")}});
+        const Tensor biases = f.permute(rows, {0, 3, 1, 2});
+        const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+        hidden = stack(f, "blocks", "MptBlock", s.layers, hidden,
+                       [&](Tensor x, std::int64_t) { return block(f, model, x, biases, mask); });
+        return f.leave_function(f.layer_norm("norm_f", hidden, s.width, false), {mask, biases});
+      });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mpt", "mpt", "transformer", kAlwaysTied}});
@@ -363,18 +359,15 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "transformer", "FalconModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("word_embeddings", ids, s.vocabulary, s.width);
+  const DecoderBody body = {
+      .module = "transformer", .class_name = "FalconModel", .embedding = "word_embeddings", .head = {.upcasts = false}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
     const Positions positions = make_positions(f, model, ids);
     hidden = stack(f, "h", "FalconDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, positions); });
     hidden = f.layer_norm("ln_f", hidden, s.width);
-    if (model.alibi) hidden = f.leave_function(hidden, {positions.mask});
-  }
-  decoder_head(f, config, s, head, hidden, {.upcasts = false});
+    return model.alibi ? f.leave_function(hidden, {positions.mask}) : hidden;
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Falcon", "falcon", "transformer", kAlwaysTied}});

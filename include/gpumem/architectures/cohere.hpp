@@ -105,17 +105,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", model.named("Model"));
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
-    const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-    hidden = norm(f, model, "norm", hidden, {s.width});
-  }
-  decoder_head(f, config, s, head, hidden, {.scales = true});
+  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = {.scales = true}},
+                [&](Tensor ids, Tensor hidden) {
+                  const Rotary rotary = rotary_tables(f, ids, s.head_width);
+                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+                  return norm(f, model, "norm", hidden, {s.width});
+                });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>(

@@ -159,19 +159,14 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "DeciLMModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "DeciLMModel"}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     hidden = stack(f, "layers", "DeciLMDecoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
       const Block& block = model.blocks[static_cast<std::size_t>(index)];
       return fed(f, model, block, attended(f, model, block, x, rotary));
     });
-    hidden = f.rms_norm("norm", hidden, s.width, "DeciLMRMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("norm", hidden, s.width, "DeciLMRMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"DeciLM", "nemotron-nas", "model"}});

@@ -250,19 +250,27 @@ struct LanguageHead {
 void decoder_head(Forward& forward, ConfigFields& config, const DecoderSizes& sizes, Head head, Tensor hidden,
                   const LanguageHead& options = {});
 
+/// The names of a language model's body and of its embedding, and what is on top of it.
+struct DecoderBody {
+  std::string_view module = "model";
+  std::string_view class_name = {};
+  std::string_view embedding = "embed_tokens";
+  LanguageHead head = {};
+};
+
 /// A language model as Llama's: embedding, blocks and a last norm in its body's module, then the head.
-/// `body(ids, embedded)` makes what the head reads.
-template <typename Body>
-void decoder_model(Forward& f, ConfigFields& config, const DecoderSizes& sizes, Head head, std::string_view body_class,
-                   Body body) {
+/// `rest(ids, embedded)` makes what the head reads.
+template <typename Rest>
+void decoder_model(Forward& f, ConfigFields& config, const DecoderSizes& sizes, Head head, const DecoderBody& body,
+                   Rest rest) {
   Tensor hidden = 0;
   {
-    const InModule inside(f, "model", body_class);
+    const InModule inside(f, body.module, body.class_name);
     const Tensor ids = token_ids(f);
-    const Tensor embedded = f.embedding("embed_tokens", ids, sizes.vocabulary, sizes.width);
-    hidden = body(ids, embedded);
+    const Tensor embedded = f.embedding(body.embedding, ids, sizes.vocabulary, sizes.width);
+    hidden = rest(ids, embedded);
   }
-  decoder_head(f, config, sizes, head, hidden);
+  decoder_head(f, config, sizes, head, hidden, body.head);
 }
 
 /// The additive mask [N, 1, 1, S] of an attention mask [N, S].

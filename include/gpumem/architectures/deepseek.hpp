@@ -187,18 +187,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
   if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", model.named("Model"));
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = model.named("Model")}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
     std::optional<Tensor> mask;
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index, mask); });
-    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"DeepseekV2", "deepseek_v2", "model"},

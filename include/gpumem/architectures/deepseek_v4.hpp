@@ -287,7 +287,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   warn_of_routing(f);
-  decoder_model(f, config, s, head, "DeepseekV4Model", [&](Tensor ids, Tensor embedded) {
+  decoder_model(f, config, s, head, {.class_name = "DeepseekV4Model"}, [&](Tensor ids, Tensor embedded) {
     const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}});
     const Tensor streams = first_streams(f, embedded, model.streams.streams, true);
     const Rotary rotary = rotary_tables(f, ids, model.turned);

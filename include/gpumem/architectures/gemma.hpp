@@ -109,20 +109,19 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   }
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", model.named("Model"));
-    const Tensor ids = token_ids(f);
-    hidden = f.scale(f.embedding("embed_tokens", ids, s.vocabulary, s.width));
-    const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    const auto mask = model.normed_behind && f.text_part() == nullptr ? std::optional(full_mask(f, ids)) : std::nullopt;
-    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
-      const bool window = mask && (index + 1) % model.pattern != 0;
-      return block(f, model, x, rotary, window ? windowed(f, *mask) : mask);
-    });
-    hidden = norm(f, model, "norm", hidden, s.width);
-  }
-  decoder_head(f, config, s, head, hidden, {.softcap = model.softcap});
+  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = {.softcap = model.softcap}},
+                [&](Tensor ids, Tensor hidden) {
+                  hidden = f.scale(hidden);
+                  const Rotary rotary = rotary_tables(f, ids, s.head_width);
+                  const auto mask =
+                      model.normed_behind && f.text_part() == nullptr ? std::optional(full_mask(f, ids)) : std::nullopt;
+                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                                 [&](Tensor x, std::int64_t index) {
+                                   const bool window = mask && (index + 1) % model.pattern != 0;
+                                   return block(f, model, x, rotary, window ? windowed(f, *mask) : mask);
+                                 });
+                  return norm(f, model, "norm", hidden, s.width);
+                });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Gemma", "gemma", "model", kAlwaysTied},

@@ -76,17 +76,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", model.named("Model"));
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = model.named("Model")}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Glm", "glm", "model"}, {"Glm4", "glm4", "model"}});

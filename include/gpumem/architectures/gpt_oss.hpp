@@ -106,11 +106,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   if (s.head_width % 2 != 0) f.fail("heads of an odd width cannot be turned");
   warn_of_routing(f);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "GptOssModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "GptOssModel"}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, s.head_width / 2);
     // One mask of all tokens and one of the near ones, for every second layer.
     const Tensor all = f.call("causal_mask", {ids}, {{"padded", true}});
@@ -118,9 +114,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     hidden = stack(f, "layers", "GptOssDecoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
       return block(f, model, x, rotary, index % 2 == 0 ? near : all);
     });
-    hidden = f.rms_norm("norm", hidden, s.width, "GptOssRMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("norm", hidden, s.width, "GptOssRMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"GptOss", "gpt_oss", "model"}});

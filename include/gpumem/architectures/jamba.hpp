@@ -116,15 +116,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   doubt_kernels(f, "mamba-ssm and causal-conv1d");
   if (model.mixture.experts > 1) warn_of_routing(f);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "JambaModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "JambaModel"}, [&](Tensor, Tensor hidden) {
     hidden = layers(f, model, hidden);
-    hidden = f.rms_norm("final_layernorm", hidden, s.width, "JambaRMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("final_layernorm", hidden, s.width, "JambaRMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Jamba", "jamba", "model"}});

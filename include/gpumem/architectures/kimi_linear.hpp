@@ -285,18 +285,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   doubt_kernels(f, "causal-conv1d and flash-linear-attention");
   warn_of_routing(f);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "KimiLinearModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "KimiLinearModel"}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
     const auto layer = [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); };
     hidden = model.residual_block > 0 ? residual_layers(f, model, hidden, rotary)
                                       : stack(f, "layers", "KimiLinearDecoderLayer", s.layers, hidden, layer);
-    hidden = f.rms_norm("norm", hidden, s.width, "KimiLinearRMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("norm", hidden, s.width, "KimiLinearRMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"KimiLinear", "kimi_linear", "model"}});

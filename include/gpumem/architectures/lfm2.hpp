@@ -103,11 +103,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   doubt_kernels(f, "causal-conv1d");
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "Lfm2Model");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "Lfm2Model"}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     hidden = stack(f, "layers", "Lfm2DecoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
       const bool attends = model.kinds[static_cast<std::size_t>(index)] == LayerKind::attention;
@@ -119,9 +115,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
       return f.add(mixed,
                    gated_layer(f, s.width, s.inner, s.activation, again, {.gate = "w1", .up = "w3", .down = "w2"}));
     });
-    hidden = f.rms_norm("embedding_norm", hidden, s.width, "Lfm2RMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("embedding_norm", hidden, s.width, "Lfm2RMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Lfm2", "lfm2", "model", kAlwaysTied}});

@@ -175,19 +175,17 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", model.named("Model"));
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
-    if (model.variant.multiplies) hidden = f.scale(hidden);
-    const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
-    if (model.further_tokens > 0) further_token_blocks(f, model);
-  }
-  decoder_head(f, config, s, head, hidden, {.bias = model.head_bias, .scales = model.variant.multiplies});
+  const LanguageHead on_top = {.bias = model.head_bias, .scales = model.variant.multiplies};
+  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = on_top},
+                [&](Tensor ids, Tensor hidden) {
+                  if (model.variant.multiplies) hidden = f.scale(hidden);
+                  const Rotary rotary = rotary_tables(f, ids, s.head_width);
+                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+                  hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+                  if (model.further_tokens > 0) further_token_blocks(f, model);
+                  return hidden;
+                });
 }
 
 inline constexpr auto kClasses =

@@ -163,11 +163,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
         "every expert multiplies every token, as transformers computes this model; other programs send each token to "
         "its own experts alone");
   }
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "Llama4TextModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "Llama4TextModel"}, [&](Tensor ids, Tensor hidden) {
     const auto table = [&](std::int64_t width) {
       const Tensor rows = f.call("rotary_table", {ids}, {{"width", width}, {"dtype", std::string("float32")}});
       return f.permute(rows, {0, 2, 1, 3});
@@ -175,9 +171,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tables tables = {table(s.head_width), table(1)};
     hidden = stack(f, "layers", "Llama4TextDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, tables, index); });
-    hidden = f.rms_norm("norm", hidden, s.width, "Llama4TextRMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("norm", hidden, s.width, "Llama4TextRMSNorm");
+  });
 }
 
 inline constexpr auto kClasses =

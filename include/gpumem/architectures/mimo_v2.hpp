@@ -137,7 +137,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   warn_of_routing(f);
-  decoder_model(f, config, s, head, "MiMoV2FlashModel", [&](Tensor ids, Tensor embedded) {
+  decoder_model(f, config, s, head, {.class_name = "MiMoV2FlashModel"}, [&](Tensor ids, Tensor embedded) {
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     const Tensor all = f.call("causal_mask", {ids}, {{"padded", true}});
     const Masks masks = {all, f.call("causal_mask", {ids}, {{"padded", true}})};

@@ -106,7 +106,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   warn_of_routing(f);
-  decoder_model(f, config, s, head, "MiniMaxModel", [&](Tensor ids, Tensor embedded) {
+  decoder_model(f, config, s, head, {.class_name = "MiniMaxModel"}, [&](Tensor ids, Tensor embedded) {
     const Rotary rotary = rotary_tables(f, ids, model.turned);
     const Tensor hidden = stack(f, "layers", "MiniMaxDecoderLayer", s.layers, embedded, [&](Tensor x, std::int64_t at) {
       return block(f, model, x, rotary, model.kinds[static_cast<std::size_t>(at)]);
@@ -290,7 +290,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   warn_of_routing(f);
-  decoder_model(f, config, s, head, "MiniMaxM3VLTextModel", [&](Tensor ids, Tensor embedded) {
+  decoder_model(f, config, s, head, {.class_name = "MiniMaxM3VLTextModel"}, [&](Tensor ids, Tensor embedded) {
     const Rotary rotary = rotary_tables(f, ids, model.turned);
     const Tensor hidden = stack(f, "layers", "MiniMaxM3VLDecoderLayer", s.layers, embedded,
                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });

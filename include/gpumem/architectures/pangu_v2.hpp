@@ -247,11 +247,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   warn_of_routing(f);
   f.doubt({model::Doubt::About::model_type,
            "no library has openPangu V2's training code: convolutions and indexer are taken from an inference port"});
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "PanguV2MoEModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "PanguV2MoEModel"}, [&](Tensor ids, Tensor hidden) {
     const bool mixes = model.streams.streams > 1;
     const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
     if (mixes) hidden = first_streams(f, hidden, model.streams.streams, false);
@@ -261,9 +257,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     last.offsets = "branch_beta_pre";
     last.factors = "branch_alpha_pre";
     if (mixes) hidden = last_stream(f, last, "merge_mhc_module", "PanguV2MoEMHC", hidden);
-    hidden = norm(f, "norm", hidden, s.width);
-  }
-  decoder_head(f, config, s, head, hidden);
+    return norm(f, "norm", hidden, s.width);
+  });
 }
 
 inline constexpr Architecture kArchitecture = {.name = "pangu_v2", .model_types = kModelTypes, .write = write};

@@ -60,18 +60,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "PhiModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "PhiModel", .head = {.bias = true}}, [&](Tensor ids, Tensor hidden) {
     hidden = f.dropout("embed_dropout", hidden, model.embedding_dropout);
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     hidden = stack(f, "layers", "PhiDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.layer_norm("final_layernorm", hidden, s.width);
-  }
-  decoder_head(f, config, s, head, hidden, {.bias = true});
+    return f.layer_norm("final_layernorm", hidden, s.width);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Phi", "phi", "model"}});
@@ -148,17 +143,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "Phi3Model");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "Phi3Model"}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     hidden = stack(f, "layers", "Phi3DecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.rms_norm("norm", hidden, s.width, "Phi3RMSNorm");
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.rms_norm("norm", hidden, s.width, "Phi3RMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Phi3", "phi3", "model", 3072, 200064}});

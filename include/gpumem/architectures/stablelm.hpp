@@ -88,17 +88,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "StableLmModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "StableLmModel"}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     hidden = stack(f, "layers", "StableLmDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.layer_norm("norm", hidden, s.width);
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.layer_norm("norm", hidden, s.width);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"StableLm", "stablelm", "model"}});
@@ -179,18 +174,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "Starcoder2Model");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "Starcoder2Model"}, [&](Tensor ids, Tensor hidden) {
     hidden = f.dropout("embedding_dropout", hidden, model.embedding_dropout);
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     hidden = stack(f, "layers", "Starcoder2DecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.layer_norm("norm", hidden, s.width);
-  }
-  decoder_head(f, config, s, head, hidden);
+    return f.layer_norm("norm", hidden, s.width);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Starcoder2", "starcoder2", "model", kAlwaysTied}});
@@ -259,17 +249,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "NemotronModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  decoder_model(f, config, s, head, {.class_name = "NemotronModel"}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     hidden = stack(f, "layers", "NemotronDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = norm(f, model, "norm", hidden);
-  }
-  decoder_head(f, config, s, head, hidden);
+    return norm(f, model, "norm", hidden);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Nemotron", "nemotron", "model"}});

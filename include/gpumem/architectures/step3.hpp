@@ -189,7 +189,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   warn_of_routing(f);
   doubt_heads(f, config, model);
-  decoder_model(f, config, s, head, "Step3p7TextModel", [&](Tensor ids, Tensor embedded) {
+  decoder_model(f, config, s, head, {.class_name = "Step3p7TextModel"}, [&](Tensor ids, Tensor embedded) {
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     const Tensor hidden = stack(f, "layers", "Step3p7DecoderLayer", s.layers, embedded,
                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });

@@ -182,7 +182,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   doubt_kernels(f, "mamba-ssm and causal-conv1d", "; the model is taken to run without its cache (use_cache=False)");
-  decoder_model(f, config, s, head, "Zamba2Model", [&](Tensor ids, Tensor embedded) {
+  decoder_model(f, config, s, head, {.class_name = "Zamba2Model"}, [&](Tensor ids, Tensor embedded) {
     const Rotary rotary = model.turns ? rotary_tables(f, ids, s.head_width) : Rotary{};
     return f.rms_norm("final_layernorm", layers(f, model, embedded, rotary), s.width, kNorm);
   });
