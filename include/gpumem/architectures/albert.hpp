@@ -11,8 +11,6 @@ namespace gpumem::architectures {
 
 namespace albert {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"albert"};
-
 struct Model {
   DecoderSizes sizes;
   std::int64_t positions = 1;
@@ -167,7 +165,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "albert",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"albert">,
                                                .usual_head = Head::masked_lm,
                                                .write = write,
                                                .classes = kClasses,

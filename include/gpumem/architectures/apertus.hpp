@@ -13,8 +13,6 @@ namespace gpumem::architectures {
 
 namespace apertus {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"apertus"};
-
 struct Model {
   DecoderSizes sizes;
   bool bias = false;
@@ -88,7 +86,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "apertus", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "apertus", .model_types = names<"apertus">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace apertus
 

@@ -17,7 +17,6 @@ namespace gpumem::architectures {
 
 namespace autoencoder_kl {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"AutoencoderKL", "AutoencoderKLFlux2"};
 inline constexpr std::array<std::string_view, 3> kBlocks = {"DownEncoderBlock2D", "UpDecoderBlock2D", "UNetMidBlock2D"};
 
 struct Model {
@@ -213,7 +212,7 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "autoencoder_kl",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"AutoencoderKL", "AutoencoderKLFlux2">,
                                                .usual_head = Head::none,
                                                .write = write,
                                                .blocks = kBlocks,

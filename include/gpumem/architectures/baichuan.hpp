@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace baichuan {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"baichuan"};
-
 struct Model {
   DecoderSizes sizes;
   bool turns = true;  ///< rotary positions; else ALiBi
@@ -129,7 +127,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "baichuan", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "baichuan", .model_types = names<"baichuan">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace baichuan
 

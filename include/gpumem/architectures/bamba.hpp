@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace bamba {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"bamba", "falcon_h1"};
-
 inline Mamba2Fields mixer_fields(std::string_view prefix) {
   return {.heads = "mamba_n_heads",
           .head_width = "mamba_d_head",
@@ -191,8 +189,11 @@ inline void read_tree(TreeFields& t) {
            .usual_width = 128});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "bamba", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "bamba",
+                                               .model_types = names<"bamba", "falcon_h1">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace bamba
 

@@ -11,8 +11,6 @@ namespace gpumem::architectures {
 
 namespace bart {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"bart"};
-
 /// BartEncoderLayer and BartDecoderLayer, under one name: checkpointing wraps both, and takes the blocks of one class.
 inline constexpr std::string_view kLayer = "BartLayer";
 
@@ -142,7 +140,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "bart", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "bart", .model_types = names<"bart">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace bart
 
@@ -150,8 +148,6 @@ inline constexpr Architecture kArchitecture = {
 // Source: transformers 4.48, models/whisper/modeling_whisper.py.
 
 namespace whisper {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"whisper"};
 
 /// WhisperEncoderLayer and WhisperDecoderLayer, under one name: checkpointing wraps both.
 inline constexpr std::string_view kLayer = "WhisperLayer";
@@ -280,7 +276,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "whisper", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "whisper", .model_types = names<"whisper">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace whisper
 

@@ -11,9 +11,6 @@ namespace gpumem::architectures {
 
 namespace bert {
 
-inline constexpr std::array<std::string_view, 5> kModelTypes = {"bert", "roberta", "xlm-roberta", "camembert",
-                                                                "electra"};
-
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Bert";
@@ -229,13 +226,14 @@ inline void read_tree(TreeFields& t) {
                    t.value("encoder.layer.0.attention.self.query", "in_features").value_or(0));
 }
 
-inline constexpr Architecture kArchitecture = {.name = "bert",
-                                               .model_types = kModelTypes,
-                                               .usual_head = Head::masked_lm,
-                                               .write = write,
-                                               .classes = kClasses,
-                                               .read_tree = read_tree,
-                                               .tied_bias = kTiedBias};
+inline constexpr Architecture kArchitecture = {
+    .name = "bert",
+    .model_types = names<"bert", "roberta", "xlm-roberta", "camembert", "electra">,
+    .usual_head = Head::masked_lm,
+    .write = write,
+    .classes = kClasses,
+    .read_tree = read_tree,
+    .tied_bias = kTiedBias};
 
 }  // namespace bert
 
@@ -243,8 +241,6 @@ inline constexpr Architecture kArchitecture = {.name = "bert",
 // models/distilbert/modeling_distilbert.py (DistilBertSdpaAttention).
 
 namespace distilbert {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"distilbert"};
 
 struct Model {
   std::int64_t vocabulary = 1;
@@ -370,7 +366,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "distilbert",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"distilbert">,
                                                .usual_head = Head::masked_lm,
                                                .write = write,
                                                .classes = kClasses,

@@ -12,8 +12,6 @@ namespace gpumem::architectures {
 
 namespace bloom {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"bloom"};
-
 struct Model {
   DecoderSizes sizes;
   double dropout = 0.0;
@@ -94,7 +92,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "bloom", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "bloom", .model_types = names<"bloom">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace bloom
 
@@ -102,8 +100,6 @@ inline constexpr Architecture kArchitecture = {
 // Source: transformers 4.48, models/mpt/modeling_mpt.py.
 
 namespace mpt {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"mpt"};
 
 struct Model {
   DecoderSizes sizes;
@@ -209,7 +205,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "mpt", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "mpt", .model_types = names<"mpt">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace mpt
 
@@ -218,8 +214,6 @@ inline constexpr Architecture kArchitecture = {
 // Source: transformers 4.48, models/falcon/modeling_falcon.py.
 
 namespace falcon {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"falcon"};
 
 struct Model {
   DecoderSizes sizes;
@@ -396,7 +390,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "falcon", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "falcon", .model_types = names<"falcon">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace falcon
 

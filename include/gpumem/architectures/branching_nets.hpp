@@ -178,14 +178,14 @@ inline Tensor call_aux(Forward& f, const Module& block, Tensor input) {
   return input;
 }
 
+inline constexpr std::array<std::string_view, 1> kAux = {"InceptionAux"};
+inline constexpr std::array<std::string_view, 1> kBasic = {"BasicConv2d"};
 inline constexpr std::array<std::string_view, 1> kClassA = {"InceptionA"};
 inline constexpr std::array<std::string_view, 1> kClassB = {"InceptionB"};
 inline constexpr std::array<std::string_view, 1> kClassC = {"InceptionC"};
 inline constexpr std::array<std::string_view, 1> kClassD = {"InceptionD"};
 inline constexpr std::array<std::string_view, 1> kClassE = {"InceptionE"};
 inline constexpr std::array<std::string_view, 1> kInception = {"Inception"};
-inline constexpr std::array<std::string_view, 1> kBasic = {"BasicConv2d"};
-inline constexpr std::array<std::string_view, 1> kAux = {"InceptionAux"};
 
 }  // namespace inception_detail
 
@@ -227,19 +227,14 @@ inline Tensor call_residual(Forward& f, const Module& block, Tensor input) {
 
 inline Tensor call_model(Forward&, const Module& model, Tensor input) { return model.in_order(input); }
 
-inline constexpr std::array<std::string_view, 6> kBranching = {"Mixed4a",  "ReductionA", "ReductionB",
-                                                               "Mixed_5b", "Mixed_6a",   "Mixed_7a"};
-inline constexpr std::array<std::string_view, 2> kPairs = {"Mixed3a", "Mixed5a"};
-inline constexpr std::array<std::string_view, 3> kResidual = {"Block35", "Block17", "Block8"};
-inline constexpr std::array<std::string_view, 2> kModels = {"InceptionV4", "InceptionResnetV2"};
-
 }  // namespace inception_v4_detail
 
 inline constexpr std::array<ModuleForward, 4> kInceptionV4Blocks = {
-    {{inception_v4_detail::kBranching, inception_v4_detail::call_branches},
-     {inception_v4_detail::kPairs, inception_v4_detail::call_pair},
-     {inception_v4_detail::kResidual, inception_v4_detail::call_residual},
-     {inception_v4_detail::kModels, inception_v4_detail::call_model}}};
+    {{names<"Mixed4a", "ReductionA", "ReductionB", "Mixed_5b", "Mixed_6a", "Mixed_7a">,
+      inception_v4_detail::call_branches},
+     {names<"Mixed3a", "Mixed5a">, inception_v4_detail::call_pair},
+     {names<"Block35", "Block17", "Block8">, inception_v4_detail::call_residual},
+     {names<"InceptionV4", "InceptionResnetV2">, inception_v4_detail::call_model}}};
 
 // Xception's separable modules. Source: timm 1.0.9, timm.models.xception_aligned.
 
@@ -254,12 +249,10 @@ inline Tensor call_xception(Forward& f, const Module& block, Tensor input) {
   return with_shortcut(f, output, shortcut);
 }
 
-inline constexpr std::array<std::string_view, 2> kXception = {"XceptionModule", "PreXceptionModule"};
-
 }  // namespace xception_detail
 
 inline constexpr std::array<ModuleForward, 1> kXceptionBlocks = {
-    {{xception_detail::kXception, xception_detail::call_xception}}};
+    {{names<"XceptionModule", "PreXceptionModule">, xception_detail::call_xception}}};
 
 // HRNet: branches of several resolutions side by side, which exchange what they made at the end of each module. What
 // flows between modules is a list of tensors, which one walk over the whole model keeps. Source: timm 1.0.9,
@@ -343,12 +336,10 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return branches.front();
 }
 
-inline constexpr std::array<std::string_view, 1> kModels = {"HighResolutionNet"};
-
 }  // namespace high_resolution_detail
 
 inline constexpr std::array<ModuleForward, 1> kHighResolution = {
-    {{high_resolution_detail::kModels, high_resolution_detail::call_model}}};
+    {{names<"HighResolutionNet">, high_resolution_detail::call_model}}};
 
 // Blocks that keep what each of their parts leaves, and join all of it at the end (one-shot aggregation): VoVNet,
 // HGNet, timm's DenseNet, DLA; CSPNet, which calls its blocks on half of the channels; DPN. Source: timm 1.0.9,
@@ -472,17 +463,12 @@ inline Tensor call_dual_path(Forward& f, const Module& block, Tensor input) {
   return f.concatenate({sum, dense}, 1);
 }
 
-inline constexpr std::array<std::string_view, 2> kOneShot = {"OsaBlock", "HighPerfGpuBlock"};
-inline constexpr std::array<std::string_view, 2> kCross = {"CrossStage", "CrossStage3"};
-inline constexpr std::array<std::string_view, 1> kTree = {"DlaTree"};
-inline constexpr std::array<std::string_view, 1> kDualPath = {"DualPathBlock"};
-
 }  // namespace aggregation_detail
 
 inline constexpr std::array<ModuleForward, 4> kAggregationBlocks = {
-    {{aggregation_detail::kOneShot, aggregation_detail::call_one_shot},
-     {aggregation_detail::kCross, aggregation_detail::call_cross_stage},
-     {aggregation_detail::kTree, aggregation_detail::call_tree},
-     {aggregation_detail::kDualPath, aggregation_detail::call_dual_path}}};
+    {{names<"OsaBlock", "HighPerfGpuBlock">, aggregation_detail::call_one_shot},
+     {names<"CrossStage", "CrossStage3">, aggregation_detail::call_cross_stage},
+     {names<"DlaTree">, aggregation_detail::call_tree},
+     {names<"DualPathBlock">, aggregation_detail::call_dual_path}}};
 
 }  // namespace gpumem::architectures

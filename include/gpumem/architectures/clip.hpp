@@ -13,8 +13,6 @@ namespace gpumem::architectures {
 
 namespace clip {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"clip", "clip_text_model"};
-
 struct Tower {
   DecoderSizes sizes;
   std::int64_t positions = 77;  ///< of a text
@@ -205,7 +203,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "clip",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"clip", "clip_text_model">,
                                                .usual_head = Head::none,
                                                .write = write,
                                                .classes = kClasses,

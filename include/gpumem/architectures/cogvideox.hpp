@@ -16,7 +16,6 @@ namespace gpumem::architectures {
 
 namespace cogvideox {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"CogVideoXTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"CogVideoXBlock"};
 
 struct Model {
@@ -213,8 +212,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "cogvideox", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "cogvideox",
+                                               .model_types = names<"CogVideoXTransformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace cogvideox
 

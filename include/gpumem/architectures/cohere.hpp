@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace cohere {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"cohere", "cohere2"};
-
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Cohere";
@@ -127,8 +125,11 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "cohere", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "cohere",
+                                               .model_types = names<"cohere", "cohere2">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace cohere
 

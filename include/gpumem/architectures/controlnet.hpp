@@ -21,8 +21,6 @@ namespace gpumem::architectures {
 
 namespace unet {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"UNet2DConditionModel"};
-
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
@@ -32,8 +30,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, prediction, {model.out_channels, sample.height, sample.width});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "unet", .model_types = kModelTypes, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "unet",
+                                               .model_types = names<"UNet2DConditionModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace unet
 

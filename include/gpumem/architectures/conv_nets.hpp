@@ -182,16 +182,12 @@ inline Tensor call_bottleneck(Forward& f, const Module& block, Tensor input) {
   return f.shape(output) == f.shape(shortcut) ? add_into(f, output, shortcut) : output;
 }
 
-inline constexpr std::array<std::string_view, 2> kModule = {"GhostModule", "GhostModuleV2"};
-inline constexpr std::array<std::string_view, 1> kRepModule = {"RepGhostModule"};
-inline constexpr std::array<std::string_view, 2> kBottleneck = {"GhostBottleneck", "RepGhostBottleneck"};
-
 }  // namespace ghost_detail
 
 inline constexpr std::array<ModuleForward, 3> kGhostBlocks = {
-    {{ghost_detail::kModule, ghost_detail::call_module},
-     {ghost_detail::kRepModule, ghost_detail::call_rep_module},
-     {ghost_detail::kBottleneck, ghost_detail::call_bottleneck}}};
+    {{names<"GhostModule", "GhostModuleV2">, ghost_detail::call_module},
+     {names<"RepGhostModule">, ghost_detail::call_rep_module},
+     {names<"GhostBottleneck", "RepGhostBottleneck">, ghost_detail::call_bottleneck}}};
 
 // Blocks that scale their input by what they compute of it: squeeze-and-excitation (pool to one pixel, two
 // convolutions, a sigmoid). timm pools by Tensor.mean, which no row shows. Source: torchvision.ops.SqueezeExcitation
@@ -237,16 +233,16 @@ inline Tensor call_eca(Forward& f, const Module& block, Tensor input) {
   return f.multiply(input, reshaped(f, block.in_order(scale), {channels, 1, 1}));
 }
 
-inline constexpr std::array<std::string_view, 1> kSqueeze = {"SqueezeExcitation"};
 inline constexpr std::array<std::string_view, 5> kExcite = {"SEModule", "SqueezeExcite", "EffectiveSEModule",
                                                             "SqueezeExciteCl", "SEWithNorm"};
-inline constexpr std::array<std::string_view, 2> kEca = {"EcaModule", "CecaModule"};
+inline constexpr std::array<std::string_view, 1> kSqueeze = {"SqueezeExcitation"};
 
 }  // namespace gate_detail
 
-inline constexpr std::array<ModuleForward, 3> kGateBlocks = {{{gate_detail::kSqueeze, gate_detail::call_squeeze},
-                                                              {gate_detail::kExcite, gate_detail::call_excite},
-                                                              {gate_detail::kEca, gate_detail::call_eca}}};
+inline constexpr std::array<ModuleForward, 3> kGateBlocks = {
+    {{gate_detail::kSqueeze, gate_detail::call_squeeze},
+     {gate_detail::kExcite, gate_detail::call_excite},
+     {names<"EcaModule", "CecaModule">, gate_detail::call_eca}}};
 
 // Convolutions of several kernel sizes side by side, each on its part of the channels (MixNet), and GCNet's gate, which
 // weighs pixels by a softmax. Source: timm 1.0.9, timm.layers.mixed_conv2d, timm.layers.global_context.
@@ -284,14 +280,11 @@ inline Tensor call_context(Forward& f, const Module& block, Tensor input) {
   return output;
 }
 
-inline constexpr std::array<std::string_view, 1> kMixed = {"MixedConv2d"};
-inline constexpr std::array<std::string_view, 1> kContext = {"GlobalContext"};
-
 }  // namespace mixed_convolution_detail
 
 inline constexpr std::array<ModuleForward, 2> kMixedConvolutions = {
-    {{mixed_convolution_detail::kMixed, mixed_convolution_detail::call_mixed},
-     {mixed_convolution_detail::kContext, mixed_convolution_detail::call_context}}};
+    {{names<"MixedConv2d">, mixed_convolution_detail::call_mixed},
+     {names<"GlobalContext">, mixed_convolution_detail::call_context}}};
 
 // A normalisation and the activation after it in one module: timm's BatchNormAct2d, GroupNormAct, LayerNormAct2d. The
 // module is the normalisation; what it holds (drop, act) is called after it. A tree prints the parts first. Source:
@@ -308,12 +301,12 @@ inline Tensor call(Forward&, const Module& block, Tensor input) {
   return input;
 }
 
-inline constexpr std::array<std::string_view, 6> kClasses = {
-    "BatchNormAct2d", "GroupNormAct", "LayerNormAct2d", "LayerNormAct", "SyncBatchNormAct", "FrozenBatchNormAct2d"};
-
 }  // namespace norm_act_detail
 
-inline constexpr std::array<ModuleForward, 1> kNormActBlocks = {{{norm_act_detail::kClasses, norm_act_detail::call}}};
+inline constexpr std::array<ModuleForward, 1> kNormActBlocks = {
+    {{names<"BatchNormAct2d", "GroupNormAct", "LayerNormAct2d", "LayerNormAct", "SyncBatchNormAct",
+            "FrozenBatchNormAct2d">,
+      norm_act_detail::call}}};
 
 // NFNet's block: the activation first, scaled; the shortcut reads it; a gain, a product and a sum at the end. Source:
 // timm 1.0.9, timm.models.nfnet.NormFreeBlock.
@@ -337,12 +330,10 @@ inline Tensor call(Forward& f, const Module& block, Tensor input) {
   return f.shape(output) == f.shape(shortcut) ? f.add(output, shortcut) : output;
 }
 
-inline constexpr std::array<std::string_view, 1> kBlocks = {"NormFreeBlock"};
-
 }  // namespace normalizer_free_detail
 
 inline constexpr std::array<ModuleForward, 1> kNormalizerFree = {
-    {{normalizer_free_detail::kBlocks, normalizer_free_detail::call}}};
+    {{names<"NormFreeBlock">, normalizer_free_detail::call}}};
 
 // ConvNeXt's block: input += stochastic_depth(layer_scale * block(input)), where the block permutes images to
 // channels last and back; no summary shows layer_scale's product, and a tree not the axes. Source:

@@ -15,8 +15,6 @@ namespace gpumem::architectures {
 
 namespace deberta {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"deberta-v2"};
-
 struct Model {
   DecoderSizes sizes;
   std::int64_t positions = 512;
@@ -310,7 +308,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "deberta",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"deberta-v2">,
                                                .usual_head = Head::masked_lm,
                                                .write = write,
                                                .classes = kClasses,

@@ -15,8 +15,6 @@ namespace gpumem::architectures {
 
 namespace deci {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"nemotron-nas", "deci"};
-
 /// What a block has in a place.
 enum class Part : std::uint8_t { whole, linear, none };
 
@@ -204,8 +202,11 @@ inline void read_tree(TreeFields& t) {
   t.labels();
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "deci", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "deci",
+                                               .model_types = names<"nemotron-nas", "deci">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace deci
 

@@ -20,8 +20,6 @@ namespace gpumem::architectures {
 
 namespace deepseek_v4 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"deepseek_v4"};
-
 /// What a layer sees besides a window of near tokens.
 enum class Sees : std::uint8_t { near, chosen, compressed };
 
@@ -301,7 +299,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {.name = "deepseek_v4", .model_types = kModelTypes, .write = write};
+inline constexpr Architecture kArchitecture = {
+    .name = "deepseek_v4", .model_types = names<"deepseek_v4">, .write = write};
 
 }  // namespace deepseek_v4
 

@@ -235,13 +235,10 @@ inline Tensor call_one_stage(Forward& f, const Module& model, Tensor input) {
   return output;
 }
 
-inline constexpr std::array<std::string_view, 3> kTwoStages = {"FasterRCNN", "MaskRCNN", "KeypointRCNN"};
-inline constexpr std::array<std::string_view, 2> kOneStage = {"RetinaNet", "FCOS"};
-
 }  // namespace detection_detail
 
 inline constexpr std::array<ModuleForward, 2> kDetectionNets = {
-    {{detection_detail::kTwoStages, detection_detail::call_two_stages},
-     {detection_detail::kOneStage, detection_detail::call_one_stage}}};
+    {{names<"FasterRCNN", "MaskRCNN", "KeypointRCNN">, detection_detail::call_two_stages},
+     {names<"RetinaNet", "FCOS">, detection_detail::call_one_stage}}};
 
 }  // namespace gpumem::architectures

@@ -16,7 +16,6 @@ namespace gpumem::architectures {
 
 namespace ernie_image {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"ErnieImageTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"ErnieImageSharedAdaLNBlock"};
 
 struct Model {
@@ -166,8 +165,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {pictured, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "ernie_image", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "ernie_image",
+                                               .model_types = names<"ErnieImageTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace ernie_image
 

@@ -13,8 +13,6 @@ namespace gpumem::architectures {
 
 namespace esm {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"esm"};
-
 struct Model {
   DecoderSizes sizes;
   bool rotary = false;
@@ -180,7 +178,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "esm",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"esm">,
                                                .usual_head = Head::masked_lm,
                                                .write = write,
                                                .classes = kClasses,

@@ -24,9 +24,6 @@ namespace flux {
 
 inline constexpr std::array<std::string_view, 4> kClasses = {"FluxTransformer2DModel", "ChromaTransformer2DModel",
                                                              "LongCatImageTransformer2DModel", "FluxControlNetModel"};
-inline constexpr std::array<std::string_view, 6> kBlocks = {
-    "FluxTransformerBlock",         "FluxSingleTransformerBlock",   "ChromaTransformerBlock",
-    "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock", "LongCatImageSingleTransformerBlock"};
 
 enum class Kind : std::uint8_t { flux, chroma, longcat };
 
@@ -355,7 +352,13 @@ inline void write(ConfigFields& config, Head, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "flux", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+    .name = "flux",
+    .model_types = kClasses,
+    .usual_head = Head::none,
+    .write = write,
+    .blocks =
+        names<"FluxTransformerBlock", "FluxSingleTransformerBlock", "ChromaTransformerBlock",
+              "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock", "LongCatImageSingleTransformerBlock">};
 
 }  // namespace flux
 

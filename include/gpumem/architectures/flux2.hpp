@@ -16,7 +16,6 @@ namespace gpumem::architectures {
 
 namespace flux2 {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"Flux2Transformer2DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"Flux2TransformerBlock", "Flux2SingleTransformerBlock"};
 
 struct Model {
@@ -162,8 +161,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "flux2", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "flux2",
+                                               .model_types = names<"Flux2Transformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace flux2
 

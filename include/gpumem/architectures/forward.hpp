@@ -34,6 +34,7 @@ class ModuleCalls;  // printed_module.hpp
 using Tensor = model::LayerIndex;
 using Sizes = std::vector<std::int64_t>;
 using Split = model::TensorSplit;
+using model::names;
 
 /// A linear layer's options.
 struct Linear {

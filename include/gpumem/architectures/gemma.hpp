@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace gemma {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"gemma", "gemma2", "gemma3_text"};
-
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Gemma";
@@ -144,8 +142,11 @@ inline void read_tree(TreeFields& t) {
            .usual_width = 256});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "gemma", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "gemma",
+                                               .model_types = names<"gemma", "gemma2", "gemma3_text">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace gemma
 

@@ -18,8 +18,6 @@ namespace gpumem::architectures {
 
 namespace gemma3n {
 
-inline constexpr std::array<std::string_view, 1> kTextTypes = {"gemma3n_text"};
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"gemma3n"};
 inline constexpr std::string_view kNorm = "Gemma3nRMSNorm";
 
 struct Model {
@@ -328,10 +326,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kTextArchitecture = {
-    .name = "gemma3n_text", .model_types = kTextTypes, .write = write_text_model};
+    .name = "gemma3n_text", .model_types = names<"gemma3n_text">, .write = write_text_model};
 
 inline constexpr Architecture kArchitecture = {
-    .name = "gemma3n", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+    .name = "gemma3n", .model_types = names<"gemma3n">, .write = write, .holds_text_model = true};
 
 }  // namespace gemma3n
 

@@ -19,9 +19,6 @@ namespace gpumem::architectures {
 
 namespace gemma4 {
 
-inline constexpr std::array<std::string_view, 1> kTextTypes = {"gemma4_text"};
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"gemma4"};
-
 struct Model {
   DecoderSizes sizes;
   std::int64_t full_width = 1;  ///< of a head in full layers
@@ -352,10 +349,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kTextArchitecture = {
-    .name = "gemma4_text", .model_types = kTextTypes, .write = write_text_model};
+    .name = "gemma4_text", .model_types = names<"gemma4_text">, .write = write_text_model};
 
 inline constexpr Architecture kArchitecture = {
-    .name = "gemma4", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+    .name = "gemma4", .model_types = names<"gemma4">, .write = write, .holds_text_model = true};
 
 }  // namespace gemma4
 

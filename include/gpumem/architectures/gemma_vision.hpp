@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace gemma_vision {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"gemma3", "paligemma"};
-
 struct Model {
   bool pools = true;  ///< Gemma 3
   ImageTower tower;
@@ -96,7 +94,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "gemma_vision", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+    .name = "gemma_vision", .model_types = names<"gemma3", "paligemma">, .write = write, .holds_text_model = true};
 
 }  // namespace gemma_vision
 

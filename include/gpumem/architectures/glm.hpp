@@ -11,8 +11,6 @@ namespace gpumem::architectures {
 
 namespace glm {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"glm", "glm4"};
-
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Glm";
@@ -96,7 +94,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "glm", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "glm", .model_types = names<"glm", "glm4">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace glm
 

@@ -11,8 +11,6 @@ namespace gpumem::architectures {
 
 namespace gpt2 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt2"};
-
 struct Model {
   DecoderSizes sizes;
   std::int64_t positions = 1;
@@ -85,7 +83,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "gpt2", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "gpt2", .model_types = names<"gpt2">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace gpt2
 
@@ -93,8 +91,6 @@ inline constexpr Architecture kArchitecture = {
 // Source: transformers 4.48, models/gpt_bigcode/modeling_gpt_bigcode.py (GPTBigCodeSdpaAttention).
 
 namespace gpt_bigcode {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_bigcode"};
 
 struct Model {
   DecoderSizes sizes;
@@ -189,8 +185,11 @@ inline void read_tree(TreeFields& t) {
   if (!shared) t.heads_of_width({}, width);
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "gpt_bigcode", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "gpt_bigcode",
+                                               .model_types = names<"gpt_bigcode">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace gpt_bigcode
 
@@ -198,8 +197,6 @@ inline constexpr Architecture kArchitecture = {
 // Source: transformers 4.48, models/gpt_neo/modeling_gpt_neo.py.
 
 namespace gpt_neo {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_neo"};
 
 struct Model {
   DecoderSizes sizes;
@@ -273,7 +270,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "gpt_neo", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "gpt_neo", .model_types = names<"gpt_neo">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace gpt_neo
 

@@ -11,8 +11,6 @@ namespace gpumem::architectures {
 
 namespace gpt_neox {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_neox"};
-
 struct Model {
   DecoderSizes sizes;
   std::int64_t rotary_width = 1;
@@ -103,7 +101,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "gpt_neox", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "gpt_neox", .model_types = names<"gpt_neox">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace gpt_neox
 
@@ -111,8 +109,6 @@ inline constexpr Architecture kArchitecture = {
 // attention written out in float32. Source: transformers 4.48, models/gptj/modeling_gptj.py.
 
 namespace gptj {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"gptj"};
 
 struct Model {
   DecoderSizes sizes;
@@ -210,7 +206,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "gptj", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "gptj", .model_types = names<"gptj">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace gptj
 

@@ -17,8 +17,6 @@ namespace gpumem::architectures {
 
 namespace gpt_oss {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_oss"};
-
 struct Model {
   DecoderSizes sizes;
   Mixture mixture;
@@ -130,7 +128,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "gpt_oss", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "gpt_oss", .model_types = names<"gpt_oss">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace gpt_oss
 

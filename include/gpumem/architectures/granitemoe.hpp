@@ -18,8 +18,6 @@ namespace gpumem::architectures {
 
 namespace granitemoe {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"granitemoe", "granitemoeshared", "granitemoehybrid"};
-
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "GraniteMoe";
@@ -272,7 +270,11 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "granitemoe", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "granitemoe",
+    .model_types = names<"granitemoe", "granitemoeshared", "granitemoehybrid">,
+    .write = write,
+    .classes = kClasses,
+    .read_tree = read_tree};
 
 }  // namespace granitemoe
 

@@ -16,7 +16,6 @@ namespace gpumem::architectures {
 
 namespace hidream {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"HiDreamImageTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"HiDreamBlock"};
 
 struct Model {
@@ -254,8 +253,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("linear", normed, width, out)}), {model.image, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "hidream", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "hidream",
+                                               .model_types = names<"HiDreamImageTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace hidream
 

@@ -19,7 +19,6 @@ namespace gpumem::architectures {
 
 namespace hunyuan_video15 {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"HunyuanVideo15Transformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"HunyuanVideo15TransformerBlock"};
 inline constexpr std::int64_t kImageTokens = 729;   ///< of SigLIP
 inline constexpr std::int64_t kGlyphTokens = 256;   ///< of ByT5
@@ -244,8 +243,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   predict(f, model, streams.image, time);
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "hunyuan_video15", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "hunyuan_video15",
+                                               .model_types = names<"HunyuanVideo15Transformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace hunyuan_video15
 
@@ -253,7 +255,6 @@ namespace hunyuan_video {
 
 using hunyuan_video15::Model;
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"HunyuanVideoTransformer3DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"HunyuanVideoTransformerBlock",
                                                             "HunyuanVideoSingleTransformerBlock"};
 
@@ -361,8 +362,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   hunyuan_video15::predict(f, model, streams.image, time);
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "hunyuan_video", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "hunyuan_video",
+                                               .model_types = names<"HunyuanVideoTransformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace hunyuan_video
 

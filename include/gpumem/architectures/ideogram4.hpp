@@ -17,7 +17,6 @@ namespace gpumem::architectures {
 
 namespace ideogram4 {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"Ideogram4Transformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"Ideogram4TransformerBlock"};
 
 struct Model {
@@ -154,8 +153,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("linear", normed, width, model.sizes.channels), {tokens, model.sizes.channels});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "ideogram4", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "ideogram4",
+                                               .model_types = names<"Ideogram4Transformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace ideogram4
 

@@ -13,8 +13,6 @@ namespace gpumem::architectures {
 
 namespace internvl {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"internvl", "llama4"};
-
 struct Model {
   DecoderSizes sizes;  ///< of the tower
   std::int64_t side = 448;
@@ -308,7 +306,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "internvl", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+    .name = "internvl", .model_types = names<"internvl", "llama4">, .write = write, .holds_text_model = true};
 
 }  // namespace internvl
 

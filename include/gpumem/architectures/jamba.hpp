@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace jamba {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"jamba"};
-
 /// Which layers are of a kind: those from `offset` on, one in `period`.
 struct Every {
   std::int64_t period = 1;
@@ -175,7 +173,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "jamba", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "jamba", .model_types = names<"jamba">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace jamba
 

@@ -15,7 +15,6 @@ namespace gpumem::architectures {
 
 namespace kandinsky5 {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"Kandinsky5Transformer3DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"Kandinsky5TransformerEncoderBlock",
                                                             "Kandinsky5TransformerDecoderBlock"};
 
@@ -189,8 +188,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("out_layer", normed, model.width, out)}), {tokens, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "kandinsky5", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "kandinsky5",
+                                               .model_types = names<"Kandinsky5Transformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace kandinsky5
 

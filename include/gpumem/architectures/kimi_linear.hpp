@@ -23,8 +23,6 @@ namespace gpumem::architectures {
 
 namespace kimi_linear {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"kimi_linear"};
-
 /// Delta attention: as many heads of keys as of values, and as wide.
 struct DeltaAttention {
   std::int64_t heads = 1;
@@ -329,8 +327,11 @@ inline void read_tree(TreeFields& t) {
   t.assume("8 experts a token, as published models have");
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "kimi_linear", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "kimi_linear",
+                                               .model_types = names<"kimi_linear">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace kimi_linear
 

@@ -15,7 +15,6 @@ namespace gpumem::architectures {
 
 namespace krea2 {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"Krea2Transformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"Krea2TransformerBlock"};
 
 /// Sizes of one kind of block.
@@ -175,8 +174,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("linear", normed, width, model.channels), {tokens, model.channels});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "krea2", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "krea2",
+                                               .model_types = names<"Krea2Transformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace krea2
 

@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace lfm2 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"lfm2"};
-
 struct Model {
   DecoderSizes sizes;
   std::vector<LayerKind> kinds;
@@ -145,7 +143,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "lfm2", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "lfm2", .model_types = names<"lfm2">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace lfm2
 

@@ -15,8 +15,6 @@ namespace gpumem::architectures {
 
 namespace llama4 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"llama4_text"};
-
 struct Model {
   DecoderSizes sizes;
   Mixture mixture;
@@ -198,7 +196,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "llama4", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "llama4", .model_types = names<"llama4_text">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace llama4
 

@@ -16,8 +16,6 @@ namespace gpumem::architectures {
 
 namespace llava {
 
-inline constexpr std::array<std::string_view, 4> kModelTypes = {"llava", "llava_next", "llava_onevision", "mistral3"};
-
 struct Model {
   std::string_view type;
   ImageTower tower;
@@ -226,7 +224,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "llava", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+    .name = "llava",
+    .model_types = names<"llava", "llava_next", "llava_onevision", "mistral3">,
+    .write = write,
+    .holds_text_model = true};
 
 }  // namespace llava
 
@@ -236,8 +237,6 @@ inline constexpr Architecture kArchitecture = {
 // the longer side of an image four tiles long, as the published checkpoints have it.
 
 namespace idefics3 {
-
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"idefics3", "smolvlm"};
 
 struct Model {
   bool small = false;
@@ -293,7 +292,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "idefics3", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+    .name = "idefics3", .model_types = names<"idefics3", "smolvlm">, .write = write, .holds_text_model = true};
 
 }  // namespace idefics3
 

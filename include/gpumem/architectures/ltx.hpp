@@ -22,7 +22,6 @@ namespace gpumem::architectures {
 
 namespace ltx {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"LTXVideoTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"LTXVideoTransformerBlock"};
 
 struct Model {
@@ -117,8 +116,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("proj_out", normed, width, model.sizes.out_channels), {tokens, model.sizes.out_channels});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "ltx", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "ltx",
+                                               .model_types = names<"LTXVideoTransformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace ltx
 
@@ -129,7 +131,6 @@ inline constexpr Architecture kArchitecture = {
 
 namespace ltx2 {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"LTX2VideoTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"LTX2VideoTransformerBlock"};
 
 /// What one stream has of its own.
@@ -475,8 +476,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                 {video.tokens * video.sizes.out_channels + audio.tokens * audio.sizes.out_channels});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "ltx2", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "ltx2",
+                                               .model_types = names<"LTX2VideoTransformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace ltx2
 

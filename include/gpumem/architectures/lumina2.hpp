@@ -17,7 +17,6 @@ namespace gpumem::architectures {
 
 namespace lumina2 {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"Lumina2Transformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"Lumina2TransformerBlock"};
 
 struct Model {
@@ -155,8 +154,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "lumina2", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "lumina2",
+                                               .model_types = names<"Lumina2Transformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace lumina2
 
@@ -166,7 +168,6 @@ inline constexpr Architecture kArchitecture = {
 
 namespace z_image {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"ZImageTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"ZImageTransformerBlock"};
 inline constexpr std::int64_t kPaddedTo = 32;
 inline constexpr std::int64_t kConditions = 256;
@@ -305,8 +306,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, area});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "z_image", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "z_image",
+                                               .model_types = names<"ZImageTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace z_image
 

@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace mamba {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"mamba", "falcon_mamba", "mamba2"};
-
 inline Mamba2Fields mixer_fields() {
   return {.heads = "num_heads",
           .head_width = "head_dim",
@@ -153,8 +151,11 @@ inline void read_tree(TreeFields& t) {
   t.flag("use_conv_bias", "layers.0.mixer.conv1d");
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "mamba", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "mamba",
+                                               .model_types = names<"mamba", "falcon_mamba", "mamba2">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace mamba
 
@@ -163,8 +164,6 @@ inline constexpr Architecture kArchitecture = {
 // Source: transformers 4.57, models/rwkv/modeling_rwkv.py: RwkvLinearAttention; arXiv:2305.13048.
 
 namespace rwkv {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"rwkv"};
 
 struct Model {
   DecoderSizes sizes;
@@ -253,7 +252,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "rwkv", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "rwkv", .model_types = names<"rwkv">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace rwkv
 

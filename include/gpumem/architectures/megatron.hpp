@@ -24,8 +24,6 @@ namespace gpumem::architectures {
 
 namespace megatron {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"megatron_gpt"};
-
 struct Model {
   DecoderSizes sizes;
   std::int64_t positions = 0;  ///< rows of a table of learned positions; 0: there is none
@@ -470,7 +468,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   for (const Tensor other : losses) loss = f.add(loss, other);
 }
 
-inline constexpr Architecture kArchitecture = {.name = "megatron", .model_types = kModelTypes, .write = write};
+inline constexpr Architecture kArchitecture = {
+    .name = "megatron", .model_types = names<"megatron_gpt">, .write = write};
 
 }  // namespace megatron
 

@@ -18,8 +18,6 @@ namespace gpumem::architectures {
 
 namespace megatron_t5 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"megatron_t5"};
-
 struct Model {
   std::int64_t vocabulary = 1;
   std::int64_t width = 1;
@@ -180,7 +178,8 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   f.leave_function(loss, {logits});
 }
 
-inline constexpr Architecture kArchitecture = {.name = "megatron_t5", .model_types = kModelTypes, .write = write};
+inline constexpr Architecture kArchitecture = {
+    .name = "megatron_t5", .model_types = names<"megatron_t5">, .write = write};
 
 }  // namespace megatron_t5
 

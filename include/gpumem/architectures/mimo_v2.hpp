@@ -15,8 +15,6 @@ namespace gpumem::architectures {
 
 namespace mimo_v2 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"mimo_v2_flash"};
-
 struct Model {
   DecoderSizes sizes;
   Mixture mixture;
@@ -182,8 +180,11 @@ inline void read_tree(TreeFields& t) {
   t.assume("heads 192 wide, 256 experts 2048 wide and 8 of them a token, as the published model has");
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "mimo_v2", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "mimo_v2",
+                                               .model_types = names<"mimo_v2_flash">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace mimo_v2
 

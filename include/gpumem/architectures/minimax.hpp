@@ -151,7 +151,6 @@ inline constexpr Architecture kArchitecture = {
 
 namespace minimax_m3 {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"minimax_m3", "minimax_m3_vl_text"};
 inline constexpr std::string_view kNorm = "MiniMaxM3VLRMSNorm";
 
 struct Model {
@@ -298,7 +297,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {.name = "minimax_m3", .model_types = kModelTypes, .write = write};
+inline constexpr Architecture kArchitecture = {
+    .name = "minimax_m3", .model_types = names<"minimax_m3", "minimax_m3_vl_text">, .write = write};
 
 }  // namespace minimax_m3
 

@@ -16,7 +16,6 @@ namespace gpumem::architectures {
 
 namespace mllama {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"mllama"};
 inline constexpr std::string_view kNorm = "MllamaTextRMSNorm";
 /// Words that the embedding has and the head does not: the image's among them.
 inline constexpr std::int64_t kMoreWords = 8;
@@ -274,7 +273,7 @@ inline constexpr auto kBlocks = std::to_array<std::string_view>(
     {"MllamaSelfAttentionDecoderLayer", "MllamaCrossAttentionDecoderLayer", "MllamaVisionEncoderLayer"});
 
 inline constexpr Architecture kArchitecture = {
-    .name = "mllama", .model_types = kModelTypes, .write = write, .holds_text_model = true, .blocks = kBlocks};
+    .name = "mllama", .model_types = names<"mllama">, .write = write, .holds_text_model = true, .blocks = kBlocks};
 
 }  // namespace mllama
 

@@ -17,7 +17,6 @@ namespace gpumem::architectures {
 
 namespace mochi {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"MochiTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"MochiTransformerBlock"};
 
 struct Model {
@@ -180,8 +179,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "mochi", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "mochi",
+                                               .model_types = names<"MochiTransformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace mochi
 

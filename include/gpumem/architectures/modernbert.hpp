@@ -12,8 +12,6 @@ namespace gpumem::architectures {
 
 namespace modernbert {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"modernbert"};
-
 struct Model {
   DecoderSizes sizes;
   std::int64_t every = 3;  ///< every N-th layer sees all tokens
@@ -168,7 +166,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "modernbert",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"modernbert">,
                                                .usual_head = Head::masked_lm,
                                                .write = write,
                                                .classes = kClasses,

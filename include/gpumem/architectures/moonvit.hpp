@@ -16,7 +16,6 @@ namespace gpumem::architectures {
 
 namespace moonvit {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"kimi_vl", "kimi_k25", "kimi_k3"};
 inline constexpr std::int64_t kMerge = 2;
 inline constexpr std::int64_t kPooledFrames = 4;
 
@@ -172,8 +171,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part);
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "moonvit", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+inline constexpr Architecture kArchitecture = {.name = "moonvit",
+                                               .model_types = names<"kimi_vl", "kimi_k25", "kimi_k3">,
+                                               .write = write,
+                                               .holds_text_model = true};
 
 }  // namespace moonvit
 

@@ -16,8 +16,6 @@ namespace gpumem::architectures {
 
 namespace nemotron_h {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"nemotron_h"};
-
 inline Mamba2Fields mixer_fields() {
   return {.heads = "mamba_num_heads",
           .head_width = "mamba_head_dim",
@@ -254,8 +252,11 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .usual_width = 128});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "nemotron_h", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "nemotron_h",
+                                               .model_types = names<"nemotron_h">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace nemotron_h
 

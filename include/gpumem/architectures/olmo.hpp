@@ -13,8 +13,6 @@ namespace gpumem::architectures {
 
 namespace olmo {
 
-inline constexpr std::array<std::string_view, 4> kModelTypes = {"olmo", "olmo2", "olmo3", "exaone4"};
-
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Olmo";
@@ -145,8 +143,11 @@ inline void read_tree(TreeFields& t) {
            .usual_width = 128});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "olmo", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "olmo",
+                                               .model_types = names<"olmo", "olmo2", "olmo3", "exaone4">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace olmo
 

@@ -15,7 +15,6 @@ namespace gpumem::architectures {
 
 namespace omnigen {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"OmniGenTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"OmniGenBlock"};
 
 struct Model {
@@ -125,8 +124,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, model.width, out)}), {tokens, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "omnigen", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "omnigen",
+                                               .model_types = names<"OmniGenTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace omnigen
 

@@ -11,8 +11,6 @@ namespace gpumem::architectures {
 
 namespace opt {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"opt"};
-
 struct Model {
   DecoderSizes sizes;
   std::int64_t positions = 1;
@@ -129,7 +127,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "opt", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "opt", .model_types = names<"opt">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace opt
 

@@ -20,7 +20,6 @@ namespace gpumem::architectures {
 
 namespace pangu_v2 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"pangu_v2_moe"};
 inline constexpr std::string_view kNorm = "PanguV2MoERMSNorm";
 
 struct Model {
@@ -261,7 +260,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {.name = "pangu_v2", .model_types = kModelTypes, .write = write};
+inline constexpr Architecture kArchitecture = {
+    .name = "pangu_v2", .model_types = names<"pangu_v2_moe">, .write = write};
 
 }  // namespace pangu_v2
 

@@ -17,8 +17,6 @@ namespace gpumem::architectures {
 
 namespace patchtst {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"patchtst"};
-
 struct Model {
   std::string_view class_name;
   std::int64_t channels = 1;
@@ -362,7 +360,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "patchtst",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"patchtst">,
                                                .usual_head = Head::own,
                                                .write = write,
                                                .classes = kClasses,

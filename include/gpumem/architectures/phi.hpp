@@ -11,8 +11,6 @@ namespace gpumem::architectures {
 
 namespace phi {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi"};
-
 struct Model {
   DecoderSizes sizes;
   double dropout = 0.0;
@@ -85,7 +83,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "phi", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "phi", .model_types = names<"phi">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace phi
 
@@ -93,8 +91,6 @@ inline constexpr Architecture kArchitecture = {
 // from another. Source: transformers 4.48, models/phi3/modeling_phi3.py.
 
 namespace phi3 {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi3"};
 
 struct Model {
   DecoderSizes sizes;
@@ -171,7 +167,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "phi3", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "phi3", .model_types = names<"phi3">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace phi3
 

@@ -19,7 +19,6 @@ namespace gpumem::architectures {
 
 namespace phi4_multimodal {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi4_multimodal"};
 inline constexpr std::int64_t kPooled = 2;  ///< patches a side of a token
 
 struct Model {
@@ -160,7 +159,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "phi4_multimodal", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+    .name = "phi4_multimodal", .model_types = names<"phi4_multimodal">, .write = write, .holds_text_model = true};
 
 }  // namespace phi4_multimodal
 

@@ -18,8 +18,6 @@ namespace gpumem::architectures {
 
 namespace qwen3_next {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"};
-
 /// A gated delta net.
 struct DeltaNet {
   std::int64_t keys = 1;    ///< heads of queries and keys
@@ -353,8 +351,11 @@ inline void read_tree(TreeFields& t) {
   t.assume("heads of width " + std::to_string(each) + ", as published models have");
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "qwen3_next", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "qwen3_next",
+                                               .model_types = names<"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace qwen3_next
 

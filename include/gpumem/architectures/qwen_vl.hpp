@@ -31,8 +31,6 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "qwen3_vl_moe", .prefix = "Qwen3VLMoe", .text_type = "qwen3_vl_moe_text", .third = true},
      {.model_type = "qwen3_5", .prefix = "Qwen3_5", .text_type = "qwen3_5_text", .third = true},
      {.model_type = "qwen3_5_moe", .prefix = "Qwen3_5Moe", .text_type = "qwen3_5_moe_text", .third = true}});
-inline constexpr std::array<std::string_view, 6> kModelTypes = {"qwen2_vl",     "qwen2_5_vl", "qwen3_vl",
-                                                                "qwen3_vl_moe", "qwen3_5",    "qwen3_5_moe"};
 
 struct Vision {
   Variant variant = kVariants[0];
@@ -297,7 +295,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "qwen_vl", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+    .name = "qwen_vl",
+    .model_types = names<"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe">,
+    .write = write,
+    .holds_text_model = true};
 
 }  // namespace qwen_vl
 

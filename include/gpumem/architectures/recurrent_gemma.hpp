@@ -16,7 +16,6 @@ namespace gpumem::architectures {
 
 namespace recurrent_gemma {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"recurrent_gemma"};
 inline constexpr std::string_view kNorm = "RecurrentGemmaRMSNorm";
 
 struct Model {
@@ -183,8 +182,11 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .published = kPublished, .usual_width = 256});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "recurrent_gemma", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "recurrent_gemma",
+                                               .model_types = names<"recurrent_gemma">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace recurrent_gemma
 

@@ -173,11 +173,11 @@ inline constexpr std::array<std::string_view, 11> kNamed = {
     "MbConvBlock",   "MbConvLNBlock",    "BottleneckBlock",      "DarkBlock",
     "EdgeBlock",     "SelfAttnBlock",    "PreActBottleneck",     "PreActBasic",
     "ResBottleneck", "MultiBranchBlock", "LinearBottleneckBlock"};
-inline constexpr std::array<std::string_view, 1> kRegnet = {"ResBottleneckBlock"};
-inline constexpr std::array<std::string_view, 1> kMnasnet = {"_InvertedResidual"};
 inline constexpr std::array<std::string_view, 9> kMobile = {
     "InvertedResidual", "MBConv",    "FusedMBConv",     "DepthwiseSeparableConv",   "EdgeResidual",
     "CondConvResidual", "ConvBnAct", "MobileAttention", "UniversalInvertedResidual"};
+inline constexpr std::array<std::string_view, 1> kMnasnet = {"_InvertedResidual"};
+inline constexpr std::array<std::string_view, 1> kRegnet = {"ResBottleneckBlock"};
 
 }  // namespace residual_detail
 
@@ -265,24 +265,16 @@ inline Tensor call_repvit_downsample(Forward& f, const Module& block, Tensor inp
   return f.add(small, block("ffn", small));
 }
 
-inline constexpr std::array<std::string_view, 3> kRep = {"RepVggBlock", "MobileOneBlock", "ReparamLargeKernelConv"};
-inline constexpr std::array<std::string_view, 1> kDepthwise = {"RepVggDw"};
-inline constexpr std::array<std::string_view, 1> kMixer = {"RepMixer"};
-inline constexpr std::array<std::string_view, 2> kMixerBlock = {"RepMixerBlock", "AttentionBlock"};
-inline constexpr std::array<std::string_view, 3> kPositions = {"RepConditionalPosEnc", "ConvPosEnc", "PosConv"};
-inline constexpr std::array<std::string_view, 1> kRepvit = {"RepViTBlock"};
-inline constexpr std::array<std::string_view, 1> kRepvitDownsample = {"RepVitDownsample"};
-
 }  // namespace rep_block_detail
 
 inline constexpr std::array<ModuleForward, 7> kRepBlocks = {
-    {{rep_block_detail::kRep, rep_block_detail::call_rep},
-     {rep_block_detail::kDepthwise, rep_block_detail::call_depthwise},
-     {rep_block_detail::kMixer, rep_block_detail::call_mixer},
-     {rep_block_detail::kMixerBlock, rep_block_detail::call_mixer_block},
-     {rep_block_detail::kPositions, rep_block_detail::call_positions},
-     {rep_block_detail::kRepvit, rep_block_detail::call_repvit},
-     {rep_block_detail::kRepvitDownsample, rep_block_detail::call_repvit_downsample}}};
+    {{names<"RepVggBlock", "MobileOneBlock", "ReparamLargeKernelConv">, rep_block_detail::call_rep},
+     {names<"RepVggDw">, rep_block_detail::call_depthwise},
+     {names<"RepMixer">, rep_block_detail::call_mixer},
+     {names<"RepMixerBlock", "AttentionBlock">, rep_block_detail::call_mixer_block},
+     {names<"RepConditionalPosEnc", "ConvPosEnc", "PosConv">, rep_block_detail::call_positions},
+     {names<"RepViTBlock">, rep_block_detail::call_repvit},
+     {names<"RepVitDownsample">, rep_block_detail::call_repvit_downsample}}};
 
 // Convolutions whose branches are weighted by a softmax: ResNeSt's SplitAttn, SKNet's SelectiveKernel; Res2Net's
 // hierarchy of splits. Source: timm 1.0.9, timm.layers.split_attn, timm.layers.selective_kernel, timm.models.res2net.
@@ -347,15 +339,11 @@ inline Tensor call_hierarchy(Forward& f, const Module& block, Tensor input) {
   return block("relu", output);
 }
 
-inline constexpr std::array<std::string_view, 1> kSplit = {"SplitAttn"};
-inline constexpr std::array<std::string_view, 1> kSelective = {"SelectiveKernel"};
-inline constexpr std::array<std::string_view, 1> kHierarchy = {"Bottle2neck"};
-
 }  // namespace split_attention_detail
 
 inline constexpr std::array<ModuleForward, 3> kSplitAttention = {
-    {{split_attention_detail::kSplit, split_attention_detail::call_split},
-     {split_attention_detail::kSelective, split_attention_detail::call_selective},
-     {split_attention_detail::kHierarchy, split_attention_detail::call_hierarchy}}};
+    {{names<"SplitAttn">, split_attention_detail::call_split},
+     {names<"SelectiveKernel">, split_attention_detail::call_selective},
+     {names<"Bottle2neck">, split_attention_detail::call_hierarchy}}};
 
 }  // namespace gpumem::architectures

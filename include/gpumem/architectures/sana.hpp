@@ -18,7 +18,6 @@ namespace gpumem::architectures {
 
 namespace pixart {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"PixArtTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"BasicTransformerBlock"};
 
 struct Model {
@@ -108,8 +107,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, read, {tokens, twice ? out / 2 : out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "pixart", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "pixart",
+                                               .model_types = names<"PixArtTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace pixart
 

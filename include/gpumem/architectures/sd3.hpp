@@ -18,7 +18,6 @@ namespace gpumem::architectures {
 
 namespace sd3 {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"SD3Transformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"JointTransformerBlock"};
 
 struct Model {
@@ -157,8 +156,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "sd3", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "sd3",
+                                               .model_types = names<"SD3Transformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace sd3
 
@@ -169,7 +171,6 @@ inline constexpr Architecture kArchitecture = {
 
 namespace auraflow {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"AuraFlowTransformer2DModel"};
 inline constexpr std::array<std::string_view, 2> kBlocks = {"AuraFlowJointTransformerBlock",
                                                             "AuraFlowSingleTransformerBlock"};
 inline constexpr std::int64_t kRegisters = 8;  ///< learned tokens before the prompt's
@@ -297,8 +298,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "auraflow", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "auraflow",
+                                               .model_types = names<"AuraFlowTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace auraflow
 
@@ -308,7 +312,6 @@ inline constexpr Architecture kArchitecture = {
 
 namespace qwen_image {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"QwenImageTransformer2DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"QwenImageTransformerBlock"};
 
 struct Model {
@@ -393,8 +396,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("proj_out", normed, width, out), {model.lengths.image, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "qwen_image", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "qwen_image",
+                                               .model_types = names<"QwenImageTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace qwen_image
 

@@ -297,26 +297,19 @@ inline Tensor call_deeplab(Forward& f, const Module& model, Tensor input) {
   return model.find("decoder") ? call_model(f, model, input) : call_simple(f, model, input);
 }
 
-inline constexpr std::array<std::string_view, 1> kUp = {"Up"};
 inline constexpr std::array<std::string_view, 12> kInOrder = {
     "DoubleConv", "Down",        "OutConv",     "Conv2dReLU",        "SegmentationHead", "ASPPConv",
     "UNet",       "ASPPPooling", "TransposeX2", "ASPPSeparableConv", "PSPBlock",         "SeparableConv2d"};
-inline constexpr std::array<std::string_view, 1> kGates = {"SCSEModule"};
-inline constexpr std::array<std::string_view, 1> kPyramids = {"ASPP"};
-inline constexpr std::array<std::string_view, 1> kPooled = {"PSPModule"};
-inline constexpr std::array<std::string_view, 6> kModels = {"Unet",    "UnetPlusPlus",  "FPN",
-                                                            "Linknet", "DeepLabV3Plus", "PSPNet"};
-inline constexpr std::array<std::string_view, 2> kDeeplab = {"DeepLabV3", "FCN"};
 
 }  // namespace segmentation_detail
 
 inline constexpr std::array<ModuleForward, 7> kSegmentation = {
-    {{segmentation_detail::kUp, segmentation_detail::call_up},
+    {{names<"Up">, segmentation_detail::call_up},
      {segmentation_detail::kInOrder, segmentation_detail::call_in_order},
-     {segmentation_detail::kGates, segmentation_detail::call_gates},
-     {segmentation_detail::kPyramids, segmentation_detail::call_pyramid},
-     {segmentation_detail::kPooled, segmentation_detail::call_pooled},
-     {segmentation_detail::kModels, segmentation_detail::call_model},
-     {segmentation_detail::kDeeplab, segmentation_detail::call_deeplab}}};
+     {names<"SCSEModule">, segmentation_detail::call_gates},
+     {names<"ASPP">, segmentation_detail::call_pyramid},
+     {names<"PSPModule">, segmentation_detail::call_pooled},
+     {names<"Unet", "UnetPlusPlus", "FPN", "Linknet", "DeepLabV3Plus", "PSPNet">, segmentation_detail::call_model},
+     {names<"DeepLabV3", "FCN">, segmentation_detail::call_deeplab}}};
 
 }  // namespace gpumem::architectures

@@ -17,8 +17,6 @@ namespace gpumem::architectures {
 
 namespace speecht5 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"speecht5"};
-
 struct Model : sound_parts_detail::Front {
   std::int64_t vocabulary = 81;
   Side encoder;
@@ -410,7 +408,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "speecht5",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"speecht5">,
                                                .usual_head = Head::own,
                                                .write = write,
                                                .classes = kClasses,

@@ -12,8 +12,6 @@ namespace gpumem::architectures {
 
 namespace stablelm {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"stablelm"};
-
 struct Model {
   DecoderSizes sizes;
   double dropout = 0.0;
@@ -114,7 +112,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "stablelm", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "stablelm", .model_types = names<"stablelm">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace stablelm
 
@@ -122,8 +120,6 @@ inline constexpr Architecture kArchitecture = {
 // Source: transformers 4.48, models/starcoder2/modeling_starcoder2.py.
 
 namespace starcoder2 {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"starcoder2"};
 
 struct Model {
   DecoderSizes sizes;
@@ -194,8 +190,11 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "starcoder2", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "starcoder2",
+                                               .model_types = names<"starcoder2">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace starcoder2
 
@@ -204,8 +203,6 @@ inline constexpr Architecture kArchitecture = {
 // Source: transformers 4.48, models/nemotron/modeling_nemotron.py.
 
 namespace nemotron {
-
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"nemotron"};
 
 struct Model {
   DecoderSizes sizes;
@@ -270,7 +267,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "nemotron", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "nemotron", .model_types = names<"nemotron">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace nemotron
 

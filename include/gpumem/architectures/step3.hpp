@@ -16,7 +16,6 @@ namespace gpumem::architectures {
 
 namespace step3 {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"step3p5", "step3p7"};
 inline constexpr std::string_view kNorm = "Step3p7RMSNorm";
 
 struct Model {
@@ -197,7 +196,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {.name = "step3", .model_types = kModelTypes, .write = write};
+inline constexpr Architecture kArchitecture = {
+    .name = "step3", .model_types = names<"step3p5", "step3p7">, .write = write};
 
 }  // namespace step3
 

@@ -17,8 +17,6 @@ namespace gpumem::architectures {
 
 namespace swin {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"swin"};
-
 /// One stage: its blocks work on a square of `side` patches, `width` wide.
 struct Stage {
   std::int64_t blocks = 1;
@@ -295,15 +293,13 @@ inline void read_tree(TreeFields& t) {
   t.image_size("image_size");
 }
 
-inline constexpr std::array<std::string_view, 1> kBlocks = {"SwinStage"};
-
 inline constexpr Architecture kArchitecture = {.name = "swin",
-                                               .model_types = kModelTypes,
+                                               .model_types = names<"swin">,
                                                .usual_head = Head::sequence_classification,
                                                .write = write,
                                                .classes = kClasses,
                                                .read_tree = read_tree,
-                                               .blocks = kBlocks};
+                                               .blocks = names<"SwinStage">};
 
 }  // namespace swin
 

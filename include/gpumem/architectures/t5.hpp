@@ -13,8 +13,6 @@ namespace gpumem::architectures {
 
 namespace t5 {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"t5", "mt5", "umt5"};
-
 struct Model {
   std::int64_t vocabulary = 1;
   std::int64_t width = 1;
@@ -204,8 +202,11 @@ inline void read_tree(TreeFields& t) {
   t.dropout("dropout_rate", "encoder.dropout");
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "t5", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "t5",
+                                               .model_types = names<"t5", "mt5", "umt5">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace t5
 

@@ -17,8 +17,6 @@ namespace gpumem::architectures {
 
 namespace time_series {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"time_series_transformer"};
-
 struct Model {
   std::string_view class_name;
   std::int64_t context = 1;
@@ -240,8 +238,6 @@ inline void write(ConfigFields& config, Head, Forward& f) {
 
 inline constexpr auto kClasses =
     std::to_array<ModelClass>({{"TimeSeriesTransformer", "time_series_transformer", "model"}});
-inline constexpr std::array<std::string_view, 2> kBlocks = {"TimeSeriesTransformerEncoderLayer",
-                                                            "TimeSeriesTransformerDecoderLayer"};
 
 /// What print(model) shows. Lengths are told by their sum alone.
 inline void read_tree(TreeFields& t) {
@@ -267,13 +263,14 @@ inline void read_tree(TreeFields& t) {
   }
 }
 
-inline constexpr Architecture kArchitecture = {.name = "time_series",
-                                               .model_types = kModelTypes,
-                                               .usual_head = Head::own,
-                                               .write = write,
-                                               .classes = kClasses,
-                                               .read_tree = read_tree,
-                                               .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {
+    .name = "time_series",
+    .model_types = names<"time_series_transformer">,
+    .usual_head = Head::own,
+    .write = write,
+    .classes = kClasses,
+    .read_tree = read_tree,
+    .blocks = names<"TimeSeriesTransformerEncoderLayer", "TimeSeriesTransformerDecoderLayer">};
 
 }  // namespace time_series
 

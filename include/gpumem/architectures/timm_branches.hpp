@@ -143,12 +143,9 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return f.call("mean", {timm_branches_detail::stacked(f, tokens, 0)}, {{"dim", std::int64_t{0}}});
 }
 
-inline constexpr std::array<std::string_view, 1> kModels = {"CrossVit"};
-
 }  // namespace timm_crossvit_detail
 
-inline constexpr std::array<ModuleForward, 1> kTimmCrossvit = {
-    {{timm_crossvit_detail::kModels, timm_crossvit_detail::call_model}}};
+inline constexpr std::array<ModuleForward, 1> kTimmCrossvit = {{{names<"CrossVit">, timm_crossvit_detail::call_model}}};
 
 // CoaT: attention without scores (keys through a softmax times values first), a convolution of the values as relative
 // positions, and one of the tokens before each block. Its serial stages follow each other; the parallel blocks of the
@@ -296,11 +293,9 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return model({"head_drop", "head"}, class_token(f, model, smaller));
 }
 
-inline constexpr std::array<std::string_view, 1> kModels = {"CoaT"};
-
 }  // namespace timm_coat_detail
 
-inline constexpr std::array<ModuleForward, 1> kTimmCoat = {{{timm_coat_detail::kModels, timm_coat_detail::call_model}}};
+inline constexpr std::array<ModuleForward, 1> kTimmCoat = {{{names<"CoaT">, timm_coat_detail::call_model}}};
 
 // MViTv2: queries, keys and values are pooled by convolutions of each head's images; scores are written out, with
 // learned positions of rows and columns that are made of the queries; the pooled queries are added to what is found.
@@ -398,10 +393,8 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return model("head", mean_token(f, model("norm", output)));
 }
 
-inline constexpr std::array<std::string_view, 1> kModels = {"MultiScaleVit"};
-
 }  // namespace timm_mvit_detail
 
-inline constexpr std::array<ModuleForward, 1> kTimmMvit = {{{timm_mvit_detail::kModels, timm_mvit_detail::call_model}}};
+inline constexpr std::array<ModuleForward, 1> kTimmMvit = {{{names<"MultiScaleVit">, timm_mvit_detail::call_model}}};
 
 }  // namespace gpumem::architectures

@@ -102,12 +102,9 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return model("head", mean_token(f, model("norm", output)));
 }
 
-inline constexpr std::array<std::string_view, 1> kModels = {"Hiera"};
-
 }  // namespace timm_hiera_detail
 
-inline constexpr std::array<ModuleForward, 1> kTimmHiera = {
-    {{timm_hiera_detail::kModels, timm_hiera_detail::call_model}}};
+inline constexpr std::array<ModuleForward, 1> kTimmHiera = {{{names<"Hiera">, timm_hiera_detail::call_model}}};
 
 // LeViT: linear layers whose batch norm sees every token as a sample, attention with a narrow query that may read every
 // second pixel, and a mean of all tokens.
@@ -154,18 +151,13 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return model("head", f.call("mean", {output}, {{"dim", tokens ? Sizes{1} : Sizes{2, 3}}}));
 }
 
-inline constexpr std::array<std::string_view, 2> kLinearNorm = {"LinearNorm", "LinearBN"};
-inline constexpr std::array<std::string_view, 1> kAttention = {"AttentionDownsample"};
-inline constexpr std::array<std::string_view, 1> kDownsample = {"LevitDownsample"};
-inline constexpr std::array<std::string_view, 2> kModels = {"Levit", "LevitDistilled"};
-
 }  // namespace timm_levit_detail
 
 inline constexpr std::array<ModuleForward, 4> kTimmLevit = {
-    {{timm_levit_detail::kLinearNorm, timm_levit_detail::call_linear_norm},
-     {timm_levit_detail::kAttention, timm_levit_detail::call_attention},
-     {timm_levit_detail::kDownsample, timm_levit_detail::call_downsample},
-     {timm_levit_detail::kModels, timm_levit_detail::call_model}}};
+    {{names<"LinearNorm", "LinearBN">, timm_levit_detail::call_linear_norm},
+     {names<"AttentionDownsample">, timm_levit_detail::call_attention},
+     {names<"LevitDownsample">, timm_levit_detail::call_downsample},
+     {names<"Levit", "LevitDistilled">, timm_levit_detail::call_model}}};
 
 // Global context transformers: a stage makes one small image of its input, whose side is that of its windows; every
 // second block's queries are this image, repeated for each window, the others' their own. Scores are written out, with
@@ -228,12 +220,10 @@ inline Tensor call_stage(Forward& f, const Module& module, Tensor input) {
   return channels_in_front(f, module("norm", output));
 }
 
-inline constexpr std::array<std::string_view, 1> kStages = {"GlobalContextVitStage"};
-
 }  // namespace timm_gcvit_detail
 
 inline constexpr std::array<ModuleForward, 1> kTimmGcvit = {
-    {{timm_gcvit_detail::kStages, timm_gcvit_detail::call_stage}}};
+    {{names<"GlobalContextVitStage">, timm_gcvit_detail::call_stage}}};
 
 // ConvNeXt and what is made of its block: x = mlp(norm(conv_dw(x))) with the channels after the pixels where the norm
 // is a plain one; then a layer scale, which no line shows, and the shortcut.
@@ -255,12 +245,10 @@ inline Tensor call_block(Forward& f, const Module& block, Tensor input) {
   return f.shape(output) == f.shape(shortcut) ? f.add(output, shortcut) : output;
 }
 
-inline constexpr std::array<std::string_view, 3> kBlocks = {"ConvNeXtBlock", "MetaNeXtBlock", "ConvBlock"};
-
 }  // namespace timm_convnext_detail
 
 inline constexpr std::array<ModuleForward, 1> kTimmConvnext = {
-    {{timm_convnext_detail::kBlocks, timm_convnext_detail::call_block}}};
+    {{names<"ConvNeXtBlock", "MetaNeXtBlock", "ConvBlock">, timm_convnext_detail::call_block}}};
 
 // CoAtNet's and MaxViT's blocks: a convolution, then attention with the channels after the pixels; a
 // TransformerBlock2d has two shortcuts, of which the first may pool.
@@ -282,14 +270,11 @@ inline Tensor call_transformer(Forward& f, const Module& block, Tensor input) {
   return added(f, output, block({"norm2", "mlp", "ls2", "drop_path2"}, output));
 }
 
-inline constexpr std::array<std::string_view, 2> kBlocks = {"MaxxVitBlock", "ParallelMaxxVitBlock"};
-inline constexpr std::array<std::string_view, 1> kTransformers = {"TransformerBlock2d"};
-
 }  // namespace timm_maxvit_detail
 
 inline constexpr std::array<ModuleForward, 2> kTimmMaxvit = {
-    {{timm_maxvit_detail::kBlocks, timm_maxvit_detail::call_block},
-     {timm_maxvit_detail::kTransformers, timm_maxvit_detail::call_transformer}}};
+    {{names<"MaxxVitBlock", "ParallelMaxxVitBlock">, timm_maxvit_detail::call_block},
+     {names<"TransformerBlock2d">, timm_maxvit_detail::call_transformer}}};
 
 // MetaFormers (PoolFormer, ConvFormer, CAFormer): stages of images, and stages of tokens where the mixer is attention;
 // their activation has a scale and a bias of its own.
@@ -330,18 +315,13 @@ inline Tensor call_stage(Forward& f, const Module& stage, Tensor input) {
   return images_of(f, blocks->call(tokens_of(f, images)), height, width);
 }
 
-inline constexpr std::array<std::string_view, 1> kStar = {"StarReLU"};
-inline constexpr std::array<std::string_view, 1> kSquared = {"SquaredReLU"};
-inline constexpr std::array<std::string_view, 1> kPooling = {"Pooling"};
-inline constexpr std::array<std::string_view, 1> kStages = {"MetaFormerStage"};
-
 }  // namespace timm_metaformer_detail
 
 inline constexpr std::array<ModuleForward, 4> kTimmMetaformer = {
-    {{timm_metaformer_detail::kStar, timm_metaformer_detail::call_star},
-     {timm_metaformer_detail::kSquared, timm_metaformer_detail::call_squared},
-     {timm_metaformer_detail::kPooling, timm_metaformer_detail::call_pooling},
-     {timm_metaformer_detail::kStages, timm_metaformer_detail::call_stage}}};
+    {{names<"StarReLU">, timm_metaformer_detail::call_star},
+     {names<"SquaredReLU">, timm_metaformer_detail::call_squared},
+     {names<"Pooling">, timm_metaformer_detail::call_pooling},
+     {names<"MetaFormerStage">, timm_metaformer_detail::call_stage}}};
 
 // Visformer: patches stay images through every stage, each with positions that no line shows.
 
@@ -365,12 +345,10 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return model({"norm", "global_pool", "head_drop", "head"}, output);
 }
 
-inline constexpr std::array<std::string_view, 1> kModels = {"Visformer"};
-
 }  // namespace timm_visformer_detail
 
 inline constexpr std::array<ModuleForward, 1> kTimmVisformer = {
-    {{timm_visformer_detail::kModels, timm_visformer_detail::call_model}}};
+    {{names<"Visformer">, timm_visformer_detail::call_model}}};
 
 // PVT V2 and Twins: tokens within a stage, images between stages.
 
@@ -434,19 +412,13 @@ inline Tensor call_twins(Forward& f, const Module& model, Tensor input) {
   return model({"head_drop", "head"}, mean_token(f, output));
 }
 
-inline constexpr std::array<std::string_view, 1> kStages = {"PyramidVisionTransformerStage"};
-inline constexpr std::array<std::string_view, 1> kPatches = {"OverlapPatchEmbed"};
-inline constexpr std::array<std::string_view, 1> kModels = {"PyramidVisionTransformerV2"};
-inline constexpr std::array<std::string_view, 1> kMlps = {"MlpWithDepthwiseConv"};
-inline constexpr std::array<std::string_view, 1> kTwins = {"Twins"};
-
 }  // namespace timm_pyramid_detail
 
 inline constexpr std::array<ModuleForward, 5> kTimmPyramids = {
-    {{timm_pyramid_detail::kStages, timm_pyramid_detail::call_stage},
-     {timm_pyramid_detail::kPatches, timm_pyramid_detail::call_patches},
-     {timm_pyramid_detail::kModels, timm_pyramid_detail::call_model},
-     {timm_pyramid_detail::kMlps, timm_pyramid_detail::call_mlp},
-     {timm_pyramid_detail::kTwins, timm_pyramid_detail::call_twins}}};
+    {{names<"PyramidVisionTransformerStage">, timm_pyramid_detail::call_stage},
+     {names<"OverlapPatchEmbed">, timm_pyramid_detail::call_patches},
+     {names<"PyramidVisionTransformerV2">, timm_pyramid_detail::call_model},
+     {names<"MlpWithDepthwiseConv">, timm_pyramid_detail::call_mlp},
+     {names<"Twins">, timm_pyramid_detail::call_twins}}};
 
 }  // namespace gpumem::architectures

@@ -172,18 +172,13 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return output;
 }
 
-inline constexpr std::array<std::string_view, 4> kBlocks = {"SwinTransformerBlock", "SwinTransformerV2Block",
-                                                            "SwinTransformerV2CrBlock", "SwinTransformerBlockV2"};
-inline constexpr std::array<std::string_view, 2> kMerging = {"PatchMerging", "PatchMergingV2"};
-inline constexpr std::array<std::string_view, 3> kModels = {"SwinTransformer", "SwinTransformerV2",
-                                                            "SwinTransformerV2Cr"};
-
 }  // namespace timm_swin_detail
 
 inline constexpr std::array<ModuleForward, 3> kTimmSwin = {
-    {{timm_swin_detail::kBlocks, timm_swin_detail::call_block},
-     {timm_swin_detail::kMerging, timm_swin_detail::call_merging},
-     {timm_swin_detail::kModels, timm_swin_detail::call_model}}};
+    {{names<"SwinTransformerBlock", "SwinTransformerV2Block", "SwinTransformerV2CrBlock", "SwinTransformerBlockV2">,
+      timm_swin_detail::call_block},
+     {names<"PatchMerging", "PatchMergingV2">, timm_swin_detail::call_merging},
+     {names<"SwinTransformer", "SwinTransformerV2", "SwinTransformerV2Cr">, timm_swin_detail::call_model}}};
 
 // Nest: images are cut into blocks of one size at every level, whose pixels attend only to each other; between levels
 // the image is halved. Attention has five axes, which no fused kernel takes, so that its scores are materialised.
@@ -232,13 +227,10 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return model({"head_drop", "head"}, f.call("mean", {images}, {{"dim", Sizes{1, 2}}}));
 }
 
-inline constexpr std::array<std::string_view, 1> kModels = {"Nest"};
-inline constexpr std::array<std::string_view, 1> kPools = {"ConvPool"};
-
 }  // namespace timm_nest_detail
 
-inline constexpr std::array<ModuleForward, 2> kTimmNest = {{{timm_nest_detail::kModels, timm_nest_detail::call_model},
-                                                            {timm_nest_detail::kPools, timm_nest_detail::call_pool}}};
+inline constexpr std::array<ModuleForward, 2> kTimmNest = {
+    {{names<"Nest">, timm_nest_detail::call_model}, {names<"ConvPool">, timm_nest_detail::call_pool}}};
 
 // torchvision's MaxViT: a layer is an inverted bottleneck, then attention within windows, then attention within a grid,
 // whose pixels lie as far apart as there are windows. Partitions are 7 pixels wide in published models, and by default.
@@ -318,16 +310,12 @@ inline Tensor call_layer(Forward& f, const Module& layer, Tensor input) {
   return layer({"layers.window_attention", "layers.grid_attention"}, output);
 }
 
-inline constexpr std::array<std::string_view, 1> kAttention = {"RelativePositionalMultiHeadAttention"};
-inline constexpr std::array<std::string_view, 1> kPartitions = {"PartitionAttentionLayer"};
-inline constexpr std::array<std::string_view, 1> kLayers = {"MaxVitLayer"};
-
 }  // namespace torchvision_maxvit_detail
 
 inline constexpr std::array<ModuleForward, 3> kTorchvisionMaxvit = {
-    {{torchvision_maxvit_detail::kAttention, torchvision_maxvit_detail::call_attention},
-     {torchvision_maxvit_detail::kPartitions, torchvision_maxvit_detail::call_partitions},
-     {torchvision_maxvit_detail::kLayers, torchvision_maxvit_detail::call_layer}}};
+    {{names<"RelativePositionalMultiHeadAttention">, torchvision_maxvit_detail::call_attention},
+     {names<"PartitionAttentionLayer">, torchvision_maxvit_detail::call_partitions},
+     {names<"MaxVitLayer">, torchvision_maxvit_detail::call_layer}}};
 
 // VOLO: images with the channels after the pixels. An outlooker computes weights for each window of pixels from the
 // pixel in its middle; blocks with attention follow; a class token joins at last, and a second classifier sees every
@@ -421,15 +409,10 @@ inline Tensor call_model(Forward& f, const Module& model, Tensor input) {
   return classified(f, model, model("norm", output));
 }
 
-inline constexpr std::array<std::string_view, 1> kOutlook = {"OutlookAttention"};
-inline constexpr std::array<std::string_view, 1> kClassBlocks = {"ClassBlock"};
-inline constexpr std::array<std::string_view, 1> kModels = {"VOLO"};
-
 }  // namespace timm_volo_detail
 
-inline constexpr std::array<ModuleForward, 3> kTimmVolo = {
-    {{timm_volo_detail::kOutlook, timm_volo_detail::call_outlook},
-     {timm_volo_detail::kClassBlocks, timm_volo_detail::call_class_block},
-     {timm_volo_detail::kModels, timm_volo_detail::call_model}}};
+inline constexpr std::array<ModuleForward, 3> kTimmVolo = {{{names<"OutlookAttention">, timm_volo_detail::call_outlook},
+                                                            {names<"ClassBlock">, timm_volo_detail::call_class_block},
+                                                            {names<"VOLO">, timm_volo_detail::call_model}}};
 
 }  // namespace gpumem::architectures

@@ -141,21 +141,16 @@ inline Tensor call_channels(Forward& f, const Module& block, Tensor input) {
 inline constexpr std::array<std::string_view, 8> kPlainClasses = {
     "Attention",      "EvaAttention",        "RelPosAttention",    "MaskUnitAttention",
     "CrossAttention", "GlobalSubSampleAttn", "LocallyGroupedAttn", "MultiScaleAttention"};
-inline constexpr std::array<std::string_view, 2> kNarrowClasses = {"AttentionCl", "Attention2d"};
-inline constexpr std::array<std::string_view, 1> kTalkingClasses = {"TalkingHeadAttn"};
-inline constexpr std::array<std::string_view, 2> kClassClasses = {"ClassAttn", "ClassAttention"};
-inline constexpr std::array<std::string_view, 1> kLatentClasses = {"AttentionPoolLatent"};
-inline constexpr std::array<std::string_view, 2> kChannelClasses = {"XCA", "ChannelAttention"};
 
 }  // namespace timm_attention_detail
 
 inline constexpr std::array<ModuleForward, 6> kTimmAttention = {
     {{timm_attention_detail::kPlainClasses, timm_attention_detail::call<timm_attention_detail::kPlain>},
-     {timm_attention_detail::kNarrowClasses, timm_attention_detail::call<timm_attention_detail::kNarrow>},
-     {timm_attention_detail::kTalkingClasses, timm_attention_detail::call<timm_attention_detail::kTalking>},
-     {timm_attention_detail::kClassClasses, timm_attention_detail::call_class},
-     {timm_attention_detail::kLatentClasses, timm_attention_detail::call_latent},
-     {timm_attention_detail::kChannelClasses, timm_attention_detail::call_channels}}};
+     {names<"AttentionCl", "Attention2d">, timm_attention_detail::call<timm_attention_detail::kNarrow>},
+     {names<"TalkingHeadAttn">, timm_attention_detail::call<timm_attention_detail::kTalking>},
+     {names<"ClassAttn", "ClassAttention">, timm_attention_detail::call_class},
+     {names<"AttentionPoolLatent">, timm_attention_detail::call_latent},
+     {names<"XCA", "ChannelAttention">, timm_attention_detail::call_channels}}};
 
 // Blocks that are sums of branches: x += drop_path(scale(mixer(norm(x)))), once a mixer. The order in which a tree
 // declares norms and mixers tells which comes first: norm1 before attn, or after it (Swin V2's res-post-norm).
@@ -276,17 +271,13 @@ inline Tensor call_gated(Forward& /*f*/, const Module& block, Tensor input) {
   return block({"fc1", "act", "drop1", "gate", "norm", "fc2", "drop2"}, input);
 }
 
-inline constexpr std::array<std::string_view, 1> kSpatial = {"SpatialGatingUnit"};
-inline constexpr std::array<std::string_view, 1> kGated = {"GatedMlp"};
-inline constexpr std::array<std::string_view, 2> kHalves = {"GluMlp", "ConvGluMlp"};
-inline constexpr std::array<std::string_view, 2> kPair = {"SwiGLU", "GeGluMlp"};
-
 }  // namespace timm_mlp_detail
 
-inline constexpr std::array<ModuleForward, 4> kTimmMlps = {{{timm_mlp_detail::kSpatial, timm_mlp_detail::call_spatial},
-                                                            {timm_mlp_detail::kGated, timm_mlp_detail::call_gated},
-                                                            {timm_mlp_detail::kHalves, timm_mlp_detail::call_halves},
-                                                            {timm_mlp_detail::kPair, timm_mlp_detail::call_pair}}};
+inline constexpr std::array<ModuleForward, 4> kTimmMlps = {
+    {{names<"SpatialGatingUnit">, timm_mlp_detail::call_spatial},
+     {names<"GatedMlp">, timm_mlp_detail::call_gated},
+     {names<"GluMlp", "ConvGluMlp">, timm_mlp_detail::call_halves},
+     {names<"SwiGLU", "GeGluMlp">, timm_mlp_detail::call_pair}}};
 
 // The models: patches become tokens, a learned token and positions join them, blocks, a norm, one token or the mean of
 // all, the classifier.
@@ -374,21 +365,15 @@ inline Tensor call_class_block(Forward& f, const Module& block, Tensor input) {
   return f.concatenate({output, f.slice(input, 1, 1, f.size(input, 1) - 1)}, 1);
 }
 
-inline constexpr std::array<std::string_view, 6> kLearning = {
-    "VisionTransformer", "VisionTransformerDistilled", "Eva", "Beit", "VisionTransformerHybrid", "ConVit"};
-inline constexpr std::array<std::string_view, 2> kRelative = {"MlpMixer", "VisionTransformerRelPos"};
-inline constexpr std::array<std::string_view, 2> kPatches = {"PatchEmbed", "HybridEmbed"};
-inline constexpr std::array<std::string_view, 2> kCait = {"Cait", "Xcit"};
-inline constexpr std::array<std::string_view, 2> kClassBlocks = {"LayerScaleBlockClassAttn", "ClassAttentionBlock"};
-
 }  // namespace timm_vit_detail
 
 inline constexpr std::array<ModuleForward, 5> kTimmVit = {
-    {{timm_vit_detail::kLearning, timm_vit_detail::call<true>},
-     {timm_vit_detail::kRelative, timm_vit_detail::call<false>},
-     {timm_vit_detail::kPatches, timm_vit_detail::call_patches},
-     {timm_vit_detail::kCait, timm_vit_detail::call_cait},
-     {timm_vit_detail::kClassBlocks, timm_vit_detail::call_class_block}}};
+    {{names<"VisionTransformer", "VisionTransformerDistilled", "Eva", "Beit", "VisionTransformerHybrid", "ConVit">,
+      timm_vit_detail::call<true>},
+     {names<"MlpMixer", "VisionTransformerRelPos">, timm_vit_detail::call<false>},
+     {names<"PatchEmbed", "HybridEmbed">, timm_vit_detail::call_patches},
+     {names<"Cait", "Xcit">, timm_vit_detail::call_cait},
+     {names<"LayerScaleBlockClassAttn", "ClassAttentionBlock">, timm_vit_detail::call_class_block}}};
 
 // torchvision's block: x = input + attention(ln_1(input)), x + mlp(ln_2(x)). PyTorch's own encoder layer:
 // x = norm1(input + attention(input)), norm2(x + linear2(relu(linear1(x)))), or with each norm first where the order of
@@ -447,8 +432,8 @@ inline Tensor call_layer(Forward& f, const Module& block, Tensor input) {
 }
 
 inline constexpr std::array<std::string_view, 1> kAttention = {"MultiheadAttention"};
-inline constexpr std::array<std::string_view, 1> kLayer = {"TransformerEncoderLayer"};
 inline constexpr std::array<std::string_view, 1> kBlock = {"EncoderBlock"};
+inline constexpr std::array<std::string_view, 1> kLayer = {"TransformerEncoderLayer"};
 
 }  // namespace encoder_detail
 

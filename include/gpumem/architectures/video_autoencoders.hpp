@@ -16,10 +16,6 @@ namespace gpumem::architectures {
 
 namespace video_autoencoders {
 
-inline constexpr std::array<std::string_view, 5> kModelTypes = {"AutoencoderKLWan", "AutoencoderKLQwenImage",
-                                                                "AutoencoderKLCogVideoX", "AutoencoderKLHunyuanVideo",
-                                                                "AutoencoderKLCausal3D"};
-
 /// Writes modules by their parameters alone.
 struct Parts {
   Forward& f;
@@ -438,12 +434,14 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   p.conv("post_quant_conv", wan.latents, wan.latents, kPoint);
 }
 
-inline constexpr Architecture kArchitecture = {.name = "video_autoencoders",
-                                               .model_types = kModelTypes,
-                                               .usual_head = Head::none,
-                                               .write = write,
-                                               .parameters_only = true,
-                                               .encode = encode};
+inline constexpr Architecture kArchitecture = {
+    .name = "video_autoencoders",
+    .model_types = names<"AutoencoderKLWan", "AutoencoderKLQwenImage", "AutoencoderKLCogVideoX",
+                         "AutoencoderKLHunyuanVideo", "AutoencoderKLCausal3D">,
+    .usual_head = Head::none,
+    .write = write,
+    .parameters_only = true,
+    .encode = encode};
 
 }  // namespace video_autoencoders
 

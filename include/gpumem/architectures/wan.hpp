@@ -19,7 +19,6 @@ namespace gpumem::architectures {
 
 namespace wan {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"WanTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"WanTransformerBlock"};
 /// Tokens of CLIP's image encoder.
 inline constexpr std::int64_t kImageTokens = 257;
@@ -204,8 +203,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "wan", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "wan",
+                                               .model_types = names<"WanTransformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace wan
 
@@ -215,7 +217,6 @@ inline constexpr Architecture kArchitecture = {
 
 namespace cosmos {
 
-inline constexpr std::array<std::string_view, 1> kClasses = {"CosmosTransformer3DModel"};
 inline constexpr std::array<std::string_view, 1> kBlocks = {"CosmosTransformerBlock"};
 
 struct Model {
@@ -385,8 +386,11 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "cosmos", .model_types = kClasses, .usual_head = Head::none, .write = write, .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {.name = "cosmos",
+                                               .model_types = names<"CosmosTransformer3DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
 
 }  // namespace cosmos
 

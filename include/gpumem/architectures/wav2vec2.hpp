@@ -19,9 +19,6 @@ namespace gpumem::architectures {
 
 namespace wav2vec2 {
 
-inline constexpr std::array<std::string_view, 5> kModelTypes = {"wav2vec2", "hubert", "wavlm", "unispeech",
-                                                                "unispeech-sat"};
-
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Wav2Vec2", "wav2vec2", "wav2vec2"},
                                                             {"Hubert", "hubert", "hubert"},
                                                             {"WavLM", "wavlm", "wavlm"},
@@ -293,12 +290,13 @@ inline void read_tree(TreeFields& t) {
   t.heads_of_width({.published = kPublished}, width);
 }
 
-inline constexpr Architecture kArchitecture = {.name = "wav2vec2",
-                                               .model_types = kModelTypes,
-                                               .write = write,
-                                               .classes = kClasses,
-                                               .read_tree = read_tree,
-                                               .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {
+    .name = "wav2vec2",
+    .model_types = names<"wav2vec2", "hubert", "wavlm", "unispeech", "unispeech-sat">,
+    .write = write,
+    .classes = kClasses,
+    .read_tree = read_tree,
+    .blocks = kBlocks};
 
 }  // namespace wav2vec2
 

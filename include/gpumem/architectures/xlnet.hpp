@@ -14,8 +14,6 @@ namespace gpumem::architectures {
 
 namespace xlnet {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"xlnet"};
-
 struct Model {
   std::int64_t vocabulary = 1;
   std::int64_t width = 1;
@@ -256,7 +254,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "xlnet", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
+    .name = "xlnet", .model_types = names<"xlnet">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace xlnet
 

@@ -15,7 +15,6 @@ namespace gpumem::architectures {
 
 namespace zamba2 {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"zamba2"};
 inline constexpr std::string_view kNorm = "Zamba2RMSNorm";
 
 inline Mamba2Fields mixer_fields() {
@@ -192,7 +191,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 inline constexpr std::array<std::string_view, 2> kBlocks = {"Zamba2HybridLayer", "Zamba2MambaDecoderLayer"};
 
 inline constexpr Architecture kArchitecture = {
-    .name = "zamba2", .model_types = kModelTypes, .write = write, .blocks = kBlocks};
+    .name = "zamba2", .model_types = names<"zamba2">, .write = write, .blocks = kBlocks};
 
 }  // namespace zamba2
 

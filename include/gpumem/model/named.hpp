@@ -2,7 +2,9 @@
 // Output: the name of a value, and the value of a name.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -32,5 +34,17 @@ template <typename Enum, std::size_t Count>
   }
   return std::nullopt;
 }
+
+/// A text as an argument of a template.
+template <std::size_t Size>
+struct Literal {
+  char text[Size] = {};
+  consteval Literal(const char (&from)[Size]) { std::copy_n(from, Size, text); }  // NOLINT: a literal converts
+  [[nodiscard]] constexpr std::string_view view() const { return {text, Size - 1}; }
+};
+
+/// names<"Linear", "Conv1D">: a list that views may point at, wherever it is written.
+template <Literal... Texts>
+inline constexpr std::array<std::string_view, sizeof...(Texts)> names = {Texts.view()...};
 
 }  // namespace gpumem::model
