@@ -11,7 +11,7 @@
 
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
-#include "gpumem/architectures/image_blocks.hpp"
+#include "gpumem/architectures/unet_parts.hpp"
 
 namespace gpumem::architectures {
 

@@ -186,4 +186,172 @@ inline constexpr Architecture kArchitecture = {.name = "esm",
 
 }  // namespace esm
 
+// ModernBERT: no biases, rotary positions, gated feed-forward layers, and masks that let most layers see only near
+// tokens. Attention is PyTorch's scaled_dot_product_attention, and nothing is compiled (reference_compile=False).
+// Source: transformers 4.48, models/modernbert/modeling_modernbert.py.
+
+namespace modernbert {
+
+struct Model {
+  DecoderSizes sizes;
+  std::int64_t every = 3;  ///< every N-th layer sees all tokens
+  std::int64_t labels = 2;
+  double embedding_dropout = 0.0;
+  double attention_dropout = 0.0;
+  double dropout = 0.0;
+  double classifier_dropout = 0.0;
+  std::string_view classifier_activation = "gelu";
+  bool attention_bias = false;
+  bool bias = false;  ///< of the feed-forward layers
+  bool norm_bias = false;
+  bool classifier_bias = false;
+  bool decoder_bias = true;
+  bool means = false;  ///< samples are classified by the mean of their tokens
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true});
+  model.sizes.activation = config.text({"hidden_activation"}, "gelu");
+  model.every = config.size_or({"global_attn_every_n_layers"}, 3);
+  model.labels = labels_of(config);
+  model.embedding_dropout = config.number({"embedding_dropout"}, 0.0);
+  model.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  model.dropout = config.number({"mlp_dropout"}, 0.0);
+  model.classifier_dropout = config.number({"classifier_dropout"}, 0.0);
+  model.classifier_activation = config.text({"classifier_activation"}, "gelu");
+  model.attention_bias = config.flag("attention_bias", false);
+  model.bias = config.flag("mlp_bias", false);
+  model.norm_bias = config.flag("norm_bias", false);
+  model.classifier_bias = config.flag("classifier_bias", false);
+  model.decoder_bias = config.flag("decoder_bias", true);
+  model.means = config.text({"classifier_pooling"}, "cls") == "mean";
+  config.ignore({"local_attention", "local_rope_theta", "global_rope_theta", "deterministic_flash_attn",
+                 "sparse_prediction", "sparse_pred_ignore_index", "repad_logits_with_grad", "reference_compile",
+                 "position_embedding_type", "initializer_cutoff_factor", "gradient_checkpointing"});
+  return model;
+}
+
+/// The masks that all layers of a kind share, [N, 1, S, S]: PyTorch's attention gets one of them.
+struct Masks {
+  Tensor all = 0;
+  Tensor near = 0;
+};
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor ids, Tensor mask) {
+  const InModule inside(f, "attn", "ModernBertAttention");
+  const DecoderSizes& s = model.sizes;
+  const Tensor packed = f.linear("Wqkv", input, s.width, 3 * s.width, {.bias = model.attention_bias});
+  const Tensor parted = f.unflatten(packed, 2, {3, s.heads, s.head_width});
+  const Rotary rotary = rotary_tables(f, ids, s.head_width);
+  const std::vector<Tensor> parts = f.split(f.permute(parted, {0, 3, 2, 1, 4}), 2, {1, 1, 1});
+  const auto heads = [&](Tensor part) { return f.call("squeeze", {part}, {{"dim", std::int64_t{2}}}); };
+  const Tensor query = rotate(f, heads(parts[0]), rotary, s.head_width);
+  const Tensor key = rotate(f, heads(parts[1]), rotary, s.head_width);
+  const Tensor mixed = f.call("scaled_dot_product_attention", {query, key, heads(parts[2]), mask},
+                              {{"dropout_p", model.attention_dropout}});
+  const Tensor output = f.linear("Wo", merge_heads(f, mixed), s.width, s.width, {.bias = model.attention_bias});
+  return f.dropout("out_drop", output, model.attention_dropout);
+}
+
+inline Tensor feed_forward_part(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", "ModernBertMLP");
+  const DecoderSizes& s = model.sizes;
+  const Tensor packed = f.linear("Wi", input, s.width, 2 * s.inner, {.bias = model.bias});
+  const std::vector<Tensor> parts = f.split(packed, 2, {s.inner, s.inner});
+  const Tensor gated = f.multiply(f.activation("act", parts[0], s.activation), parts[1]);
+  return f.linear("Wo", f.dropout("drop", gated, model.dropout), s.inner, s.width, {.bias = model.bias});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, Tensor ids, const Masks& masks, std::int64_t index) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = index == 0 ? input : f.layer_norm("attn_norm", input, width, model.norm_bias);
+  const Tensor mask = index % model.every == 0 ? masks.all : masks.near;
+  const Tensor attended = f.add(input, attention(f, model, normed, ids, mask));
+  return f.add(attended, feed_forward_part(f, model, f.layer_norm("mlp_norm", attended, width, model.norm_bias)));
+}
+
+inline Tensor changed(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "head", "ModernBertPredictionHead");
+  const std::int64_t width = model.sizes.width;
+  const Tensor dense = f.linear("dense", hidden, width, width, {.bias = model.classifier_bias});
+  const Tensor active = f.activation("act", dense, model.classifier_activation);
+  return f.layer_norm("norm", active, width, model.norm_bias);
+}
+
+inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
+  const std::int64_t width = model.sizes.width;
+  switch (head) {
+    case Head::none:
+    case Head::own:
+    case Head::encoder: return;
+    case Head::causal_lm:
+    case Head::masked_lm: {
+      const Linear decoder = {.bias = model.decoder_bias, .tied = model.sizes.tied, .returned = true};
+      const Tensor logits = f.linear("decoder", changed(f, model, hidden), width, model.sizes.vocabulary, decoder);
+      return token_loss(f, f.to(logits, "float32"));
+    }
+    case Head::sequence_classification:
+      hidden = model.means ? f.call("mean", {hidden}, {{"dim", std::int64_t{1}}}) : f.select(hidden, 1, 0);
+      hidden = f.dropout("drop", changed(f, model, hidden), model.classifier_dropout);
+      f.linear("classifier", hidden, width, model.labels);
+      return;
+    case Head::token_classification:
+      hidden = f.dropout("drop", changed(f, model, hidden), model.classifier_dropout);
+      f.linear("classifier", hidden, width, model.labels);
+      return;
+    case Head::question_answering: (void)f.linear("qa_outputs", changed(f, model, hidden), width, 2); return;
+  }
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", "ModernBertModel");
+    const Tensor ids = token_ids(f);
+    {
+      const InModule embeddings(f, "embeddings", "ModernBertEmbeddings");
+      hidden =
+          f.layer_norm("norm", f.embedding("tok_embeddings", ids, s.vocabulary, s.width), s.width, model.norm_bias);
+      hidden = f.dropout("drop", hidden, model.embedding_dropout);
+    }
+    Masks masks;
+    masks.all = f.call("causal_mask", {ids}, {{"padded", true}});
+    masks.near = f.call("causal_mask", {ids}, {{"padded", true}});
+    hidden = stack(f, "layers", "ModernBertEncoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, ids, masks, index); });
+    hidden = f.layer_norm("final_norm", hidden, s.width, model.norm_bias);
+  }
+  add_head(f, model, head, hidden);
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"ModernBert", "modernbert", "model", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::int64_t width = t.body("embeddings.tok_embeddings", "layers");
+  t.half("intermediate_size", "layers.0.mlp.Wi", "out_features");
+  t.flag("attention_bias", "layers.0.attn.Wqkv");
+  t.flag("mlp_bias", "layers.0.mlp.Wi");
+  t.flag("classifier_bias", "/head.dense");
+  t.flag("decoder_bias", "/decoder");
+  t.dropout("attention_dropout", "layers.0.attn.out_drop");
+  t.labels("/classifier");
+  t.heads_of_width({.published = kPublished}, width);
+}
+
+inline constexpr Architecture kArchitecture = {.name = "modernbert",
+                                               .model_types = names<"modernbert">,
+                                               .usual_head = Head::masked_lm,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace modernbert
+
 }  // namespace gpumem::architectures

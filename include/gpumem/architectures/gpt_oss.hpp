@@ -8,6 +8,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
@@ -131,5 +132,184 @@ inline constexpr Architecture kArchitecture = {
     .name = "gpt_oss", .model_types = names<"gpt_oss">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace gpt_oss
+
+// MiMo-V2-Flash: attention written out, with more keys and a frozen sink a head in the layers whose window slides;
+// values narrower than keys; DeepSeek-V3's router, and experts that are one tensor each. Source: transformers 5,
+// models/mimo_v2_flash/modular_mimo_v2_flash.py: MiMoV2FlashAttention, eager_attention_forward_with_optional_sink.
+
+namespace mimo_v2 {
+
+struct Model {
+  DecoderSizes sizes;
+  Mixture mixture;
+  std::int64_t value_width = 1;
+  std::int64_t near_kv_heads = 1;  ///< of layers whose window slides
+  std::int64_t rotary_width = 2;
+  std::vector<bool> near;   ///< by layer: its window slides
+  std::vector<bool> mixes;  ///< by layer: it has experts
+  bool bias = false;
+  bool scales = true;      ///< values, by a number
+  bool near_sinks = true;  ///< layers of each kind have sinks
+  bool far_sinks = false;
+};
+
+/// By layer, of two fields that either version of the config has; else what the model has.
+inline std::vector<bool> layers_of(ConfigFields& config, std::int64_t layers, std::string_view numbers,
+                                   std::string_view words, std::string_view word, std::string_view other) {
+  std::vector<bool> found = config.layers_with(numbers, layers, 1, 0);
+  std::vector<bool> named = config.layers_with(words, layers, word, other);
+  return found.empty() ? named : found;
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config);
+  const std::int64_t layers = model.sizes.layers;
+  model.value_width = config.size_or({"v_head_dim"}, model.sizes.head_width);
+  model.near_kv_heads = config.size_or({"swa_num_key_value_heads"}, 2 * model.sizes.kv_heads);
+  model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor"}, 0.334);
+  model.near = layers_of(config, layers, "hybrid_layer_pattern", "layer_types", "sliding_attention", "full_attention");
+  model.mixes = layers_of(config, layers, "moe_layer_freq", "mlp_layer_types", "sparse", "dense");
+  constexpr std::int64_t kPattern = 6;  // of MiMoV2FlashConfig: the first and every sixth layer read all tokens
+  const bool near_listed = !model.near.empty();
+  const bool mixes_listed = !model.mixes.empty();
+  for (std::int64_t at = 0; at < layers; ++at) {
+    if (!near_listed) model.near.push_back(at != 0 && (at + 1) % kPattern != 0);
+    if (!mixes_listed) model.mixes.push_back(at != 0);
+  }
+  model.mixture = {.experts = config.size({"n_routed_experts"}),
+                   .per_token = config.size({"num_experts_per_tok"}),
+                   .inner = config.size({"moe_intermediate_size"})};
+  check_mixture(config, model.mixture, layers, "n_routed_experts", "num_experts_per_tok");
+  model.bias = config.flag("attention_bias", false);
+  model.near_sinks = config.flag("add_swa_attention_sink_bias", true);
+  model.far_sinks = config.flag("add_full_attention_sink_bias", false);
+  if (model.sizes.heads % model.near_kv_heads != 0) config.fail("does not divide the heads", "swa_num_key_value_heads");
+  for (const auto& [field, size] :
+       {std::pair{"swa_head_dim", model.sizes.head_width}, std::pair{"swa_v_head_dim", model.value_width},
+        std::pair{"swa_num_attention_heads", model.sizes.heads}}) {
+    if (config.size_or({field}, size) != size) config.fail("differs from that of the other layers", field);
+  }
+  if (model.value_width > ConfigFields::kLargestSize / model.sizes.heads)
+    config.fail("makes heads too wide", "v_head_dim");
+  config.ignore({"n_group", "topk_group", "norm_topk_prob", "routed_scaling_factor", "scoring_func", "topk_method",
+                 "swa_rope_theta", "sliding_window_size", "attention_chunk_size", "attention_value_scale",
+                 "use_qk_norm", "layernorm_epsilon", "num_nextn_predict_layers", "hidden_dropout"});
+  return model;
+}
+
+struct Masks {
+  Tensor all = 0;
+  Tensor near = 0;
+};
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, const Masks& masks,
+                        bool near) {
+  const InModule inside(f, "self_attn", "MiMoV2FlashAttention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t keys = near ? model.near_kv_heads : s.kv_heads;
+  const auto heads = [&](std::string_view name, std::int64_t count, std::int64_t each) {
+    const Linear linear = {.bias = model.bias, .split = Split::columns};
+    return split_heads(f, f.linear(name, input, s.width, count * each, linear), each);
+  };
+  const Tensor query = heads("q_proj", s.heads, s.head_width);
+  const Tensor key = heads("k_proj", keys, s.head_width);
+  const Tensor value = f.scale(heads("v_proj", keys, model.value_width));
+  const Heads ready = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  f.cache(ready.key);
+  f.cache(ready.value);
+  const bool sinks = near ? model.near_sinks : model.far_sinks;
+  const std::optional<Tensor> held = sinks ? std::optional(f.parameter("sinks", {s.heads}, true)) : std::nullopt;
+  const Tensor attended = sink_attention(f, ready, held, near ? masks.near : masks.all,
+                                         {.groups = s.heads / keys, .dropout = s.attention_dropout});
+  return f.linear("o_proj", attended, s.heads * model.value_width, s.width, {.bias = false, .split = Split::rows});
+}
+
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", "MiMoV2FlashSparseMoeBlock");
+  const Mixture& m = model.mixture;
+  Tensor weights = 0;
+  {
+    const InModule gate(f, "gate", "MiMoV2FlashTopkRouter");
+    const Tensor matrix = f.to(f.parameter("weight", {m.experts, model.sizes.width}), "float32");
+    const Tensor scores = f.call("sigmoid", {f.call("linear_function", {f.to(input, "float32"), matrix})});
+    f.constant("e_score_correction_bias", {m.experts}, "float32");
+    weights = f.scale(f.slice(scores, 2, 0, m.per_token));
+  }
+  const GroupedExperts all = {
+      .list_class = "MiMoV2FlashNaiveMoe", .width = model.sizes.width, .activation = model.sizes.activation};
+  return add_grouped_experts(f, m, all, input, weights);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, const Masks& masks,
+                    std::int64_t index) {
+  const auto at = static_cast<std::size_t>(index);
+  const auto norm = [&](std::string_view name, Tensor tensor) {
+    return f.rms_norm(name, tensor, model.sizes.width, "MiMoV2FlashRMSNorm");
+  };
+  const Tensor normed = norm("input_layernorm", input);
+  const Tensor attended = f.add(input, attention(f, model, normed, rotary, masks, model.near[at]));
+  const Tensor again = norm("post_attention_layernorm", attended);
+  return f.add(attended, model.mixes[at] ? mixture(f, model, again)
+                                         : gated_feed_forward(f, model.sizes, again, "MiMoV2FlashMLP"));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  warn_of_routing(f);
+  decoder_model(f, config, s, head, {.class_name = "MiMoV2FlashModel"}, [&](Tensor ids, Tensor embedded) {
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    const Tensor all = f.call("causal_mask", {ids}, {{"padded", true}});
+    const Masks masks = {all, f.call("causal_mask", {ids}, {{"padded", true}})};
+    const Tensor hidden = stack(f, "layers", "MiMoV2FlashDecoderLayer", s.layers, embedded,
+                                [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, masks, index); });
+    return f.rms_norm("norm", hidden, s.width, "MiMoV2FlashRMSNorm");
+  });
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"MiMoV2Flash", "mimo_v2_flash", "model"}});
+
+/// What print(model) shows. Keys of the layers whose window slides tell which they are; experts are not printed.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  constexpr std::int64_t kHead = 192;
+  constexpr std::int64_t kValue = 128;
+  const auto out = [&](std::int64_t layer, std::string_view name) {
+    return t.value("layers." + std::to_string(layer) + "." + std::string(name), "out_features").value_or(0);
+  };
+  const std::int64_t keys = out(0, "self_attn.k_proj");
+  std::int64_t most = keys;
+  std::string near;
+  std::string mixes;
+  for (std::int64_t layer = 0; layer < t.count_of("layers"); ++layer) {
+    const std::string comma = layer == 0 ? "" : ", ";
+    most = std::max(most, out(layer, "self_attn.k_proj"));
+    near += comma + (out(layer, "self_attn.k_proj") == keys ? "0" : "1");
+    mixes += comma + (out(layer, "mlp.gate_proj") > 0 ? "0" : "1");
+  }
+  t.set_text("hybrid_layer_pattern", "[" + near + "]");
+  t.set_text("moe_layer_freq", "[" + mixes + "]");
+  t.set("num_attention_heads", std::max<std::int64_t>(out(0, "self_attn.q_proj") / kHead, 1));
+  t.set("num_key_value_heads", std::max<std::int64_t>(keys / kHead, 1));
+  t.set("swa_num_key_value_heads", std::max<std::int64_t>(most / kHead, 1));
+  t.set("head_dim", kHead);
+  t.set("v_head_dim", kValue);
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+  t.set("n_routed_experts", 256);
+  t.set("moe_intermediate_size", 2048);
+  t.set("num_experts_per_tok", 8);
+  t.assume("heads 192 wide, 256 experts 2048 wide and 8 of them a token, as the published model has");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "mimo_v2",
+                                               .model_types = names<"mimo_v2_flash">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace mimo_v2
 
 }  // namespace gpumem::architectures

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
@@ -170,5 +172,130 @@ inline constexpr Architecture kArchitecture = {
     .name = "phi3", .model_types = names<"phi3">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace phi3
+
+// Cohere (Command R, Aya) and Cohere 2 (Command R7B, Command A): attention and feed-forward layer side by side on one
+// norm, which has no bias and is computed in float32; logits times a number. Cohere 2 turns only layers whose window
+// slides. Source: transformers 4.48, models/cohere/modeling_cohere.py, cohere2/modeling_cohere2.py.
+
+namespace cohere {
+
+struct Model {
+  DecoderSizes sizes;
+  std::string_view prefix = "Cohere";
+  bool bias = false;
+  bool normed_heads = false;  ///< a norm with weights for each head (Command R+)
+  std::vector<bool> turns;    ///< by layer
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  const bool second = config.text({"model_type"}, "cohere") == "cohere2";
+  model.prefix = second ? "Cohere2" : "Cohere";
+  model.sizes = decoder_sizes(config, {.tied = true});
+  model.bias = config.flag("attention_bias", false);
+  model.normed_heads = !second && config.flag("use_qk_norm", false);
+  const std::int64_t layers = model.sizes.layers;
+  const std::int64_t pattern = config.size_or({"sliding_window_pattern"}, 4);
+  if (second) {
+    model.turns = config.layers_with("layer_types", layers, std::string_view("sliding_attention"),
+                                     std::string_view("full_attention"));
+  }
+  for (std::int64_t at = static_cast<std::int64_t>(model.turns.size()); at < layers; ++at) {
+    model.turns.push_back(!second || (at + 1) % pattern != 0);
+  }
+  config.ignore({"logit_scale", "cache_implementation", "order_of_interleaved_layers", "position_embedding_type",
+                 "rotary_pct", "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
+                 "use_parallel_embedding", "_sliding_window_pattern"});
+  return model;
+}
+
+/// (x - mean) / deviation, times the weight, in float32: CohereLayerNorm, operation by operation.
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, const Sizes& shape) {
+  const InModule inside(f, name, model.named("LayerNorm"));
+  const auto mean = [&](Tensor of) { return f.call("mean", {of}, {{"dim", std::int64_t{-1}}, {"keepdim", true}}); };
+  const Tensor wide = f.to(input, "float32");
+  const Tensor middle = mean(wide);
+  const Tensor variance = mean(f.call("pow", {f.call("sub", {wide, middle})}));
+  const Tensor deviation = f.call("rsqrt", {f.call("add", {variance})});
+  const Tensor normed = f.multiply(f.call("sub", {wide, middle}), deviation);
+  const Tensor weight = f.to(f.parameter("weight", shape), "float32");
+  const Tensor made = f.as_type_of(f.multiply(weight, normed), input);
+  return f.leave_function(made, {middle, variance});
+}
+
+/// Queries or keys with their positions: pairs are turned, of a float32 copy.
+inline Tensor turned(Forward& f, Tensor heads, const Rotary& rotary) {
+  const std::int64_t half = std::max<std::int64_t>(rotary.width / 2, 1);
+  const Tensor wide = f.to(heads, "float32");
+  const Tensor second = f.slice(wide, 3, half, Forward::kRest);
+  const Tensor across = f.concatenate({f.call("neg", {second}), f.slice(wide, 3, 0, half)}, 3);
+  const Tensor sum = f.add(f.multiply(wide, rotary.cosines), f.multiply(across, rotary.sines));
+  return f.as_type_of(sum, heads);
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
+  const InModule inside(f, "self_attn", model.named("Attention"));
+  const DecoderSizes& s = model.sizes;
+  const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm_name) {
+    const Split split = model.normed_heads ? Split::whole : Split::columns;
+    const Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias, .split = split});
+    if (!model.normed_heads || norm_name.empty()) return split_heads(f, flat, s.head_width);
+    const Tensor parted = f.unflatten(flat, 2, {-1, s.head_width});
+    return f.permute(norm(f, model, norm_name, parted, {count, s.head_width}), {0, 2, 1, 3});
+  };
+  const Tensor query = heads("q_proj", s.heads, "q_norm");
+  const Tensor key = heads("k_proj", s.kv_heads, "k_norm");
+  const Tensor value = heads("v_proj", s.kv_heads, "");
+  const bool turns = model.turns[static_cast<std::size_t>(index)];
+  const Heads ready = turns ? Heads{turned(f, query, rotary), turned(f, key, rotary), value} : Heads{query, key, value};
+  f.cache(ready.key);
+  f.cache(ready.value);
+  const Tensor attended = attend(f, ready, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width,
+                  {.bias = model.bias, .split = model.normed_heads ? Split::whole : Split::rows});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
+  const Tensor normed = norm(f, model, "input_layernorm", input, {model.sizes.width});
+  const Tensor mixed = attention(f, model, normed, rotary, index);
+  const Tensor fed = gated_feed_forward(f, model.sizes, normed, model.named("MLP"));
+  return f.add(f.add(input, mixed), fed);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = {.scales = true}},
+                [&](Tensor ids, Tensor hidden) {
+                  const Rotary rotary = rotary_tables(f, ids, s.head_width);
+                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+                  return norm(f, model, "norm", hidden, {s.width});
+                });
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"Cohere", "cohere", "model", kAlwaysTied}, {"Cohere2", "cohere2", "model", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+  t.there("use_qk_norm", "layers.0.self_attn.q_norm");
+  t.labels();
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "cohere",
+                                               .model_types = names<"cohere", "cohere2">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace cohere
 
 }  // namespace gpumem::architectures
