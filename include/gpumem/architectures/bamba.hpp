@@ -99,9 +99,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor key = split_heads(f, model.parallel ? f.scale(flat) : flat, each);
   const Tensor value = split_heads(f, projected("v_proj", s.kv_heads), each);
   const Heads turned = {rotate(f, query, rotary, each), rotate(f, key, rotary, each), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, turned);
   return f.linear("o_proj", attended, s.heads * each, s.width, {.bias = model.bias, .split = Split::rows});
 }
 

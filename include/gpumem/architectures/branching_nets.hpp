@@ -180,13 +180,10 @@ inline Tensor call_aux(Forward& f, const Module& block, Tensor input) {
 
 inline constexpr std::array<std::string_view, 1> kBasic = {"BasicConv2d"};
 inline constexpr std::array<std::string_view, 1> kClassA = {"InceptionA"};
-
 inline constexpr std::array<std::string_view, 1> kClassB = {"InceptionB"};
 inline constexpr std::array<std::string_view, 1> kClassC = {"InceptionC"};
-
 inline constexpr std::array<std::string_view, 1> kClassD = {"InceptionD"};
 inline constexpr std::array<std::string_view, 1> kClassE = {"InceptionE"};
-
 inline constexpr std::array<std::string_view, 1> kInception = {"Inception"};
 inline constexpr std::array<std::string_view, 1> kAux = {"InceptionAux"};
 

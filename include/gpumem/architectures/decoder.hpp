@@ -91,6 +91,12 @@ struct Attention {
 /// heads d].
 Tensor attend(Forward& forward, const Heads& heads, const Attention& options = {});
 
+/// q_proj, k_proj and v_proj, each a linear layer of the same options, as heads.
+[[nodiscard]] Heads project_heads(Forward& forward, const DecoderSizes& sizes, Tensor input, const Linear& linear);
+/// attend() as decoders call it: keys and values go into the cache, and the sizes say how many queries a key has, and
+/// the dropout.
+Tensor attend_cached(Forward& forward, const DecoderSizes& sizes, const Heads& heads, Attention options = {});
+
 /// Attention that is written out, with a mask [N, 1, S, S] and a learned sink for each head, where there are any; its
 /// output as [N, S, heads d].
 Tensor sink_attention(Forward& forward, const Heads& heads, std::optional<Tensor> sinks, Tensor mask,

@@ -66,13 +66,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
                         std::optional<Tensor> mask) {
   const InModule inside(f, "self_attn", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
-  const auto heads = [&](std::string_view name, std::int64_t count) {
-    const Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias});
-    return split_heads(f, flat, s.head_width);
-  };
-  Tensor query = heads("q_proj", s.heads);
-  Tensor key = heads("k_proj", s.kv_heads);
-  const Tensor value = heads("v_proj", s.kv_heads);
+  auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias});
   if (model.normed_heads) {
     query = norm(f, model, "q_norm", query, s.head_width);
     key = norm(f, model, "k_norm", key, s.head_width);

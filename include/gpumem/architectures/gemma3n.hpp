@@ -139,9 +139,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   ready.query = rotate(f, norm(f, "q_norm", heads("q_proj", s.heads), s.head_width), rotary, s.head_width);
   ready.key = rotate(f, norm(f, "k_norm", heads("k_proj", s.kv_heads), s.head_width), rotary, s.head_width);
   ready.value = unscaled_norm(f, "v_norm", heads("v_proj", s.kv_heads), s.head_width);
-  f.cache(ready.key);
-  f.cache(ready.value);
-  const Tensor mixed = attend(f, ready, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor mixed = attend_cached(f, s, ready);
   return f.linear("o_proj", mixed, s.heads * s.head_width, s.width, {.bias = model.bias, .split = Split::rows});
 }
 

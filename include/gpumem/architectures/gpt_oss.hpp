@@ -49,13 +49,7 @@ inline Tensor turned(Forward& f, Tensor heads, const Rotary& rotary) {
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, Tensor mask) {
   const InModule inside(f, "self_attn", "GptOssAttention");
   const DecoderSizes& s = model.sizes;
-  const auto heads = [&](std::string_view name, std::int64_t count) {
-    const Linear linear = {.bias = model.bias, .split = Split::columns};
-    return split_heads(f, f.linear(name, input, s.width, count * s.head_width, linear), s.head_width);
-  };
-  const Tensor query = heads("q_proj", s.heads);
-  const Tensor key = heads("k_proj", s.kv_heads);
-  const Tensor value = heads("v_proj", s.kv_heads);
+  const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias, .split = Split::columns});
   const Heads ready = {turned(f, query, rotary), turned(f, key, rotary), value};
   f.cache(ready.key);
   f.cache(ready.value);

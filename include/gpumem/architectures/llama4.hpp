@@ -90,9 +90,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Tabl
   }
   const auto first = [&](Tensor of) { return f.permute(of, {0, 2, 1, 3}); };
   const Heads ready = {first(query), first(key), first(value)};
-  f.cache(ready.key);
-  f.cache(ready.value);
-  const Tensor attended = attend(f, ready, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, ready);
   return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias, .split = Split::rows});
 }
 

@@ -241,9 +241,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor key = norm(f, "k_norm", heads("k_proj", s.kv_heads), s.head_width);
   const Heads ready = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width),
                        heads("v_proj", s.kv_heads)};
-  f.cache(ready.key);
-  f.cache(ready.value);
-  const Tensor mixed = attend(f, ready, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .mask = mask});
+  const Tensor mixed = attend_cached(f, s, ready, {.mask = mask});
   return f.linear("o_proj", mixed, s.heads * s.head_width, s.width, {.bias = false, .split = Split::rows});
 }
 

@@ -142,14 +142,7 @@ inline Tensor plain_layer(Forward& f, const Model& model, Tensor input, std::int
 inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "mixer", "NemotronHAttention");
   const DecoderSizes& s = model.sizes;
-  const auto heads = [&](std::string_view name, std::int64_t count) {
-    return split_heads(
-        f, f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias, .split = Split::columns}),
-        s.head_width);
-  };
-  const Tensor query = heads("q_proj", s.heads);
-  const Tensor key = heads("k_proj", s.kv_heads);
-  const Tensor value = heads("v_proj", s.kv_heads);
+  const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias, .split = Split::columns});
   f.cache(key);
   f.cache(value);
   const Tensor attended =

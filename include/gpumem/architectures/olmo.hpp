@@ -87,9 +87,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
     turned.query = model.exaone ? turned_query : f.as_type_of(turned_query, query, apart);
     turned.key = model.exaone ? turned_key : f.as_type_of(turned_key, key, apart);
   }
-  f.cache(turned.key);
-  f.cache(turned.value);
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, turned);
   const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width,
                                  {.bias = model.bias, .split = model.exaone ? Split::rows : Split::whole});
   return f.leave_function(output, {turned.query, turned.key, turned.value, input});
@@ -189,17 +187,10 @@ inline Rotary paired(Forward& f, const Rotary& rotary) {
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
   const InModule inside(f, "self_attn", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
-  const auto heads = [&](std::string_view name, std::int64_t count) {
-    return split_heads(f, f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias}), s.head_width);
-  };
-  const Tensor query = heads("q_proj", s.heads);
-  const Tensor key = heads("k_proj", s.kv_heads);
-  const Tensor value = heads("v_proj", s.kv_heads);
+  const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias});
   const Rotary tables = paired(f, rotary);
   const Heads turned = {rotate(f, query, tables, s.head_width), rotate(f, key, tables, s.head_width), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, turned);
   return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
 }
 

@@ -42,9 +42,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor key = heads("k_proj", s.kv_heads, "k_layernorm");
   const Tensor value = heads("v_proj", s.kv_heads, "");
   const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, turned);
   return f.linear("dense", attended, s.heads * s.head_width, s.width);
 }
 
@@ -122,9 +120,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   // on.
   const auto turn = [&](Tensor heads) { return f.contiguous(rotate(f, heads, rotary, s.head_width)); };
   const Heads turned = {turn(query), turn(key), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, turned);
   return f.linear("o_proj", attended, queries, s.width, {.bias = false});
 }
 
@@ -250,9 +246,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor value = heads("v_proj", s.kv_heads, "");
   const bool turns = model.turns[static_cast<std::size_t>(index)];
   const Heads ready = turns ? Heads{turned(f, query, rotary), turned(f, key, rotary), value} : Heads{query, key, value};
-  f.cache(ready.key);
-  f.cache(ready.value);
-  const Tensor attended = attend(f, ready, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, ready);
   return f.linear("o_proj", attended, s.heads * s.head_width, s.width,
                   {.bias = model.bias, .split = model.normed_heads ? Split::whole : Split::rows});
 }

@@ -212,9 +212,7 @@ inline Tensor gated_attention(Forward& f, const Model& model, Tensor input, cons
   const Tensor key = normed("k_norm", f.unflatten(flat, 2, {-1, each}));
   const Tensor value = split_heads(f, f.linear("v_proj", input, s.width, s.kv_heads * each, wide), each);
   const Heads turned = {rotate(f, query, rotary, each), rotate(f, key, rotary, each), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, turned);
   const Tensor open = f.multiply(attended, f.call("sigmoid", {gate}));
   return f.linear("o_proj", open, s.heads * each, s.width, {.bias = model.bias, .split = Split::rows});
 }

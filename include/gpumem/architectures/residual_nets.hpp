@@ -176,7 +176,6 @@ inline constexpr std::array<std::string_view, 11> kNamed = {
 inline constexpr std::array<std::string_view, 9> kMobile = {
     "InvertedResidual", "MBConv",    "FusedMBConv",     "DepthwiseSeparableConv",   "EdgeResidual",
     "CondConvResidual", "ConvBnAct", "MobileAttention", "UniversalInvertedResidual"};
-
 inline constexpr std::array<std::string_view, 1> kMnasnet = {"_InvertedResidual"};
 inline constexpr std::array<std::string_view, 1> kRegnet = {"ResBottleneckBlock"};
 

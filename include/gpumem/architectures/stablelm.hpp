@@ -140,16 +140,9 @@ inline Model read(ConfigFields& config) {
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
   const InModule inside(f, "self_attn", "Starcoder2Attention");
   const DecoderSizes& s = model.sizes;
-  const auto heads = [&](std::string_view name, std::int64_t count) {
-    return split_heads(f, f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias}), s.head_width);
-  };
-  const Tensor query = heads("q_proj", s.heads);
-  const Tensor key = heads("k_proj", s.kv_heads);
-  const Tensor value = heads("v_proj", s.kv_heads);
+  const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias});
   const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  const Tensor attended = attend_cached(f, s, turned);
   const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
   return f.dropout("residual_dropout", output, model.dropout);
 }

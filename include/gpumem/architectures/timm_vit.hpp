@@ -433,7 +433,6 @@ inline Tensor call_layer(Forward& f, const Module& block, Tensor input) {
 
 inline constexpr std::array<std::string_view, 1> kAttention = {"MultiheadAttention"};
 inline constexpr std::array<std::string_view, 1> kLayer = {"TransformerEncoderLayer"};
-
 inline constexpr std::array<std::string_view, 1> kBlock = {"EncoderBlock"};
 
 }  // namespace encoder_detail

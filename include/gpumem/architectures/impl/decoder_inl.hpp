@@ -166,6 +166,24 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
   return merge_heads(forward, attended);
 }
 
+GPUMEM_INLINE Heads project_heads(Forward& forward, const DecoderSizes& sizes, Tensor input, const Linear& linear) {
+  const auto heads = [&](std::string_view name, std::int64_t count) {
+    return split_heads(forward, forward.linear(name, input, sizes.width, count * sizes.head_width, linear),
+                       sizes.head_width);
+  };
+  const Tensor query = heads("q_proj", sizes.heads);
+  const Tensor key = heads("k_proj", sizes.kv_heads);
+  return {query, key, heads("v_proj", sizes.kv_heads)};
+}
+
+GPUMEM_INLINE Tensor attend_cached(Forward& forward, const DecoderSizes& sizes, const Heads& heads, Attention options) {
+  forward.cache(heads.key);
+  forward.cache(heads.value);
+  options.groups = sizes.heads / sizes.kv_heads;
+  options.dropout = sizes.attention_dropout;
+  return attend(forward, heads, options);
+}
+
 GPUMEM_INLINE Tensor sink_attention(Forward& forward, const Heads& heads, std::optional<Tensor> sinks, Tensor mask,
                                     const Attention& options) {
   const Tensor key = repeat_heads(forward, heads.key, options.groups);
