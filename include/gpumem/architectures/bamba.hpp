@@ -141,16 +141,15 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
              "vocab_size and intermediate_size are not both in the config: they are taken as FalconH1Config has them"});
   }
   doubt_kernels(f, "mamba-ssm and causal-conv1d");
-  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = {.scales = model.parallel}},
-                [&](Tensor ids, Tensor hidden) {
-                  if (model.parallel) hidden = f.scale(hidden);
-                  const Rotary rotary = rotary_tables(f, ids, model.turned);
-                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                                 [&](Tensor x, std::int64_t index) {
-                                   return block(f, model, x, rotary, model.kinds[static_cast<std::size_t>(index)]);
-                                 });
-                  return f.rms_norm("final_layernorm", hidden, s.width, model.named("RMSNorm"));
-                });
+  const DecoderBody body = {.class_name = model.named("Model"), .head = {.scales = model.parallel}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    if (model.parallel) hidden = f.scale(hidden);
+    const Rotary rotary = rotary_tables(f, ids, model.turned);
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
+      return block(f, model, x, rotary, model.kinds[static_cast<std::size_t>(index)]);
+    });
+    return f.rms_norm("final_layernorm", hidden, s.width, model.named("RMSNorm"));
+  });
 }
 
 inline constexpr auto kClasses =

@@ -66,16 +66,15 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  decoder_model(
-      f, config, s, head,
-      {.module = "transformer", .class_name = "BloomModel", .embedding = "word_embeddings", .head = {.upcasts = false}},
-      [&](Tensor ids, Tensor hidden) {
-        hidden = f.layer_norm("word_embeddings_layernorm", hidden, s.width);
-        const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}});
-        hidden = stack(f, "h", "BloomBlock", s.layers, hidden,
-                       [&](Tensor x, std::int64_t) { return block(f, model, x, mask); });
-        return f.leave_function(f.layer_norm("ln_f", hidden, s.width), {mask});
-      });
+  const DecoderBody body = {
+      .module = "transformer", .class_name = "BloomModel", .embedding = "word_embeddings", .head = {.upcasts = false}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    hidden = f.layer_norm("word_embeddings_layernorm", hidden, s.width);
+    const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}});
+    hidden =
+        stack(f, "h", "BloomBlock", s.layers, hidden, [&](Tensor x, std::int64_t) { return block(f, model, x, mask); });
+    return f.leave_function(f.layer_norm("ln_f", hidden, s.width), {mask});
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bloom", "bloom", "transformer", kAlwaysTied}});
@@ -177,18 +176,17 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  decoder_model(
-      f, config, s, head,
-      {.module = "transformer", .class_name = "MptModel", .embedding = "wte", .head = {.upcasts = false}},
-      [&](Tensor ids, Tensor hidden) {
-        // [heads, 1, S], which broadcasts over the rows of the scores.
-        const Tensor rows = f.call("rotary_table", {ids}, {{"width", s.heads}, {"dtype", std::string("float32")}});
-        const Tensor biases = f.permute(rows, {0, 3, 1, 2});
-        const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
-        hidden = stack(f, "blocks", "MptBlock", s.layers, hidden,
-                       [&](Tensor x, std::int64_t) { return block(f, model, x, biases, mask); });
-        return f.leave_function(f.layer_norm("norm_f", hidden, s.width, false), {mask, biases});
-      });
+  const DecoderBody body = {
+      .module = "transformer", .class_name = "MptModel", .embedding = "wte", .head = {.upcasts = false}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    // [heads, 1, S], which broadcasts over the rows of the scores.
+    const Tensor rows = f.call("rotary_table", {ids}, {{"width", s.heads}, {"dtype", std::string("float32")}});
+    const Tensor biases = f.permute(rows, {0, 3, 1, 2});
+    const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+    hidden = stack(f, "blocks", "MptBlock", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, biases, mask); });
+    return f.leave_function(f.layer_norm("norm_f", hidden, s.width, false), {mask, biases});
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mpt", "mpt", "transformer", kAlwaysTied}});

@@ -259,7 +259,7 @@ void decoder_head(Forward& forward, ConfigFields& config, const DecoderSizes& si
 /// The names of a language model's body and of its embedding, and what is on top of it.
 struct DecoderBody {
   std::string_view module = "model";
-  std::string_view class_name = {};
+  std::string class_name = {};
   std::string_view embedding = "embed_tokens";
   LanguageHead head = {};
 };

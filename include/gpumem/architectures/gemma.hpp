@@ -106,19 +106,17 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   }
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = {.softcap = model.softcap}},
-                [&](Tensor ids, Tensor hidden) {
-                  hidden = f.scale(hidden);
-                  const Rotary rotary = rotary_tables(f, ids, s.head_width);
-                  const auto mask =
-                      model.normed_behind && f.text_part() == nullptr ? std::optional(full_mask(f, ids)) : std::nullopt;
-                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                                 [&](Tensor x, std::int64_t index) {
-                                   const bool window = mask && (index + 1) % model.pattern != 0;
-                                   return block(f, model, x, rotary, window ? windowed(f, *mask) : mask);
-                                 });
-                  return norm(f, model, "norm", hidden, s.width);
-                });
+  const DecoderBody body = {.class_name = model.named("Model"), .head = {.softcap = model.softcap}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    hidden = f.scale(hidden);
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    const auto mask = model.normed_behind && f.text_part() == nullptr ? std::optional(full_mask(f, ids)) : std::nullopt;
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
+      const bool window = mask && (index + 1) % model.pattern != 0;
+      return block(f, model, x, rotary, window ? windowed(f, *mask) : mask);
+    });
+    return norm(f, model, "norm", hidden, s.width);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Gemma", "gemma", "model", kAlwaysTied},

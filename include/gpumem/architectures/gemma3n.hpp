@@ -239,22 +239,19 @@ inline void write_text_model(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "Gemma3nTextModel");
-    const Tensor ids = token_ids(f);
-    const Tensor embedded = f.scale(f.embedding("embed_tokens", ids, s.vocabulary, s.width));
+  const DecoderBody body = {.class_name = "Gemma3nTextModel", .head = {.softcap = model.softcap}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor unscaled) {
+    const Tensor embedded = f.scale(unscaled);
     const Tensor parts = layer_parts(f, model, ids, embedded);
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = f.concatenate(as_long(f, model, "altup_projections", embedded, {embedded}), 0);
+    Tensor hidden = f.concatenate(as_long(f, model, "altup_projections", embedded, {embedded}), 0);
     hidden = stack(f, "layers", "Gemma3nTextDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t layer) { return block(f, model, x, parts, rotary, layer); });
     std::vector<Tensor> streams;
     for (std::int64_t at = 0; at < model.streams; ++at) streams.push_back(f.select(hidden, 0, at));
     const Tensor all = f.concatenate(as_long(f, model, "altup_unembed_projections", streams[0], streams), 0);
-    hidden = norm(f, "norm", f.call("mean", {all}, {{"dim", std::int64_t{0}}}), s.width);
-  }
-  decoder_head(f, config, s, head, hidden, {.softcap = model.softcap});
+    return norm(f, "norm", f.call("mean", {all}, {{"dim", std::int64_t{0}}}), s.width);
+  });
 }
 
 /// Parameters of the conformer for sound: a convolution over time and bands, then blocks of two feed-forward layers,

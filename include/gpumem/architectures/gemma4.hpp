@@ -197,20 +197,18 @@ inline void write_text_model(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", "Gemma4TextModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.scale(f.embedding("embed_tokens", ids, s.vocabulary, s.width));
+  const DecoderBody body = {.class_name = "Gemma4TextModel", .head = {.softcap = model.softcap}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    hidden = f.scale(hidden);
     const Tensor parts = model.layer_width > 0 ? layer_parts(f, model, ids, hidden) : 0;
     Shared shared;
     shared.tables = {rotary_tables(f, ids, s.head_width), rotary_tables(f, ids, model.full_width)};
     hidden = stack(f, "layers", "Gemma4TextDecoderLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t layer) { return block(f, model, x, layer, parts, shared); });
     hidden = norm(f, "norm", hidden, s.width);
-  }
-  if (model.mixes) warn_of_routing(f);
-  decoder_head(f, config, s, head, hidden, {.softcap = model.softcap});
+    if (model.mixes) warn_of_routing(f);
+    return hidden;
+  });
 }
 
 // The image tower.

@@ -63,18 +63,17 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "gpt_neox", "GPTNeoXModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.dropout("emb_dropout", f.embedding("embed_in", ids, s.vocabulary, s.width), model.dropout);
+  // Transformers 5 calls the head as other models do.
+  const LanguageHead on_top = {.name = f.prints("lm_head") ? "lm_head" : "embed_out", .upcasts = false};
+  const DecoderBody body = {
+      .module = "gpt_neox", .class_name = "GPTNeoXModel", .embedding = "embed_in", .head = on_top};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    hidden = f.dropout("emb_dropout", hidden, model.dropout);
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     hidden = stack(f, "layers", "GPTNeoXLayer", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.layer_norm("final_layer_norm", hidden, s.width);
-  }
-  // Transformers 5 calls it as other models do.
-  decoder_head(f, config, s, head, hidden, {.name = f.prints("lm_head") ? "lm_head" : "embed_out", .upcasts = false});
+    return f.layer_norm("final_layer_norm", hidden, s.width);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTNeoX", "gpt_neox", "gpt_neox"}});
@@ -175,20 +174,18 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "transformer", "GPTJModel");
-    const Tensor ids = token_ids(f);
-    hidden = f.dropout("drop", f.embedding("wte", ids, s.vocabulary, s.width), model.embedding_dropout);
+  const DecoderBody body = {
+      .module = "transformer", .class_name = "GPTJModel", .embedding = "wte", .head = {.bias = true, .floats = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    hidden = f.dropout("drop", hidden, model.embedding_dropout);
     Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     // The tables are float32 whatever the model's type, and so is what they turn.
     rotary.cosines = f.to(f.permute(rotary.cosines, {0, 2, 1, 3}), "float32");
     rotary.sines = f.to(f.permute(rotary.sines, {0, 2, 1, 3}), "float32");
     hidden = stack(f, "h", "GPTJBlock", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.layer_norm("ln_f", hidden, s.width);
-  }
-  decoder_head(f, config, s, head, hidden, {.bias = true, .floats = true});
+    return f.layer_norm("ln_f", hidden, s.width);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTJ", "gptj", "transformer"}});

@@ -188,14 +188,14 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (model.mixture.experts > 0) warn_of_routing(f);
   const bool scans = std::ranges::find(model.kinds, LayerKind::recurrent) != model.kinds.end();
   if (scans) doubt_kernels(f, "mamba-ssm and causal-conv1d");
-  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = {.scales = true}},
-                [&](Tensor ids, Tensor hidden) {
-                  hidden = f.scale(hidden);
-                  const Rotary rotary = model.turns ? rotary_tables(f, ids, s.head_width) : Rotary{};
-                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-                  return f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
-                });
+  const DecoderBody body = {.class_name = model.named("Model"), .head = {.scales = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    hidden = f.scale(hidden);
+    const Rotary rotary = model.turns ? rotary_tables(f, ids, s.head_width) : Rotary{};
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    return f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+  });
 }
 
 inline constexpr auto kClasses =

@@ -176,16 +176,16 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   const LanguageHead on_top = {.bias = model.head_bias, .scales = model.variant.multiplies};
-  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = on_top},
-                [&](Tensor ids, Tensor hidden) {
-                  if (model.variant.multiplies) hidden = f.scale(hidden);
-                  const Rotary rotary = rotary_tables(f, ids, s.head_width);
-                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-                  hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
-                  if (model.further_tokens > 0) further_token_blocks(f, model);
-                  return hidden;
-                });
+  const DecoderBody body = {.class_name = model.named("Model"), .head = on_top};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    if (model.variant.multiplies) hidden = f.scale(hidden);
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+    if (model.further_tokens > 0) further_token_blocks(f, model);
+    return hidden;
+  });
 }
 
 inline constexpr auto kClasses =
@@ -423,13 +423,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   f.doubt({model::Doubt::About::kernels,
            "xformers is taken not to be installed; with it Baichuan's attention is a kernel that keeps less", false});
-  decoder_model(f, config, s, head, {.class_name = "BaichuanModel", .head = {.norms_weight = model.norms_weight}},
-                [&](Tensor ids, Tensor hidden) {
-                  const Positions positions = {ids, mask_of(f, model, ids)};
-                  hidden = stack(f, "layers", model.block_class(), s.layers, hidden,
-                                 [&](Tensor x, std::int64_t) { return block(f, model, x, positions); });
-                  return f.leave_function(f.rms_norm("norm", hidden, s.width, "RMSNorm"), {positions.mask});
-                });
+  const DecoderBody body = {.class_name = "BaichuanModel", .head = {.norms_weight = model.norms_weight}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const Positions positions = {ids, mask_of(f, model, ids)};
+    hidden = stack(f, "layers", model.block_class(), s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, positions); });
+    return f.leave_function(f.rms_norm("norm", hidden, s.width, "RMSNorm"), {positions.mask});
+  });
 }
 
 inline constexpr auto kClasses =

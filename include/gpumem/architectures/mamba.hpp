@@ -233,13 +233,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   doubt_kernels(f, "RWKV that transformers compiles with ninja");
-  decoder_model(f, config, s, head,
-                {.module = "rwkv", .class_name = "RwkvModel", .embedding = "embeddings", .head = {.name = "head"}},
-                [&](Tensor, Tensor hidden) {
-                  hidden = stack(f, "blocks", "RwkvBlock", s.layers, hidden,
-                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, index); });
-                  return f.layer_norm("ln_out", hidden, s.width);
-                });
+  const DecoderBody body = {
+      .module = "rwkv", .class_name = "RwkvModel", .embedding = "embeddings", .head = {.name = "head"}};
+  decoder_model(f, config, s, head, body, [&](Tensor, Tensor hidden) {
+    hidden = stack(f, "blocks", "RwkvBlock", s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, index); });
+    return f.layer_norm("ln_out", hidden, s.width);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Rwkv", "rwkv", "rwkv"}});

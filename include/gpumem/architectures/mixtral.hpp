@@ -346,13 +346,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   warn_of_routing(f);
-  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = {.bias = model.head_bias}},
-                [&](Tensor ids, Tensor hidden) {
-                  const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
-                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-                  return norm_of(f, model, "norm", hidden);
-                });
+  const DecoderBody body = {.class_name = model.named("Model"), .head = {.bias = model.head_bias}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    return norm_of(f, model, "norm", hidden);
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mixtral", "mixtral", "model"},

@@ -191,14 +191,14 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
                 "; they are taken as one function, as without padding and a cache: else convolution, scan and norm run "
                 "one by one and keep several times as much");
   if (std::ranges::find(model.kinds, LayerKind::experts) != model.kinds.end()) warn_of_routing(f);
-  decoder_model(f, config, s, head, {.class_name = "NemotronHModel", .embedding = "embeddings"},
-                [&](Tensor, Tensor hidden) {
-                  hidden = stack(f, "layers", "NemotronHBlock", s.layers, hidden, [&](Tensor x, std::int64_t index) {
-                    const Tensor normed = f.rms_norm("norm", x, s.width, "NemotronHRMSNorm");
-                    return f.add(x, mixed(f, model, normed, model.kinds[static_cast<std::size_t>(index)]));
-                  });
-                  return f.rms_norm("norm_f", hidden, s.width, "NemotronHRMSNorm");
-                });
+  const DecoderBody body = {.class_name = "NemotronHModel", .embedding = "embeddings"};
+  decoder_model(f, config, s, head, body, [&](Tensor, Tensor hidden) {
+    hidden = stack(f, "layers", "NemotronHBlock", s.layers, hidden, [&](Tensor x, std::int64_t index) {
+      const Tensor normed = f.rms_norm("norm", x, s.width, "NemotronHRMSNorm");
+      return f.add(x, mixed(f, model, normed, model.kinds[static_cast<std::size_t>(index)]));
+    });
+    return f.rms_norm("norm_f", hidden, s.width, "NemotronHRMSNorm");
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"NemotronH", "nemotron_h", "model"}});

@@ -262,13 +262,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  decoder_model(f, config, s, head, {.class_name = model.named("Model"), .head = {.scales = true}},
-                [&](Tensor ids, Tensor hidden) {
-                  const Rotary rotary = rotary_tables(f, ids, s.head_width);
-                  hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                                 [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-                  return norm(f, model, "norm", hidden, {s.width});
-                });
+  const DecoderBody body = {.class_name = model.named("Model"), .head = {.scales = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    return norm(f, model, "norm", hidden, {s.width});
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>(

@@ -258,17 +258,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   doubt_kernels(f, "causal-conv1d and flash-linear-attention");
   if (model.mixes) warn_of_routing(f);
-  Tensor hidden = 0;
-  {
-    const InModule inside(f, "model", model.interleaves ? model.named("Model") : model.named("TextModel"));
-    const Tensor ids = token_ids(f);
-    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+  const DecoderBody body = {.class_name = model.named(model.interleaves ? "Model" : "TextModel")};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, model.turned);
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-    hidden = offset_norm(f, "norm", hidden, s.width, model.named("RMSNorm"));
-  }
-  decoder_head(f, config, s, head, hidden);
+    return offset_norm(f, "norm", hidden, s.width, model.named("RMSNorm"));
+  });
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Qwen3Next", "qwen3_next", "model"},
