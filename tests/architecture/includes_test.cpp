@@ -229,6 +229,8 @@ TEST(Lists, HoldEveryOneOfAKind) {
       {"search/", "\\]\\] Framework (\\w+)\\(\\);", "search/impl/frameworks_inl.hpp", "()", 4},
       {"architectures/", "constexpr std::array<ModuleForward, \\d+> (\\w+) ",
        "architectures/impl/architecture_list_inl.hpp", "", 30},
+      {"architectures/", "constexpr Architecture kArchitecture = [^;]*;\n\n\\}  // namespace (\\w+)\n",
+       "architectures/impl/architecture_list_inl.hpp", "::kArchitecture", 99},
   };
   for (const Kind& kind : kinds) {
     const std::string list = text_of(kRoot / "include/gpumem" / kind.list);

@@ -80,8 +80,8 @@ struct Architecture {
 [[nodiscard]] core::Result<std::int64_t> parameters_of(const core::JsonValue& config,
                                                        const model::Vocabulary& vocabulary);
 
-// Output: every architecture that gpumem knows. To add one: a file in this folder and a row in
-// impl/architecture_list_inl.hpp.
+// Output: every architecture that gpumem knows. To add one: a namespace that ends with its kArchitecture, in a file of
+// this folder, and a row in impl/architecture_list_inl.hpp.
 
 using Architectures = std::vector<const Architecture*>;
 

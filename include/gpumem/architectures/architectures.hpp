@@ -2,7 +2,8 @@
 // Output: the ModelGraph of the model, as transformers 4.48 builds and calls it: embeddings, blocks, head and, when
 // labels are passed, the loss within forward(). Both ways lead through the same forward(). Masks of padded batches are
 // the job's business (connect/graph_copy.hpp), and attention is PyTorch's scaled_dot_product_attention.
-// To add an architecture: one file here and one row in the list of architecture_list_inl.hpp.
+// To add an architecture: one namespace here, in a file of its relatives or its own, and one row in the list of
+// architecture_list_inl.hpp.
 #pragma once
 
 #include <cstdint>

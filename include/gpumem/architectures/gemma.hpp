@@ -226,10 +226,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   tell_pictures(f, pictures, pictures.seen() * model.tokens);
   TextPart part = inner_text(model.pools ? "Gemma3Model" : "PaliGemmaModel", "TextModel");
   part.masks = pictures.count > 0;
-  part.embed = [&](Tensor, Tensor embedded) {
-    return with_features(f, pictures, embedded, [&](Forward& to) { return features_of(to, model, pictures.seen()); });
-  };
-  write_text(f, *text, head, part);
+  write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, model, pictures.seen()); });
 }
 
 inline constexpr Architecture kArchitecture = {

@@ -340,10 +340,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   tell_pictures(f, pictures, pictures.seen() * tower.tokens);
   TextPart part = inner_text("Gemma4Model", "Gemma4TextModel");
   part.masks = pictures.count > 0;
-  part.embed = [&](Tensor, Tensor embedded) {
-    return with_features(f, pictures, embedded, [&](Forward& to) { return features_of(to, tower, pictures.seen()); });
-  };
-  write_text(f, *text, head, part);
+  write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, tower, pictures.seen()); });
 }
 
 inline constexpr Architecture kTextArchitecture = {

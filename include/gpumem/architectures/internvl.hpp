@@ -468,10 +468,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const std::int64_t tokens = pictures.seen() * patches / (kMerge * kMerge);
   tell_pictures(f, pictures, pools ? tokens / kPooledFrames : tokens);
   TextPart part = whole_text(model.rms_norms ? "KimiLinearForCausalLM" : "DeepseekV3ForCausalLM");
-  part.embed = [&](Tensor, Tensor embedded) {
-    return with_features(f, pictures, embedded, [&](Forward& to) { return features_of(to, model, pictures, patches); });
-  };
-  write_text(f, *text, head, part);
+  write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, model, pictures, patches); });
 }
 
 inline constexpr Architecture kArchitecture = {.name = "moonvit",

@@ -217,10 +217,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (f.failed()) return;
   tell_pictures(f, pictures, plan.tokens);
   TextPart part = inner_text("LlavaModel", "TextModel");
-  part.embed = [&](Tensor, Tensor embedded) {
-    return with_features(f, pictures, embedded, [&](Forward& to) { return features_of(to, model, pictures, plan); });
-  };
-  write_text(f, *text, head, part);
+  write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, model, pictures, plan); });
 }
 
 inline constexpr Architecture kArchitecture = {
@@ -285,10 +282,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   tell_pictures(f, pictures, images * (model.tower.patches() / (model.shuffle * model.shuffle)));
   TextPart part = inner_text(model.small ? "SmolVLMModel" : "Idefics3Model", "LlamaModel");
   part.modules[1].first = "text_model";
-  part.embed = [&](Tensor, Tensor embedded) {
-    return with_features(f, pictures, embedded, [&](Forward& to) { return features_of(to, model, images); });
-  };
-  write_text(f, *text, head, part);
+  write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, model, images); });
 }
 
 inline constexpr Architecture kArchitecture = {

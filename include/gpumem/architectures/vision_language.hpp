@@ -35,11 +35,10 @@ void tell_pictures(Forward& forward, const Pictures& pictures, std::int64_t toke
 
 /// The fields of a config's text model: its "text_config" with what its class has where that leaves fields out, or the
 /// config itself where it has none. A model type that is another one's inside a wrapper is that one ("qwen2_vl_text" is
-/// The fields of "vision_config"; where it is null or not there, those of its class. Null: it is no object.
-[[nodiscard]] ConfigFields* vision_fields(ConfigFields& config);
-
 /// "qwen2"). Null: faults were remembered.
 [[nodiscard]] ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type);
+/// The fields of "vision_config"; where it is null or not there, those of its class. Null: it is no object.
+[[nodiscard]] ConfigFields* vision_fields(ConfigFields& config);
 
 /// The text model of these fields as `part` of the model that is being written. An unknown model type is a fault.
 void write_text(Forward& forward, ConfigFields& text, Head head, const TextPart& part);
@@ -49,6 +48,10 @@ using Tower = std::function<Tensor(Forward&)>;
 /// What the text model reads: embeddings with the tower's features among them. Without pictures the tower is not
 /// called, and only its parameters are there.
 [[nodiscard]] Tensor with_features(Forward& forward, const Pictures& pictures, Tensor embedded, const Tower& tower);
+
+/// The text model as `part`, which reads the tower's features among its embeddings.
+void write_text(Forward& forward, ConfigFields& text, Head head, TextPart part, const Pictures& pictures,
+                const Tower& tower);
 
 /// "model.language_model.layers...", "lm_head": as transformers 4.52 and later name a text model.
 [[nodiscard]] TextPart inner_text(std::string_view outer_class, std::string_view text_class);

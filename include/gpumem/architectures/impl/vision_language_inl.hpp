@@ -156,6 +156,12 @@ GPUMEM_INLINE Tensor with_features(Forward& forward, const Pictures& pictures, T
   return forward.call("masked_scatter", {embedded, tower(forward)});
 }
 
+GPUMEM_INLINE void write_text(Forward& forward, ConfigFields& text, Head head, TextPart part, const Pictures& pictures,
+                              const Tower& tower) {
+  part.embed = [&](Tensor, Tensor embedded) { return with_features(forward, pictures, embedded, tower); };
+  write_text(forward, text, head, part);
+}
+
 GPUMEM_INLINE TextPart inner_text(std::string_view outer_class, std::string_view text_class) {
   TextPart part;
   part.modules = {{"model", std::string(outer_class)}, {"language_model", std::string(text_class)}};
