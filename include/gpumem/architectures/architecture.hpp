@@ -3,6 +3,8 @@
 // forward().
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -48,6 +50,14 @@ struct Encoded {
   std::int64_t width = 1;
   std::int64_t frames = 1;
 };
+
+/// The model types of a table of variants.
+template <typename Variant, std::size_t Count>
+consteval std::array<std::string_view, Count> model_types_of(const std::array<Variant, Count>& variants) {
+  std::array<std::string_view, Count> types;
+  for (std::size_t at = 0; at < Count; ++at) types[at] = variants[at].model_type;
+  return types;
+}
 
 struct Architecture {
   std::string_view name;

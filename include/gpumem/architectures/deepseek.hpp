@@ -38,11 +38,7 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "glm_moe_dsa", .prefix = "GlmMoeDsa", .counts_bias = false, .grouped = true, .indexes = true},
      {.model_type = "glm4_moe_lite", .prefix = "Glm4MoeLite", .counts_bias = false, .grouped = true},
      {.model_type = "pangu_ultra_moe", .prefix = "PanguUltraMoE", .corrects = false}});
-inline constexpr auto kModelTypes = [] {
-  std::array<std::string_view, kVariants.size()> types;
-  for (std::size_t at = 0; at < types.size(); ++at) types[at] = kVariants[at].model_type;
-  return types;
-}();
+inline constexpr auto kModelTypes = model_types_of(kVariants);
 
 struct Model {
   DecoderSizes sizes;

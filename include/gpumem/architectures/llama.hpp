@@ -58,11 +58,7 @@ inline constexpr auto kVariants = std::to_array<Variant>(
       .bias = "qkv_bias",
       .output_bias = "bias",
       .mlp_bias = "bias"}});
-inline constexpr auto kModelTypes = [] {
-  std::array<std::string_view, kVariants.size()> types;
-  for (std::size_t at = 0; at < types.size(); ++at) types[at] = kVariants[at].model_type;
-  return types;
-}();
+inline constexpr auto kModelTypes = model_types_of(kVariants);
 
 struct Model {
   DecoderSizes sizes;

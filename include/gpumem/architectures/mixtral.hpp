@@ -120,11 +120,7 @@ inline constexpr auto kVariants =
                              .router = Router::own_type,
                              .normed_heads = true,
                              .norm_place = HeadNorm::all}});
-inline constexpr auto kModelTypes = [] {
-  std::array<std::string_view, kVariants.size()> types;
-  for (std::size_t at = 0; at < types.size(); ++at) types[at] = kVariants[at].model_type;
-  return types;
-}();
+inline constexpr auto kModelTypes = model_types_of(kVariants);
 
 struct Model {
   DecoderSizes sizes;
