@@ -32,15 +32,16 @@ if TYPE_CHECKING:
     from .cuda_graphs import Graphs
     from .modules import Modules
 
+_TORCH = str(torch.__version__)  # A recording may tell its program of another.
 _OLDEST = (2, 6)  # The wrapper's functions have other names before.
 _Warn = Callable[[str, str, str], None]
 
 
 def _refusal() -> str:
     """Why this PyTorch does not compile here; empty: it does."""
-    release = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    release = tuple(int(part) for part in _TORCH.split("+")[0].split(".")[:2])
     if release < _OLDEST:
-        return f"PyTorch {torch.__version__} is older than 2.6"
+        return f"PyTorch {_TORCH} is older than 2.6"
     try:
         importlib.import_module("torch._dynamo.eval_frame").check_if_dynamo_supported()
     except Exception as error:  # noqa: B902: whatever keeps Dynamo from running.

@@ -3,6 +3,10 @@
     with gpumem.record.pretend_torch("1.7"):
         gpumem.record.step(make_step, batch_size=8, path="run.json.gz")
 
+A program that asks for PyTorch's version goes the ways of the one that records, unless it is told of the older one. Then the
+operators are there that it calls on such a way and that are gone: gradients of cuDNN's convolutions (StyleGAN3's own convolution,
+before 1.11).
+
 Source: PyTorch's tools/autograd/derivatives.yaml and torch/optim/optimizer.py of 1.9, 1.13.1 and 2.6, and where they changed:
 relu, pull request 63089; in-place hardtanh, issue 95432; softmax, pull request 66018.
 """
@@ -27,6 +31,8 @@ _Version = tuple[int, int]
 _RELU_KEEPS_ITS_RESULT = (1, 10)  # Before, the input: a tensor more, where the next operator keeps the result.
 _RELU6_IN_PLACE_COPIES = (1, 10)  # Before, it kept the result and copied nothing.
 _SOFTMAX_KEEPS_ITS_RESULT_ALONE = (1, 11)  # Before, the input as well.
+_CUDNN_OPERATORS_ARE_GONE = (1, 11)  # Before, aten::cudnn_convolution_backward_weight and its transposed one.
+_OPERATORS_COME_WITH_NAMES = (1, 12)  # Of torch._C._jit_get_operation(): a pair. Before, the operator.
 _ZERO_GRAD_FREES = (2, 0)  # Before, gradients were filled with zeros.
 _OPTIMIZERS_USE_FOREACH = (2, 0)  # Before, they went from parameter to parameter.
 _AS_NOW = max(
@@ -41,6 +47,7 @@ _OLDEST = (1, 7)
 _SOFTMAX = frozenset(("aten::_softmax", "aten::_log_softmax"))
 
 _pretended: _Version | None = None
+_told = ""  # The version that programs read as torch.__version__, if it is not that of the PyTorch that records.
 
 
 def version_of(text: str) -> _Version:
@@ -59,20 +66,22 @@ def version_of(text: str) -> _Version:
 
 
 def _this_torch() -> _Version:
-    found = re.match(r"(\d+)\.(\d+)", torch.__version__)
+    found = re.match(r"(\d+)\.(\d+)", torch.version.__version__)
     assert found is not None, torch.__version__
     return int(found[1]), int(found[2])
 
 
 @contextlib.contextmanager
-def pretended_torch(text: str) -> Iterator[None]:
-    """While it lasts, recordings are of training with this version."""
-    global _pretended
-    before, _pretended = _pretended, version_of(text)
+def pretended_torch(text: str, tell: bool = False) -> Iterator[None]:
+    """While it lasts, recordings are of training with this version. tell: programs read it as torch.__version__ too."""
+    global _pretended, _told
+    before = _pretended, _told
+    _pretended = version_of(text)
+    _told = (text if text.count(".") > 1 else f"{text}.0") if tell else ""
     try:
         yield
     finally:
-        _pretended = before
+        _pretended, _told = before
 
 
 class OlderTorch:
@@ -84,6 +93,11 @@ class OlderTorch:
         self._made: list[tuple[torch.Tensor, Any]] = []  # Results, and the storages of inputs that they keep.
 
     def install(self, replaced: Replacements) -> None:
+        if _told:
+            replaced.set(torch, "__version__", type(torch.__version__)(_told))
+            if self._before(_OPERATORS_COME_WITH_NAMES):
+                as_of_now = not self._before(_CUDNN_OPERATORS_ARE_GONE)
+                replaced.set(torch._C, "_jit_get_operation", _operators_by_name(torch._C._jit_get_operation, as_of_now))
         if self._before(_ZERO_GRAD_FREES):
             _fill_with_zeros(replaced)
         if self._before(_OPTIMIZERS_USE_FOREACH):
@@ -130,6 +144,46 @@ def _holder(storage: Any) -> Callable[..., None]:
         held.clear()
 
     return let_go
+
+
+def _weight_gradient(transposed: bool) -> Callable[..., torch.Tensor]:
+    """cudnn_convolution_backward_weight of ConvPlaceholders.cpp in 1.9, of the operator that has taken its place (pull request
+    61636): the weight's gradient, of a weight that only its shape is known of."""
+
+    def gradient(
+        shape: Any, gradient: torch.Tensor, x: torch.Tensor, padding: Any, stride: Any, dilation: Any, groups: int, *_flags: bool
+    ) -> torch.Tensor:
+        weight = x[(0,) * x.ndim].expand(tuple(shape))
+        zeros, wanted = [0] * len(padding), [False, True, False]
+        made = torch.ops.aten.convolution_backward(
+            gradient, x, weight, None, stride, padding, dilation, transposed, zeros, groups, wanted
+        )
+        found: torch.Tensor = made[1]
+        return found
+
+    return gradient
+
+
+def _grid_gradients(*arguments: Any) -> Any:
+    """Of both, always: which are wanted is told since 1.11."""
+    return torch.ops.aten.grid_sampler_2d_backward(*arguments, [True, True])
+
+
+def _operators_by_name(original: Callable[[str], Any], as_of_now: bool) -> Callable[[str], Any]:
+    """torch._C._jit_get_operation() returned the operator alone, and some have been other ones."""
+    other: dict[str, Callable[..., Any]] = {
+        "aten::cudnn_convolution_backward_weight": _weight_gradient(transposed=False),
+        "aten::cudnn_convolution_transpose_backward_weight": _weight_gradient(transposed=True),
+        "aten::grid_sampler_2d_backward": _grid_gradients,
+    }
+
+    def operator(name: str) -> Any:
+        if name in other and not as_of_now:
+            return other[name]
+        found = original(name)
+        return found[0] if isinstance(found, tuple) else found
+
+    return operator
 
 
 def _fill_with_zeros(replaced: Replacements) -> None:
