@@ -28,6 +28,7 @@ from torch.utils._python_dispatch import _disable_current_modes  # noqa: E402
 import torchvision  # noqa: E402
 
 import commands  # noqa: E402
+import newer  # noqa: E402
 import gpumem  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
 from gpumem.record.run import Allocate, Marked, Run  # noqa: E402
@@ -421,6 +422,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "settings": settings,
     "CUDA graphs": cuda_graphs,
     **commands.CASES,
+    **newer.CASES,
     "tables that are not read": unread_tables,
     "others' calls of modules": others_calls,
 }

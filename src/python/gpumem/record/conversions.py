@@ -7,6 +7,8 @@ tensor cannot change its device so. Here a new parameter takes the old one's pla
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +59,7 @@ class Conversions:
 
         replaced.set(nn.Module, "_apply", apply)
         replaced.set(torch.optim.Optimizer, "__init__", note_optimizer)
+        self._install_fsdp(replaced)
 
     def _convert(self, module: nn.Module, fn: _Conversion, recurse: bool) -> nn.Module:
         """Of a module and its parts; those with an _apply of their own call this one for what is the same."""
@@ -74,6 +77,48 @@ class Conversions:
             if outermost:
                 self._made = None
         return module
+
+    def _install_fsdp(self, replaced: Replacements) -> None:
+        """Both kinds move modules by writing into parameters. A build may lack them, or have them elsewhere."""
+        for name, function, own in (
+            ("torch.distributed.fsdp._init_utils", "_move_module_to_device", lambda _before: self._move_for_fsdp),
+            ("torch.distributed.fsdp._fully_shard._fully_shard", "_get_managed_states", self._moved_for_fsdp2),
+            ("torch.distributed._composable.fsdp.fully_shard", "_get_managed_states", self._moved_for_fsdp2),
+        ):
+            with contextlib.suppress(ImportError, AttributeError):
+                module = importlib.import_module(name)
+                replaced.set(module, function, own(getattr(module, function)))
+
+    def _moved_for_fsdp2(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """fully_shard(module): what the modules have themselves goes to the GPU, but for what has no memory yet."""
+
+        def moved(modules: list[nn.Module], *rest: Any) -> Any:
+            made: dict[int, tuple[nn.Parameter, nn.Parameter]] = {}
+            for module in modules:
+                self._convert_own(module, lambda each: each.cuda() if each.device.type == "cpu" else each, made)
+            self._tell_optimizers(made)
+            return original(modules, *rest)
+
+        return moved
+
+    def _move_for_fsdp(self, module: nn.Module, ignored: Any, ignored_buffers: Any, device: torch.device | None) -> None:
+        """FullyShardedDataParallel(module, device_id=0) moves what is on the CPU, and nothing of modules that are sharded already
+        (_move_module_to_device of torch/distributed/fsdp/_init_utils.py). It writes into parameters as well."""
+        if device is None:
+            return
+
+        def moved(tensor: torch.Tensor) -> torch.Tensor:
+            stays = tensor.device.type != "cpu" or tensor in ignored or tensor in ignored_buffers
+            return tensor if stays else tensor.to(device)
+
+        sharded = importlib.import_module("torch.distributed.fsdp").FullyShardedDataParallel
+        made: dict[int, tuple[nn.Parameter, nn.Parameter]] = {}
+        left = [module]
+        while left:
+            part = left.pop()
+            self._convert_own(part, moved, made)
+            left.extend(each for each in part.children() if not isinstance(each, sharded))
+        self._tell_optimizers(made)
 
     def _convert_own(
         self, module: nn.Module, fn: _Conversion, made: dict[int, tuple[nn.Parameter, nn.Parameter]]

@@ -39,6 +39,7 @@ from .possible_values import (
     follow_marks,
     follow_values,
     greatest,
+    how_great,
     marked_at_most,
     possible_values,
 )
@@ -155,7 +156,7 @@ class Invented:
         """The values that numpy() or tolist() gives."""
         value, limit = self._said("item"), greatest(tensor)
         if value is None and limit is not None:
-            self._tell("value", f"{name}() has no values: the most that the program lets them be is taken")
+            self._tell("value", f"{name}() has no values: {how_great(tensor)} is taken")
             with _disable_current_modes():
                 return limit.to(tensor.dtype).contiguous()
         value = 1 if value is None else value
@@ -233,7 +234,7 @@ class Invented:
         taken: Any = 1 if value is None else value
         if value is None and limit is not None:
             with _disable_current_modes():
-                taken, how = limit.item(), "is taken, the most that the program lets it be"
+                taken, how = limit.item(), f"is taken, {how_great(tensor)}"
         taken = float(taken) if dtype.is_floating_point else complex(taken) if dtype.is_complex else int(taken)
         self._tell("value", f"the value of a tensor is needed: {taken} {how}")
         return taken

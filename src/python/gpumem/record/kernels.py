@@ -6,6 +6,7 @@ autograd, so modules, functions, autocast and recomputed checkpoints all pass th
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .errors import record_error
+from .places import users_line
 from .pretended_cuda import Replacements
 
 _aten = torch.ops.aten
@@ -97,6 +100,24 @@ def _attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped
     )[0]
     return written_out
+
+
+def refuse_flex_attention(mode: type) -> None:
+    """FlexAttention that is not compiled. PyTorch writes it out with all scores, below the operators that a recording sees."""
+    try:
+        flex = importlib.import_module("torch._higher_order_ops.flex_attention")  # The package's name of it is the operator.
+    except ImportError:  # Before PyTorch 2.5.
+        return
+
+    def refuse(*_arguments: Any, **_options: Any) -> Any:
+        raise record_error(
+            "FlexAttention that is not compiled is not recorded",
+            "compile it, as training does: flex_attention = torch.compile(flex_attention)",
+            users_line(),
+        )
+
+    if mode not in flex.flex_attention.python_key_table:
+        flex.flex_attention.py_impl(mode)(refuse)
 
 
 # ----------------------------------------------------------------------------------- other kernels

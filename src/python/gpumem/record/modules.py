@@ -108,12 +108,12 @@ class Modules:
         return self._stack[-1] if self._stack else ""
 
     def parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Those of all outermost modules, each once, in their order."""
+        """Those of all outermost modules, each once, in their order. What a lazy module has not made yet has no size."""
         seen: set[int] = set()
         for root in self.roots:
             prefix = "" if root is self.roots[0] else f"{type(root).__name__}."
             for name, parameter in root.named_parameters():
-                if id(parameter) not in seen:
+                if id(parameter) not in seen and not nn.parameter.is_lazy(parameter):
                     seen.add(id(parameter))
                     yield prefix + name.replace("_orig_mod.", ""), parameter
 

@@ -3,7 +3,8 @@ by unknown indices are still levels, and argmax() over 80 classes gives at most 
 
 And how many elements are other than zero, at most: of zeros in which places were marked, as many as there were places. And
 the greatest that each element can be, where the program limits it: StyleGAN's augmentation pads images by a random margin that it
-keeps below their width. The peak of a training comes from the greatest.
+keeps below their width. The peak of a training comes from the greatest. What was counted (how many tokens each expert gets) is
+shared evenly, as the counts of a set add up to it.
 
 Input: operators as they run. Output: a set of whole numbers, or a number of elements; None where nothing bounds it. It is noted
 on the tensor with its version, so what is written into later has none.
@@ -221,12 +222,25 @@ def follow_marks(func: Any, args: Any, out: Any, known: Numbers) -> None:
 
 _KEEP_THE_ORDER = frozenset("ceil floor round trunc _to_copy clone detach alias".split())
 _LIMITS = {"clamp": 2, "clamp_max": 1, "minimum": 1}  # And the place of the limit.
+_COUNTS = frozenset(("histc", "bincount"))
+AT_MOST, EVENLY = "the most that the program lets it be", "an even share of what is counted"
 
 
 def greatest(tensor: Any) -> Any:
     """The most that each element can be, as a tensor of the CPU; None where the program sets no limit."""
     noted = getattr(tensor, "_gpumem_greatest", None)
     return noted[1] if noted is not None and noted[0] == tensor._version else None
+
+
+def how_great(tensor: Any) -> str:
+    """Of a tensor that has a greatest: where it comes from."""
+    how: str = tensor._gpumem_greatest[2]
+    return how
+
+
+def _even_shares(counted: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    most, number = counted.numel(), max(counts.numel(), 1)
+    return torch.tensor([(most * (place + 1)) // number - (most * place) // number for place in range(counts.numel())])
 
 
 def _limit(given: Any, values_of: Callable[[Any], Any]) -> Any:
@@ -251,6 +265,10 @@ def follow_greatest(func: Any, args: Any, kwargs: Any, out: Any, values_of: Call
     name = base_name(func)
     limits, before = name in _LIMITS, greatest(args[0])
     results = out if isinstance(out, (list, tuple)) else (out,)
+    if name in _COUNTS and isinstance(out, torch.Tensor) and out.numel() <= MOST and values_of(out) is None:
+        with _disable_current_modes():
+            out._gpumem_greatest = (out._version, _even_shares(args[0], out), EVENLY)
+        return
     if not limits and (before is None or not (name in _KEEP_THE_ORDER or is_view(func))):
         return
     if not all(isinstance(each, torch.Tensor) and each.numel() <= MOST for each in results):
@@ -261,7 +279,8 @@ def follow_greatest(func: Any, args: Any, kwargs: Any, out: Any, values_of: Call
             found = _limited(name, args, kwargs, values_of) if limits else func(before, *args[1:], **options)
             if found is None or (limits and not torch.isfinite(found).all()):
                 return
+            how = AT_MOST if limits else how_great(args[0])
             for each, limit in zip(results, found if isinstance(found, (list, tuple)) else (found,)):
-                each._gpumem_greatest = (each._version, limit.expand(tuple(each.shape)))
+                each._gpumem_greatest = (each._version, limit.expand(tuple(each.shape)), how)
         except RuntimeError:  # A view that the values' strides do not allow: its limit is not known.
             return

@@ -239,7 +239,7 @@ def _replace_torch_cuda(replaced: Replacements, capability: tuple[int, int]) -> 
     _replace_libraries(replaced)
     replaced.set(torch.Tensor, "share_memory_", lambda self: self)
     replaced.set(torch.Tensor, "record_stream", lambda self, stream: None)
-    replaced.set(torch.Tensor, "pin_memory", lambda self, *_arguments: self)
+    replaced.set(torch.Tensor, "pin_memory", lambda self, *_arguments, **_options: self)
     replaced.set(torch.Tensor, "is_pinned", lambda self, *_arguments: False)
     replaced.set(torch.nn.parallel.comm, "scatter", _scattered)
     # The generic interface of 2.6 and later asks C++, which has no accelerator.

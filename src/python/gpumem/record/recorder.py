@@ -26,7 +26,7 @@ from .cuda_graphs import Graphs
 from .errors import record_error
 from .gradient_sums import GradientSums
 from .invented import Invented, asks
-from .kernels import install_kernels
+from .kernels import install_kernels, refuse_flex_attention
 from .known_values import KnownValues
 from .legacy_types import replace_legacy, without_generator
 from .loaders import load_in_process
@@ -425,6 +425,7 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
     fakes = FakeTensorMode(allow_non_fake_inputs=True)
     with pretended_gpu(capability) as replaced, _own_garbage_times():
         install_kernels(replaced)
+        refuse_flex_attention(Recorder)
         recorder = Recorder(fakes, capability, most_steps)
         recorder.conversions.install(replaced)
         recorder.invented.install(replaced)

@@ -8,7 +8,7 @@ replaced while a recording lasts. `shapes` gets the arguments and returns tensor
 
 Source: aten/src/ATen/native/cuda/Normalization.cu and native_functions.yaml of PyTorch 2.1 to 2.6 (batch_norm_*);
 torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu of torchvision 0.16 to 0.21; SpectralOps.cpp (_exec_fft), LossCTC.cu
-(ctc_loss_gpu_template) and RNN.cu (_thnn_fused_gru_cell_cuda) of aten/src/ATen/native/cuda, PyTorch 2.6.
+(ctc_loss_gpu_template), WeightNorm.cu and RNN.cu (_thnn_fused_gru_cell_cuda) of aten/src/ATen/native/cuda, PyTorch 2.6.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ def _gru_cell_gradients(gradient: torch.Tensor, workspace: torch.Tensor, has_bia
     return (*(workspace.new_empty(sequences, gates) for _ in range(2)), torch.empty_like(gradient), *biases)
 
 
+def _normed_weight_gradients(_gradient: Any, v: torch.Tensor, g: torch.Tensor, *_rest: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(v, memory_format=torch.contiguous_format), torch.empty_like(g)
+
+
 _COMPLEX = {torch.float16: torch.complex32, torch.float32: torch.complex64, torch.float64: torch.complex128}
 _REAL = {made: dtype for dtype, made in _COMPLEX.items()}
 
@@ -133,6 +137,7 @@ _RULES: dict[str, Shapes] = {
     "aten::batch_norm_backward_elemt": _like_second,
     "aten::_thnn_fused_gru_cell": _gru_cell,
     "aten::_thnn_fused_gru_cell_backward": _gru_cell_gradients,
+    "aten::_weight_norm_interface_backward": _normed_weight_gradients,
     "aten::_fft_r2c": _spectrum_of_real,
     "aten::_fft_c2r": _real_of_spectrum,
     "aten::_fft_c2c": _spectrum_of_complex,

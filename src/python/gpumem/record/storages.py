@@ -137,7 +137,7 @@ class Storages:
     def _live_of(self, tensor: torch.Tensor) -> _Live | None:
         try:
             storage = local(tensor).untyped_storage()
-        except (RuntimeError, NotImplementedError):  # Sparse tensors and the like have none.
+        except (RuntimeError, NotImplementedError, ValueError):  # Sparse tensors and parameters of lazy modules have none.
             return None
         known = self._live.get(storage._cdata)
         return known if known is not None and known.reference() is storage else None

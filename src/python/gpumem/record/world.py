@@ -84,6 +84,7 @@ def _replace_distributed(replaced: Replacements, size: int, rank: int) -> None:
     def init(module: Any, *arguments: Any, **options: Any) -> None:
         ddp_init(module, *arguments, **options)
         module.register_comm_hook(None, _finished_reduction)
+        module.register_comm_hook = lambda _state, _hook: None  # One of the program's has a bucket's work at most.
         module.logger = _Quiet()
 
     replaced.set(DistributedDataParallel, "__init__", init)

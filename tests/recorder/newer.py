@@ -1,0 +1,162 @@
+"""Kinds of training programs of 2024 to 2026 as cases of values.py: each ended in an error once, or was another program."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import gpumem
+from gpumem.record.recorder import recording
+from gpumem.record.run import Run
+
+record = gpumem.record
+WIDTH, EXPERTS = 32, 8
+
+
+def perceptron() -> nn.Module:
+    return nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
+
+
+def trained(model: nn.Module, loss: Callable[[Tensor], Tensor]) -> None:
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(2):
+        loss(torch.randn(8, WIDTH, device="cuda")).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def recorded(body: Callable[[], None], world: int = 1) -> Run:
+    with record.pretend_world(world), recording() as recorder:
+        body()
+    return recorder.run
+
+
+def calls(run: Run, name: str) -> int:
+    return sum(name in each.operator.replace("_all_gather", "_allgather") for each in run.calls)
+
+
+
+def sharded_from_the_cpu() -> None:
+    """FullyShardedDataParallel(module, device_id=0) and fully_shard(module) move a module that is on the CPU."""
+    fsdp = importlib.import_module("torch.distributed.fsdp")
+
+    def first() -> None:
+        kind = functools.partial(fsdp.FullyShardedDataParallel, device_id=0, use_orig_params=True)
+        model = kind(nn.Sequential(kind(perceptron()), kind(perceptron())))
+        trained(model, lambda x: model(x).sum())
+
+    def second(**options: Any) -> None:
+        model = nn.Sequential(perceptron(), perceptron())
+        for part in (*model, model):
+            fsdp.fully_shard(part, **options)
+        trained(model, lambda x: model(x).sum())
+
+    whole = 4 * sum(each.numel() for each in perceptron().parameters())
+    for body in (first, second) if hasattr(fsdp, "fully_shard") else (first,):
+        run = recorded(body, world=4)
+        assert calls(run, "_allgather"), {each.operator for each in run.calls if each.operator.startswith("c10d")}
+        held = sum(torch.Size(each.form.shape).numel() * 4 for each in run.parameters)
+        assert whole * 2 / 4 <= held < whole, (held, whole)  # A quarter of each, with what makes them even.
+    if hasattr(fsdp, "fully_shard"):
+        run = recorded(functools.partial(second, offload_policy=fsdp.CPUOffloadPolicy()), world=4)
+        assert calls(run, "_allgather")
+
+
+def communication_hook() -> None:
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    def body() -> None:
+        model = nn.parallel.DistributedDataParallel(perceptron().cuda(), gradient_as_bucket_view=True)
+        model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+        trained(model, lambda x: model(x).sum())
+
+    assert calls(recorded(body, world=4), "addmm")
+
+
+def weight_norm() -> None:
+    """HiFi-GAN's and wav2vec 2's layers."""
+
+    def body() -> None:
+        model = nn.utils.parametrizations.weight_norm(nn.Linear(WIDTH, WIDTH)).cuda()
+        trained(model, lambda x: model(x).sum())
+
+    assert calls(recorded(body), "_weight_norm_interface_backward") == 2
+
+
+def sorted_experts() -> None:
+    """Tokens in the order of their experts, of whom each gets its count: all counts together are all tokens."""
+
+    def body(count: Callable[[Tensor], Tensor]) -> None:
+        router = nn.Linear(WIDTH, EXPERTS).cuda()
+        weight = nn.Parameter(torch.zeros(EXPERTS, WIDTH, WIDTH, device="cuda"))
+        router.register_parameter("experts", weight)
+
+        def loss(x: Tensor) -> Tensor:
+            scores, chosen = router(x).softmax(-1).topk(3)
+            order = chosen.flatten().argsort(stable=True)
+            counts = count(chosen.flatten()).cpu().tolist()
+            assert sum(counts) == chosen.numel() and max(counts) - min(counts) <= 1, counts
+            rows = torch.split(x[order // 3], counts)
+            mixed = torch.cat([each @ weight[place] for place, each in enumerate(rows)])
+            return (mixed * scores.flatten()[order, None]).sum()
+
+        trained(router, loss)
+
+    for count in (
+        lambda chosen: torch.histc(chosen.float(), bins=EXPERTS, min=0, max=EXPERTS - 1).int(),
+        lambda chosen: torch.bincount(chosen, minlength=EXPERTS),
+    ):
+        run = recorded(functools.partial(body, count))
+        assert any("an even share of what is counted" in each.text for each in run.warnings)
+        products = [each for each in run.calls if each.operator == "aten::mm" and each.inputs[0].shape == (3, WIDTH)]
+        assert len(products) >= 2 * EXPERTS, len(products)
+
+
+def evaluated_encoder() -> None:
+    """nn.TransformerEncoder evaluates with a padding mask before it trains."""
+
+    def body() -> None:
+        layer = nn.TransformerEncoderLayer(WIDTH, 4, batch_first=True)
+        model = nn.TransformerEncoder(layer, 2).cuda().eval()
+        padding = torch.zeros(4, 2, dtype=torch.bool, device="cuda")
+        with torch.no_grad():
+            model(torch.randn(4, 2, WIDTH, device="cuda"), src_key_padding_mask=padding)
+        model.train()
+        trained(model, lambda x: model(x.view(4, 2, WIDTH), src_key_padding_mask=padding).sum())
+
+    before = torch.backends.mha.get_fastpath_enabled()
+    assert calls(recorded(body), "addmm") and torch.backends.mha.get_fastpath_enabled() == before
+
+
+def flex_attention() -> None:
+    """Not compiled, it is refused with the way round it."""
+    try:
+        flex = importlib.import_module("torch.nn.attention.flex_attention")
+    except ImportError:  # Before PyTorch 2.5.
+        return
+
+    def body() -> None:
+        projection = nn.Linear(WIDTH, WIDTH).cuda()
+        trained(projection, lambda x: flex.flex_attention(*3 * [projection(x).view(1, 2, 8, 16)]).sum())
+
+    try:
+        recorded(body)
+    except gpumem.RecordError as error:
+        assert "torch.compile(flex_attention)" in str(error) and "newer.py:" in str(error), error
+    else:
+        raise AssertionError("it is recorded")
+
+
+CASES: dict[str, Callable[[], Any]] = {
+    "sharded from the CPU": sharded_from_the_cpu,
+    "a communication hook": communication_hook,
+    "weight norm": weight_norm,
+    "sorted experts": sorted_experts,
+    "an encoder's evaluation": evaluated_encoder,
+    "FlexAttention": flex_attention,
+}
