@@ -246,9 +246,10 @@ class Launcher(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             tools = pathlib.Path(folder, "tools")
             tools.mkdir()
-            self.assertEqual(launcher._age_note(str(tools / "train.py")), "")
+            asked = launcher._parser().parse_args([str(tools / "train.py")])
+            self.assertEqual(launcher._age_note(asked), "")
             pathlib.Path(folder, "requirements-dev.txt").write_text("torch~=1.13.0\n")
-            self.assertIn("asks for torch~=1.13: --torch-version 1.13 records", launcher._age_note(str(tools / "train.py")))
+            self.assertIn("asks for torch~=1.13: --torch-version 1.13 records", launcher._age_note(asked))
 
     def main(self, *arguments):
         errors = io.StringIO()

@@ -27,6 +27,22 @@ for step in range(9):
 """
 
 
+_OF_A_PACKAGE = """
+import os, sys
+os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
+import torch
+from net import net
+def sample(): raise SystemExit("samples need a GPU")
+assert __name__ == "__main__" and sys.argv[0].endswith("train.py") and sys.argv[1] == "--batch"
+model = net()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+sample()
+for step in range(9):
+    model(torch.empty(int(sys.argv[2]), 8).cuda()).sum().backward()
+    optimizer.step(); optimizer.zero_grad()
+"""
+
+
 def without_optimizer() -> None:
     """pytorch/examples' language model: p.data.add_(p.grad). And a data set as rows of a batch each, which is as large at any."""
     text = """
@@ -84,8 +100,31 @@ def leaves_early() -> None:
         assert done.returncode == 0 and "ended after 0 of 2 training steps" in done.stderr, done.stderr
 
 
+def a_module() -> None:
+    """python3 -m scripts.train, which finds its package in the folder where it runs; PyTorch 2.9's name of the allocator's settings."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in (
+            ("net.py", "import torch\ndef net(): return torch.nn.Linear(8, 8).cuda()\n"),
+            ("scripts/train.py", _OF_A_PACKAGE),
+        ):
+            pathlib.Path(folder, name).parent.mkdir(exist_ok=True)
+            pathlib.Path(folder, name).write_text(text)
+        environment = {"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"}
+
+        def run(*words: str) -> Any:
+            command = [sys.executable, "-m", "gpumem.record", "-o", "run.json", *words]
+            return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
+
+        done = run("--skip", "sample", "--batch-arg", "batch", "-m", "scripts.train", "--batch", "7")
+        assert done.returncode == 0 and "recorded at 7, 14, 10" in done.stdout, done.stderr
+        assert '"alloc_conf":"expandable_segments:True"' in pathlib.Path(folder, "run.json").read_text()
+        assert "there is no module scripts.nothing here" in run("-m", "scripts.nothing").stderr
+        assert "-m and a module's name" in run("scripts.train").stderr
+
+
 CASES: dict[str, Callable[[], Any]] = {
     "without an optimizer": without_optimizer,
     "command line": command_line,
     "a script that leaves early": leaves_early,
+    "a module": a_module,
 }

@@ -55,7 +55,8 @@ def _need_torch() -> None:
         import torch
     except ImportError as error:
         raise record_error("PyTorch cannot be imported", "install torch 2.1 or later (a CPU build will do)") from error
-    version = str(torch.__version__)
+    built = getattr(torch, "version", torch)  # A program may be told of another one as torch.__version__.
+    version = str(built.__version__)
     if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < _OLDEST:
         raise record_error(
             f"PyTorch {version} is too old to record with",
@@ -219,15 +220,17 @@ class _Record:
 
         return pretended_world(size, rank)
 
-    def pretend_torch(self, version: str) -> contextlib.AbstractContextManager[None]:
+    def pretend_torch(self, version: str, tell: bool = False) -> contextlib.AbstractContextManager[None]:
         """A context in which recordings are of training with an older PyTorch than the one that records, "1.7" or later.
+
+        tell: programs read it as torch.__version__ as well, and go the ways that they went then.
 
         It kept other tensors for backward (the input of softmax and of ReLU), zero_grad() filled with zeros, and optimizers
         went from parameter to parameter. Raises RecordError."""
         _need_torch()
         from .older_torch import pretended_torch
 
-        return pretended_torch(version)
+        return pretended_torch(version, tell)
 
 
 record = _Record()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import pathlib
 import pickle
@@ -47,6 +48,11 @@ def _parser() -> argparse.ArgumentParser:
         help="the PyTorch that trains, if it is older than the one that records (1.7 or later): what it kept for backward",
     )
     parser.add_argument(
+        "--tell-torch-version",
+        action="store_true",
+        help="with --torch-version: the script reads it as torch.__version__ too, and goes the ways that it went then",
+    )
+    parser.add_argument(
         "--assume",
         metavar="WHAT=VALUE",
         action="append",
@@ -59,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="do not run this function (it returns None), by its name, or by class and name: validate, Trainer.evaluate",
+    )
+    parser.add_argument(
+        "-m", "--module", action="store_true", help="SCRIPT is a module's name, as in python3 -m scripts.train or torchrun -m"
     )
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
@@ -132,9 +141,9 @@ def _older_torch(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _age_note(script: str) -> str:
+def _age_note(options: argparse.Namespace) -> str:
     """That the program's requirements, next to it or in the folder above, are of PyTorch 1; empty: they are not."""
-    folder = pathlib.Path(script).resolve().parent
+    folder = pathlib.Path.cwd() if options.module else pathlib.Path(options.script).resolve().parent
     for path in (path for place in (folder, folder.parent) for name in _REQUIREMENTS for path in sorted(place.glob(name))):
         try:
             with path.open("rb") as file:
@@ -158,14 +167,19 @@ def _run_script(script: str, arguments: list[str], options: argparse.Namespace) 
     from .world import pretended_world
 
     sys.argv = [script, *arguments]
-    sys.path[0] = str(pathlib.Path(script).resolve().parent)
-    older = contextlib.nullcontext() if options.torch_version is None else pretended_torch(options.torch_version)
+    sys.path[0] = os.getcwd() if options.module else str(pathlib.Path(script).resolve().parent)
+    older: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if options.torch_version is not None:
+        older = pretended_torch(options.torch_version, options.tell_torch_version)
     with older, pretended_world(options.world_size, options.rank), recording(
         _capability_of(options.capability), options.steps
     ) as recorder:
         try:
             with skipping(options.skip):
-                runpy.run_path(script, run_name="__main__")
+                if options.module:
+                    runpy.run_module(script, run_name="__main__", alter_sys=True)
+                else:
+                    runpy.run_path(script, run_name="__main__")
             recorder.say_steps(options.steps)
         except Stop:
             pass
@@ -230,15 +244,32 @@ def _in_process_of_its_own(script: str, arguments: list[str], options: argparse.
     return answer  # type: ignore[return-value]
 
 
+def _check_script(options: argparse.Namespace) -> None:
+    name = options.script
+    if options.module:
+        sys.path[0] = os.getcwd()
+        try:
+            found = importlib.util.find_spec(name) is not None
+        except (ImportError, ValueError):
+            found = False
+        if not found:
+            raise record_error(f"there is no module {name} here", "run in the folder in which python3 -m finds it")
+    elif not os.path.isfile(name):
+        written = name.endswith(".py") or os.sep in name
+        remedy = "give the path of a Python file" if written else "give the path of a Python file, or -m and a module's name"
+        raise record_error(f"there is no script {name}", remedy)
+
+
 def _record(options: argparse.Namespace) -> None:
     _need_torch()
     if options.sequence_arg is not None and options.batch_arg is None:
         raise record_error("--sequence-arg needs --batch-arg", "name both of the script's arguments")
+    if options.tell_torch_version and options.torch_version is None:
+        raise record_error("--tell-torch-version needs --torch-version", "give the version that the script is told of")
     from .assumed import parsed, said
 
     said.say(dict(parsed(each) for each in options.assume))
-    if not os.path.isfile(options.script):
-        raise record_error(f"there is no script {options.script}", "give the path of a Python file")
+    _check_script(options)
     slots, values = _slots(options)
     points: list[tuple[int, ...]] = [()]
     if values:
@@ -264,7 +295,7 @@ def _record(options: argparse.Namespace) -> None:
         print(f"recorded at {points[0][0]} alone: {error}", file=sys.stderr)
     writer.write_recording(options.output, text)
     _say_what_was_recorded(options.output, runs, points)
-    note = _age_note(options.script) if options.torch_version is None else ""
+    note = _age_note(options) if options.torch_version is None else ""
     if note:
         print(note, file=sys.stderr)
 

@@ -31,6 +31,10 @@ class Settings:
         replaced.set(torch.cuda, "set_per_process_memory_fraction", set_fraction)
         if hasattr(torch.cuda.memory, "_set_allocator_settings"):
             replaced.set(torch.cuda.memory, "_set_allocator_settings", set_allocator)
+        attention = getattr(torch.backends, "mha", None)  # Evaluation takes kernels of its own there, which have no shapes.
+        if attention is not None:
+            replaced.callback(attention.set_fastpath_enabled, attention.get_fastpath_enabled())
+            attention.set_fastpath_enabled(False)
         for name in ("benchmark", "deterministic"):  # What the process had before is not the program's.
             before = getattr(torch.backends.cudnn, name)
             replaced.callback(setattr, torch.backends.cudnn, name, before)
@@ -54,7 +58,8 @@ class Settings:
             found["cudnn"] = False
         if torch.backends.cuda.matmul.allow_tf32:
             found["tf32"] = True
-        text = os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
+        # c10/core/AllocatorConfig.cpp of PyTorch 2.9 and later reads the first name, and the old one where it is not set.
+        text = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
         if text:
             found.setdefault("alloc_conf", text)
         return found
