@@ -150,6 +150,10 @@ def is_told() -> bool:
         x, gradient = torch.ones(2, 6, 8, 8, device="cuda"), torch.ones(2, 4, 8, 8, device="cuda")
         operator = torch._C._jit_get_operation("aten::cudnn_convolution_backward_weight")
         weight = operator((4, 3, 3, 3), gradient, x, (1, 1), (1, 1), (1, 1), 2, False, False, True)
+        image, grid = torch.ones(2, 3, 8, 8, device="cuda"), torch.ones(2, 8, 8, 2, device="cuda")
+        of_image, of_grid = torch._C._jit_get_operation("aten::grid_sampler_2d_backward")(image, image, grid, 0, 0, False)
+        assert of_image.shape == image.shape and of_grid.shape == grid.shape and torch.ops.aten.mul.Tensor(image, 2) is not None
+        assert not hasattr(torch.ops.aten, "there_is_none") and torch.ops.aten.special_zeta is not None
         told = torch.__version__ == "1.9.0" and torch.__version__ < (1, 11) and weight.shape == (4, 3, 3, 3)
     with gpumem.record.pretend_torch("1.9"), recording():
         return told and torch.__version__ == own
