@@ -12,11 +12,11 @@ int run_advise(const AdviseOptions& asked) {
   const Result<Launched> launched = launched_by(asked.command);
   if (!launched) return report_error(launched.error());
   if (const auto code = answered_elsewhere(*launched, asked.request, Question::advise, asked.json)) return *code;
-  Result<ToldJob> told = told_by_command(*launched, asked.request);
+  Session session;
+  Result<ToldJob> told = told_by_command(session, *launched, asked.request);
   if (!told) return report_error(told.error());
   AdviseOptions options = asked;
   options.request = std::move(told->request);
-  Session session;
   Result<FoundAdvice> found = find_advice(options, session);
   if (!found) return report_error(found.error());
   assume(told->notes, found->advice.now);

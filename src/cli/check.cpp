@@ -31,9 +31,9 @@ int run_check(const CheckOptions& options) {
   const Result<Launched> launched = launched_by(options.command);
   if (!launched) return report_error(launched.error());
   if (const auto code = answered_elsewhere(*launched, options.request, Question::other, options.json)) return *code;
-  const Result<ToldJob> told = told_by_command(*launched, options.request);
-  if (!told) return report_error(told.error());
   Session session;
+  const Result<ToldJob> told = told_by_command(session, *launched, options.request);
+  if (!told) return report_error(told.error());
   const Result<EstimatedJob> estimated_job = estimate_told_job(session, *told);
   if (!estimated_job) return report_error(estimated_job.error());
   const Answer& answer = estimated_job->answers.front();

@@ -87,9 +87,10 @@ int run_estimate(const EstimateOptions& options) {
   const Result<Launched> launched = launched_by(options.command);
   if (!launched) return report_error(launched.error());
   if (const auto code = answered_elsewhere(*launched, options.request, Question::estimate, options.json)) return *code;
-  Result<ToldJob> told = *launched ? told_by_command(*launched, options.request) : told_by_trainer_file(options);
-  if (!told) return report_error(told.error());
   Session session;
+  Result<ToldJob> told =
+      *launched ? told_by_command(session, *launched, options.request) : told_by_trainer_file(session, options);
+  if (!told) return report_error(told.error());
   if (told->request.training.layout.rank.kind == model::Ranks::all) {
     return run_ranks(options, *std::move(told), session);
   }

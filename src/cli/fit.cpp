@@ -29,11 +29,11 @@ int run_fit(const FitOptions& asked) {
   if (const auto code = answered_elsewhere(*launched, asked.request, Question::fit, asked.json)) return *code;
   LeftOut left_out = {"batch_size"};
   if (asked.batch) left_out.emplace_back("seq_length");  // what is looked for
-  Result<ToldJob> told = told_by_command(*launched, asked.request, left_out);
+  Session session;
+  Result<ToldJob> told = told_by_command(session, *launched, asked.request, left_out);
   if (!told) return report_error(told.error());
   FitOptions options = asked;
   options.request = std::move(told->request);
-  Session session;
   Result<FoundFit> found = find_fit(options, session);
   if (!found) return report_error(found.error());
   if (found->fit.estimate) assume(told->notes, *found->fit.estimate);

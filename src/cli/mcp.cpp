@@ -60,7 +60,7 @@ core::Status not_standard_input(const std::string& model) {
 
 /// The job of the arguments and the command, whichever of them names its model.
 Result<ToldJob> told_job(const Asked& asked, const LeftOut& left_out = {}) {
-  Result<ToldJob> told = told_by_command(asked.launched, asked.request, left_out);
+  Result<ToldJob> told = told_by_command(asked.session, asked.launched, asked.request, left_out);
   if (!told) return told;
   if (const core::Status readable = not_standard_input(told->request.summary); !readable) return readable.error();
   return told;
@@ -112,7 +112,7 @@ Result<Json> answer_plan(const Asked& asked) {
   options.request = asked.request;
   options.global_batch = 0;  // not given
   if (const core::Status taken = take_plan_options(asked.own, options); !taken) return taken.error();
-  const Result<ToldJob> told = told_for_plan(asked.launched, options);
+  const Result<ToldJob> told = told_for_plan(asked.session, asked.launched, options);
   if (!told) return told.error();
   if (const core::Status readable = not_standard_input(options.request.summary); !readable) return readable.error();
   Result<FoundPlan> found = find_plan(options, asked.session, nullptr);

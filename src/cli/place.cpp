@@ -52,7 +52,7 @@ struct Placing {
   Decision decision;
 };
 
-core::Result<Job> job_of(const PlaceOptions& options, const Launched& launched) {
+core::Result<Job> job_of(const PlaceOptions& options, const Launched& launched, Session& session) {
   Job job;
   JobRequest request = options.request;
   const std::string& named = options.job.empty() && launched ? launched->script : options.job;
@@ -68,7 +68,8 @@ core::Result<Job> job_of(const PlaceOptions& options, const Launched& launched) 
     request.summary = options.job;
   }
   const bool estimated = request.estimator != kNoEstimator || options.smact == kEstimateSmact;
-  auto told = estimated ? told_by_command(launched, request) : told_without_estimate(launched, request);
+  auto told =
+      estimated ? told_by_command(session, launched, request) : told_without_estimate(session, launched, request);
   if (!told) return told.error();
   job.told = *std::move(told);
   if (job.policy.empty()) job.policy = "magm";
@@ -269,13 +270,13 @@ int run_place(const PlaceOptions& options) {
   if (!margin) return report_error(margin.error());
   auto smact = told_smact(options.smact);
   if (!smact) return report_error(smact.error());
-  const auto job = job_of(options, *launched);
+  Session session;
+  const auto job = job_of(options, *launched, session);
   if (!job) return report_error(job.error());
   const auto policy = policy_of(*job, options);
   if (!policy) return report_error(policy.error());
   const auto server = server_from(options.server, options.window);
   if (!server) return report_error(server.error());
-  Session session;
   if (options.smact == kEstimateSmact) smact = most_smact(*job, *server, session);
   if (!smact) return report_error(smact.error());
   conditions->smact_together = smact->has_value();

@@ -80,9 +80,9 @@ int run_plan(const PlanOptions& asked) {
   if (!launched) return report_error(launched.error());
   if (const auto code = answered_elsewhere(*launched, asked.request, Question::plan, asked.json)) return *code;
   PlanOptions options = asked;
-  const Result<ToldJob> told = told_for_plan(*launched, options);
-  if (!told) return report_error(told.error());
   Session session;
+  const Result<ToldJob> told = told_for_plan(session, *launched, options);
+  if (!told) return report_error(told.error());
   if (options.gpus.size() > 1) return run_plans(options, *told, session);
   const auto found = find_told(options, *told, session);
   if (!found) return report_error(found.error());

@@ -105,12 +105,12 @@ int run_request(const RequestOptions& options) {
   if (!launched) return report_error(launched.error());
   const bool serves = *launched && (*launched)->program == trainer_files::LaunchedProgram::server;
   if (serves) return request_for_server(options, (*launched)->words, *margin);
-  const Result<ToldJob> told = told_by_command(*launched, options.request);
+  Session session;
+  const Result<ToldJob> told = told_by_command(session, *launched, options.request);
   if (!told) return report_error(told.error());
   if (options.request.estimator == "all") {
     return report_error({ErrorCode::invalid_argument, "request takes one estimator, not all of them", {}});
   }
-  Session session;
   const Result<EstimatedJob> estimated_job = estimate_told_job(session, *told);
   if (!estimated_job) return report_error(estimated_job.error());
   const Answer& answer = estimated_job->answers.front();

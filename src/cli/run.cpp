@@ -53,8 +53,8 @@ launcher::RunCells described(const EstimatedJob& estimated_job, JobRequest reque
 }
 
 /// By the estimate on each kind of GPU that is there, the largest of them.
-Result<Need> estimated(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
-  Session session;
+Result<Need> estimated(Session& session, const RunOptions& options, const place::Server& server,
+                       const place::Margin& margin) {
   Need need;
   for (const std::string& kind : kinds_of(server, options.request.gpu)) {
     JobRequest request = options.request;
@@ -79,7 +79,8 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
   return need;
 }
 
-Result<Need> need_of(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
+Result<Need> need_of(Session& session, const RunOptions& options, const place::Server& server,
+                     const place::Margin& margin) {
   const auto smact = told_smact(options.smact);
   if (!smact) return smact.error();
   Result<Need> need = Need();
@@ -90,7 +91,7 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
     need->asked.alone = *bytes;
     need->upper = *bytes;
   } else if (!options.request.summary.empty() && options.request.estimator != kNoEstimator) {
-    need = estimated(options, server, margin);
+    need = estimated(session, options, server, margin);
     if (!need) return need;
   }
   if (options.smact == kEstimateSmact && need->described.empty()) {
@@ -112,16 +113,17 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
 /// Where no option says what the job is, its command may. Of a command that gpumem cannot read, or cannot estimate,
 /// nothing is known, as without an estimate.
 Result<Need> need_by_command(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
+  Session session;
   const bool is_told = !options.memory.empty() || !options.rad.empty() || !options.request.summary.empty();
-  if (is_told || options.request.estimator == kNoEstimator) return need_of(options, server, margin);
+  if (is_told || options.request.estimator == kNoEstimator) return need_of(session, options, server, margin);
   const Result<Launched> launched = launched_by(options.command);
-  if (!launched) return need_of(options, server, margin);
-  const Result<ToldJob> told = told_by_command(*launched, options.request);
-  if (!told) return need_of(options, server, margin);
+  if (!launched) return need_of(session, options, server, margin);
+  const Result<ToldJob> told = told_by_command(session, *launched, options.request);
+  if (!told) return need_of(session, options, server, margin);
   RunOptions by_command = options;
   by_command.request = told->request;
-  Result<Need> need = need_of(by_command, server, margin);
-  if (!need) return need_of(options, server, margin);
+  Result<Need> need = need_of(session, by_command, server, margin);
+  if (!need) return need_of(session, options, server, margin);
   if (!options.quiet) std::fputs(assumed_lines(told->notes).c_str(), stderr);
   return need;
 }

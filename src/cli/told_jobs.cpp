@@ -180,20 +180,22 @@ int post_train_it(const LaunchedJob& launched, const JobRequest& request, Questi
 /// Blocks that the file trains, and parts that it leaves as they are, by their names in this model; an image that it
 /// speaks of for models that see is none of the others'. What the user asks for stays (`given`). What is wrong with the
 /// model the estimate says; standard input is read once, and so not here.
-core::Status fit_to_model(const trainer_files::TrainerJob& job, const JobRequest& given, JobRequest& request) {
+core::Status fit_to_model(Session& session, const trainer_files::TrainerJob& job, const JobRequest& given,
+                          JobRequest& request) {
   const auto is_asked = [&](std::string_view option) { return job::is_given(*job::find_option(option), given); };
   const bool pictures = job.find("image") != nullptr && !is_asked("image");
   const bool blocks = job.trained_blocks.count != 0 && !is_asked("train");
   if ((job.frozen_parts.empty() && !pictures && !blocks) || request.summary == "-") return core::Done{};
-  const auto graph = session::read_summary(request.summary);
-  if (!graph) return core::Done{};
-  if (pictures && graph->config().empty()) request.training.image = {};
+  const auto model = session.read(request.summary, request.lenient);
+  if (!model) return core::Done{};
+  const ModelGraph& graph = *(*model)->graph();
+  if (pictures && graph.config().empty()) request.training.image = {};
   if (blocks) {
-    const auto patterns = trainer_files::trained_patterns(job.trained_blocks, *graph);
+    const auto patterns = trainer_files::trained_patterns(job.trained_blocks, graph);
     if (!patterns) return patterns.error();
     return job::set_option_text(*job::find_option("train"), request, *patterns);
   }
-  const std::string frozen = posttrain::parts_of(*graph, job.frozen_parts);
+  const std::string frozen = posttrain::parts_of(graph, job.frozen_parts);
   const job::JobOption& freeze = *job::find_option("freeze");
   if (frozen.empty() || job::is_given(freeze, request)) return core::Done{};
   if (!request.training.has_adapters()) return job::set_option_text(freeze, request, frozen);
@@ -231,7 +233,7 @@ std::string assumed_lines(const std::vector<estimate::Assumption>& notes) {
   return text;
 }
 
-Result<ToldJob> told_by_trainer_file(const EstimateOptions& options) {
+Result<ToldJob> told_by_trainer_file(Session& session, const EstimateOptions& options) {
   namespace detail = told_jobs_detail;
   ToldJob told{options.request, {}};
   if (options.trainer.empty()) {
@@ -259,7 +261,7 @@ Result<ToldJob> told_by_trainer_file(const EstimateOptions& options) {
   }
   detail::leave_out_parts(options.request, told.request, *missing);
   told.notes = detail::notes_of_file(*missing);
-  if (const core::Status fits = detail::fit_to_model(*job, options.request, told.request); !fits) {
+  if (const core::Status fits = detail::fit_to_model(session, *job, options.request, told.request); !fits) {
     return core::Error(fits.error()).in_file(options.trainer);
   }
   return told;
@@ -272,7 +274,8 @@ Result<Launched> launched_by(const std::vector<std::string>& command) {
   return Launched(*std::move(launched));
 }
 
-Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& request, const LeftOut& left_out) {
+Result<ToldJob> told_by_command(Session& session, const Launched& launched, const JobRequest& request,
+                                const LeftOut& left_out) {
   namespace detail = told_jobs_detail;
   if (!launched) return ToldJob{request, {}};
   if (launched->program != trainer_files::LaunchedProgram::training) return detail::other_program(*launched);
@@ -287,7 +290,8 @@ Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& requ
   if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched);
   if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
   detail::leave_out_parts(request, made.request, texts);
-  if (const core::Status fits = detail::fit_to_model(launched->job, request, made.request); !fits) return fits.error();
+  if (const core::Status fits = detail::fit_to_model(session, launched->job, request, made.request); !fits)
+    return fits.error();
   const bool recorded = made.request.summary.ends_with(".gz");  // a recording has a batch size
   if (!recorded && made.request.training.batch_size == 0 && !detail::is_one_of(left_out, "batch_size"))
     return detail::unknown_job(*launched, "its batch size (--batch)");
@@ -298,15 +302,15 @@ Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& requ
   return made;
 }
 
-Result<ToldJob> told_without_estimate(const Launched& launched, const JobRequest& request) {
-  Result<ToldJob> told = told_by_command(launched, request);
+Result<ToldJob> told_without_estimate(Session& session, const Launched& launched, const JobRequest& request) {
+  Result<ToldJob> told = told_by_command(session, launched, request);
   if (told || !launched || told.error().code != ErrorCode::missing_information) return told;
   return ToldJob{request, told_jobs_detail::notes_of_command(*launched, {}, {}), launched->gpus};
 }
 
-Result<ToldJob> told_for_plan(const Launched& launched, PlanOptions& options) {
+Result<ToldJob> told_for_plan(Session& session, const Launched& launched, PlanOptions& options) {
   Result<ToldJob> told =
-      told_by_command(launched, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)});
+      told_by_command(session, launched, options.request, {std::begin(kChosenByPlan), std::end(kChosenByPlan)});
   if (!told) return told;
   options.request = told->request;
   if (options.gpus.empty() && told->gpus > 1) options.gpus = {told->gpus};

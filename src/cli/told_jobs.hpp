@@ -1,5 +1,5 @@
 // Input: a request, and what else tells the job: a trainer's file, an adapter's config, the command that starts it,
-// which is read once.
+// which is read once; the session in which the job is asked about, for what has to be looked up in its model.
 // Output: the request with what they say laid under it (options that were given stay), and notes for what every answer
 // assumes. A command that starts a server or a post-training is answered by those commands.
 #pragma once
@@ -28,7 +28,7 @@ struct ToldJob {
 using LeftOut = std::vector<std::string_view>;
 
 /// Of `gpumem estimate`.
-[[nodiscard]] Result<ToldJob> told_by_trainer_file(const EstimateOptions& options);
+[[nodiscard]] Result<ToldJob> told_by_trainer_file(Session& session, const EstimateOptions& options);
 
 /// The command behind "--"; nothing: there is none.
 using Launched = std::optional<trainer_files::LaunchedJob>;
@@ -37,16 +37,17 @@ using Launched = std::optional<trainer_files::LaunchedJob>;
 
 /// Without a command, the request as it is. Errors: missing_information where neither says the model or the batch size;
 /// invalid_argument for a command that starts no training.
-[[nodiscard]] Result<ToldJob> told_by_command(const Launched& launched, const JobRequest& request,
+[[nodiscard]] Result<ToldJob> told_by_command(Session& session, const Launched& launched, const JobRequest& request,
                                               const LeftOut& left_out = {});
 
 /// The same for a job that is placed without an estimate: where nobody says its model or batch size, it is what the
 /// command says of the number of GPUs. Errors: the others of told_by_command().
-[[nodiscard]] Result<ToldJob> told_without_estimate(const Launched& launched, const JobRequest& request);
+[[nodiscard]] Result<ToldJob> told_without_estimate(Session& session, const Launched& launched,
+                                                    const JobRequest& request);
 
 /// What the command says of a plan where no option does; its layout and batch are what a plan chooses. A global batch
 /// of 0 was not given. Errors: also missing_information where nobody says it.
-[[nodiscard]] Result<ToldJob> told_for_plan(const Launched& launched, PlanOptions& options);
+[[nodiscard]] Result<ToldJob> told_for_plan(Session& session, const Launched& launched, PlanOptions& options);
 
 /// The estimates of a told job, with what it assumes. Where it may be otherwise, the ranges hold both.
 [[nodiscard]] Result<EstimatedJob> estimate_told_job(Session& session, const ToldJob& told);
