@@ -305,6 +305,7 @@ class PipeBuffers {
       : state_(state),
         used_(job.layout.pipeline_parallel > 1 && parallel::shares_of(job) == parallel::Shares::by_parameters) {}
 
+  [[nodiscard]] bool used() const { return used_; }
   void construct(const StageEnds& ends, const StagePart& part);
   /// `number`: of the stage's pass for one micro-batch.
   void receive(std::size_t number, const StageEnds& ends);

@@ -72,6 +72,8 @@ class ShardedModel {
   /// A repeated block, or all that is in none: the root.
   struct Unit {
     std::vector<ops::TensorId> parameters;
+    std::int64_t gathered = 0;        ///< bytes of all of them, each padded to a multiple of the ranks
+    std::int64_t sharded = 0;         ///< bytes of the rank's part of them, in the compute type
     bool frozen = false;              ///< some of them are
     bool trained = false;             ///< some of them are not
     bool in_backward = false;         ///< autograd comes to it
@@ -97,6 +99,7 @@ class ShardedModel {
   void find_units();
   void find_blocks();
   void find_layers();
+  void sum_up(Unit& unit) const;
   void add_shards();
   void add_buckets();
   void add_main_buffer();
@@ -113,8 +116,6 @@ class ShardedModel {
   [[nodiscard]] std::int64_t elements(ops::TensorId parameter) const;
   [[nodiscard]] core::DType dtype(ops::TensorId parameter) const;
   [[nodiscard]] core::DType held_in(ops::TensorId parameter) const;
-  /// Of all of them, each padded to a multiple of the ranks, in the compute type.
-  [[nodiscard]] std::int64_t gathered_bytes(const Unit& unit) const;
 
   void start_gather(Unit& unit);
   void gather(Unit& unit, bool forward);

@@ -195,13 +195,11 @@ GPUMEM_INLINE std::vector<Slot> BatchLoader::fetch() {
 }
 
 GPUMEM_INLINE void PipeBuffers::construct(const StageEnds& ends, const StagePart& part) {
-  if (!used_) return;
   add(received_bytes(ends), Category::buffer);
   add(sent_bytes(part), Category::buffer);
 }
 
 GPUMEM_INLINE void PipeBuffers::receive(std::size_t number, const StageEnds& ends) {
-  if (!used_) return;
   if (number >= received_.size()) received_.resize(number + 1, kNoSlot);
   received_[number] = add(received_bytes(ends), Category::input);
 }

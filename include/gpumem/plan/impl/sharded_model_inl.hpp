@@ -56,13 +56,12 @@ GPUMEM_INLINE std::int64_t ShardedModel::padded_elements(ops::TensorId parameter
   return core::bounded_product({shard_elements(parameter), ranks_of(parameter, sharing_.parameter_ranks)});
 }
 
-GPUMEM_INLINE std::int64_t ShardedModel::gathered_bytes(const Unit& unit) const {
-  std::int64_t sum = 0;
+GPUMEM_INLINE void ShardedModel::sum_up(Unit& unit) const {
   for (const ops::TensorId parameter : unit.parameters) {
-    sum = core::bounded_sum(
-        {sum, core::bounded_product({padded_elements(parameter), core::element_size(dtype(parameter))})});
+    const std::int64_t size = core::element_size(dtype(parameter));
+    unit.gathered = core::bounded_sum({unit.gathered, core::bounded_product({padded_elements(parameter), size})});
+    unit.sharded = core::bounded_sum({unit.sharded, core::bounded_product({shard_elements(parameter), size})});
   }
-  return sum;
 }
 
 GPUMEM_INLINE void ShardedModel::find_units() {
@@ -74,6 +73,7 @@ GPUMEM_INLINE void ShardedModel::find_units() {
   units_.front().in_backward = true;
   if (sharing_.layer_by_layer) find_layers();
   else find_blocks();
+  for (Unit& unit : units_) sum_up(unit);
 }
 
 GPUMEM_INLINE void ShardedModel::find_blocks() {
@@ -191,17 +191,11 @@ GPUMEM_INLINE void ShardedModel::add_main_buffer() {
 
 /// The shards in the compute type are a temporary of the call.
 GPUMEM_INLINE void ShardedModel::start_gather(Unit& unit) {
-  const std::int64_t bytes = gathered_bytes(unit);
-  if (unit.buffer != kNoSlot || !unit.whole.empty() || bytes == 0) return;
+  if (unit.buffer != kNoSlot || !unit.whole.empty() || unit.gathered == 0) return;
   const bool copies = sharing_.float32_shards || sharing_.on_host;
   const std::uint32_t layer = state_.layer(unit.parameters.front());
-  std::int64_t own = 0;
-  for (const ops::TensorId parameter : unit.parameters) {
-    own = core::bounded_sum(
-        {own, core::bounded_product({shard_elements(parameter), core::element_size(dtype(parameter))})});
-  }
-  const Slot shard = copies ? log_.allocate(own, Category::communication, layer, kGatherStream) : kNoSlot;
-  unit.buffer = log_.allocate(bytes, Category::gathered, layer, kGatherStream);
+  const Slot shard = copies ? log_.allocate(unit.sharded, Category::communication, layer, kGatherStream) : kNoSlot;
+  unit.buffer = log_.allocate(unit.gathered, Category::gathered, layer, kGatherStream);
   log_.drop(shard);
 }
 

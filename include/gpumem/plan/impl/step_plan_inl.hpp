@@ -61,7 +61,7 @@ class TrainingScript {
     add_parameters_and_buffers();
     shards_.construct();
     add_stand_ins();
-    pipe_.construct(ends_of(0), pass_.stages.front());
+    if (pipe_.used()) pipe_.construct(ends_of(0), pass_.stages.front());
     optimizer_.update_all(trained_parameters());
     if (!state_.pace().was_late()) optimizer_.create();
   }
@@ -228,7 +228,7 @@ class TrainingScript {
       if (pass.micro_batch >= held.size()) held.resize(pass.micro_batch + 1, blocks_.nothing_held());
       const std::size_t own = pass.micro_batch * pass_.stages.size() + pass.stage;
       if (own >= waiting.size()) waiting.resize(own + 1);
-      if (!pass.backward) pipe_.receive(own, ends_of(pass.stage));
+      if (!pass.backward && pipe_.used()) pipe_.receive(own, ends_of(pass.stage));
       blocks_.exchange(held[pass.micro_batch]);
       gradients_.exchange(waiting[own]);
       if (pass.backward) stage_backward(pass.stage, bytes, pass.gradients);
