@@ -2,6 +2,7 @@
 // by side, growing batches, steps that repeat.
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <random>
 
 #include "gpumem/analysis/analysis.hpp"
@@ -306,10 +307,13 @@ std::vector<std::pair<std::size_t, std::size_t>> release_runs(const plan::StepPl
   return runs;
 }
 
-/// What was reserved after each event.
+/// What was reserved after each event; what is allocated is the sum of its categories.
 struct Reserved final : analysis::AllocatorObserver {
   std::vector<std::int64_t> bytes;
-  void after(const analysis::AllocatorMoment& moment) override { bytes.push_back(moment.reserved); }
+  void after(const analysis::AllocatorMoment& moment) override {
+    bytes.push_back(moment.reserved);
+    EXPECT_EQ(moment.total, std::accumulate(moment.allocated.begin(), moment.allocated.end(), std::int64_t{0}));
+  }
 };
 
 /// The replay of both plans takes the same, all along.

@@ -38,6 +38,7 @@ struct AllocatorRun {
 struct AllocatorMoment {
   std::size_t event = 0;
   const ByCategory& allocated;
+  std::int64_t total = 0;         ///< of `allocated`
   std::int64_t for_a_moment = 0;  ///< workspace that the event took and gave back; no longer in `allocated`
   std::int64_t reserved = 0;
 };
@@ -82,7 +83,9 @@ class Runner {
         result_.at_peak = allocated_;
         break;
       }
-      if (observer != nullptr) observer->after({event_, allocated_, for_a_moment_, allocator_.reserved()});
+      if (observer != nullptr) {
+        observer->after({event_, allocated_, allocator_.allocated(), for_a_moment_, allocator_.reserved()});
+      }
     }
     result_.peak_allocated = allocator_.peak_allocated();
     result_.peak_reserved = allocator_.peak_reserved();
