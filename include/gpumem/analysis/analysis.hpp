@@ -116,6 +116,9 @@ class Analysis {
   [[nodiscard]] const model::TrainingJob& job() const { return job_; }
   void set_job(model::TrainingJob job);
   void set_batch_size(std::int64_t batch_size);
+  /// An Analysis that has made nothing yet takes what another one has made of the model before its forward pass, where
+  /// that is the same for both jobs. Both must have one catalogue of ops.
+  void take_stages_of(const Analysis& other);
   /// Whether the forward pass stays if the job becomes this one.
   [[nodiscard]] bool forward_alike(const model::TrainingJob& job) const {
     return forward_pass_key(job_) == forward_pass_key(job) && same_adaptation(job) && same_split(job);

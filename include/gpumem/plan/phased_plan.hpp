@@ -85,6 +85,10 @@ class PhaseWriter {
   double share_ = 1.0;
 };
 
+/// Megatron's HybridDeviceOptimizer keeps this share of masters and states, with their parameters' steps, on the host.
+/// Source: Megatron-LM core r0.12, core/optimizer/cpu_offloading/hybrid_optimizer.py.
+void keep_on_host(StepPlan& plan, double share);
+
 /// All categories, or only these.
 [[nodiscard]] constexpr PhaseWriter::Categories all_categories() {
   PhaseWriter::Categories all{};

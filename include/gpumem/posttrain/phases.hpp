@@ -35,12 +35,14 @@ inline constexpr std::string_view kRolloutPhase = "rollout";
 
 struct PostTrainingPlan {
   plan::PhasedPlan phased;
-  std::vector<Role> roles;                     ///< by the number of a model
-  std::unique_ptr<analysis::Analysis> policy;  ///< of the policy's update
+  std::vector<Role> roles;          ///< by the number of a model
+  analysis::Analyses::Lent policy;  ///< of the policy's update
 };
-/// `lengths_differ`: from batch to batch. Errors: those of connecting, adapting and planning of each model.
+/// `lengths_differ`: from batch to batch. `analyses`, if there are any, must outlive the plan. Errors: those of
+/// connecting, adapting and planning of each model.
 [[nodiscard]] core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
                                                                 const device::GpuProfile& gpu,
-                                                                bool lengths_differ = false);
+                                                                bool lengths_differ = false,
+                                                                analysis::Analyses* analyses = nullptr);
 
 }  // namespace gpumem::posttrain

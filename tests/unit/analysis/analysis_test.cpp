@@ -219,6 +219,26 @@ TEST(Analysis, MovedToAnotherJobGivesWhatAFreshOneDoes) {
   }
 }
 
+TEST(Analysis, TakesOfAnotherWhatIsTheSameForBoth) {
+  const TrainingJob job = resnet50();
+  Analysis known(job);
+  ASSERT_TRUE(succeeds(known.forward_pass()));
+  for (std::size_t at = 0; at < kChanges.size(); ++at) {
+    TrainingJob other = job;
+    kChanges[at].make(other);
+    Analysis fresh(other);
+    Analysis taking(other);
+    taking.take_stages_of(known);
+    EXPECT_EQ(told(taking), told(fresh)) << at;
+    Analysis back(job);  // what the changed job has made of its adapters and its layout is not this one's
+    back.take_stages_of(fresh);
+    EXPECT_EQ(told(back), told(known)) << at;
+    const auto wired = taking.wired();
+    if (!wired || !kChanges[at].keeps_wiring) continue;
+    EXPECT_EQ(&(*wired)->graph(), &(*known.wired())->graph()) << at;
+  }
+}
+
 TEST(Analysis, APipelinesRanksAreMadeOnce) {
   TrainingJob job = testing::small_llama(8);
   job.layout.pipeline_parallel = 4;

@@ -66,6 +66,38 @@ PostTrainingJob completions() {
   return job;
 }
 
+/// The training is run once for all shares, and each batch takes what the one before has recorded.
+TEST(PostTrainingLimits, AreThoseOfEstimatesOneByOne) {
+  const auto sizes = serve::read_served_model(
+      R"({"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8,
+      "num_key_value_heads": 4, "intermediate_size": 512, "vocab_size": 1024, "max_position_embeddings": 4096})");
+  const auto h100 = find_profile("h100-80gb");
+  ASSERT_TRUE(succeeds(sizes) && succeeds(h100));
+  PostTrainingJob job = completions();
+  job.options.rollout = Rollout::colocated;
+  job.served = std::make_shared<const serve::ServedModel>(*sizes);
+  const auto limits = find_post_training_limits(job, *h100);
+  ASSERT_TRUE(succeeds(limits));
+  const auto fits = [&](const PostTrainingJob& one) {
+    const auto estimate = estimate_post_training(one, *h100);
+    return estimate && estimate->memory.verdict == estimate::Verdict::fits;
+  };
+  std::optional<double> largest;
+  for (int hundredths = 99; hundredths > 0 && !largest; --hundredths) {
+    PostTrainingJob one = job;
+    one.options.gpu_memory_utilization = hundredths / 100.0;
+    if (fits(one)) largest = hundredths / 100.0;
+  }
+  EXPECT_TRUE(largest.has_value());
+  EXPECT_EQ(limits->largest_utilization, largest);
+  ASSERT_TRUE(limits->largest_batch.has_value());
+  PostTrainingJob more = job;
+  more.policy.batch_size = *limits->largest_batch;
+  EXPECT_TRUE(fits(more));
+  ++more.policy.batch_size;
+  EXPECT_FALSE(fits(more));
+}
+
 TEST(PostTrainingLimits, ARowIsNoShorterForShortCompletions) {
   PostTrainingJob job = completions();
   const auto padded = find_post_training_limits(job, gpu());

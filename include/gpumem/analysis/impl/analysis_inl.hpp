@@ -148,6 +148,14 @@ GPUMEM_INLINE void Analysis::set_batch_size(std::int64_t batch_size) {
   job_.batch_size = batch_size;
 }
 
+GPUMEM_INLINE void Analysis::take_stages_of(const Analysis& other) {
+  if (wired_ || wiring_key(job_) != wiring_key(other.job_)) return;
+  wired_ = other.wired_;
+  if (!same_adaptation(other.job_)) return;
+  adapted_ = other.adapted_;
+  if (same_split(other.job_)) ranked_ = other.ranked_;
+}
+
 GPUMEM_INLINE void Analysis::forget_plans() {
   Stage<plan::StepPlan>& usual = plans_.front().front();
   if (usual && *usual) memory_.plan = **std::move(usual);

@@ -19,6 +19,14 @@ constexpr bool is_of_batch(Category category) {
 
 }  // namespace phased_plan_detail
 
+GPUMEM_INLINE void keep_on_host(StepPlan& plan, double share) {
+  if (share <= 0.0) return;
+  for (Event& event : plan.events) {
+    if (event.kind != Event::Kind::allocate || event.category != Category::optimizer) continue;
+    event.bytes = static_cast<std::int64_t>(std::ceil(static_cast<double>(event.bytes) * (1.0 - share)));
+  }
+}
+
 GPUMEM_INLINE PhaseWriter::Model PhaseWriter::add(StepPlan plan) {
   StepPlan& all = made_.plan;
   const auto number = static_cast<Model>(models_.size());

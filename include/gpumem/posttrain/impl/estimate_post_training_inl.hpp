@@ -45,9 +45,8 @@ class PhaseWatcher final : public analysis::AllocatorObserver {
   void after(const analysis::AllocatorMoment& moment) override {
     while (next_ < phased_.phases.size() && phased_.phases[next_].first_event <= moment.event) begin_phase();
     const plan::Event& event = phased_.plan.events[moment.event];
-    std::int64_t total = moment.for_a_moment;
-    for (const std::int64_t bytes : moment.allocated) total += bytes;
-    const std::int64_t change = total - moment.for_a_moment - now_.total;
+    const std::int64_t change = moment.total - now_.total;
+    if (change < 0) keep_peak();
     switch (event.kind) {
       case plan::Event::Kind::allocate:
         bytes_[event.slot] = change;
@@ -65,6 +64,7 @@ class PhaseWatcher final : public analysis::AllocatorObserver {
 
   [[nodiscard]] std::vector<PhasePeak> peaks() && {
     while (next_ < phased_.phases.size()) begin_phase();
+    keep_peak();
     return std::move(peaks_);
   }
 
@@ -75,6 +75,7 @@ class PhaseWatcher final : public analysis::AllocatorObserver {
 
   /// What is there when it begins is there in the phase.
   void begin_phase() {
+    keep_peak();
     const std::string& name = phased_.phases[next_++].name;
     const auto known = std::find_if(peaks_.begin(), peaks_.end(), [&](const PhasePeak& at) { return at.name == name; });
     current_ = static_cast<std::size_t>(known - peaks_.begin());
@@ -87,9 +88,19 @@ class PhaseWatcher final : public analysis::AllocatorObserver {
     PhasePeak& peak = peaks_[current_];
     peak.reserved = std::max(peak.reserved, reserved_);
     if (now_.total + for_a_moment <= peak.allocated.total) return;
-    peak.allocated = now_;
-    peak.allocated.workspaces += for_a_moment;
-    peak.allocated.total += for_a_moment;
+    peak.allocated.total = now_.total + for_a_moment;
+    climbs_ = true;
+    if (for_a_moment > 0) keep_peak(for_a_moment);
+  }
+
+  /// What is allocated now is the phase's most, if it has just risen to that. It is a long list, which is copied where
+  /// it is about to fall, and not at each step of a rise.
+  void keep_peak(std::int64_t for_a_moment = 0) {
+    if (!std::exchange(climbs_, false)) return;
+    Allocated& peak = peaks_[current_].allocated;
+    peak = now_;
+    peak.workspaces += for_a_moment;
+    peak.total += for_a_moment;
   }
 
   const plan::PhasedPlan& phased_;
@@ -100,6 +111,7 @@ class PhaseWatcher final : public analysis::AllocatorObserver {
   std::size_t current_ = 0;
   Allocated now_;
   std::int64_t reserved_ = 0;
+  bool climbs_ = false;  ///< `now_` is the phase's most, and not kept yet
 };
 
 /// What vLLM takes beside the training process' allocator. Asleep it has given back its weights and its cache: level 1
@@ -201,33 +213,52 @@ inline void add_part(std::vector<NamedBytes>& parts, std::string name, std::int6
   else known->bytes = core::Bytes(known->bytes.count() + bytes);
 }
 
+/// A job's models, planned and run: all of an estimate that does not depend on how much of the GPU the engine takes.
+struct TrainingSide {
+  Decided decided;
+  PostTrainingPlan plan;
+  device::Context context;  ///< CUDA's
+  std::vector<PhasePeak> peaks = {};
+};
+
+inline core::Result<TrainingSide> run_training(const PostTrainingJob& job, const device::GpuProfile& gpu,
+                                               device::AllocatorOptions options, bool lengths_differ,
+                                               analysis::Analyses* analyses) {
+  core::Result<Decided> decided = decide(job);
+  if (!decided) return decided.error();
+  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu, lengths_differ, analyses);
+  if (!plan) return plan.error();
+  const core::Result<device::Context> context = plan->policy->context(gpu);
+  if (!context) return context.error();
+  TrainingSide side = {*std::move(decided), *std::move(plan), *context};
+  options.capacity = core::Bytes(core::kMostBytes);
+  PhaseWatcher watcher(side.plan.phased);
+  const analysis::AllocatorRun run = analysis::run_allocator(side.plan.phased.plan, gpu, options, &watcher);
+  if (core::deadline_passed()) return core::deadline_error();
+  if (run.out_of_memory) {
+    return core::Error{core::ErrorCode::overflow, "the job's memory is beyond any machine's", {}};
+  }
+  side.peaks = std::move(watcher).peaks();
+  return side;
+}
+
 class Estimate {
  public:
-  Estimate(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu, PostTrainingPlan plan)
-      : job_(job), decided_(decided), gpu_(gpu), plan_(std::move(plan)) {}
-
-  core::Result<PostTrainingEstimate> make(device::AllocatorOptions options) {
-    core::Result<RolloutMemory> rollout = rollout_of(job_, decided_, gpu_);
-    if (!rollout) return rollout.error();
-    rollout_ = *std::move(rollout);
-    const core::Result<device::Context> context = plan_.policy->context(gpu_);
-    if (!context) return context.error();
-    beside_ = *context;
+  Estimate(const PostTrainingJob& job, const TrainingSide& side, const device::GpuProfile& gpu)
+      : job_(job), decided_(side.decided), gpu_(gpu), plan_(side.plan), peaks_(side.peaks), beside_(side.context) {
     const parallel::Communicators communicators = parallel::communicators(decided_.policy.layout);
     const auto add = [](core::Bytes& to, core::Bytes more) { to = core::Bytes(to.count() + more.count()); };
     add(beside_.expected, communicators.expected);
     add(beside_.lower, communicators.lower);
     add(beside_.upper, communicators.upper);
-    options.capacity = core::Bytes(core::kMostBytes);
-    PhaseWatcher watcher(plan_.phased);
-    const analysis::AllocatorRun run = analysis::run_allocator(plan_.phased.plan, gpu_, options, &watcher);
-    if (core::deadline_passed()) return core::deadline_error();
-    if (run.out_of_memory) {
-      return core::Error{core::ErrorCode::overflow, "the job's memory is beyond any machine's", {}};
-    }
-    peaks_ = std::move(watcher).peaks();
+  }
+
+  core::Result<PostTrainingEstimate> make(const device::Context& context) {
+    core::Result<RolloutMemory> rollout = rollout_of(job_, decided_, gpu_);
+    if (!rollout) return rollout.error();
+    rollout_ = *std::move(rollout);
     fill_phases();
-    if (const core::Status filled = fill_memory(*context); !filled) return filled.error();
+    if (const core::Status filled = fill_memory(context); !filled) return filled.error();
     fill_parts();
     made_.elsewhere = std::move(rollout_.elsewhere);
     return std::move(made_);
@@ -356,23 +387,13 @@ class Estimate {
   const PostTrainingJob& job_;
   const Decided& decided_;
   const device::GpuProfile& gpu_;
-  PostTrainingPlan plan_;
+  const PostTrainingPlan& plan_;
+  const std::vector<PhasePeak>& peaks_;
   device::Context beside_;
   RolloutMemory rollout_;
-  std::vector<PhasePeak> peaks_;
   std::int64_t needed_ = 0;  ///< live tensors and the server's memory, where they are most
   PostTrainingEstimate made_;
 };
-
-/// With the longest samples as they are given.
-inline core::Result<PostTrainingEstimate> estimate_at(const PostTrainingJob& job, const device::GpuProfile& gpu,
-                                                      const device::AllocatorOptions& options, bool lengths_differ) {
-  const core::Result<Decided> decided = decide(job);
-  if (!decided) return decided.error();
-  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu, lengths_differ);
-  if (!plan) return plan.error();
-  return Estimate(job, *decided, gpu, *std::move(plan)).make(options);
-}
 
 /// Of lengths that nobody gave: in the lower end none of what grows with them, in the upper end the limit's.
 inline void widen(PostTrainingEstimate& likely, const PostTrainingEstimate& longest, const model::ModelGraph& graph,
@@ -394,24 +415,64 @@ inline void widen(PostTrainingEstimate& likely, const PostTrainingEstimate& long
   estimate::judge(memory, graph, capacity);
 }
 
+/// A job whose training was run, with the longest samples as they are given and, where that is another length, as the
+/// limit is. The estimate may be asked for again and again.
+class RunJob {
+ public:
+  /// `analyses`: where the models' analyses come from and go back to, for jobs that are nearly alike. Errors: those of
+  /// estimate_post_training() that no engine gives.
+  static core::Result<RunJob> of(const PostTrainingJob& job, const device::GpuProfile& gpu,
+                                 const device::AllocatorOptions& options, analysis::Analyses* analyses = nullptr) {
+    // Rows of many samples are nearly alike. Expandable segments grow: no block is held beside one of another size.
+    const bool padded = !row_of(job.options.algorithm).generates && !job.options.packing;
+    const bool differ = job.options.length_limit && padded && !options.expandable_segments;
+    core::Result<TrainingSide> likely = run_training(job, gpu, options, differ, analyses);
+    if (!likely) return likely.error();
+    RunJob made(job, gpu, *std::move(likely));
+    if (!job.options.length_limit) return made;
+    core::Result<TrainingSide> longest = run_training(longer(job), gpu, options, differ, analyses);
+    if (!longest) return longest.error();
+    made.longest_ = *std::move(longest);
+    return made;
+  }
+
+  /// `utilization`: the engine's share of the GPU in place of the job's.
+  [[nodiscard]] core::Result<PostTrainingEstimate> estimate(std::optional<double> utilization = {}) const {
+    PostTrainingJob job = job_;
+    if (utilization) job.options.gpu_memory_utilization = utilization;
+    core::Result<PostTrainingEstimate> likely = Estimate(job, likely_, gpu_).make(likely_.context);
+    if (!likely || !longest_) return likely;
+    const PostTrainingJob limit = longer(job);
+    const core::Result<PostTrainingEstimate> longest = Estimate(limit, *longest_, gpu_).make(longest_->context);
+    if (!longest) return longest.error();
+    widen(*likely, *longest, *job.policy.graph, gpu_.capacity());
+    return likely;
+  }
+
+ private:
+  RunJob(const PostTrainingJob& job, const device::GpuProfile& gpu, TrainingSide likely)
+      : job_(job), gpu_(gpu), likely_(std::move(likely)) {}
+
+  static PostTrainingJob longer(PostTrainingJob job) {
+    job.policy.sequence_length = *job.options.length_limit;
+    job.options.length_limit.reset();
+    return job;
+  }
+
+  PostTrainingJob job_;
+  const device::GpuProfile& gpu_;
+  TrainingSide likely_;
+  std::optional<TrainingSide> longest_;
+};
+
 }  // namespace estimate_post_training_detail
 
 GPUMEM_INLINE core::Result<PostTrainingEstimate> estimate_post_training(const PostTrainingJob& job,
                                                                         const device::GpuProfile& gpu,
                                                                         const device::AllocatorOptions& options) {
-  namespace detail = estimate_post_training_detail;
-  // Rows of many samples are nearly alike. Expandable segments grow: no block is held beside one of another size.
-  const bool padded = !row_of(job.options.algorithm).generates && !job.options.packing;
-  const bool differ = job.options.length_limit && padded && !options.expandable_segments;
-  core::Result<PostTrainingEstimate> likely = detail::estimate_at(job, gpu, options, differ);
-  if (!likely || !job.options.length_limit) return likely;
-  PostTrainingJob longer = job;
-  longer.options.length_limit.reset();
-  longer.policy.sequence_length = *job.options.length_limit;
-  const core::Result<PostTrainingEstimate> longest = detail::estimate_at(longer, gpu, options, differ);
-  if (!longest) return longest.error();
-  detail::widen(*likely, *longest, *job.policy.graph, gpu.capacity());
-  return likely;
+  const auto run = estimate_post_training_detail::RunJob::of(job, gpu, options);
+  if (!run) return run.error();
+  return run->estimate();
 }
 
 }  // namespace gpumem::posttrain

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpumem/posttrain/estimate_post_training.hpp"
+#include "gpumem/posttrain/impl/estimate_post_training_inl.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -13,18 +14,23 @@ namespace gpumem::posttrain {
 
 namespace post_training_questions_detail {
 
+using estimate_post_training_detail::RunJob;
+
 /// A job on a GPU, asked about again and again.
 struct Asked {
   const PostTrainingJob& job;
   const device::GpuProfile& gpu;
   const device::AllocatorOptions& options;
+  analysis::Analyses* analyses;  ///< of the jobs so far: most changes leave most models' forward passes as they are
 
   /// What the job takes after this change. One that overflows or that does not go together is nothing.
   template <typename Change>
   [[nodiscard]] core::Result<std::optional<PostTrainingEstimate>> after(const Change& change) const {
     PostTrainingJob changed = job;
     change(changed);
-    core::Result<PostTrainingEstimate> estimate = estimate_post_training(changed, gpu, options);
+    const auto run = RunJob::of(changed, gpu, options, analyses);
+    core::Result<PostTrainingEstimate> estimate =
+        run ? run->estimate() : core::Result<PostTrainingEstimate>(run.error());
     if (core::deadline_passed()) return core::deadline_error();
     if (!estimate) return std::optional<PostTrainingEstimate>();
     return std::optional(*std::move(estimate));
@@ -69,10 +75,19 @@ auto fits_after(const Asked& asked, const Change& change) {
 
 inline constexpr std::int64_t kMostBatch = 4096;
 inline constexpr std::int64_t kMostTokens = 1 << 20;
-inline constexpr std::int64_t kHundredths = 100;
 
-inline void set_utilization(PostTrainingJob& job, std::int64_t hundredths) {
-  job.options.gpu_memory_utilization = static_cast<double>(hundredths) / static_cast<double>(kHundredths);
+/// In hundredths, from above: vLLM does not start with too small a share. The training is the same with all of them.
+inline core::Result<std::optional<double>> largest_utilization(const Asked& asked) {
+  constexpr int kHundredths = 100;
+  const auto run = RunJob::of(asked.job, asked.gpu, asked.options, asked.analyses);
+  for (int hundredths = kHundredths - 1; run && hundredths > 0; --hundredths) {
+    const double share = static_cast<double>(hundredths) / static_cast<double>(kHundredths);
+    const auto estimate = run->estimate(share);
+    if (core::deadline_passed()) return core::deadline_error();
+    if (estimate && estimate->memory.verdict == estimate::Verdict::fits) return std::optional(share);
+  }
+  if (core::deadline_passed()) return core::deadline_error();
+  return std::optional<double>();
 }
 
 /// A change that may help, and whether the job can be changed so.
@@ -190,7 +205,8 @@ GPUMEM_INLINE core::Result<std::vector<PostTrainingLayout>> find_post_training_l
   std::vector<Waiting> waitings = {job.options.offload};
   const bool moves = decided->algorithm.generates && job.options.offload != Waiting::both;
   if (moves) waitings.push_back(Waiting::both);
-  const detail::Asked asked{job, gpu, options};
+  analysis::Analyses analyses;
+  const detail::Asked asked{job, gpu, options, &analyses};
   std::vector<PostTrainingLayout> found;
   for (const model::Shardings kind : detail::shardings_of(decided->program.value, layout.sharding.kind, ranks)) {
     for (const Waiting waiting : waitings) {
@@ -222,7 +238,8 @@ GPUMEM_INLINE core::Result<PostTrainingLimits> find_post_training_limits(const P
   namespace detail = post_training_questions_detail;
   const core::Result<Decided> decided = decide(job);
   if (!decided) return decided.error();
-  const detail::Asked asked{job, gpu, options};
+  analysis::Analyses analyses;
+  const detail::Asked asked{job, gpu, options, &analyses};
   PostTrainingLimits limits;
   const auto set_batch = [](PostTrainingJob& to, std::int64_t batch) { to.policy.batch_size = batch; };
   const auto batch = detail::largest(detail::kMostBatch, detail::fits_after(asked, set_batch));
@@ -241,20 +258,9 @@ GPUMEM_INLINE core::Result<PostTrainingLimits> find_post_training_limits(const P
     limits.longest_completion = *longest;
   }
   if (decided->algorithm.generates && decided->rollout == Rollout::colocated) {
-    // From above: vLLM does not start with too small a share.
-    const auto from_above = [&](std::int64_t less) -> core::Result<bool> {
-      const auto fits = detail::fits_after(asked, &detail::set_utilization)(detail::kHundredths - less);
-      if (!fits) return fits.error();
-      return *fits;
-    };
-    for (std::int64_t less = 1; less < detail::kHundredths && !limits.largest_utilization; ++less) {
-      const core::Result<bool> fits = from_above(less);
-      if (!fits) return fits.error();
-      if (*fits) {
-        limits.largest_utilization =
-            static_cast<double>(detail::kHundredths - less) / static_cast<double>(detail::kHundredths);
-      }
-    }
+    const auto utilization = detail::largest_utilization(asked);
+    if (!utilization) return utilization.error();
+    limits.largest_utilization = *utilization;
   }
   return limits;
 }
@@ -267,7 +273,8 @@ GPUMEM_INLINE core::Result<std::vector<PostTrainingChange>> advise_post_training
   const core::Result<PostTrainingEstimate> now = estimate_post_training(job, gpu, options);
   if (!now) return now.error();
   std::vector<PostTrainingChange> changes;
-  const detail::Asked asked{job, gpu, options};
+  analysis::Analyses analyses;
+  const detail::Asked asked{job, gpu, options, &analyses};
   for (detail::Candidate& candidate : detail::candidates(job, *decided)) {
     if (!candidate.possible) continue;
     auto estimate = asked.after(candidate.change);

@@ -4,7 +4,6 @@
 #include "gpumem/posttrain/phases.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,20 +25,11 @@ struct Runner {
   std::size_t again = 0;
 };
 
-/// Megatron's HybridDeviceOptimizer keeps this share of masters and states, with their parameters' steps, on the host.
-/// Source: Megatron-LM core r0.12, core/optimizer/cpu_offloading/hybrid_optimizer.py.
-inline void keep_on_host(plan::StepPlan& plan, double share) {
-  if (share <= 0.0) return;
-  for (plan::Event& event : plan.events) {
-    if (event.kind != plan::Event::Kind::allocate || event.category != plan::Category::optimizer) continue;
-    event.bytes = static_cast<std::int64_t>(std::ceil(static_cast<double>(event.bytes) * (1.0 - share)));
-  }
-}
-
 class PlanMaker {
  public:
-  PlanMaker(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu, bool lengths_differ)
-      : job_(job), decided_(decided), gpu_(gpu), shares_(kAlike) {
+  PlanMaker(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu, bool lengths_differ,
+            analysis::Analyses* analyses)
+      : job_(job), decided_(decided), gpu_(gpu), analyses_(analyses), shares_(kAlike) {
     if (lengths_differ) shares_ = kGrowing;
   }
 
@@ -57,6 +47,7 @@ class PlanMaker {
  private:
   using Categories = plan::PhaseWriter::Categories;
   using Parts = std::vector<plan::RunPart>;
+  using Lent = analysis::Analyses::Lent;
   /// The samples of each iteration's batches, as shares of the longest. Of a thousand batches about seven are each the
   /// longest so far (the sum of 1/n), and of even lengths each comes half as far from the limit as the last.
   static constexpr double kAlike[] = {1.0, 1.0};
@@ -80,7 +71,7 @@ class PlanMaker {
   static Parts forwards() { return {plan::RunPart::forward, plan::RunPart::forward}; }
 
   core::Status add_models() {
-    made_.policy = std::make_unique<analysis::Analysis>(decided_.policy);
+    made_.policy = analysis_of(decided_.policy);
     if (core::Status chosen = estimate::choose_rank(*made_.policy, gpu_, {}); !chosen) return chosen.error();
     rank_ = made_.policy->job().layout.rank;
     if (core::Status added = add(Role::policy, *made_.policy, steps(), policy_); !added) return added.error();
@@ -132,8 +123,12 @@ class PlanMaker {
 
   core::Status add(Role role, model::TrainingJob job, const Parts& parts, std::optional<Runner>& runner) {
     job.layout.rank = rank_;
-    analysis::Analysis analysis(std::move(job));
-    return add(role, analysis, parts, runner);
+    const Lent analysis = analysis_of(std::move(job));
+    analysis->take_stages_of(*made_.policy);
+    return add(role, *analysis, parts, runner);
+  }
+  [[nodiscard]] Lent analysis_of(model::TrainingJob job) const {
+    return analyses_ != nullptr ? analyses_->take(job) : Lent(new analysis::Analysis(std::move(job)));
   }
 
   core::Status add(Role role, analysis::Analysis& analysis, const Parts& parts, std::optional<Runner>& runner) {
@@ -143,7 +138,7 @@ class PlanMaker {
     if (!pass) return pass.error();
     core::Result<plan::StepPlan> plan = plan::make_run_plan(analysis.job(), **pass, parts);
     if (!plan) return plan.error();
-    if (role == Role::policy || role == Role::critic) keep_on_host(*plan, job_.options.states_on_host);
+    if (role == Role::policy || role == Role::critic) plan::keep_on_host(*plan, job_.options.states_on_host);
     // The first mark is the model's construction, and each part has as many as another.
     const std::size_t marks = plan->phases.size();
     const std::size_t each = parts.empty() || marks == 0 ? 0 : (marks - 1) / parts.size();
@@ -475,6 +470,7 @@ class PlanMaker {
   const PostTrainingJob& job_;
   const Decided& decided_;
   const device::GpuProfile& gpu_;
+  analysis::Analyses* analyses_;
   std::span<const double> shares_;
   PostTrainingPlan made_;
   plan::PhaseWriter writer_;
@@ -493,8 +489,9 @@ class PlanMaker {
 }  // namespace phases_detail
 
 GPUMEM_INLINE core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
-                                                                const device::GpuProfile& gpu, bool lengths_differ) {
-  return phases_detail::PlanMaker(job, decided, gpu, lengths_differ).make();
+                                                                const device::GpuProfile& gpu, bool lengths_differ,
+                                                                analysis::Analyses* analyses) {
+  return phases_detail::PlanMaker(job, decided, gpu, lengths_differ, analyses).make();
 }
 
 }  // namespace gpumem::posttrain
