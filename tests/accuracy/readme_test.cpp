@@ -10,7 +10,7 @@ namespace {
 using testing::fails;
 using testing::succeeds;
 
-const std::vector<ReadmeTable> kTables = {
+const std::vector<ReadmeTable> kReadmeTables = {
     {"runs", "| runs | error |\n|---|---|\n", {{"MLPs", "| 5 MLPs | 1 % |\n"}, {"CNNs", std::nullopt}}},
     {"learned", "| model |\n|---|\n", {{"`a`", "| `a` |\n"}}, true}};
 
@@ -19,7 +19,7 @@ std::string between_marks(const std::string& name, const std::string& table) {
 }
 
 std::string rewrite(const std::string& text) {
-  const auto anew = rewritten(text, kTables, "README.md");
+  const auto anew = rewritten(text, kReadmeTables, "README.md");
   EXPECT_TRUE(succeeds(anew));
   return anew ? *anew : "";
 }
@@ -43,13 +43,14 @@ TEST(Readme, AWholeTableLosesTheRowsOfOthers) {
 
 TEST(Readme, MarksThatAreWrongAreErrors) {
   const auto code = core::ErrorCode::malformed_input;
-  EXPECT_TRUE(fails(rewritten("no mark\n", kTables, "README.md"), code, 0, "has no <!-- accuracy: begin NAME -->"));
-  EXPECT_TRUE(fails(rewritten("\n<!-- accuracy: end -->\n", kTables), code, 2, "nothing begins"));
-  EXPECT_TRUE(fails(rewritten("a\n<!-- accuracy: begin runs -->\n| x |\n", kTables), code, 2, "does not end"));
-  EXPECT_TRUE(fails(rewritten(between_marks("other", ""), kTables), code, 2, "no table 'other'"));
+  EXPECT_TRUE(
+      fails(rewritten("no mark\n", kReadmeTables, "README.md"), code, 0, "has no <!-- accuracy: begin NAME -->"));
+  EXPECT_TRUE(fails(rewritten("\n<!-- accuracy: end -->\n", kReadmeTables), code, 2, "nothing begins"));
+  EXPECT_TRUE(fails(rewritten("a\n<!-- accuracy: begin runs -->\n| x |\n", kReadmeTables), code, 2, "does not end"));
+  EXPECT_TRUE(fails(rewritten(between_marks("other", ""), kReadmeTables), code, 2, "no table 'other'"));
 }
 
-TEST(Readme, SaysWhichRunsAreNotAtHand) { EXPECT_EQ(not_at_hand(kTables), std::vector<std::string>{"CNNs"}); }
+TEST(Readme, SaysWhichRunsAreNotAtHand) { EXPECT_EQ(not_at_hand(kReadmeTables), std::vector<std::string>{"CNNs"}); }
 
 TEST(ReadmeTables, TakeCrossValidationFromTheConfigs) {
   ml::ModelConfig bins;

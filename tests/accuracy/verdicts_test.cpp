@@ -13,7 +13,7 @@
 namespace gpumem::accuracy {
 namespace {
 
-const std::string kTables = GPUMEM_GOLDEN_DIR "/accuracy/";
+const std::string kVerdictTables = GPUMEM_GOLDEN_DIR "/accuracy/";
 
 Data data_of(const std::vector<TableFile>& tables) {
   auto data = read_data(tables, {});
@@ -30,7 +30,8 @@ const Verdict& verdict_of(const SetVerdicts& verdicts, std::string_view estimato
 }
 
 TEST(DataSets, KnowWhoseRunsTheyHold) {
-  const Data data = data_of({{kTables + "runs.csv"}, {kTables + "mlp.csv"}, {kTables + "runs.csv", "t4-16gb"}});
+  const Data data =
+      data_of({{kVerdictTables + "runs.csv"}, {kVerdictTables + "mlp.csv"}, {kVerdictTables + "runs.csv", "t4-16gb"}});
   ASSERT_EQ(data.sets.size(), 3U);
   EXPECT_EQ(data.sets[0].name, "accuracy/runs.csv");
   EXPECT_EQ(data.sets[0].source, "");
@@ -74,7 +75,7 @@ TEST(DataSets, AreFoundByTheirColumns) {
 }
 
 TEST(Judge, TakesOursAndWhatTheTableCites) {
-  const Data data = data_of({{kTables + "runs.csv"}});
+  const Data data = data_of({{kVerdictTables + "runs.csv"}});
   Session session;
   const auto estimators = session.estimators({.estimator = "horus"});
   ASSERT_TRUE(estimators);
@@ -116,7 +117,7 @@ TEST(Judge, AnEstimatorThatTellsNoReservedMemoryIsComparedByAllThatItExpects) {
 }
 
 TEST(Judge, SaysTheSameWithAnyNumberOfThreads) {
-  const Data data = data_of({{kTables + "runs.csv"}, {kTables + "mlp.csv"}});
+  const Data data = data_of({{kVerdictTables + "runs.csv"}, {kVerdictTables + "mlp.csv"}});
   Session session;
   const auto estimators = session.estimators({.estimator = "all"});
   ASSERT_TRUE(estimators);
@@ -127,7 +128,7 @@ TEST(Judge, SaysTheSameWithAnyNumberOfThreads) {
 }
 
 TEST(Judge, KnowsWhichModelsWereTrainedOnTheRuns) {
-  const Data data = data_of({{kTables + "runs.csv"}, {kTables + "mlp.csv"}});
+  const Data data = data_of({{kVerdictTables + "runs.csv"}, {kVerdictTables + "mlp.csv"}});
   Session session;
   const auto estimators = session.estimators({.estimator = "gpumemnet-mlp"});
   ASSERT_TRUE(estimators);

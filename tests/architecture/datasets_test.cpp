@@ -10,17 +10,18 @@
 namespace gpumem::architecture {
 namespace {
 
-using Names = std::set<std::string>;
+using SourceNames = std::set<std::string>;
 
 constexpr std::string_view kDatasets = "gpumem_datasets/";
 
 /// What several readers share, and what reads through them; every other file reads one table or one dialect.
-const Names kShared = {"measured_run",         "runs_format", "runs_tables",   "summary_shelf", "adapter_file",
-                       "gpumemnet_net",        "accuracy",    "trace",         "simulation",    "pickle",
-                       "lightning_checkpoint", "zip_archive", "serving_starts"};
+const SourceNames kSharedByDatasets = {
+    "measured_run", "runs_format", "runs_tables", "summary_shelf",        "adapter_file", "gpumemnet_net", "accuracy",
+    "trace",        "simulation",  "pickle",      "lightning_checkpoint", "zip_archive",  "serving_starts"};
 /// What is no table of runs.
-const Names kOthers = {"rad_file", "gpumemnet_checkpoint", "simulator", "serving_table", "vllm_log", "image_models"};
-const Names kLists = {"read_runs", "datasets"};
+const SourceNames kOtherDatasets = {"rad_file", "gpumemnet_checkpoint", "simulator", "serving_table",
+                                    "vllm_log", "image_models"};
+const SourceNames kListsOfDatasets = {"read_runs", "datasets"};
 
 /// Headers and bodies; only the headers' folder is installed.
 std::vector<Source> datasets() {
@@ -31,7 +32,7 @@ std::vector<Source> datasets() {
 }
 
 /// Includes of the files that a reader of data sets must not have, in words.
-std::vector<std::string> forbidden(const std::vector<Source>& files) {
+std::vector<std::string> forbidden_in_datasets(const std::vector<Source>& files) {
   std::vector<std::string> faults;
   for (const Source& file : files) {
     const std::string stem = stem_of(file.path);
@@ -40,7 +41,8 @@ std::vector<std::string> forbidden(const std::vector<Source>& files) {
       if (include.starts_with("gpumem/") && include.find("/impl/") != std::string::npos) faults.push_back(arrow);
       if (!include.starts_with(kDatasets)) continue;
       const std::string target = stem_of(include);
-      if (target != stem && !kShared.contains(target) && !kLists.contains(stem)) faults.push_back(arrow);
+      if (target != stem && !kSharedByDatasets.contains(target) && !kListsOfDatasets.contains(stem))
+        faults.push_back(arrow);
     }
   }
   return faults;
@@ -62,7 +64,9 @@ TEST(Datasets, AreFound) {
   EXPECT_FALSE(who_know(sources_below(kRoot / "src" / "cli")).empty()) << "the command line evaluates";
 }
 
-TEST(Datasets, UseTheLibraryByItsPublicHeaders) { EXPECT_EQ(forbidden(datasets()), std::vector<std::string>()); }
+TEST(Datasets, UseTheLibraryByItsPublicHeaders) {
+  EXPECT_EQ(forbidden_in_datasets(datasets()), std::vector<std::string>());
+}
 
 TEST(Datasets, AForbiddenArrowIsFound) {
   const std::vector<Source> files = {
@@ -70,8 +74,9 @@ TEST(Datasets, AForbiddenArrowIsFound) {
       {"xmem_csv.cpp", {"gpumem_datasets/simulator.hpp", "gpumem/core/impl/csv_inl.hpp"}},
       {"read_runs.cpp", {"gpumem_datasets/simulator.hpp"}},
   };
-  EXPECT_EQ(forbidden(files), (std::vector<std::string>{"xmem_csv.cpp includes gpumem_datasets/simulator.hpp",
-                                                        "xmem_csv.cpp includes gpumem/core/impl/csv_inl.hpp"}));
+  EXPECT_EQ(forbidden_in_datasets(files),
+            (std::vector<std::string>{"xmem_csv.cpp includes gpumem_datasets/simulator.hpp",
+                                      "xmem_csv.cpp includes gpumem/core/impl/csv_inl.hpp"}));
   EXPECT_EQ(who_know({files[2]}), (std::vector<std::string>{"read_runs.cpp includes gpumem_datasets/simulator.hpp"}));
 }
 
@@ -86,10 +91,11 @@ TEST(Datasets, NothingThatASchedulerLinksKnowsThem) {
 }
 
 TEST(Datasets, TheListHoldsEveryTableOfRuns) {
-  Names tables;
+  SourceNames tables;
   for (const Source& file : sources_below(kRoot / "src" / "datasets")) {
     const std::string stem = stem_of(file.path);
-    if (!kShared.contains(stem) && !kLists.contains(stem) && !kOthers.contains(stem)) tables.insert(stem);
+    if (!kSharedByDatasets.contains(stem) && !kListsOfDatasets.contains(stem) && !kOtherDatasets.contains(stem))
+      tables.insert(stem);
   }
   EXPECT_GE(tables.size(), 8U);
   const std::string text = text_of(kRoot / "src/datasets/read_runs.cpp");

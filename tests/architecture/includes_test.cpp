@@ -17,7 +17,7 @@ namespace gpumem::architecture {
 namespace {
 
 /// What all files of a room share; every other file there is one of many siblings.
-const std::map<std::string, Names> kShared = {
+const std::map<std::string, Names> kSharedInRooms = {
     {"summary",
      {"text", "table_reader", "formats", "read_options", "module_repr", "node_linker", "plain_graph_json",
       "graph_json_values", "recording_fields", "model_folder", "model_folder_published", "published_rows",
@@ -31,7 +31,7 @@ const std::map<std::string, Names> kShared = {
 };
 
 /// The lists and what reads through them: they include the siblings.
-const std::map<std::string, Names> kLists = {
+const std::map<std::string, Names> kListsOfRooms = {
     {"architectures", {"architectures", "architecture_list"}},
     {"summary", {"formats"}},
     {"ops", {"catalogue"}},
@@ -84,8 +84,8 @@ std::vector<std::string> forbidden(const std::vector<Source>& files) {
       const std::string target_room = room_of(target);
       const std::string arrow = file.path + " includes " + target;
       if (target_room != room && !allowed->second.contains(target_room)) faults.push_back(arrow);
-      const bool siblings = kShared.contains(room) && target_room == room && target_stem != stem;
-      const bool may = is_in(kShared, room, target_stem) || is_in(kLists, room, stem);
+      const bool siblings = kSharedInRooms.contains(room) && target_room == room && target_stem != stem;
+      const bool may = is_in(kSharedInRooms, room, target_stem) || is_in(kListsOfRooms, room, stem);
       if (siblings && !may) faults.push_back(arrow + ", its sibling");
       if (is_body(target) && !is_body(file.path)) faults.push_back(arrow + ", a body");
     }
@@ -98,7 +98,7 @@ Names members(const std::string& room) {
   Names all;
   for (const Source& file : library()) {
     const std::string stem = stem_of(file.path);
-    if (room_of(file.path) == room && !is_in(kShared, room, stem) && !is_in(kLists, room, stem)) {
+    if (room_of(file.path) == room && !is_in(kSharedInRooms, room, stem) && !is_in(kListsOfRooms, room, stem)) {
       all.insert(stem);
     }
   }
@@ -113,7 +113,7 @@ Names listed_in(const std::string& list, const std::string& room) {
     for (const std::string& include : file.includes) {
       const std::string stem = stem_of(include);
       const bool member = include.starts_with("gpumem/" + room + "/") && stem != stem_of(list);
-      if (member && !is_in(kShared, room, stem)) all.insert(stem);
+      if (member && !is_in(kSharedInRooms, room, stem)) all.insert(stem);
     }
   }
   return all;

@@ -9,10 +9,10 @@
 namespace gpumem::architecture {
 namespace {
 
-using Names = std::set<std::string>;
+using RoomNames = std::set<std::string>;
 
-const Names kPure = {"event", "fields", "ledger", "memory_messages"};
-const Names kRooms = {"core", "monitor", "place", "utilisation"};
+const RoomNames kPure = {"event", "fields", "ledger", "memory_messages"};
+const RoomNames kRooms = {"core", "monitor", "place", "utilisation"};
 
 std::vector<Source> launcher() { return sources_below(kRoot / "src" / "launcher"); }
 
@@ -43,7 +43,7 @@ TEST(Launcher, WhatTheQueueIsComesFromItsEventsAlone) {
 }
 
 TEST(Launcher, OnlyTheCommandLineKnowsIt) {
-  Names headers;
+  RoomNames headers;
   for (const Source& file : launcher()) {
     if (file.path.ends_with(".hpp")) headers.insert(file.path);
   }

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTolerance = 0.025;
+constexpr double kDenoiserTolerance = 0.025;
 
 /// Models that hold more in places than the plan says, or less, and by how much at most they are off, with adapters.
 /// Products of complex numbers (Qwen-Image) and pairs that are written into their places of a new tensor (Wan) are told
@@ -21,22 +21,23 @@ constexpr double kTolerance = 0.025;
 /// input there, of one sample none does, and so none does here. LTX-Video turns queries and keys as a whole, LTX-2
 /// turns them by halves in place; Ideogram 4 makes its mask of other masks. HunyuanVideo with
 /// adapters holds 2.6 % more, which is not explained.
-struct Known {
+struct KnownDenoiser {
   std::string_view golden;
   double at_most;
 };
-constexpr Known kKnown[] = {{"wan", 0.07},    {"ernie_image", 0.105}, {"ltx", 0.045},       {"ltx2", 0.069},
-                            {"ltx23", 0.054}, {"qwen_image", 0.062},  {"ideogram4", 0.045}, {"hunyuan_video", 0.026}};
+constexpr KnownDenoiser kKnownDenoisers[] = {{"wan", 0.07},        {"ernie_image", 0.105},  {"ltx", 0.045},
+                                             {"ltx2", 0.069},      {"ltx23", 0.054},        {"qwen_image", 0.062},
+                                             {"ideogram4", 0.045}, {"hunyuan_video", 0.026}};
 
-double tolerance_of(const fs::path& file) {
-  for (const Known& known : kKnown) {
+double denoiser_tolerance(const fs::path& file) {
+  for (const KnownDenoiser& known : kKnownDenoisers) {
     if (file.stem() == known.golden) return known.at_most;
   }
-  return kTolerance;
+  return kDenoiserTolerance;
 }
 
-TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohmann::json& golden,
-                   const nlohmann::json& run) {
+TrainingJob denoiser_job(const std::shared_ptr<const ModelGraph>& graph, const nlohmann::json& golden,
+                         const nlohmann::json& run) {
   TrainingJob job(graph, run["batch_size"].get<std::int64_t>());
   job.image = golden["image"].get<std::vector<std::int64_t>>();
   if (golden["frames"].get<std::int64_t>() > 0) job.frames = golden["frames"].get<std::int64_t>();
@@ -62,12 +63,12 @@ TEST(Denoisers, HoldWhatDiffusersHolds) {
     EXPECT_TRUE(graph->doubts().empty()) << entry.path();
     const auto shared = std::make_shared<const ModelGraph>(*graph);
     for (const nlohmann::json& run : golden["runs"]) {
-      analysis::Analysis analysis(job_of(shared, golden, run));
+      analysis::Analysis analysis(denoiser_job(shared, golden, run));
       const auto steps = analysis.steps();
       ASSERT_TRUE(testing::succeeds(steps)) << entry.path() << run;
       const auto expected = run["peak_bytes"].get<double>();
       const double error = static_cast<double>((*steps)->peak_bytes) / expected - 1.0;
-      EXPECT_LE(std::abs(error), tolerance_of(entry.path())) << entry.path() << run << ": " << error;
+      EXPECT_LE(std::abs(error), denoiser_tolerance(entry.path())) << entry.path() << run << ": " << error;
       ++compared;
     }
   }
@@ -103,7 +104,7 @@ TEST(Autoencoders, HoldWhatDiffusersHoldsWhileTheyEncode) {
     const auto steps = analysis.steps();
     ASSERT_TRUE(testing::succeeds(steps)) << entry.path();
     const auto expected = golden["peak_bytes"].get<double>();
-    EXPECT_NEAR(static_cast<double>((*steps)->peak_bytes) / expected, 1.0, kTolerance) << entry.path();
+    EXPECT_NEAR(static_cast<double>((*steps)->peak_bytes) / expected, 1.0, kDenoiserTolerance) << entry.path();
     ++compared;
   }
   EXPECT_EQ(compared, 2U);

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTolerance = 0.005;
+constexpr double kFakeTensorTolerance = 0.005;
 
 nlohmann::json rows() {
   nlohmann::json all = nlohmann::json::array();
@@ -32,7 +32,7 @@ fs::path graph_of(const nlohmann::json& row) {
   return fs::path(GPUMEM_SOURCE_DIR "/models/graphs") / (row["model"].get<std::string>() + ".json");
 }
 
-TrainingJob job_of(const nlohmann::json& row, const ModelGraph& graph) {
+TrainingJob recorded_job(const nlohmann::json& row, const ModelGraph& graph) {
   TrainingJob job(graph, row["batch"].get<std::int64_t>());
   const auto input = row["input"].get<std::vector<std::int64_t>>();
   if (graph.graph_inputs()[0].dtype == core::DType::int64) {
@@ -57,11 +57,12 @@ TEST(FakeTensorPeaks, AreMetWithinHalfAPercent) {
     ASSERT_TRUE(testing::succeeds(graph)) << name;
     const bool plain = row["optimizer"] == "none";
     const auto estimator = make_estimator(plain ? "fake-tensor" : "fake-tensor-optimizer");
-    const auto estimate = (*estimator)->estimate(job_of(row, *graph), gpu);
+    const auto estimate = (*estimator)->estimate(recorded_job(row, *graph), gpu);
     ASSERT_TRUE(testing::succeeds(estimate)) << name;
     const auto measured = row["peak_bytes"].get<double>();
     const auto expected = static_cast<double>(estimate->expected.count());
-    EXPECT_LE(std::abs(expected - measured), kTolerance * measured) << name << ": " << expected - measured << " B off";
+    EXPECT_LE(std::abs(expected - measured), kFakeTensorTolerance * measured)
+        << name << ": " << expected - measured << " B off";
     EXPECT_EQ(estimate->breakdown.total().value(), estimate->expected.count()) << name;
     ++compared;
     if (expected == measured) ++equal;
@@ -93,9 +94,9 @@ TEST(FakeTensorPeaks, TheTenPublishedOnesAreMet) {
     const auto of = [&](std::string_view estimator) {
       return static_cast<double>((*make_estimator(estimator))->estimate(job, gpu)->expected.count()) / kMebibyte;
     };
-    EXPECT_NEAR(of("fake-tensor"), published.forward_backward, kTolerance * published.forward_backward)
+    EXPECT_NEAR(of("fake-tensor"), published.forward_backward, kFakeTensorTolerance * published.forward_backward)
         << published.model;
-    EXPECT_NEAR(of("fake-tensor-optimizer"), published.with_momentum, kTolerance * published.with_momentum)
+    EXPECT_NEAR(of("fake-tensor-optimizer"), published.with_momentum, kFakeTensorTolerance * published.with_momentum)
         << published.model;
   }
 }

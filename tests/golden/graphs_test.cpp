@@ -65,7 +65,7 @@ Measured read_shapes(const fs::path& file) {
 }
 
 /// A job of these input sizes, the batch first.
-TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const Sizes& input) {
+TrainingJob graph_job(const std::shared_ptr<const ModelGraph>& graph, const Sizes& input) {
   TrainingJob job(graph, input.front());
   if (graph->graph_inputs()[0].dtype == core::DType::int64) {
     job.sequence_length = input.back();
@@ -119,7 +119,7 @@ TEST(ShippedGraphs, HavePyTorchsShapesAtEveryNode) {
       layers.emplace(graph->name(graph->layers()[index]), index);
     }
     for (const std::size_t run : {0, 1}) {
-      const TrainingJob job = job_of(graph, measured.input[run]);
+      const TrainingJob job = graph_job(graph, measured.input[run]);
       const auto wired = connect::connect(job, ops::catalogue());
       ASSERT_TRUE(testing::succeeds(wired)) << file;
       std::size_t compared = 0;

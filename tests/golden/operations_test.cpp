@@ -42,7 +42,7 @@ double peak_of(const std::string& file, std::int64_t batch_size) {
 }
 
 // What differs, as a share of the recorded peak, and why.
-const std::map<std::string, double> kKnown = {
+const std::map<std::string, double> kKnownOperations = {
     // value_selecting_reduction_backward scatters into new zeros in place, except the subclass of a recording.
     {"values_of_max", 0.02},
     // A gradient whose axes are permuted is copied by softmax's kernel; a plan knows only whether gradients are spread.
@@ -54,8 +54,8 @@ TEST(Operations, TakeInTheGraphsStepWhatPyTorchRecords) {
   ASSERT_GE(nets.size(), 20U);
   for (const std::string& net : nets) {
     const double recorded = peak_of(net + std::string(kRecording), 16);
-    const auto known = kKnown.find(fs::path(net).filename().string());
-    const double allowed = known == kKnown.end() ? 0.0001 : known->second;
+    const auto known = kKnownOperations.find(fs::path(net).filename().string());
+    const double allowed = known == kKnownOperations.end() ? 0.0001 : known->second;
     EXPECT_NEAR(peak_of(net + ".graph.json", 16), recorded, allowed * recorded) << net;
   }
 }

@@ -26,14 +26,14 @@ constexpr double kOfTensors = 0.005;
 constexpr double kOfBlocks = 0.022;
 
 /// Where the tensors of a road are off by more, and by how much at most. Rows of one road come before those of all.
-struct Known {
+struct KnownRoad {
   std::string_view name;
   std::string_view road;  ///< empty: every one
   double plain;
   double autocast;
   double again;  ///< with checkpointing
 };
-constexpr Known kKnown[] = {
+constexpr KnownRoad kKnownRoads[] = {
     // Graphs do not show the names of a program, which end with their functions, nor which cache is held.
     {"deepseek", "graph", 0.005, 0.007, 0.011},
     {"gemma", "graph", 0.005, 0.01, 0.005},
@@ -84,8 +84,8 @@ double between_roads(std::string_view name, std::string_view road) {
   return kBetweenRoads;
 }
 
-double tolerance_of(std::string_view name, std::string_view road, const json& run) {
-  for (const Known& known : kKnown) {
+double road_tolerance(std::string_view name, std::string_view road, const json& run) {
+  for (const KnownRoad& known : kKnownRoads) {
     if (known.name != name || (!known.road.empty() && known.road != road)) continue;
     if (run["activation_checkpointing"].get<bool>()) return known.again;
     return run["precision"] == "amp-bf16" ? known.autocast : known.plain;
@@ -100,7 +100,7 @@ json golden_of(const fs::path& file) {
   return json::parse(*text);
 }
 
-std::vector<fs::path> goldens() {
+std::vector<fs::path> road_goldens() {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(fs::path(GPUMEM_GOLDEN_DIR) / "roads")) {
     if (entry.path().extension() == ".gz") files.push_back(entry.path());
@@ -111,7 +111,7 @@ std::vector<fs::path> goldens() {
 
 /// A recording has its sizes and its checkpointing itself.
 /// A table has its tokens.
-TrainingJob job_of(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
+TrainingJob road_job(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
   TrainingJob job(graph, golden["batch_size"].get<std::int64_t>());
   job.optimizer = Optimizer::adamw;
   job.precision = *model::value_of(model::kPrecisions, run["precision"].get<std::string>());
@@ -161,7 +161,7 @@ Result<MemoryEstimate> estimate_of(const TrainingJob& job) {
 }
 
 Result<Peaks> peaks_of(const model::ModelGraph& graph, const json& golden, const json& run, bool recorded) {
-  const TrainingJob job = job_of(graph, golden, run, recorded);
+  const TrainingJob job = road_job(graph, golden, run, recorded);
   const auto estimate = estimate_of(job);
   if (!estimate) return estimate.error();
   analysis::Analysis analysis(job);
@@ -189,7 +189,7 @@ void compare(const std::string& name, const json& golden, const json& run, Count
     ASSERT_TRUE(testing::succeeds(answer)) << name << ' ' << road;
     const double tensors = answer->tensors / recorded->tensors - 1.0;
     const double allocated = answer->allocated / recorded->allocated - 1.0;
-    const double tolerance = tolerance_of(name, road, run);
+    const double tolerance = road_tolerance(name, road, run);
     const std::string way = name + ' ' + road + ' ' + run["precision"].get<std::string>() +
                             (run["activation_checkpointing"] ? " checkpointed" : "") +
                             (run["padding"] ? " padded" : "");
@@ -203,7 +203,7 @@ void compare(const std::string& name, const json& golden, const json& run, Count
   if (golden.contains("table") && !is_chained(name)) {
     const auto table = parse_summary(golden["table"].get<std::string>());
     ASSERT_TRUE(testing::succeeds(table)) << name;
-    const auto answer = estimate_of(job_of(*table, golden, run, false));
+    const auto answer = estimate_of(road_job(*table, golden, run, false));
     ASSERT_TRUE(testing::succeeds(answer)) << name;
     ++counts.compared["table"];
     answers.emplace("table", *answer);
@@ -226,7 +226,7 @@ void compare(const std::string& name, const json& golden, const json& run, Count
 TEST(Roads, LeadToOneFigure) {
   constexpr std::size_t kLeastTables = 250;
   Counts counts;
-  for (const fs::path& file : goldens()) {
+  for (const fs::path& file : road_goldens()) {
     const json golden = golden_of(file);
     for (const json& run : golden["runs"]) compare(file.stem().stem().string(), golden, run, counts);
   }
@@ -258,8 +258,8 @@ void compare_table(const std::string& name, const json& golden, const json& run,
   const auto recording = parse_summary(run["recording"].get<std::string>());
   ASSERT_TRUE(testing::succeeds(table)) << name;
   ASSERT_TRUE(testing::succeeds(recording)) << name;
-  const auto guessed = estimate_of(job_of(*table, golden, run, false));
-  const auto recorded = estimate_of(job_of(*recording, golden, run, true));
+  const auto guessed = estimate_of(road_job(*table, golden, run, false));
+  const auto recorded = estimate_of(road_job(*recording, golden, run, true));
   ASSERT_TRUE(testing::succeeds(guessed)) << name;
   ASSERT_TRUE(testing::succeeds(recorded)) << name;
   EXPECT_LE(guessed->lower, recorded->expected) << name << ' ' << run["precision"];
@@ -272,7 +272,7 @@ void compare_table(const std::string& name, const json& golden, const json& run,
 TEST(Roads, ATableIsAGuessWhoseRangeHolds) {
   std::size_t compared = 0;
   std::size_t near = 0;
-  for (const fs::path& file : goldens()) {
+  for (const fs::path& file : road_goldens()) {
     const std::string name = file.stem().stem().string();
     if (std::find(std::begin(kGuessed), std::end(kGuessed), name) == std::end(kGuessed)) continue;
     const json golden = golden_of(file);

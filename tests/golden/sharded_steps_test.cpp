@@ -8,14 +8,14 @@ namespace {
 
 /// Reentrant checkpointing, the Trainer's, holds the gradient of a block's output while the block's backward runs; the
 /// plan lets it go with its last reader. That shows in models as small as these.
-double tolerance_of(const nlohmann::json& options) {
+double sharded_tolerance(const nlohmann::json& options) {
   constexpr double kUsual = 0.001;
   constexpr double kReentrant = 0.012;
   return options["loop"] == "hf-trainer" ? kReentrant : kUsual;
 }
 
 TEST(ShardedSteps, HoldWhatPyTorchHoldsOnOneRank) {
-  testing::expect_recorded_steps("sharded_steps", tolerance_of, 150U);
+  testing::expect_recorded_steps("sharded_steps", sharded_tolerance, 150U);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 /// again after rotary positions on a part of each head (stablelm) holds a little more than the plan says. Where logits
 /// of the weights' own type stand while the head's backward runs (litgpt in fp32), PyTorch holds a chunk's gradient
 /// more.
-double tolerance_of(const nlohmann::json& options) {
+double step_tolerance(const nlohmann::json& options) {
   constexpr double kUsual = 0.005;
   constexpr double kAutocast = 0.025;
   constexpr double kAttentionAgain = 0.015;
@@ -19,7 +19,7 @@ double tolerance_of(const nlohmann::json& options) {
   return options["precision"] == "amp-bf16" ? kAutocast : again ? kAttentionAgain : kUsual;
 }
 
-TEST(TrainingSteps, HoldWhatPyTorchHolds) { testing::expect_recorded_steps("training_steps", tolerance_of, 100U); }
+TEST(TrainingSteps, HoldWhatPyTorchHolds) { testing::expect_recorded_steps("training_steps", step_tolerance, 100U); }
 
 }  // namespace
 }  // namespace gpumem

@@ -18,11 +18,11 @@ using testing::Described;
 using testing::shape;
 using testing::succeeds;
 
-constexpr unsigned kSeeds = 200;
+constexpr unsigned kGraphSeeds = 200;
 
-class Random {
+class RandomGraph {
  public:
-  explicit Random(unsigned seed) : engine_(seed) {}
+  explicit RandomGraph(unsigned seed) : engine_(seed) {}
 
   /// A number of low..high, both included.
   std::int64_t number(std::int64_t low, std::int64_t high) {
@@ -68,7 +68,7 @@ class Random {
 
 /// A graph with everything that a graph may have.
 ModelGraph random_graph(unsigned seed, bool with_edges) {
-  Random random(seed);
+  RandomGraph random(seed);
   GraphBuilder builder("random");
   if (!with_edges) builder.infer_edges();
   builder.add_input({"x", shape({testing::N, 3}), core::DType::float32});
@@ -109,7 +109,7 @@ ModelGraph random_graph(unsigned seed, bool with_edges) {
 }
 
 /// All that two graphs can differ in, except where they came from.
-void expect_same(const ModelGraph& left, const ModelGraph& right) {
+void expect_same_graph(const ModelGraph& left, const ModelGraph& right) {
   EXPECT_EQ(describe(left), describe(right));
   EXPECT_EQ(left.parameters(), right.parameters());
   EXPECT_EQ(left.trainable_parameters(), right.trainable_parameters());
@@ -150,13 +150,13 @@ std::map<std::string, ModelGraph> shipped_graphs() {
 }
 
 TEST(GraphJson, OfARandomGraphIsReadBackEqual) {
-  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+  for (unsigned seed = 0; seed < kGraphSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const ModelGraph graph = random_graph(seed, seed % 2 == 0);
     const std::string text = to_graph_json(graph);
     const auto again = parse_summary(text);
     ASSERT_TRUE(succeeds(again)) << text;
-    expect_same(graph, *again);
+    expect_same_graph(graph, *again);
     EXPECT_EQ(to_graph_json(*again), text);
     if (::testing::Test::HasFailure()) return;
   }
@@ -183,7 +183,7 @@ struct Row {
   std::int64_t parameters = 0;
 };
 
-Row random_row(Random& random, std::int64_t number) {
+Row random_row(RandomGraph& random, std::int64_t number) {
   struct Kind {
     const char* class_name;
     const char* op;
@@ -220,9 +220,9 @@ Row random_row(Random& random, std::int64_t number) {
 }
 
 TEST(Torchsummary, ARandomTableIsReadBackAsItWasPrinted) {
-  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+  for (unsigned seed = 0; seed < kGraphSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Random random(seed);
+    RandomGraph random(seed);
     const std::string rule(64, '-');
     std::string text =
         rule + "\n        Layer (type)               Output Shape         Param #\n" + std::string(64, '=') + "\n";
@@ -246,7 +246,7 @@ TEST(Torchsummary, ARandomTableIsReadBackAsItWasPrinted) {
 }
 
 /// Horus at many batch sizes: it must not shrink, and its parts must sum to it.
-void expect_monotone(const std::shared_ptr<const ModelGraph>& graph, const TrainingJob& like) {
+void expect_monotone_graph(const std::shared_ptr<const ModelGraph>& graph, const TrainingJob& like) {
   const auto gpu = find_profile("a100-40gb");
   ASSERT_TRUE(succeeds(gpu));
   const auto estimator = make_estimator("horus");
@@ -275,15 +275,15 @@ void expect_monotone(const std::shared_ptr<const ModelGraph>& graph, const Train
 
 TEST(Horus, NeverShrinksWhenTheBatchGrowsOnRandomGraphs) {
   unsigned estimated = 0;
-  for (unsigned seed = 0; seed < 2 * kSeeds; ++seed) {
+  for (unsigned seed = 0; seed < 2 * kGraphSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const auto graph = std::make_shared<const ModelGraph>(random_graph(seed, true));
     if (!connect::connect(TrainingJob(graph, 1), ops::catalogue())) continue;  // it reads what no tensor leaves
     ++estimated;
-    expect_monotone(graph, TrainingJob());
+    expect_monotone_graph(graph, TrainingJob());
     if (::testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(estimated, kSeeds);
+  EXPECT_GT(estimated, kGraphSeeds);
 }
 
 TEST(Horus, NeverShrinksWhenTheBatchGrowsOnShippedSummaries) {
@@ -295,7 +295,7 @@ TEST(Horus, NeverShrinksWhenTheBatchGrowsOnShippedSummaries) {
     const bool reads_text = file.find("transformer") != std::string::npos;
     if (tree && !reads_text) like.input_shape = {3, 224, 224};
     if (tree && reads_text) like.sequence_length = 128;
-    expect_monotone(std::make_shared<const ModelGraph>(std::move(graph)), like);
+    expect_monotone_graph(std::make_shared<const ModelGraph>(std::move(graph)), like);
   }
 }
 

@@ -54,7 +54,7 @@ bool same(const std::vector<T>& left, const std::vector<T>& right) {
 }
 
 /// Whether both are refused, with the same words, or make the same plan. Returns whether there is one.
-bool expect_same(const TrainingJob& job, const TrainingJob& long_way, const std::string& what) {
+bool expect_same_figures(const TrainingJob& job, const TrainingJob& long_way, const std::string& what) {
   analysis::Analysis left(job, ops::catalogue());
   analysis::Analysis right(long_way, ops::catalogue());
   const auto one = left.steps();
@@ -72,9 +72,9 @@ bool expect_same(const TrainingJob& job, const TrainingJob& long_way, const std:
   return true;
 }
 
-class Draw {
+class DrawnFromName {
  public:
-  explicit Draw(const std::string& name) : words_(name.begin(), name.end()), random_(words_) {}
+  explicit DrawnFromName(const std::string& name) : words_(name.begin(), name.end()), random_(words_) {}
 
   template <typename T>
   T one_of(std::initializer_list<T> all) {
@@ -86,7 +86,7 @@ class Draw {
   std::mt19937 random_;
 };
 
-TrainingJob drawn_job(const ModelGraph& graph, Draw& draw) {
+TrainingJob drawn_job(const ModelGraph& graph, DrawnFromName& draw) {
   TrainingJob job(graph, draw.one_of({1, 3}));
   if (graph.reads_tokens()) job.sequence_length = draw.one_of({32, 64});
   job.precision = draw.one_of({Precision::fp32, Precision::bf16, Precision::amp_bf16, Precision::bf16_mixed});
@@ -124,13 +124,13 @@ int planned_jobs(const ModelGraph& graph, const std::string& name) {
     ADD_FAILURE() << name;
     return 0;
   }
-  Draw draw(name);
+  DrawnFromName draw(name);
   int planned = 0;
   for (int number = 0; number < kJobsAModel; ++number) {
     const TrainingJob job = drawn_job(graph, draw);
     TrainingJob alone = job;
     alone.graph = std::make_shared<const ModelGraph>(*long_way);
-    planned += expect_same(job, alone, name + ", job " + std::to_string(number));
+    planned += expect_same_figures(job, alone, name + ", job " + std::to_string(number));
   }
   return planned;
 }

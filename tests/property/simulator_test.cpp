@@ -16,7 +16,7 @@ namespace {
 
 using core::Bytes;
 
-constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
 
 enum class Estimates : std::uint8_t { none, random, above, exact };
 
@@ -27,9 +27,9 @@ struct Case {
   SimulationOptions options;
 };
 
-class Draw {
+class DrawnCase {
  public:
-  explicit Draw(std::uint32_t seed) : random_(seed) {}
+  explicit DrawnCase(std::uint32_t seed) : random_(seed) {}
 
   std::int64_t whole(std::int64_t from, std::int64_t to) {
     return std::uniform_int_distribution<std::int64_t>(from, to)(random_);
@@ -45,7 +45,7 @@ class Draw {
       gpu.id = std::to_string(index);
       const std::int64_t gib = whole(1, 4) * 10;
       least = std::min(least, gib);
-      gpu.total = Bytes(gib * kGiB);
+      gpu.total = Bytes(gib * kGibibyte);
       made.server.gpus.push_back(std::move(gpu));
     }
     const std::int64_t jobs = whole(1, 60);
@@ -72,13 +72,13 @@ class Draw {
     made.arrival_s = static_cast<double>(whole(0, 40) * 10);
     made.duration_s = static_cast<double>(whole(1, 60) * 10);
     made.gpus = one_in(4) ? whole(1, gpus) : 1;
-    made.need = Bytes(whole(1, least_gib * 8) * (kGiB / 8));
+    made.need = Bytes(whole(1, least_gib * 8) * (kGibibyte / 8));
     made.smact = static_cast<double>(whole(0, 20)) / 20.0;
     if (estimates == Estimates::none) return made;
     made.knowledge = Knowledge::estimated;
     made.expected = made.need;
     if (estimates == Estimates::above) made.expected = Bytes(made.need.count() + made.need.count() / 8);
-    if (estimates == Estimates::random) made.expected = Bytes(whole(0, 50) * kGiB);
+    if (estimates == Estimates::random) made.expected = Bytes(whole(0, 50) * kGibibyte);
     made.reserve = made.expected;
     if (estimates == Estimates::random && one_in(4)) made.knowledge = Knowledge::none;
     return made;
@@ -97,7 +97,7 @@ void for_all(Estimates estimates, const Check& check) {
   constexpr std::uint32_t kSeeds = 60;
   for (std::uint32_t seed = 1; seed <= kSeeds; ++seed) {
     for (const PolicyEntry& entry : policies()) {
-      const Case made = Draw(seed).make(estimates);
+      const Case made = DrawnCase(seed).make(estimates);
       const auto policy = entry.create();
       const auto done = simulate(made.jobs, made.server, *policy, made.options);
       ASSERT_TRUE(done) << key(seed, entry.name) << ": " << to_string(done.error());

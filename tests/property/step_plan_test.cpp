@@ -28,7 +28,7 @@ std::vector<fs::path> graphs() {
 }
 
 /// A small batch of small samples.
-TrainingJob job_of(const fs::path& file) {
+TrainingJob recorded_step(const fs::path& file) {
   const auto graph = read_summary(file.string());
   EXPECT_TRUE(testing::succeeds(graph));
   TrainingJob job(*graph, 3);
@@ -56,7 +56,7 @@ std::vector<TrainingJob> ways_of(const TrainingJob& job) {
 }
 
 /// Slots are taken before they are given back, once each, and sums of live bytes never fall below nothing.
-void expect_sound(const plan::StepPlan& plan, const std::string& what) {
+void expect_sound_plan(const plan::StepPlan& plan, const std::string& what) {
   std::vector<bool> taken(plan.slots, false);
   testing::Live live(plan);
   bool sound = true;
@@ -103,12 +103,12 @@ void expect_tidy(const TrainingJob& job, const testing::Planned& planned, const 
 TEST(StepPlans, TakeAndGiveBackEverySlotOnce) {
   for (const fs::path& file : graphs()) {
     int way = 0;
-    for (const TrainingJob& job : ways_of(job_of(file))) {
+    for (const TrainingJob& job : ways_of(recorded_step(file))) {
       for (const Backend backend : {Backend::cuda, Backend::cpu}) {
         const std::string what =
             file.stem().string() + ", way " + std::to_string(way) + (backend == Backend::cpu ? ", without a GPU" : "");
         const testing::Planned planned = testing::planned(job, backend);
-        expect_sound(planned.plan, what);
+        expect_sound_plan(planned.plan, what);
         expect_tidy(job, planned, what);
       }
       ++way;
@@ -120,12 +120,12 @@ TEST(StepPlans, TakeAndGiveBackEverySlotOnce) {
 TEST(StepPlans, CheckpointingKeepsTheBooksAndNeverAddsToWhatForwardHolds) {
   for (const fs::path& file : graphs()) {
     int way = 0;
-    for (TrainingJob& job : ways_of(job_of(file))) {
+    for (TrainingJob& job : ways_of(recorded_step(file))) {
       const std::string what = file.stem().string() + ", way " + std::to_string(way++);
       if (plan::repeated_blocks(*job.graph).empty()) continue;
       job.activation_checkpointing = true;
       const testing::Planned planned = testing::planned(job);
-      expect_sound(planned.plan, what);
+      expect_sound_plan(planned.plan, what);
       expect_tidy(job, planned, what);
     }
   }
@@ -133,7 +133,7 @@ TEST(StepPlans, CheckpointingKeepsTheBooksAndNeverAddsToWhatForwardHolds) {
 
 TEST(StepPlans, StepsRepeat) {
   for (const fs::path& file : graphs()) {
-    const plan::StepPlan plan = testing::planned(job_of(file)).plan;
+    const plan::StepPlan plan = testing::planned(recorded_step(file)).plan;
     EXPECT_EQ(testing::bytes_of(plan, 1).left, testing::bytes_of(plan, 2).left) << file;
   }
 }
@@ -141,7 +141,7 @@ TEST(StepPlans, StepsRepeat) {
 TEST(StepPlans, MoreBatchNeverNeedsLess) {
   for (const fs::path& file : graphs()) {
     for (const Backend backend : {Backend::cuda, Backend::cpu}) {
-      TrainingJob job = job_of(file);
+      TrainingJob job = recorded_step(file);
       std::int64_t before = 0;
       for (const std::int64_t batch : {1, 2, 3, 8, 64}) {
         job.batch_size = batch;
