@@ -16,6 +16,7 @@ esac
 jobs=$(nproc)
 webhook=OFF   # gpumem-webhook: where its packages can be had
 packages=OFF  # the Debian packages and the wheel: likewise
+light=OFF     # whether the programs of --all are left out
 must_run=OFF  # whether a test may not be skipped for lack of a package
 
 configure() {  # PRESET [ARGUMENT...]
@@ -28,7 +29,7 @@ configure() {  # PRESET [ARGUMENT...]
     asan | tsan) if [ ! -e "build/$1/CMakeCache.txt" ]; then generator=(-G Ninja); fi ;;
   esac
   cmake --preset "$1" "${generator[@]}" -DGPUMEM_BUILD_WEBHOOK="$with_webhook" -DGPUMEM_TESTS_MUST_RUN="$must_run" -DGPUMEM_UNITY_BUILD=ON \
-    -DGPUMEM_TESTS_IN_SHARDS=ON "${@:2}"
+    -DGPUMEM_TESTS_IN_SHARDS=ON -DGPUMEM_TESTS_LIGHT="$light" "${@:2}"
 }
 
 # Installs what a part of the program needs. Where it cannot be had, that part is neither built nor tested, and all else
@@ -56,6 +57,12 @@ report_skips() {  # LOG OF CTEST
     echo "tests/run.sh: these must not be skipped here; reasons that may be are in may_skip" >&2
     exit 1
   fi
+}
+
+# Runs commands of which each keeps one core busy, as many at a time as there are cores. What each prints stays together.
+side_by_side() {  # COMMAND...
+  printf '%s\0' "$@" | xargs -0 -P "$jobs" -I{} bash -c 'output=$($1 2>&1) && code=0 || code=$?
+    printf "%s\n%s\n" "$1" "$output"; exit "$code"' run {}
 }
 
 build_and_test() {  # PRESET [ARGUMENT OF CTEST...]
@@ -93,7 +100,7 @@ if [ "$all" = yes ]; then
   if [ "${CI:-}" = true ]; then must_run=ON; fi
 
   say "clang-format"
-  git ls-files '*.hpp' '*.cpp' '*.h' '*.c' | xargs clang-format --dry-run -Werror
+  git ls-files '*.hpp' '*.cpp' '*.h' '*.c' | xargs -P "$jobs" -n 100 clang-format --dry-run -Werror
 
   build_and_test asan
   build_and_test tsan
@@ -104,22 +111,12 @@ if [ "$all" = yes ]; then
   say "Fuzzing each target from a fixed seed"
   GPUMEM_FUZZ_PRESET=asan GPUMEM_FUZZ_RUNS=2000 ./tests/fuzz/run.sh 10
 
-  say "The shipped summaries and graphs are what the scripts make"
-  /usr/bin/python3 examples/pytorch/print_summaries.py --check
-  python3 examples/huggingface/print_trees.py --check
-  /usr/bin/python3 examples/pytorch/export_graph.py --check
-
-  say "The picture of the house is what its script draws"
-  python3 docs/images/house.py --check
-
-  say "The small models of the tests are what their script makes"
-  python3 tests/golden/models/make_models.py --check
-
-  say "The reference peaks of live tensor storage are what FakeTensorMode gives"
-  /usr/bin/python3 bench/references/fake_tensor.py --check
-
-  say "The reference outputs of networks are what PyTorch gives"
-  /usr/bin/python3 bench/references/network.py --check
+  say "What scripts have made is what they make: shipped summaries and graphs, the picture of the house, the small models of the
+         tests, the reference peaks of FakeTensorMode and PyTorch's reference outputs of networks"
+  side_by_side "/usr/bin/python3 examples/pytorch/print_summaries.py --check" "python3 examples/huggingface/print_trees.py --check" \
+    "/usr/bin/python3 examples/pytorch/export_graph.py --check" "python3 docs/images/house.py --check" \
+    "python3 tests/golden/models/make_models.py --check" "/usr/bin/python3 bench/references/fake_tensor.py --check" \
+    "/usr/bin/python3 bench/references/network.py --check"
 fi
 
 # Last, so that its verdict closes the output. One build of everything costs less than one for each part.
@@ -130,16 +127,16 @@ if [ "$all" = yes ]; then
   fi
   configure all -DGPUMEM_TEST_PACKAGES="$packages"
   cmake --build --preset all --parallel "$jobs"
-  say "Benchmarks, one short round: that they run, not what they measure"
-  ./build/all/bench/gpumem_bench --benchmark_min_time=0.01
-  ./build/all/bench/gpumem_process_bench --benchmark_min_time=0.01
-  ./build/all/bench/gpumem_capi_bench --benchmark_min_time=0.01
+  say "Benchmarks, one short round: that they run, not what they measure. The tables of docs/accuracy.md are what the models and
+         the runs at hand say"
+  one_round=("env PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme docs/accuracy.md --check")
   if [ -e build/all/examples/slurm/spank_gpumem.so ] && [ -x /usr/sbin/slurmctld ]; then
-    ./bench/slurm.sh build/all/examples/slurm/spank_gpumem.so 5 50 50
+    one_round+=("./bench/slurm.sh build/all/examples/slurm/spank_gpumem.so 5 50 50")
   fi
-
-  say "The tables of docs/accuracy.md are what the models and the runs at hand say"
-  PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme docs/accuracy.md --check
+  for name in gpumem_bench gpumem_process_bench gpumem_capi_bench; do
+    one_round+=("./build/all/bench/$name --benchmark_min_time=0.01")
+  done
+  side_by_side "${one_round[@]}"
   build_and_test all
   if [ "$packages" = ON ]; then
     say "README's test command in a bare system, where nothing is installed that it does not install"
@@ -147,7 +144,8 @@ if [ "$all" = yes ]; then
     ./tests/packages/newcomer.sh || { code=$?; [ "$code" -eq 77 ] && [ "$must_run" = OFF ] || exit "$code"; }
   fi
 else
-  # Those that take minutes are for --all: of parts whose packages may happen to be installed, and programs that compile the
-  # whole library once more.
+  # Those that take minutes are for --all: of parts whose packages may happen to be installed, programs that compile the
+  # whole library once more, and programs that replay what fuzzing found and judge estimates by measured runs.
+  light=ON
   build_and_test tests --label-exclude 'slurm|trainer|web|library_again'
 fi
