@@ -91,8 +91,6 @@ constexpr SourceOption kSourceOptions[] = {
     {"Lightning-AI/litgpt", "lora_dropout", "0.05"},  // of the script and of the hub's files
     // train.py of fsdp_qlora binds `output` and `loss` likewise.
     {"AnswerDotAI/fsdp_qlora", "loop", "script"},
-    // torchtitan/train.py: `del pred` before backward, as torchtune has it.
-    {"pytorch/torchtitan", "loop", "torchtune"},
     {"pytorch/torchtune", "loop", "torchtune"},
     {"NVIDIA/Megatron-LM", "loop", "megatron"},
     {"MooreThreads/SimuMax", "loop", "megatron"},
@@ -209,6 +207,9 @@ constexpr ToldOption kToldOptions[] = {
     {"notes", "the first iteration holds the longest", "batch_lengths", "longest-first"},
     {"software", "CUDA 11.2", "software", "cuda-11.2"},
     {"software", "flash-attn", "attention", "flash"},
+    {"notes", "reshard_after_forward=always", "reshard_after_forward", "always"},
+    {"notes", "reshard_after_forward=never", "reshard_after_forward", "never"},
+    {"notes", "fp8 all-gather", "quantize", "float8-gather"},
     // Megatron's --fp16: float16 weights with float32 masters.
     {"notes", "fp16 weights", "precision", "fp16-mixed"},
 };
@@ -223,17 +224,41 @@ void take_told_options(const core::CsvCells& cells, bool one_gpu, job::JobReques
   }
 }
 
+/// The first date that the text has, "2025-10" of "torch nightly 2025-10"; empty: it has none.
+std::string_view date_of(std::string_view software) {
+  constexpr std::string_view kForm = "2025-10-31";
+  constexpr std::size_t kYear = 4;
+  for (std::size_t at = software.find("20"); at != std::string_view::npos; at = software.find("20", at + 1)) {
+    const std::string_view date = software.substr(at, kForm.size());
+    if (date.size() > kYear && date[kYear] == '-') return date;
+  }
+  return {};
+}
+
+/// torchtitan's train.py at that date, or at an unknown one of 2025. It frees the logits before backward, as torchtune
+/// does, since June 12, 2024 (commit e29b6b4d4); since July 2025 it shards the embedding apart, and norm and head
+/// (commit 83e694105).
+model::Loop torchtitans_loop(std::string_view date) {
+  if (!date.empty() && date < "2024-06-12") return model::Loop::script;
+  return date >= "2025-08" ? model::Loop::torchtitan : model::Loop::torchtune;
+}
+
 /// What torchtitan's launcher and trainer do, of rows that torchao tells too. run_train.sh asks for expandable segments
 /// since October 2024 (commit a5e57e4a9). Where the model is compiled, so is the loss since April 2025
-/// (components/loss.py, commit bbb1b616e), by which time its AdamW was fused; aot_eager fuses nothing.
+/// (components/loss.py, commit bbb1b616e), by which time its AdamW was fused; aot_eager fuses nothing. The runs on H200
+/// have a command of their own (benchmarks/llama3-8b_h200_202506_trainy-whitefiber.md): torchrun, and weights gathered
+/// in eight bits.
 void take_torchtitan(std::string_view source, const core::CsvCells& cells, job::JobRequest& request) {
   const auto says = [&](std::string_view column, std::string_view clause) {
     return cells.text(column).find(clause) != std::string_view::npos;
   };
   const bool titan = source == "pytorch/torchtitan" || (source == "pytorch/ao" && says("software", "torchtitan"));
   if (!titan) return;
-  if (!says("software", "2024-06")) request.alloc_conf = "expandable_segments:True";
+  const bool by_torchrun = says("source", "llama3-8b_h200_202506");
+  if (!by_torchrun && !says("software", "2024-06")) request.alloc_conf = "expandable_segments:True";
   model::TrainingJob& job = request.training;
+  job.loop = torchtitans_loop(date_of(cells.text("software")));
+  if (by_torchrun && job.quantize == model::Quantization::float8) job.quantize = model::Quantization::float8_gather;
   const bool fuses = job.compile && job.fused && !says("notes", "aot_eager");
   if (fuses && job.loss_form == model::LossForm()) job.loss_form = {model::LossForms::compiled, 0};
 }

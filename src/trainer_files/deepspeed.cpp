@@ -53,7 +53,7 @@ void read_zero(TrainerReading& from) {
   const bool weights = is_away("zero_optimization.offload_param.device");
   if (weights) from.want("offload", "parameters", "zero_optimization.offload_param.device");
   else if (states) from.want("offload", "optimizer", "zero_optimization.offload_optimizer.device");
-  if (weights && states) from.not_modelled("zero_optimization.offload_optimizer.device");
+  if (weights && !states) from.not_modelled("zero_optimization.offload_param.device");
   take_elements(from, "zero_optimization.reduce_bucket_size", "zero_reduce_bucket");
   take_elements(from, "zero_optimization.stage3_prefetch_bucket_size", "zero_prefetch_bucket");
   take_elements(from, "zero_optimization.stage3_param_persistence_threshold", "zero_persistence_threshold");

@@ -361,7 +361,7 @@ class CommandReader {
     if (whole) from.want("sharding", "ddp", "fsdp_config.fsdp_sharding_strategy");
     else from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp_config");
     if (!whole && strategy != "1") from.not_modelled("fsdp_config.fsdp_sharding_strategy", "FULL_SHARD");
-    if (second) from.not_modelled("fsdp_config.fsdp_reshard_after_forward", "true");
+    if (second) from.take("fsdp_config.fsdp_reshard_after_forward", "reshard_after_forward");
     if (from.on("fsdp_config.fsdp_offload_params")) {
       from.want("offload", "parameters", "fsdp_config.fsdp_offload_params");
     }

@@ -198,7 +198,6 @@ constexpr std::string_view kNotModelled[] = {"cuda_graph_impl",
                                              "external_cuda_graph",
                                              "fp4_format",
                                              "fp16_lm_cross_entropy",
-                                             "grad_reduce_in_bf16",
                                              "heterogeneous_layers_config_path",
                                              "hierarchical_context_parallel_sizes",
                                              "linear_attention_freq",
@@ -315,8 +314,11 @@ class MegatronReader {
     const std::string name = from_.word("optimizer").value_or("adam");
     if (name == "adam" || name == "muon" || name == "dist_muon") return;
     std::erase(from_.job().not_modelled, "optimizer " + name);
-    from_.want("optimizer", name, "optimizer");
     from_.want("fused", "false", "optimizer");
+    // Its momentum is 0.9 where nobody says otherwise (training/arguments.py: --sgd-momentum).
+    const std::string momentum = from_.word("sgd_momentum").value_or("0.9");
+    const bool moves = name == "sgd" && momentum.find_first_of("123456789") != std::string::npos;
+    from_.want("optimizer", moves ? "sgd-momentum" : name, "optimizer");
   }
 
   void read_recomputation() {

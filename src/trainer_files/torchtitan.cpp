@@ -114,7 +114,7 @@ class TitanReader {
   explicit TitanReader(TrainerReading& from) : from_(from) {}
 
   void read() {
-    from_.want("loop", "torchtune");  // train.py frees the logits before backward, as torchtune does
+    from_.want("loop", "torchtitan");
     read_model();
     read_batch();
     read_layout();
@@ -124,6 +124,7 @@ class TitanReader {
     read_optimizer();
     read_quantization();
     read_allocator();
+    read_other_copies();
     name_others();
   }
 
@@ -155,6 +156,7 @@ class TitanReader {
     std::string model = word("model.name").value_or("llama3");
     const std::string flavor = word("model.flavor").value_or("debugmodel");
     if (model.ends_with("_ft")) model.resize(model.size() - 3);
+    read_simple_fsdp(model);
     // Behind "_" stands the kernel of attention; all of them keep as much as the fused one.
     std::string_view sizes = flavor;
     for (const std::string_view ending : {"_flex", "_varlen", "_irope", "_flex_attn", "_varlen_attn"}) {
@@ -167,6 +169,18 @@ class TitanReader {
     if (model != "llama4" || row == std::end(kFlavors)) return;
     from_.want("images", "0", "model.name");
     from_.job().not_modelled.emplace_back("that torchtitan's Llama 4 has no tower for images");
+  }
+
+  /// Its experiment of this name gathers the same units as fully_shard(), within one compiled graph. Source: torchtitan
+  /// of November 2025, experiments/simple_fsdp (get_transformer_block_buckets).
+  void read_simple_fsdp(std::string& model) {
+    constexpr std::string_view kBefore = "simple_fsdp.";
+    constexpr std::string_view kBehind = "_simple_fsdp";
+    const std::string named = model;
+    if (model.starts_with(kBefore)) model.erase(0, kBefore.size());
+    if (model.ends_with(kBehind)) model.resize(model.size() - kBehind.size());
+    if (model == named) return;
+    from_.job().not_modelled.emplace_back("model.name " + named + ": one graph of model and sharding (as FSDP2)");
   }
 
   /// A pipeline parts the local batch into micro-batches.
@@ -206,8 +220,9 @@ class TitanReader {
                                word("training.enable_loss_parallel").value_or("true") == "true";
     if (!loss_parallel && tensor > 1) from_.job().not_modelled.emplace_back("disable_loss_parallel true");
     const std::string given_back = word("parallelism.fsdp_reshard_after_forward").value_or("default");
-    const std::string usual = pipeline_ > 1 ? "never" : "always";
-    if (given_back != "default" && given_back != usual) not_modelled("parallelism.fsdp_reshard_after_forward");
+    if (given_back != "default" && sharded_) {
+      from_.want("reshard_after_forward", given_back, "parallelism.fsdp_reshard_after_forward");
+    }
   }
 
   void read_pipeline() {
@@ -316,16 +331,33 @@ class TitanReader {
     const bool float8 = has("float8") || has("quantize.linear.float8") || on("float8.enable_float8_linear") ||
                         on("training.enable_float8_linear") || on("training.enable_fp8_linear");
     const bool mx = has("mx") || has("quantize.linear.mx");
-    if (float8) from_.want("quantize", "float8", "model.converters");
+    bool gathers = false;
+    for (const char* name :
+         {"quantize.linear.float8.enable_fsdp_float8_all_gather", "float8.enable_fsdp_float8_all_gather"}) {
+      gathers = gathers || (float8 && sharded_ && on(name));
+    }
+    if (float8) from_.want("quantize", gathers ? "float8-gather" : "float8", "model.converters");
     else if (mx) from_.want("quantize", "mxfp8", "model.converters");
     for (const char* name : {"quantize.grouped_mm.float8", "quantize.grouped_mm.mx"}) {
       if (has(name)) from_.job().not_modelled.emplace_back(std::string("model.converters ") + name);
     }
-    for (const char* name :
-         {"quantize.linear.float8.enable_fsdp_float8_all_gather", "float8.enable_fsdp_float8_all_gather"}) {
-      if (float8 && sharded_) not_modelled(name);
-    }
     for (const char* table : {"float8", "mx", "quantize"}) from_.know(table);
+  }
+
+  /// Copies of the model that torchft keeps in step are jobs of their own, which share no memory. Source: torchtitan of
+  /// October 2025, components/ft/manager.py (maybe_semi_sync_training) and config/job_config.py (FaultTolerance).
+  void read_other_copies() {
+    const std::string method = word("fault_tolerance.semi_sync_method").value_or("");
+    const std::int64_t fragments = std::max<std::int64_t>(whole("fault_tolerance.num_fragments").value_or(1), 1);
+    const bool waits = whole("fault_tolerance.fragment_sync_delay").value_or(0) > 0;
+    if (!on("fault_tolerance.enable") || method.empty()) return;
+    if (method == "local_sgd") return from_.want("semi_sync", "local-sgd", "fault_tolerance.semi_sync_method");
+    if (method != "diloco") return not_modelled("fault_tolerance.semi_sync_method");
+    from_.want("semi_sync", (waits ? "streaming-diloco:" : "diloco:") + std::to_string(fragments),
+               "fault_tolerance.semi_sync_method");
+    for (const char* key : {"module_fqns_per_model_fragment", "should_quantize"}) {
+      not_modelled(std::string("fault_tolerance.") + key, "false");
+    }
   }
 
   /// Its launcher's, unless the command has another.

@@ -259,6 +259,9 @@ inline model::RunSettings stages_of(ConfigFields& config) {
   const bool pads = config.flag("moe_pad_expert_input_to_capacity", false) && run.expert_capacity > 0.0;
   run.even_experts = config.flag("moe_router_force_load_balancing", false) || pads;
   run.pads_experts = pads;
+  // In float16 the main gradients are float32 only where that is asked for (training/arguments.py: validate_args).
+  const bool fp16 = config.flag("fp16", false) && !config.flag("accumulate_allreduce_grads_in_fp32", false);
+  run.half_main_gradients = config.flag("grad_reduce_in_bf16", false) || fp16;
   run.offloaded_modules = offloaded_modules(config);
   run.least_offloaded = config.size_or({"min_offloaded_tensor_size"}, std::int64_t{1} << 20);
   if (config.flag("defer_embedding_wgrad_compute", false)) {

@@ -337,6 +337,10 @@ inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource
   }
   if (std::string text = parallel::rank_text(job.layout); !text.empty()) assumed.push_back({"rank", std::move(text)});
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
+  if (job.layout.semi_sync.kind > model::SemiSync::local_sgd) {
+    assumed.push_back(
+        {"semi_sync", "the parameters of the last meeting lie in the host's memory, as torchft keeps them"});
+  }
 }
 
 /// Whether the estimate has the allocator's options that a recorded program sets.

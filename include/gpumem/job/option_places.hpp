@@ -157,6 +157,27 @@ inline constexpr std::array<model::Named<model::HostAttention>, 2> kHostAttentio
   return kind.has_value();
 }
 
+/// "default", "always", "never", or a number of ranks; PyTorch's own words are true and false. False: it is none of
+/// these.
+[[nodiscard]] inline bool take_reshard(model::Layout& layout, std::string_view word) {
+  std::size_t at = 0;
+  const auto number = read_whole(word, at);
+  if (number && at == word.size() && *number > 0) {
+    layout.reshard_after_forward = {model::Reshard::within, *number};
+    return true;
+  }
+  const std::string_view name = word == "true" ? "always" : word == "false" ? "never" : word;
+  const auto kind = model::value_of(model::kReshards, name);
+  if (kind) layout.reshard_after_forward = {*kind, 0};
+  return kind.has_value();
+}
+
+[[nodiscard]] inline std::string reshard_text(const model::Layout& layout) {
+  const model::Counted<model::Reshard>& reshard = layout.reshard_after_forward;
+  if (reshard.kind == model::Reshard::within) return std::to_string(reshard.count);
+  return std::string(model::name_of(model::kReshards, reshard.kind));
+}
+
 [[nodiscard]] inline std::string rank_text(const model::Layout& layout) {
   if (layout.rank.kind == model::Ranks::one) return std::to_string(layout.rank.count);
   return std::string(model::name_of(model::kRanks, layout.rank.kind));
@@ -377,6 +398,14 @@ inline bool set_rank(JobRequest& request, const OptionValue& value) {
 
 inline std::optional<OptionValue> get_rank(const JobRequest& request) {
   return OptionValue(rank_text(request.training.layout));
+}
+
+inline bool set_reshard(JobRequest& request, const OptionValue& value) {
+  return take_reshard(request.training.layout, std::get<std::string>(value));
+}
+
+inline std::optional<OptionValue> get_reshard(const JobRequest& request) {
+  return OptionValue(reshard_text(request.training.layout));
 }
 
 }  // namespace job_options_detail

@@ -28,6 +28,7 @@ enum class Quantization : std::uint8_t {
   nvfp4,          ///< as float8, in four bits with a scale each 16 elements (TransformerEngine's alone)
   float8_params,  ///< as float8, and weights have no other form (Megatron's --fp8-param-gather)
   nf4_dynamic,    ///< Unsloth's dynamic checkpoints: nf4_double, and some layers stay whole
+  float8_gather,  ///< as float8, and FSDP2 gathers weights in eight bits (torchao's enable_fsdp_float8_all_gather)
 };
 
 inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
@@ -44,12 +45,14 @@ inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
     {Quantization::nvfp4, "nvfp4"},
     {Quantization::float8_params, "float8-params"},
     {Quantization::nf4_dynamic, "nf4-dynamic"},
+    {Quantization::float8_gather, "float8-gather"},
 });
 
 /// Whether weights stay as they are, and products multiply copies of their operands in fewer bits.
 [[nodiscard]] constexpr bool multiplies_copies(Quantization quantization) {
   return quantization == Quantization::float8 || quantization == Quantization::mxfp8 ||
-         quantization == Quantization::nvfp4 || quantization == Quantization::float8_params;
+         quantization == Quantization::nvfp4 || quantization == Quantization::float8_params ||
+         quantization == Quantization::float8_gather;
 }
 
 /// Whether the weights themselves are held in fewer bits: these are frozen.

@@ -144,6 +144,30 @@ inline constexpr std::array<Named<Shardings>, 9> kShardings = {
      {Shardings::zero_3, "zero-3"},
      {Shardings::distributed_optimizer, "distributed-optimizer"}}};
 
+/// What of a unit's gathered parameters stays between its forward and its backward (fully_shard's
+/// reshard_after_forward, torchtitan's fsdp_reshard_after_forward).
+enum class Reshard : std::uint8_t {
+  usual,   ///< only the shards, and in a pipeline all (torchtitan's default)
+  always,  ///< only the shards
+  never,   ///< all
+  within,  ///< an N-th of them, cut over groups of N ranks
+};
+inline constexpr std::array<Named<Reshard>, 3> kReshards = {
+    {{Reshard::usual, "default"}, {Reshard::always, "always"}, {Reshard::never, "never"}}};
+
+/// How copies of the model that train apart meet every few steps (torchft's local_sgd.py). The other copies' GPUs do
+/// not count as data parallel ones.
+enum class SemiSync : std::uint8_t {
+  none,
+  local_sgd,         ///< parameters are averaged
+  diloco,            ///< an outer optimizer steps by what the copies have moved, a fragment of N at a time
+  streaming_diloco,  ///< likewise, and a fragment's sums are on their way while the next steps run
+};
+inline constexpr std::array<Named<SemiSync>, 4> kSemiSyncs = {{{SemiSync::none, "none"},
+                                                               {SemiSync::local_sgd, "local-sgd"},
+                                                               {SemiSync::diloco, "diloco:N"},
+                                                               {SemiSync::streaming_diloco, "streaming-diloco:N"}}};
+
 /// In which order a pipeline's stages run the micro-batches of a step.
 enum class Schedule : std::uint8_t {
   one_forward_one_backward,  ///< PipeDream-Flush
@@ -191,6 +215,8 @@ inline constexpr std::array<Named<Ranks>, 3> kRanks = {
 struct Layout {
   std::int64_t data_parallel = 1;  ///< groups that train on other samples, each on batches of its own
   Sharding sharding = {};
+  Counted<Reshard> reshard_after_forward = {};
+  Counted<SemiSync> semi_sync = {};
   std::int64_t tensor_parallel = 1;
   bool sequence_parallel = false;  ///< within the tensor parallel group
   std::int64_t pipeline_parallel = 1;

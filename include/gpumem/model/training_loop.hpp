@@ -35,7 +35,7 @@ enum class OutputType : std::uint8_t {
   always_float,          ///< a copy (lightning 2.4, fabric/plugins/precision/half.py: convert_output)
 };
 
-enum class Loop : std::uint8_t { script, hf_trainer, lightning, torchtune, litgpt, megatron };
+enum class Loop : std::uint8_t { script, hf_trainer, lightning, torchtune, litgpt, megatron, torchtitan };
 
 struct LoopRow {
   Loop value = Loop::script;
@@ -56,6 +56,9 @@ struct LoopRow {
   OutputType outputs = OutputType::own;
   /// The model is the program's own code (litgpt/model.py, litgpt/lora.py), not transformers'.
   bool own_model = false;
+  /// fully_shard() takes what comes before the blocks as a unit, and what comes after them as another, which stays
+  /// gathered until its backward; others leave both to the root.
+  bool shards_ends_apart = false;
 };
 
 /// One row a loop, in the order of the enum.
@@ -99,6 +102,16 @@ inline constexpr std::array kLoopRows = {
             .caches = false,
             .main_gradients = true,
             .workspace = std::int64_t{32} << 20},
+    LoopRow{.value = Loop::torchtitan,
+            .name = "torchtitan",
+            .source =
+                "torchtitan 0.2, train.py: forward_backward_step, train_step; models/llama3/infra/parallelize.py: "
+                "apply_fsdp (since July 2025, commit 83e694105)",
+            .keeps_outputs = false,
+            .zero_grad = ZeroGrad::step_start,
+            .caches = false,
+            .upcasts = true,
+            .shards_ends_apart = true},
 };
 
 [[nodiscard]] constexpr const LoopRow& row_of(Loop loop) { return kLoopRows[static_cast<std::size_t>(loop)]; }

@@ -184,6 +184,7 @@ inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
     case Quantization::fp8wo_torchao: return hold_float8(tape, sides, quantization == Quantization::fp8wo_torchao);
     case Quantization::none:
     case Quantization::float8:
+    case Quantization::float8_gather:
     case Quantization::mxfp8:
     case Quantization::nvfp4:
     case Quantization::float8_params: return;

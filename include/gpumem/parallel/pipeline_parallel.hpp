@@ -64,6 +64,17 @@ enum class Shares : std::uint8_t {
 [[nodiscard]] std::vector<std::int64_t> blocks_of_ranks(std::int64_t blocks, const model::Layout& layout,
                                                         Shares shares);
 
+/// How many blocks each of so many parts has, of at most two more than there are: what comes before the blocks counts
+/// as one of the first part, and what comes after them as one of the last; the first parts have one more. Torchtitan's
+/// stages, where the blocks do not come out even, and its fragments of a model.
+[[nodiscard]] inline std::vector<std::int64_t> blocks_of_parts(std::int64_t blocks, std::int64_t parts) {
+  std::vector<std::int64_t> shares(static_cast<std::size_t>(parts), (blocks + 2) / parts);
+  for (std::int64_t part = 0; part < (blocks + 2) % parts; ++part) ++shares[static_cast<std::size_t>(part)];
+  --shares.front();
+  --shares.back();
+  return shares;
+}
+
 /// Whether all stages have as many blocks: nothing in the graph gives the first or the last one another number.
 [[nodiscard]] bool stages_are_alike(const connect::WiredGraph& wired);
 

@@ -7,7 +7,9 @@
 // torchtitan/distributed/parallel_dims.py, torch/distributed/device_mesh.py.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -100,18 +102,27 @@ enum class Reduction : std::uint8_t {
 
 struct Sharing {
   Gather gather = Gather::never;
-  std::int64_t parameter_ranks = 1;      ///< that share each parameter
+  std::int64_t parameter_ranks = 1;  ///< that share each parameter
+  /// Weights that are multiplied in eight bits are gathered so. Source: torchao 0.9, float8/fsdp_utils.py
+  /// (WeightWithDynamicFloat8CastTensor: fsdp_pre_all_gather, fsdp_post_all_gather).
+  bool gathers_float8 = false;
   bool layer_by_layer = false;           ///< each layer with parameters is a unit of its own
   std::int64_t persistent_elements = 0;  ///< parameters up to this size are always whole, in addition to their shards
   std::int64_t reuse_elements = 0;       ///< a unit that is called again before this many other elements is not freed
   bool prefetches = true;                ///< in backward the next unit is gathered while this one runs
   std::int64_t prefetch_elements = 0;    ///< of units gathered ahead in backward; 0: one unit
-  std::int64_t expert_ranks = 0;    ///< that share an expert's parameters, gradients and states; 0: as many as others'
-  bool whole_for_step = false;      ///< units stay gathered, and gradients whole, while a step's micro-batches run
+  std::int64_t expert_ranks = 0;  ///< that share an expert's parameters, gradients and states; 0: as many as others'
+  bool whole_for_step =
+      false;  ///< gradients stay whole while a step's micro-batches run, and units gathered behind a backward
   std::int64_t queue_elements = 0;  ///< of gradients whose reductions may be under way; 0: one unit's
-  bool shares_ended = false;        ///< each is used up when it is there: the optimizer runs in backward
-  bool shares_stand = false;        ///< the shares of gradients are there from the start on
-  bool float32_shards = false;      ///< shards of trained parameters are float32, whatever is gathered and computed in
+  /// Ranks over which a unit's parameters are cut between its forward and its backward. 1: they stay whole; 0: nothing
+  /// of them stays but the shards.
+  std::int64_t kept_over = 0;
+  bool ends_apart = false;         ///< what comes before the blocks, and what comes after them, are units of their own
+  std::int64_t end_kept_over = 1;  ///< the same as `kept_over`, of what comes after the blocks
+  bool shares_ended = false;       ///< each is used up when it is there: the optimizer runs in backward
+  bool shares_stand = false;       ///< the shares of gradients are there from the start on
+  bool float32_shards = false;     ///< shards of trained parameters are float32, whatever is gathered and computed in
 
   Reduction reduction = Reduction::none;
   std::int64_t gradient_ranks = 1;             ///< that share each gradient after its reduction
@@ -123,6 +134,7 @@ struct Sharing {
   bool cat_gradients = false;                  ///< a unit's gradients become one tensor before they are reduced
   bool keeps_frozen_inputs = false;            ///< until backward ends: of units whose parameters are all frozen
   bool adapters_apart = false;                 ///< adapters are no part of the unit that they are in
+  bool shares_on_host = false;                 ///< of partitioned gradients
   bool gradients_until_forward = false;        ///< zero_grad() does not release them; the next forward does
 
   std::int64_t state_ranks = 1;   ///< that share masters and states
@@ -189,6 +201,7 @@ struct Sharing {
   sharing.reduction = Reduction::partitioned;
   sharing.gradient_ranks = sharing.state_ranks;
   sharing.bucket_elements = job.layout.zero_reduce_bucket;
+  sharing.shares_on_host = job.offload == model::Offload::optimizer || job.offload == model::Offload::parameters;
   return sharing;
 }
 
@@ -198,6 +211,11 @@ struct Sharing {
 /// Source: DeepSpeed 0.15, runtime/zero/stage3.py (__ipg_bucket_flat_buffer, grad_partitions_flat_buffer),
 /// partitioned_param_coordinator.py (release_sub_module, __params_to_release: max_reuse_distance) and config.py:
 /// stage3_param_persistence_threshold, stage3_prefetch_bucket_size, stage3_max_reuse_distance.
+///
+/// Where the optimizer is offloaded, a rank's shares of gradients go to the host as they come (stage3.py:
+/// grad_partitions_flat_buffer is on the optimizer's device; stage_1_and_2.py: copy_grads_in_partition). With
+/// offload_param, to the host or to NVMe, the shards of parameters are there too, and each gather copies its own to the
+/// GPU first (ZeRO-Infinity; partition_parameters.py: AllGatherCoalescedHandle); persistent ones stay on the GPU.
 [[nodiscard]] inline Sharing zero_3(const model::TrainingJob& job) {
   Sharing sharing = zero_2(job);
   sharing.gather = Gather::in_place;
@@ -207,6 +225,7 @@ struct Sharing {
   sharing.reuse_elements = job.layout.zero_reuse_distance;
   sharing.prefetch_elements = job.layout.zero_prefetch_bucket;
   sharing.buffers_stand = true;
+  sharing.on_host = job.offload == model::Offload::parameters;
   return sharing;
 }
 
@@ -268,13 +287,76 @@ struct Sharing {
 // In a pipeline, units are not given back after forward (torchtitan 0.1, parallelize_llama.py: reshard_after_forward),
 // nor reduced before the last micro-batch: each stage's backward runs without the sync of gradients, which become whole
 // ones in the type that they are reduced in (torch/distributed/pipelining/stage.py: backward_maybe_with_nosync;
-// _fsdp_param.py: to_accumulated_grad_if_needed).
+// _fsdp_param.py: to_accumulated_grad_if_needed). Where forward gives them back all the same, those of a backward stay
+// until the next forward. `reshard_after_forward` as a number leaves each rank a part of the gathered parameters, in
+// the compute type (_fsdp_param.py: to_sharded_post_forward).
+//
+// torchtitan shards the embedding apart, and norm and head together, which stay gathered unless it is told `always`.
+// Tied ones are one unit, as the root is.
 //
 // Ranks that share experts cut each expert over those that have the same ones (torchtitan of October 2025,
 // models/llama4/infra/parallelize.py: apply_fsdp, dp_mod_ep_mesh).
 
 /// Of a sharding over `ranks`: those that have the same part of an expert; 0: experts are nothing else.
 [[nodiscard]] std::int64_t expert_ranks_among(const model::TrainingJob& job, std::int64_t ranks);
+
+/// The rule that the layout's reshard_after_forward breaks; empty: none. Source: _fsdp_init.py
+/// (_get_post_forward_mesh_info), _fsdp_param.py (to_sharded_post_forward).
+[[nodiscard]] inline std::string reshard_fault(const model::Layout& layout) {
+  const model::Counted<model::Reshard> reshard = layout.reshard_after_forward;
+  if (reshard.kind == model::Reshard::usual) return {};
+  const bool groups = layout.sharding.kind == model::Shardings::hsdp;
+  if (!groups && layout.sharding.kind != model::Shardings::fsdp2) {
+    return "`reshard_after_forward` is fully_shard()'s; say `sharding=fsdp2`";
+  }
+  if (reshard.kind != model::Reshard::within) return {};
+  const std::int64_t ranks = groups ? layout.sharding.count : sharing_ranks(layout);
+  if (reshard.count < 1 || ranks % reshard.count != 0) {
+    return "`reshard_after_forward` as a number divides the " + std::to_string(ranks) +
+           " ranks that share parameters, and is " + std::to_string(reshard.count) +
+           "; say `reshard_after_forward=" + std::to_string(std::gcd(ranks, std::max<std::int64_t>(reshard.count, 1))) +
+           "`";
+  }
+  if (reshard.count == 1 || reshard.count == ranks || layout.tensor_parallel == 1) return {};
+  return "fully_shard() does not cut tensor parallel parameters over fewer ranks after forward; say "
+         "`reshard_after_forward=always`";
+}
+
+/// The rule that the job's way to meet other copies breaks; empty: none. Source: torchft 2025-10, local_sgd.py, whose
+/// hooks stand around the optimizer's step; torchtitan of October 2025, components/ft/manager.py
+/// (maybe_semi_sync_training), which passes them one part of the model.
+[[nodiscard]] inline std::string semi_sync_fault(const model::TrainingJob& job) {
+  if (job.layout.semi_sync.kind == model::SemiSync::none) return {};
+  const model::Shardings kind = job.layout.sharding.kind;
+  const bool known = kind == model::Shardings::none || kind == model::Shardings::ddp ||
+                     kind == model::Shardings::fsdp2 || kind == model::Shardings::hsdp;
+  if (!known || model::row_of(job.loop).main_gradients) {
+    return "`semi_sync` is torchft's, which is modelled with `sharding=fsdp2`, `hsdp:N` and `ddp`; leave it out";
+  }
+  if (job.layout.pipeline_parallel > 1) return "`semi_sync` in a pipeline is not modelled; say `pipeline_parallel=1`";
+  if (job.optimizer_in_backward) return "`semi_sync` waits for the optimizer's step; leave out `optimizer_in_backward`";
+  if (job.has_adapters()) return "`semi_sync` of adapters is not modelled; leave it out";
+  return {};
+}
+
+/// The rule that gathering in eight bits breaks; empty: none.
+[[nodiscard]] inline std::string float8_gather_fault(const model::TrainingJob& job) {
+  const model::Shardings kind = job.layout.sharding.kind;
+  const bool gathers = kind == model::Shardings::fsdp2 || kind == model::Shardings::hsdp;
+  if (job.quantize != model::Quantization::float8_gather || gathers) return {};
+  return "`quantize=float8-gather` is of weights that FSDP2 gathers; say `sharding=fsdp2`, or `quantize=float8`";
+}
+
+/// Of units that are cut over `ranks`: Sharing::kept_over.
+[[nodiscard]] inline std::int64_t kept_over(const model::Layout& layout, std::int64_t ranks) {
+  switch (layout.reshard_after_forward.kind) {
+    case model::Reshard::usual: return layout.pipeline_parallel > 1 ? 1 : 0;
+    case model::Reshard::always: return 0;
+    case model::Reshard::never: return 1;
+    case model::Reshard::within: break;
+  }
+  return layout.reshard_after_forward.count == ranks ? 0 : layout.reshard_after_forward.count;
+}
 
 /// Parameters are cut over `ranks`.
 [[nodiscard]] inline Sharing fsdp2(const model::TrainingJob& job, std::int64_t ranks) {
@@ -288,7 +370,11 @@ struct Sharing {
   sharing.state_ranks = ranks;
   sharing.expert_ranks = expert_ranks_among(job, ranks);
   sharing.whole_for_step = job.layout.pipeline_parallel > 1;
+  sharing.kept_over = kept_over(job.layout, ranks);
+  sharing.ends_apart = model::row_of(job.loop).shards_ends_apart;
+  sharing.end_kept_over = job.layout.reshard_after_forward.kind == model::Reshard::always ? 0 : 1;
   sharing.shares_ended = job.optimizer_in_backward;
+  sharing.gathers_float8 = job.quantize == model::Quantization::float8_gather;
   sharing.on_host = job.offload == model::Offload::parameters;
   return sharing;
 }
@@ -307,14 +393,18 @@ struct Sharing {
 // Megatron-LM core 0.9: core/distributed/param_and_grad_buffer.py (grad_reduce_in_fp32), core/optimizer/
 // distrib_optimizer.py: the shard of the main gradient is a view of the buffer, so a step copies none. The weights'
 // products add to main gradients themselves (gradient_accumulation_fusion), so a gradient in the lower type is not
-// kept.
+// kept. With --grad-reduce-in-bf16 the buffer is in the weights' type, and the step makes float32 copies of the rank's
+// part for the masters (distrib_optimizer.py: _copy_model_grads_to_main_grads; optimizer.py:
+// Float16OptimizerWithFloat16Params).
 
 [[nodiscard]] inline Sharing distributed_optimizer(const model::TrainingJob& job) {
   Sharing sharing;
   sharing.reduction = Reduction::main_buffer;
-  sharing.reduced_in = core::DType::float32;
-  sharing.state_ranks = ranks_of_instance(job, sharing_ranks(job.layout));
   sharing.masters = model::has_masters(job.precision);
+  const bool half = sharing.masters && job.graph != nullptr && job.graph->run_settings().half_main_gradients;
+  if (!half) sharing.reduced_in = core::DType::float32;
+  sharing.gradients_copied = half;
+  sharing.state_ranks = ranks_of_instance(job, sharing_ranks(job.layout));
   return sharing;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct TrainedParameter {
   std::int64_t elements = 0;
   std::int64_t factored = 0;  ///< elements of its rows and columns, of a matrix; 0: it has none
   std::uint32_t layer = kNoLayer;
+  std::int64_t held = 0;  ///< bytes of the parameter itself, or of its shard
 };
 
 /// What it updates in place of the parameters.
@@ -67,6 +69,39 @@ class OptimizerStep {
   bool keeps_remainders_ = false;  ///< of masters
   bool averages_ = false;          ///< keeps a copy of the parameters (diffusers, training_utils.py: EMAModel)
   Masters masters_;
+};
+
+/// What copies of the model that train apart take to meet. DiLoCo keeps the parameters of the last meeting on the host,
+/// and an outer SGD with momentum on the GPU. At a meeting a fragment's pseudo-gradients and a copy of its parameters
+/// lie there as well; where the sums take their time, the former do so while the next steps run. Every meeting is
+/// written behind each step, so that the second one finds what all have left.
+/// Source: torchft 2025-10, local_sgd.py: LocalSGD._average(), _StreamingDiLoCoFragment (_save_grads, perform_sync,
+/// save_parameters); torchtitan of October 2025, components/ft/manager.py (outer_optimizer), diloco/utils.py.
+class SemiSyncStep {
+ public:
+  SemiSyncStep(EventLog& log, core::Pace& pace, model::SemiSync kind) : log_(log), pace_(pace), kind_(kind) {}
+
+  /// Done if the model's layers make so many fragments. Errors: invalid_argument, naming the rule.
+  [[nodiscard]] static core::Status check(const model::ModelGraph& graph, const model::Layout& layout);
+
+  /// Before all else: the parameters, and in how many fragments of the graph's layers they meet.
+  void meet_over(std::span<const TrainedParameter> parameters, const model::ModelGraph& graph, std::int64_t fragments);
+  /// The optimizer has stepped.
+  void run();
+
+ private:
+  [[nodiscard]] std::vector<Slot> copy_of(const std::vector<TrainedParameter>& fragment, Category category);
+  [[nodiscard]] std::vector<Slot> pseudo_gradients(const std::vector<TrainedParameter>& fragment);
+  void meet(std::size_t fragment);
+  void drop(std::vector<Slot>& slots);
+
+  EventLog& log_;
+  core::Pace& pace_;
+  model::SemiSync kind_;
+  std::vector<std::vector<TrainedParameter>> fragments_;
+  std::vector<bool> has_momentum_;  ///< by fragment
+  std::size_t largest_ = 0;         ///< the fragment with most bytes
+  std::vector<Slot> on_their_way_;  ///< its pseudo-gradients, until the next meeting
 };
 
 /// Works under amp-fp16 on a GPU, and does nothing otherwise.

@@ -69,7 +69,7 @@ class ShardedModel {
   void zero_grad();
 
  private:
-  /// A repeated block, or all that is in none: the root.
+  /// A repeated block, what comes before or after all of them, or what is in no other unit: the root.
   struct Unit {
     std::vector<ops::TensorId> parameters;
     std::int64_t gathered = 0;        ///< bytes of all of them, each padded to a multiple of the ranks
@@ -78,6 +78,8 @@ class ShardedModel {
     bool trained = false;             ///< some of them are not
     bool in_backward = false;         ///< autograd comes to it
     std::vector<Slot> whole;          ///< its parameters while they are gathered
+    std::vector<Slot> parts;          ///< of these, cut over fewer ranks than the shards, from forward to backward
+    std::int64_t kept_over = 0;       ///< Sharing::kept_over
     Slot buffer = kNoSlot;            ///< of a gather that has not been copied out
     std::vector<ops::TensorId> made;  ///< whose gradients are in `gradients`
     std::vector<Slot> gradients;      ///< of this pass, whole
@@ -98,6 +100,8 @@ class ShardedModel {
 
   void find_units();
   void find_blocks();
+  void add_unit(const connect::Range& layers, std::int64_t kept_over, bool all);
+  void keep_parts(Unit& unit);
   void find_layers();
   void sum_up(Unit& unit) const;
   void add_shards();
@@ -116,6 +120,8 @@ class ShardedModel {
   [[nodiscard]] std::int64_t elements(ops::TensorId parameter) const;
   [[nodiscard]] core::DType dtype(ops::TensorId parameter) const;
   [[nodiscard]] core::DType held_in(ops::TensorId parameter) const;
+  /// What it is gathered in.
+  [[nodiscard]] core::DType gathered_in(ops::TensorId parameter) const;
 
   void start_gather(Unit& unit);
   void gather(Unit& unit, bool forward);
@@ -136,6 +142,8 @@ class ShardedModel {
   std::vector<std::uint32_t> begins_;   ///< by function: the unit that begins with it
   std::vector<std::uint32_t> ends_;     ///< by function: the unit that ends with it
   std::vector<std::uint32_t> unit_of_;  ///< by parameter's tensor
+  std::vector<std::uint32_t> unit_of_layer_;
+  std::uint32_t calls_from_ = 0;        ///< the first function that is in no unit yet, while they are found
   std::vector<std::uint8_t> received_;  ///< by parameter's tensor: its gradient of this pass
   std::vector<Slot> kept_;              ///< until backward has ended
   Slot last_buffer_ = kNoSlot;          ///< of the last gather in forward, until the next one was waited for

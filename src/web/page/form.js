@@ -1,7 +1,7 @@
 // The form of a job, made from the library's list of options: an option that is added there appears here.
 const MAIN = ['gpu', 'batch_size', 'seq_length', 'input', 'precision', 'optimizer', 'lora', 'quantize', 'checkpointing', 'fused'];
-const LAYOUT = ['data_parallel', 'sharding', 'tensor_parallel', 'sequence_parallel', 'pipeline_parallel', 'virtual_stages',
-  'schedule', 'pipeline_layers', 'first_stage_layers', 'last_stage_layers', 'context_parallel', 'expert_parallel',
+const LAYOUT = ['data_parallel', 'sharding', 'reshard_after_forward', 'semi_sync', 'tensor_parallel', 'sequence_parallel',
+  'pipeline_parallel', 'virtual_stages', 'schedule', 'pipeline_layers', 'first_stage_layers', 'last_stage_layers', 'context_parallel', 'expert_parallel',
   'expert_imbalance', 'rank'];
 // Words for people where an option's name is not one.
 const LABELS = {gpu: 'GPU', seq_length: 'Sequence length', input: "One sample's shape", rank: 'Rank shown', lora: 'LoRA rank',

@@ -80,8 +80,15 @@ def with_fsdp2(model: nn.Module, options: dict[str, str]) -> nn.Module:
         mesh = init_device_mesh("cuda", (world // group, group), mesh_dim_names=("replicate", "shard"))
     mixed = options["precision"] == "bf16-mixed"
     policy = MixedPrecisionPolicy(param_dtype=BFLOAT16, reduce_dtype=torch.float32) if mixed else MixedPrecisionPolicy()
+    reshard = options.get("reshard_after_forward", "default")
+    after = int(reshard) if reshard.isdigit() else reshard != "never"
+    if options["loop"] == "torchtitan":  # models/llama3/infra/parallelize.py: apply_fsdp
+        fully_shard(model.model.embed_tokens, mesh=mesh, mp_policy=policy, reshard_after_forward=after)
     for block in blocks_of(model):
-        fully_shard(block, mesh=mesh, mp_policy=policy)
+        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=after)
+    if options["loop"] == "torchtitan":
+        ends = [model.model.norm, model.lm_head]
+        fully_shard(ends, mesh=mesh, mp_policy=policy, reshard_after_forward=reshard == "always")
     return fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
@@ -128,8 +135,9 @@ def freeze(model: nn.Module, options: dict[str, str]) -> None:
 
 
 def record(config: dict[str, Any], options: dict[str, str]) -> Run:
-    """The steps of torchtune's loop or of HuggingFace's Trainer, whose checkpointing is reentrant. The outputs end with the
-    function that computes the loss, which keeps its name. Both zero gradients after the step."""
+    """The steps of torchtune's loop, torchtitan's or HuggingFace's Trainer's, whose checkpointing is reentrant. The outputs
+    end with the function that computes the loss, which keeps its name. Torchtitan zeroes gradients before the step, the
+    others after it."""
     trainer = options["loop"] == "hf-trainer"
     dtype = BFLOAT16 if options["precision"] == "bf16" else torch.float32
     with gpumem.record.pretend_world(int(options["data_parallel"])), recording() as recorder:
@@ -143,13 +151,16 @@ def record(config: dict[str, Any], options: dict[str, str]) -> Run:
         optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-4)
         for _ in range(2):
             recorder.steps.next_step()
+            if options["loop"] == "torchtitan":
+                optimizer.zero_grad()
             for _ in range(int(options["accumulate"])):
                 batch = batch_of(config, dtype, *SIZES)
                 loss = model(*batch).loss
                 loss.backward()
                 loss = loss.detach()
             optimizer.step()
-            optimizer.zero_grad()
+            if options["loop"] != "torchtitan":
+                optimizer.zero_grad()
     return recorder.run
 
 
@@ -165,6 +176,18 @@ def runs() -> list[dict[str, str]]:
                     for accumulate in ("1", "2") if world == "2" and checkpointing == "none" else ("1",):
                         chosen = dict(sharding=sharding, data_parallel=world, precision=precision)
                         all_runs.append({**usual, **chosen, "checkpointing": checkpointing, "accumulate": accumulate})
+    for loop, reshard in (
+        *(("torchtune", each) for each in ("always", "never", "2", "4")),
+        *(("torchtitan", each) for each in ("default", "always", "never")),
+    ):
+        for precision in ("fp32", "bf16-mixed"):
+            for checkpointing in ("none", "full"):
+                chosen = dict(sharding="fsdp2", data_parallel="8", precision=precision, reshard_after_forward=reshard)
+                all_runs.append({**usual, **chosen, "loop": loop, "checkpointing": checkpointing, "accumulate": "1"})
+    for loop, reshard in (("torchtitan", "default"), ("torchtune", "never"), ("torchtune", "2")):
+        chosen = dict(sharding="hsdp:4", data_parallel="8", precision="bf16-mixed", reshard_after_forward=reshard)
+        for accumulate in ("1", "2"):
+            all_runs.append({**usual, **chosen, "loop": loop, "checkpointing": "full", "accumulate": accumulate})
     for precision in ("fp32", "bf16", "bf16-mixed"):
         chosen = dict(sharding="fsdp1", data_parallel="4", precision=precision, loop="hf-trainer", checkpointing="full")
         for frozen in ({}, {"freeze": "model.layers.2,model.layers.3"}):

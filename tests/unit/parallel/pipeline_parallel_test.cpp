@@ -10,6 +10,12 @@
 namespace gpumem::parallel {
 namespace {
 
+TEST(PipelineParallel, PartsCountWhatIsAtTheEndsAsABlock) {
+  EXPECT_EQ(blocks_of_parts(126, 8), (std::vector<std::int64_t>{15, 16, 16, 16, 16, 16, 16, 15}));
+  EXPECT_EQ(blocks_of_parts(4, 6), (std::vector<std::int64_t>{0, 1, 1, 1, 1, 0}));
+  EXPECT_EQ(blocks_of_parts(32, 2), (std::vector<std::int64_t>{16, 16}));
+}
+
 model::Layout pipeline(std::int64_t ranks, std::int64_t stages = 1,
                        model::Schedule schedule = model::Schedule::one_forward_one_backward) {
   model::Layout layout;

@@ -61,6 +61,54 @@ TEST(Sharing, ShardsInFloat32AreTheMasters) {
   EXPECT_FALSE(of(job_on(8, {Shardings::distributed_optimizer, 0})).gradients_copied) << "the buffer is float32";
 }
 
+TEST(Sharing, WhatStaysAfterForwardIsFullyShards) {
+  TrainingJob job = job_on(8, {Shardings::fsdp2, 0});
+  EXPECT_EQ(of(job).kept_over, 0);
+  job.layout.pipeline_parallel = 2;
+  EXPECT_EQ(of(job).kept_over, 1) << "torchtitan gathers a stage once a step";
+  job.layout.reshard_after_forward.kind = model::Reshard::always;
+  EXPECT_EQ(of(job).kept_over, 0);
+  job.layout.pipeline_parallel = 1;
+  job.layout.reshard_after_forward = {model::Reshard::within, 3};
+  EXPECT_TRUE(fails(sharing_of(job), ErrorCode::invalid_argument, 0,
+                    "divides the 8 ranks that share parameters, and is 3; say `reshard_after_forward=1`"));
+  job.layout.reshard_after_forward.count = 4;
+  EXPECT_EQ(of(job).kept_over, 4);
+  job.layout.tensor_parallel = 2;
+  EXPECT_TRUE(fails(sharing_of(job), ErrorCode::invalid_argument, 0, "does not cut tensor parallel parameters"));
+  job.layout.sharding.kind = Shardings::ddp;
+  EXPECT_TRUE(fails(sharing_of(job), ErrorCode::invalid_argument, 0, "fully_shard()'s; say `sharding=fsdp2`"));
+}
+
+TEST(Sharing, TorchtitanShardsTheEndsApart) {
+  TrainingJob job = job_on(8, {Shardings::hsdp, 4});
+  EXPECT_FALSE(of(job).ends_apart);
+  job.loop = model::Loop::torchtitan;
+  EXPECT_TRUE(of(job).ends_apart);
+  EXPECT_EQ(of(job).end_kept_over, 1) << "norm and head stay";
+  job.layout.reshard_after_forward.kind = model::Reshard::always;
+  EXPECT_EQ(of(job).end_kept_over, 0);
+}
+
+TEST(Sharing, CopiesThatTrainApartAreTorchfts) {
+  TrainingJob job = job_on(8, {Shardings::fsdp2, 0});
+  job.layout.semi_sync = {model::SemiSync::diloco, 2};
+  EXPECT_TRUE(succeeds(sharing_of(job)));
+  job.layout.pipeline_parallel = 2;
+  EXPECT_TRUE(fails(sharing_of(job), ErrorCode::invalid_argument, 0, "`semi_sync` in a pipeline"));
+  job.layout.pipeline_parallel = 1;
+  job.layout.sharding.kind = Shardings::zero_1;
+  EXPECT_TRUE(fails(sharing_of(job), ErrorCode::invalid_argument, 0, "is torchft's"));
+}
+
+TEST(Sharing, GatheringInEightBitsIsFsdp2s) {
+  TrainingJob job = job_on(8, {Shardings::fsdp2, 0});
+  job.quantize = model::Quantization::float8_gather;
+  EXPECT_TRUE(of(job).gathers_float8);
+  job.layout.sharding.kind = Shardings::fsdp1;
+  EXPECT_TRUE(fails(sharing_of(job), ErrorCode::invalid_argument, 0, "weights that FSDP2 gathers"));
+}
+
 TEST(Sharing, SpansContextParallelRanks) {
   TrainingJob job = job_on(4, {Shardings::distributed_optimizer, 0});
   job.layout.context_parallel = 2;
@@ -85,6 +133,12 @@ TEST(Sharing, WhatIsNotModelledIsRefusedWithTheRule) {
   away.layout.data_parallel = 2;
   away.layout.sharding = {Shardings::ddp, 0};
   EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "has none that is modelled"));
+  away.layout.sharding.kind = Shardings::zero_2;
+  away.precision = Precision::bf16_mixed;
+  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "and ZeRO-3's; `sharding=zero-2` has none"));
+  away.layout.sharding.kind = Shardings::zero_3;
+  EXPECT_TRUE(of(away).on_host && of(away).shares_on_host);
+  away.layout.sharding.kind = Shardings::ddp;
   away.offload = Offload::ramtorch;
   EXPECT_TRUE(testing::succeeds(sharing_of(away))) << "each rank streams whole weights";
   away.offload = Offload::ramtorch_blocks;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "expect.hpp"
 #include "gpumem/analysis/analysis.hpp"
+#include "gpumem/architectures/architectures.hpp"
 #include "plans.hpp"
 
 namespace gpumem::plan {
@@ -93,6 +95,77 @@ TEST(ShardedModel, NotAllUnitsAreGatheredAtOnce) {
   EXPECT_LT(gathered, left.of(Category::parameter));
 }
 
+/// Bytes of gathered parameters when the second step's backward begins.
+std::int64_t gathered_before_backward(const TrainingJob& job) {
+  const StepPlan plan = testing::planned(job).plan;
+  Live live(plan);
+  for (std::size_t at = 0; at < plan.events.size(); ++at) {
+    if (plan.phase_of(at).phase == Phase::backward && plan.phase_of(at).step == 2) break;
+    live.apply(plan.events[at]);
+  }
+  return live.of(Category::gathered);
+}
+
+TEST(ShardedModel, BetweenForwardAndBackwardUnitsStayAsTheJobSays) {
+  TrainingJob job = gpt({Shardings::fsdp2, 0}, 8);
+  const std::int64_t whole = left_of(testing::planned(gpt({Shardings::none, 0}, 1)).plan).of(Category::parameter);
+  const std::int64_t root = gathered_before_backward(job);
+  job.layout.reshard_after_forward = {model::Reshard::never, 0};
+  const std::int64_t never = gathered_before_backward(job);
+  EXPECT_GE(never, whole) << "padded to a multiple of the ranks";
+  EXPECT_LT(never, whole + whole / 50);
+  for (const std::int64_t ranks : {2, 4}) {
+    job.layout.reshard_after_forward = {model::Reshard::within, ranks};
+    const std::int64_t parts = (never - root) / ranks;
+    EXPECT_NEAR(static_cast<double>(gathered_before_backward(job)), static_cast<double>(root + parts), 64.0);
+  }
+  for (const std::int64_t all : {8, 1}) {
+    job.layout.reshard_after_forward = {model::Reshard::within, all};
+    EXPECT_EQ(gathered_before_backward(job), all == 1 ? never : root) << "fully_shard() takes these for false and true";
+  }
+}
+
+TEST(ShardedModel, WhateverStaysEndsWithTheStep) {
+  for (const model::Reshard kind : {model::Reshard::always, model::Reshard::never, model::Reshard::within}) {
+    TrainingJob job = gpt({Shardings::hsdp, 4}, 8, Precision::bf16_mixed);
+    job.layout.reshard_after_forward = {kind, kind == model::Reshard::within ? 2 : 0};
+    job.gradient_accumulation = 2;
+    const StepPlan plan = testing::planned(job).plan;
+    EXPECT_EQ(left_of(plan).of(Category::gathered), 0);
+    EXPECT_EQ(testing::bytes_of(plan, 1).left, testing::bytes_of(plan, 2).left) << "steps repeat";
+  }
+}
+
+TEST(ShardedModel, CopiesThatTrainApartKeepAMomentumAndMeetByFragments) {
+  TrainingJob job = gpt({Shardings::fsdp2, 0}, 4, Precision::bf16_mixed);
+  const testing::Planned alone = testing::planned(job);
+  const std::int64_t shards = left_of(alone.plan).of(Category::parameter);
+  const std::int64_t states = left_of(alone.plan).of(Category::optimizer);
+  job.layout.semi_sync = {model::SemiSync::local_sgd, 0};
+  const StepPlan averaged = testing::planned(job).plan;
+  EXPECT_EQ(left_of(averaged).of(Category::optimizer), states);
+  EXPECT_GE(most_of(averaged, Category::temporary), shards) << "a copy of all";
+  job.layout.semi_sync = {model::SemiSync::diloco, 1};
+  const StepPlan together = testing::planned(job).plan;
+  EXPECT_EQ(left_of(together).of(Category::optimizer), states + shards) << "the outer optimizer's momentum";
+  EXPECT_EQ(left_of(together).of(Category::gradient), 0);
+  job.layout.semi_sync.count = 3;
+  const StepPlan parted = testing::planned(job).plan;
+  EXPECT_EQ(left_of(parted).of(Category::optimizer), states + shards);
+  EXPECT_LT(most_of(parted, Category::temporary), most_of(together, Category::temporary));
+  job.layout.semi_sync.kind = model::SemiSync::streaming_diloco;
+  const std::int64_t on_their_way = left_of(testing::planned(job).plan).of(Category::gradient);
+  EXPECT_GE(on_their_way, shards / 3) << "the largest fragment's";
+  EXPECT_LT(on_their_way, shards);
+}
+
+TEST(ShardedModel, MoreFragmentsThanLayersAreRefused) {
+  TrainingJob job = gpt({Shardings::fsdp2, 0}, 4);
+  job.layout.semi_sync = {model::SemiSync::diloco, 1000};
+  analysis::Analysis analysis(job);
+  EXPECT_TRUE(testing::fails(analysis.steps(), core::ErrorCode::invalid_argument, 0, "do not make 1000 fragments"));
+}
+
 TEST(ShardedModel, BucketsAreAsLargeAsTheGradients) {
   const StepPlan alone = testing::planned(gpt({Shardings::none, 0}, 1)).plan;
   const testing::Planned planned = testing::planned(gpt({Shardings::ddp, 0}, 8));
@@ -118,12 +191,52 @@ TEST(ShardedModel, MainGradientsAreFloat32AndStandAllTheTime) {
   EXPECT_NEAR(static_cast<double>(left.of(Category::optimizer)), 12.0 * static_cast<double>(parameters) / 4, padding);
 }
 
+TEST(ShardedModel, HalfMainGradientsAreCopiedForTheMasters) {
+  auto graph = architectures::read_config(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+      "padded_vocab_size": 128, "max_position_embeddings": 32, "grad_reduce_in_bf16": true})",
+                                          ops::vocabulary());
+  ASSERT_TRUE(testing::succeeds(graph));
+  TrainingJob job(*std::move(graph), 2);
+  job.sequence_length = 32;
+  job.precision = Precision::bf16_mixed;
+  job.loop = model::Loop::megatron;
+  job.layout.data_parallel = 4;
+  job.layout.sharding.kind = Shardings::distributed_optimizer;
+  const testing::Planned planned = testing::planned(job);
+  const std::int64_t parameters = parameters_of(planned);
+  const Live left = left_of(planned.plan);
+  EXPECT_GE(left.of(Category::gradient), 2 * parameters) << "and stand-ins";
+  EXPECT_LT(left.of(Category::gradient), 4 * parameters);
+  EXPECT_GE(most_of(planned.plan, Category::temporary), 4 * parameters / 4) << "the rank's part, in float32";
+}
+
 TEST(ShardedModel, ZeroTwoKeepsItsShareOfTheGradientsUntilTheStep) {
   TrainingJob job = gpt({Shardings::zero_2, 0}, 4, Precision::bf16_mixed);
   job.zero_grad = model::ZeroGrad::before_forward;
   const testing::Planned planned = testing::planned(job);
   EXPECT_EQ(left_of(planned.plan).of(Category::gradient), (2 * parameters_of(planned) + 3) / 4);
   EXPECT_EQ(most_of(planned.plan, Category::communication), 1'000'000'000) << "5e8 elements of two bytes";
+}
+
+/// What is left of a category under ZeRO with something on the host.
+Live with_host(Shardings kind, model::Offload offload) {
+  TrainingJob job = gpt({kind, 0}, 4, Precision::bf16_mixed);
+  job.zero_grad = model::ZeroGrad::before_forward;
+  job.offload = offload;
+  job.layout.zero_persistence_threshold = 1000;
+  return left_of(testing::planned(job).plan);
+}
+
+TEST(ShardedModel, ZeroSendsSharesAndShardsToTheHost) {
+  for (const Shardings kind : {Shardings::zero_2, Shardings::zero_3}) {
+    EXPECT_GT(with_host(kind, model::Offload::none).of(Category::gradient), 0);
+    EXPECT_EQ(with_host(kind, model::Offload::optimizer).of(Category::gradient), 0);
+    EXPECT_EQ(with_host(kind, model::Offload::optimizer).of(Category::optimizer), 0);
+  }
+  const std::int64_t here = with_host(Shardings::zero_3, model::Offload::optimizer).of(Category::parameter);
+  const std::int64_t persistent = with_host(Shardings::zero_3, model::Offload::parameters).of(Category::parameter);
+  EXPECT_GT(persistent, 0) << "small parameters stay whole on the GPU";
+  EXPECT_LT(persistent, here / 4);
 }
 
 /// A net of fewer elements than the reuse distance stays gathered from forward to backward.

@@ -91,8 +91,23 @@ mode = "memory_budget"
                       {"expert_parallel", "2"},
                       {"data_parallel", "4"},
                       {"checkpointing", "-"}});
-  EXPECT_EQ(job.not_modelled, (std::vector<std::string>{"parallelism.fsdp_reshard_after_forward always",
-                                                        "activation_checkpoint.mode memory_budget"}));
+  expect_wanted(job, {{"reshard_after_forward", "always"}});
+  EXPECT_EQ(job.not_modelled, std::vector<std::string>{"activation_checkpoint.mode memory_budget"});
+}
+
+TEST(Torchtitan, ReadsCopiesThatTrainApartAndWhatIsGatheredInEightBits) {
+  const std::string layout = "[training]\nlocal_batch_size = 1\n[parallelism]\ndata_parallel_shard_degree = 8\n";
+  const std::string copies = "[fault_tolerance]\nenable = true\ngroup_size = 2\nsync_steps = 10\n";
+  expect_wanted(parsed(kModel + layout + copies + "semi_sync_method = \"diloco\"\nnum_fragments = 2\n"),
+                {{"semi_sync", "diloco:2"}, {"loop", "torchtitan"}, {"data_parallel", "8"}});
+  expect_wanted(parsed(kModel + layout + copies + "semi_sync_method = \"diloco\"\nfragment_sync_delay = 1\n"),
+                {{"semi_sync", "streaming-diloco:1"}});
+  expect_wanted(parsed(kModel + layout + copies + "semi_sync_method = \"local_sgd\"\n"), {{"semi_sync", "local-sgd"}});
+  expect_wanted(parsed(kModel + layout + copies), {{"semi_sync", "-"}});
+  const TrainerJob job =
+      parsed(kModel + "converters = [\"float8\"]\n" + layout + "[float8]\nenable_fsdp_float8_all_gather = true\n");
+  expect_wanted(job, {{"quantize", "float8-gather"}});
+  EXPECT_TRUE(job.not_modelled.empty());
 }
 
 TEST(Torchtitan, OneGpuComputesUnderAutocastAndFloat8IsAConverter) {
@@ -201,8 +216,10 @@ TEST(MegatronLm, NamesWhatChangesMemoryAndHasNoOption) {
   const LaunchedJob job = launched("torchrun" + kMegatron +
                                    " --use-megatron-fsdp --data-parallel-sharding-strategy "
                                    "optim_grads --grad-reduce-in-bf16 --no-bias-swiglu-fusion --optimizer sgd");
-  expect_wanted(job.job, {{"sharding", "zero-2"}, {"optimizer", "sgd"}, {"fused", "false"}});
-  EXPECT_EQ(job.job.not_modelled, (std::vector<std::string>{"grad_reduce_in_bf16 true", "no_bias_swiglu_fusion true"}));
+  expect_wanted(job.job, {{"sharding", "zero-2"}, {"optimizer", "sgd-momentum"}, {"fused", "false"}});
+  EXPECT_EQ(job.job.not_modelled, std::vector<std::string>{"no_bias_swiglu_fusion true"});
+  EXPECT_NE(job.job.model.find("\"grad_reduce_in_bf16\": true"), std::string::npos) << "the model's source says it";
+  expect_wanted(launched("torchrun" + kMegatron + " --optimizer sgd --sgd-momentum 0.0").job, {{"optimizer", "sgd"}});
 }
 
 }  // namespace large_jobs_test

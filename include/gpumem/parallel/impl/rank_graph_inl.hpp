@@ -293,7 +293,7 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
   if ((layout.tensor_parallel > 1 || layout.expert_parallel > 1) && groups_experts(graph)) {
     return fault(
         "how tensor and expert parallel ranks share experts whose weights are one tensor is not modelled; shard the "
-        "states (`sharding=fsdp`), or give the arguments of Megatron's launcher");
+        "states (`sharding=fsdp2`), or give the arguments of Megatron's launcher");
   }
   if (layout.sequence_parallel && mixes && !says_split(graph, TensorSplit::sequence)) {
     return fault("`sequence_parallel` with a mixture of experts is only modelled for Megatron's GPT");
@@ -341,6 +341,8 @@ GPUMEM_INLINE bool same_rank_graph(const model::TrainingJob& left, const model::
     split.rank = {model::Ranks::one, stage_of_rank(layout)};
     split.data_parallel = 1;
     split.sharding = {};
+    split.reshard_after_forward = {};
+    split.semi_sync = {};
     split.schedule = model::is_v_shaped(layout.schedule) ? model::Schedule::zero_bubble_v : model::Schedule{};
     return split;
   };

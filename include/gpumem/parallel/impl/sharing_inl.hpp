@@ -364,12 +364,14 @@ GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
   const Shardings kind = job.layout.sharding.kind;
   const std::string name = "`sharding=" + name_of(job.layout.sharding) + "`";
   const bool fully = kind == Shardings::fsdp1 || kind == Shardings::fsdp2 || kind == Shardings::hsdp;
-  if (job.offload == model::Offload::parameters && !fully) {
-    return "`offload=parameters` is FSDP's CPU offload; " +
+  const bool infinite = kind == Shardings::zero_3 && job.loop != model::Loop::megatron;
+  if (job.offload == model::Offload::parameters && !fully && !infinite) {
+    return "`offload=parameters` is FSDP's CPU offload, and ZeRO-3's; " +
            (kind == Shardings::none ? "say `sharding=fsdp2`" : name + " has none that is modelled");
   }
-  if (model::bounces_weights(job.offload)) {
-    if (std::string shared = shared_weights_fault(job); !shared.empty()) return shared;
+  for (std::string broken : {reshard_fault(job.layout), semi_sync_fault(job), float8_gather_fault(job),
+                             model::bounces_weights(job.offload) ? shared_weights_fault(job) : std::string()}) {
+    if (!broken.empty()) return broken;
   }
   if (job.activation_checkpointing && job.checkpoints.host_attention != model::HostAttention::none &&
       job.layout.pipeline_parallel > 1) {

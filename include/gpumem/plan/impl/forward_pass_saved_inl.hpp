@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+
+#include "gpumem/parallel/pipeline_parallel.hpp"
 
 namespace gpumem::plan {
 
@@ -72,6 +75,7 @@ class MegatronModules {
     for (std::uint32_t at = 0; at < graph.layers().size(); ++at) {
       if (kernels_[at]) attention_of_.push_back({container_of(graph, at, kLatentAttention), at});
     }
+    find_last_blocks(job.layout);
   }
 
   [[nodiscard]] bool any_discarded() const {
@@ -87,22 +91,14 @@ class MegatronModules {
 
   /// Whether hooks take what the layer saves.
   [[nodiscard]] bool offloads(std::uint32_t layer) const {
-    const std::string path = graph_.path(graph_.layers()[layer]);
-    const std::string_view name = last_name(path);
-    const bool output = name == "o_proj" || name == "linear_proj";
-    if (kernels_[layer]) return takes("core_attn");
-    if (output) return takes("attn_proj");
-    if (norm_of(layer, kLatentAttention)) return takes("attn_norm");
-    if (norm_of(layer, kMixture)) return takes("mlp_norm");
-    if (name == "linear_qkv" || makes_heads(layer)) return takes("qkv_linear");
-    if (path.find(".experts.") == std::string::npos) return false;
-    if (name == "linear_fc1") return takes("expert_fc1");
-    return is_activation(path) && takes("moe_act") && !recomputes("moe_act");
+    const std::string_view module = module_of(layer);
+    return takes(module) && !(module == "moe_act" && recomputes(module)) && !stays(layer, module);
   }
 
   /// Whether what the layer reads waits on the host for a checkpointed part to run again.
   [[nodiscard]] bool sends_arguments(std::uint32_t layer) const {
-    return takes("moe_act") && recomputes("moe_act") && is_activation(graph_.path(graph_.layers()[layer]));
+    const std::string_view module = module_of(layer);
+    return module == "moe_act" && takes(module) && recomputes(module) && !stays(layer, module);
   }
 
  private:
@@ -116,6 +112,34 @@ class MegatronModules {
   }
   [[nodiscard]] bool takes(std::string_view name) const {
     return std::find(offloaded_.begin(), offloaded_.end(), name) != offloaded_.end();
+  }
+  /// Which of offload_modules the layer is in; empty: none.
+  [[nodiscard]] std::string_view module_of(std::uint32_t layer) const {
+    const std::string path = graph_.path(graph_.layers()[layer]);
+    const std::string_view name = last_name(path);
+    if (kernels_[layer]) return "core_attn";
+    if (name == "o_proj" || name == "linear_proj") return "attn_proj";
+    if (norm_of(layer, kLatentAttention)) return "attn_norm";
+    if (norm_of(layer, kMixture)) return "mlp_norm";
+    if (name == "linear_qkv" || makes_heads(layer)) return "qkv_linear";
+    if (path.find(".experts.") == std::string::npos) return {};
+    if (name == "linear_fc1") return "expert_fc1";
+    return is_activation(path) ? "moe_act" : std::string_view();
+  }
+  /// Of each module the last block's stays where its backward is the next thing to run: on the pipeline's last rank.
+  /// Source: Megatron-LM of August 2026, core/pipeline_parallel/fine_grained_activation_offload.py
+  /// (should_bulk_offload: "about to be used immediately").
+  void find_last_blocks(const model::Layout& layout) {
+    if (offloaded_.empty() || parallel::stage_of_rank(layout) + 1 < layout.pipeline_parallel) return;
+    for (const connect::Range& block : connect::repeated_blocks(graph_)) {
+      for (std::uint32_t at = block.first; at < block.end; ++at) {
+        if (const std::string_view module = module_of(at); takes(module)) last_blocks_[module] = block;
+      }
+    }
+  }
+  [[nodiscard]] bool stays(std::uint32_t layer, std::string_view module) const {
+    const auto last = last_blocks_.find(module);
+    return last != last_blocks_.end() && layer >= last->second.first && layer < last->second.end;
   }
   [[nodiscard]] static bool is_activation(std::string_view path) {
     return path.find(".moe_act.") != std::string_view::npos && last_name(path) != "linear_fc2";
@@ -149,6 +173,7 @@ class MegatronModules {
   std::vector<Attention> attention_of_;
   std::vector<std::string_view> recomputed_;
   std::vector<std::string_view> offloaded_;
+  std::map<std::string_view, connect::Range> last_blocks_;  ///< by module
 };
 
 /// By layer: whether the rule holds.

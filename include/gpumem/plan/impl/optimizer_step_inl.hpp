@@ -2,8 +2,14 @@
 
 #include "gpumem/plan/optimizer_step.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "gpumem/connect/repeated_blocks.hpp"
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 
 namespace gpumem::plan {
 
@@ -140,6 +146,113 @@ GPUMEM_INLINE void OptimizerStep::take_one_by_one() {
   }
   log_.drop(last);
   log_.drop(decayed);
+}
+
+namespace semi_sync_detail {
+
+/// By layer: which of so many runs of blocks it belongs to.
+GPUMEM_INLINE std::vector<std::size_t> fragments_of(const model::ModelGraph& graph, std::int64_t fragments) {
+  std::vector<std::size_t> fragment_of(graph.layers().size(), 0);
+  if (fragments <= 1) return fragment_of;
+  const std::vector<connect::Range> blocks = connect::blocks_of_all_stacks(graph);
+  const auto shares = parallel::blocks_of_parts(static_cast<std::int64_t>(blocks.size()), fragments);
+  std::size_t block = 0;
+  for (std::size_t fragment = 0; fragment < shares.size(); ++fragment) {
+    for (std::int64_t count = 0; count < shares[fragment]; ++count, ++block) {
+      std::fill(fragment_of.begin() + blocks[block].first, fragment_of.begin() + blocks[block].end, fragment);
+    }
+  }
+  std::fill(fragment_of.begin() + blocks.back().end, fragment_of.end(), shares.size() - 1);
+  return fragment_of;
+}
+
+}  // namespace semi_sync_detail
+
+GPUMEM_INLINE core::Status SemiSyncStep::check(const model::ModelGraph& graph, const model::Layout& layout) {
+  if (layout.semi_sync.count <= 1) return core::Done{};
+  const std::size_t blocks = connect::blocks_of_all_stacks(graph).size();
+  if (blocks > 0 && layout.semi_sync.count <= static_cast<std::int64_t>(blocks) + 2) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "the model has " + std::to_string(blocks) +
+                         " repeated blocks, which with its two ends do not make " +
+                         std::to_string(layout.semi_sync.count) +
+                         " fragments; say `semi_sync=diloco:" + std::to_string(blocks > 0 ? blocks + 2 : 1) + "`",
+                     {graph.file(), 0, {}}};
+}
+
+GPUMEM_INLINE void SemiSyncStep::meet_over(std::span<const TrainedParameter> parameters, const model::ModelGraph& graph,
+                                           std::int64_t fragments) {
+  if (kind_ == model::SemiSync::none) return;
+  fragments_.resize(static_cast<std::size_t>(std::max<std::int64_t>(fragments, 1)));
+  has_momentum_.assign(fragments_.size(), false);
+  const std::vector<std::size_t> fragment_of = semi_sync_detail::fragments_of(graph, fragments);
+  std::vector<std::int64_t> bytes(fragments_.size(), 0);
+  for (const TrainedParameter& parameter : parameters) {
+    const std::size_t fragment = fragment_of[parameter.layer];
+    fragments_[fragment].push_back(parameter);
+    bytes[fragment] = core::bounded_sum({bytes[fragment], parameter.held});
+  }
+  largest_ = static_cast<std::size_t>(std::ranges::max_element(bytes) - bytes.begin());
+}
+
+GPUMEM_INLINE void SemiSyncStep::run() {
+  if (fragments_.empty()) return;
+  if (kind_ == model::SemiSync::local_sgd) {
+    std::vector<Slot> averages = copy_of(fragments_.front(), Category::temporary);
+    return drop(averages);
+  }
+  meet(largest_);
+  for (std::size_t fragment = 0; fragment < fragments_.size(); ++fragment) {
+    if (fragment != largest_) meet(fragment);
+  }
+  if (kind_ == model::SemiSync::streaming_diloco) on_their_way_ = pseudo_gradients(fragments_[largest_]);
+}
+
+GPUMEM_INLINE std::vector<Slot> SemiSyncStep::copy_of(const std::vector<TrainedParameter>& fragment,
+                                                      Category category) {
+  std::vector<Slot> copies;
+  copies.reserve(fragment.size());
+  for (const TrainedParameter& parameter : fragment) {
+    if (pace_.late()) break;
+    copies.push_back(log_.allocate(parameter.held, category, parameter.layer));
+  }
+  return copies;
+}
+
+/// What the host holds comes to the GPU, a parameter at a time.
+GPUMEM_INLINE std::vector<Slot> SemiSyncStep::pseudo_gradients(const std::vector<TrainedParameter>& fragment) {
+  std::vector<Slot> made;
+  made.reserve(fragment.size());
+  for (const TrainedParameter& parameter : fragment) {
+    if (pace_.late()) break;
+    const Slot last_met = log_.allocate(parameter.held, Category::temporary, parameter.layer);
+    made.push_back(log_.allocate(parameter.held, Category::gradient, parameter.layer));
+    log_.drop(last_met);
+  }
+  return made;
+}
+
+GPUMEM_INLINE void SemiSyncStep::meet(std::size_t number) {
+  const std::vector<TrainedParameter>& fragment = fragments_[number];
+  const bool ready = number == largest_ && !on_their_way_.empty();
+  std::vector<Slot> gradients = ready ? std::exchange(on_their_way_, {}) : pseudo_gradients(fragment);
+  std::vector<Slot> own = copy_of(fragment, Category::temporary);
+  if (!has_momentum_[number]) {
+    for (const TrainedParameter& parameter : fragment) {
+      log_.allocate(parameter.held, Category::optimizer, parameter.layer);
+    }
+    has_momentum_[number] = true;
+  }
+  for (const TrainedParameter& parameter : fragment) {  // each goes to the host through a copy
+    log_.drop(log_.allocate(parameter.held, Category::temporary, parameter.layer));
+  }
+  drop(gradients);
+  drop(own);
+}
+
+GPUMEM_INLINE void SemiSyncStep::drop(std::vector<Slot>& slots) {
+  for (const Slot slot : slots) log_.drop(slot);
+  slots.clear();
 }
 
 GPUMEM_INLINE GradientScaler::GradientScaler(RunState& state, const model::TrainingJob& job)

@@ -42,6 +42,16 @@ GPUMEM_INLINE core::DType ShardedModel::held_in(ops::TensorId parameter) const {
   return state_.requires_grad(parameter) ? sharing_.shard_type(dtype(parameter)) : dtype(parameter);
 }
 
+GPUMEM_INLINE core::DType ShardedModel::gathered_in(ops::TensorId parameter) const {
+  if (!sharing_.gathers_float8) return dtype(parameter);
+  const connect::WiredGraph& wired = state_.forward_pass().wired;
+  const std::uint32_t layer = state_.layer(parameter);
+  const model::Attributes attributes = wired.graph().attributes(wired.graph().layers()[layer]);
+  const std::int64_t weights = core::bounded_product(
+      {attributes.integer("in_features").value_or(0), attributes.integer("out_features").value_or(0)});
+  return wired.weights(layer).float8 && elements(parameter) == weights ? core::DType::uint8 : dtype(parameter);
+}
+
 GPUMEM_INLINE std::int64_t ShardedModel::ranks_of(ops::TensorId parameter, std::int64_t usual) const {
   if (sharing_.expert_ranks == 0 || usual == 1) return usual;
   const model::ModelGraph& graph = state_.forward_pass().wired.graph();
@@ -58,7 +68,7 @@ GPUMEM_INLINE std::int64_t ShardedModel::padded_elements(ops::TensorId parameter
 
 GPUMEM_INLINE void ShardedModel::sum_up(Unit& unit) const {
   for (const ops::TensorId parameter : unit.parameters) {
-    const std::int64_t size = core::element_size(dtype(parameter));
+    const std::int64_t size = core::element_size(gathered_in(parameter));
     unit.gathered = core::bounded_sum({unit.gathered, core::bounded_product({padded_elements(parameter), size})});
     unit.sharded = core::bounded_sum({unit.sharded, core::bounded_product({shard_elements(parameter), size})});
   }
@@ -76,28 +86,43 @@ GPUMEM_INLINE void ShardedModel::find_units() {
   for (Unit& unit : units_) sum_up(unit);
 }
 
-GPUMEM_INLINE void ShardedModel::find_blocks() {
+/// The calls of the layers from `first` on, all or those from the first to the last with parameters, are a unit.
+GPUMEM_INLINE void ShardedModel::add_unit(const Range& layers, std::int64_t kept_over, bool all) {
   const ops::Tape& tape = state_.tape();
   const auto functions = tape.functions();
-  std::vector<std::uint32_t> unit_of_layer(state_.forward_pass().wired.graph().layers().size(), kRoot);
-  std::uint32_t at = 0;
-  for (const Range& block : blocks_of_all_stacks(state_.forward_pass().wired.graph())) {
-    Unit unit;
-    while (at < functions.size() && functions[at].layer < block.first) ++at;
-    const std::uint32_t first = at;
-    for (; at < functions.size() && functions[at].layer < block.end; ++at) {
-      unit.in_backward |= state_.requires_grad(functions[at].output);
-    }
-    if (at == first) continue;
-    const auto number = static_cast<std::uint32_t>(units_.size());
-    begins_[first] = number;
-    ends_[at - 1] = number;
-    std::fill(unit_of_layer.begin() + block.first, unit_of_layer.begin() + block.end, number);
-    units_.push_back(std::move(unit));
+  std::uint32_t first = kNoUnit;
+  std::uint32_t end = 0;
+  Unit unit;
+  unit.kept_over = kept_over;
+  for (std::uint32_t at = calls_from_; at < functions.size() && functions[at].layer < layers.end; ++at) {
+    calls_from_ = at + 1;
+    if (functions[at].layer < layers.first || (!all && functions[at].parameters.count == 0)) continue;
+    first = std::min(first, at);
+    end = at + 1;
+    unit.in_backward |= state_.requires_grad(functions[at].output);
   }
+  if (end == 0) return;
+  const auto number = static_cast<std::uint32_t>(units_.size());
+  begins_[first] = number;
+  ends_[end - 1] = number;
+  std::fill(unit_of_layer_.begin() + layers.first, unit_of_layer_.begin() + layers.end, number);
+  units_.push_back(std::move(unit));
+}
+
+GPUMEM_INLINE void ShardedModel::find_blocks() {
+  const ops::Tape& tape = state_.tape();
+  const model::ModelGraph& graph = state_.forward_pass().wired.graph();
+  const std::vector<Range> blocks = blocks_of_all_stacks(graph);
+  unit_of_layer_.assign(graph.layers().size(), kRoot);
+  const bool tied = std::ranges::any_of(tape.parameters(), [](const auto& parameter) { return parameter.tied; });
+  const bool apart = sharing_.ends_apart && !tied && !blocks.empty();
+  if (apart) add_unit({0, blocks.front().first}, sharing_.kept_over, false);
+  for (const Range& block : blocks) add_unit(block, sharing_.kept_over, true);
+  const auto layers = static_cast<std::uint32_t>(graph.layers().size());
+  if (apart) add_unit({blocks.back().end, layers}, sharing_.end_kept_over, false);
   for (const ops::Tape::Parameter& parameter : tape.parameters()) {
     if (parameter.tied) continue;
-    const std::uint32_t number = unit_of_layer[tape.tensor(parameter.tensor).layer];
+    const std::uint32_t number = unit_of_layer_[tape.tensor(parameter.tensor).layer];
     unit_of_[static_cast<std::size_t>(parameter.tensor)] = number;
     units_[number].parameters.push_back(parameter.tensor);
     units_[number].frozen |= parameter.frozen;
@@ -147,11 +172,12 @@ GPUMEM_INLINE void ShardedModel::construct() {
 
 /// One a parameter, or one a unit; layer by layer one in all.
 GPUMEM_INLINE void ShardedModel::add_shards() {
-  if (sharing_.on_host) return;
   std::vector<std::int64_t> flat(units_.size(), 0);
   for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
     if (parameter.tied) continue;
     const ops::TensorId id = parameter.tensor;
+    if (persists(id)) log_.allocate(state_.bytes(id), Category::parameter, state_.layer(id));
+    if (sharing_.on_host) continue;
     const std::int64_t bytes = core::bounded_product({shard_elements(id), core::element_size(held_in(id))});
     if (sharing_.gather == parallel::Gather::copied_out) {
       log_.allocate(bytes, Category::parameter, state_.layer(id));
@@ -159,7 +185,6 @@ GPUMEM_INLINE void ShardedModel::add_shards() {
     }
     std::int64_t& sum = flat[unit_of_[static_cast<std::size_t>(id)]];
     sum = core::bounded_sum({sum, bytes});
-    if (persists(id)) log_.allocate(state_.bytes(id), Category::parameter, state_.layer(id));
   }
   for (const std::int64_t bytes : flat) {
     if (bytes > 0) log_.allocate(bytes, Category::parameter, kNoLayer);
@@ -192,7 +217,7 @@ GPUMEM_INLINE void ShardedModel::add_main_buffer() {
 /// The shards in the compute type are a temporary of the call.
 GPUMEM_INLINE void ShardedModel::start_gather(Unit& unit) {
   if (unit.buffer != kNoSlot || !unit.whole.empty() || unit.gathered == 0) return;
-  const bool copies = sharing_.float32_shards || sharing_.on_host;
+  const bool copies = (sharing_.float32_shards || sharing_.on_host) && unit.parts.empty();
   const std::uint32_t layer = state_.layer(unit.parameters.front());
   const Slot shard = copies ? log_.allocate(unit.sharded, Category::communication, layer, kGatherStream) : kNoSlot;
   unit.buffer = log_.allocate(unit.gathered, Category::gathered, layer, kGatherStream);
@@ -210,9 +235,11 @@ GPUMEM_INLINE void ShardedModel::gather(Unit& unit, bool forward) {
   if (forward) log_.drop(std::exchange(last_buffer_, kNoSlot));
   for (const ops::TensorId parameter : unit.parameters) {
     const std::int64_t bytes =
-        core::bounded_product({padded_elements(parameter), core::element_size(dtype(parameter))});
+        core::bounded_product({padded_elements(parameter), core::element_size(gathered_in(parameter))});
     unit.whole.push_back(log_.allocate(bytes, Category::gathered, state_.layer(parameter)));
   }
+  for (const Slot part : unit.parts) log_.drop(part);
+  unit.parts.clear();
   const Slot buffer = std::exchange(unit.buffer, kNoSlot);
   if (forward) last_buffer_ = buffer;
   else log_.drop(buffer);
@@ -236,7 +263,20 @@ GPUMEM_INLINE void ShardedModel::begin_forward() {
 
 GPUMEM_INLINE void ShardedModel::end_call_of_unit(Unit& unit) {
   const bool soon = unit.in_backward && unit.later < sharing_.reuse_elements;
-  if (!soon && !sharing_.whole_for_step) release(unit);
+  if (soon || unit.kept_over == 1) return;
+  if (unit.kept_over > 1) keep_parts(unit);
+  release(unit);
+}
+
+/// Each parameter's part is a copy, and the whole one ends with it.
+GPUMEM_INLINE void ShardedModel::keep_parts(Unit& unit) {
+  for (std::size_t at = 0; at < unit.whole.size(); ++at) {
+    const ops::TensorId parameter = unit.parameters[at];
+    const std::int64_t part = sharded_model_detail::divided(padded_elements(parameter), unit.kept_over);
+    const std::int64_t bytes = core::bounded_product({part, core::element_size(gathered_in(parameter))});
+    unit.parts.push_back(log_.allocate(bytes, Category::gathered, state_.layer(parameter)));
+    log_.drop(std::exchange(unit.whole[at], kNoSlot));
+  }
 }
 
 /// Without a backward the root would stay gathered as well.
@@ -306,6 +346,7 @@ GPUMEM_INLINE void ShardedModel::take_gradient(ops::TensorId parameter, Slot gra
 }
 
 GPUMEM_INLINE void ShardedModel::add_partition() {
+  if (sharing_.shares_on_host) return;
   std::int64_t sum = 0;
   for (const ops::TensorId each : state_.trained()) sum = core::bounded_sum({sum, state_.bytes(each)});
   partition_ = log_.allocate(sharded_model_detail::divided(sum, sharing_.gradient_ranks), Category::gradient, kNoLayer);

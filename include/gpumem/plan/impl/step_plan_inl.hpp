@@ -48,6 +48,7 @@ class TrainingScript {
         shards_(state_, sharing),
         gradients_(state_, calls_, blocks_, shards_, job.optimizer_in_backward ? &optimizer_ : nullptr),
         optimizer_(state_.log(), state_.pace(), job, state_.backend(), masters_of(job, sharing)),
+        semi_sync_(state_.log(), state_.pace(), sharing.on_host ? model::SemiSync::none : job.layout.semi_sync.kind),
         scaler_(state_, job),
         loader_(state_, job),
         pipe_(state_, job) {}
@@ -62,7 +63,9 @@ class TrainingScript {
     shards_.construct();
     add_stand_ins();
     if (pipe_.used()) pipe_.construct(ends_of(0), pass_.stages.front());
-    optimizer_.update_all(trained_parameters());
+    std::vector<TrainedParameter> trained = trained_parameters();
+    semi_sync_.meet_over(trained, pass_.wired.graph(), job_.layout.semi_sync.count);
+    optimizer_.update_all(std::move(trained));
     if (!state_.pace().was_late()) optimizer_.create();
   }
 
@@ -168,7 +171,8 @@ class TrainingScript {
       const std::int64_t ranks = held.empty() ? state_ranks_of(parameter.tensor) : 1;
       const std::int64_t elements = whole / ranks + (whole % ranks == 0 ? 0 : 1);
       all.push_back({elements * core::element_size(sharing_.state_type(size.dtype)), elements,
-                     parameter.factored.value().value_or(0) / ranks, state_.layer(parameter.tensor)});
+                     parameter.factored.value().value_or(0) / ranks, state_.layer(parameter.tensor),
+                     elements * core::element_size(sharing_.shard_type(size.dtype))});
     }
     return all;
   }
@@ -300,6 +304,7 @@ class TrainingScript {
     const Slot found_inf = scaler_.unscale(optimizer_.fused());
     optimizer_.run();
     state_.log().drop(found_inf);
+    semi_sync_.run();
     zero_grad_at(model::ZeroGrad::step_end);
   }
 
@@ -413,6 +418,7 @@ class TrainingScript {
   ShardedModel shards_;
   GradientFlow gradients_;
   OptimizerStep optimizer_;
+  SemiSyncStep semi_sync_;
   GradientScaler scaler_;
   BatchLoader loader_;
   PipeBuffers pipe_;
@@ -442,6 +448,7 @@ core::Result<StepPlan> written(const model::TrainingJob& job, const ForwardPass&
   if (!blocks) return blocks.error();
   const core::Result<parallel::Sharing> sharing = parallel::sharing_of(job);
   if (!sharing) return sharing.error();
+  if (const core::Status meets = SemiSyncStep::check(pass.wired.graph(), job.layout); !meets) return meets.error();
   TrainingScript script(job, pass, *sharing, *blocks, std::move(reused));
   script.construct(*full);
   if (const core::Status done = write(script, *full); !done) return done.error();

@@ -288,7 +288,7 @@ GPUMEM_INLINE Framework torchtitan() {
   return {.name = "fsdp2",
           .description = "torchtitan: fully_shard with tensor, context, pipeline and expert parallelism",
           .settings = "torchtitan TOML",
-          .loop = model::Loop::torchtune,
+          .loop = model::Loop::torchtitan,
           .tensor_parallel = true,
           .context_parallel = true,
           .pipeline_parallel = true,

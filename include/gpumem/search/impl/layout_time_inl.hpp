@@ -325,13 +325,19 @@ struct Traffic {
   }
 };
 
-/// Parameters are gathered block by block: while a block runs, the next one comes and the last one's gradients go.
-GPUMEM_INLINE Exposed of_sharded_parameters(const Traffic& traffic, const BlockWork& work, const Stage& stage,
-                                            double blocks) {
+/// Parameters are gathered block by block: while a block runs, the next one comes and the last one's gradients go. A
+/// pipeline's stage that stays gathered is so once a step, and its gradients go when the last micro-batch has run.
+GPUMEM_INLINE Exposed of_sharded_parameters(const Traffic& traffic, const Sharing& sharing, const BlockWork& work,
+                                            const Stage& stage, double blocks) {
   const auto parameters = static_cast<double>(work.block.parameters);
   const double gathered = traffic.gather(parameters);
   const double forward = beside(traffic.links, gathered, work.block.forward);
-  const double backward = beside(traffic.links, gathered + traffic.scatter(parameters), work.block.backward);
+  const bool stays = sharing.kept_over == 1;
+  if (stays && sharing.whole_for_step) {
+    return {0.0, blocks * forward + traffic.gather(stage.root_parameters) + traffic.scatter(stage.parameters)};
+  }
+  const double again = stays ? 0.0 : gathered;
+  const double backward = beside(traffic.links, again + traffic.scatter(parameters), work.block.backward);
   const double root = traffic.gather(stage.root_parameters) + traffic.scatter(stage.root_parameters);
   return {blocks * (forward + backward) + root, 0.0};
 }
@@ -356,7 +362,7 @@ GPUMEM_INLINE Exposed of_whole_parameters(const Traffic& traffic, const Sharing&
 GPUMEM_INLINE Exposed exposed(const Traffic& traffic, const Sharing& sharing, const BlockWork& work, const Stage& stage,
                               double blocks) {
   if (traffic.groups.sharing.count <= 1 && traffic.groups.replicas.count <= 1) return {};
-  if (sharing.gather != parallel::Gather::never) return of_sharded_parameters(traffic, work, stage, blocks);
+  if (sharing.gather != parallel::Gather::never) return of_sharded_parameters(traffic, sharing, work, stage, blocks);
   return of_whole_parameters(traffic, sharing, stage);
 }
 
