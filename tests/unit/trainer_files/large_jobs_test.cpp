@@ -40,7 +40,7 @@ TEST(Torchtitan, ReadsItsFile) {
   EXPECT_EQ(job->model, "meta-llama/Llama-3.1-70B");
   expect_wanted(*job, {{"batch_size", "4"},
                        {"seq_length", "8192"},
-                       {"loop", "torchtune"},
+                       {"loop", "torchtitan"},
                        {"precision", "bf16-mixed"},
                        {"sharding", "hsdp:8"},
                        {"data_parallel", "16"},
