@@ -331,7 +331,8 @@ struct Sharing {
   const bool known = kind == model::Shardings::none || kind == model::Shardings::ddp ||
                      kind == model::Shardings::fsdp2 || kind == model::Shardings::hsdp;
   if (!known || model::row_of(job.loop).main_gradients) {
-    return "`semi_sync` is torchft's, which is modelled with `sharding=fsdp2`, `hsdp:N` and `ddp`; leave it out";
+    return "`semi_sync` is torchft's, which is modelled with `sharding=fsdp2`, `sharding=hsdp:8` and `sharding=ddp`; "
+           "leave it out";
   }
   if (job.layout.pipeline_parallel > 1) return "`semi_sync` in a pipeline is not modelled; say `pipeline_parallel=1`";
   if (job.optimizer_in_backward) return "`semi_sync` waits for the optimizer's step; leave out `optimizer_in_backward`";

@@ -40,7 +40,7 @@ OPTIONS_HELP = """
         mse, bce-with-logits, chunked:N, fused, fused-ce, compiled.
     samples: samples per epoch; decides how large the last batch is.
     loop: the program that trains; decides which tensors are held between forward and the next step:
-        script, hf-trainer, lightning, torchtune, litgpt, megatron.
+        script, hf-trainer, lightning, torchtune, litgpt, megatron, torchtitan.
     transformers: HuggingFace models: the release that runs them, 4.45 and before, or later: 4.45,
         4.48, 4.51, 4.52, 4.56, 5.0.
     batch_lengths: whether all batches have the same length, or all are shorter than the first one:
@@ -57,6 +57,10 @@ OPTIONS_HELP = """
     data_parallel: GPUs that train together, each on a batch of its own.
     sharding: which parameters, gradients and states each data parallel GPU holds: none, ddp, fsdp1,
         fsdp2, hsdp:N, zero-1, zero-2, zero-3, distributed-optimizer.
+    reshard_after_forward: when FSDP2 frees gathered parameters: a number of GPUs that share them
+        until backward, or one of: default, always, never.
+    semi_sync: how copies of the model that train apart meet every few steps (torchft): none,
+        local-sgd, diloco:N, streaming-diloco:N.
     tensor_parallel: GPUs that share each layer.
     sequence_parallel: tensor parallel GPUs share the positions of norms, dropout and residuals as
         well.
@@ -116,7 +120,8 @@ OPTIONS_HELP = """
         multitask-prompt-tuning, cartridge, supertuning, xlora, poly.
     peft_options: settings of the method, by PEFT's names: n_frequency=1000.
     quantize: how the frozen linear layers are held: none, nf4, nf4-double, int8, gptq-4bit, float8,
-        int8-sdnq, fp8-torchao, fp8wo-torchao, mxfp8, nvfp4, float8-params, nf4-dynamic.
+        int8-sdnq, fp8-torchao, fp8wo-torchao, mxfp8, nvfp4, float8-params, nf4-dynamic,
+        float8-gather.
     base_dtype: the type of frozen weights that are not quantised: the precision's, or the type they
         were loaded in: precision, fp32, bf16, fp16.
     gpu: the GPU: a name from 'gpumem gpus', or a path to a profile.

@@ -91,6 +91,7 @@ def plan(
     transformers: str = "4.48", batch_lengths: str = "alike", lengths: _Path | None = None,
     lengths_options: str | None = None, zero_grad: str = "before-forward",
     software: str | None = None, alloc_conf: str | None = None,
+    reshard_after_forward: str = "default", semi_sync: str = "none",
     expert_imbalance: float | None = None, zero_reduce_bucket: int = 500_000_000,
     zero_prefetch_bucket: int = 50_000_000, zero_persistence_threshold: int = 100_000,
     zero_reuse_distance: int = 1_000_000_000, padding: bool = False, foreach: bool = True,
