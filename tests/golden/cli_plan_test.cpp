@@ -19,7 +19,7 @@ TEST(CliPlan, Table) { expect_golden_run("plan_table", kShown); }
 
 TEST(CliPlan, NoLayoutFits) {
   expect_golden_run("plan_does_not_fit",
-                    "plan tests/golden/cli/configs/llama3_70b.json --gpu l4-24gb --gpus 2 --seq 8192 --global-batch 8");
+                    "plan tests/golden/cli/configs/llama3_70b.json --gpu l4-24gb --gpus 1 --seq 8192 --global-batch 8");
 }
 
 TEST(CliPlan, WhatDoesNotFitGoesToTheHost) {

@@ -269,7 +269,8 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
     return;
   }
   if (model::multiplies_copies(job.quantize)) {
-    const std::string name(model::name_of(model::kQuantizations, job.quantize));
+    const bool mx = job.quantize == model::Quantization::mxfp8;
+    const std::string name = mx ? "mxfp8" : "float8";
     assumed.push_back({"quantize", "products copy their operands to " + name +
                                        " for each call, all but the head's (torchao, compiled); "
                                        "what backward reads is not converted; the range does not come from such runs"});

@@ -340,7 +340,8 @@ GPUMEM_INLINE core::Result<Grounds> grounds_of(const model::TrainingJob& job, co
   const auto peaks = utilisation::peaks_of(gpu);
   if (!peaks) return peaks.error();
   model::TrainingJob plain = job;
-  plain.layout = {.semi_sync = job.layout.semi_sync,
+  plain.layout = {.reshard_after_forward = job.layout.reshard_after_forward,
+                  .semi_sync = job.layout.semi_sync,
                   .expert_imbalance = job.layout.expert_imbalance,
                   .zero_reduce_bucket = job.layout.zero_reduce_bucket,
                   .zero_prefetch_bucket = job.layout.zero_prefetch_bucket,

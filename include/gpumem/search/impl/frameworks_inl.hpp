@@ -254,6 +254,10 @@ GPUMEM_INLINE std::string parallelism(const model::TrainingJob& job, std::int64_
   std::string text = "\n[parallelism]\n";
   text += line("data_parallel_replicate_degree", groups ? layout.data_parallel / shards : 1);
   text += line("data_parallel_shard_degree", shards);
+  const model::Reshard reshard = layout.reshard_after_forward.kind;
+  if (reshard == model::Reshard::within) text += "# torchtitan has no fsdp_reshard_after_forward with a number\n";
+  else if (reshard != model::Reshard::usual)
+    text += text_line("fsdp_reshard_after_forward", model::name_of(model::kReshards, reshard));
   text += line("tensor_parallel_degree", layout.tensor_parallel);
   text += line("context_parallel_degree", layout.context_parallel);
   if (layout.expert_parallel > 1) {

@@ -246,6 +246,8 @@ class Space {
       // A mesh of groups has whole context parallel groups in each.
       if (sharding.kind == model::Shardings::hsdp && sharding.count % layout.context_parallel != 0) continue;
       layout.sharding = sharding;
+      const bool fully = sharding.kind == model::Shardings::fsdp2 || sharding.kind == model::Shardings::hsdp;
+      layout.reshard_after_forward = fully ? job_.layout.reshard_after_forward : model::Layout().reshard_after_forward;
       if (framework.experts_fit != nullptr && !framework.experts_fit(layout)) continue;
       const std::vector<Checkpointing> kinds = framework.checkpointings();
       for (std::size_t at = 0; at < micro_batches.size(); ++at) {
