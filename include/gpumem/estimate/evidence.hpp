@@ -269,8 +269,7 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
     return;
   }
   if (model::multiplies_copies(job.quantize)) {
-    const bool mx = job.quantize == model::Quantization::mxfp8;
-    const std::string name = mx ? "mxfp8" : "float8";
+    const std::string name = job.quantize == model::Quantization::mxfp8 ? "mxfp8" : "float8";
     assumed.push_back({"quantize", "products copy their operands to " + name +
                                        " for each call, all but the head's (torchao, compiled); "
                                        "what backward reads is not converted; the range does not come from such runs"});

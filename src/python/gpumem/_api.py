@@ -27,25 +27,21 @@ __version__: str = _gpumem.VERSION
 _Told = TypeVar("_Told")
 _Ask = Callable[[Summary, Mapping[str, _gpumem.Word]], _Told]
 
-#: The names that `optimizer` takes.
+#: The names that `optimizer` and `precision` take.
 OPTIMIZERS: tuple[str, ...] = _gpumem.NAMES["optimizers"]
-#: The names that `precision` takes.
 PRECISIONS: tuple[str, ...] = _gpumem.NAMES["precisions"]
 #: The names that `loss` takes.
 LOSSES: tuple[str, ...] = _gpumem.NAMES["losses"]
-#: The names that `loop` takes.
+#: The names that `loop` and `transformers` take.
 LOOPS: tuple[str, ...] = _gpumem.NAMES["loops"]
-#: The names that `transformers` takes.
 TRANSFORMERS: tuple[str, ...] = _gpumem.NAMES["transformers"]
-#: The names that `attention` takes.
+#: The names that `attention` and `offload` take.
 ATTENTIONS: tuple[str, ...] = _gpumem.NAMES["attentions"]
-#: The names that `offload` takes.
 OFFLOADS: tuple[str, ...] = _gpumem.NAMES["offloads"]
 #: The names that `sharding` takes; the N of "hsdp:N" is a number.
 SHARDINGS: tuple[str, ...] = _gpumem.NAMES["shardings"]
-#: The names that `schedule` takes.
+#: The names that `schedule` and `zero_grad` take.
 SCHEDULES: tuple[str, ...] = _gpumem.NAMES["schedules"]
-#: The names that `zero_grad` takes.
 ZERO_GRADS: tuple[str, ...] = _gpumem.NAMES["zero_grads"]
 
 
@@ -441,10 +437,10 @@ _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "optimizer_in_backw
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "peft",
              "peft_options", "quantize", "base_dtype")
 _LOOPING = ("loop", "transformers", "batch_lengths", "lengths", "lengths_options", "padding", "attention", "offload")
-_SEVERAL_GPUS = ("sharding", "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",
-                 "pipeline_layers", "first_stage_layers", "last_stage_layers",
-                 "context_parallel", "expert_parallel", "expert_imbalance", "rank", "zero_reduce_bucket",
-                 "zero_prefetch_bucket", "zero_persistence_threshold", "zero_reuse_distance")
+_SEVERAL_GPUS = ("sharding", "reshard_after_forward", "semi_sync", "tensor_parallel", "sequence_parallel",
+                 "pipeline_parallel", "virtual_stages", "schedule", "pipeline_layers", "first_stage_layers",
+                 "last_stage_layers", "context_parallel", "expert_parallel", "expert_imbalance", "rank",
+                 "zero_reduce_bucket", "zero_prefetch_bucket", "zero_persistence_threshold", "zero_reuse_distance")
 _NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING, *_SEVERAL_GPUS)
 
 
