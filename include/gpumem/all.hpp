@@ -15,7 +15,7 @@
 #include "gpumem/place/policies.hpp"
 #include "gpumem/place/server.hpp"
 #include "gpumem/posttrain/estimate_post_training.hpp"
-#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"

@@ -9,7 +9,7 @@
 #include "gpumem/all.hpp"
 #include "gpumem/monitor/nvml.hpp"
 #include "gpumem/posttrain/launch.hpp"
-#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/serve/server_command.hpp"
 #include "held.hpp"

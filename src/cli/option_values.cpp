@@ -9,7 +9,7 @@
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem/place/policies.hpp"
-#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"

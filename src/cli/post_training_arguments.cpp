@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 #include "job_arguments.hpp"
 
 namespace gpumem::cli {

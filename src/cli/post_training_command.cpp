@@ -1,6 +1,8 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
@@ -33,6 +35,7 @@ int print_answer(const std::string& text, const nlohmann::ordered_json& json, bo
 /// The leaves of a file's settings, with the keys above them: "actor_rollout_ref.model.path".
 void flatten(const trainer_files::Setting& setting, const std::string& path, std::vector<LaunchSetting>& all) {
   using Kind = trainer_files::Setting::Kind;
+  if (path == "defaults") return;  // take_defaults()
   if (setting.kind == Kind::object) {
     for (const trainer_files::Setting& item : setting.items) {
       flatten(item, path.empty() ? item.key : path + "." + item.key, all);
@@ -44,13 +47,43 @@ void flatten(const trainer_files::Setting& setting, const std::string& path, std
   if (setting.kind != Kind::null) all.push_back({path, std::move(value)});
 }
 
-Result<std::vector<LaunchSetting>> settings_of_file(const std::string& file) {
+Result<std::vector<LaunchSetting>> settings_of_file(const std::string& file, int depth = 0);
+
+/// The files below which hydra puts this one, "defaults: [../base, _self_]", if they are there; the words of others
+/// stay settings.
+core::Status take_defaults(const std::string& file, const trainer_files::Setting& root, int depth,
+                           std::vector<LaunchSetting>& all) {
+  constexpr int kDeepest = 16;
+  const auto begin = root.items.begin();
+  const auto named = std::find_if(begin, root.items.end(), [](const auto& item) { return item.key == "defaults"; });
+  if (named == root.items.end()) return core::Done{};
+  std::vector<std::string> words = {named->word};
+  for (const trainer_files::Setting& item : named->items) words.push_back(item.word);
+  for (std::string word : words) {
+    word.resize(std::min(word.find('@'), word.size()));
+    if (word.empty() || word == "_self_") continue;
+    const std::string name = word.ends_with(".yaml") ? word : word + ".yaml";
+    const std::string path = (std::filesystem::path(file).parent_path() / name).string();
+    const bool there = depth < kDeepest && core::read_regular_file(path, trainer_files::kLargestTrainerFile);
+    if (!there) {
+      all.push_back({"defaults", word});
+      continue;
+    }
+    auto settings = settings_of_file(path, depth + 1);
+    if (!settings) return settings.error();
+    all.insert(all.end(), settings->begin(), settings->end());
+  }
+  return core::Done{};
+}
+
+Result<std::vector<LaunchSetting>> settings_of_file(const std::string& file, int depth) {
   std::vector<LaunchSetting> settings;
   if (file.empty()) return settings;
   const Result<std::string> text = core::read_regular_file(file, trainer_files::kLargestTrainerFile);
   if (!text) return text.error();
   const Result<trainer_files::Setting> root = trainer_files::parse_settings(*text);
   if (!root) return Error(root.error()).in_file(file);
+  if (const core::Status taken = take_defaults(file, *root, depth, settings); !taken) return taken.error();
   flatten(*root, {}, settings);
   return settings;
 }

@@ -60,26 +60,50 @@ std::string to_text(std::span<const estimate::Assumption> assumed) {
 }
 
 std::string to_text(const posttrain::PostTrainingLimits& limits, const Terminal& terminal) {
-  const auto whole = [](const std::optional<std::int64_t>& value) {
-    return value ? core::with_separators(*value) : std::string("-");
-  };
   Table table({{.title = "it fits up to"}, {.title = "value"}});
-  table.add({"the largest batch", whole(limits.largest_batch)});
-  table.add({"the longest completion", whole(limits.longest_completion)});
-  table.add({"the largest gpu_memory_utilization",
-             limits.largest_utilization ? text_of("%.2f", *limits.largest_utilization) : std::string("-")});
+  const auto add = [&](std::string_view limit, std::string_view title, const std::optional<std::string>& value) {
+    const auto reason =
+        std::find_if(limits.reasons.begin(), limits.reasons.end(), [&](const auto& at) { return at.first == limit; });
+    if (value) table.add({std::string(title), *value});
+    else if (reason != limits.reasons.end()) {
+      table.add({std::string(title), "-: " + job::spelled(reason->second, job::kCommandLine)});
+    }
+  };
+  const auto whole = [](const std::optional<std::int64_t>& value) {
+    return value ? std::optional(core::with_separators(*value)) : std::nullopt;
+  };
+  add("largest_batch", "the largest batch", whole(limits.largest_batch));
+  add("largest_group", "the largest group", whole(limits.largest_group));
+  add("longest_completion", "the longest completion", whole(limits.longest_completion));
+  add("longest_sequence", "the longest sequence", whole(limits.longest_sequence));
+  add("largest_utilization", "the largest gpu_memory_utilization",
+      limits.largest_utilization ? std::optional(text_of("%.2f", *limits.largest_utilization)) : std::nullopt);
   return table.text(terminal);
 }
 
 std::string to_text(const std::vector<posttrain::PostTrainingChange>& advice, const Terminal& terminal) {
-  if (advice.empty()) return "no single change lets the job take less\n";
+  if (advice.empty()) return "no change lets the job take less\n";
   Table table(
       {{.title = "change"}, {.title = "on the GPU", .right = true}, {.title = "fits"}, {.title = "what it costs"}});
+  const auto words = [](const posttrain::PostTrainingChange& change) {
+    std::string text = std::string(change.option) + " " + change.value;
+    for (const auto& [option, value] : change.also) text.append(", ").append(option).append(" ").append(value);
+    return text;
+  };
+  std::string together;
   for (const posttrain::PostTrainingChange& change : advice) {
-    table.add({std::string(change.option) + " " + change.value, change.estimate.memory.expected,
-               std::string(estimate::to_string(change.estimate.memory.verdict)), std::string(change.costs)});
+    const estimate::MemoryEstimate& memory = change.estimate.memory;
+    const std::string verdict(estimate::to_string(memory.verdict));
+    if (change.also.empty()) table.add({words(change), memory.expected, verdict, change.costs});
+    else together = "together: " + words(change) + ": " + core::to_string(memory.expected) + ", " + verdict + "\n";
   }
-  return table.text(terminal);
+  const auto fits = [](const posttrain::PostTrainingChange& change) {
+    return change.estimate.memory.verdict == estimate::Verdict::fits;
+  };
+  if (together.empty() && std::none_of(advice.begin(), advice.end(), fits)) {
+    together = "all of them together are not enough\n";
+  }
+  return table.text(terminal) + together;
 }
 
 std::string to_text(const std::vector<posttrain::PostTrainingLayout>& layouts, const Terminal& terminal) {

@@ -249,16 +249,23 @@ Json to_json(const posttrain::PostTrainingLimits& limits) {
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   Json json;
   json["largest_batch"] = or_null(limits.largest_batch);
+  json["largest_group"] = or_null(limits.largest_group);
   json["longest_completion"] = or_null(limits.longest_completion);
+  json["longest_sequence"] = or_null(limits.longest_sequence);
   json["largest_utilization"] = or_null(limits.largest_utilization);
+  json["reasons"] = Json::object();
+  for (const auto& [limit, reason] : limits.reasons) json["reasons"][std::string(limit)] = reason;
   return json;
 }
 
 Json to_json(const std::vector<posttrain::PostTrainingChange>& advice) {
   Json json = Json::array();
   for (const posttrain::PostTrainingChange& change : advice) {
+    Json also = Json::array();
+    for (const auto& [option, value] : change.also) also.push_back({{"option", option}, {"value", value}});
     json.push_back({{"option", change.option},
                     {"value", change.value},
+                    {"also", std::move(also)},
                     {"costs", change.costs},
                     {"expected_bytes", change.estimate.memory.expected.count()},
                     {"fits", change.estimate.memory.fits},

@@ -70,6 +70,35 @@ TEST(CliPosttrain, TheFileBehindTheCommandsOwnConfigIsRead) {
   EXPECT_TRUE(has(gone.out, " is not modelled\n")) << gone.out;
 }
 
+TEST(CliPosttrain, TheFilesBelowAFileAreRead) {
+  const fs::path folder = testing::own_path("posttrain_defaults");
+  fs::create_directories(folder / "recipes");
+  std::ofstream(folder / "base.yaml") << "policy:\n  model_name: m\n  train_micro_batch_size: 4\n"
+                                         "  max_total_sequence_length: 128\n  dtensor_cfg: {enabled: true}\n"
+                                         "  sequence_packing: {enabled: false}\n"
+                                         "dpo: {seed: 1}\ncluster: {gpus_per_node: 1, num_nodes: 1}\n";
+  const fs::path recipe = folder / "recipes" / "small.yaml";
+  std::ofstream(recipe) << "defaults: [../base, _self_]\npolicy: {train_micro_batch_size: 2}\n";
+  const std::string command = "posttrain " + std::string(kModel) + " --gpu h100-80gb --config ";
+  const Outcome of_recipe = run(command + recipe.string());
+  EXPECT_EQ(of_recipe.exit, 0) << of_recipe.err;
+  EXPECT_TRUE(has(of_recipe.out, "phases: in the order of nemo-rl")) << of_recipe.out;
+  EXPECT_FALSE(has(of_recipe.out, "defaults")) << of_recipe.out;
+  EXPECT_NE(of_recipe.out, run(command + (folder / "base.yaml").string()).out) << "its own settings count";
+  std::ofstream(recipe) << "defaults: gone\npolicy: {train_micro_batch_size: 2, dtensor_cfg: {enabled: true}}\n"
+                           "dpo: {seed: 1}\n";
+  EXPECT_TRUE(has(run(command + recipe.string()).out, "defaults gone is not modelled"));
+  fs::remove_all(folder);
+}
+
+TEST(CliPosttrain, SaysWhyNothingFitsAndWhoAdvises) {
+  const std::string large = "posttrain " + std::string(kLarge) + " --gpu t4-16gb --algorithm dpo --batch 1 --seq 4096";
+  const Outcome fit = run(large + " --fit");
+  EXPECT_NE(fit.exit, 0);
+  EXPECT_TRUE(has(fit.out, "-: even 1 takes ")) << fit.out;
+  EXPECT_TRUE(has(run(large + " --for slurm").err, "'gpumem posttrain --advise' says what would make it fit"));
+}
+
 TEST(CliPosttrain, AFurtherModelNeedNotBeThereButMustBeReadable) {
   const fs::path file = testing::own_path("posttrain_critic.json");
   const std::string ppo = "posttrain " + std::string(kLarge) +

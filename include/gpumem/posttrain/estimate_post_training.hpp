@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
@@ -28,11 +29,14 @@ namespace gpumem::posttrain {
                                                                         const device::AllocatorOptions& options = {});
 
 /// The furthest value of each option with which the job fits, by the upper end of the range, where all else stays as it
-/// is; nothing: with none, or the job has no such option.
+/// is; nothing: `reasons` says why, by the name of the limit.
 struct PostTrainingLimits {
   std::optional<std::int64_t> largest_batch = {};       ///< samples of a forward pass
+  std::optional<std::int64_t> largest_group = {};       ///< completions of each prompt, of as many prompts a step
   std::optional<std::int64_t> longest_completion = {};  ///< tokens, with the prompts as they are
+  std::optional<std::int64_t> longest_sequence = {};    ///< tokens, where nobody generates
   std::optional<double> largest_utilization = {};       ///< of a colocated vLLM, in hundredths
+  std::vector<std::pair<std::string_view, std::string>> reasons = {};
 };
 
 /// Errors: those of estimate_post_training(), but overflow, with which a job does not fit.
@@ -40,16 +44,18 @@ struct PostTrainingLimits {
                                                                          const device::GpuProfile& gpu,
                                                                          const device::AllocatorOptions& options = {});
 
-/// One thing changed.
+/// One thing changed, or several that are enough together.
 struct PostTrainingChange {
   std::string_view option;  ///< a name of post_training_options() or of job::job_options()
   std::string value;
-  std::string_view costs;  ///< in a few words
+  std::string costs;  ///< in a few words
   PostTrainingEstimate estimate;
+  std::vector<std::pair<std::string_view, std::string>> also = {};  ///< options and values that change with it
 };
 
-/// Single changes after which the job takes less, in the order of what they cost. Errors: those of the estimate of the
-/// job as it is.
+/// Single changes after which the job takes less, in the order of what they cost. Where the job does not fit by any of
+/// them, the last one is of several: the two cheapest that are enough, or else more, each the cheapest that takes less.
+/// Errors: those of the estimate of the job as it is.
 [[nodiscard]] core::Result<std::vector<PostTrainingChange>> advise_post_training(
     const PostTrainingJob& job, const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
 

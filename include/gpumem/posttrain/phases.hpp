@@ -32,12 +32,20 @@ inline constexpr std::array<model::Named<Role>, 6> kRoles = {{{Role::policy, "po
 
 /// The phase in which completions are generated.
 inline constexpr std::string_view kRolloutPhase = "rollout";
+/// What the note says about an engine that a GPU does not hold.
+inline constexpr std::string_view kDoesNotStart = " does not start: ";
 
 struct PostTrainingPlan {
   plan::PhasedPlan phased;
   std::vector<Role> roles;          ///< by the number of a model
   analysis::Analyses::Lent policy;  ///< of the policy's update
 };
+/// What the policy's backward keeps of a frozen image tower in a pass: what its blocks read, in two bytes an element.
+/// ms-swift checkpoints the tower, too, and has its embedding's output ask for a gradient, so that backward goes through
+/// its blocks. Source: ms-swift 4, trainers/mixin.py: _prepare_gradient_checkpointing; transformers 5,
+/// models/qwen2_5_vl: _input_embed_layer.
+[[nodiscard]] std::int64_t kept_of_frozen_tower(const Decided& decided, analysis::Analysis& policy);
+
 /// `lengths_differ`: from batch to batch. `analyses`, if there are any, must outlive the plan. Errors: those of
 /// connecting, adapting and planning of each model.
 [[nodiscard]] core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,

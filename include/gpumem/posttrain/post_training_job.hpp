@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,7 +61,22 @@ inline constexpr std::array kAlgorithmRows = {
 }
 
 /// The program that trains.
-enum class Program : std::uint8_t { trl, ms_swift, megatron, verl, openrlhf, unsloth, verl_megatron };
+enum class Program : std::uint8_t {
+  trl,
+  ms_swift,
+  megatron,
+  verl,
+  openrlhf,
+  unsloth,
+  verl_megatron,
+  nemo_rl,
+  nemo_rl_megatron,
+  slime,
+  areal,
+  areal_megatron,
+  roll,
+  roll_megatron,
+};
 
 /// When the reference model runs.
 enum class ReferencePlace : std::uint8_t {
@@ -77,6 +93,7 @@ struct ProgramRow {
   ReferencePlace reference = ReferencePlace::after;
   bool megatron = false;  ///< trains the model in Megatron's form, and moves its gradients to the host with its weights
   bool fused_logits = false;  ///< log-probabilities by flash-attn's cross entropy, gradients over the logits
+  bool all_logits = false;    ///< log-probabilities of completions from the logits of all tokens
   bool always_old = false;    ///< the policy's log-probabilities of completions are computed before the update
   bool optimizer_only_updates = false;  ///< states that are offloaded are on the GPU in the update only
   bool empties_cache = false;           ///< torch.cuda.empty_cache() between phases
@@ -157,6 +174,62 @@ inline constexpr std::array kProgramRows = {
                .utilization = 0.5,
                .batched_tokens = 8192,
                .seats = 256},
+    ProgramRow{.value = Program::nemo_rl,
+               .name = "nemo-rl",
+               .source = "NeMo-RL (2026-08), algorithms/grpo.py: grpo_train; models/policy/workers/"
+                         "dtensor_policy_worker_v2.py; distributed/model_utils.py",
+               .reference = ReferencePlace::before,
+               .all_logits = true,
+               .always_old = true,
+               .optimizer_only_updates = true,
+               .empties_cache = true,
+               .utilization = 0.6},
+    ProgramRow{.value = Program::nemo_rl_megatron,
+               .name = "nemo-rl-megatron",
+               .source = "NeMo-RL (2026-08), models/policy/workers/megatron_policy_worker.py: offload_before_refit, "
+                         "prepare_for_lp_inference",
+               .reference = ReferencePlace::before,
+               .megatron = true,
+               .always_old = true,
+               .optimizer_only_updates = true,
+               .empties_cache = true,
+               .utilization = 0.6},
+    ProgramRow{.value = Program::slime,
+               .name = "slime",
+               .source = "slime (2026-08), backends/megatron_utils/actor.py: train, train_actor, wake_up",
+               .reference = ReferencePlace::before,
+               .megatron = true,
+               .always_old = true,
+               .empties_cache = true},
+    ProgramRow{.value = Program::areal,
+               .name = "areal",
+               .source = "AReaL (2026-05), trainer/rl_trainer.py: train; utils/functional/vocab_parallel.py",
+               .reference = ReferencePlace::before,
+               .fused_logits = true,
+               .always_old = true},
+    ProgramRow{.value = Program::areal_megatron,
+               .name = "areal-megatron",
+               .source = "AReaL (2026-05), engine/megatron_engine.py",
+               .reference = ReferencePlace::before,
+               .megatron = true,
+               .always_old = true},
+    ProgramRow{.value = Program::roll,
+               .name = "roll",
+               .source = "ROLL (2026-08), pipeline/rlvr/rlvr_pipeline.py: run; utils/functionals.py: "
+                         "log_probs_from_logits",
+               .reference = ReferencePlace::before,
+               .all_logits = true,
+               .always_old = true,
+               .optimizer_only_updates = true,
+               .empties_cache = true},
+    ProgramRow{.value = Program::roll_megatron,
+               .name = "roll-megatron",
+               .source = "ROLL (2026-08), distributed/strategy/megatron_strategy.py: load_states, offload_states",
+               .reference = ReferencePlace::before,
+               .megatron = true,
+               .always_old = true,
+               .optimizer_only_updates = true,
+               .empties_cache = true},
 };
 [[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
   return kProgramRows[static_cast<std::size_t>(program)];
@@ -166,12 +239,14 @@ enum class Reference : std::uint8_t {
   usual,        ///< as algorithm and program have it: adapters switched off, or a copy of the model
   none,         ///< there is none
   own,          ///< a frozen model of its own
+  swapped,      ///< its weights wait on the host, and take the place of the policy's for its passes
   base,         ///< the policy without its adapters
   precomputed,  ///< its log-probabilities are in the data set
 };
-inline constexpr std::array<model::Named<Reference>, 5> kReferences = {{{Reference::usual, "usual"},
+inline constexpr std::array<model::Named<Reference>, 6> kReferences = {{{Reference::usual, "usual"},
                                                                         {Reference::none, "none"},
                                                                         {Reference::own, "own"},
+                                                                        {Reference::swapped, "swapped"},
                                                                         {Reference::base, "base"},
                                                                         {Reference::precomputed, "precomputed"}}};
 
@@ -227,6 +302,7 @@ struct PostTrainingOptions {
   Rollout rollout = Rollout::usual;
   std::optional<std::int64_t> prompt_length = {};      ///< tokens of the longest prompt
   std::optional<std::int64_t> completion_length = {};  ///< tokens of the longest completion
+  std::optional<std::int64_t> num_generations = {};    ///< completions of each prompt; nothing: nobody says
   std::optional<std::int64_t> rollout_batch = {};      ///< completions that are generated at once; nothing: a step's
   std::optional<std::int64_t> log_prob_batch = {};  ///< sequences of a pass for log-probabilities; nothing: the batch's
   bool packing = false;  ///< a batch is one row of `seq_length` tokens, however many samples it holds
@@ -250,6 +326,29 @@ struct PostTrainingOptions {
 
   friend bool operator==(const PostTrainingOptions&, const PostTrainingOptions&) = default;
 };
+
+/// One row an option: every front end takes these, beside the options of how the policy is trained
+/// (gpumem/job/job_options.hpp).
+struct PostTrainingOption {
+  std::string_view name;   ///< in JSON: "gpu_memory_utilization"; its flag is --gpu-memory-utilization
+  std::string_view value;  ///< the placeholder of its value: "N"; empty: it is on or off
+  std::string_view help;   ///< one line, for people; the choices follow
+  /// False: the word is no value of it.
+  bool (*set)(PostTrainingOptions& options, std::string_view word);
+  std::vector<std::string_view> (*choices)() = nullptr;  ///< of a choice
+};
+
+[[nodiscard]] std::span<const PostTrainingOption> post_training_options();
+/// Null: there is no such option.
+[[nodiscard]] const PostTrainingOption* find_post_training_option(std::string_view name);
+
+/// The help with the choices: "the program that trains: trl, verl".
+[[nodiscard]] std::string help_of(const PostTrainingOption& option);
+
+/// Of an option that is on or off, the word is "true", "false", "1" or "0". Names are taken in any case. Errors:
+/// invalid_argument, naming option and word.
+[[nodiscard]] core::Status set_post_training_option(PostTrainingOptions& options, std::string_view name,
+                                                    std::string_view word);
 
 /// What somebody asks: the policy's training, with `batch_size` samples (pairs, or completions) a forward pass, and the
 /// rest.

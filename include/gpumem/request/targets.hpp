@@ -26,6 +26,7 @@ inline constexpr std::int64_t kUsualGpusPerNode = 8;
 struct Site {
   std::int64_t gpus_per_node = 0;     ///< that the job uses of each node; 0: all of its GPUs, but no more than usual
   std::string container = "trainer";  ///< of the pod that trains, for targets that name it
+  std::string advisor = "gpumem advise";  ///< the command that says what makes such a job fit
 };
 
 /// What a job asks for on each of its GPUs, all of this type.

@@ -49,19 +49,26 @@ class PostTraining(Answer):
 
 @dataclasses.dataclass(frozen=True)
 class PostTrainingLimits:
-    """The furthest value of each option with which the job fits, all else as it is; None: with none."""
+    """The furthest value of each option with which the job fits, all else as it is; None: reasons says why."""
 
     largest_batch: int | None
+    largest_group: int | None
     longest_completion: int | None
+    longest_sequence: int | None
     largest_utilization: float | None
+    reasons: Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
 class PostTrainingChange:
-    """One option changed, so that the job takes less; costs says in words what it costs."""
+    """One option changed, so that the job takes less; costs says in words what it costs.
+
+    also: further options and values, where one change is not enough.
+    """
 
     option: str
     value: str
+    also: tuple[Mapping[str, str], ...]
     costs: str
     expected_bytes: int
     fits: bool
@@ -116,13 +123,14 @@ def posttrain(
 
 
 def posttrain_limits(model: _Path | None = None, **given: Any) -> PostTrainingLimits:
-    """How far batch, completion and the engine's share can go on a GPU. Arguments are those of posttrain()."""
+    """How far batch, group, lengths and the engine's share can go on a GPU. Arguments are those of posttrain()."""
     return PostTrainingLimits(**_asked_of("posttrain-limits", model, given).fields())
 
 
 def advise_posttrain(model: _Path | None = None, **given: Any) -> tuple[PostTrainingChange, ...]:
     """Changes after which the job takes less, in the order of what they cost. Arguments are those of posttrain()."""
-    return tuple(PostTrainingChange(**each) for each in _asked_of("posttrain-advice", model, given).fields())
+    changes = _asked_of("posttrain-advice", model, given).fields()
+    return tuple(PostTrainingChange(**{**each, "also": tuple(each["also"])}) for each in changes)
 
 
 def plan_posttrain(model: _Path | None = None, *, gpus: int, **given: Any) -> tuple[PostTrainingLayout, ...]:

@@ -22,12 +22,22 @@ PostTrainingJob preferences() {
   return job;
 }
 
+/// Why there is no such limit; empty: there is one.
+std::string reason_of(const PostTrainingLimits& limits, std::string_view limit) {
+  const auto found =
+      std::find_if(limits.reasons.begin(), limits.reasons.end(), [&](const auto& at) { return at.first == limit; });
+  return found == limits.reasons.end() ? std::string() : found->second;
+}
+
 TEST(PostTrainingLimits, TheLargestBatchFitsAndOneMoreDoesNot) {
   PostTrainingJob job = preferences();
   const auto limits = find_post_training_limits(job, gpu());
   ASSERT_TRUE(succeeds(limits));
   ASSERT_TRUE(limits->largest_batch.has_value());
   EXPECT_FALSE(limits->largest_utilization.has_value()) << "nobody generates";
+  EXPECT_TRUE(limits->longest_sequence.has_value());
+  EXPECT_NE(reason_of(*limits, "largest_group"), "");
+  EXPECT_NE(reason_of(*limits, "largest_utilization"), "");
   const auto verdict = [&](std::int64_t batch) {
     job.policy.batch_size = batch;
     const auto estimate = estimate_post_training(job, gpu());
@@ -111,6 +121,60 @@ TEST(PostTrainingLimits, ARowIsNoShorterForShortCompletions) {
   EXPECT_FALSE(packed->longest_completion.has_value());
 }
 
+TEST(PostTrainingLimits, SayWhyNothingFits) {
+  PostTrainingJob job = preferences();
+  job.policy.sequence_length = std::int64_t{1} << 24;
+  const auto limits = find_post_training_limits(job, gpu());
+  ASSERT_TRUE(succeeds(limits));
+  EXPECT_FALSE(limits->largest_batch.has_value());
+  const std::string reason = reason_of(*limits, "largest_batch");
+  EXPECT_EQ(reason.find("even 1 takes "), 0U) << reason;
+  EXPECT_NE(reason.find(" in \"update: "), std::string::npos) << reason;
+}
+
+TEST(PostTrainingLimits, AGroupIsLimitedByTheCacheOfWhoGeneratesIt) {
+  PostTrainingJob job = completions();
+  EXPECT_NE(reason_of(*find_post_training_limits(job, gpu()), "largest_group").find("num_generations"),
+            std::string::npos);
+  job.options.num_generations = 4;
+  const auto elsewhere = find_post_training_limits(job, gpu());
+  EXPECT_NE(reason_of(*elsewhere, "largest_group").find("memory does not limit it"), std::string::npos);
+  job.options.program = Program::trl;
+  job.options.rollout = Rollout::generate;
+  job.policy.batch_size = 4;
+  auto sizes = serve::read_served_model(
+      R"({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 64, "num_attention_heads": 32,
+          "num_key_value_heads": 32, "intermediate_size": 128, "vocab_size": 512, "max_position_embeddings": 8192})");
+  ASSERT_TRUE(succeeds(sizes));
+  job.served = std::make_shared<const serve::ServedModel>(*std::move(sizes));
+  const auto own = find_post_training_limits(job, gpu());
+  ASSERT_TRUE(succeeds(own));
+  ASSERT_TRUE(own->largest_group.has_value()) << reason_of(*own, "largest_group");
+  job.options.rollout_batch = *own->largest_group;
+  EXPECT_EQ(estimate_post_training(job, gpu())->memory.verdict, estimate::Verdict::fits);
+  job.options.rollout_batch = *own->largest_group + 1;
+  EXPECT_NE(estimate_post_training(job, gpu())->memory.verdict, estimate::Verdict::fits);
+}
+
+TEST(PostTrainingAdvice, SeveralChangesAreEnoughWhereNoneIsAlone) {
+  PostTrainingJob job = preferences();
+  std::int64_t batch = 1;
+  const auto last = [&]() -> std::optional<PostTrainingChange> {
+    job.policy.batch_size = batch;
+    const auto advice = advise_post_training(job, gpu());
+    EXPECT_TRUE(succeeds(advice));
+    if (!advice || advice->empty()) return std::nullopt;
+    return advice->back();
+  };
+  std::optional<PostTrainingChange> together;
+  for (; batch < (1 << 16) && (!together || together->also.empty()); batch *= 2) together = last();
+  ASSERT_TRUE(together.has_value());
+  ASSERT_FALSE(together->also.empty()) << "at some batch no change is enough alone";
+  EXPECT_EQ(together->estimate.memory.verdict, estimate::Verdict::fits);
+  EXPECT_NE(together->costs.find("; "), std::string::npos);
+  for (const auto& [option, value] : together->also) EXPECT_NE(option, together->option) << value;
+}
+
 TEST(PostTrainingAdvice, AnEntropyMayBeComputedInChunks) {
   PostTrainingJob job = completions();
   job.policy.batch_size = 64;
@@ -124,6 +188,18 @@ TEST(PostTrainingAdvice, AnEntropyMayBeComputedInChunks) {
   EXPECT_TRUE(advises(Entropy::whole));
   EXPECT_FALSE(advises(Entropy::chunked));
   EXPECT_FALSE(advises(Entropy::none));
+}
+
+TEST(PostTrainingEstimate, ASwappedReferenceTakesNoMemoryOfItsOwn) {
+  PostTrainingJob job = completions();
+  const auto takes = [&](Reference reference) {
+    job.options.reference = reference;
+    const auto estimate = estimate_post_training(job, gpu());
+    EXPECT_TRUE(succeeds(estimate));
+    return estimate ? estimate->memory.allocated : core::Bytes();
+  };
+  EXPECT_EQ(takes(Reference::swapped), takes(Reference::none));
+  EXPECT_LT(takes(Reference::swapped), takes(Reference::own));
 }
 
 TEST(PostTrainingLayouts, VerlShardsAsItsStrategySays) {

@@ -2,7 +2,7 @@
 
 #include "gpumem/all.hpp"
 #include "gpumem/posttrain/launch.hpp"
-#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 #include "small_transformers.hpp"
 
 namespace gpumem::posttrain {

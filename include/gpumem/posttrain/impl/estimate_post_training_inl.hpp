@@ -188,7 +188,7 @@ inline core::Result<RolloutMemory> rollout_of(const PostTrainingJob& job, const 
   }
   if (!server) return server.error();
   const std::string_view engine = job.options.engine == Engine::vllm ? "vLLM" : "SGLang";
-  if (!server->starts) memory.reason = std::string(engine) + " does not start: " + server->reason;
+  if (!server->starts) memory.reason = std::string(engine) + std::string(kDoesNotStart) + server->reason;
   const std::vector<NamedBytes> stays = {{"rollout: outside PyTorch", server->outside_pytorch},
                                          {"rollout: CUDA graphs", server->cuda_graphs}};
   memory.awake = {{"rollout: activation", server->activation}, {"rollout: KV cache", server->kv_cache}};

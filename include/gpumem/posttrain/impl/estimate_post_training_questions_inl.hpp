@@ -8,7 +8,9 @@
 #include <functional>
 #include <utility>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/posttrain/phases.hpp"
 
 namespace gpumem::posttrain {
 
@@ -64,6 +66,22 @@ core::Result<std::optional<std::int64_t>> largest(std::int64_t most, const Fits&
   return good > 0 ? std::optional(good) : std::nullopt;
 }
 
+/// What is in the way where not even the least value fits.
+template <typename Change>
+core::Result<std::string> why_not(const Asked& asked, std::int64_t least, const Change& change) {
+  PostTrainingJob changed = asked.job;
+  change(changed, least);
+  const core::Result<PostTrainingEstimate> estimate = estimate_post_training(changed, asked.gpu, asked.options);
+  if (core::deadline_passed()) return core::deadline_error();
+  if (!estimate) return estimate.error().message;
+  const estimate::MemoryEstimate& memory = estimate->memory;
+  for (const estimate::Assumption& line : memory.assumed) {
+    if (line.text.find(kDoesNotStart) != std::string::npos) return line.text;
+  }
+  return "even " + std::to_string(least) + " takes " + core::to_string(memory.expected) + " in \"" +
+         estimate->phases[estimate->peak_phase].name + "\", and up to " + core::to_string(memory.upper);
+}
+
 template <typename Change>
 auto fits_after(const Asked& asked, const Change& change) {
   return [&asked, &change](std::int64_t value) -> core::Result<bool> {
@@ -74,6 +92,7 @@ auto fits_after(const Asked& asked, const Change& change) {
 }
 
 inline constexpr std::int64_t kMostBatch = 4096;
+inline constexpr std::int64_t kMostGroup = 4096;
 inline constexpr std::int64_t kMostTokens = 1 << 20;
 
 /// In hundredths, from above: vLLM does not start with too small a share. The training is the same with all of them.
@@ -113,6 +132,7 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
   const double share = options.gpu_memory_utilization.value_or(decided.program.utilization);
   const double less = std::max(share - 0.1, share / 2);
   const std::int64_t half = job.policy.batch_size / 2;
+  const std::int64_t half_read = options.packing ? 0 : options.log_prob_batch.value_or(0) / 2;
   return {
       {"sleep_level", "1", "a copy of the engine's weights in the host's memory", engine && options.sleep_level == 0,
        [](PostTrainingJob& to) { to.options.sleep_level = 1; }},
@@ -138,6 +158,8 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
       {"offload_policy", "both", "copies the policy and its optimizer's states in every iteration",
        decided.algorithm.generates && options.offload != Waiting::both,
        [](PostTrainingJob& to) { to.options.offload = Waiting::both; }},
+      {"log_prob_batch", std::to_string(half_read), "more passes for log-probabilities", half_read > 0,
+       [half_read](PostTrainingJob& to) { to.options.log_prob_batch = half_read; }},
       {"batch_size", std::to_string(half), "more passes a step", half > 0,
        [half](PostTrainingJob& to) { to.policy.batch_size = half; }},
       {"offload", "optimizer", "the step runs on the host", job.policy.offload == model::Offload::none,
@@ -150,7 +172,8 @@ inline std::vector<model::Shardings> shardings_of(Program program, model::Shardi
   using enum model::Shardings;
   if (row_of(program).megatron) return {distributed_optimizer};
   if (ranks == 1) return {none};
-  if (program == Program::verl) return {now == fsdp2 ? fsdp2 : fsdp1};
+  if (row_of(program).optimizer_only_updates && program != Program::openrlhf) return {now == fsdp2 ? fsdp2 : fsdp1};
+  if (program == Program::areal) return {fsdp2};
   return {ddp, zero_2, zero_3};
 }
 
@@ -179,6 +202,171 @@ inline std::vector<std::int64_t> engine_ranks(const PostTrainingJob& job, const 
   for (std::int64_t each = 1; each <= std::min(gpus, kMost) && gpus % each == 0; each *= 2) ranks.push_back(each);
   return ranks;
 }
+
+inline bool fits(const PostTrainingEstimate& estimate) { return estimate.memory.verdict == estimate::Verdict::fits; }
+
+/// Finds what several changes do together. What is returned is empty where they are not enough.
+class Together {
+ public:
+  using Found = core::Result<std::optional<PostTrainingChange>>;
+  Together(const Asked& asked, const std::vector<Candidate>& candidates) : asked_(asked), candidates_(candidates) {}
+
+  /// Of two pairs, that whose dearer change is the cheaper one. A change may do nothing alone and much with another.
+  [[nodiscard]] Found two() const {
+    for (const Candidate& dearer : candidates_) {
+      for (const Candidate* cheaper = candidates_.data(); cheaper != &dearer; ++cheaper) {
+        if (!cheaper->possible || !dearer.possible || cheaper->option == dearer.option) continue;
+        auto estimate = after({cheaper, &dearer});
+        if (!estimate) return estimate.error();
+        if (estimate->has_value() && fits(**estimate)) return change_of({cheaper, &dearer}, **std::move(estimate));
+      }
+    }
+    return std::optional<PostTrainingChange>();
+  }
+
+  /// The cheapest one after another, until the job fits. One after which it does not take less is left out, and of one
+  /// option the last that helps counts.
+  [[nodiscard]] Found more(core::Bytes needed) const {
+    std::vector<const Candidate*> taken;
+    for (const Candidate& next : candidates_) {
+      if (!next.possible) continue;
+      std::vector<const Candidate*> tried = taken;
+      std::erase_if(tried, [&](const Candidate* at) { return at->option == next.option; });
+      tried.push_back(&next);
+      auto estimate = after(tried);
+      if (!estimate) return estimate.error();
+      if (!estimate->has_value() || (*estimate)->memory.most_needed >= needed) continue;
+      needed = (*estimate)->memory.most_needed;
+      taken = std::move(tried);
+      if (fits(**estimate)) return change_of(taken, **std::move(estimate));
+    }
+    return std::optional<PostTrainingChange>();
+  }
+
+ private:
+  using Several = std::vector<const Candidate*>;
+  [[nodiscard]] core::Result<std::optional<PostTrainingEstimate>> after(const Several& all) const {
+    return asked_.after([&](PostTrainingJob& job) {
+      for (const Candidate* each : all) each->change(job);
+    });
+  }
+  [[nodiscard]] static std::optional<PostTrainingChange> change_of(const Several& all, PostTrainingEstimate estimate) {
+    PostTrainingChange made{all.front()->option, all.front()->value, std::string(all.front()->costs),
+                            std::move(estimate)};
+    for (const Candidate* each : all) {
+      if (each == all.front()) continue;
+      made.also.emplace_back(each->option, each->value);
+      made.costs.append("; ").append(each->costs);
+    }
+    return made;
+  }
+
+  const Asked& asked_;
+  const std::vector<Candidate>& candidates_;
+};
+
+/// Each limit in turn, with the reason where there is none.
+class LimitFinder {
+ public:
+  LimitFinder(const Asked& asked, const Decided& decided) : asked_(asked), decided_(decided) {}
+
+  core::Result<PostTrainingLimits> find() {
+    const auto set_batch = [](PostTrainingJob& to, std::int64_t batch) { to.policy.batch_size = batch; };
+    if (core::Status found = limit("largest_batch", kMostBatch, set_batch, made_.largest_batch); !found) {
+      return found.error();
+    }
+    if (core::Status found = find_group(); !found) return found.error();
+    if (core::Status found = find_lengths(); !found) return found.error();
+    if (core::Status found = find_utilization(); !found) return found.error();
+    return std::move(made_);
+  }
+
+ private:
+  template <typename Change>
+  core::Status limit(std::string_view name, std::int64_t most, const Change& change, std::optional<std::int64_t>& to) {
+    const auto found = largest(most, fits_after(asked_, change));
+    if (!found) return found.error();
+    to = *found;
+    if (to) return core::Done{};
+    auto reason = why_not(asked_, 1, change);
+    if (!reason) return reason.error();
+    say(name, *std::move(reason));
+    return core::Done{};
+  }
+  void say(std::string_view name, std::string reason) { made_.reasons.emplace_back(name, std::move(reason)); }
+
+  /// As many prompts as now, each with more completions. They are trained in micro-batches of the same size.
+  core::Status find_group() {
+    const PostTrainingOptions& options = asked_.job.options;
+    if (!decided_.algorithm.generates) return say("largest_group", "nobody generates"), core::Done{};
+    if (!options.num_generations) {
+      return say("largest_group", "nobody says how many completions a prompt has; give `num_generations`"),
+             core::Done{};
+    }
+    const std::int64_t passes = decided_.algorithm.in_step ? 1 : decided_.policy.gradient_accumulation;
+    const std::int64_t at_once =
+        options.rollout_batch.value_or(core::bounded_product({decided_.policy.batch_size, passes}));
+    const std::int64_t group = std::max<std::int64_t>(*options.num_generations, 1);
+    const auto set_group = [=](PostTrainingJob& to, std::int64_t each) {
+      to.options.rollout_batch = std::max<std::int64_t>(core::bounded_product({at_once, each}) / group, 1);
+      to.options.num_generations = each;
+    };
+    if (core::Status found = limit("largest_group", kMostGroup, set_group, made_.largest_group); !found) return found;
+    if (made_.largest_group.value_or(0) < kMostGroup) return core::Done{};
+    made_.largest_group.reset();
+    say("largest_group", "memory does not limit it: completions are generated in turn, and trained in micro-batches");
+    return core::Done{};
+  }
+
+  core::Status find_lengths() {
+    const PostTrainingOptions& options = asked_.job.options;
+    if (options.completion_length && options.prompt_length) {
+      const auto set_length = [](PostTrainingJob& to, std::int64_t tokens) {
+        to.options.completion_length = tokens;
+        const std::int64_t whole = core::bounded_sum({*to.options.prompt_length, tokens});
+        // A row is at least as long as a sample.
+        to.policy.sequence_length = std::max(to.options.packing ? to.policy.sequence_length.value_or(0) : 0, whole);
+        if (to.options.length_limit) to.options.length_limit = std::max(*to.options.length_limit, whole);
+      };
+      say("longest_sequence", "it is that of prompt and completion");
+      return limit("longest_completion", kMostTokens, set_length, made_.longest_completion);
+    }
+    say("longest_completion",
+        "nobody says how long prompts and completions are; give `prompt_length` and "
+        "`completion_length`");
+    // A sequence of one token has no next one.
+    const auto set_sequence = [](PostTrainingJob& to, std::int64_t following) {
+      to.policy.sequence_length = core::bounded_sum({following, 1});
+      to.options.length_limit.reset();
+    };
+    const core::Status found = limit("longest_sequence", kMostTokens, set_sequence, made_.longest_sequence);
+    if (found && made_.longest_sequence) ++*made_.longest_sequence;
+    return found;
+  }
+
+  /// From above: vLLM does not start with too small a share.
+  core::Status find_utilization() {
+    if (!decided_.algorithm.generates || decided_.rollout != Rollout::colocated) {
+      return say("largest_utilization", "no engine generates on the same GPUs"), core::Done{};
+    }
+    const auto share = largest_utilization(asked_);
+    if (!share) return share.error();
+    made_.largest_utilization = *share;
+    if (made_.largest_utilization) return core::Done{};
+    // With the share as it is: what is in the way is the training, or the engine.
+    auto reason = why_not(asked_, 1, [](PostTrainingJob&, std::int64_t) {});
+    if (!reason) return reason.error();
+    const bool takes = reason->starts_with("even ");
+    say("largest_utilization",
+        takes ? "with no share does the rest fit: it takes" + reason->substr(reason->find(" takes ") + 6)
+              : *std::move(reason));
+    return core::Done{};
+  }
+
+  const Asked& asked_;
+  const Decided& decided_;
+  PostTrainingLimits made_;
+};
 
 inline core::Error no_layout(std::string message) {
   return {core::ErrorCode::invalid_argument, std::move(message), {}};
@@ -240,29 +428,7 @@ GPUMEM_INLINE core::Result<PostTrainingLimits> find_post_training_limits(const P
   if (!decided) return decided.error();
   analysis::Analyses analyses;
   const detail::Asked asked{job, gpu, options, &analyses};
-  PostTrainingLimits limits;
-  const auto set_batch = [](PostTrainingJob& to, std::int64_t batch) { to.policy.batch_size = batch; };
-  const auto batch = detail::largest(detail::kMostBatch, detail::fits_after(asked, set_batch));
-  if (!batch) return batch.error();
-  limits.largest_batch = *batch;
-  if (job.options.completion_length && job.options.prompt_length) {
-    const auto set_length = [](PostTrainingJob& to, std::int64_t tokens) {
-      to.options.completion_length = tokens;
-      const std::int64_t whole = core::bounded_sum({*to.options.prompt_length, tokens});
-      // A row is at least as long as a sample.
-      to.policy.sequence_length = std::max(to.options.packing ? to.policy.sequence_length.value_or(0) : 0, whole);
-      if (to.options.length_limit) to.options.length_limit = std::max(*to.options.length_limit, whole);
-    };
-    const auto longest = detail::largest(detail::kMostTokens, detail::fits_after(asked, set_length));
-    if (!longest) return longest.error();
-    limits.longest_completion = *longest;
-  }
-  if (decided->algorithm.generates && decided->rollout == Rollout::colocated) {
-    const auto utilization = detail::largest_utilization(asked);
-    if (!utilization) return utilization.error();
-    limits.largest_utilization = *utilization;
-  }
-  return limits;
+  return detail::LimitFinder(asked, *decided).find();
 }
 
 GPUMEM_INLINE core::Result<std::vector<PostTrainingChange>> advise_post_training(
@@ -275,14 +441,23 @@ GPUMEM_INLINE core::Result<std::vector<PostTrainingChange>> advise_post_training
   std::vector<PostTrainingChange> changes;
   analysis::Analyses analyses;
   const detail::Asked asked{job, gpu, options, &analyses};
-  for (detail::Candidate& candidate : detail::candidates(job, *decided)) {
+  const std::vector<detail::Candidate> candidates = detail::candidates(job, *decided);
+  bool enough = detail::fits(*now);
+  for (const detail::Candidate& candidate : candidates) {
     if (!candidate.possible) continue;
     auto estimate = asked.after(candidate.change);
     if (!estimate) return estimate.error();
     const bool helps = estimate->has_value() && (*estimate)->memory.most_needed < now->memory.most_needed;
     if (!helps) continue;
-    changes.push_back({candidate.option, std::move(candidate.value), candidate.costs, **std::move(estimate)});
+    enough = enough || detail::fits(**estimate);
+    changes.push_back({candidate.option, candidate.value, std::string(candidate.costs), **std::move(estimate)});
   }
+  if (enough) return changes;
+  const detail::Together together(asked, candidates);
+  auto several = together.two();
+  if (several && !*several) several = together.more(now->memory.most_needed);
+  if (!several) return several.error();
+  if (*several) changes.push_back(**std::move(several));
   return changes;
 }
 

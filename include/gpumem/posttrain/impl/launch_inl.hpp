@@ -10,7 +10,7 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 
 namespace gpumem::posttrain {
 
@@ -23,7 +23,7 @@ inline constexpr std::string_view kWithoutEffect =
     "dataloader* dataset* ddp_* desirable_weight disable_tqdm epsilon* eval* external_plugins finetune gamma hub_* "
     "input_key label_smoothing lambda learning_rate lmbda load_best_model* load_from_cache_file log* lora_alpha "
     "loss_type loss_weights lr* max_epochs max_grad_norm max_samples max_steps merge_lora min_lr move_model_batches "
-    "n_samples_per_prompt no_load* no_save* normalize_reward num_episodes num_generations* num_iterations "
+    "no_load* no_save* normalize_reward num_episodes num_generations_eval num_iterations "
     "num_train_epochs output_dir per_device_eval_batch_size prompt_data push* ref_num* remote_rm_url "
     "remove_unused_columns report_to reward_funcs reward_num* reward_weights rollout_batch_size rpo_alpha run_name "
     "save* seed sft_alpha simpo_gamma split_dataset_ratio stop* system temperature top_k top_p train_batch_size "
@@ -142,7 +142,7 @@ inline constexpr std::string_view kOfOpenRlhf =
     "model.gradient_checkpointing_reentrant model.ipo_enable model.label_smoothing model.loss_type "
     "model.margin_loss_enable model.pretrain_mode_enable muon.* overlap_comm partial_rollout* policy_loss_type "
     "ref.num_* reward.clip_range reward.normalize_enable reward.num_* reward.overlong* reward.stop* ring_head_stride "
-    "rollout.batch_size rollout.n_samples_per_prompt rollout.temperature rollout.top_p rollout.vllm_generate* train.* "
+    "rollout.batch_size rollout.temperature rollout.top_p rollout.vllm_generate* train.* "
     "use_kl_* use_ms vllm.enable_prefix_caching vllm.sync* vllm_enable_prefix_caching vllm_generate* vllm_sync* "
     "value_clip zpg";
 
@@ -169,7 +169,7 @@ inline bool changes_nothing(Program program, std::string_view key) {
     case Program::megatron: return is_among(key, kOfTrainers) || is_among(key, kOfSwift);
     case Program::verl:
     case Program::verl_megatron: return is_among(key, kOfVerl);
-    case Program::openrlhf: break;
+    default: break;
   }
   return is_among(key, kOfOpenRlhf);
 }
@@ -182,7 +182,7 @@ inline std::vector<std::span<const LaunchKey>> keys_of(Program program) {
     case Program::megatron: return {kMegatronKeys, kTrainerKeys, kLauncherKeys};
     case Program::verl:
     case Program::verl_megatron: return {kVerlKeys, kLauncherKeys};
-    case Program::openrlhf: break;
+    default: break;
   }
   return {kOpenRlhfKeys, kLauncherKeys};
 }
@@ -374,6 +374,12 @@ GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> s
                        [&](const LaunchSetting& at) { return launch_detail::matches(begin, at.key); });
   };
   if (any("actor_rollout_ref.*") || any("worker.actor.*")) return Program::verl;
+  if (any("policy.dtensor_cfg.*") || any("policy.megatron_cfg.*") || any("policy.generation.*")) {
+    return Program::nemo_rl;
+  }
+  if (any("actor_train.*") || any("sft_train.strategy_args.*") || any("student.strategy_args.*")) return Program::roll;
+  if (any("actor.backend") || any("allocation_mode")) return Program::areal;
+  if (any("hf_checkpoint")) return Program::slime;
   const bool renamed = any("actor.model_name_or_path") || any("model.model_name_or_path");
   if (any("pretrain") || renamed) return Program::openrlhf;
   if (any("rlhf_type")) return any("micro_batch_size") ? Program::megatron : Program::ms_swift;

@@ -161,6 +161,7 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"fsdp_config.fsdp_offload*", not_modelled, "false"},
     {"fsdp_config", not_modelled},  // a file
     {"device_map", not_modelled},
+    {"num_generations", post, "num_generations"},
     {"steps_per_generation", named},
     {"generation_batch_size", named},
     {"packing_length", named},
@@ -250,6 +251,7 @@ inline constexpr LaunchKey kOpenRlhfKeys[] = {
     {"advantage_estimator", named},
     {"micro_train_batch_size", training, "batch_size"},
     {"micro_rollout_batch_size", post, "log_prob_batch"},
+    {"n_samples_per_prompt", post, "num_generations"},
     {"prompt_max_len", post, "prompt_length"},
     {"generate_max_len", post, "completion_length"},
     {"max_len", named},
@@ -322,6 +324,7 @@ inline constexpr std::pair<std::string_view, std::string_view> kOpenRlhfNames[] 
     {"train.max_tokens_per_gpu", "train_max_tokens_per_gpu"},
     {"train.enable_ema", "enable_ema"},
     {"rollout.micro_batch_size", "micro_rollout_batch_size"},
+    {"rollout.n_samples_per_prompt", "n_samples_per_prompt"},
     {"rollout.max_new_tokens", "generate_max_len"},
     {"rollout.max_tokens_per_gpu", "rollout_max_tokens_per_gpu"},
     {"data.max_len", "max_len"},
@@ -348,6 +351,127 @@ inline constexpr std::pair<std::string_view, std::string_view> kOpenRlhfNames[] 
     {"ref.offload", "ref_reward_offload"},
     {"reward.offload", "reward_offload"},
 };
+
+/// Source: slime (2026-08), slime/utils/arguments.py and scripts; the rest are Megatron-LM's and SGLang's own.
+inline constexpr LaunchKey kSlimeKeys[] = {
+    {"hf_checkpoint", post, "actor_rollout_ref.model.path"},
+    {"actor_num_nodes", named},
+    {"actor_num_gpus_per_node", named},
+    {"rollout_num_gpus", named},
+    {"colocate", named},
+    {"offload*", named},
+    {"no_offload*", named},
+    {"release_train", not_modelled, "false"},
+    {"rollout_num_gpus_per_engine", post, "actor_rollout_ref.rollout.tensor_model_parallel_size"},
+    {"sglang_mem_fraction_static", post, "actor_rollout_ref.rollout.gpu_memory_utilization"},
+    {"sglang_context_length", post, "actor_rollout_ref.rollout.max_model_len"},
+    {"rollout_max_context_len", named},
+    {"sglang_disable_cuda_graph", post, "actor_rollout_ref.rollout.enforce_eager"},
+    {"sglang_max_running_requests", post, "actor_rollout_ref.rollout.max_num_seqs"},
+    {"sglang_cuda_graph_*", not_modelled},
+    {"sglang_speculative_*", not_modelled},
+    {"sglang_enable_dp_attention", not_modelled, "false"},
+    {"sglang_dp_size", not_modelled, "1"},
+    {"sglang_ep_size", not_modelled, "1"},
+    {"sglang_quantization", not_modelled},
+    {"sglang_kv_cache_dtype", not_modelled, "auto"},
+    {"sglang_config", not_modelled},
+    {"sglang_*"},
+    {"router_*"},
+    {"rollout_max_prompt_len", post, "data.max_prompt_length"},
+    {"rollout_max_response_len", post, "data.max_response_length"},
+    {"n_samples_per_prompt", post, "actor_rollout_ref.rollout.n"},
+    {"global_batch_size", named},
+    {"num_steps_per_rollout", named},
+    {"rollout_batch_size", named},
+    {"micro_batch_size", named},
+    {"use_dynamic_batch_size", named},
+    {"max_tokens_per_gpu", named},
+    {"log_probs_max_tokens_per_gpu", named},
+    {"log_probs_chunk_size", not_modelled, "-1"},
+    {"recompute_loss_function", not_modelled, "false"},
+    {"tensor_model_parallel_size", named},
+    {"pipeline_model_parallel_size", named},
+    {"context_parallel_size", named},
+    {"expert_model_parallel_size", named},
+    {"expert_tensor_parallel_size", named},
+    {"sequence_parallel", named},
+    {"recompute_granularity", named},
+    {"recompute_method", not_modelled, "uniform"},
+    {"recompute_num_layers", not_modelled, "1"},
+    {"recompute_modules", not_modelled},
+    {"advantage_estimator", named},
+    {"loss_type", named},
+    {"use_kl_loss", named},
+    {"kl_coef", named},
+    {"keep_old_actor", not_modelled, "false"},
+    {"entropy_coef", post, "actor_rollout_ref.actor.entropy_coeff"},
+    {"optimizer", not_modelled, "adam"},
+    {"optimizer_cpu_offload", named},
+    {"optimizer_offload_fraction", named},
+    {"use_precision_aware_optimizer"},
+    {"use_stateless_adam", not_modelled, "false"},
+    {"accumulate_allreduce_grads_in_fp32", not_modelled, "true"},
+    {"grad_reduce_in_bf16", not_modelled, "false"},
+    {"use_distributed_optimizer", not_modelled, "true"},
+    {"attention_backend", not_modelled, "flash"},
+    {"moe_token_dispatcher_type", not_modelled, "alltoall"},
+    {"moe_enable_deepep", not_modelled, "false"},
+    {"fp8_*", not_modelled},
+    {"fp8", not_modelled},
+    {"mtp_num_layers", not_modelled, "0"},
+    {"enable_mtp_training", not_modelled, "false"},
+    {"decoder_*_pipeline_num_layers", not_modelled},
+    {"decoder_last_pipeline_num_layers", not_modelled},
+    {"decoder_first_pipeline_num_layers", not_modelled},
+    {"only_train_params_name_list", not_modelled},
+    {"freeze_params_name_list", not_modelled},
+    {"freeze_indexer"},
+    {"opd_teacher_load", not_modelled},
+    {"use_opd", not_modelled, "false"},
+    {"megatron_config_path", not_modelled},
+    {"train_backend", not_modelled, "megatron"},
+    {"custom_config_path", not_modelled},
+    {"eval_*"},
+    {"n_samples_per_eval_prompt"},
+    {"debug_*"},
+    {"env:PYTORCH_CUDA_ALLOC_CONF", named},
+    {"env:*"},
+};
+
+/// What changes no memory of slime's, or is the model that its `hf_checkpoint` is.
+inline constexpr std::string_view kOfSlime =
+    "adam_* add_bias_linear add_qkv_bias advantage_* allgather_cp apply_chat_template* apply_layernorm_1p async_save "
+    "attention_dropout attention_output_gate attention_softmax_in_fp32 balance_by_flops balance_data bf16 "
+    "buffer_filter_path calculate_per_token_loss check_weight_update_equal ci_* ckpt_* clip_grad custom_* "
+    "data_pad_size_multiplier data_source_path deterministic_mode disable_bias_linear "
+    "disable_compute_advantages_and_returns disable_grpo_std_normalization disable_rewards_normalization "
+    "disable_rollout_global_dataset disable_wandb_random_suffix distributed_* dump_details "
+    "dynamic_sampling_filter_path eps_clip* fetch_trajectory_retry_times ffn_hidden_size gamma get_mismatch_metrics "
+    "group_query_attention group_rm hidden_dropout hidden_size http_proxy input_key kl_loss_coef kl_loss_type "
+    "kv_channels kv_lora_rank label_key lambd load load_debug_rollout_data* load_forge_rollout_data "
+    "log_correct_samples log_multi_turn log_passrate log_reward_category loss_mask_type lr lr_* "
+    "make_vocab_size_divisible_by mask_offpolicy_in_partial_rollout max_position_embeddings megatron_deepgemm_* "
+    "memory_recorder memory_snapshot_* metadata_key min_batch_collection_ratio min_lr model_name moe_aux_loss_coeff "
+    "moe_ffn_hidden_size moe_grouped_gemm moe_layer_freq moe_permute_fusion moe_router_* moe_shared_expert_gate "
+    "moe_shared_expert_intermediate_size moe_shared_expert_overlap moe_token_drop_policy mscale mscale_all_dim "
+    "mtp_loss_scaling_factor multi_latent_attention multimodal_keys no_check_for_nan_in_loss_and_grad "
+    "no_gradient_accumulation_fusion no_masked_softmax_fusion no_position_embedding no_rope_fusion no_save_optim "
+    "norm_epsilon normalization normalize_advantages num_attention_heads num_critic_only_steps num_epoch num_experts "
+    "num_gpus_per_node num_layers num_query_groups num_rollout opd_ckpt_step opd_kl_coef opd_teacher_ckpt_step "
+    "opd_type opsm_delta over_sampling_batch_size overlap_cpu_optimizer_d2h_h2d padded_vocab_size partial_rollout "
+    "position_embedding_type post_mlp_layernorm post_self_attn_layernorm prefill_num_servers profile_target "
+    "prompt_data q_lora_rank qk_head_dim qk_layernorm qk_pos_emb_head_dim qwen_gdn_backend record_memory_history "
+    "ref_ckpt_step ref_load ref_update_interval reset_optimizer_states reward_key rm_* "
+    "rollout_all_samples_process_path rollout_buffer_url rollout_data_* rollout_external_engine_addrs "
+    "rollout_function_path rollout_health_check_* rollout_sample_* rollout_seed rollout_shuffle "
+    "rollout_skip_special_tokens rollout_stop* rollout_task_type rollout_temperature rollout_top_k rollout_top_p "
+    "rotary_base rotary_interleaved rotary_percent rotary_scaling_factor runtime_env_json save save_* seed "
+    "seq_length skip_eval_before_train spec start_rollout_id swiglu tb_* tis_clip* tool_key train_env_vars "
+    "transformer_impl untie_embeddings_and_output_weights update_weight_* update_weights_interval "
+    "use_distributed_post use_fault_tolerance use_gated_attention use_opsm use_rollout_entropy use_rollout_logprobs "
+    "use_rollout_routing_replay use_rope_scaling use_rotary_position_embeddings use_routing_replay use_tensorboard "
+    "use_tis use_unbiased_kl use_wandb v_head_dim value_clip vocab_size wandb_* weight_decay";
 
 }  // namespace launch_detail
 

@@ -3,10 +3,12 @@
 #include "gpumem/posttrain/impl/launch_keys_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace gpumem::posttrain {
 
@@ -18,6 +20,7 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"config_name", named},
     {"model_engine", named},
     {"config", not_modelled},  // a file
+    {"defaults", not_modelled},
     {"rollout.nnodes", named},
     {"algorithm.use_kl_in_reward", named},
     {"data.max_prompt_length", post, "prompt_length"},
@@ -53,7 +56,7 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"actor_rollout_ref.rollout.name", named},
     {"actor_rollout_ref.rollout.nnodes", named},
     {"actor_rollout_ref.rollout.n_gpus_per_node"},
-    {"actor_rollout_ref.rollout.n", named},
+    {"actor_rollout_ref.rollout.n", post, "num_generations"},
     {"actor_rollout_ref.rollout.tensor_model_parallel_size", post, "rollout_tensor_parallel"},
     {"actor_rollout_ref.rollout.gpu_memory_utilization", post, "gpu_memory_utilization"},
     {"actor_rollout_ref.rollout.enforce_eager", post, "enforce_eager"},
@@ -222,6 +225,186 @@ inline constexpr std::pair<std::string_view, std::string_view> kEasyR1Names[] = 
     {"worker.rollout.max_num_batched_tokens", "actor_rollout_ref.rollout.max_num_batched_tokens"},
     {"worker.rollout.n", "actor_rollout_ref.rollout.n"},
     {"worker.rollout.tensor_parallel_size", "actor_rollout_ref.rollout.tensor_model_parallel_size"},
+};
+
+// Settings of programs that are restated as verl's. `post`: verl's setting of the name behind it means the same;
+// `named`: OtherReader reads it; `nothing` and `not_modelled` as in other lists.
+
+/// Source: NeMo-RL (2026-08), examples/configs/grpo_math_1B.yaml, dpo.yaml, rm.yaml, ppo_math_1B.yaml and recipes.
+inline constexpr LaunchKey kNemoRlKeys[] = {
+    {"defaults", not_modelled},  // a file that is not there
+    {"policy.model_name", post, "actor_rollout_ref.model.path"},
+    {"policy.train_micro_batch_size", post, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"},
+    {"policy.train_global_batch_size", named},
+    {"policy.logprob_batch_size", named},
+    {"policy.max_total_sequence_length", named},
+    {"policy.precision", not_modelled, "bfloat16"},
+    {"policy.logprob_chunk_size", not_modelled, "0"},
+    {"policy.sequence_packing.enabled", named},
+    {"policy.sequence_packing.*", named},
+    {"policy.dynamic_batching.*", named},
+    {"policy.dtensor_cfg.enabled", named},
+    {"policy.dtensor_cfg.tensor_parallel_size", named},
+    {"policy.dtensor_cfg.context_parallel_size", named},
+    {"policy.dtensor_cfg.expert_parallel_size", named},
+    {"policy.dtensor_cfg.sequence_parallel", named},
+    {"policy.dtensor_cfg.activation_checkpointing", named},
+    {"policy.dtensor_cfg.cpu_offload", named},
+    {"policy.dtensor_cfg.lora_cfg.enabled", named},
+    {"policy.dtensor_cfg.lora_cfg.dim", named},
+    {"policy.dtensor_cfg.lora_cfg.target_modules", named},
+    {"policy.dtensor_cfg.lora_cfg.match_all_linear", not_modelled, "true"},
+    {"policy.dtensor_cfg.lora_cfg.exclude_modules", not_modelled, "[]"},
+    {"policy.dtensor_cfg.lora_cfg.*"},
+    {"policy.dtensor_cfg.env_vars.PYTORCH_CUDA_ALLOC_CONF", named},
+    {"policy.dtensor_cfg.env_vars*"},
+    {"policy.dtensor_cfg.custom_parallel_plan", not_modelled},
+    {"policy.dtensor_cfg.clear_cache_every_n_steps", not_modelled},
+    {"policy.dtensor_cfg.dp_replicate_size", not_modelled, "1"},
+    {"policy.dtensor_cfg.automodel_kwargs.freeze_config.freeze_language_model", not_modelled, "false"},
+    {"policy.dtensor_cfg.automodel_kwargs.use_liger_kernel", not_modelled, "false"},
+    {"policy.dtensor_cfg.automodel_kwargs.attn_implementation", not_modelled},
+    {"policy.dtensor_cfg.*"},
+    {"policy.megatron_cfg.enabled", named},
+    {"policy.megatron_cfg.tensor_model_parallel_size", named},
+    {"policy.megatron_cfg.pipeline_model_parallel_size", named},
+    {"policy.megatron_cfg.context_parallel_size", named},
+    {"policy.megatron_cfg.expert_model_parallel_size", named},
+    {"policy.megatron_cfg.expert_tensor_parallel_size", named},
+    {"policy.megatron_cfg.sequence_parallel", named},
+    {"policy.megatron_cfg.activation_checkpointing", named},
+    {"policy.megatron_cfg.recompute_granularity", named},
+    {"policy.megatron_cfg.recompute_modules", not_modelled},
+    {"policy.megatron_cfg.num_layers_in_*", not_modelled},
+    {"policy.megatron_cfg.peft.enabled", named},
+    {"policy.megatron_cfg.peft.dim", named},
+    {"policy.megatron_cfg.peft.target_modules", named},
+    {"policy.megatron_cfg.peft.exclude_modules", not_modelled, "[]"},
+    {"policy.megatron_cfg.peft.*"},
+    {"policy.megatron_cfg.optimizer.optimizer_cpu_offload", named},
+    {"policy.megatron_cfg.optimizer.optimizer_offload_fraction", named},
+    {"policy.megatron_cfg.optimizer.optimizer", not_modelled, "adam"},
+    {"policy.megatron_cfg.optimizer.use_distributed_optimizer", not_modelled, "true"},
+    {"policy.megatron_cfg.optimizer.params_dtype", not_modelled, "float32"},
+    {"policy.megatron_cfg.optimizer.*"},
+    {"policy.megatron_cfg.distributed_data_parallel_config.grad_reduce_in_fp32", named},
+    {"policy.megatron_cfg.distributed_data_parallel_config.use_custom_fsdp", not_modelled, "false"},
+    {"policy.megatron_cfg.distributed_data_parallel_config.*"},
+    {"policy.megatron_cfg.fp8_cfg.enabled", not_modelled, "false"},
+    {"policy.megatron_cfg.fp8_cfg.*"},
+    {"policy.megatron_cfg.cuda_graph_impl", not_modelled, "none"},
+    {"policy.megatron_cfg.fine_grained_activation_offloading", not_modelled, "false"},
+    {"policy.megatron_cfg.use_fused_linear_logprobs", post, "actor_rollout_ref.model.use_fused_kernels"},
+    {"policy.megatron_cfg.mtp_num_layers", not_modelled, "0"},
+    {"policy.megatron_cfg.moe_enable_deepep", not_modelled, "false"},
+    {"policy.megatron_cfg.moe_token_dispatcher_type", not_modelled, "alltoall"},
+    {"policy.megatron_cfg.moe_grouped_gemm", not_modelled, "true"},
+    {"policy.megatron_cfg.moe_permute_fusion", not_modelled, "true"},
+    {"policy.megatron_cfg.attention_backend", not_modelled, "flash"},
+    {"policy.megatron_cfg.gradient_accumulation_fusion"},
+    {"policy.megatron_cfg.env_vars.PYTORCH_CUDA_ALLOC_CONF", named},
+    {"policy.megatron_cfg.freeze_config.freeze_language_model", not_modelled, "false"},
+    {"policy.megatron_cfg.*"},
+    {"policy.optimizer.name", named},
+    {"policy.optimizer*"},
+    {"policy.generation.backend", named},
+    {"policy.generation.max_new_tokens", named},
+    {"policy.generation.colocated.*", named},
+    {"policy.generation.vllm_cfg.tensor_parallel_size", named},
+    {"policy.generation.vllm_cfg.gpu_memory_utilization", named},
+    {"policy.generation.vllm_cfg.max_model_len", named},
+    {"policy.generation.vllm_cfg.enforce_eager", named},
+    {"policy.generation.vllm_cfg.precision", not_modelled, "bfloat16"},
+    {"policy.generation.vllm_cfg.kv_cache_dtype", not_modelled, "auto"},
+    {"policy.generation.vllm_cfg.pipeline_parallel_size", not_modelled, "1"},
+    {"policy.generation.vllm_cfg.expert_parallel_size", not_modelled, "1"},
+    {"policy.generation.vllm_cfg.enable_expert_parallel", not_modelled, "false"},
+    {"policy.generation.vllm_cfg.*"},
+    {"policy.generation.vllm_kwargs.max_num_seqs", post, "actor_rollout_ref.rollout.max_num_seqs"},
+    {"policy.generation.vllm_kwargs.max_num_batched_tokens", post, "actor_rollout_ref.rollout.max_num_batched_tokens"},
+    {"policy.generation.vllm_kwargs.kv_cache_memory_bytes", not_modelled},
+    {"policy.generation.vllm_kwargs.speculative_config.*", not_modelled},
+    {"policy.generation.vllm_kwargs.compilation_config.cudagraph*", not_modelled},
+    {"policy.generation.vllm_kwargs*"},
+    {"policy.generation.sglang_cfg.tp_size", named},
+    {"policy.generation.sglang_cfg.mem_fraction_static", named},
+    {"policy.generation.sglang_cfg.context_length", named},
+    {"policy.generation.sglang_cfg.disable_cuda_graph", named},
+    {"policy.generation.sglang_cfg.*"},
+    {"policy.generation.quant_cfg", not_modelled},
+    {"policy.generation.real_quant", not_modelled, "false"},
+    {"policy.generation.*"},
+    {"policy.draft.enabled", not_modelled, "false"},
+    {"policy.draft.*"},
+    {"policy.quant_cfg", not_modelled},
+    {"policy.reward_model_cfg.*"},
+    {"policy.hf_config_overrides*"},
+    {"policy.tokenizer*"},
+    {"policy.offload_optimizer_for_logprob", named},
+    {"value.model_name", post, "critic.model.path"},
+    {"value.*", named},
+    {"cluster.gpus_per_node", named},
+    {"cluster.num_nodes", named},
+    {"loss_fn.reference_policy_kl_penalty", named},
+    {"dpo.reference_policy_kl_penalty"},
+    {"grpo.num_generations_per_prompt", named},
+    {"ppo.num_generations_per_prompt", named},
+    {"grpo.async_grpo*"},
+    {"on_policy_distillation.enabled", not_modelled, "false"},
+    {"grpo.*"},
+    {"ppo.*"},
+    {"dpo.*"},
+    {"rm.*"},
+    {"sft.*"},
+    {"distillation.*"},
+    {"teacher.*"},
+    {"teachers"},
+    {"async_rl.*"},
+    {"value_loss_fn.*"},
+    {"loss_fn.*"},
+    {"on_policy_distillation*"},
+    {"checkpointing.*"},
+    {"cluster.*"},
+    {"data.*"},
+    {"env.*"},
+    {"logger.*"},
+    {"env:*"},
+    {"config"},
+};
+
+/// What changes no memory of NeMo-RL's.
+inline constexpr std::string_view kOfNemoRl =
+    "checkpoint_engine* data_plane.* policy.dequantize_base_checkpoint policy.disable_modelopt_layer_spec "
+    "policy.generation_batch_size policy.is_vlm policy.make_sequence_length_divisible_by policy.max_grad_norm "
+    "policy.quant_batch_size policy.quant_calib* policy.quant_sequence_length policy.refit_buffer_size_gb "
+    "policy.router_replay.* policy.scheduler* policy.worker_extension_cls reward_penalties.* "
+    "token_mult_prob_error_plotting*";
+/// A setting by the name that it has here. What people read has the name that they gave.
+struct OwnSetting {
+  std::string key;
+  std::string value;
+  std::string given;
+};
+
+/// A program's settings under verl's names, and what of them has none there.
+struct RestatedSettings {
+  Program program = Program::verl;  ///< whose they are
+  std::vector<OwnSetting> settings;
+  std::vector<std::string> unknown;
+  std::vector<std::string> not_modelled;
+  bool megatron = false;
+  bool swaps_reference = false;  ///< its weights take the place of the policy's for its passes
+  std::int64_t sleep_level = 0;  ///< of the engine on the same GPUs
+  std::optional<core::Error> fault;
+};
+
+/// Settings of restated programs that verl has no name for.
+inline constexpr LaunchKey kRestatedKeys[] = {
+    {"gradient_accumulation_steps", training, "accumulate"},
+    {"seq_length", training, "seq_length"},
+    {"max_length", named},
+    {"optimizer_cpu_offload", named},
+    {"optimizer_offload_fraction", named},
 };
 
 /// Where verl's actor has the setting that its critic or its reference has by this key; empty: it is no such key.

@@ -4,9 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/posttrain/launch.hpp"
+#include "gpumem/posttrain/phases.hpp"
 
 namespace gpumem::posttrain {
 
@@ -142,6 +144,34 @@ GPUMEM_INLINE std::int64_t tower_parameters(const model::ModelGraph& graph) {
     if (within) parameters = core::bounded_sum({parameters, layer.parameters});
   }
   return parameters;
+}
+
+GPUMEM_INLINE std::int64_t kept_of_frozen_tower(const Decided& decided, analysis::Analysis& policy) {
+  constexpr std::int64_t kBytes = 2;
+  const bool frozen = decided.policy.freeze.find("vis") != std::string::npos && decided.policy.images != 0;
+  const bool keeps = decided.program.value == Program::ms_swift && decided.policy.activation_checkpointing;
+  if (!frozen || !keeps) return 0;
+  const auto pass = policy.forward_pass();
+  if (!pass) return 0;
+  const connect::WiredGraph& wired = (*pass)->wired;
+  const model::ModelGraph& graph = wired.graph();
+  std::string block;  // "model.visual.blocks.3."
+  std::int64_t bytes = 0;
+  for (std::size_t at = 0; at < graph.layers().size(); ++at) {
+    const std::string path(graph.path(graph.layers()[at]));
+    const bool sees = path.starts_with("model.visual.") || path.starts_with("model.vision_");
+    const std::size_t digit = path.find_first_of("0123456789");
+    if (!sees || digit == std::string::npos || digit == 0 || path[digit - 1] != '.') continue;
+    const std::size_t end = path.find('.', digit);
+    if (end == std::string::npos || path.compare(0, end + 1, block) == 0) continue;
+    block = path.substr(0, end + 1);
+    // A block begins with a norm, whose output is as large as what it reads.
+    const auto outputs = wired.outputs(at);
+    const auto elements = outputs.empty() ? std::nullopt : outputs[0].elements(decided.policy.batch_size);
+    if (!elements || graph.op(graph.layers()[at]).find("norm") == std::string_view::npos) continue;
+    bytes = core::bounded_sum({bytes, core::bounded_product({elements->value().value_or(0), kBytes})});
+  }
+  return bytes;
 }
 
 GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view config_json,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpumem/posttrain/impl/launch_others_inl.hpp"
 #include "gpumem/posttrain/impl/launch_setting_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
@@ -15,6 +16,7 @@ class LaunchReader : private TrainingReader {
     if (core::Status taken = take_all(); !taken) return taken.error();
     choose_algorithm();
     choose_layout();
+    say_other_engine();
     choose_training();
     choose_kernels();
     choose_reference();
@@ -31,6 +33,15 @@ class LaunchReader : private TrainingReader {
 
  private:
   // --- What they mean together --------------------------------------------------------------------------------------
+
+  /// verl's engines beside FSDP, which 0.8 calls "dp", and Megatron.
+  void say_other_engine() {
+    if (in_megatron()) return;
+    for (const std::string_view key : {"actor_rollout_ref.actor.strategy", "model_engine"}) {
+      const std::string_view engine = word({key}, "fsdp");
+      if (!engine.starts_with("fsdp") && engine != "dp") say_not_modelled(key, engine);
+    }
+  }
 
   void choose_kernels() {
     const std::string_view attention =
@@ -379,6 +390,10 @@ class LaunchReader : private TrainingReader {
   /// TRL and ms-swift generate for several passes at once: a step's, unless they are told otherwise. Source: TRL 1.9,
   /// trainer/grpo_config.py: generation_batch_size, steps_per_generation.
   void choose_generated_at_once() {
+    constexpr std::int64_t kUsualGroup = 8;  // num_generations of TRL and ms-swift
+    if (algorithm().generates && !options().num_generations) {
+      options().num_generations = of_trl() || of_swift() ? kUsualGroup : 1;
+    }
     if (!algorithm().generates || algorithm().in_step || (!of_trl() && !of_swift())) return;
     const std::int64_t all = whole({"generation_batch_size"}, 0);
     const std::int64_t passes = whole({"steps_per_generation"}, 0);
@@ -405,6 +420,7 @@ class LaunchReader : private TrainingReader {
     const PostTrainingOptions usual;
     PostTrainingOptions& to = options();
     to.reward_model.clear();
+    to.num_generations.reset();
     to.gpu_memory_utilization = usual.gpu_memory_utilization;
     to.rollout_tensor_parallel = usual.rollout_tensor_parallel;
     to.max_model_len = usual.max_model_len;
@@ -450,7 +466,19 @@ class LaunchReader : private TrainingReader {
 
 GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const LaunchSetting> settings,
                                                std::int64_t gpus) {
-  return launch_detail::LaunchReader(program, settings, gpus).read();
+  namespace detail = launch_detail;
+  if (!detail::is_restated(program)) return detail::LaunchReader(program, settings, gpus).read();
+  const Program whose = detail::settings_of(program);
+  detail::RestatedSettings restated = detail::OtherReader(whose, settings).read();
+  const bool swaps = restated.swaps_reference;
+  const std::int64_t sleep_level = restated.sleep_level;
+  core::Result<Launch> made = detail::LaunchReader(std::move(restated), gpus).read();
+  if (!made) return made;
+  PostTrainingOptions& to = made->request.options;
+  to.program = to.program == Program::verl_megatron ? detail::in_megatron(whose) : whose;
+  if (swaps && to.reference == Reference::own) to.reference = Reference::swapped;
+  if (to.rollout == Rollout::colocated) to.sleep_level = sleep_level;
+  return made;
 }
 
 }  // namespace gpumem::posttrain

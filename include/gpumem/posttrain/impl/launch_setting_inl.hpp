@@ -17,16 +17,20 @@ namespace gpumem::posttrain {
 
 namespace launch_detail {
 
-/// A setting by the name that it has here. What people read has the name that they gave.
-struct OwnSetting {
-  std::string key;
-  std::string value;
-  std::string given;
-};
-
 /// A program's settings, one by one and by their names, and the launch that is made of them.
 class SettingReader {
  protected:
+  explicit SettingReader(RestatedSettings restated)
+      : program_(Program::verl),
+        told_megatron_(restated.megatron),
+        settings_(std::move(restated.settings)),
+        restated_(true),
+        fault_(std::move(restated.fault)) {
+    made_.request.options.program = program_;
+    made_.unknown = std::move(restated.unknown);
+    made_.not_modelled = std::move(restated.not_modelled);
+  }
+
   /// verl's Megatron has verl's settings.
   SettingReader(Program program, std::span<const LaunchSetting> settings)
       : program_(program == Program::verl_megatron ? Program::verl : program),
@@ -81,9 +85,10 @@ class SettingReader {
   [[nodiscard]] const AlgorithmRow& algorithm() { return row_of(options().algorithm); }
 
   core::Status take(const OwnSetting& setting) {
-    const LaunchKey* const row = find_key(program_, setting.key);
+    const LaunchKey* const row = row_of_key(setting.key);
     if (row == nullptr) {
-      if (!changes_nothing(program_, setting.key)) made_.unknown.push_back(core::shortened(setting.given, 80));
+      if (!restated_ && !changes_nothing(program_, setting.key))
+        made_.unknown.push_back(core::shortened(setting.given, 80));
       return core::Done{};
     }
     if (is_variable(setting.value) && row->means != Means::nothing) return core::Done{};  // as if it was not given
@@ -98,6 +103,12 @@ class SettingReader {
       case Means::nothing: break;
     }
     return core::Done{};
+  }
+
+  [[nodiscard]] const LaunchKey* row_of_key(std::string_view key) const {
+    const auto own = std::find_if(std::begin(kRestatedKeys), std::end(kRestatedKeys),
+                                  [&](const LaunchKey& at) { return restated_ && at.key == key; });
+    return own != std::end(kRestatedKeys) ? own : find_key(program_, key);
   }
 
   void say_not_modelled(std::string_view key, std::string_view value) {
@@ -177,7 +188,8 @@ class SettingReader {
   Program program_;
   bool told_megatron_;  ///< somebody says that this is verl's Megatron
   std::vector<OwnSetting> settings_;
-  bool renamed_ = false;  ///< some had another name: OpenRLHF's, since 0.9
+  bool restated_ = false;  ///< another program's, under verl's names
+  bool renamed_ = false;   ///< some had another name: OpenRLHF's, since 0.9
   Launch made_;
   std::optional<core::Error> fault_;
 };
@@ -187,6 +199,7 @@ class LayoutReader : protected SettingReader {
  public:
   LayoutReader(Program program, std::span<const LaunchSetting> settings, std::int64_t gpus)
       : SettingReader(program, settings), gpus_(gpus) {}
+  LayoutReader(RestatedSettings restated, std::int64_t gpus) : SettingReader(std::move(restated)), gpus_(gpus) {}
 
  protected:
   /// The word that names it. A script's name ("train_ppo_ray") says less than an estimator of advantages.
@@ -342,7 +355,6 @@ class TrainingReader : protected LayoutReader {
   }
 
   void choose_training() {
-    say_other_engine();
     refuse_tuners();
     if (program_ == Program::megatron) {
       const bool given = value("tuner_type").has_value() || value("train_type").has_value();
@@ -361,15 +373,6 @@ class TrainingReader : protected LayoutReader {
     if (const auto own = value("sft_model_path"); own && algorithm().critic) made_.model = std::string(*own);
     const auto sharded = value("teacher_deepspeed");
     if (sharded && sharded != value("deepspeed")) say_not_modelled("teacher_deepspeed", *sharded);
-  }
-
-  /// verl's engines beside FSDP, which 0.8 calls "dp", and Megatron.
-  void say_other_engine() {
-    if (in_megatron()) return;
-    for (const std::string_view key : {"actor_rollout_ref.actor.strategy", "model_engine"}) {
-      const std::string_view engine = word({key}, "fsdp");
-      if (!engine.starts_with("fsdp") && engine != "dp") say_not_modelled(key, engine);
-    }
   }
 
   /// By the names of transformers' `optim`; those that are not ours are not modelled. "adamw_torch_8bit" is torchao's.

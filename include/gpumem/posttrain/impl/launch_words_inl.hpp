@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 
 namespace gpumem::posttrain {
 
@@ -155,11 +155,7 @@ class LauncherReader {
 
 /// A program of post-training whose settings nobody reads here, by a key that it alone has; empty: it is none of these.
 inline std::string_view program_without_rules(std::span<const LaunchSetting> settings) {
-  constexpr std::pair<std::string_view, std::string_view> kKeys[] = {{"loss_fn.", "NeMo-RL"},
-                                                                     {"policy.", "NeMo-RL"},
-                                                                     {"finetuning_type", "LLaMA-Factory"},
-                                                                     {"rollout_num_gpus_per_engine", "slime"},
-                                                                     {"sglang_mem_fraction_static", "slime"}};
+  constexpr std::pair<std::string_view, std::string_view> kKeys[] = {{"finetuning_type", "LLaMA-Factory"}};
   for (const LaunchSetting& setting : settings) {
     for (const auto& [key, program] : kKeys) {
       const bool group = key.ends_with('.');

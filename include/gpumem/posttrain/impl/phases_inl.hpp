@@ -59,9 +59,6 @@ class PlanMaker {
     return decided_.program.megatron ? plan::only({parameter, buffer, gradient}) : weights();
   }
   static constexpr Categories states() { return plan::only({plan::Category::optimizer}); }
-
-  // --- Models -------------------------------------------------------------------------------------------------------
-
   /// From the second on all steps are alike, and all passes: the last one is played again. Not so a step that frees the
   /// gradients of the one before it.
   [[nodiscard]] Parts steps() const {
@@ -69,11 +66,11 @@ class PlanMaker {
     return Parts(alike ? 2 : shares_.size(), plan::RunPart::train);
   }
   static Parts forwards() { return {plan::RunPart::forward, plan::RunPart::forward}; }
-
   core::Status add_models() {
     made_.policy = analysis_of(decided_.policy);
     if (core::Status chosen = estimate::choose_rank(*made_.policy, gpu_, {}); !chosen) return chosen.error();
     rank_ = made_.policy->job().layout.rank;
+    into_tower_ = kept_of_frozen_tower(decided_, *made_.policy);
     if (core::Status added = add(Role::policy, *made_.policy, steps(), policy_); !added) return added.error();
     if (core::Status added = add_readers(); !added) return added.error();
     if (core::Status added = add_others(); !added) return added.error();
@@ -147,7 +144,7 @@ class PlanMaker {
     return core::Done{};
   }
 
-  /// The rank's part of a pass' logits in two bytes each.
+  /// The rank's part, in two bytes each.
   [[nodiscard]] std::int64_t logits_bytes(const model::TrainingJob& of) const {
     const std::int64_t positions = of.objective.count > 0 ? of.objective.count : of.sequence_length.value_or(0);
     const std::int64_t words = post_training_job_detail::vocabulary_of(*decided_.policy.graph) /
@@ -271,9 +268,8 @@ class PlanMaker {
     if (!decided_.program.optimizer_only_updates) take_states();
   }
 
-  /// verl computes the entropy of completions with their log-probabilities, whether or not the loss has it. The logits
-  /// are there. Source: verl 0.7, workers/actor/dp_actor.py: _forward_micro_batch; utils/torch_functional.py:
-  /// entropy_from_logits, entropy_from_logits_with_chunking.
+  /// verl computes the entropy of completions with their log-probabilities, whether or not the loss has it. Source:
+  /// verl 0.7, workers/actor/dp_actor.py: _forward_micro_batch; utils/torch_functional.py: entropy_from_logits.
   void read_entropy() {
     const std::int64_t logits = logits_bytes(decided_.reading);
     const Entropy entropy = job_.options.entropy;
@@ -285,8 +281,8 @@ class PlanMaker {
     constexpr std::int64_t kPositions = 2048;
     return core::bounded_product({kPositions, post_training_job_detail::vocabulary_of(*decided_.policy.graph), 3, 4});
   }
-  /// What the entropy's gradient takes where backward begins: the logits are there, the gradient of the
-  /// log-probabilities is no longer written over them, and the entropy's is added to it.
+  /// Where backward begins, the gradient of the log-probabilities is no longer written over the logits, and the
+  /// entropy's is added to it.
   void begin_backward_of_entropy() {
     const std::int64_t logits = logits_bytes(decided_.policy);
     constexpr std::int64_t kGradients = 2;
@@ -303,6 +299,7 @@ class PlanMaker {
   }
 
   void read_reference() {
+    if (decided_.reference == Reference::swapped && reader_) read(*reader_);
     if (!reference_) return;
     if (job_.options.reference_offload) writer_.bring_back(reference_->model, weights());
     read(*reference_);
@@ -342,6 +339,7 @@ class PlanMaker {
       writer_.begin(std::string(name) + (backward ? ": backward" : ": forward"));
       if (backward && compares) begin_backward_of_entropy();
       if (backward && learns_from_chosen()) hold_for_a_moment(runner, 3 * chosen_bytes());
+      if (forward && compares) hold_for_backward(runner, into_tower_);
       if (forward && preferences) forward_and_compare(runner);
       else play(runner);
       if (backward) drop_held();
@@ -406,9 +404,7 @@ class PlanMaker {
     play(*teacher_);
     const bool chunks = decided_.program.value == Program::ms_swift;
     const std::int64_t logits = logits_bytes(decided_.policy);
-    for (int tensor = 0; tensor < (chunks ? 7 : 6); ++tensor) {
-      held_for_backward_.push_back(writer_.allocate(teacher_->model, logits, plan::Category::activation));
-    }
+    for (int tensor = 0; tensor < (chunks ? 7 : 6); ++tensor) hold_for_backward(*teacher_, logits);
     if (chunks) hold_for_a_moment(*teacher_, core::bounded_product({5, logits}));
   }
   /// The cross entropy of the chosen answers: a shifted copy of their logits for a moment, their log-probabilities
@@ -423,8 +419,11 @@ class PlanMaker {
     return logits_bytes(decided_.policy) / (casts ? 1 : 2);
   }
   void learn_from_chosen() {
-    held_for_backward_.push_back(writer_.allocate(policy_->model, chosen_bytes(), plan::Category::activation));
+    hold_for_backward(*policy_, chosen_bytes());
     hold_for_a_moment(*policy_, chosen_bytes());
+  }
+  void hold_for_backward(const Runner& runner, std::int64_t bytes) {
+    if (bytes > 0) held_for_backward_.push_back(writer_.allocate(runner.model, bytes, plan::Category::activation));
   }
   void drop_held() {
     for (const std::uint32_t slot : held_for_backward_) writer_.release(slot);
@@ -484,6 +483,7 @@ class PlanMaker {
   std::optional<Runner> teacher_;
   Runner rollout_;
   std::vector<std::uint32_t> held_for_backward_;
+  std::int64_t into_tower_ = 0;  ///< bytes that backward keeps of a frozen tower
 };
 
 }  // namespace phases_detail

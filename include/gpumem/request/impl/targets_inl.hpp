@@ -120,9 +120,9 @@ inline constexpr std::int64_t kWhole = 10'000;
 
 /// For a job that no GPU holds, and for a tight one whose runs nobody measured: that one may run out of memory.
 GPUMEM_INLINE core::Error does_not_fit(const estimate::MemoryEstimate& estimate, core::Bytes asked,
-                                       const device::GpuProfile& gpu) {
+                                       const device::GpuProfile& gpu, std::string_view advisor) {
   const std::string has = ", the GPU has " + core::to_string(gpu.capacity());
-  const std::string remedy = "; 'gpumem advise' says what would make it fit";
+  const std::string remedy = "; '" + std::string(advisor) + "' says what would make it fit";
   if (estimate.expected > gpu.capacity()) {
     return {core::ErrorCode::missing_information,
             "no " + gpu.name + " holds it: it needs " + core::to_string(estimate.expected) + has + remedy,
@@ -192,7 +192,7 @@ GPUMEM_INLINE core::Result<Need> need_of(const estimate::MemoryEstimate& estimat
                 .nodes = estimate.gpus / *per_node,
                 .container = site.container};
   }
-  return gpu_request_detail::does_not_fit(estimate, *asked.memory, gpu);
+  return gpu_request_detail::does_not_fit(estimate, *asked.memory, gpu, site.advisor);
 }
 
 GPUMEM_INLINE std::int64_t mebibytes(const Need& need) {

@@ -364,7 +364,9 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::serving_request(const s
   }
   const core::Result<std::int64_t> gpus = serve::gpus_of(request.job);
   if (!gpus) return gpus.error();
-  return request::make_request(target, serve::memory_of(*server, *gpus), **profile, margin, site);
+  request::Site asked = site;
+  asked.advisor = "gpumem serve --advise";
+  return request::make_request(target, serve::memory_of(*server, *gpus), **profile, margin, asked);
 }
 
 GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_plan(
@@ -474,7 +476,9 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::post_training_request(
   if (!profile) return profile.error();
   const core::Result<posttrain::PostTrainingEstimate> takes = post_training(request);
   if (!takes) return takes.error();
-  return request::make_request(target, takes->memory, **profile, margin, site);
+  request::Site asked = site;
+  asked.advisor = "gpumem posttrain --advise";
+  return request::make_request(target, takes->memory, **profile, margin, asked);
 }
 
 GPUMEM_INLINE Session& process_session() {

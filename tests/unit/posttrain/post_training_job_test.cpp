@@ -1,4 +1,4 @@
-#include "gpumem/posttrain/post_training_options.hpp"
+#include "gpumem/posttrain/post_training_job.hpp"
 
 #include <set>
 

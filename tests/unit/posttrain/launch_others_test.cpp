@@ -1,0 +1,246 @@
+// Settings of NeMo-RL, slime, AReaL and ROLL, which are restated as verl's.
+#include "expect.hpp"
+#include "gpumem/posttrain/launch.hpp"
+
+namespace gpumem::posttrain {
+namespace {
+
+using testing::fails;
+using testing::succeeds;
+using Settings = std::vector<LaunchSetting>;
+
+/// What the settings of a program mean; those of `more` come last, and count.
+Launch restated(Settings settings, const Settings& more = {}) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  const auto program = program_of(settings);
+  EXPECT_TRUE(program.has_value());
+  const auto launch = read_launch(program.value_or(Program::trl), settings);
+  EXPECT_TRUE(succeeds(launch));
+  return launch ? *launch : Launch();
+}
+const model::TrainingJob& training_of(const Launch& launch) { return launch.request.training.training; }
+const PostTrainingOptions& options_of(const Launch& launch) { return launch.request.options; }
+
+Settings nemo() {
+  return {{"policy.model_name", "m"},
+          {"policy.train_global_batch_size", "64"},
+          {"policy.train_micro_batch_size", "2"},
+          {"policy.logprob_batch_size", "${policy.train_micro_batch_size}"},
+          {"policy.max_total_sequence_length", "512"},
+          {"policy.sequence_packing.enabled", "true"},
+          {"policy.sequence_packing.train_mb_tokens",
+           "${mul:${policy.max_total_sequence_length}, ${policy.train_micro_batch_size}}"},
+          {"policy.sequence_packing.logprob_mb_tokens", "${mul:${..max_total_sequence_length}, 4}"},
+          {"policy.dtensor_cfg.enabled", "true"},
+          {"policy.dtensor_cfg.tensor_parallel_size", "2"},
+          {"policy.dtensor_cfg.activation_checkpointing", "true"},
+          {"policy.generation.backend", "vllm"},
+          {"policy.generation.max_new_tokens", "${..max_total_sequence_length}"},
+          {"policy.generation.vllm_cfg.gpu_memory_utilization", "0.6"},
+          {"policy.generation.vllm_cfg.tensor_parallel_size", "4"},
+          {"grpo.num_generations_per_prompt", "16"},
+          {"loss_fn.reference_policy_kl_penalty", "0.01"},
+          {"cluster.gpus_per_node", "8"},
+          {"cluster.num_nodes", "2"}};
+}
+
+TEST(LaunchOthers, NemoRlShardsByFsdp2AndMovesAllToTheHost) {
+  const Launch launch = restated(nemo());
+  EXPECT_EQ(launch.model, "m");
+  EXPECT_TRUE(launch.unknown.empty());
+  const model::TrainingJob& job = training_of(launch);
+  const PostTrainingOptions& options = options_of(launch);
+  EXPECT_EQ(options.program, Program::nemo_rl);
+  EXPECT_EQ(options.algorithm, Algorithm::grpo);
+  EXPECT_EQ(launch.gpus, 16);
+  EXPECT_EQ(job.layout.tensor_parallel, 2);
+  EXPECT_EQ(job.layout.data_parallel, 8);
+  EXPECT_EQ(job.layout.sharding.kind, model::Shardings::fsdp2);
+  EXPECT_EQ(job.precision, model::Precision::bf16_mixed) << "float32 weights";
+  EXPECT_TRUE(job.activation_checkpointing);
+  EXPECT_EQ(*options.prompt_length + *options.completion_length, 512);
+  EXPECT_TRUE(options.packing);
+  EXPECT_EQ(job.sequence_length, 1024) << "${mul:...}";
+  EXPECT_EQ(options.log_prob_tokens, 2048) << "a name above the key's own";
+  EXPECT_EQ(options.num_generations, 16);
+  EXPECT_EQ(options.reference, Reference::swapped);
+  EXPECT_EQ(options.offload, Waiting::both);
+  EXPECT_EQ(options.sleep_level, 1);
+  EXPECT_EQ(options.rollout, Rollout::colocated);
+  EXPECT_EQ(options.rollout_tensor_parallel, 4);
+  EXPECT_EQ(options.gpu_memory_utilization, 0.6);
+}
+
+TEST(LaunchOthers, NemoRlGeneratesElsewhereOrTrainsInMegatron) {
+  const Launch apart = restated(nemo(), {{"policy.generation.colocated.enabled", "false"},
+                                         {"policy.generation.colocated.resources.num_nodes", "1"},
+                                         {"loss_fn.reference_policy_kl_penalty", "0"}});
+  EXPECT_EQ(apart.gpus, 8) << "the other node generates";
+  EXPECT_EQ(options_of(apart).rollout, Rollout::elsewhere);
+  EXPECT_EQ(options_of(apart).offload, Waiting::none);
+  EXPECT_EQ(options_of(apart).reference, Reference::none);
+  const Launch megatron = restated(nemo(), {{"policy.megatron_cfg.enabled", "true"},
+                                            {"policy.dtensor_cfg.enabled", "false"},
+                                            {"policy.megatron_cfg.tensor_model_parallel_size", "4"},
+                                            {"policy.megatron_cfg.sequence_parallel", "true"}});
+  EXPECT_EQ(options_of(megatron).program, Program::nemo_rl_megatron);
+  EXPECT_EQ(training_of(megatron).layout.tensor_parallel, 4);
+  EXPECT_TRUE(training_of(megatron).layout.sequence_parallel);
+  EXPECT_EQ(training_of(megatron).layout.sharding.kind, model::Shardings::distributed_optimizer);
+}
+
+TEST(LaunchOthers, NamesWhatNobodyKnowsAndWhatIsNotModelled) {
+  const Launch launch = restated(nemo(), {{"policy.train_mikro_batch_size", "2"},
+                                          {"policy.megatron_cfg.fp8_cfg.enabled", "true"},
+                                          {"policy.megatron_cfg.mtp_num_layers", "0"}});
+  EXPECT_EQ(launch.unknown, std::vector<std::string>{"policy.train_mikro_batch_size"});
+  EXPECT_EQ(launch.not_modelled, std::vector<std::string>{"policy.megatron_cfg.fp8_cfg.enabled true"});
+  Settings wrong = nemo();
+  wrong.push_back({"policy.train_micro_batch_size", "two"});
+  EXPECT_TRUE(fails(read_launch(Program::nemo_rl, wrong), core::ErrorCode::invalid_argument, 0,
+                    "policy.train_micro_batch_size"));
+  Settings supervised = {{"policy.model_name", "m"}, {"policy.dtensor_cfg.enabled", "true"}, {"sft.seed", "1"}};
+  EXPECT_TRUE(fails(read_launch(Program::nemo_rl, supervised), core::ErrorCode::invalid_argument, 0, "supervised"));
+}
+
+TEST(LaunchOthers, AnInterpolationThatNeverEndsStaysAVariable) {
+  const Launch launch = restated(
+      nemo(), {{"policy.logprob_batch_size", "${policy.logprob_batch_size}"}, {"policy.model_name", "${nowhere}"}});
+  EXPECT_EQ(launch.model, "");
+}
+
+Settings slime() {
+  return {{"hf_checkpoint", "m"},
+          {"actor_num_nodes", "1"},
+          {"actor_num_gpus_per_node", "8"},
+          {"colocate", "true"},
+          {"rollout_batch_size", "32"},
+          {"n_samples_per_prompt", "8"},
+          {"rollout_max_response_len", "8192"},
+          {"global_batch_size", "256"},
+          {"tensor_model_parallel_size", "2"},
+          {"sequence_parallel", "true"},
+          {"context_parallel_size", "2"},
+          {"recompute_granularity", "full"},
+          {"use_dynamic_batch_size", "true"},
+          {"max_tokens_per_gpu", "9216"},
+          {"use_kl_loss", "true"},
+          {"advantage_estimator", "grpo"},
+          {"rollout_num_gpus_per_engine", "2"},
+          {"sglang_mem_fraction_static", "0.7"}};
+}
+
+TEST(LaunchOthers, SlimeTrainsInMegatronAndSwapsTheReference) {
+  const Launch launch = restated(slime());
+  EXPECT_TRUE(launch.unknown.empty());
+  EXPECT_TRUE(launch.not_modelled.empty());
+  const PostTrainingOptions& options = options_of(launch);
+  EXPECT_EQ(options.program, Program::slime);
+  EXPECT_EQ(options.engine, Engine::sglang);
+  EXPECT_EQ(options.reference, Reference::swapped);
+  EXPECT_EQ(options.offload, Waiting::both);
+  EXPECT_EQ(options.rollout_tensor_parallel, 2);
+  EXPECT_EQ(options.num_generations, 8);
+  const model::TrainingJob& job = training_of(launch);
+  EXPECT_EQ(job.layout.data_parallel, 2);
+  EXPECT_EQ(job.sequence_length, 2 * 9216) << "of both GPUs that share a row";
+  EXPECT_TRUE(job.activation_checkpointing);
+  const Launch apart = restated(slime(), {{"colocate", "false"}, {"use_kl_loss", "false"}, {"no_such_key", "1"}});
+  EXPECT_EQ(options_of(apart).rollout, Rollout::elsewhere);
+  EXPECT_EQ(options_of(apart).offload, Waiting::none);
+  EXPECT_EQ(options_of(apart).reference, Reference::none);
+  EXPECT_EQ(apart.unknown, std::vector<std::string>{"no_such_key"});
+}
+
+Settings areal() {
+  return {{"actor.path", "m"},
+          {"actor.backend", "fsdp:d4p1t1"},
+          {"rollout.backend", "sglang:d2p1t2"},
+          {"actor.gradient_checkpointing", "true"},
+          {"actor.dtype", "bfloat16"},
+          {"actor.mb_spec.max_tokens_per_mb", "10240"},
+          {"actor.kl_ctl", "0.0"},
+          {"ref.path", "${actor.path}"},
+          {"gconfig.n_samples", "4"},
+          {"gconfig.max_new_tokens", "1024"},
+          {"train_dataset.batch_size", "256"},
+          {"train_dataset.max_length", "1024"},
+          {"train_dataset.type", "rl"},
+          {"sglang.mem_fraction_static", "0.8"}};
+}
+
+TEST(LaunchOthers, ArealTrainsAndGeneratesOnGpusOfTheirOwn) {
+  const Launch launch = restated(areal());
+  EXPECT_TRUE(launch.unknown.empty());
+  EXPECT_EQ(launch.gpus, 4);
+  const PostTrainingOptions& options = options_of(launch);
+  EXPECT_EQ(options.program, Program::areal);
+  EXPECT_EQ(options.rollout, Rollout::elsewhere);
+  EXPECT_EQ(options.rollout_tensor_parallel, 2);
+  EXPECT_EQ(options.reference, Reference::none) << "kl_ctl is 0";
+  EXPECT_EQ(training_of(launch).precision, model::Precision::bf16);
+  EXPECT_EQ(training_of(launch).sequence_length, 10240);
+  const Launch compared = restated(areal(), {{"actor.kl_ctl", "0.1"}, {"train_dataset.type", "dpo"}});
+  EXPECT_EQ(options_of(compared).algorithm, Algorithm::dpo);
+  EXPECT_EQ(options_of(compared).reference, Reference::own);
+  const Launch experts = restated(areal(), {{"actor.backend", "megatron:(attn:d4p2t2|ffn:d2p2e4)"}});
+  EXPECT_EQ(options_of(experts).program, Program::areal_megatron);
+  EXPECT_EQ(experts.gpus, 16);
+  EXPECT_EQ(training_of(experts).layout.expert_parallel, 4);
+  EXPECT_EQ(training_of(experts).layout.pipeline_parallel, 2);
+  const Launch mode = restated(areal(), {{"actor.backend", ""}, {"allocation_mode", "vllm:d4p1t2+d4p1t1c2"}});
+  EXPECT_EQ(mode.gpus, 8);
+  EXPECT_EQ(options_of(mode).sequence_ranks, 2);
+}
+
+Settings roll() {
+  return {{"pretrain", "m"},
+          {"adv_estimator", "grpo"},
+          {"prompt_length", "2048"},
+          {"response_length", "4096"},
+          {"num_return_sequences_in_group", "8"},
+          {"actor_train.training_args.per_device_train_batch_size", "2"},
+          {"actor_train.training_args.gradient_accumulation_steps", "32"},
+          {"actor_train.strategy_args.strategy_name", "megatron_train"},
+          {"actor_train.strategy_args.strategy_config.tensor_model_parallel_size", "2"},
+          {"actor_train.strategy_args.strategy_config.recompute_granularity", "full"},
+          {"actor_train.device_mapping", "list(range(0,8)) + list([8,9])+10+11"},
+          {"actor_train.infer_batch_size", "4"},
+          {"actor_infer.strategy_args.strategy_name", "vllm"},
+          {"actor_infer.strategy_args.strategy_config.gpu_memory_utilization", "0.8"},
+          {"actor_infer.device_mapping", "list(range(0,8))"},
+          {"reference.infer_batch_size", "8"}};
+}
+
+TEST(LaunchOthers, RollSharesGpusThatItsMappingsShare) {
+  const Launch launch = restated(roll());
+  EXPECT_TRUE(launch.unknown.empty());
+  EXPECT_EQ(launch.gpus, 12);
+  const PostTrainingOptions& options = options_of(launch);
+  EXPECT_EQ(options.program, Program::roll_megatron);
+  EXPECT_EQ(options.rollout, Rollout::colocated);
+  EXPECT_EQ(options.sleep_level, 1);
+  EXPECT_EQ(options.log_prob_batch, 8);
+  EXPECT_EQ(options.reference, Reference::own) << "init_kl_coef is 0.2";
+  EXPECT_TRUE(options.reference_offload);
+  EXPECT_EQ(training_of(launch).batch_size, 2);
+  EXPECT_EQ(training_of(launch).gradient_accumulation, 32);
+  const Launch apart = restated(roll(), {{"actor_infer.device_mapping", "list(range(12,16))"},
+                                         {"actor_train.strategy_args.strategy_name", "fsdp2_train"},
+                                         {"init_kl_coef", "0.0"}});
+  EXPECT_EQ(options_of(apart).program, Program::roll);
+  EXPECT_EQ(options_of(apart).rollout, Rollout::elsewhere);
+  EXPECT_EQ(options_of(apart).reference, Reference::none);
+}
+
+TEST(LaunchOthers, AProgramMayBeNamed) {
+  const auto launch = read_launch(Program::slime, slime());
+  ASSERT_TRUE(succeeds(launch));
+  EXPECT_EQ(launch->request.options.program, Program::slime);
+  const auto megatron = read_launch(Program::areal_megatron, areal());
+  ASSERT_TRUE(succeeds(megatron));
+  EXPECT_EQ(megatron->request.options.program, Program::areal) << "as the settings say";
+}
+
+}  // namespace
+}  // namespace gpumem::posttrain
