@@ -328,12 +328,11 @@ class LimitFinder {
         to.policy.sequence_length = std::max(to.options.packing ? to.policy.sequence_length.value_or(0) : 0, whole);
         if (to.options.length_limit) to.options.length_limit = std::max(*to.options.length_limit, whole);
       };
-      say("longest_sequence", "it is that of prompt and completion");
       return limit("longest_completion", kMostTokens, set_length, made_.longest_completion);
     }
-    say("longest_completion",
-        "nobody says how long prompts and completions are; give `prompt_length` and "
-        "`completion_length`");
+    if (decided_.algorithm.generates) {
+      say("longest_completion", "nobody says how long prompts are; give `prompt_length` and `completion_length`");
+    }
     // A sequence of one token has no next one.
     const auto set_sequence = [](PostTrainingJob& to, std::int64_t following) {
       to.policy.sequence_length = core::bounded_sum({following, 1});
