@@ -1,7 +1,10 @@
 #include "axolotl.hpp"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "gpumem/adapt/lora_targets.hpp"
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -174,14 +177,22 @@ void read_mesh(TrainerReading& from) {
   if (from.whole("dp_shard_size").value_or(1) > 1) from.take("dp_shard_size", "data_parallel");
 }
 
-/// Patterns of the names of parameters that are trained (utils/freeze.py: freeze_layers_except).
+/// Patterns of the names of parameters that are trained (utils/freeze.py: freeze_layers_except). They are expressions
+/// that a name begins with, and may end in rows ("[:32000]"), of whose weight only these keep their gradient.
 void read_unfrozen(TrainerReading& from) {
   const Setting* const names = from.at("unfrozen_parameters");
   if (names == nullptr || names->items.empty()) return;
   std::string patterns;
   for (const Setting& name : names->items) {
-    if (name.word.find_first_of("()[]|\\+$") != std::string::npos) return from.not_modelled("unfrozen_parameters");
-    patterns += (patterns.empty() ? "" : ",") + name.word;
+    std::string_view expression = name.word;
+    const std::size_t rows = expression.rfind('[');
+    if (rows != expression.npos && expression.ends_with(']') && expression.find(':', rows) != expression.npos) {
+      expression.remove_suffix(expression.size() - rows);
+    }
+    auto meant = adapt::targets_of_expression(expression);
+    if (!meant) return from.not_modelled("unfrozen_parameters");
+    std::replace(meant->begin(), meant->end(), '+', ',');
+    patterns += (patterns.empty() ? "" : ",") + *meant;
   }
   from.want("train", patterns, "unfrozen_parameters");
 }

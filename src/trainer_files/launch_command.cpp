@@ -224,7 +224,7 @@ class CommandReader {
   void add_script(Setting& root) const {
     Setting named = setting_of_word(kScriptKey, base_name(made_.script));
     Setting alone{Setting::Kind::object, {}, {}, {named}, 0};
-    if (!diffusers_scripts().sniff(alone) && !sd_scripts().sniff(alone)) return;
+    if (!diffusers_scripts().sniff(alone) && !sd_scripts().sniff(alone) && !is_example_script(alone)) return;
     root.items.push_back(std::move(named));
     const Setting* const mixed = launcher_.settings.field("mixed_precision");
     if (mixed != nullptr && root.field("mixed_precision") == nullptr) root.items.push_back(*mixed);
@@ -424,18 +424,11 @@ class CommandReader {
   /// 1.2: fsdp_utils.py upcasts the parameters that are trained).
   void settle_precision() {
     const WantedOption* const sharding = made_.job.find("sharding");
-    const WantedOption* const precision = made_.job.find("precision");
     const bool by_shards =
         sharding != nullptr && (sharding->value.starts_with("zero-") ||
                                 (launcher_.launcher == Launcher::accelerate && made_.job.format != axolotl().name &&
                                  sharding->value.starts_with("fsdp")));
-    if (!by_shards || precision == nullptr) return;
-    const bool half = precision->value == "amp-fp16";
-    if (!half && precision->value != "amp-bf16" && precision->value != "bf16") return;
-    TrainerReading from(launcher_.settings, made_.job);
-    from.want("precision", half ? "fp16-mixed" : "bf16-mixed", "");
-    const bool adapts = made_.job.find("lora") != nullptr && made_.job.find("quantize") == nullptr;
-    if (adapts && made_.job.find("base_dtype") == nullptr) from.want("base_dtype", half ? "fp16" : "bf16", "");
+    if (by_shards) keep_masters(made_.job);
   }
 
   void count_gpus() {

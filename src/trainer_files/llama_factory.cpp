@@ -231,6 +231,37 @@ void read_second(TrainerReading& from) {
   from.without_effect(kMore);
 }
 
+/// GaLore or APOLLO. Source: LLaMA-Factory 2026-08, train/trainer_utils.py (_create_galore_optimizer,
+/// _create_apollo_optimizer), hparams/finetuning_args.py.
+void read_projection(TrainerReading& from, const std::string& method) {
+  if (!from.on("use_" + method)) return;
+  const std::string base = from.word("optim").value_or("adamw_torch");
+  const bool galore = method == "galore";
+  std::string name = method + (galore && base == "adafactor" ? "-adafactor" : "-adamw");
+  if (galore && base.ends_with("8bit")) name += "-8bit";
+  name += ":" + from.word(method + "_rank").value_or("16");
+  std::string targets = from.word(method + "_target").value_or("all");
+  std::replace(targets.begin(), targets.end(), ',', '+');
+  std::erase(targets, ' ');
+  if (targets != "all") name += "+" + targets;
+  from.not_modelled(method + "_proj_type", "std");
+  from.not_modelled("apollo_proj", "random");
+  if (from.on(method + "_layerwise")) from.want("optimizer_in_backward", "true", method + "_layerwise");
+  from.want("optimizer", std::move(name), "use_" + method);
+}
+
+/// BAdam trains one block after the other, in half precision with float32 copies of that block and of its gradients.
+/// The first one needs the most: backward goes through all others. Source: LLaMA-Factory 2026-08, model/adapter.py
+/// (init_adapter); BAdam 1.3, block_optim.py (switch_trainable_params, _grad_to_hp).
+void read_badam(TrainerReading& from) {
+  if (from.word("badam_mode").value_or("layer") != "layer") {
+    from.job().unlike = "badam_mode ratio";
+    return;
+  }
+  from.job().trained_blocks.count = -1;
+  from.want("precision", from.on("fp16") ? "fp16-mixed" : "bf16-mixed", "use_badam");
+}
+
 bool sniff(const Setting& root) {
   if (is_second(root)) return true;
   return root.field("finetuning_type") != nullptr || root.field("cutoff_len") != nullptr ||
@@ -255,15 +286,15 @@ void read(TrainerReading& from) {
   want_precision(from, pure || (adapters && bf16), bf16, from.on("fp16"), pure ? "pure_bf16" : bf16 ? "bf16" : "fp16");
   if (!from.on("disable_gradient_checkpointing")) from.want("checkpointing", "full");
   if (from.on("enable_liger_kernel")) from.want("loss", "fused", "enable_liger_kernel");
-  // States of projected gradients, or of one block at a time.
-  for (const std::string_view path : {"use_galore", "use_apollo", "use_badam"}) {
-    if (from.on(path)) from.job().unlike = path;
-  }
+  read_projection(from, "galore");
+  read_projection(from, "apollo");
+  if (from.on("use_badam")) read_badam(from);
+  if (from.on("use_adam_mini")) from.want("optimizer", "adam-mini", "use_adam_mini");
   const auto stage = from.word("stage");
   if (stage && *stage != "sft" && *stage != "pt") from.not_modelled("stage");
   for (const std::string_view path :
-       {"use_unsloth", "use_unsloth_gc", "use_adam_mini", "shift_attn", "mixture_of_depths", "upcast_layernorm",
-        "upcast_lmhead_output", "use_dft_loss", "use_eaft_loss", "use_asft_loss", "use_kt"}) {
+       {"use_unsloth", "use_unsloth_gc", "shift_attn", "mixture_of_depths", "upcast_layernorm", "upcast_lmhead_output",
+        "use_dft_loss", "use_eaft_loss", "use_asft_loss", "use_kt"}) {
     from.not_modelled(path);
   }
   from.without_effect(kWithoutEffect);

@@ -252,16 +252,39 @@ void read_held_bits(TrainerReading& from) {
   else from.not_modelled(known ? "quant_bits" : "quant_method");
 }
 
-/// Muon with AdamW for what is no matrix; optimizers that keep states of projected gradients, or of some layers alone,
-/// take other memory than any that gpumem knows. Source: ms-swift 4, optimizers/mapping.py, callbacks/lisa.py.
+/// Its own copy of GaLore, on attention and MLP where no modules are named. An optimizer for each parameter steps when
+/// all gradients are there. Source: ms-swift 4, optimizers/galore/utils.py, trainers/arguments.py;
+/// docs/source_en/Instruction/Command-line-parameters.md.
+void read_galore(TrainerReading& from) {
+  const std::string base = from.word("optim").value_or("adamw_torch_fused");
+  std::string name = base == "adafactor" ? "galore-adafactor" : "galore-adamw";
+  if (base.ends_with("8bit")) name += "-8bit";
+  name += ":" + from.word("galore_rank").value_or("128");
+  if (const auto targets = from.word("galore_target_modules"); targets && !targets->empty()) name += "+" + *targets;
+  for (const std::string_view path : {"galore_with_embedding", "galore_quantization"}) from.not_modelled(path);
+  from.not_modelled("galore_proj_type", "std");
+  from.know("galore_optim_per_parameter");
+  from.want("fused", "false", "use_galore");
+  from.want("optimizer", std::move(name), "use_galore");
+}
+
+/// LISA: some blocks are trained, drawn anew every few steps, with all that is in no block. The optimizer only has
+/// those that were drawn first. Backward goes furthest where the first ones are drawn.
+void read_lisa(TrainerReading& from, std::int64_t layers) {
+  from.job().trained_blocks.count = -layers;
+  from.job().trained_blocks.and_rest = true;
+}
+
+/// Muon with AdamW for what is no matrix. Source: ms-swift 4, optimizers/mapping.py, callbacks/lisa.py.
 void read_optimizer(TrainerReading& from) {
   const std::string optimizer = from.word("optimizer").value_or("");
   if (optimizer == "muon" || optimizer == "muonclip") from.want("optimizer", "muon", "optimizer");
   else from.not_modelled("optimizer", "multimodal");
   // The loss goes piece by piece.
   from.not_modelled("env:CELOSS_PARALLEL_SIZE");
-  if (from.on("use_galore")) from.job().unlike = "use_galore";
-  if (from.whole("lisa_activated_layers").value_or(0) > 0) from.job().unlike = "lisa_activated_layers";
+  if (from.on("use_galore")) read_galore(from);
+  const std::int64_t layers = from.whole("lisa_activated_layers").value_or(0);
+  if (layers > 0) read_lisa(from, layers);
 }
 
 void read_transformers(TrainerReading& from) {

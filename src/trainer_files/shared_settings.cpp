@@ -60,6 +60,11 @@ constexpr OptimizerName kOptimizerNames[] = {
     {"torchadam", "adam"},
     {"torchadafactor", "adafactor"},
     {"torchadamax", "adamax"},
+    {"schedulefreeadamw", "schedule-free-adamw"},
+    {"schedulefreeradam", "schedule-free-adamw"},
+    {"adamwapexfused", "adamw", true},
+    {"adamwtorchxla", "adamw"},
+    {"adamwtorchnpufused", "adamw", true},
 };
 
 /// Fields of TrainingArguments that change no memory of the GPU, or too little to see.
@@ -155,15 +160,63 @@ void note_evaluation(TrainerReading& from, std::string_view path) {
   if (evaluated > from.whole("per_device_train_batch_size").value_or(kUsual)) from.not_modelled(path);
 }
 
+/// A setting of "rank=64, update_proj_gap=100".
+std::optional<std::string> optimizer_setting(TrainerReading& from, std::string_view name) {
+  std::string all = from.word("optim_args").value_or("");
+  std::erase(all, ' ');
+  std::replace(all.begin(), all.end(), '+', ',');
+  std::optional<std::string> found;
+  each_name(all, [&](std::string_view one) {
+    if (one.starts_with(name) && one.substr(name.size()).starts_with('=')) found = one.substr(name.size() + 1);
+  });
+  return found;
+}
+
+/// GaLore's and APOLLO's optimizers by transformers' names, which end in "layerwise" where backward updates. Source:
+/// transformers 5.0, trainer_optimizer.py (_setup_low_rank_optimizer, _get_galore_optimizer, _get_apollo_optimizer).
+void want_projecting(TrainerReading& from, std::string plain, std::string_view path) {
+  constexpr std::string_view kInBackward = "layerwise";
+  if (plain.ends_with(kInBackward)) {
+    plain.resize(plain.size() - kInBackward.size());
+    from.want("optimizer_in_backward", "true", path);
+  }
+  std::string name = "galore-adamw";
+  if (plain == "galoreadamw8bit") name = "galore-adamw-8bit";
+  else if (plain == "galoreadafactor") name = "galore-adafactor";
+  else if (plain == "apolloadamw") name = "apollo-adamw";
+  if (const auto rank = optimizer_setting(from, "rank")) name += ":" + *rank;
+  for (const std::string_view other : {"proj", "proj_type"}) {
+    const std::string usual = other == "proj" ? "random" : "std";
+    if (optimizer_setting(from, other).value_or(usual) != usual) from.not_modelled("optim_args");
+  }
+  // A name, or an expression such as ".*.mlp.*": a part of a module's name.
+  std::string targets = from.word("optim_target_modules").value_or("");
+  if (targets == "all_linear") targets = "all-linear";
+  std::string plain_targets;
+  for (const char byte : targets) {
+    const bool expression = byte == '*' || byte == '\\' || byte == '^' || byte == '$';
+    if (byte == '.' && (plain_targets.empty() || plain_targets.back() == '+')) continue;
+    if (!expression) plain_targets += byte;
+  }
+  for (std::size_t dot = plain_targets.find(".+"); dot != std::string::npos; dot = plain_targets.find(".+")) {
+    plain_targets.erase(dot, 1);
+  }
+  while (plain_targets.ends_with('.')) plain_targets.pop_back();
+  if (plain_targets.find_first_of("()[]|") != std::string::npos) from.not_modelled("optim_target_modules");
+  else if (!plain_targets.empty()) name += "+" + plain_targets;
+  from.know("optim_target_modules");
+  from.want("optimizer", std::move(name), path);
+}
+
 }  // namespace
 
 void want_optimizer(TrainerReading& from, std::string_view name, std::string_view path) {
   std::string plain = core::lower_case(name.substr(name.rfind('.') + 1));
   std::erase_if(plain, [](char byte) { return byte == '_' || byte == '-'; });
+  if (plain.starts_with("galore") || plain.starts_with("apollo")) return want_projecting(from, std::move(plain), path);
   const auto* const row = std::find_if(std::begin(kOptimizerNames), std::end(kOptimizerNames),
                                        [&](const OptimizerName& one) { return one.name == plain; });
-  // Their states are of projected gradients, or there are none because backward updates.
-  constexpr std::string_view kUnlike[] = {"galore", "apollo", "lomo", "adalomo"};
+  constexpr std::string_view kUnlike[] = {"lomo", "adalomo"};  // backward updates, in float32
   if (std::ranges::any_of(kUnlike, [&](std::string_view begin) { return plain.starts_with(begin); })) {
     from.job().unlike = std::string(path) + " " + std::string(name);
   }
@@ -242,7 +295,10 @@ void read_training_arguments(TrainerReading& from) {
        {"neftune_noise_alpha", "label_smoothing_factor", "auto_find_batch_size", "torch_empty_cache_steps"}) {
     from.not_modelled(path);
   }
-  if (from.job().unlike.empty()) from.not_modelled("optim_target_modules");
+  const WantedOption* const optimizer = from.job().find("optimizer");
+  const bool projects =
+      optimizer != nullptr && (optimizer->value.starts_with("galore") || optimizer->value.starts_with("apollo"));
+  if (from.job().unlike.empty() && !projects) from.not_modelled("optim_target_modules");
   else from.know("optim_target_modules");
   from.without_effect(kWithoutEffect);
 }

@@ -74,6 +74,12 @@ core::Result<std::vector<std::int64_t>> numbers_of(const TrainedBlocks& trained,
 }  // namespace trained_blocks_detail
 }  // namespace
 
+std::string frozen_patterns(const TrainedBlocks& trained, const model::ModelGraph& graph) {
+  if (trained.count == 0 || !trained.and_rest) return {};
+  const std::string stack = trained_blocks_detail::largest_stack(graph).first;
+  return stack.empty() ? std::string() : stack + ".*";
+}
+
 core::Result<std::string> trained_patterns(const TrainedBlocks& trained, const model::ModelGraph& graph) {
   namespace detail = trained_blocks_detail;
   constexpr std::int64_t kMost = 4096;  // no model has as many

@@ -182,6 +182,18 @@ core::Status take_deepspeed(std::string_view text, TrainerJob& job) {
   return core::Done{};
 }
 
+void keep_masters(TrainerJob& job) {
+  const WantedOption* const precision = job.find("precision");
+  if (precision == nullptr) return;
+  const bool half = precision->value == "amp-fp16";
+  if (!half && precision->value != "amp-bf16" && precision->value != "bf16") return;
+  const Setting none{Setting::Kind::object, {}, {}, {}, 0};
+  TrainerReading from(none, job);
+  from.want("precision", half ? "fp16-mixed" : "bf16-mixed", "");
+  const bool adapts = job.find("lora") != nullptr && job.find("quantize") == nullptr;
+  if (adapts && job.find("base_dtype") == nullptr) from.want("base_dtype", half ? "fp16" : "bf16", "");
+}
+
 core::Result<TrainerJob> read_trainer_job(const std::string& path, const std::string& adapter) {
   const auto text = core::read_regular_file(path, kLargestTrainerFile);
   if (!text) return text.error();
@@ -189,6 +201,9 @@ core::Result<TrainerJob> read_trainer_job(const std::string& path, const std::st
   if (!job) return std::move(job).error().in_file(path);
   const fs::path folder = fs::path(path).parent_path();
   if (core::Status taken = take_deepspeed_file(folder, *job); !taken) return taken.error();
+  // "auto" in DeepSpeed's file is what the trainer says, with DeepSpeed's masters.
+  const WantedOption* const sharding = job->find("sharding");
+  if (sharding != nullptr && sharding->value.starts_with("zero-")) keep_masters(*job);
   take_dataset_file(folder, *job);
   if (core::Status taken = take_adapter_file(folder, adapter, *job); !taken) return taken.error();
   return job;

@@ -40,6 +40,9 @@ namespace gpumem::trainer_files {
 /// invalid_argument where the job is unlike any that the options say.
 [[nodiscard]] core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request);
 
+/// The precision of a job that keeps float32 masters of what it trains, and computes in two bytes.
+void keep_masters(TrainerJob& job);
+
 /// What follows where the job runs on so many GPUs: all that the layout leaves are data parallel, and share the global
 /// batch. Options that are given stay. Errors: invalid_argument where the layout does not divide the GPUs.
 [[nodiscard]] core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& request);
@@ -47,6 +50,8 @@ namespace gpumem::trainer_files {
 /// The patterns of what is trained of this model, for the option `train`; empty: no blocks are named. Errors:
 /// invalid_argument where the model has no list of blocks, or one that cannot be shared as asked.
 [[nodiscard]] core::Result<std::string> trained_patterns(const TrainedBlocks& trained, const model::ModelGraph& graph);
+/// What is frozen besides, where all that is in no block is trained with them; empty: nothing is said of it.
+[[nodiscard]] std::string frozen_patterns(const TrainedBlocks& trained, const model::ModelGraph& graph);
 
 /// The config.json of the job's model: the path itself, or in the folder, relative to here or to the trainer's file.
 /// Errors: missing_information if the file names no model, or one that is not here.

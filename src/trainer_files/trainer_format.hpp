@@ -27,6 +27,7 @@ struct WantedOption {
 /// What alone is trained: blocks of the model's largest stack of them, and modules beside them.
 struct TrainedBlocks {
   std::int64_t count = 0;  ///< the last so many; below 0 the first; 0: the file says nothing of blocks
+  bool and_rest = false;   ///< what is in no block is trained as well
   bool spread = false;     ///< the stack is cut into so many groups, and the last block of each is trained
   std::string modules;     ///< of each block, joined by ','; empty: all of it
   std::string others;      ///< modules elsewhere, by parts of their names, joined by ','

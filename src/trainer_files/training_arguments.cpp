@@ -1,5 +1,8 @@
 #include "training_arguments.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -92,6 +95,55 @@ constexpr std::string_view kWithoutEffect[] = {"answer_column",
                                                "version_2_with_negative",
                                                "with_tracking"};
 
+/// transformers' examples, by their names, and how long a sample is where the command does not say. Source:
+/// huggingface/transformers @00d481d, examples/pytorch/*/run_*.py.
+struct ExampleScript {
+  std::string_view name;
+  std::string_view length;
+  bool blocks = false;        ///< texts are joined and cut, so that nothing is padded; else the length is the most
+  bool of_tokenizer = false;  ///< the length is the tokenizer's, of which this is the usual one
+};
+constexpr ExampleScript kExampleScripts[] = {{"run_clm.py", "1024", true, true},
+                                             {"run_clm_no_trainer.py", "1024", true, true},
+                                             {"run_fim.py", "1024", true, true},
+                                             {"run_fim_no_trainer.py", "1024", true, true},
+                                             {"run_mlm.py", "512", true, true},
+                                             {"run_mlm_no_trainer.py", "512", true, true},
+                                             {"run_plm.py", "512", true},
+                                             {"run_glue.py", "128"},
+                                             {"run_glue_no_trainer.py", "128"},
+                                             {"run_classification.py", "128"},
+                                             {"run_xnli.py", "128"},
+                                             {"run_qa.py", "384"},
+                                             {"run_qa_no_trainer.py", "384"},
+                                             {"run_qa_beam_search.py", "384"},
+                                             {"run_qa_beam_search_no_trainer.py", "384"},
+                                             {"run_seq2seq_qa.py", "384"},
+                                             {"run_summarization.py", "1024"},
+                                             {"run_summarization_no_trainer.py", "1024"},
+                                             {"run_translation.py", "1024"},
+                                             {"run_translation_no_trainer.py", "1024"}};
+
+const ExampleScript* example_of(const Setting& root) {
+  const Setting* const script = root.field(kScriptKey);
+  if (script == nullptr) return nullptr;
+  const auto* const found = std::ranges::find(kExampleScripts, script->word, &ExampleScript::name);
+  return found == std::end(kExampleScripts) ? nullptr : found;
+}
+
+void read_example(TrainerReading& from) {
+  from.know(kScriptKey);
+  const ExampleScript* const script = example_of(from.root());
+  if (script == nullptr) return;
+  from.want("seq_length", std::string(script->length));
+  if (script->blocks && !from.on("line_by_line")) from.want("padding", "false");
+  const bool given = from.word("block_size") || from.word("max_seq_length");
+  if (script->of_tokenizer && !given) {
+    from.job().missing.emplace_back("its tokenizer's longest sequence, for which " + std::string(script->length) +
+                                    " tokens are taken");
+  }
+}
+
 /// trl's ModelConfig.
 void read_model_config(TrainerReading& from) {
   from.take("attn_implementation", "attention");
@@ -123,6 +175,7 @@ void read(TrainerReading& from) {
   from.job().model = from.word("model_name_or_path").value_or("");
   read_training_arguments(from);
   read_model_config(from);
+  read_example(from);
   for (const std::string_view path :
        {"max_seq_length", "max_length", "block_size", "max_source_length", "model_max_length"}) {
     from.take(path, "seq_length");
@@ -135,12 +188,17 @@ void read(TrainerReading& from) {
   // "auto" is the type of the checkpoint, which of models that train in bfloat16 is bfloat16.
   const bool bf16_weights =
       dtype == "bfloat16" || dtype == "torch.bfloat16" || (from.is_auto("torch_dtype") && from.on("bf16"));
-  want_precision(from, bf16_weights, from.on("bf16"), from.on("fp16"), from.on("fp16") ? "fp16" : "bf16");
+  // Accelerate's launcher may say it too.
+  const std::string mixed = from.word("mixed_precision").value_or("");
+  const bool fp16 = from.on("fp16") || mixed == "fp16";
+  want_precision(from, bf16_weights, from.on("bf16") || mixed == "bf16", fp16, fp16 ? "fp16" : "bf16");
   from.without_effect(kWithoutEffect);
 }
 
 }  // namespace training_arguments_detail
 }  // namespace
+
+bool is_example_script(const Setting& root) { return training_arguments_detail::example_of(root) != nullptr; }
 
 const TrainerFormat& training_arguments() {
   static constexpr TrainerFormat kFormat = {"hf-training-arguments", "HuggingFace's TrainingArguments as JSON",

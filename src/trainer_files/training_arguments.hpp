@@ -10,4 +10,7 @@ namespace gpumem::trainer_files {
 
 [[nodiscard]] const TrainerFormat& training_arguments();
 
+/// Whether the settings name one of transformers' example scripts that says by itself how long a sample is.
+[[nodiscard]] bool is_example_script(const Setting& root);
+
 }  // namespace gpumem::trainer_files

@@ -158,6 +158,10 @@ class Expansion {
     return names_.size() <= kMost;
   }
 
+  [[nodiscard]] bool ends_in_digit() const {
+    return !names_.empty() && !names_.front().empty() && names_.front().back() >= '0' && names_.front().back() <= '9';
+  }
+
   [[nodiscard]] std::string joined() const {
     std::string text;
     for (const std::string& name : names_) text += (text.empty() ? "" : "+") + name;
@@ -174,6 +178,30 @@ inline std::size_t wildcard_length(std::string_view rest) {
     if (rest.starts_with(text)) return text.size();
   }
   return 0;
+}
+
+/// "[0-4]" or "[ab]" at the beginning, which is taken away, with a '+' behind it; nothing: it holds more than letters
+/// and digits.
+inline std::optional<std::vector<std::string>> take_class(std::string_view& rest) {
+  const std::size_t close = rest.find(']');
+  if (close == std::string_view::npos) return std::nullopt;
+  const std::string_view inside = rest.substr(1, close - 1);
+  rest.remove_prefix(close + 1);
+  const bool more = rest.starts_with('+');
+  if (more) rest.remove_prefix(1);
+  const auto is_plain = [](char byte) {
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '_';
+  };
+  std::vector<std::string> alternatives;
+  for (std::size_t at = 0; at < inside.size(); ++at) {
+    const bool range = at + 2 < inside.size() && inside[at + 1] == '-';
+    const char last = inside[range ? at + 2 : at];
+    if (!is_plain(inside[at]) || !is_plain(last)) return std::nullopt;
+    for (char byte = inside[at]; byte <= last; ++byte) alternatives.push_back(std::string(1, byte) + (more ? "*" : ""));
+    if (range) at += 2;
+  }
+  if (alternatives.empty()) return std::nullopt;
+  return alternatives;
 }
 
 /// "(q|v)" or "(a.)?" at the beginning, which is taken away; nothing: it holds more than plain texts.
@@ -206,9 +234,14 @@ inline std::optional<std::string> targets_of_expression(std::string_view express
   if (expression.ends_with('$')) expression.remove_suffix(1);
   detail::Expansion names;
   while (!expression.empty()) {
-    if (const std::size_t length = detail::wildcard_length(expression); length > 0) {
+    const std::size_t length = detail::wildcard_length(expression);
+    const bool digits = expression.starts_with("[0-9]+");
+    if (length > 0 && !(digits && names.ends_in_digit())) {
       names.append("*");
       expression.remove_prefix(length);
+    } else if (expression.front() == '[') {
+      const auto letters = detail::take_class(expression);
+      if (!letters || !names.append_any(*letters)) return std::nullopt;
     } else if (expression.front() == '(') {
       const auto group = detail::take_group(expression);
       if (!group || !names.append_any(*group)) return std::nullopt;

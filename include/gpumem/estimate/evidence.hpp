@@ -479,6 +479,9 @@ inline std::vector<Assumption> assumptions_of(const model::TrainingJob& job, con
   if (source.graph->reads_tokens() && !source.graph->architecture().empty()) {
     assumed.push_back({"padding", detail::padding_text(job)});
   }
+  if (model::row_of(job.optimizer).projection == model::OptimizerRow::Projection::singular) {
+    assumed.push_back({"optimizer", "what cuSOLVER takes while it decomposes a gradient is not known, nor counted"});
+  }
   if (!job.transformers_text.empty()) assumed.push_back({"transformers", job.transformers_text});
   if (!job.lengths_text.empty()) assumed.push_back({"lengths", job.lengths_text});
   detail::add_adaptation(job, source, assumed);

@@ -392,6 +392,38 @@ inline std::optional<OptionValue> get_checkpointing(const JobRequest& request) {
   return OptionValue(checkpointing_text(training.checkpoints));
 }
 
+/// Of an optimizer that projects gradients, "galore-adamw:64+q_proj+mlp": the rank and whose gradients.
+inline bool set_optimizer(JobRequest& request, const OptionValue& value) {
+  const auto& text = std::get<std::string>(value);
+  const std::size_t end = std::min(text.find_first_of(":+"), text.size());
+  const auto known = model::value_of(model::kOptimizers, spelled_as_listed(std::string_view(text).substr(0, end)));
+  if (!known) return false;
+  std::size_t at = end;
+  std::int64_t rank = 0;
+  if (at < text.size() && text[at] == ':') {
+    constexpr std::int64_t kMostRank = 1 << 20;
+    const auto number = read_whole(text, ++at);
+    if (!number || *number < 1 || *number > kMostRank) return false;
+    rank = *number;
+  }
+  const std::string targets = at < text.size() ? text.substr(at + 1) : std::string();
+  if (at < text.size() && (text[at] != '+' || !joined_names(targets))) return false;
+  const bool projects = model::row_of(*known).projection != model::OptimizerRow::Projection::none;
+  if (!projects && end < text.size()) return false;
+  request.training.optimizer = *known;
+  request.training.optimizer_rank = rank;
+  request.training.optimizer_targets = targets;
+  return true;
+}
+
+inline std::optional<OptionValue> get_optimizer(const JobRequest& request) {
+  const TrainingJob& training = request.training;
+  std::string text(model::name_of(model::kOptimizers, training.optimizer));
+  if (training.optimizer_rank > 0) text += ":" + std::to_string(training.optimizer_rank);
+  if (!training.optimizer_targets.empty()) text += "+" + training.optimizer_targets;
+  return OptionValue(std::move(text));
+}
+
 inline bool set_rank(JobRequest& request, const OptionValue& value) {
   return take_rank(request.training.layout, std::get<std::string>(value));
 }

@@ -43,6 +43,14 @@ enum class Optimizer : std::uint8_t {
   adamw_bf16,
   optimi_lion,
   adamw_half_states,
+  galore_adamw,
+  galore_adamw_8bit,
+  galore_adafactor,
+  apollo_adamw,
+  adam_mini,
+  ademamix,
+  ademamix_8bit,
+  schedule_free_adamw,
 };
 
 struct OptimizerRow {
@@ -57,12 +65,28 @@ struct OptimizerRow {
   /// fewer than of any other parameter. `single`: float32, whatever the parameter's type. `blockwise`: a byte an
   /// element and a float32 figure a block of 256, but float32 where the parameter has fewer than 4,096 elements.
   /// `half_bytes`: likewise, half a byte and blocks of 128, but float32 also where the blocks do not come out even.
-  /// `halves`: two bytes an element, whatever the parameter's type.
-  enum class StateShape : std::uint8_t { whole, factored, of_matrices, single, blockwise, half_bytes, halves };
+  /// `halves`: two bytes an element, whatever the parameter's type. `figure_a_row`: the first state is whole, and of a
+  /// matrix the next ones have a figure a row; its columns are counted too, which are few beside the first state.
+  enum class StateShape : std::uint8_t {
+    whole,
+    factored,
+    of_matrices,
+    single,
+    blockwise,
+    half_bytes,
+    halves,
+    figure_a_row
+  };
+
+  /// Of the linear layers that the job means, states are of the gradient's projection on `TrainingJob::optimizer_rank`
+  /// directions, which a matrix of its own makes. `singular`: that matrix is of the gradient's singular value
+  /// decomposition; `random`: of random figures.
+  enum class Projection : std::uint8_t { none, singular, random };
 
   int states = 0;  ///< kept of each parameter
   StateShape state_shape = StateShape::whole;
   StateMade state_made = StateMade::first_step;
+  Projection projection = Projection::none;
   int scalars = 0;  ///< float32 scalars in addition (step counts): on the GPU only under the fused form
   /// Of a float32 master only what its bfloat16 parameter lacks is kept, in two bytes.
   bool keeps_remainders = false;
@@ -300,6 +324,78 @@ inline constexpr std::array kOptimizerRows = {
                  .kernels = 1,
                  .kernel_tensors = 7,
                  .fused_kernel_tensors = 7},
+    // Each is AdamW or another of its own for what is not projected. Bringing a step back makes two whole tensors.
+    OptimizerRow{.value = Optimizer::galore_adamw,
+                 .name = "galore-adamw",
+                 .source = "GaLore 2024-09, galore_torch/adamw.py, galore_projector.py (proj_type std)",
+                 .states = 2,
+                 .projection = OptimizerRow::Projection::singular,
+                 .single_temporaries = 2,
+                 .single_keeps_last = true,
+                 .kernels = 12,
+                 .kernel_tensors = 12},
+    OptimizerRow{.value = Optimizer::galore_adamw_8bit,
+                 .name = "galore-adamw-8bit",
+                 .source = "GaLore 2024-09, galore_torch/adamw8bit.py; bitsandbytes 0.43, optim/optimizer.py",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::blockwise,
+                 .projection = OptimizerRow::Projection::singular,
+                 .single_temporaries = 2,
+                 .kernels = 6,
+                 .kernel_tensors = 10},
+    OptimizerRow{.value = Optimizer::galore_adafactor,
+                 .name = "galore-adafactor",
+                 .source = "GaLore 2024-09, galore_torch/adafactor.py without beta1",
+                 .states = 1,
+                 .state_shape = OptimizerRow::StateShape::factored,
+                 .projection = OptimizerRow::Projection::singular,
+                 .single_temporaries = 3,
+                 .kernels = 14,
+                 .kernel_tensors = 20},
+    OptimizerRow{.value = Optimizer::apollo_adamw,
+                 .name = "apollo-adamw",
+                 .source = "APOLLO 2025-04, apollo_torch/apollo.py, random_projector.py",
+                 .states = 2,
+                 .projection = OptimizerRow::Projection::random,
+                 .single_temporaries = 2,
+                 .single_keeps_last = true,
+                 .kernels = 12,
+                 .kernel_tensors = 12},
+    // Its update and that with the sign turned; of biases it keeps what Adam does.
+    OptimizerRow{.value = Optimizer::adam_mini,
+                 .name = "adam-mini",
+                 .source = "Adam-mini 1.1.1, adam_mini/adam_mini.py",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::figure_a_row,
+                 .single_temporaries = 2,
+                 .single_keeps_last = true,
+                 .kernels = 9,
+                 .kernel_tensors = 18},
+    // Two averages of the gradient, a fast and a slow one, and one of its square.
+    OptimizerRow{.value = Optimizer::ademamix,
+                 .name = "ademamix",
+                 .source = "bitsandbytes 0.45, optim/ademamix.py",
+                 .states = 3,
+                 .state_shape = OptimizerRow::StateShape::single,
+                 .kernels = 1,
+                 .kernel_tensors = 9},
+    OptimizerRow{.value = Optimizer::ademamix_8bit,
+                 .name = "ademamix-8bit",
+                 .source = "bitsandbytes 0.45, optim/ademamix.py",
+                 .states = 3,
+                 .state_shape = OptimizerRow::StateShape::blockwise,
+                 .kernels = 1,
+                 .kernel_tensors = 5},
+    // An average of the gradient's square, and the weights that it steps from.
+    OptimizerRow{.value = Optimizer::schedule_free_adamw,
+                 .name = "schedule-free-adamw",
+                 .source = "schedule_free 1.4, schedulefree/adamw_schedulefree.py",
+                 .states = 2,
+                 .foreach_temporaries = 1,
+                 .single_temporaries = 1,
+                 .single_keeps_last = true,
+                 .kernels = 9,
+                 .kernel_tensors = 23},
 };
 
 [[nodiscard]] constexpr const OptimizerRow& row_of(Optimizer optimizer) {
@@ -310,10 +406,12 @@ inline constexpr std::array kOptimizerRows = {
 /// no tensors of that size. What is paged counts: it is kept, if not on the GPU.
 [[nodiscard]] constexpr std::int64_t optimizer_states(Optimizer optimizer) {
   const OptimizerRow& row = row_of(optimizer);
+  if (row.projection != OptimizerRow::Projection::none) return 0;
   switch (row.state_shape) {
     case OptimizerRow::StateShape::whole:
     case OptimizerRow::StateShape::single: return row.states;
-    case OptimizerRow::StateShape::of_matrices: return row.states - 1;
+    case OptimizerRow::StateShape::of_matrices:
+    case OptimizerRow::StateShape::figure_a_row: return row.states - 1;
     case OptimizerRow::StateShape::factored:
     case OptimizerRow::StateShape::blockwise:
     case OptimizerRow::StateShape::half_bytes:
@@ -337,6 +435,8 @@ inline constexpr std::array kOptimizerRows = {
     case OptimizerRow::StateShape::whole: return bytes;
     case OptimizerRow::StateShape::factored: return factored > 0 ? factored * kSingle : bytes;
     case OptimizerRow::StateShape::of_matrices: return factored > 0 && index + 1 == row.states ? 0 : bytes;
+    case OptimizerRow::StateShape::figure_a_row:
+      return factored > 0 && index > 0 ? factored * (bytes / elements) : bytes;
     case OptimizerRow::StateShape::single: return paged ? 0 : elements * kSingle;
     case OptimizerRow::StateShape::halves: return elements * kHalf;
     case OptimizerRow::StateShape::blockwise:

@@ -125,6 +125,8 @@ struct TrainingJob {
   bool foreach = true;                 ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
   bool fused = false;                  ///< the optimizer's fused form
   bool optimizer_in_backward = false;  ///< each parameter is updated when its gradient is there, which then ends
+  std::int64_t optimizer_rank = 0;     ///< of an optimizer that projects gradients; 0: the usual one
+  std::string optimizer_targets = {};  ///< whose gradients those are: "q_proj+mlp", parts of names, or "all-linear"
   bool weight_decay = false;  ///< the optimizer decays the weights: some optimizers copy the gradients to do so
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
   Layout layout = {};                      ///< GPUs that train together, each on batches of `batch_size` of its own

@@ -5,8 +5,10 @@
 // (Float16OptimizerWithFloat16Params) for masters; DeepSpeed 0.15, ops/adam/cpu_adam.py for a step on the host.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,7 +24,50 @@ struct TrainedParameter {
   std::int64_t factored = 0;  ///< elements of its rows and columns, of a matrix; 0: it has none
   std::uint32_t layer = kNoLayer;
   std::int64_t held = 0;  ///< bytes of the parameter itself, or of its shard
+  std::int64_t rank = 0;  ///< of the projection of its gradient; 0: there is none
 };
+
+/// What a job's optimizer projects the gradient of a matrix on, and what that takes. Source: GaLore 2024-09,
+/// galore_projector.py; APOLLO 2025-04, random_projector.py.
+struct ProjectedGradient {
+  std::int64_t rank = 0;
+  std::int64_t shorter = 0;  ///< side of the matrix
+  std::int64_t longer = 0;
+  std::int64_t element_bytes = 0;
+
+  [[nodiscard]] constexpr std::int64_t elements() const { return rank * longer; }
+  [[nodiscard]] constexpr std::int64_t bytes() const { return elements() * element_bytes; }
+
+  /// The matrix that projects. Of a float32 gradient it is a view of all singular vectors, which stay for it.
+  [[nodiscard]] constexpr std::int64_t projector_bytes(const model::OptimizerRow& row) const {
+    const bool views = row.projection == model::OptimizerRow::Projection::singular && element_bytes == kSingle;
+    return (views ? shorter : rank) * shorter * element_bytes;
+  }
+
+  /// Tensors of a decomposition, which torch.linalg.svd() makes in float32 besides its vectors: a float32 copy of the
+  /// gradient where it has another type, the copy that cuSOLVER works in, and both kinds of singular vectors. What
+  /// cuSOLVER takes for its work is not published.
+  [[nodiscard]] constexpr std::int64_t decomposition_bytes() const {
+    const std::int64_t whole = shorter * longer * kSingle;
+    return (element_bytes == kSingle ? 2 : 3) * whole + shorter * shorter * kSingle;
+  }
+
+ private:
+  static constexpr std::int64_t kSingle = 4;
+};
+
+/// What ProjectedGradient and `TrainingJob` begin with where nobody says a rank. Source: transformers 4.51, trainer.py.
+inline constexpr std::int64_t kUsualOptimizerRank = 128;
+
+/// The rank on which the job's optimizer projects the gradient of a layer's tensor of so many elements; 0: it does not.
+/// Without names it takes the linear layers but the head, as GaLore's and APOLLO's examples and LLaMA-Factory's `all`
+/// do. Source: transformers 4.51, trainer_utils.py (check_target_module_exists): a name is a part of a module's;
+/// LLaMA-Factory 2026-08, model/model_utils/misc.py (find_all_linear_modules).
+[[nodiscard]] std::int64_t projection_rank(const model::ModelGraph& graph, std::uint32_t layer, std::int64_t elements,
+                                           const model::TrainingJob& job);
+
+/// The sides of a matrix by its elements and what its rows and columns come to; no rank: it is no single matrix.
+[[nodiscard]] ProjectedGradient projected_gradient(const model::OptimizerRow& row, const TrainedParameter& parameter);
 
 /// What it updates in place of the parameters.
 struct Masters {
@@ -37,7 +82,7 @@ class OptimizerStep {
                 const Masters& masters);
 
   /// Before all else: what it updates, in the order of the model.
-  void update_all(std::vector<TrainedParameter> parameters) { parameters_ = std::move(parameters); }
+  void update_all(std::vector<TrainedParameter> parameters);
 
   /// torch.optim.Adagrad(model.parameters()) makes its state; most do so in their first step. An average of the
   /// parameters is made here as well.
@@ -52,6 +97,8 @@ class OptimizerStep {
  private:
   void make_state();
   void make_states_of(const TrainedParameter& parameter);
+  void make_projected_states_of(const ProjectedGradient& gradient, std::uint32_t layer);
+  void take_for_projected(const TrainedParameter& parameter);
   [[nodiscard]] std::vector<Slot> copy_all();
   void take_for_all();
   void take_one_by_one();
@@ -60,6 +107,7 @@ class OptimizerStep {
   core::Pace& pace_;
   const model::OptimizerRow& row_;
   std::vector<TrainedParameter> parameters_;
+  std::unordered_map<std::uint32_t, std::size_t> projected_;  ///< by their layers
   bool scalars_on_device_ = false;
   bool foreach_ = false;
   bool fused_ = false;

@@ -33,7 +33,9 @@ OPTIONS_HELP = """
     ema: a running average of the trained weights is kept on the GPU.
     optimizer: the optimizer: sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, adafactor, lion,
         nadam, adamax, radam, adadelta, muon, adam-8bit, adamw-8bit, lion-8bit, paged-adamw,
-        paged-adamw-8bit, adamw-4bit, adamw-fp8, adamw-bf16, optimi-lion, adamw-half-states.
+        paged-adamw-8bit, adamw-4bit, adamw-fp8, adamw-bf16, optimi-lion, adamw-half-states,
+        galore-adamw, galore-adamw-8bit, galore-adafactor, apollo-adamw, adam-mini, ademamix,
+        ademamix-8bit, schedule-free-adamw.
     precision: the element types: fp32, fp32-strict, amp-fp16, amp-bf16, bf16, bf16-mixed,
         fp16-mixed.
     loss: the loss function; for a language model, the form of its cross entropy: cross-entropy,

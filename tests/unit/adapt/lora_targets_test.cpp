@@ -64,7 +64,14 @@ TEST(LoraTargets, AreMadeOfPeftsExpressions) {
       targets_of_expression("^model.layers.[\\d]+.(mlp|attn).(up|q)_proj$"),
       "model.layers.*.mlp.up_proj+model.layers.*.mlp.q_proj+model.layers.*.attn.up_proj+model.layers.*.attn.q_proj");
   EXPECT_EQ(targets_of_expression(".*\\.(wrapped.)?up"), "*.wrapped.up+*.up");
-  for (const char* more : {"a[bc]", "a+", "(a|(b))", "(a", "a{2}", "a|b", "\\w+", "a,b"}) {
+  EXPECT_EQ(targets_of_expression("layers.[0-2].up"), "layers.0.up+layers.1.up+layers.2.up");
+  EXPECT_EQ(targets_of_expression("layers.[0-9]+.up"), "layers.*.up");
+  EXPECT_EQ(targets_of_expression("layers.2[0-9]+.[gx]"),
+            "layers.20*.g+layers.20*.x+layers.21*.g+layers.21*.x+layers.22*.g+layers.22*.x+layers.23*.g+layers.23*.x+"
+            "layers.24*.g+layers.24*.x+layers.25*.g+layers.25*.x+layers.26*.g+layers.26*.x+layers.27*.g+layers.27*.x+"
+            "layers.28*.g+layers.28*.x+layers.29*.g+layers.29*.x")
+      << "layer 2 is not among them";
+  for (const char* more : {"a[b.]", "a[]", "a+", "(a|(b))", "(a", "a{2}", "a|b", "\\w+", "a,b"}) {
     EXPECT_FALSE(targets_of_expression(more)) << more;
   }
 }

@@ -54,6 +54,7 @@ TEST(OptimizerStep, EveryOptimizersRowIsWhatItsStepTakes) {
   constexpr Parameter kEach[] = {{32, 12}, {8, 0}, {16, 10}, {2, 0}};
   constexpr std::int64_t kParameters = 128 + 32 + 64 + 8;
   for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    if (row.projection != model::OptimizerRow::Projection::none) continue;  // their own test is below
     for (const Backend backend : {Backend::cuda, Backend::cpu}) {
       SCOPED_TRACE(std::string(row.name) + (backend == Backend::cpu ? " cpu" : " cuda"));
       TrainingJob job = net();
@@ -77,6 +78,40 @@ TEST(OptimizerStep, EveryOptimizersRowIsWhatItsStepTakes) {
       EXPECT_EQ(bytes_of(made.plan, 2).left, bytes_of(made.plan, 1).left) << "temporaries are given back";
     }
   }
+}
+
+TEST(OptimizerStep, StatesOfProjectedGradientsHaveTheirRank) {
+  TrainingJob job = net();  // a is 8 x 4 with a bias of 8, c is 2 x 8 with a bias of 2, all in float32
+  const auto states = [&](Optimizer optimizer) {
+    job.optimizer = optimizer;
+    return allocated(planned(job), Category::optimizer, Phase::optimizer, 1);
+  };
+  job.optimizer_rank = 2;
+  constexpr std::int64_t kBiases = 2 * (32 + 8);
+  constexpr std::int64_t kProjected = 2 * (2 * 8 * 4) + 2 * (2 * 8 * 4);
+  EXPECT_EQ(states(Optimizer::galore_adamw), 4 * 4 * 4 + 2 * 2 * 4 + kProjected + kBiases)
+      << "a view keeps all singular vectors of the shorter side";
+  EXPECT_EQ(states(Optimizer::apollo_adamw), 2 * 4 * 4 + 2 * 2 * 4 + kProjected + kBiases);
+  EXPECT_EQ(states(Optimizer::galore_adafactor), 4 * 4 * 4 + 2 * 2 * 4 + 2 * (2 + 8) * 4 + 32 + 8);
+  job.optimizer_targets = "c";
+  EXPECT_EQ(states(Optimizer::apollo_adamw), 2 * 128 + 2 * 2 * 4 + kProjected / 2 + kBiases) << "a's are whole";
+  job.optimizer_targets = "all-linear";
+  job.optimizer_rank = 0;
+  EXPECT_EQ(states(Optimizer::galore_adamw), 4 * 4 * 4 + 2 * 2 * 4 + 2 * (4 * 8 * 4) + 2 * (2 * 8 * 4) + kBiases)
+      << "of more directions than the matrix has there are fewer";
+}
+
+TEST(OptimizerStep, GaLoreDecomposesAGradientInFloat32) {
+  TrainingJob job = net();
+  job.optimizer_rank = 2;
+  const auto taken = [&](Optimizer optimizer) {
+    job.optimizer = optimizer;
+    return allocated(planned(job), Category::temporary, Phase::optimizer, 2);
+  };
+  // Of each matrix a copy, the longer kind of singular vectors, and the shorter.
+  EXPECT_EQ(taken(Optimizer::galore_adamw) - taken(Optimizer::apollo_adamw), 2 * 128 + 64 + 2 * 64 + 16);
+  job.optimizer_in_backward = true;
+  EXPECT_EQ(taken(Optimizer::galore_adamw), 0) << "backward takes it";
 }
 
 TEST(OptimizerStep, AFusedStepTakesNothingAndCountsItsStepsOnTheGpu) {

@@ -53,6 +53,25 @@ std::string notes_of(const LaunchedJob& launched) {
 
 const std::string kTrainer = " --model_name_or_path m --output_dir o --per_device_train_batch_size 4";
 
+TEST(LaunchCommand, ExamplesOfTransformersSayHowLongTheirSamplesAre) {
+  const LaunchedJob blocks = read("python examples/pytorch/language-modeling/run_clm.py" + kTrainer);
+  EXPECT_EQ(wanted(blocks, "seq_length"), "1024");
+  EXPECT_EQ(wanted(blocks, "padding"), "false");
+  ASSERT_EQ(blocks.job.missing.size(), 1U);
+  EXPECT_NE(blocks.job.missing[0].find("for which 1024 tokens are taken"), std::string::npos);
+  EXPECT_TRUE(blocks.job.unknown.empty()) << blocks.job.unknown.front();
+  const LaunchedJob given = read("python run_clm.py --block_size 256" + kTrainer);
+  EXPECT_EQ(wanted(given, "seq_length"), "256");
+  EXPECT_TRUE(given.job.missing.empty());
+  const LaunchedJob glue = read("python run_glue.py --task_name mrpc" + kTrainer);
+  EXPECT_EQ(wanted(glue, "seq_length"), "128");
+  EXPECT_EQ(wanted(glue, "padding"), "-");
+  const LaunchedJob mixed = read("accelerate launch --mixed_precision bf16 run_qa_no_trainer.py" + kTrainer);
+  EXPECT_EQ(wanted(mixed, "seq_length"), "384");
+  EXPECT_EQ(wanted(mixed, "precision"), "amp-bf16");
+  EXPECT_EQ(wanted(read("python another.py" + kTrainer), "seq_length"), "-");
+}
+
 TEST(LaunchCommand, TrlsTuningHasDefaultsOfItsOwn) {
   const LaunchedJob job = read("trl sft --model_name_or_path m --output_dir o --use_peft --packing");
   EXPECT_EQ(wanted(job, "seq_length"), "1024");

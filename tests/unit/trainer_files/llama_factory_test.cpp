@@ -61,14 +61,26 @@ TEST(LlamaFactory, TrainsSomeBlocks) {
 }
 
 TEST(LlamaFactory, RefusesWhatIsUnlikeOtherJobs) {
-  for (const char* method : {"use_galore", "use_apollo", "use_badam"}) {
-    const TrainerJob job = parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "full", ")" +
-                                  std::string(method) + R"(": true})");
-    job::JobRequest request;
-    const auto applied = apply(job, request);
-    ASSERT_FALSE(applied) << method;
-    EXPECT_NE(applied.error().message.find(method), std::string::npos) << applied.error().message;
-  }
+  const TrainerJob job = parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "full",
+    "use_badam": true, "badam_mode": "ratio"})");
+  job::JobRequest request;
+  const auto applied = apply(job, request);
+  ASSERT_FALSE(applied);
+  EXPECT_NE(applied.error().message.find("badam_mode ratio"), std::string::npos) << applied.error().message;
+}
+
+TEST(LlamaFactory, OptimizersThatSaveMemory) {
+  const std::string base =
+      R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "full", "pure_bf16": true, )";
+  expect_wanted(parsed(base + R"("use_galore": true, "galore_layerwise": true, "galore_rank": 128})"),
+                {{"optimizer", "galore-adamw:128"}, {"optimizer_in_backward", "true"}, {"precision", "bf16"}});
+  expect_wanted(parsed(base + R"("use_galore": true, "optim": "adamw_8bit", "galore_target": "mlp,self_attn"})"),
+                {{"optimizer", "galore-adamw-8bit:16+mlp+self_attn"}});
+  expect_wanted(parsed(base + R"("use_apollo": true, "apollo_rank": 256})"), {{"optimizer", "apollo-adamw:256"}});
+  expect_wanted(parsed(base + R"("use_adam_mini": true})"), {{"optimizer", "adam-mini"}});
+  const TrainerJob badam = parsed(base + R"("use_badam": true})");
+  expect_wanted(badam, {{"precision", "bf16-mixed"}});
+  EXPECT_EQ(badam.trained_blocks.count, -1) << "backward goes furthest for the first block";
 }
 
 TEST(LlamaFactory, FilesOfItsNextVersion) {

@@ -26,8 +26,12 @@ TEST(MsSwift, OtherTunersThanLora) {
                 {{"peft", "fourierft"}, {"peft_options", "n_frequency=100"}});
   EXPECT_EQ(parsed(base + R"("longlora"})").not_modelled, std::vector<std::string>{"tuner_type longlora"});
   expect_wanted(parsed(base + R"("longlora"})"), {{"lora", "8"}});
-  for (const char* unlike :
-       {R"("llamapro")", R"("reft")", R"("full", "use_galore": "true")", R"("full", "lisa_activated_layers": "2")"}) {
+  expect_wanted(parsed(base + R"("full", "use_galore": "true", "galore_rank": "64", "optim": "adamw_torch"})"),
+                {{"optimizer", "galore-adamw:64"}});
+  const TrainerJob lisa = parsed(base + R"("full", "lisa_activated_layers": "2"})");
+  EXPECT_EQ(lisa.trained_blocks.count, -2);
+  EXPECT_TRUE(lisa.trained_blocks.and_rest);
+  for (const char* unlike : {R"("llamapro")", R"("reft")"}) {
     job::JobRequest request;
     EXPECT_FALSE(apply(parsed(base + unlike + "}"), request)) << unlike;
   }

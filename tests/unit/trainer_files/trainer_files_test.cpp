@@ -119,7 +119,7 @@ TEST(TrainerFiles, AxolotlsPluginsAndLayouts) {
     "fsdp_version": 2, "fsdp_config": {"offload_params": true}, "activation_offloading": true,
     "gradient_checkpointing": true, "unfrozen_parameters": ["model.layers.*", "lm_head.*"]})");
   expect_wanted(
-      job, {{"loss", "fused"}, {"attention", "flash"}, {"sharding", "fsdp2"}, {"train", "model.layers.*,lm_head.*"}});
+      job, {{"loss", "fused"}, {"attention", "flash"}, {"sharding", "fsdp2"}, {"train", "model.layers*,lm_head*"}});
   EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
   EXPECT_FALSE(job.shorter);
   expect_wanted(parsed(R"({"base_model": "m", "cut_cross_entropy": false,
@@ -364,12 +364,24 @@ TEST(TrainerFiles, ADeepSpeedConfigThatAFileNamesCountsWhereItSaysSomething) {
   expect_wanted(job, {{"batch_size", "4"}, {"precision", "amp-bf16"}, {"sharding", "zero-3"}});
 }
 
+TEST(TrainerFiles, WhereMastersAreKeptTheyAreOfWhatIsTrained) {
+  TrainerJob full = parsed(R"({"per_device_train_batch_size": 4, "bf16": true})");
+  keep_masters(full);
+  expect_wanted(full, {{"precision", "bf16-mixed"}, {"base_dtype", "-"}});
+  TrainerJob adapters = parsed(R"({"per_device_train_batch_size": 4, "fp16": true, "use_peft": true})");
+  keep_masters(adapters);
+  expect_wanted(adapters, {{"precision", "fp16-mixed"}, {"base_dtype", "fp16"}});
+  TrainerJob wide = parsed(R"({"per_device_train_batch_size": 4})");
+  keep_masters(wide);
+  expect_wanted(wide, {{"precision", "fp32"}});
+}
+
 TEST(TrainerFiles, OptionsGoThroughTheTableByName) {
   TrainerJob job;
   job.options = {{"batch_size", "4", "micro_batch_size", 3},
                  {"checkpointing", "full", "gradient_checkpointing", 4},
                  {"an_option_of_nobody", "7", "its_key", 5},
-                 {"optimizer", "galore_adamw", "optim", 6}};
+                 {"optimizer", "lomo", "optim", 6}};
   job.not_modelled = {"neftune_noise_alpha 5"};
   job.unknown = {"odd\nkey"};
   job::JobRequest request;
@@ -377,10 +389,28 @@ TEST(TrainerFiles, OptionsGoThroughTheTableByName) {
   ASSERT_TRUE(succeeds(notes));
   EXPECT_EQ(request.training.batch_size, 4);
   EXPECT_FALSE(job::is_default(*job::find_option("checkpointing"), request));
-  EXPECT_EQ(*notes,
-            (std::vector<std::string>{
-                "an_option_of_nobody 7 (its_key) is not modelled", "optimizer galore_adamw (optim) is not modelled",
-                "neftune_noise_alpha 5 is not modelled", "gpumem does not know its keys odd?key"}));
+  EXPECT_EQ(*notes, (std::vector<std::string>{
+                        "an_option_of_nobody 7 (its_key) is not modelled", "optimizer lomo (optim) is not modelled",
+                        "neftune_noise_alpha 5 is not modelled", "gpumem does not know its keys odd?key"}));
+}
+
+TEST(TrainerFiles, OptimizersThatProjectGradientsByTheirNamesInTransformers) {
+  const std::string base = R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "full", "optim": )";
+  expect_wanted(parsed(base + R"("galore_adamw_layerwise", "optim_args": "rank=64, update_proj_gap=100, scale=0.10",
+    "optim_target_modules": [".*.attn.*", ".*.mlp.*"]})"),
+                {{"optimizer", "galore-adamw:64+attn+mlp"}, {"optimizer_in_backward", "true"}});
+  expect_wanted(parsed(base + R"("galore_adamw_8bit", "optim_target_modules": "all-linear"})"),
+                {{"optimizer", "galore-adamw-8bit+all-linear"}});
+  expect_wanted(parsed(base + R"("galore_adafactor"})"), {{"optimizer", "galore-adafactor"}});
+  const TrainerJob apollo = parsed(base + R"("apollo_adamw", "optim_args": "proj=svd,rank=1,scale_type=tensor"})");
+  expect_wanted(apollo, {{"optimizer", "apollo-adamw:1"}});
+  EXPECT_EQ(apollo.not_modelled, std::vector<std::string>{"optim_args proj=svd,rank=1,scale_type=tensor"});
+  for (const char* name : {"ademamix", "ademamix_8bit", "schedule_free_adamw"}) {
+    job::JobRequest request;
+    const auto notes = apply(parsed(base + '"' + name + "\"}"), request);
+    ASSERT_TRUE(succeeds(notes)) << name;
+    EXPECT_EQ(*notes, std::vector<std::string>{}) << name;
+  }
 }
 
 TEST(TrainerFiles, WhatTheUserGaveCounts) {

@@ -12,6 +12,7 @@
 #include "gpumem/adapt/adapt.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/network.hpp"
+#include "gpumem/plan/optimizer_step.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::estimate {
@@ -195,8 +196,16 @@ GPUMEM_INLINE core::Result<core::Checked> states_of_each(analysis::Analysis& ana
     const std::int64_t updated = masters ? elements * core::element_size(core::DType::float32) : *whole;
     const bool reduced = analysis.job().precision == model::Precision::bf16_mixed;
     if (masters) bytes += model::master_bytes(row, elements, reduced);
+    const std::int64_t factored = parameter.factored.value().value_or(0);
+    const std::uint32_t layer = tape.tensor(parameter.tensor).layer;
+    const std::int64_t rank = plan::projection_rank((*pass)->wired.graph(), layer, elements, analysis.job());
+    const auto projected = plan::projected_gradient(row, {updated, elements, factored, layer, rank});
+    const bool whole_states = projected.rank == 0;
+    if (!whole_states) bytes += projected.projector_bytes(row);
     for (int kept = 0; kept < row.states; ++kept) {
-      bytes += model::state_bytes(row, kept, elements, updated, parameter.factored.value().value_or(0));
+      bytes += whole_states ? model::state_bytes(row, kept, elements, updated, factored)
+                            : model::state_bytes(row, kept, projected.elements(), projected.bytes(),
+                                                 projected.rank + projected.longer);
     }
   }
   return bytes;

@@ -104,6 +104,24 @@ GPUMEM_INLINE std::string images_fault(const TrainingJob& job) {
   return {};
 }
 
+/// Flattened parts of a parameter have no rows and columns. Source: transformers 4.51, trainer.py (setup of GaLore and
+/// APOLLO): one process by DDP at the most.
+GPUMEM_INLINE std::string projection_fault(const TrainingJob& job) {
+  const OptimizerRow& row = row_of(job.optimizer);
+  const bool projects = row.projection != OptimizerRow::Projection::none;
+  if (!projects && (job.optimizer_rank != 0 || !job.optimizer_targets.empty())) {
+    return "`optimizer=" + std::string(row.name) + "` projects no gradients and takes no rank";
+  }
+  if (projects && job.graph->recording() != nullptr) {
+    return "`optimizer=" + std::string(row.name) + "` is for linear layers, which a recording does not name";
+  }
+  const Shardings sharding = job.layout.sharding.kind;
+  if (!projects || sharding == Shardings::none || sharding == Shardings::ddp) return {};
+  return "`optimizer=" + std::string(row.name) +
+         "` works on whole matrices, which `sharding=" + std::string(name_of(kShardings, sharding)) +
+         "` cuts; leave one of them out";
+}
+
 /// What a strict job may not take as given of its model.
 GPUMEM_INLINE core::Status check_doubts(const ModelGraph& graph) {
   for (const Doubt& doubt : graph.doubts()) {
@@ -125,6 +143,7 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   };
   if (job.graph == nullptr) return refuse("the job has no model; read a summary first");
   if (job.fused && !row_of(job.optimizer).has_fused) return refuse(training_job_detail::no_fused_form(job.optimizer));
+  if (std::string fault = training_job_detail::projection_fault(job); !fault.empty()) return refuse(std::move(fault));
   if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
   if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
   if (counts_blocks(job.checkpoints.kind) && job.checkpoints.count < 1)

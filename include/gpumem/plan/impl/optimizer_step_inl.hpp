@@ -3,7 +3,10 @@
 #include "gpumem/plan/optimizer_step.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,53 @@ GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, cons
   in_backward_ = job.optimizer_in_backward;
   // PyTorch's fused optimizers count steps on the device; TransformerEngine's and apex's count them in Python.
   scalars_on_device_ = backend.step_counts_on_device || (fused_ && job.fused);
+}
+
+GPUMEM_INLINE std::int64_t projection_rank(const model::ModelGraph& graph, std::uint32_t layer, std::int64_t elements,
+                                           const model::TrainingJob& job) {
+  if (model::row_of(job.optimizer).projection == model::OptimizerRow::Projection::none) return 0;
+  const model::Attributes attributes = graph.attributes(graph.layers()[layer]);
+  const auto in = attributes.integer("in_features");
+  const auto out = attributes.integer("out_features");
+  if (!in || !out || core::bounded_product({*in, *out}) != elements) return 0;
+  const std::int64_t rank = job.optimizer_rank > 0 ? job.optimizer_rank : kUsualOptimizerRank;
+  const std::string path = graph.path(graph.layers()[layer]);
+  const std::string_view targets = job.optimizer_targets;
+  if (targets == "all-linear") return rank;
+  if (targets.empty()) {
+    constexpr std::string_view kHeads[] = {"lm_head", "output_layer", "output", "embed_out"};
+    const std::string_view leaf = std::string_view(path).substr(path.rfind('.') + 1);
+    return std::ranges::find(kHeads, leaf) == std::end(kHeads) ? rank : 0;
+  }
+  for (std::size_t from = 0; from < targets.size();) {
+    const std::size_t end = std::min(targets.find('+', from), targets.size());
+    if (path.find(targets.substr(from, end - from)) != path.npos) return rank;
+    from = end + 1;
+  }
+  return 0;
+}
+
+GPUMEM_INLINE ProjectedGradient projected_gradient(const model::OptimizerRow& row, const TrainedParameter& parameter) {
+  if (parameter.rank == 0 || parameter.elements == 0) return {};
+  // The sides are the roots of x^2 - (rows + columns) x + rows * columns.
+  const double sum = static_cast<double>(parameter.factored);
+  const double apart = std::sqrt(std::max(sum * sum - 4.0 * static_cast<double>(parameter.elements), 0.0));
+  const auto shorter = static_cast<std::int64_t>(std::llround((sum - apart) / 2.0));
+  const std::int64_t longer = parameter.factored - shorter;
+  if (shorter < 1 || core::bounded_product({shorter, longer}) != parameter.elements) return {};
+  const bool clipped = row.projection == model::OptimizerRow::Projection::singular;
+  return {.rank = clipped ? std::min(parameter.rank, shorter) : parameter.rank,
+          .shorter = shorter,
+          .longer = longer,
+          .element_bytes = parameter.bytes / parameter.elements};
+}
+
+GPUMEM_INLINE void OptimizerStep::update_all(std::vector<TrainedParameter> parameters) {
+  parameters_ = std::move(parameters);
+  projected_.clear();
+  for (std::size_t at = 0; at < parameters_.size(); ++at) {
+    if (parameters_[at].rank > 0) projected_.emplace(parameters_[at].layer, at);
+  }
 }
 
 GPUMEM_INLINE void OptimizerStep::create() {
@@ -65,6 +115,10 @@ GPUMEM_INLINE void OptimizerStep::run() {
 /// training/memory.py: register_optim_in_bwd_hooks().
 GPUMEM_INLINE void OptimizerStep::update_one(std::int64_t bytes, std::uint32_t layer) {
   if (masters_.on_host) return;
+  if (const auto found = projected_.find(layer);
+      found != projected_.end() && parameters_[found->second].bytes == bytes) {
+    take_for_projected(parameters_[found->second]);
+  }
   const int kinds = fused_ ? 0 : foreach_ ? row_.foreach_temporaries : row_.single_temporaries;
   const int all = kinds + (masters_.gradients_copied ? 1 : 0) + (decays_ ? 1 : 0);
   std::vector<Slot> taken;
@@ -103,10 +157,31 @@ GPUMEM_INLINE void OptimizerStep::make_state() {
 
 /// bitsandbytes keeps bytes and their blocks' figures apart; together they are as many bytes.
 GPUMEM_INLINE void OptimizerStep::make_states_of(const TrainedParameter& parameter) {
+  if (const ProjectedGradient gradient = projected_gradient(row_, parameter); gradient.rank > 0) {
+    return make_projected_states_of(gradient, parameter.layer);
+  }
   for (int kept = 0; kept < row_.states; ++kept) {
     const std::int64_t bytes = model::state_bytes(row_, kept, parameter.elements, parameter.bytes, parameter.factored);
     if (bytes > 0) log_.allocate(bytes, Category::optimizer, parameter.layer);
   }
+}
+
+GPUMEM_INLINE void OptimizerStep::make_projected_states_of(const ProjectedGradient& gradient, std::uint32_t layer) {
+  log_.allocate(gradient.projector_bytes(row_), Category::optimizer, layer);
+  for (int kept = 0; kept < row_.states; ++kept) {
+    const std::int64_t bytes =
+        model::state_bytes(row_, kept, gradient.elements(), gradient.bytes(), gradient.rank + gradient.longer);
+    if (bytes > 0) log_.allocate(bytes, Category::optimizer, layer);
+  }
+}
+
+/// Before the step's own temporaries: the decomposition of a step that renews the projections, one in 200, when all
+/// states are there. The projected gradient, a root and their quotient are small beside what the row counts.
+GPUMEM_INLINE void OptimizerStep::take_for_projected(const TrainedParameter& parameter) {
+  const ProjectedGradient gradient = projected_gradient(row_, parameter);
+  if (gradient.rank == 0 || row_.projection != model::OptimizerRow::Projection::singular) return;
+  const Slot made = log_.allocate(gradient.decomposition_bytes(), Category::temporary, parameter.layer);
+  log_.drop(made);
 }
 
 GPUMEM_INLINE void OptimizerStep::take_for_all() {
@@ -129,6 +204,7 @@ GPUMEM_INLINE void OptimizerStep::take_one_by_one() {
   for (const TrainedParameter& parameter : parameters_) {
     if (pace_.late()) break;
     taken.clear();
+    take_for_projected(parameter);
     if (decays_) {
       const Slot before = std::exchange(decayed, log_.allocate(parameter.bytes, Category::temporary, parameter.layer));
       log_.drop(before);

@@ -170,9 +170,11 @@ class TrainingScript {
       const std::int64_t whole = size.elements.value().value_or(0);
       const std::int64_t ranks = held.empty() ? state_ranks_of(parameter.tensor) : 1;
       const std::int64_t elements = whole / ranks + (whole % ranks == 0 ? 0 : 1);
+      const std::uint32_t layer = state_.layer(parameter.tensor);
       all.push_back({elements * core::element_size(sharing_.state_type(size.dtype)), elements,
-                     parameter.factored.value().value_or(0) / ranks, state_.layer(parameter.tensor),
-                     elements * core::element_size(sharing_.shard_type(size.dtype))});
+                     parameter.factored.value().value_or(0) / ranks, layer,
+                     elements * core::element_size(sharing_.shard_type(size.dtype)),
+                     projection_rank(pass_.wired.graph(), layer, elements, job_)});
     }
     return all;
   }
