@@ -158,7 +158,8 @@ struct RotaryAttention {
   std::string_view key_norm = "k_norm";
   Turning turning = Turning::halves;
   double output_dropout = 0.0;
-  bool clips = false;  ///< what the projections leave, in place
+  bool clips = false;           ///< what the projections leave, in place
+  bool scales_queries = false;  ///< by a figure of their position
 };
 /// Queries and keys with their positions.
 [[nodiscard]] std::array<Tensor, 2> turn_heads(Forward& forward, Tensor query, Tensor key, const Rotary& rotary,

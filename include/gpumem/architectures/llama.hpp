@@ -25,6 +25,7 @@ struct Variant {
   std::int64_t unturned = 0;    ///< one layer in so many has no rotary positions, where the config does not say
   Turning turning = Turning::halves;
   HeadNorm norm_place = HeadNorm::each;
+  bool scales_queries = false;                      ///< by a figure of their position
   bool ungated = false;                             ///< the feed-forward layer has no gate
   std::string_view bias = "attention_bias";         ///< the field of the projections' bias
   std::string_view output_bias = "attention_bias";  ///< the field of the output projection's; empty: it has none
@@ -33,6 +34,7 @@ struct Variant {
 inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "llama", .prefix = "Llama"},
      {.model_type = "mistral", .prefix = "Mistral"},
+     {.model_type = "ministral3", .prefix = "Ministral3", .scales_queries = true},
      {.model_type = "qwen2", .prefix = "Qwen2", .biased_queries = true},
      {.model_type = "qwen3", .prefix = "Qwen3", .normed_heads = true},
      {.model_type = "granite", .prefix = "Granite", .multiplies = true},
@@ -136,7 +138,8 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
       .query_norm = turned ? "query_layernorm" : "q_norm",
       .key_norm = turned ? "key_layernorm" : "k_norm",
       .turning = model.variant.turning,
-      .output_dropout = model.residual_dropout};
+      .output_dropout = model.residual_dropout,
+      .scales_queries = model.variant.scales_queries};
   const Tensor normed = f.rms_norm("input_layernorm", input, width, norm);
   const Tensor attended = joined(input, rotary_attention(f, model.sizes, normed, rotary, options));
   const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, norm);

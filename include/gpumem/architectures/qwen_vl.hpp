@@ -2,7 +2,10 @@
 // of a batch are one sequence of patches, and four patches make a token. Here each image is a row of its own, which
 // takes as much: attention goes image by image. The windows of Qwen2.5-VL's attention are not cut out: fused kernels
 // take as much memory with them as without.
-// Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl, qwen3_vl, qwen3_vl_moe; 5.2, qwen3_5.
+// Of Qwen2.5-Omni and Qwen3-Omni it is the thinker, which trainers take out of the model (LLaMA-Factory 2026-08,
+// model/loader.py; ms-swift 4, template/templates/qwen.py): the same with a tower for sound, which is held.
+// Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen2_5_omni,
+// qwen3_omni_moe; 5.2, qwen3_5.
 // The bounds of pixels are those of the published checkpoints' preprocessor_config.json.
 #pragma once
 
@@ -23,6 +26,7 @@ struct Variant {
   std::string_view text_type;  ///< where the config does not say
   bool third = false;          ///< Qwen3-VL's tower: learned positions, further mergers
   bool second = false;         ///< Qwen2-VL's tower: LayerNorm, two linear layers
+  bool hears = false;          ///< a tower for sound is there; names are the thinker's
 };
 inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "qwen2_vl", .prefix = "Qwen2VL", .text_type = "qwen2_vl_text", .second = true},
@@ -30,7 +34,20 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "qwen3_vl", .prefix = "Qwen3VL", .text_type = "qwen3_vl_text", .third = true},
      {.model_type = "qwen3_vl_moe", .prefix = "Qwen3VLMoe", .text_type = "qwen3_vl_moe_text", .third = true},
      {.model_type = "qwen3_5", .prefix = "Qwen3_5", .text_type = "qwen3_5_text", .third = true},
-     {.model_type = "qwen3_5_moe", .prefix = "Qwen3_5Moe", .text_type = "qwen3_5_moe_text", .third = true}});
+     {.model_type = "qwen3_5_moe", .prefix = "Qwen3_5Moe", .text_type = "qwen3_5_moe_text", .third = true},
+     {.model_type = "qwen2_5_omni", .prefix = "Qwen2_5Omni", .text_type = "qwen2_5_omni_text", .hears = true},
+     {.model_type = "qwen2_5_omni_thinker", .prefix = "Qwen2_5Omni", .text_type = "qwen2_5_omni_text", .hears = true},
+     {.model_type = "qwen3_omni_moe",
+      .prefix = "Qwen3OmniMoe",
+      .text_type = "qwen3_omni_moe_text",
+      .third = true,
+      .hears = true},
+     {.model_type = "qwen3_omni_moe_thinker",
+      .prefix = "Qwen3OmniMoe",
+      .text_type = "qwen3_omni_moe_text",
+      .third = true,
+      .hears = true}});
+inline constexpr auto kModelTypes = model_types_of(kVariants);
 
 struct Vision {
   Variant variant = kVariants[0];
@@ -94,7 +111,7 @@ inline void read_sizes(ConfigFields& config, Vision& v) {
 inline Vision read_vision(ConfigFields* config, const Variant& variant) {
   Vision v;
   v.variant = variant;
-  const bool stacks = variant.model_type.starts_with("qwen3_vl");
+  const bool stacks = variant.third && !variant.model_type.starts_with("qwen3_5");
   if (config == nullptr) return v;
   read_sizes(*config, v);
   if (variant.third) {
@@ -163,11 +180,18 @@ inline Tensor attention(Forward& f, const Vision& v, Tensor input, const Rotary&
   const InModule inside(f, "attn", v.named("VisionAttention"));
   const std::int64_t width = v.sizes.width;
   const std::int64_t each = width / v.sizes.heads;
-  const Tensor all = f.linear("qkv", input, width, 3 * width);
-  const std::vector<Tensor> parts = f.split(all, 2, {width, width, width});
+  const bool apart = v.variant.hears && !v.variant.third;  // each with tables of its own
+  std::vector<Tensor> parts;
+  if (apart) {
+    for (const std::string_view name : {"q", "k", "v"}) parts.push_back(f.linear(name, input, width, width));
+  } else {
+    parts = f.split(f.linear("qkv", input, width, 3 * width), 2, {width, width, width});
+  }
   const auto turned = [&](Tensor part) {
     const Tensor heads = split_heads(f, part, each);
-    return f.as_type_of(rotate(f, f.to(heads, "float32"), rotary, each), heads);
+    const Rotary own =
+        apart ? Rotary{f.call("clone", {rotary.cosines}), f.call("clone", {rotary.sines}), each, false} : rotary;
+    return f.as_type_of(rotate(f, f.to(heads, "float32"), own, each), heads);
   };
   const Tensor query = turned(parts[0]);
   const Tensor key = turned(parts[1]);
@@ -267,23 +291,84 @@ inline Tensor tower(Forward& f, const Vision& v, const Grid& grid, std::vector<T
   return f.call("clone", {windows ? f.call("clone", {merged}) : merged});
 }
 
-inline void write(ConfigFields& config, Head head, Forward& f) {
+/// Parameters of the tower for sound: Whisper's blocks behind convolutions over time, or over time and bands.
+inline std::int64_t sound_parameters(ConfigFields& audio, const Variant& variant) {
+  const std::int64_t width = audio.size_or({"d_model"}, 1280);
+  const std::int64_t inner = audio.size_or({"encoder_ffn_dim"}, 5120);
+  const std::int64_t blocks = audio.layers_or("encoder_layers", 32);
+  const std::int64_t bands = audio.size_or({"num_mel_bins"}, 128);
+  const std::int64_t out = audio.size_or({"output_dim"}, 3584);
+  const std::int64_t narrow = audio.size_or({"downsample_hidden_size"}, 480);
+  constexpr std::int64_t kMost = 1 << 16;
+  for (const std::int64_t size : {width, inner, bands, out, narrow}) {
+    if (size > kMost) audio.fail("is more than gpumem takes", "d_model");
+  }
+  if (!audio.status()) return 0;
+  audio.ignore({"encoder_attention_heads", "scale_embedding", "max_source_positions", "n_window", "n_window_infer",
+                "conv_chunksize", "activation_function", "dropout", "attention_dropout", "activation_dropout"});
+  const auto linear = [](std::int64_t from, std::int64_t to) { return from * to + to; };
+  const std::int64_t key_bias = variant.third ? width : 0;
+  const std::int64_t block =
+      3 * linear(width, width) + width * width + key_bias + linear(width, inner) + linear(inner, width) + 4 * width;
+  const std::int64_t all = blocks * block + 2 * width;
+  constexpr std::int64_t kKernel = 3;
+  if (!variant.third) {
+    const std::int64_t convolved = linear(kKernel * bands, width) + linear(kKernel * width, width);
+    return all + convolved + 2 * out + linear(width, out);
+  }
+  constexpr std::int64_t kStrides = 8;
+  const std::int64_t area = kKernel * kKernel;
+  const std::int64_t convolved = linear(area, narrow) + 2 * linear(area * narrow, narrow);
+  const std::int64_t rows = (bands + kStrides - 1) / kStrides;
+  return all + convolved + narrow * rows * width + linear(width, width) + linear(width, out);
+}
+
+/// The fields of a thinker, and of the parts that a trainer leaves out: those that speak.
+inline ConfigFields* thinker_of(ConfigFields& config) {
+  if (!config.has("thinker_config")) return &config;
+  config.ignore({"talker_config", "token2wav_config", "code2wav_config", "enable_audio_output", "enable_talker",
+                 "assistant_token_id", "im_start_token_id", "im_end_token_id", "system_token_id", "tts_bos_token_id",
+                 "tts_eos_token_id", "tts_pad_token_id", "user_token_id"});
+  return config.part("thinker_config");
+}
+
+/// Counts what hears, and says what is not there.
+inline std::int64_t sound_of(ConfigFields& thinker, const Variant& variant, bool whole, Forward& f) {
+  thinker.ignore({"audio_token_index", "audio_token_id", "audio_start_token_id", "audio_end_token_id",
+                  "position_id_per_seconds", "seconds_per_chunk", "user_token_id", "image_token_index",
+                  "video_token_index", "image_token_id", "video_token_id"});
+  ConfigFields* audio = thinker.part("audio_config", "{}");
+  const std::int64_t sound = audio == nullptr ? 0 : sound_parameters(*audio, variant);
+  f.remark("samples bring no sound; the tower for it is held and not called");
+  if (whole) f.remark("the thinker alone is held; what makes speech is not");
+  return sound;
+}
+
+inline void write(ConfigFields& whole, Head head, Forward& f) {
   Variant variant = kVariants[0];
   for (const Variant& row : kVariants) {
-    if (row.model_type == config.text({"model_type"}, "")) variant = row;
+    if (row.model_type == whole.text({"model_type"}, "")) variant = row;
   }
+  ConfigFields* const thinker = thinker_of(whole);
+  if (thinker == nullptr) return;
+  ConfigFields& config = *thinker;
   const Pictures pictures = pictures_of(f);
   const Vision vision = read_vision(vision_fields(config), variant);
   ConfigFields* text = text_fields(config, variant.text_type);
   config.ignore({"vision_config", "vision_token_id"});
   if (text == nullptr || !config.status()) return;
+  if (variant.hears) text->ignore({"use_qk_norm", "shared_expert_intermediate_size"});
+  const std::int64_t sound = variant.hears ? sound_of(config, variant, thinker != &whole, f) : 0;
+  if (!config.status()) return;
   const Grid grid = grid_of(f, vision, pictures);
   if (f.failed()) return;
   tell_pictures(f, pictures, grid.images * grid.patches / (vision.merge * vision.merge));
   std::vector<Tensor> deep;
   TextPart part = inner_text(vision.named("Model"), vision.named("TextModel"));
+  if (variant.hears) part = {.modules = {{"model", vision.named("ThinkerTextModel")}}, .around = 0};
   part.positions = variant.third ? TextPart::Positions::by_sample : TextPart::Positions::by_section;
   part.embed = [&](Tensor, Tensor embedded) {
+    if (sound > 0) (void)f.parameter("audio_tower.unused", {sound}, true);
     return with_features(f, pictures, embedded, [&](Forward& to) { return tower(to, vision, grid, deep); });
   };
   part.after_block = [&](Tensor hidden, std::int64_t index) {
@@ -291,14 +376,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     if (pictures.count == 0 || at >= deep.size()) return hidden;
     return f.call("add_features", {f.call("clone", {hidden}), deep[at]});
   };
-  write_text(f, *text, head, part);
+  // A whole model is called "Qwen2_5OmniModel"; its thinker has a head.
+  write_text(f, *text, variant.hears ? Head::causal_lm : head, part);
 }
 
 inline constexpr Architecture kArchitecture = {
-    .name = "qwen_vl",
-    .model_types = names<"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe">,
-    .write = write,
-    .holds_text_model = true};
+    .name = "qwen_vl", .model_types = kModelTypes, .write = write, .holds_text_model = true};
 
 }  // namespace qwen_vl
 

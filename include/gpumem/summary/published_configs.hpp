@@ -184,7 +184,7 @@ inline constexpr PublishedConfig kConfigs[] = {
      3'849'090'048,
      R"("model_type": "mistral3", "architectures": ["Mistral3ForConditionalGeneration"], )"
      R"("spatial_merge_size": 2, "vision_feature_layer": -1, "multimodal_projector_bias": false, )"
-     R"("tie_word_embeddings": true, "text_config": {"model_type": "mistral", "hidden_size": 3072, )"
+     R"("tie_word_embeddings": true, "text_config": {"model_type": "ministral3", "hidden_size": 3072, )"
      R"("intermediate_size": 9216, "num_hidden_layers": 26, "num_attention_heads": 32, )"
      R"("num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "max_position_embeddings": 262144, )"
      R"("hidden_act": "silu", "sliding_window": null}, "vision_config": {"model_type": "pixtral", )"

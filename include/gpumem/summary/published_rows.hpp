@@ -16,6 +16,7 @@ struct PublishedFamily {
 };
 
 inline constexpr PublishedFamily kFamilies[] = {
+    {"apart", "", ""},  // models of several parts, each row with all of its fields
     {"llama",
      "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
      "max_position_embeddings",
@@ -442,6 +443,31 @@ inline constexpr PublishedRow kRows[] = {
      "2048 12288 16 32 8 65536 128000", R"("full_attn_idxs": [2, 5, 8, 10, 12, 14])"},
     {"HuggingFaceTB/SmolLM3-3B HuggingFaceTB/SmolLM3-3B-Base", "smollm3", 3'075'098'624,
      "2048 11008 36 16 4 128256 65536"},
+    {"mistralai/Ministral-3-8B-Instruct-2512 mistralai/Ministral-3-8B-Reasoning-2512 "
+     "mistralai/Ministral-3-8B-Base-2512",
+     "apart", 8'918'026'240, "",
+     R"("model_type": "mistral3", "architectures": ["Mistral3ForConditionalGeneration"], "spatial_merge_size": 2, "vision_feature_layer": -1, "multimodal_projector_bias": false, "tie_word_embeddings": false, )"
+     R"("text_config": {"model_type": "ministral3", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 34, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "max_position_embeddings": 262144, "hidden_act": "silu", "sliding_window": null}, )"
+     R"("vision_config": {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "head_dim": 64, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"})"},
+    {"mistralai/Ministral-3-14B-Instruct-2512 mistralai/Ministral-3-14B-Reasoning-2512 "
+     "mistralai/Ministral-3-14B-Base-2512",
+     "apart", 13'945'031'680, "",
+     R"("model_type": "mistral3", "architectures": ["Mistral3ForConditionalGeneration"], "spatial_merge_size": 2, "vision_feature_layer": -1, "multimodal_projector_bias": false, "tie_word_embeddings": false, )"
+     R"("text_config": {"model_type": "ministral3", "hidden_size": 5120, "intermediate_size": 16384, "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "max_position_embeddings": 262144, "hidden_act": "silu", "sliding_window": null}, )"
+     R"("vision_config": {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "head_dim": 64, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"})"},
+    // Their thinkers, which trainers take out.
+    {"Qwen/Qwen2.5-Omni-7B", "apart", 8'931'813'888, "",
+     R"("model_type": "qwen2_5_omni_thinker", "architectures": ["Qwen2_5OmniThinkerForConditionalGeneration"], "tie_word_embeddings": false, )"
+     R"("text_config": {"model_type": "qwen2_5_omni_text", "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152064, "max_position_embeddings": 32768, "hidden_act": "silu"}, )"
+     R"("vision_config": {"depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 3584, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31], "hidden_act": "silu"}, )"
+     R"("audio_config": {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 3584})"},
+    {"Qwen/Qwen3-Omni-30B-A3B-Instruct Qwen/Qwen3-Omni-30B-A3B-Thinking Qwen/Qwen3-Omni-30B-A3B-Captioner", "apart",
+     31'719'205'488, "",
+     R"("model_type": "qwen3_omni_moe_thinker", "architectures": ["Qwen3OmniMoeThinkerForConditionalGeneration"], "tie_word_embeddings": false, )"
+     R"("text_config": {"model_type": "qwen3_omni_moe_text", "hidden_size": 2048, "intermediate_size": 768, "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": true, "num_hidden_layers": 48, )"
+     R"("num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 152064, "max_position_embeddings": 65536, "hidden_act": "silu"}, )"
+     R"("vision_config": {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304, "deepstack_visual_indexes": [8, 16, 24], "hidden_act": "gelu_pytorch_tanh"}, )"
+     R"("audio_config": {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 2048, "downsample_hidden_size": 480})"},
 };
 
 }  // namespace gpumem::summary::published_models_detail

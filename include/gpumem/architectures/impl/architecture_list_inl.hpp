@@ -216,12 +216,27 @@ namespace architecture_list_detail {
 inline constexpr std::array<std::string_view, 15> kSince4_49 = {
     "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",         "mistral3",
     "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal"};
-inline constexpr std::array<std::string_view, 15> kSince4_52 = {
-    "granitemoehybrid", "internvl", "falcon_h1", "gemma3n",      "gemma3n_text", "arcee",    "minimax", "dots1",
-    "smollm3",          "ernie4_5", "lfm2",      "ernie4_5_moe", "exaone4",      "glm4_moe", "gpt_oss"};
-inline constexpr std::array<std::string_view, 8> kSince4_56 = {
-    "seed_oss", "apertus", "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next", "qwen3_vl", "qwen3_vl_moe", "olmo3"};
-inline constexpr std::array<std::string_view, 20> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 17> kSince4_52 = {"granitemoehybrid",
+                                                                "internvl",
+                                                                "falcon_h1",
+                                                                "gemma3n",
+                                                                "gemma3n_text",
+                                                                "arcee",
+                                                                "minimax",
+                                                                "dots1",
+                                                                "smollm3",
+                                                                "ernie4_5",
+                                                                "lfm2",
+                                                                "ernie4_5_moe",
+                                                                "exaone4",
+                                                                "glm4_moe",
+                                                                "gpt_oss",
+                                                                "qwen2_5_omni",
+                                                                "qwen2_5_omni_thinker"};
+inline constexpr std::array<std::string_view, 10> kSince4_56 = {
+    "seed_oss",     "apertus", "hunyuan_v1_dense", "hunyuan_v1_moe",        "qwen3_next", "qwen3_vl",
+    "qwen3_vl_moe", "olmo3",   "qwen3_omni_moe",   "qwen3_omni_moe_thinker"};
+inline constexpr std::array<std::string_view, 21> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -240,7 +255,8 @@ inline constexpr std::array<std::string_view, 20> kSince5_0 = {"qwen3_5",
                                                                "mimo_v2_flash",
                                                                "kimi_k3",
                                                                "step3p5",
-                                                               "step3p7"};
+                                                               "step3p7",
+                                                               "ministral3"};
 
 }  // namespace architecture_list_detail
 

@@ -310,6 +310,7 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
   const Tensor value = heads("v_proj", "", sizes.kv_heads);
   std::array<Tensor, 2> turned = {query, key};
   if (options.turns) turned = turn_heads(forward, query, key, layer_tables(forward, rotary), each, options.turning);
+  if (options.scales_queries) turned[0] = forward.scale(turned[0]);
   if (!options.head_norm.empty() && options.norm_place == HeadNorm::turned) {
     turned[0] = forward.rms_norm(options.query_norm, turned[0], each, options.head_norm);
     turned[1] = forward.rms_norm(options.key_norm, turned[1], each, options.head_norm);
