@@ -250,7 +250,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> ModelStates::do_estimate(analysis::An
     gradients = held->gradients;
   }
   core::Checked optimizer = gradients * core::Checked(model::optimizer_states(job.optimizer));
-  const bool whole = model::row_of(job.optimizer).state_shape == model::OptimizerRow::StateShape::whole;
+  const model::OptimizerRow& row = model::row_of(job.optimizer);
+  const bool whole = row.state_shape == model::OptimizerRow::StateShape::whole &&
+                     row.projection == model::OptimizerRow::Projection::none;
   if (job.offload == model::Offload::optimizer) {
     optimizer = 0;
   } else if (!whole || model::has_masters(job.precision)) {

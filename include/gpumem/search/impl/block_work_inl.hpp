@@ -252,7 +252,8 @@ GPUMEM_INLINE double held_bytes(const model::TrainingJob& job, const parallel::S
   if (sharing.masters && states_here) bytes += size_of(master) / state_ranks;
   if (sharing.reduction == parallel::Reduction::main_buffer) bytes += size_of(sharing.reduced_type(own));
   const model::OptimizerRow& row = model::row_of(job.optimizer);
-  const bool whole_states = row.state_shape == model::OptimizerRow::StateShape::whole && !row.paged;
+  const bool whole_states = row.state_shape == model::OptimizerRow::StateShape::whole && !row.paged &&
+                            row.projection == model::OptimizerRow::Projection::none;
   if (whole_states && states_here) bytes += row.states * size_of(sharing.state_type(own)) / state_ranks;
   return bytes;
 }
