@@ -51,7 +51,7 @@ TEST(CliPosttrain, WhatTheJobNeedsAndNobodySaysIsAnError) {
   EXPECT_EQ(failed.exit, core::exit_code(ErrorCode::missing_information));
   EXPECT_TRUE(has(failed.err, "the settings do not say the algorithm; give --algorithm")) << failed.err;
   EXPECT_EQ(posttrain("--algorithm simpo", words).exit, 0);
-  const std::string no_batch = "trl dpo --model_name_or_path m --max_length 128";
+  const std::string no_batch = "trl dpo --model_name_or_path m --dtype bfloat16 --max_length 128";
   EXPECT_TRUE(has(posttrain("", no_batch).out, "do not say the micro-batch; the program's default of 8 is taken"));
   const Outcome given = posttrain("--batch 2 --seq 64", no_batch);
   EXPECT_EQ(given.exit, 0) << given.err;

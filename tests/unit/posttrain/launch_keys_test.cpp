@@ -282,6 +282,56 @@ TEST(LaunchKeys, VerlsOtherModelsAreComparedWithItsActor) {
   EXPECT_EQ(notes("gae", {tokens, {"actor_rollout_ref.actor.use_dynamic_bsz", "True"}}).size(), 1U);
 }
 
+TEST(LaunchKeys, TrlLoadsFloat32UnlessItIsToldOtherwise) {
+  const auto job = [](Program program, std::vector<LaunchSetting> settings) {
+    settings.push_back({"trainer", "DPOTrainer"});
+    settings.push_back({"per_device_train_batch_size", "2"});
+    return training_of(read(program, std::move(settings)));
+  };
+  EXPECT_EQ(job(Program::trl, {}).precision, model::Precision::amp_bf16);
+  EXPECT_EQ(job(Program::trl, {{"fp16", "true"}}).precision, model::Precision::amp_fp16);
+  EXPECT_EQ(job(Program::trl, {{"dtype", "bfloat16"}}).precision, model::Precision::bf16);
+  EXPECT_EQ(job(Program::ms_swift, {{"train_type", "full"}}).precision, model::Precision::bf16);
+  EXPECT_EQ(job(Program::trl, {{"use_peft", "true"}}).base_dtype, model::BaseType::precision) << "float32";
+  EXPECT_EQ(job(Program::trl, {{"use_peft", "true"}, {"dtype", "bfloat16"}}).base_dtype, model::BaseType::bf16);
+  const std::vector<LaunchSetting> quantised = {{"use_peft", "true"}, {"load_in_4bit", "true"}};
+  EXPECT_EQ(job(Program::trl, quantised).base_dtype, model::BaseType::bf16);
+}
+
+TEST(LaunchKeys, VerlsLimitOfARowIsOfEachGpuThatSharesIt) {
+  const std::string actor = "actor_rollout_ref.actor.";
+  const auto shared = [&](const std::string& key, const std::string& size) {
+    const std::string log_prob = "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu";
+    return read(Program::verl, {{"algorithm.adv_estimator", "grpo"},
+                                {actor + "use_dynamic_bsz", "True"},
+                                {actor + "ppo_max_token_len_per_gpu", "8192"},
+                                {log_prob, "10000"},
+                                {"trainer.n_gpus_per_node", "8"},
+                                {actor + key, size}});
+  };
+  const Launch four = shared("ulysses_sequence_parallel_size", "4");
+  EXPECT_EQ(training_of(four).sequence_length, 4 * 8192);
+  EXPECT_EQ(four.request.options.log_prob_tokens, 40'000);
+  EXPECT_EQ(training_of(shared("megatron.context_parallel_size", "2")).sequence_length, 2 * 8192);
+  EXPECT_EQ(training_of(shared("megatron.tensor_model_parallel_size", "2")).sequence_length, 8192);
+}
+
+TEST(LaunchKeys, VerlsGroupsOfGpusHoldTheSame) {
+  const std::string actor = "actor_rollout_ref.actor.";
+  const auto grouped = [&](const std::string& strategy, const std::string& size) {
+    return read(Program::verl, {{"algorithm.adv_estimator", "grpo"},
+                                {"trainer.n_gpus_per_node", "8"},
+                                {actor + "strategy", strategy},
+                                {actor + "fsdp_config.fsdp_size", size}});
+  };
+  const auto sharding = [&](const std::string& size) { return training_of(grouped("fsdp2", size)).layout.sharding; };
+  EXPECT_EQ(sharding("4"), (model::Sharding{model::Shardings::hsdp, 4}));
+  EXPECT_EQ(sharding("8").kind, model::Shardings::fsdp2);
+  EXPECT_EQ(sharding("-1").kind, model::Shardings::fsdp2);
+  EXPECT_TRUE(grouped("fsdp2", "4").not_modelled.empty());
+  EXPECT_EQ(grouped("fsdp", "4").not_modelled, std::vector<std::string>{actor + "fsdp_config.fsdp_size 4"});
+}
+
 TEST(LaunchKeys, VerlHasARewardModelWhereItIsEnabled) {
   const LaunchSetting path = {"reward_model.model.path", "r"};
   const LaunchSetting offload = {"reward_model.model.fsdp_config.param_offload", "True"};

@@ -1,4 +1,6 @@
 // Settings of NeMo-RL, slime, AReaL and ROLL, which are restated as verl's.
+#include <algorithm>
+
 #include "expect.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
@@ -18,10 +20,10 @@ Launch restated(Settings settings, const Settings& more = {}) {
   EXPECT_TRUE(succeeds(launch));
   return launch ? *launch : Launch();
 }
-const model::TrainingJob& training_of(const Launch& launch) { return launch.request.training.training; }
-const PostTrainingOptions& options_of(const Launch& launch) { return launch.request.options; }
+const model::TrainingJob& restated_training(const Launch& launch) { return launch.request.training.training; }
+const PostTrainingOptions& restated_options(const Launch& launch) { return launch.request.options; }
 
-Settings nemo() {
+Settings nemo_settings() {
   return {{"policy.model_name", "m"},
           {"policy.train_global_batch_size", "64"},
           {"policy.train_micro_batch_size", "2"},
@@ -45,11 +47,11 @@ Settings nemo() {
 }
 
 TEST(LaunchOthers, NemoRlShardsByFsdp2AndMovesAllToTheHost) {
-  const Launch launch = restated(nemo());
+  const Launch launch = restated(nemo_settings());
   EXPECT_EQ(launch.model, "m");
   EXPECT_TRUE(launch.unknown.empty());
-  const model::TrainingJob& job = training_of(launch);
-  const PostTrainingOptions& options = options_of(launch);
+  const model::TrainingJob& job = restated_training(launch);
+  const PostTrainingOptions& options = restated_options(launch);
   EXPECT_EQ(options.program, Program::nemo_rl);
   EXPECT_EQ(options.algorithm, Algorithm::grpo);
   EXPECT_EQ(launch.gpus, 16);
@@ -72,30 +74,42 @@ TEST(LaunchOthers, NemoRlShardsByFsdp2AndMovesAllToTheHost) {
 }
 
 TEST(LaunchOthers, NemoRlGeneratesElsewhereOrTrainsInMegatron) {
-  const Launch apart = restated(nemo(), {{"policy.generation.colocated.enabled", "false"},
-                                         {"policy.generation.colocated.resources.num_nodes", "1"},
-                                         {"loss_fn.reference_policy_kl_penalty", "0"}});
+  const Launch apart = restated(nemo_settings(), {{"policy.generation.colocated.enabled", "false"},
+                                                  {"policy.generation.colocated.resources.num_nodes", "1"},
+                                                  {"loss_fn.reference_policy_kl_penalty", "0"}});
   EXPECT_EQ(apart.gpus, 8) << "the other node generates";
-  EXPECT_EQ(options_of(apart).rollout, Rollout::elsewhere);
-  EXPECT_EQ(options_of(apart).offload, Waiting::none);
-  EXPECT_EQ(options_of(apart).reference, Reference::none);
-  const Launch megatron = restated(nemo(), {{"policy.megatron_cfg.enabled", "true"},
-                                            {"policy.dtensor_cfg.enabled", "false"},
-                                            {"policy.megatron_cfg.tensor_model_parallel_size", "4"},
-                                            {"policy.megatron_cfg.sequence_parallel", "true"}});
-  EXPECT_EQ(options_of(megatron).program, Program::nemo_rl_megatron);
-  EXPECT_EQ(training_of(megatron).layout.tensor_parallel, 4);
-  EXPECT_TRUE(training_of(megatron).layout.sequence_parallel);
-  EXPECT_EQ(training_of(megatron).layout.sharding.kind, model::Shardings::distributed_optimizer);
+  EXPECT_EQ(restated_options(apart).rollout, Rollout::elsewhere);
+  EXPECT_EQ(restated_options(apart).offload, Waiting::none);
+  EXPECT_EQ(restated_options(apart).reference, Reference::none);
+  const Launch megatron = restated(nemo_settings(), {{"policy.megatron_cfg.enabled", "true"},
+                                                     {"policy.dtensor_cfg.enabled", "false"},
+                                                     {"policy.megatron_cfg.tensor_model_parallel_size", "4"},
+                                                     {"policy.megatron_cfg.sequence_parallel", "true"}});
+  EXPECT_EQ(restated_options(megatron).program, Program::nemo_rl_megatron);
+  EXPECT_EQ(restated_training(megatron).layout.tensor_parallel, 4);
+  EXPECT_TRUE(restated_training(megatron).layout.sequence_parallel);
+  EXPECT_EQ(restated_training(megatron).layout.sharding.kind, model::Shardings::distributed_optimizer);
+}
+
+TEST(LaunchOthers, NemoRlAdaptsAllLinearLayersWhereItSaysSo) {
+  const Settings adapters = {{"policy.dtensor_cfg.lora_cfg.enabled", "true"},
+                             {"policy.dtensor_cfg.lora_cfg.target_modules", "[q_proj]"}};
+  EXPECT_EQ(restated_training(restated(nemo_settings(), adapters)).lora, 8) << "without a rank they are adapters still";
+  EXPECT_EQ(restated_training(restated(nemo_settings(), adapters)).lora_targets, "q_proj");
+  Settings all = adapters;
+  all.push_back({"policy.dtensor_cfg.lora_cfg.match_all_linear", "true"});
+  all.push_back({"policy.dtensor_cfg.lora_cfg.dim", "16"});
+  EXPECT_EQ(restated_training(restated(nemo_settings(), all)).lora_targets, "all-linear");
+  EXPECT_EQ(restated_training(restated(nemo_settings(), all)).lora, 16);
 }
 
 TEST(LaunchOthers, NamesWhatNobodyKnowsAndWhatIsNotModelled) {
-  const Launch launch = restated(nemo(), {{"policy.train_mikro_batch_size", "2"},
-                                          {"policy.megatron_cfg.fp8_cfg.enabled", "true"},
-                                          {"policy.megatron_cfg.mtp_num_layers", "0"}});
+  const Launch launch = restated(nemo_settings(), {{"policy.train_mikro_batch_size", "2"},
+                                                   {"policy.megatron_cfg.fp8_cfg.enabled", "true"},
+                                                   {"policy.megatron_cfg.mtp_num_layers", "0"}});
   EXPECT_EQ(launch.unknown, std::vector<std::string>{"policy.train_mikro_batch_size"});
   EXPECT_EQ(launch.not_modelled, std::vector<std::string>{"policy.megatron_cfg.fp8_cfg.enabled true"});
-  Settings wrong = nemo();
+  Settings wrong = nemo_settings();
   wrong.push_back({"policy.train_micro_batch_size", "two"});
   EXPECT_TRUE(fails(read_launch(Program::nemo_rl, wrong), core::ErrorCode::invalid_argument, 0,
                     "policy.train_micro_batch_size"));
@@ -104,12 +118,12 @@ TEST(LaunchOthers, NamesWhatNobodyKnowsAndWhatIsNotModelled) {
 }
 
 TEST(LaunchOthers, AnInterpolationThatNeverEndsStaysAVariable) {
-  const Launch launch = restated(
-      nemo(), {{"policy.logprob_batch_size", "${policy.logprob_batch_size}"}, {"policy.model_name", "${nowhere}"}});
+  const Launch launch = restated(nemo_settings(), {{"policy.logprob_batch_size", "${policy.logprob_batch_size}"},
+                                                   {"policy.model_name", "${nowhere}"}});
   EXPECT_EQ(launch.model, "");
 }
 
-Settings slime() {
+Settings slime_settings() {
   return {{"hf_checkpoint", "m"},
           {"actor_num_nodes", "1"},
           {"actor_num_gpus_per_node", "8"},
@@ -131,28 +145,38 @@ Settings slime() {
 }
 
 TEST(LaunchOthers, SlimeTrainsInMegatronAndSwapsTheReference) {
-  const Launch launch = restated(slime());
+  const Launch launch = restated(slime_settings());
   EXPECT_TRUE(launch.unknown.empty());
   EXPECT_TRUE(launch.not_modelled.empty());
-  const PostTrainingOptions& options = options_of(launch);
+  const PostTrainingOptions& options = restated_options(launch);
   EXPECT_EQ(options.program, Program::slime);
   EXPECT_EQ(options.engine, Engine::sglang);
   EXPECT_EQ(options.reference, Reference::swapped);
   EXPECT_EQ(options.offload, Waiting::both);
   EXPECT_EQ(options.rollout_tensor_parallel, 2);
   EXPECT_EQ(options.num_generations, 8);
-  const model::TrainingJob& job = training_of(launch);
+  const model::TrainingJob& job = restated_training(launch);
   EXPECT_EQ(job.layout.data_parallel, 2);
   EXPECT_EQ(job.sequence_length, 2 * 9216) << "of both GPUs that share a row";
   EXPECT_TRUE(job.activation_checkpointing);
-  const Launch apart = restated(slime(), {{"colocate", "false"}, {"use_kl_loss", "false"}, {"no_such_key", "1"}});
-  EXPECT_EQ(options_of(apart).rollout, Rollout::elsewhere);
-  EXPECT_EQ(options_of(apart).offload, Waiting::none);
-  EXPECT_EQ(options_of(apart).reference, Reference::none);
+  const Launch apart =
+      restated(slime_settings(), {{"colocate", "false"}, {"use_kl_loss", "false"}, {"no_such_key", "1"}});
+  EXPECT_EQ(restated_options(apart).rollout, Rollout::elsewhere);
+  EXPECT_EQ(restated_options(apart).offload, Waiting::none);
+  EXPECT_EQ(restated_options(apart).reference, Reference::none);
   EXPECT_EQ(apart.unknown, std::vector<std::string>{"no_such_key"});
 }
 
-Settings areal() {
+TEST(LaunchOthers, SlimeMayKeepItsTrainerAndItsEngineOnTheGpu) {
+  const Launch trainer = restated(slime_settings(), {{"no_offload_train", "true"}});
+  EXPECT_EQ(restated_options(trainer).offload, Waiting::none);
+  EXPECT_EQ(restated_options(trainer).sleep_level, 1);
+  const Launch engine = restated(slime_settings(), {{"no_offload_rollout", "true"}});
+  EXPECT_EQ(restated_options(engine).offload, Waiting::both);
+  EXPECT_EQ(restated_options(engine).sleep_level, 0);
+}
+
+Settings areal_settings() {
   return {{"actor.path", "m"},
           {"actor.backend", "fsdp:d4p1t1"},
           {"rollout.backend", "sglang:d2p1t2"},
@@ -170,30 +194,48 @@ Settings areal() {
 }
 
 TEST(LaunchOthers, ArealTrainsAndGeneratesOnGpusOfTheirOwn) {
-  const Launch launch = restated(areal());
+  const Launch launch = restated(areal_settings());
   EXPECT_TRUE(launch.unknown.empty());
   EXPECT_EQ(launch.gpus, 4);
-  const PostTrainingOptions& options = options_of(launch);
+  const PostTrainingOptions& options = restated_options(launch);
   EXPECT_EQ(options.program, Program::areal);
   EXPECT_EQ(options.rollout, Rollout::elsewhere);
   EXPECT_EQ(options.rollout_tensor_parallel, 2);
   EXPECT_EQ(options.reference, Reference::none) << "kl_ctl is 0";
-  EXPECT_EQ(training_of(launch).precision, model::Precision::bf16);
-  EXPECT_EQ(training_of(launch).sequence_length, 10240);
-  const Launch compared = restated(areal(), {{"actor.kl_ctl", "0.1"}, {"train_dataset.type", "dpo"}});
-  EXPECT_EQ(options_of(compared).algorithm, Algorithm::dpo);
-  EXPECT_EQ(options_of(compared).reference, Reference::own);
-  const Launch experts = restated(areal(), {{"actor.backend", "megatron:(attn:d4p2t2|ffn:d2p2e4)"}});
-  EXPECT_EQ(options_of(experts).program, Program::areal_megatron);
+  EXPECT_EQ(restated_training(launch).precision, model::Precision::bf16);
+  EXPECT_EQ(restated_training(launch).sequence_length, 10240);
+  const Launch compared = restated(areal_settings(), {{"actor.kl_ctl", "0.1"}, {"train_dataset.type", "dpo"}});
+  EXPECT_EQ(restated_options(compared).algorithm, Algorithm::dpo);
+  EXPECT_EQ(restated_options(compared).reference, Reference::own);
+  const Launch experts = restated(areal_settings(), {{"actor.backend", "megatron:(attn:d4p2t2|ffn:d2p2e4)"}});
+  EXPECT_EQ(restated_options(experts).program, Program::areal_megatron);
   EXPECT_EQ(experts.gpus, 16);
-  EXPECT_EQ(training_of(experts).layout.expert_parallel, 4);
-  EXPECT_EQ(training_of(experts).layout.pipeline_parallel, 2);
-  const Launch mode = restated(areal(), {{"actor.backend", ""}, {"allocation_mode", "vllm:d4p1t2+d4p1t1c2"}});
+  EXPECT_EQ(restated_training(experts).layout.expert_parallel, 4);
+  EXPECT_EQ(restated_training(experts).layout.pipeline_parallel, 2);
+  const Launch mode = restated(areal_settings(), {{"actor.backend", ""}, {"allocation_mode", "vllm:d4p1t2+d4p1t1c2"}});
   EXPECT_EQ(mode.gpus, 8);
-  EXPECT_EQ(options_of(mode).sequence_ranks, 2);
+  EXPECT_EQ(restated_options(mode).sequence_ranks, 2);
 }
 
-Settings roll() {
+TEST(LaunchOthers, ArealTakesItsOwnDefaults) {
+  Settings little = {{"actor.path", "m"},
+                     {"actor.backend", "fsdp:d4p1t1"},
+                     {"rollout.backend", "sglang:d4"},
+                     {"train_dataset.batch_size", "256"},
+                     {"actor.use_lora", "true"}};
+  const Launch launch = restated(little);
+  EXPECT_EQ(restated_training(launch).lora, 32);
+  EXPECT_EQ(restated_options(launch).completion_length, 16384);
+  EXPECT_EQ(restated_training(launch).batch_size, 16) << "256 over 4 mini-batches and 4 GPUs";
+  EXPECT_EQ(restated_options(launch).offload, Waiting::none);
+  EXPECT_EQ(restated_options(restated(little, {{"actor.offload", "true"}})).offload, Waiting::both);
+  const Settings together = {{"actor.scheduling_strategy.type", "colocation"},
+                             {"actor.scheduling_strategy.target", "rollout"}};
+  EXPECT_EQ(restated_options(restated(little, together)).rollout, Rollout::colocated);
+  EXPECT_EQ(restated_options(restated(little, together)).offload, Waiting::both);
+}
+
+Settings roll_settings() {
   return {{"pretrain", "m"},
           {"adv_estimator", "grpo"},
           {"prompt_length", "2048"},
@@ -213,31 +255,83 @@ Settings roll() {
 }
 
 TEST(LaunchOthers, RollSharesGpusThatItsMappingsShare) {
-  const Launch launch = restated(roll());
+  const Launch launch = restated(roll_settings());
   EXPECT_TRUE(launch.unknown.empty());
   EXPECT_EQ(launch.gpus, 12);
-  const PostTrainingOptions& options = options_of(launch);
+  const PostTrainingOptions& options = restated_options(launch);
   EXPECT_EQ(options.program, Program::roll_megatron);
   EXPECT_EQ(options.rollout, Rollout::colocated);
   EXPECT_EQ(options.sleep_level, 1);
   EXPECT_EQ(options.log_prob_batch, 8);
   EXPECT_EQ(options.reference, Reference::own) << "init_kl_coef is 0.2";
   EXPECT_TRUE(options.reference_offload);
-  EXPECT_EQ(training_of(launch).batch_size, 2);
-  EXPECT_EQ(training_of(launch).gradient_accumulation, 32);
-  const Launch apart = restated(roll(), {{"actor_infer.device_mapping", "list(range(12,16))"},
-                                         {"actor_train.strategy_args.strategy_name", "fsdp2_train"},
-                                         {"init_kl_coef", "0.0"}});
-  EXPECT_EQ(options_of(apart).program, Program::roll);
-  EXPECT_EQ(options_of(apart).rollout, Rollout::elsewhere);
-  EXPECT_EQ(options_of(apart).reference, Reference::none);
+  EXPECT_EQ(restated_training(launch).batch_size, 2);
+  EXPECT_EQ(restated_training(launch).gradient_accumulation, 32);
+  const Launch apart = restated(roll_settings(), {{"actor_infer.device_mapping", "list(range(12,16))"},
+                                                  {"actor_train.strategy_args.strategy_name", "fsdp2_train"},
+                                                  {"init_kl_coef", "0.0"}});
+  EXPECT_EQ(restated_options(apart).program, Program::roll);
+  EXPECT_EQ(restated_options(apart).rollout, Rollout::elsewhere);
+  EXPECT_EQ(restated_options(apart).reference, Reference::none);
+}
+
+TEST(LaunchOthers, RollTakesItsOwnDefaults) {
+  const Launch launch = restated({{"pretrain", "m"},
+                                  {"actor_train.strategy_args.strategy_name", "fsdp2_train"},
+                                  {"actor_train.device_mapping", "list(range(0,4))"},
+                                  {"actor_infer.device_mapping", "list(range(4,8))"},
+                                  {"response_length", "512"}});
+  EXPECT_EQ(restated_options(launch).algorithm, Algorithm::ppo) << "adv_estimator is gae";
+  EXPECT_EQ(restated_training(launch).batch_size, 8);
+  EXPECT_EQ(restated_options(launch).log_prob_batch, 16);
+  EXPECT_EQ(restated_options(launch).prompt_length, 1024);
+  EXPECT_FALSE(restated_training(launch).has_adapters());
+  EXPECT_EQ(restated_training(launch).precision, model::Precision::bf16_mixed) << "float32 weights";
+}
+
+TEST(LaunchOthers, RollHoldsWeightsInTheirTypeAndShardsThemInGroups) {
+  const std::string config = "actor_train.strategy_args.strategy_config.";
+  const Settings fsdp = {{"actor_train.strategy_args.strategy_name", "fsdp2_train"},
+                         {config + "param_dtype", "bf16"},
+                         {config + "fsdp_size", "4"},
+                         {"actor_train.model_args.lora_rank", "32"}};
+  const Launch groups = restated(roll_settings(), fsdp);
+  EXPECT_EQ(restated_training(groups).precision, model::Precision::bf16);
+  EXPECT_EQ(restated_training(groups).layout.sharding.kind, model::Shardings::hsdp);
+  EXPECT_EQ(restated_training(groups).layout.sharding.count, 4);
+  EXPECT_FALSE(restated_training(groups).has_adapters()) << "no lora_target is given";
+  const Launch one =
+      restated(roll_settings(),
+               {fsdp[0], fsdp[3], {config + "fsdp_size", "1"}, {"actor_train.model_args.lora_target", "q_proj"}});
+  EXPECT_EQ(restated_training(one).layout.sharding.kind, model::Shardings::fsdp2) << "of all GPUs";
+  EXPECT_EQ(restated_training(one).lora, 32);
+  EXPECT_EQ(restated(roll_settings(), {fsdp[0], {config + "param_dtype", "fp16"}}).not_modelled,
+            std::vector<std::string>{config + "param_dtype fp16"});
+}
+
+TEST(LaunchOthers, RollsModelsOnOtherGpusAreNotHeld) {
+  const Launch apart = restated(roll_settings(), {{"adv_estimator", "gae"},
+                                                  {"critic.device_mapping", "list(range(12,16))"},
+                                                  {"reference.device_mapping", "list(range(12,16))"}});
+  EXPECT_EQ(restated_options(apart).algorithm, Algorithm::grpo);
+  EXPECT_EQ(restated_options(apart).reference, Reference::none);
+  const auto left_out = [](const Launch& launch) {
+    return std::count_if(launch.decided.begin(), launch.decided.end(), [](const std::string& note) {
+      return note.find("device_mapping has none of the GPUs") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(left_out(apart), 2);
+  const Launch together =
+      restated(roll_settings(), {{"adv_estimator", "gae"}, {"critic.device_mapping", "list(range(0,8))"}});
+  EXPECT_EQ(restated_options(together).algorithm, Algorithm::ppo);
+  EXPECT_EQ(left_out(together), 0);
 }
 
 TEST(LaunchOthers, AProgramMayBeNamed) {
-  const auto launch = read_launch(Program::slime, slime());
+  const auto launch = read_launch(Program::slime, slime_settings());
   ASSERT_TRUE(succeeds(launch));
   EXPECT_EQ(launch->request.options.program, Program::slime);
-  const auto megatron = read_launch(Program::areal_megatron, areal());
+  const auto megatron = read_launch(Program::areal_megatron, areal_settings());
   ASSERT_TRUE(succeeds(megatron));
   EXPECT_EQ(megatron->request.options.program, Program::areal) << "as the settings say";
 }

@@ -71,7 +71,7 @@ TEST(ReadWords, OptionsHoldOverSettings) {
   EXPECT_EQ(request.training.training.batch_size, 4);
   EXPECT_EQ(request.options.algorithm, Algorithm::kto);
   EXPECT_EQ(request.options.length_limit, 4096);
-  EXPECT_EQ(request.assumed.size(), 2U) << "the lengths, and a key that is not known";
+  EXPECT_EQ(request.assumed.size(), 3U) << "the lengths, the weights' type, and a key that is not known";
   PostTrainingRequest longer;
   longer.training.summary = "config.json";
   ASSERT_TRUE(succeeds(read_words({.command = command, .options = {{"seq_length", "512"}}}, longer)));

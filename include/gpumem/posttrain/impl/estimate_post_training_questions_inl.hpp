@@ -172,7 +172,9 @@ inline std::vector<model::Shardings> shardings_of(Program program, model::Shardi
   using enum model::Shardings;
   if (row_of(program).megatron) return {distributed_optimizer};
   if (ranks == 1) return {none};
-  if (row_of(program).optimizer_only_updates && program != Program::openrlhf) return {now == fsdp2 ? fsdp2 : fsdp1};
+  if (row_of(program).optimizer_only_updates && program != Program::openrlhf) {
+    return {now == fsdp2 || now == hsdp ? fsdp2 : fsdp1};
+  }
   if (program == Program::areal) return {fsdp2};
   return {ddp, zero_2, zero_3};
 }

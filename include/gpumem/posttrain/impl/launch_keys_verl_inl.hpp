@@ -69,7 +69,7 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"actor_rollout_ref.ref.log_prob_micro_batch_size", named},
     {"actor_rollout_ref.actor.fsdp_config.model_dtype", named},
     {"actor_rollout_ref.actor.fsdp_config.offload_policy", named},
-    {"actor_rollout_ref.actor.fsdp_config.fsdp_size", not_modelled, "-1"},
+    {"actor_rollout_ref.actor.fsdp_config.fsdp_size", named},
     {"actor_rollout_ref.actor.fsdp_config.reshard_after_forward", not_modelled, "true"},
     {"actor_rollout_ref.actor.fsdp_config.dtype", not_modelled, "bfloat16"},
     {"actor_rollout_ref.actor.fsdp_config.mixed_precision*", not_modelled},
@@ -253,7 +253,7 @@ inline constexpr LaunchKey kNemoRlKeys[] = {
     {"policy.dtensor_cfg.lora_cfg.enabled", named},
     {"policy.dtensor_cfg.lora_cfg.dim", named},
     {"policy.dtensor_cfg.lora_cfg.target_modules", named},
-    {"policy.dtensor_cfg.lora_cfg.match_all_linear", not_modelled, "true"},
+    {"policy.dtensor_cfg.lora_cfg.match_all_linear", named},
     {"policy.dtensor_cfg.lora_cfg.exclude_modules", not_modelled, "[]"},
     {"policy.dtensor_cfg.lora_cfg.*"},
     {"policy.dtensor_cfg.env_vars.PYTORCH_CUDA_ALLOC_CONF", named},
@@ -392,6 +392,7 @@ struct RestatedSettings {
   std::vector<OwnSetting> settings;
   std::vector<std::string> unknown;
   std::vector<std::string> not_modelled;
+  std::vector<std::string> decided;
   bool megatron = false;
   bool swaps_reference = false;  ///< its weights take the place of the policy's for its passes
   std::int64_t sleep_level = 0;  ///< of the engine on the same GPUs

@@ -34,6 +34,8 @@ class OtherReader : private RestatingReader {
  private:
   // --- NeMo-RL ------------------------------------------------------------------------------------------------------
 
+  static constexpr std::int64_t kRank = 8;  ///< examples/configs/sft.yaml: lora_cfg.dim, peft.dim
+
   /// Source: NeMo-RL (2026-08), algorithms/grpo.py: setup, refit_policy_generation; models/automodel/setup.py
   /// (float32 weights, computed with in `precision`); workers/dtensor_policy_worker_v2.py: use_reference_model,
   /// prepare_for_lp_inference; generation/vllm/vllm_worker.py: sleep.
@@ -76,8 +78,8 @@ class OtherReader : private RestatingReader {
       const std::string_view granularity = value("policy.megatron_cfg.recompute_granularity");
       const bool again = on("policy.megatron_cfg.activation_checkpointing");
       recompute(!again ? "none" : granularity.empty() ? "full" : granularity);
-      adapt("policy.megatron_cfg.peft.enabled", "policy.megatron_cfg.peft.dim",
-            "policy.megatron_cfg.peft.target_modules");
+      const std::string adapters = "policy.megatron_cfg.peft.";
+      if (on(adapters + "enabled")) adapt(adapters + "dim", kRank, adapters + "target_modules");
       put("optimizer_cpu_offload", "policy.megatron_cfg.optimizer.optimizer_cpu_offload");
       put("optimizer_offload_fraction", "policy.megatron_cfg.optimizer.optimizer_offload_fraction");
     } else {
@@ -88,7 +90,10 @@ class OtherReader : private RestatingReader {
       put(joined(kActor, "fsdp_config.offload_policy"), sizes + "cpu_offload");
       say(joined(kActor, "megatron.sequence_parallel"), on(sizes + "sequence_parallel"));
       say("actor_rollout_ref.model.enable_gradient_checkpointing", on(sizes + "activation_checkpointing"));
-      adapt(sizes + "lora_cfg.enabled", sizes + "lora_cfg.dim", sizes + "lora_cfg.target_modules");
+      const std::string adapters = sizes + "lora_cfg.";
+      // All linear layers, whatever modules are named beside that.
+      const std::string targets = on(adapters + "match_all_linear") ? std::string() : adapters + "target_modules";
+      if (on(adapters + "enabled")) adapt(adapters + "dim", kRank, targets);
       const std::string_view optimizer = value("policy.optimizer.name");
       if (!optimizer.empty() && optimizer != "torch.optim.AdamW") {
         made_.not_modelled.push_back("policy.optimizer.name " + core::shortened(optimizer, 60));
@@ -156,8 +161,10 @@ class OtherReader : private RestatingReader {
     constexpr std::int64_t kOfNode = 8;
     train_on(core::bounded_product({number("actor_num_nodes", 1), number("actor_num_gpus_per_node", kOfNode)}));
     const bool apart = !on("colocate");
-    const bool offloads = on("offload") || on("offload_train", !apart) || estimator == "ppo";
-    generate("sglang", apart, 1);
+    const bool trains_on = !on("no_offload_train") && on("offload_train", !apart);
+    const bool offloads = on("offload") || trains_on || estimator == "ppo";
+    const bool sleeps = on("offload") || (!on("no_offload_rollout") && on("offload_rollout", true));
+    generate("sglang", apart, sleeps ? 1 : 0);
     wait_on_host(true, offloads, offloads);
     put(joined(kRollout, "max_model_len"), "rollout_max_context_len");
     const std::int64_t ranks = std::max<std::int64_t>(number("context_parallel_size", 1), 1);
@@ -167,7 +174,8 @@ class OtherReader : private RestatingReader {
       const std::int64_t sample =
           core::bounded_sum({number("rollout_max_prompt_len", 0), number("rollout_max_response_len", 0)});
       const std::int64_t row = std::max(tokens, sample);
-      const std::int64_t reading = core::bounded_product({number("log_probs_max_tokens_per_gpu"), ranks});
+      const std::int64_t reading =
+          core::bounded_product({number("log_probs_max_tokens_per_gpu", number("max_tokens_per_gpu")), ranks});
       pack(row, std::max(reading, sample));
     }
     say(joined(kActor, "ppo_micro_batch_size_per_gpu"), std::max<std::int64_t>(number("micro_batch_size", 1), 1));
@@ -231,10 +239,12 @@ class OtherReader : private RestatingReader {
     const bool megatron = training.engine == "megatron" || training.size('p') > 1 || training.size('e') > 1;
     train_in_megatron(megatron);
     areal_layout(training, megatron);
-    const bool colocated = value("rollout.scheduling_strategy.type") == "colocation";
+    const bool colocated = shares("rollout", "actor") || shares("actor", "rollout");
     if (!pairs && type != "sft") areal_generation(engine, !colocated);
-    wait_on_host(megatron, colocated, colocated);
-    adapt("actor.use_lora", "actor.lora_rank", "actor.target_modules");
+    const bool offloads = colocated || on("actor.offload");
+    wait_on_host(megatron, offloads, offloads);
+    constexpr std::int64_t kUsualRank = 32;
+    if (on("actor.use_lora")) adapt("actor.lora_rank", kUsualRank, "actor.target_modules");
     if (!megatron && value("actor.dtype").starts_with("bf")) {
       say(joined(kActor, "fsdp_config.model_dtype"), std::string("bf16"));
     } else if (!megatron && value("actor.dtype").empty()) {
@@ -245,6 +255,11 @@ class OtherReader : private RestatingReader {
     const std::string_view penalty = value("actor.kl_ctl");
     const bool compares = type == "dpo" || penalty.empty() || penalty.find_first_not_of("0.") != std::string_view::npos;
     say(joined(kActor, "use_kl_loss"), compares && says("ref."));
+  }
+  /// Whether the first one runs on the GPUs of the other.
+  [[nodiscard]] bool shares(std::string_view one, std::string_view other) const {
+    const std::string strategy = joined(one, ".scheduling_strategy.");
+    return value(strategy + "type") == "colocation" && value(strategy + "target") == other;
   }
   std::pair<Allocation, Allocation> areal_engines() const {
     const std::string_view all = value("allocation_mode");
@@ -275,13 +290,17 @@ class OtherReader : private RestatingReader {
     else put_engine("sglang.", "mem_fraction_static", "context_length", "disable_cuda_graph");
     put(joined(kRollout, "max_num_seqs"), vllm ? "vllm.max_num_seqs" : "sglang.max_running_requests");
     put("data.max_prompt_length", "train_dataset.max_length");
-    if (value("gconfig.max_new_tokens").empty()) put("data.max_response_length", "gconfig.max_tokens");
+    constexpr std::int64_t kUsualCompletion = 16384;
+    if (value("gconfig.max_new_tokens").empty()) {
+      say("data.max_response_length", std::min(number("gconfig.max_tokens", kUsualCompletion), kUsualCompletion));
+    }
   }
   void areal_batches(const Allocation& training, bool pairs) {
     if (pairs) put("max_length", "train_dataset.max_length");
     pack(number("actor.mb_spec.max_tokens_per_mb"), number("ref.mb_spec.max_tokens_per_mb"));
     const std::int64_t each = pairs ? 1 : std::max<std::int64_t>(number("gconfig.n_samples", 1), 1);
-    const std::int64_t minis = std::max<std::int64_t>(number("actor.ppo_n_minibatches", 1), 1);
+    constexpr std::int64_t kUsualMinis = 4;
+    const std::int64_t minis = pairs ? 1 : std::max<std::int64_t>(number("actor.ppo_n_minibatches", kUsualMinis), 1);
     const std::int64_t samples = core::bounded_product({number("train_dataset.batch_size"), each}) / minis;
     step(samples, each);
     const std::int64_t passes = std::max<std::int64_t>(number("actor.mb_spec.n_mbs", 1), 1);
@@ -336,40 +355,86 @@ class OtherReader : private RestatingReader {
     if (strategy.starts_with("deepspeed")) say("deepspeed_config_file", std::string("zero3"));
     train_in_megatron(megatron);
     if (megatron) put_megatron(config);
+    else roll_shards(config);
     recompute(value(config + "recompute_granularity"));
     const bool off = on("actor_train.model_args.disable_gradient_checkpointing");
     say("actor_rollout_ref.model.enable_gradient_checkpointing", !off);
-    const std::set<std::int64_t> trains = devices_of(value("actor_train.device_mapping"));
-    const std::set<std::int64_t> infers = devices_of(value("actor_infer.device_mapping"));
-    const bool apart = std::none_of(infers.begin(), infers.end(), [&](std::int64_t at) { return trains.contains(at); });
-    train_on(static_cast<std::int64_t>(trains.size()));
+    const bool apart = is_apart("actor_infer");
+    train_on(static_cast<std::int64_t>(devices_of(value("actor_train.device_mapping")).size()));
     const std::string_view engine = value("actor_infer.strategy_args.strategy_name");
     generate(engine.empty() ? "vllm" : engine, apart,
              number("actor_infer.strategy_args.strategy_config.sleep_level", 1));
     put(joined(kRollout, "tensor_model_parallel_size"),
         first({"actor_infer.strategy_args.strategy_config.tensor_parallel_size", "actor_infer.num_gpus_per_worker"}));
     wait_on_host(megatron, !apart, megatron && !apart);
+    roll_passes();
     roll_lengths();
     if (value("actor_train.model_args.freeze_module_prefix").find("vis") != std::string_view::npos) {
       say(joined(kActor, "freeze_vision_tower"), true);
     }
   }
+  /// Whether none of its GPUs trains the policy.
+  [[nodiscard]] bool is_apart(std::string_view worker) const {
+    const std::set<std::int64_t> trains = devices_of(value("actor_train.device_mapping"));
+    const std::set<std::int64_t> its = devices_of(value(joined(worker, ".device_mapping")));
+    return std::none_of(its.begin(), its.end(), [&](std::int64_t at) { return trains.contains(at); });
+  }
+  /// Such a model takes nothing of the GPUs that train the policy.
+  [[nodiscard]] bool leaves_out(std::string_view worker, bool runs) {
+    const std::string mapping = joined(worker, ".device_mapping");
+    if (!runs || value(mapping).empty() || !is_apart(worker)) return false;
+    made_.decided.push_back(mapping + " has none of the GPUs of actor_train, so its model is not held on them");
+    return true;
+  }
+  /// Weights are loaded, and stepped, in `param_dtype` where it is given, else in float32. Groups of 1 GPU are one of
+  /// all. Source: ROLL (2026-08), fsdp2_strategy.py: _prepare_fsdp2_model, create_device_mesh_with_ep.
+  void roll_shards(const std::string& config) {
+    const std::string_view type = value(config + "param_dtype");
+    if (type.starts_with("bf")) say(joined(kActor, "fsdp_config.model_dtype"), std::string("bf16"));
+    const bool other = !type.empty() && !type.starts_with("bf") && type != "float32" && type != "fp32";
+    if (other) made_.not_modelled.push_back(config + "param_dtype " + core::shortened(type, 60));
+    if (number(config + "fsdp_size") > 1) put(joined(kActor, "fsdp_config.fsdp_size"), config + "fsdp_size");
+  }
+  /// Source: ROLL (2026-08), base_config.py: PPOConfig.
   void roll_algorithm() {
     const std::string_view estimator = value("adv_estimator");
     const bool supervised = says("sft_train.");
     const bool distils = says("student");
     if (supervised || distils) say("trainer", std::string(supervised ? "sft" : "distillation of ROLL"));
     else if (!value("beta").empty() && !says("actor_infer.")) say("trainer", std::string("dpo"));
-    else say("algorithm.adv_estimator", std::string(estimator == "gae" ? "gae" : "grpo"));
+    else {
+      const bool critic = (estimator.empty() || estimator == "gae") && !leaves_out("critic", true);
+      say("algorithm.adv_estimator", std::string(critic ? "gae" : "grpo"));
+    }
     const std::string_view penalty = value("init_kl_coef");  // 0.2, where nobody says it
     const bool in_reward = penalty.empty() || penalty.find_first_not_of("0.") != std::string_view::npos;
     const bool prefers = !value("beta").empty();
-    say(joined(kActor, "use_kl_loss"), on("enable_reference") || on("use_kl_loss") || in_reward || prefers);
+    const bool compares = on("enable_reference") || on("use_kl_loss") || in_reward || prefers;
+    const bool adapts = !value("actor_train.model_args.lora_target").empty();  // its base is the reference
+    say(joined(kActor, "use_kl_loss"), compares && !leaves_out("reference", compares && !adapts));
     say("actor_rollout_ref.ref.fsdp_config.param_offload", true);
+  }
+  /// Source: ROLL (2026-08), training_args.py: per_device_train_batch_size; worker_config.py: infer_batch_size;
+  /// model_args.py: lora_rank, of adapters that there are where lora_target is given.
+  void roll_passes() {
+    constexpr std::int64_t kUsualBatch = 8;
+    constexpr std::int64_t kUsualReading = 16;
+    constexpr std::int64_t kUsualRank = 8;
+    const auto usual = [&](std::string_view own, std::string_view given, std::int64_t samples) {
+      if (value(given).empty()) say(own, samples);
+    };
+    usual(joined(kActor, "ppo_micro_batch_size_per_gpu"), "actor_train.training_args.per_device_train_batch_size",
+          kUsualBatch);
+    usual(joined(kRollout, "log_prob_micro_batch_size_per_gpu"), "actor_train.infer_batch_size", kUsualReading);
+    usual("actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu", "reference.infer_batch_size", kUsualReading);
+    const std::string adapters = "actor_train.model_args.lora_";
+    if (!value(adapters + "target").empty()) adapt(adapters + "rank", kUsualRank, adapters + "target");
   }
   void roll_lengths() {
     const std::int64_t whole = number("sequence_length");
     if (!says("actor_infer.")) return put("max_length", "sequence_length");
+    constexpr std::int64_t kUsualPrompt = 1024;
+    if (value("prompt_length").empty()) say("data.max_prompt_length", kUsualPrompt);
     if (whole > 0 && value("response_length").empty()) {
       const std::int64_t turn = std::max<std::int64_t>(number("max_tokens_per_step", whole / 2), 1);
       const std::int64_t completion = std::min(turn, std::max<std::int64_t>(whole - 1, 1));

@@ -17,6 +17,7 @@ class LaunchReader : private TrainingReader {
     choose_algorithm();
     choose_layout();
     say_other_engine();
+    choose_groups();
     choose_training();
     choose_kernels();
     choose_reference();
@@ -43,6 +44,16 @@ class LaunchReader : private TrainingReader {
     }
   }
 
+  /// verl's ranks of a group share what all groups have. Source: verl 0.7, workers/fsdp_workers.py: create_device_mesh.
+  void choose_groups() {
+    constexpr std::string_view kSize = "actor_rollout_ref.actor.fsdp_config.fsdp_size";
+    const auto size = core::parse_whole(word({kSize}, "-1"));
+    if (in_megatron() || (size && (*size < 0 || *size >= made_.gpus))) return;
+    const bool second = training().layout.sharding.kind == model::Shardings::fsdp2;
+    if (second && size.value_or(0) > 1) return want("sharding", "hsdp:" + std::to_string(*size));
+    say_not_modelled(kSize, word({kSize}));
+  }
+
   void choose_kernels() {
     const std::string_view attention =
         word({"attn_impl", "attn_implementation", "attention_backend", "model_init_kwargs.attn_implementation"});
@@ -63,13 +74,13 @@ class LaunchReader : private TrainingReader {
     if (checkpoints) want("checkpointing", "full");
     if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
     // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
-    const bool liger = on({"use_liger_kernel", "actor_rollout_ref.model.use_liger"});
-    if (liger && !checkpoints) say_not_modelled("use_liger_kernel", "true");
+    constexpr std::string_view kLiger = "use_liger_kernel";
+    if (on({kLiger, "actor_rollout_ref.model.use_liger"}) && !checkpoints) say_not_modelled(kLiger, "true");
     const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
     if (hosts && checkpoints) want_offload(model::Offload::activations, "use_gradient_checkpointing", "unsloth");
     constexpr std::string_view kFused = "actor_rollout_ref.model.use_fused_kernels";
-    if (on({kFused}) && !in_megatron()) training().loss_form = {model::LossForms::fused, 0};
     if (on({kFused}) && in_megatron()) say_not_modelled(kFused, word({kFused}));
+    else if (on({kFused})) training().loss_form = {model::LossForms::fused, 0};
     if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"}, true)) {
       training().loss_form = {model::LossForms::fused_ce, 0};
     }
@@ -224,11 +235,17 @@ class LaunchReader : private TrainingReader {
     if (options().packing && row > sample) want("images", std::to_string(row / sample));
   }
 
+  /// verl's limits are of each GPU that shares a row (dp_actor.py: update_policy), other programs' of the row.
+  [[nodiscard]] std::int64_t of_row(std::int64_t tokens) {
+    const std::int64_t ranks = core::bounded_product({options().sequence_ranks, training().layout.context_parallel});
+    return restated_ ? tokens : core::bounded_product({tokens, std::max<std::int64_t>(ranks, 1)});
+  }
+
   /// The tokens of verl's dynamic batches: no more than a mini-batch has, where the settings say how long its samples
   /// may be. Source: verl 0.7, workers/fsdp_workers.py: __init__ (ppo_mini_batch_size); utils/seqlen_balancing.py:
   /// rearrange_micro_batches.
   [[nodiscard]] std::int64_t verl_row() {
-    const std::int64_t most = whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, kUsualRow);
+    const std::int64_t most = of_row(whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, kUsualRow));
     const std::int64_t prompts = whole({"actor_rollout_ref.actor.ppo_mini_batch_size"}, 0);
     const PostTrainingOptions& to = options();
     if (prompts == 0 || !to.prompt_length || !to.completion_length) return most;
@@ -309,7 +326,7 @@ class LaunchReader : private TrainingReader {
   void choose_usual_batch() {
     if (program_ == Program::verl && !renamed_) {
       options().packing = true;
-      training().sequence_length = kUsualRow;
+      training().sequence_length = of_row(kUsualRow);
       training().batch_size = 1;
       say_missing("the micro-batch; dynamic batches of 16,384 tokens are taken", {"batch_size"}, false);
       return;
@@ -366,7 +383,7 @@ class LaunchReader : private TrainingReader {
       made_.decided.push_back("the critic's micro-batch of " + std::to_string(critic) + " is taken as the policy's, " +
                               std::to_string(training().batch_size));
     }
-    options().log_prob_tokens = larger("log_prob_max_token_len_per_gpu");
+    if (const auto tokens = larger("log_prob_max_token_len_per_gpu")) options().log_prob_tokens = of_row(*tokens);
   }
 
   /// The passes of a step, where the settings say how many samples it takes. ms-swift takes 16 but for GRPO, where
@@ -374,9 +391,8 @@ class LaunchReader : private TrainingReader {
   /// gradient_accumulation_steps.
   void choose_accumulation() {
     if (program_ == Program::ms_swift && !value("gradient_accumulation_steps")) return choose_swifts_accumulation();
-    std::int64_t step = 0;
     constexpr std::int64_t kOfMegatron = 16;  // ms-swift 4, megatron/arguments/megatron_args.py
-    if (program_ == Program::megatron) step = whole({"global_batch_size"}, kOfMegatron);
+    std::int64_t step = program_ == Program::megatron ? whole({"global_batch_size"}, kOfMegatron) : 0;
     if (program_ == Program::verl && !on({"actor_rollout_ref.actor.use_dynamic_bsz"})) {
       step = core::bounded_product(
           {whole({"actor_rollout_ref.actor.ppo_mini_batch_size"}, 0), whole({"actor_rollout_ref.rollout.n"}, 1)});

@@ -23,6 +23,7 @@ inline constexpr LaunchKey kArealKeys[] = {
     {"allocation_mode", named},
     {"rollout.backend", named},
     {"rollout.scheduling_strategy.type", named},
+    {"rollout.scheduling_strategy.target", named},
     {"actor.gradient_checkpointing", post, "actor_rollout_ref.model.enable_gradient_checkpointing"},
     {"actor.dtype", named},
     {"actor.grad_reduce_dtype", not_modelled, "float32"},
@@ -63,6 +64,8 @@ inline constexpr LaunchKey kArealKeys[] = {
     {"actor.ppo_n_minibatches", named},
     {"actor.recompute_logprob", not_modelled, "true"},
     {"actor.offload", named},
+    {"actor.scheduling_strategy.type", named},
+    {"actor.scheduling_strategy.target", named},
     {"enable_offload"},
     {"ref.offload", post, "actor_rollout_ref.ref.fsdp_config.param_offload"},
     {"ref.path"},
@@ -112,8 +115,8 @@ inline constexpr LaunchKey kRollKeys[] = {
     {"actor_train.model_args.model_name_or_path", post, "actor_rollout_ref.model.path"},
     {"actor_train.model_args.disable_gradient_checkpointing", named},
     {"actor_train.model_args.dtype", not_modelled, "bf16"},
-    {"actor_train.model_args.lora_rank", post, "actor_rollout_ref.model.lora_rank"},
-    {"actor_train.model_args.lora_target", post, "actor_rollout_ref.model.target_modules"},
+    {"actor_train.model_args.lora_rank", named},
+    {"actor_train.model_args.lora_target", named},
     {"actor_train.model_args.ulysses_size", post, "actor_rollout_ref.actor.ulysses_sequence_parallel_size"},
     {"actor_train.model_args.attn_implementation", not_modelled, "fa2"},
     {"actor_train.model_args.flash_attn", not_modelled, "fa2"},
@@ -149,11 +152,11 @@ inline constexpr LaunchKey kRollKeys[] = {
     {"actor_train.strategy_args.strategy_config.apply_tiled_mlp", not_modelled, "false"},
     {"actor_train.strategy_args.strategy_config.ep_size", not_modelled, "1"},
     {"actor_train.strategy_args.strategy_config.efsdp_size", not_modelled, "1"},
-    {"actor_train.strategy_args.strategy_config.fsdp_size"},
+    {"actor_train.strategy_args.strategy_config.fsdp_size", named},
     {"actor_train.strategy_args.strategy_config.offload_policy", post,
      "actor_rollout_ref.actor.fsdp_config.offload_policy"},
     {"actor_train.strategy_args.strategy_config.reshard_after_forward", not_modelled, "true"},
-    {"actor_train.strategy_args.strategy_config.param_dtype", not_modelled, "bf16"},
+    {"actor_train.strategy_args.strategy_config.param_dtype", named},
     {"actor_train.strategy_args.strategy_config.wrap_policy.*"},
     {"actor_train.strategy_args.strategy_config.*"},
     {"actor_train.device_mapping", named},
@@ -442,9 +445,9 @@ class RestatingReader {
     say("actor_rollout_ref.hybrid_engine", !apart);
     made_.sleep_level = apart ? 0 : sleeps;
   }
-  void adapt(std::string_view enabled, std::string_view rank, std::string_view targets) {
-    if (!on(enabled)) return;
-    put("actor_rollout_ref.model.lora_rank", rank);
+  /// Adapters of this rank, unless the settings say another.
+  void adapt(std::string_view rank, std::int64_t usual, std::string_view targets) {
+    say("actor_rollout_ref.model.lora_rank", number(rank, usual));
     if (value(targets) != "[]") put("actor_rollout_ref.model.target_modules", targets);
   }
   void put_engine(std::string_view before, std::string_view utilization, std::string_view length,

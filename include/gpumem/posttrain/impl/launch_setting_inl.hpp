@@ -29,6 +29,7 @@ class SettingReader {
     made_.request.options.program = program_;
     made_.unknown = std::move(restated.unknown);
     made_.not_modelled = std::move(restated.not_modelled);
+    made_.decided = std::move(restated.decided);
   }
 
   /// verl's Megatron has verl's settings.
@@ -267,9 +268,8 @@ class LayoutReader : protected SettingReader {
     if (layout.tensor_parallel == 1) layout.sequence_parallel = false;  // Megatron switches it off then
     if (in_megatron()) layout.sharding.kind = model::Shardings::distributed_optimizer;
     if (in_megatron() || made_.gpus == 1) return;
-    if (program_ == Program::verl) layout.sharding.kind = model::Shardings::fsdp1;
-    const std::string_view strategy = word({"actor_rollout_ref.actor.strategy"}, "fsdp");
-    if (program_ == Program::verl && strategy == "fsdp2") layout.sharding.kind = model::Shardings::fsdp2;
+    const bool second = word({"actor_rollout_ref.actor.strategy"}) == "fsdp2";
+    if (program_ == Program::verl) layout.sharding.kind = second ? model::Shardings::fsdp2 : model::Shardings::fsdp1;
     choose_deepspeed();
     choose_fsdp();
     if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::ddp;
@@ -463,11 +463,14 @@ class TrainingReader : protected LayoutReader {
     }
   }
 
-  /// Weights are loaded in bfloat16. DeepSpeed and Megatron keep float32 masters of what is trained, verl float32
-  /// weights that FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded.
+  /// Weights are loaded in bfloat16, by TRL in float32 unless it is told otherwise (trainer/utils.py:
+  /// create_model_from_path). DeepSpeed and Megatron keep float32 masters of what is trained, verl float32 weights that
+  /// FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded.
   void choose_precision() {
-    const std::string_view type =
-        word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"}, "bfloat16");
+    const std::string_view given =
+        word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"});
+    const bool usual = given.empty() && program_ == Program::trl && training().quantize == model::Quantization::none;
+    const std::string_view type = usual ? "float32" : given;
     const bool half = type == "float16" || on({"fp16"});
     if (!half && !on({"bf16"}, true)) say_not_modelled("bf16", "false");
     const model::Shardings sharding = training().layout.sharding.kind;
@@ -478,18 +481,17 @@ class TrainingReader : protected LayoutReader {
       return;
     }
     if (program_ == Program::verl) {
-      const bool shards = training().layout.sharding.kind != model::Shardings::none;
+      const bool held = word({"actor_rollout_ref.actor.fsdp_config.model_dtype"}).starts_with("bf");
+      const bool shards = sharding != model::Shardings::none;
       training().precision = shards ? model::Precision::bf16_mixed : model::Precision::amp_bf16;
-      const std::string_view held = word({"actor_rollout_ref.actor.fsdp_config.model_dtype"}, "fp32");
-      if (held.starts_with("bf")) training().precision = model::Precision::bf16;
+      if (held) training().precision = model::Precision::bf16;
       return;
     }
-    if (training().has_adapters()) {
-      training().precision = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
-      training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
-      return;
-    }
-    training().precision = type == "float32" ? model::Precision::amp_bf16 : model::Precision::bf16;
+    const model::Precision mixed = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
+    if (usual) say_missing("the type of its weights; TRL's default float32 is taken", {"precision"}, false);
+    const bool adapts = training().has_adapters();
+    training().precision = adapts || type == "float32" ? mixed : model::Precision::bf16;
+    if (adapts && type != "float32") training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
   }
 };
 

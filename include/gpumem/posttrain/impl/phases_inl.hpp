@@ -449,7 +449,8 @@ class PlanMaker {
     };
     using enum model::Shardings;
     const model::Shardings kind = decided_.policy.layout.sharding.kind;
-    if (kind == zero_3 || kind == fsdp1 || kind == fsdp2) take(whole_weights(), plan::Category::gathered);
+    if (kind == zero_3 || kind == fsdp1 || kind == fsdp2 || kind == hsdp)
+      take(whole_weights(), plan::Category::gathered);
     for (std::int64_t at = 0; at < sizes->layers; ++at) take(layer, plan::Category::activation);
     take(layer / 2, plan::Category::temporary);
     for (int at = 0; at < 3; ++at) {  // logits, what top-k and top-p make of them, probabilities

@@ -258,7 +258,8 @@ GPUMEM_INLINE model::TrainingJob frozen_job(const Decided& decided, std::shared_
   job.offload = model::Offload::none;
   // DeepSpeed's and Megatron's masters are the optimizer's, which is left out; FSDP's shards are what is loaded.
   const model::Shardings sharding = job.layout.sharding.kind;
-  const bool fsdp = sharding == model::Shardings::fsdp1 || sharding == model::Shardings::fsdp2;
+  const bool fsdp =
+      sharding == model::Shardings::fsdp1 || sharding == model::Shardings::fsdp2 || sharding == model::Shardings::hsdp;
   const bool adapts = decided.policy.has_adapters() && decided.policy.base_dtype == model::BaseType::bf16;
   if (adapts || (fsdp && job.precision == model::Precision::bf16_mixed)) job.precision = model::Precision::bf16;
   return job;
