@@ -193,7 +193,7 @@ core::Status fit_to_model(Session& session, const trainer_files::TrainerJob& job
   if (blocks) {
     const auto patterns = trainer_files::trained_patterns(job.trained_blocks, graph);
     if (!patterns) return patterns.error();
-    if (const std::string rest = trainer_files::frozen_patterns(job.trained_blocks, *graph); !rest.empty()) {
+    if (const std::string rest = trainer_files::frozen_patterns(job.trained_blocks, graph); !rest.empty()) {
       if (core::Status set = job::set_option_text(*job::find_option("freeze"), request, rest); !set) return set.error();
     }
     return job::set_option_text(*job::find_option("train"), request, *patterns);
