@@ -17,6 +17,12 @@
 
 namespace gpumem::datasets {
 
+/// Patterns of the names of what is trained and of what is frozen besides; empty: nothing is said of it.
+struct TrainedNames {
+  std::string train = {};
+  std::string freeze = {};
+};
+
 /// What a training program's own settings say about a job.
 struct ToldJob {
   job::JobRequest request = {};
@@ -27,6 +33,8 @@ struct ToldJob {
   std::vector<std::string> not_modelled = {};  ///< settings that change memory and have no option, a clause each
   std::vector<std::string> missing = {};       ///< what the job depends on and the settings do not say
   bool shorter = false;                        ///< samples have at most the length, and are not padded to it
+  /// Where only some blocks of its model are trained: their names in this one.
+  std::function<core::Result<TrainedNames>(const model::ModelGraph& graph)> trained_blocks = {};
 };
 
 struct RunsOptions {

@@ -66,7 +66,13 @@ Result<datasets::ToldJob> told_by_trainer(std::string_view settings, std::int64_
   auto notes = trainer_files::apply(*job, told.request);
   if (!notes) return notes.error();
   told.not_modelled = *std::move(notes);
-  if (job->trained_blocks.count != 0) told.not_modelled.emplace_back("training of some blocks");
+  if (const trainer_files::TrainedBlocks blocks = job->trained_blocks; blocks.count != 0) {
+    told.trained_blocks = [blocks](const model::ModelGraph& graph) -> Result<datasets::TrainedNames> {
+      auto trained = trainer_files::trained_patterns(blocks, graph);
+      if (!trained) return trained.error();
+      return datasets::TrainedNames{*std::move(trained), trainer_files::frozen_patterns(blocks, graph)};
+    };
+  }
   if (const core::Status spread = trainer_files::spread(*job, gpus, told.request); !spread) return spread.error();
   return told;
 }

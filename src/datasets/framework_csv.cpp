@@ -274,6 +274,12 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
   const bool spares = request.training.lora_targets.find("not:model.visual") != std::string::npos;
   take_images(**graph, run, request, !frozen.empty() || spares);
   if (!frozen.empty()) set(request, "freeze", frozen);
+  if (told.trained_blocks) {
+    const auto names = told.trained_blocks(**graph);
+    if (!names) return cells.malformed(names.error().message);
+    set(request, "train", names->train);
+    set(request, "freeze", names->freeze);
+  }
   auto job = job::job_from(request, *std::move(graph));
   if (!job) return cells.malformed(job.error().message);
   run.job = *std::move(job);

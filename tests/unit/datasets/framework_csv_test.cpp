@@ -28,6 +28,11 @@ core::Result<ToldJob> tell(std::string_view settings, std::int64_t gpus) {
   told.request.training.layout.data_parallel = gpus;
   if (settings.find("neat") != std::string_view::npos) told.not_modelled.emplace_back("neat true is not modelled");
   if (settings.find("adapts") != std::string_view::npos) told.request.training.lora = 4;
+  if (settings.find("blocks") != std::string_view::npos) {
+    told.trained_blocks = [](const model::ModelGraph& graph) -> core::Result<TrainedNames> {
+      return TrainedNames{graph.layers().empty() ? "nothing" : "blocks.0.*", "blocks.*"};
+    };
+  }
   told.shorter = settings.find("short") != std::string_view::npos;
   return told;
 }
@@ -80,6 +85,14 @@ TEST_F(FrameworkCsv, TakesTheProgramsSettingsAndTheModelOfItsName) {
   EXPECT_EQ(run.training, "lora");
   EXPECT_FALSE(run.at_most);
   EXPECT_TRUE(run.job.graph->file().ends_with("Who--Talks-3B.json"));
+}
+
+TEST_F(FrameworkCsv, AsksWhichBlocksOfTheModelAreTrained) {
+  const MeasuredRun run =
+      read_one(R"(a,Who/Talks-3B,sft,full,2,1,a100-80gb,device (nvidia-smi),10240,1 GiB,ok,,"{""key"": ""blocks""}")");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.job.train, "blocks.0.*");
+  EXPECT_EQ(run.job.freeze, "blocks.*");
 }
 
 TEST_F(FrameworkCsv, TakesCopiesAndTunedModelsForTheirBase) {
