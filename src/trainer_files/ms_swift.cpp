@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/csv.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "ms_swift_keys.hpp"
 #include "shared_settings.hpp"
@@ -196,6 +197,16 @@ void read_task(TrainerReading& from) {
   for (const std::string_view path : {"rlhf_type", "enable_dft_loss", "enable_channel_loss", "predict_with_generate"}) {
     from.not_modelled(path);
   }
+}
+
+/// A model that speaks holds what makes speech, as its config says, unless the environment says otherwise. Source:
+/// ms-swift 4, model/models/qwen.py (Qwen2_5OmniLoader.get_config, Qwen3OmniLoader.get_config).
+void read_speech(TrainerReading& from) {
+  const std::string output = core::lower_case(from.word("env:ENABLE_AUDIO_OUTPUT").value_or("true"));
+  const bool off = output == "0" || output == "false" || output == "no";
+  if (off || core::lower_case(from.job().model).find("omni-") == std::string::npos) return;
+  from.job().missing.emplace_back(
+      "ENABLE_AUDIO_OUTPUT=0, without which the parts that make speech lie on the GPU too; they are not counted");
 }
 
 /// Packed samples fill the length; all others have at most so many tokens.
@@ -397,6 +408,7 @@ void read(TrainerReading& from) {
   else read_transformers(from);
   read_task(from);
   read_lengths(from);
+  read_speech(from);
   read_images(from);
   read_environment(from);
   from.without_effect(kSwiftWithoutEffect);

@@ -1,7 +1,7 @@
 // Gemma 4: text and images. Full layers have wider heads than sliding ones, and may take their keys for values; a model
 // may have experts beside each feed-forward layer, a second embedding with a part for each layer, and last layers that
 // read the keys and values of earlier ones. The image tower takes patches of one size of image, padded, and pools nine
-// of them to a token. A model with an audio tower is refused where its config describes one.
+// of them to a token. A tower for sound is held and not called.
 // Source: transformers 5.5 (c308a30), models/gemma4/modeling_gemma4.py. Its experts multiply all at once
 // (integrations/moe.py), as they do where PyTorch has a grouped product.
 #pragma once
@@ -220,6 +220,7 @@ struct Tower {
   std::int64_t pooled = 3;      ///< patches a side of a token
   std::int64_t tokens = 280;    ///< of an image; the processor pads to it
   std::int64_t text_width = 1;
+  bool clips = false;  ///< what linear layers read and make, between bounds that are buffers
 
   [[nodiscard]] std::int64_t patches() const { return tokens * pooled * pooled; }
 };
@@ -241,19 +242,21 @@ inline Tower read_tower(ConfigFields& config, ConfigFields& vision) {
   if (t.tokens > kMostTokens) config.fail("is more than gpumem takes", "vision_soft_tokens_per_image");
   if (t.pooled > 16) vision.fail("is more than gpumem takes", "pooling_kernel_size");
   if (t.patch > 256) vision.fail("is more than gpumem takes", "patch_size");
+  t.clips = vision.flag("use_clipped_linears", false);
   if (t.sizes.head_width % 2 != 0) vision.fail("must be even", "head_dim");
   if (vision.size_or({"num_key_value_heads"}, t.sizes.heads) != t.sizes.heads) {
     vision.fail("must be the number of heads", "num_key_value_heads");
   }
-  vision.ignore(
-      {"global_head_dim", "standardize", "use_clipped_linears", "attention_bias", "attention_dropout", "model_type"});
+  vision.ignore({"global_head_dim", "standardize", "attention_bias", "attention_dropout", "model_type"});
   return t;
 }
 
 /// Gemma4ClippableLinear.
-inline Tensor clipped(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out) {
+inline Tensor clipped(Forward& f, const Tower& t, std::string_view name, Tensor input, std::int64_t in,
+                      std::int64_t out) {
   const InModule inside(f, name, "Gemma4ClippableLinear");
-  return f.linear("linear", input, in, out, {.bias = false});
+  const auto bounded = [&](Tensor of) { return t.clips ? f.call("clamp", {of}) : of; };
+  return bounded(f.linear("linear", bounded(input), in, out, {.bias = false}));
 }
 
 /// Positions are looked up by products with rows of zeros and one, in 8 bytes first.
@@ -274,7 +277,7 @@ inline Tensor tower_attention(Forward& f, const Tower& t, Tensor input, const Ro
   const DecoderSizes& s = t.sizes;
   const std::int64_t half = s.head_width / 2;
   const auto heads = [&](std::string_view name) {
-    return split_heads(f, clipped(f, name, input, s.width, s.heads * s.head_width), s.head_width);
+    return split_heads(f, clipped(f, t, name, input, s.width, s.heads * s.head_width), s.head_width);
   };
   const auto turned = [&](Tensor of) {
     const std::vector<Tensor> halves = f.split(of, 3, {half, half});
@@ -285,7 +288,7 @@ inline Tensor tower_attention(Forward& f, const Tower& t, Tensor input, const Ro
   const Tensor key = turned(norm(f, "k_norm", heads("k_proj"), s.head_width));
   const Tensor value = norm(f, "v_norm", heads("v_proj"), s.head_width, false);
   const Tensor mixed = merge_heads(f, f.call("scaled_dot_product_attention", {query, key, value}));
-  return clipped(f, "o_proj", mixed, s.heads * s.head_width, s.width);
+  return clipped(f, t, "o_proj", mixed, s.heads * s.head_width, s.width);
 }
 
 inline Tensor tower_block(Forward& f, const Tower& t, Tensor input, const Rotary& rotary) {
@@ -297,9 +300,9 @@ inline Tensor tower_block(Forward& f, const Tower& t, Tensor input, const Rotary
   Tensor made = 0;
   {
     const InModule inside(f, "mlp", "Gemma4VisionMLP");
-    const Tensor open = f.activation("act_fn", clipped(f, "gate_proj", again, s.width, s.inner), s.activation);
-    const Tensor up = clipped(f, "up_proj", again, s.width, s.inner);
-    made = clipped(f, "down_proj", f.multiply(open, up), s.inner, s.width);
+    const Tensor open = f.activation("act_fn", clipped(f, t, "gate_proj", again, s.width, s.inner), s.activation);
+    const Tensor up = clipped(f, t, "up_proj", again, s.width, s.inner);
+    made = clipped(f, t, "down_proj", f.multiply(open, up), s.inner, s.width);
   }
   return f.add(attended, norm(f, "post_feedforward_layernorm", made, s.width));
 }
@@ -325,22 +328,57 @@ inline Tensor features_of(Forward& f, const Tower& t, std::int64_t images) {
   return f.linear("embedding_projection", normed, t.sizes.width, t.text_width, {.bias = false});
 }
 
+/// Parameters of Gemma4AudioModel, and of the layer that makes its features as wide as the text.
+inline std::int64_t sound_parameters(ConfigFields& audio, std::int64_t text_width) {
+  constexpr std::int64_t kMost = 1 << 15;
+  const auto size = [&](std::string_view name, std::int64_t usual) {
+    const std::int64_t of = audio.size_or({name}, usual);
+    if (of > kMost) audio.fail("is more than gpumem takes", name);
+    return of;
+  };
+  const std::int64_t width = size("hidden_size", 1024);
+  const std::int64_t heads = size("num_attention_heads", 8);
+  const std::int64_t kernel = size("conv_kernel_size", 5);
+  const std::int64_t out = size("output_proj_dims", 1536);
+  const std::int64_t blocks = audio.layers_or("num_hidden_layers", 12);
+  const std::vector<std::int64_t> channels = audio.sizes_or("subsampling_conv_channels", {128, 32});
+  const bool two = channels.size() == 2 && channels[0] <= kMost && channels[1] <= kMost;
+  if (!two) audio.fail("must be two sizes", "subsampling_conv_channels");
+  audio.ignore({"hidden_act", "residual_weight", "attention_chunk_size", "attention_context_left",
+                "attention_context_right", "attention_logit_cap", "attention_invalid_logits_value",
+                "use_clipped_linears", "gradient_clipping", "model_type", "rms_norm_eps", "initializer_range"});
+  if (!audio.status()) return 0;
+  // Two feed-forward layers, attention with its relative keys, a convolution with two linear layers, and norms.
+  const std::int64_t block = (16 + 5 + 3) * width * width + width / heads + width * kernel + (2 * 2 + 2 + 3) * width;
+  constexpr std::int64_t kArea = 9;
+  const std::int64_t convolved = kArea * channels[0] + channels[0] + kArea * channels[0] * channels[1] + channels[1] +
+                                 channels[0] / 4 * channels[1] * width;
+  return blocks * block + convolved + width * out + out + out * text_width;
+}
+
 inline void write(ConfigFields& config, Head head, Forward& f) {
-  if (config.has("audio_config")) {
-    config.fail("describes an audio tower, which gpumem does not know; null leaves it out", "audio_config");
-  }
   const Pictures pictures = pictures_of(f);
   ConfigFields* vision = vision_fields(config);
   ConfigFields* text = text_fields(config, "gemma4_text");
   if (vision == nullptr || text == nullptr || !config.status()) return;
   Tower tower = read_tower(config, *vision);
   tower.text_width = text->size({"hidden_size"});
-  config.ignore({"audio_config"});
+  std::int64_t sound = 0;
+  if (config.has("audio_config")) {
+    ConfigFields* const audio = config.part("audio_config");
+    if (audio != nullptr) sound = sound_parameters(*audio, tower.text_width);
+  }
+  config.ignore({"audio_config", "audio_token_id", "boa_token_id", "eoa_token_id", "eoa_token_index"});
   if (!config.status()) return;
   tell_pictures(f, pictures, pictures.seen() * tower.tokens);
+  if (sound > 0) f.remark("samples bring no sound; the tower for it is held and not called");
   TextPart part = inner_text("Gemma4Model", "Gemma4TextModel");
   part.masks = pictures.count > 0;
-  write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, tower, pictures.seen()); });
+  part.embed = [&](Tensor, Tensor embedded) {
+    if (sound > 0) (void)f.parameter("audio_tower.unused", {sound}, true);
+    return with_features(f, pictures, embedded, [&](Forward& to) { return features_of(to, tower, pictures.seen()); });
+  };
+  write_text(f, *text, head, part);
 }
 
 inline constexpr Architecture kTextArchitecture = {

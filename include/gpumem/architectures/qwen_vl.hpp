@@ -2,8 +2,9 @@
 // of a batch are one sequence of patches, and four patches make a token. Here each image is a row of its own, which
 // takes as much: attention goes image by image. The windows of Qwen2.5-VL's attention are not cut out: fused kernels
 // take as much memory with them as without.
-// Of Qwen2.5-Omni and Qwen3-Omni it is the thinker, which trainers take out of the model (LLaMA-Factory 2026-08,
-// model/loader.py; ms-swift 4, template/templates/qwen.py): the same with a tower for sound, which is held.
+// Of Qwen2.5-Omni and Qwen3-Omni it is the thinker: the same with a tower for sound, which is held. LLaMA-Factory takes
+// it out of the model (2026-08, model/loader.py); ms-swift trains it within the model, which holds what makes speech
+// too unless ENABLE_AUDIO_OUTPUT is 0 (4, model/models/qwen.py: get_config()).
 // Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen2_5_omni,
 // qwen3_omni_moe; 5.2, qwen3_5.
 // The bounds of pixels are those of the published checkpoints' preprocessor_config.json.

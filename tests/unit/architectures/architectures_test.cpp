@@ -116,10 +116,23 @@ TEST(Architectures, GraniteMoeSharedHasALayerOfAllTokensBesideItsExperts) {
   EXPECT_EQ(parameters("granitemoeshared", R"(, "shared_intermediate_size": 48)"), experts + 2 * (3 * 64 * 48));
 }
 
-TEST(Architectures, Gemma4WithAnAudioTowerIsRefused) {
-  const auto graph = read(R"({"model_type": "gemma4", "audio_config": {"hidden_size": 64}, "vision_config": {},
-      "text_config": {"model_type": "gemma4_text"}})");
-  EXPECT_TRUE(fails(graph, ErrorCode::malformed_input, 0, "audio tower"));
+TEST(Architectures, Gemma4HoldsItsTowerForSound) {
+  const auto counted = [](std::string_view sound) {
+    const auto graph = read(R"({"model_type": "gemma4", "vision_config": {"hidden_size": 16, "intermediate_size": 32,
+      "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 8, "position_embedding_size": 8},
+      "text_config": {"model_type": "gemma4_text", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+      "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "vocab_size": 100}, "audio_config": )" +
+                            std::string(sound) + "}");
+    EXPECT_TRUE(succeeds(graph));
+    return graph ? std::pair(graph->parameters(), graph->trainable_parameters())
+                 : std::pair<std::int64_t, std::int64_t>();
+  };
+  const auto deaf = counted("null");
+  const auto hears = counted(R"({"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+      "subsampling_conv_channels": [8, 4], "conv_kernel_size": 3, "output_proj_dims": 12})");
+  // Counted from the modules of Gemma4AudioModel, and of the layer behind it (12 to 32).
+  EXPECT_EQ(hears.first - deaf.first, 2 * 1636 + 436 + 108 + 12 * 32);
+  EXPECT_EQ(hears.second, deaf.second) << "what is not called learns nothing";
 }
 
 TEST(Architectures, EveryTypeIsAmongThePublishedModels) {

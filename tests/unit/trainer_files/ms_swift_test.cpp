@@ -55,6 +55,15 @@ TEST(MsSwift, PartsThatAreTrained) {
             std::vector<std::string>{"freeze_parameters_ratio 0.5"});
 }
 
+TEST(MsSwift, AModelThatSpeaksHoldsWhatMakesSpeech) {
+  const std::string base =
+      R"({"model": "Qwen/Qwen3-Omni-30B-A3B-Instruct", "per_device_train_batch_size": "1", "tuner_type": "lora")";
+  const TrainerJob whole = parsed(base + "}");
+  ASSERT_EQ(whole.missing.size(), 1U);
+  EXPECT_NE(whole.missing.front().find("ENABLE_AUDIO_OUTPUT"), std::string::npos);
+  EXPECT_EQ(parsed(base + R"(, "env:ENABLE_AUDIO_OUTPUT": "0"})").missing, std::vector<std::string>{});
+}
+
 TEST(MsSwift, HeldBitsOptimizersAndSequences) {
   const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": "lora", )";
   const TrainerJob four = parsed(base + R"("quant_method": "bnb", "quant_bits": "4"})");
