@@ -26,8 +26,7 @@ namespace gpumem::estimate {
 struct Margin {
   double lower = 1.0;
   double upper = 1.0;
-  std::optional<double>
-      coverage;  ///< of runs below `upper`; nothing: no such runs were measured, the margin is a guess
+  std::optional<double> coverage;  ///< of runs below `upper`; nothing: none were measured, the margin is a guess
   /// What layers of unknown classes may keep less or more than is planned, at the job's batch size.
   core::Bytes fewer = {};
   core::Bytes more = {};
@@ -479,9 +478,8 @@ inline std::vector<Assumption> assumptions_of(const model::TrainingJob& job, con
   if (source.graph->reads_tokens() && !source.graph->architecture().empty()) {
     assumed.push_back({"padding", detail::padding_text(job)});
   }
-  if (model::row_of(job.optimizer).projection == model::OptimizerRow::Projection::singular) {
-    assumed.push_back({"optimizer", "what cuSOLVER takes while it decomposes a gradient is not known, nor counted"});
-  }
+  const bool decomposes = model::row_of(job.optimizer).projection == model::OptimizerRow::Projection::singular;
+  if (decomposes) assumed.push_back({"optimizer", "what cuSOLVER takes to decompose a gradient is not counted"});
   if (!job.transformers_text.empty()) assumed.push_back({"transformers", job.transformers_text});
   if (!job.lengths_text.empty()) assumed.push_back({"lengths", job.lengths_text});
   detail::add_adaptation(job, source, assumed);
