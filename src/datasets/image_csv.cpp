@@ -289,6 +289,9 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   }
   apply_intervals(known->intervals, request.training);
   complete_sample(cells, *known, request);
+  if (!known->targets.empty() && cells.text("targets").ends_with("(family default)")) {
+    if (core::Status taken = set(request, "lora_targets", known->targets); !taken) return taken;
+  }
   if (known->streams_blocks && request.training.offload == model::Offload::ramtorch) {
     request.training.offload = model::Offload::ramtorch_blocks;
   }

@@ -91,6 +91,8 @@ constexpr KnownModel kModels[] = {
     // Captions are cut to their tokens, and padded to a multiple of 32 (SEQ_MULTI_OF).
     {"Tongyi-MAI/Z-Image", "Z-Image-transformer.json", "", Intervals::joined, false, false, 64, 32},
     {"Tongyi-MAI/Z-Image-Turbo", "Z-Image-transformer.json", "", Intervals::joined, false, false, 64, 32},
+    {"bghira/zlab-i1-diffusers", "", R"({"_class_name": "ZlabI1Transformer2DModel"})", Intervals::joined, false, false,
+     64, 256, "qkv_image+qkv_text+proj_image+proj_text+w12+w3+linear"},
     {"Lightricks/LTX-Video", "LTX-Video-0.9.x-2B-transformer.json", "", Intervals::joined, false, false, 64, 226},
     {"Lightricks/LTX-Video-0.9.5", "LTX-Video-0.9.x-2B-transformer.json", "", Intervals::joined, false, false, 64, 226},
     {"Lightricks/LTX-2", "",

@@ -31,6 +31,7 @@ struct KnownModel {
   /// Tokens of a prompt where they are not those that the class has usually: of a model that does not pad it, the
   /// examples' prompt (one picture character: its four bytes and a start); of others tokenizer_max_length.
   std::int64_t prompt = 0;
+  std::string_view targets = {};  ///< its class' DEFAULT_LORA_TARGET, where it is not the usual
 };
 
 /// Null: the name is not known. Case does not count: trainers write names of a hub in capitals of their own.

@@ -43,7 +43,8 @@ constexpr Known kKnown[] = {{"vit", 0.011, kTolerance},        {"deit", 0.011, k
                             {"recurrent_gemma", 0.045, 0.03},  {"t5", 0.006, 0.03},
                             {"bloom", 0.011, 0.015},           {"wav2vec2", 0.007, kTolerance},
                             {"wavlm", kTolerance, 0.01},       {"AutoencoderKL", kTolerance, 0.08},
-                            {"speecht5", 0.06, 0.06},          {"patchtst", 0.03, 0.12}};
+                            {"speecht5", 0.06, 0.06},          {"patchtst", 0.03, 0.12},
+                            {"UNet2DModel", 0.007, 0.04}};
 
 /// Of any one run with adapters. Under checkpointing the second run of a block holds more in PyTorch than the plan
 /// says.

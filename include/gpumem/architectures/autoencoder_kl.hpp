@@ -72,27 +72,6 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
-/// Attention of all pixels with one head.
-inline Tensor attention(Forward& f, const Model& model, Tensor input, std::int64_t height, std::int64_t width) {
-  const InModule list(f, "attentions", "ModuleList");
-  const InModule inside(f, "0", "Attention");
-  const std::int64_t channels = model.widths.back();
-  const Tensor normed = image_norm(f, "group_norm", f.flatten(input, 2, 3), channels, model.blocks.groups);
-  const Tensor rows = f.permute(normed, {0, 2, 1});
-  const auto project = [&](std::string_view name) { return f.linear(name, rows, channels, channels); };
-  const Tensor query = project("to_q");
-  const Tensor key = project("to_k");
-  const Tensor value = project("to_v");
-  const Tensor attended = denoiser_attention(f, query, key, value, channels);
-  Tensor mixed = 0;
-  {
-    const InModule out(f, "to_out", "ModuleList");
-    mixed = f.linear("0", attended, channels, channels);
-  }
-  const Tensor image = f.unflatten(f.permute(mixed, {0, 2, 1}), 2, {height, width});
-  return f.call("div", {f.add(image, input)});
-}
-
 inline Tensor middle(Forward& f, const Model& model, Tensor hidden, std::int64_t height, std::int64_t width) {
   const InModule inside(f, "mid_block", kBlocks[2]);
   const std::int64_t channels = model.widths.back();
@@ -101,7 +80,9 @@ inline Tensor middle(Forward& f, const Model& model, Tensor hidden, std::int64_t
     hidden = resnet_block(f, model.blocks, index, hidden, channels, channels);
   };
   residual(0);
-  if (model.attends) hidden = attention(f, model, hidden, height, width);
+  if (model.attends) {
+    hidden = pixel_attention(f, 0, {channels, channels, model.blocks.groups, height, width}, hidden);
+  }
   residual(1);
   return hidden;
 }

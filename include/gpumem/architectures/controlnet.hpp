@@ -21,6 +21,73 @@ namespace gpumem::architectures {
 
 namespace unet {
 
+/// The tensors that a step brings.
+struct StepInputs {
+  Tensor latents = 0;
+  Tensor timestep = 0;
+  Tensor text = 0;
+  Tensor added = 0;  ///< pooled text and sizes, where the model reads them
+};
+
+/// The timestep's embedding, with that of the pooled text and the image's sizes (get_aug_embed, "text_time").
+inline Tensor embed_time(Forward& f, const Model& model, const StepInputs& inputs) {
+  const std::int64_t width = model.down.front().width;
+  const Tensor time = timestep_embedding(f, "time_embedding", inputs.timestep, width, model.embedded());
+  if (model.pooled == 0) return time;
+  return f.add(time, timestep_embedding(f, "add_embedding", inputs.added, model.pooled, model.embedded()));
+}
+
+/// The size of a sample, where the config does not say it: that of Stable Diffusion 1.5, or of XL.
+inline DenoiserSample sample_of(Forward& f, const Model& model) {
+  constexpr std::int64_t kUsualSide = 64;
+  constexpr std::int64_t kUsualSideXl = 128;
+  const std::int64_t usual = model.pooled > 0 ? kUsualSideXl : kUsualSide;
+  const std::int64_t side = model.side > 0 ? model.side : usual;
+  return denoiser_sample(f, {.side = 8, .usual_side = 8 * side, .usual_text = 77});
+}
+
+inline StepInputs step_inputs(Forward& f, const Model& model, const DenoiserSample& sample) {
+  StepInputs inputs;
+  inputs.latents = latent_input(f, sample, model.channels);
+  inputs.timestep = timestep_input(f, "timestep", model.down.front().width);
+  if (model.pooled > 0) inputs.added = f.sample_input("added_cond_kwargs", {model.pooled});
+  inputs.text = text_input(f, sample, model.text);
+  return inputs;
+}
+
+/// What the way down and the middle made.
+struct Half {
+  Conditions conditions;
+  Tensor hidden = 0;
+  std::int64_t width = 1;
+  std::vector<Skip> skips = {};
+  std::vector<Area> areas = {};
+};
+
+/// `hint`: is added to what the first convolution makes; nothing is without one.
+inline Half write_half(Forward& f, const Model& model, const DenoiserSample& sample, const StepInputs& inputs,
+                       std::optional<Tensor> hint = {}) {
+  const std::int64_t width = model.down.front().width;
+  Half half{.conditions = {model, embed_time(f, model, inputs), inputs.text}, .width = width};
+  if (model.text_projected > 0) {
+    half.conditions.text = f.linear("encoder_hid_proj", inputs.text, model.text, model.text_projected);
+  }
+  half.hidden = image_conv(f, "conv_in", inputs.latents, model.channels, width, model.kernel_in);
+  if (hint) half.hidden = f.add(half.hidden, *hint);
+  half.skips = {{half.hidden, width}};
+  half.areas = {{sample.height, sample.width}};
+  half.hidden = down_path(f, half.conditions, half.hidden, half.skips, half.areas);
+  if (model.has_middle) half.hidden = middle(f, half.conditions, half.hidden, half.areas.back());
+  return half;
+}
+
+/// The way up, and what leaves the model.
+inline Tensor write_rest(Forward& f, const Model& model, Half half) {
+  Tensor hidden = up_path(f, half.conditions, half.hidden, half.skips, half.areas);
+  hidden = f.activation("conv_act", image_norm(f, "conv_norm_out", hidden, half.width, model.groups), "silu");
+  return image_conv(f, "conv_out", hidden, half.width, model.out_channels, model.kernel_out);
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
@@ -37,6 +104,109 @@ inline constexpr Architecture kArchitecture = {.name = "unet",
                                                .blocks = kBlocks};
 
 }  // namespace unet
+
+// UNet2DModel, of DDPM: a UNet of pixels (or latents) that reads no text, whose pixels see each other at some levels.
+// Source: diffusers 0.38, models/unets/unet_2d.py, unet_2d_blocks.py: AttnDownBlock2D, AttnUpBlock2D, UNetMidBlock2D;
+// examples/unconditional_image_generation/train_unconditional.py.
+
+namespace unet_2d {
+
+using unet::Model;
+
+inline constexpr std::array<std::string_view, 1> kBlocks = {kResnetBlock};
+
+inline void refuse_variants(ConfigFields& config) {
+  const auto only = [&](std::string_view field, std::string_view usual) {
+    if (config.text({field}, usual) != usual) config.fail("is a variant that is not known", field);
+  };
+  only("time_embedding_type", "positional");
+  only("resnet_time_scale_shift", "default");
+  only("downsample_type", "conv");
+  only("upsample_type", "conv");
+  for (const std::string_view field : {"class_embed_type", "num_class_embeds", "time_embedding_dim"}) {
+    if (config.has(field)) config.fail("is a variant that is not known", field);
+  }
+  config.ignore({"center_input_sample", "freq_shift", "flip_sin_to_cos", "mid_block_scale_factor", "downsample_padding",
+                 "norm_eps", "num_train_timesteps", "sample_size"});
+}
+
+inline std::vector<unet::Level> levels_of(ConfigFields& config, const std::vector<std::int64_t>& widths,
+                                          const std::vector<std::string>& types, std::string_view field,
+                                          std::string_view plain) {
+  const std::int64_t layers = config.size_or({"layers_per_block"}, 2);
+  // Here it is the width of a head. A null means one head.
+  const std::int64_t head = config.is_null("attention_head_dim") ? 0 : config.size_or({"attention_head_dim"}, 8);
+  constexpr std::size_t kMostLevels = 8;
+  if (types.size() != widths.size() || types.empty() || types.size() > kMostLevels) {
+    config.fail("must have from 1 to 8 entries, as many as there are blocks", "block_out_channels");
+    return {unet::Level{}};
+  }
+  constexpr std::int64_t kMostBlocks = 256;
+  if (layers > kMostBlocks) config.fail("is more than gpumem takes", "layers_per_block");
+  std::vector<unet::Level> levels;
+  for (std::size_t index = 0; index < types.size(); ++index) {
+    const bool attends = types[index] == "Attn" + std::string(plain);
+    if (!attends && types[index] != plain) {
+      config.fail("names the block " + core::quoted(types[index]) + ", which is not known", field);
+    }
+    const std::int64_t width = widths[index];
+    if (head > 0 && width % head != 0) config.fail("does not divide a width", "attention_head_dim");
+    levels.push_back({.attends = attends, .width = width, .layers = layers, .heads = head > 0 ? width / head : 1});
+  }
+  return levels;
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  refuse_variants(config);
+  std::vector<std::int64_t> widths = config.sizes_or("block_out_channels", {224, 448, 672, 896});
+  const std::vector<std::string> down =
+      config.texts_or("down_block_types", {"DownBlock2D", "AttnDownBlock2D", "AttnDownBlock2D", "AttnDownBlock2D"});
+  model.down = levels_of(config, widths, down, "down_block_types", "DownBlock2D");
+  const std::vector<std::string> up =
+      config.texts_or("up_block_types", {"AttnUpBlock2D", "AttnUpBlock2D", "AttnUpBlock2D", "UpBlock2D"});
+  std::reverse(widths.begin(), widths.end());
+  model.up = levels_of(config, widths, up, "up_block_types", "UpBlock2D");
+  model.has_middle = !config.is_null("mid_block_type");
+  if (model.has_middle && config.text({"mid_block_type"}, "UNetMidBlock2D") != "UNetMidBlock2D") {
+    config.fail("is not known", "mid_block_type");
+  }
+  model.middle_attends = config.flag("add_attention", true);
+  model.channels = config.size_or({"in_channels"}, 3);
+  model.out_channels = config.size_or({"out_channels"}, 3);
+  model.groups = config.size_or({"norm_num_groups"}, 32);
+  if (config.size_or({"attn_norm_num_groups"}, model.groups) != model.groups) {
+    config.fail("must be norm_num_groups", "attn_norm_num_groups");
+  }
+  model.activation = config.text({"act_fn"}, "silu");
+  model.dropout = config.number({"dropout"}, 0.0);
+  model.pixels = true;
+  return model;
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  const core::JsonValue* side = config.find("sample_size");
+  const bool says = side != nullptr && side->is(core::JsonValue::Kind::integer);
+  const std::int64_t usual = says ? config.size({"sample_size"}) : 64;  // --resolution of the example
+  if (!config.status()) return;
+  const std::int64_t halvings = std::int64_t{1} << (model.down.size() - 1);
+  const DenoiserSample sample =
+      denoiser_sample(f, {.side = 1, .patch = halvings, .usual_side = usual, .usual_text = 0});
+  unet::StepInputs inputs;
+  inputs.latents = latent_input(f, sample, model.channels);
+  inputs.timestep = timestep_input(f, "timestep", model.down.front().width);
+  const Tensor prediction = unet::write_rest(f, model, unet::write_half(f, model, sample, inputs));
+  denoiser_loss(f, prediction, {model.out_channels, sample.height, sample.width});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "unet_2d",
+                                               .model_types = names<"UNet2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
+
+}  // namespace unet_2d
 
 namespace controlnet {
 

@@ -169,4 +169,151 @@ inline constexpr Architecture kArchitecture = {.name = "flux2",
 
 }  // namespace flux2
 
+// CogView 4: the same of images, with norms of queries and keys that have no weights, one layer for all twelve scales,
+// shifts and gates of a block, and a feed-forward layer that is called for each stream by itself.
+// Source: diffusers 0.41.dev0, models/transformers/transformer_cogview4.py, models/embeddings.py
+// (CogView3CombinedTimestepSizeEmbeddings). No mask is passed, as in its pipeline.
+
+namespace cogview4 {
+
+inline constexpr std::array<std::string_view, 1> kBlocks = {"CogView4TransformerBlock"};
+
+struct Model {
+  DitSizes sizes;
+  std::int64_t layers = 30;
+  std::int64_t time = 512;
+  std::int64_t condition = 256;
+  std::int64_t patch = 2;
+  std::int64_t side = 128;  ///< of the latents it was trained for
+  StreamLengths lengths = {};
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = dit_sizes(config, {.heads = 64, .head_width = 40, .text_field = "text_embed_dim"});
+  model.layers = config.layers_or("num_layers", 30);
+  model.time = dit_width(config, "time_embed_dim", 512);
+  model.condition = dit_width(config, "condition_dim", 256);
+  model.patch = dit_patch(config);
+  model.side = dit_width(config, "sample_size", 128);
+  if (model.sizes.head_width % 4 != 0) config.fail("must be a multiple of four", "attention_head_dim");
+  config.ignore({"pos_embed_max_size", "rope_axes_dim"});
+  return model;
+}
+
+inline Tensor head_norm(Forward& f, std::string_view name, Tensor heads, Tensor like, std::int64_t width) {
+  return f.as_type_of(bare_norm(f, name, heads, width), like);
+}
+
+/// The image's part of heads [N, heads, S, d] is turned, and written over it.
+inline Tensor turned(Forward& f, const Model& model, Tensor heads, const PairTables& tables) {
+  const Tensor text = f.slice(heads, 2, 0, model.lengths.text);
+  const Tensor image = f.slice(heads, 2, model.lengths.text, Forward::kRest);
+  return f.concatenate({text, turn_pairs(f, image, tables, true)}, 2);
+}
+
+inline TwoStreams attention(Forward& f, const Model& model, const TwoStreams& in, const PairTables& tables) {
+  const InModule inside(f, "attn1", "Attention");
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t each = model.sizes.head_width;
+  const Tensor all = f.concatenate({in.text, in.image}, 1);
+  const auto heads = [&](std::string_view name) {
+    return f.permute(as_heads(f, f.linear(name, all, width, width), each), {0, 2, 1, 3});
+  };
+  const Tensor first = heads("to_q");
+  const Tensor second = heads("to_k");
+  const Tensor value = heads("to_v");
+  const Tensor query = turned(f, model, head_norm(f, "norm_q", first, in.text, each), tables);
+  const Tensor key = turned(f, model, head_norm(f, "norm_k", second, in.text, each), tables);
+  const Tensor mixed = f.call("scaled_dot_product_attention", {query, key, value});
+  const Tensor rows = f.as_type_of(f.flatten(f.permute(mixed, {0, 2, 1, 3}), 2, 3), query);
+  Tensor left = 0;
+  {
+    const InModule out(f, "to_out", "ModuleList");
+    left = f.linear("0", rows, width, width);
+  }
+  const std::vector<Tensor> parts = f.split(left, 1, {model.lengths.text, model.lengths.image});
+  return {parts[1], parts[0]};
+}
+
+inline TwoStreams block(Forward& f, const Model& model, TwoStreams streams, Tensor time, const PairTables& tables) {
+  const std::int64_t width = model.sizes.width;
+  std::vector<Tensor> rows;
+  TwoStreams normed;
+  {
+    const InModule inside(f, "norm1", "CogView4AdaLayerNormZero");
+    const Tensor image = f.as_type_of(bare_norm(f, "norm", streams.image, width), streams.image);
+    const Tensor text = f.as_type_of(bare_norm(f, "norm_context", streams.text, width), streams.text);
+    rows = row_chunks(f, f.linear("linear", time, model.time, 12 * width), 12, width);
+    normed = {modulated(f, image, rows[2], rows[0]), modulated(f, text, rows[3], rows[1])};
+  }
+  const TwoStreams mixed = attention(f, model, normed, tables);
+  streams.image = gated_sum(f, streams.image, rows[4], mixed.image);
+  streams.text = gated_sum(f, streams.text, rows[5], mixed.text);
+  const Tensor image = modulated(f, bare_norm(f, "norm2", streams.image, width), rows[8], rows[6]);
+  const Tensor text = modulated(f, bare_norm(f, "norm2_context", streams.text, width), rows[9], rows[7]);
+  const auto fed = [&](Tensor tokens) {
+    return dit_feed_forward(f, "ff", tokens, width, 4 * width, DitActivation::gelu_tanh);
+  };
+  const Tensor of_image = fed(image);
+  f.repeat_parameters(true);
+  const Tensor of_text = fed(text);
+  f.repeat_parameters(false);
+  streams.image = gated_sum(f, streams.image, rows[10], of_image);
+  streams.text = gated_sum(f, streams.text, rows[11], of_text);
+  return streams;
+}
+
+/// The timestep, and the sizes of the image and of its cut.
+inline Tensor time_of(Forward& f, const Model& model) {
+  const Tensor sinusoids = timestep_input(f, "timestep", model.sizes.width);
+  const Tensor sizes = f.sample_input("conditions", {6 * model.condition});
+  const InModule inside(f, "time_condition_embed", "CogView3CombinedTimestepSizeEmbeddings");
+  const Tensor time = timestep_embedding(f, "timestep_embedder", sinusoids, model.sizes.width, model.time);
+  return f.add(time, text_projection(f, "condition_embedder", sizes, 6 * model.condition, model.time, "silu"));
+}
+
+inline TwoStreams embedded(Forward& f, const Model& model, const DenoiserSample& sample) {
+  const std::int64_t area = model.sizes.channels * model.patch * model.patch;
+  const Tensor prompt = text_input(f, sample, model.sizes.text_width);
+  const Tensor latents = f.call("clone", {token_latents(f, model.lengths.image, area)});
+  const InModule inside(f, "patch_embed", "CogView4PatchEmbed");
+  TwoStreams streams;
+  streams.image = f.linear("proj", latents, area, model.sizes.width);
+  streams.text = f.linear("text_proj", prompt, model.sizes.text_width, model.sizes.width);
+  return streams;
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  Model model = read(config);
+  if (!config.status()) return;
+  const std::int64_t width = model.sizes.width;
+  const DenoiserSample sample =
+      denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_side = 8 * model.side, .usual_text = 224});
+  model.lengths = {sample.height * sample.width / (model.patch * model.patch), sample.text};
+  TwoStreams streams = embedded(f, model, sample);
+  PairTables tables = pair_tables(f, {streams.image}, model.sizes.head_width);
+  tables = {f.permute(tables.cosines, {0, 2, 1, 3}), f.permute(tables.sines, {0, 2, 1, 3})};
+  const Tensor time = f.call("silu", {time_of(f, model)});
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return block(f, model, x, time, tables); });
+  Tensor normed = 0;
+  {
+    const InModule inside(f, "norm_out", "CogView4AdaLayerNormContinuous");
+    const std::vector<Tensor> rows = row_chunks(f, f.linear("linear", time, model.time, 2 * width), 2, width);
+    normed = modulated(f, bare_norm(f, "norm", streams.image, width), rows[0], rows[1]);
+  }
+  const std::int64_t out = model.sizes.out_channels * model.patch * model.patch;
+  const Tensor output = f.linear("proj_out", normed, width, out);
+  denoiser_loss(f, f.call("clone", {output}), {model.lengths.image, out});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "cogview4",
+                                               .model_types = names<"CogView4Transformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
+
+}  // namespace cogview4
+
 }  // namespace gpumem::architectures

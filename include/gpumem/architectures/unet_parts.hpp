@@ -1,4 +1,4 @@
-// Input: the fields of a UNet2DConditionModel, and of what is made of its way down (ControlNet).
+// Input: the fields of a UNet2DConditionModel or UNet2DModel, and of what is made of its way down (ControlNet).
 // Output: the sizes of its levels, and the calls of its parts: the way down, the middle, the way up.
 // Source: diffusers 0.38, models/unets/unet_2d_condition.py, unet_2d_blocks.py, models/resnet.py: ResnetBlock2D,
 // models/transformers/transformer_2d.py, models/attention.py: BasicTransformerBlock, GEGLU.
@@ -64,6 +64,36 @@ inline Tensor resnet_block(Forward& f, const ResnetOptions& o, std::int64_t inde
   return f.call("div", {f.add(residual, hidden)});
 }
 
+/// Attention of all pixels to each other, with a residual around it.
+struct PixelAttention {
+  std::int64_t channels = 1;
+  std::int64_t head_width = 1;
+  std::int64_t groups = 32;
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+};
+
+/// Source: models/attention_processor.py: Attention, AttnProcessor2_0 on an image.
+inline Tensor pixel_attention(Forward& f, std::int64_t index, const PixelAttention& o, Tensor input) {
+  const InModule list(f, "attentions", "ModuleList");
+  const InModule inside(f, std::to_string(index), "Attention");
+  const std::int64_t channels = o.channels;
+  const Tensor normed = image_norm(f, "group_norm", f.flatten(input, 2, 3), channels, o.groups);
+  const Tensor rows = f.permute(normed, {0, 2, 1});
+  const auto project = [&](std::string_view name) { return f.linear(name, rows, channels, channels); };
+  const Tensor query = project("to_q");
+  const Tensor key = project("to_k");
+  const Tensor value = project("to_v");
+  const Tensor attended = denoiser_attention(f, query, key, value, o.head_width);
+  Tensor mixed = 0;
+  {
+    const InModule out(f, "to_out", "ModuleList");
+    mixed = f.linear("0", attended, channels, channels);
+  }
+  const Tensor image = f.unflatten(f.permute(mixed, {0, 2, 1}), 2, {o.height, o.width});
+  return f.call("div", {f.add(image, input)});
+}
+
 /// Upsample2D: each pixel repeated, to these sizes, and a convolution.
 inline Tensor upsample_block(Forward& f, Tensor input, std::int64_t channels, std::int64_t height, std::int64_t width) {
   const InModule list(f, "upsamplers", "ModuleList");
@@ -104,6 +134,7 @@ struct Model {
   std::int64_t text_projected = 0;  ///< what they are projected to first; 0: they are not
   std::int64_t pooled = 0;          ///< width of the pooled text and the sizes that come with the timestep; 0: none
   bool linear_projection = false;
+  bool pixels = false;  ///< its attention is of pixels to each other, and there is no text
   std::string_view activation = "silu";
   double dropout = 0.0;
   std::array<std::string_view, 2> blocks = kBlocks;
@@ -308,6 +339,22 @@ struct Skip {
   std::int64_t width = 1;
 };
 
+/// What a level has behind a residual block.
+inline Tensor attend(Forward& f, const Conditions& c, std::int64_t index, Tensor input, const Level& level, Area area) {
+  if (c.model.pixels) {
+    const std::int64_t head = level.width / level.heads;
+    return pixel_attention(f, index, {level.width, head, c.model.groups, area.height, area.width}, input);
+  }
+  const InModule list(f, "attentions", "ModuleList");
+  return transformer(f, c, index, input, level, area);
+}
+
+/// "CrossAttnDownBlock2D", "AttnDownBlock2D", "DownBlock2D".
+inline std::string block_class(const Model& model, const Level& level, std::string_view plain) {
+  const std::string_view attends = model.pixels ? "Attn" : "CrossAttn";
+  return level.attends ? std::string(attends) + std::string(plain) : std::string(plain);
+}
+
 /// A stage's layers: residual blocks, each with a transformer behind it where the level attends. `input(layer)`
 /// makes a layer's input.
 template <typename Input, typename Output>
@@ -320,10 +367,7 @@ void stage(Forward& f, const Conditions& c, const Level& level, std::int64_t lay
       const InModule list(f, "resnets", "ModuleList");
       hidden = resnet(f, c, layer, read.tensor, read.width, level.width);
     }
-    if (level.attends) {
-      const InModule list(f, "attentions", "ModuleList");
-      hidden = transformer(f, c, layer, hidden, level, area);
-    }
+    if (level.attends) hidden = attend(f, c, layer, hidden, level, area);
     output(hidden);
   }
 }
@@ -334,7 +378,7 @@ inline Tensor down_path(Forward& f, const Conditions& c, Tensor hidden, std::vec
   std::int64_t width = c.model.down.front().width;
   for (std::size_t index = 0; index < c.model.down.size() && !f.failed(); ++index) {
     const Level& level = c.model.down[index];
-    const InModule inside(f, std::to_string(index), level.attends ? "CrossAttnDownBlock2D" : "DownBlock2D");
+    const InModule inside(f, std::to_string(index), block_class(c.model, level, "DownBlock2D"));
     stage(
         f, c, level, level.layers, areas.back(),
         [&](std::int64_t) {
@@ -357,16 +401,14 @@ inline Tensor down_path(Forward& f, const Conditions& c, Tensor hidden, std::vec
 
 inline Tensor middle(Forward& f, const Conditions& c, Tensor hidden, Area area) {
   const Level& level = c.model.down.back();
-  const InModule inside(f, "mid_block", c.model.middle_attends ? "UNetMidBlock2DCrossAttn" : "UNetMidBlock2D");
+  const bool crosses = c.model.middle_attends && !c.model.pixels;
+  const InModule inside(f, "mid_block", crosses ? "UNetMidBlock2DCrossAttn" : "UNetMidBlock2D");
   const auto residual = [&](std::int64_t index) {
     const InModule list(f, "resnets", "ModuleList");
     hidden = resnet(f, c, index, hidden, level.width, level.width);
   };
   residual(0);
-  if (c.model.middle_attends) {
-    const InModule list(f, "attentions", "ModuleList");
-    hidden = transformer(f, c, 0, hidden, level, area);
-  }
+  if (c.model.middle_attends) hidden = attend(f, c, 0, hidden, level, area);
   residual(1);
   return hidden;
 }
@@ -377,7 +419,7 @@ inline Tensor up_path(Forward& f, const Conditions& c, Tensor hidden, std::vecto
   std::int64_t width = c.model.up.front().width;
   for (std::size_t index = 0; index < c.model.up.size() && !f.failed(); ++index) {
     const Level& level = c.model.up[index];
-    const InModule inside(f, std::to_string(index), level.attends ? "CrossAttnUpBlock2D" : "UpBlock2D");
+    const InModule inside(f, std::to_string(index), block_class(c.model, level, "UpBlock2D"));
     stage(
         f, c, level, level.layers + 1, areas.back(),
         [&](std::int64_t) {
@@ -394,73 +436,6 @@ inline Tensor up_path(Forward& f, const Conditions& c, Tensor hidden, std::vecto
     hidden = upsample_block(f, hidden, width, areas.back().height, areas.back().width);
   }
   return hidden;
-}
-
-/// The tensors that a step brings.
-struct StepInputs {
-  Tensor latents = 0;
-  Tensor timestep = 0;
-  Tensor text = 0;
-  Tensor added = 0;  ///< pooled text and sizes, where the model reads them
-};
-
-/// The timestep's embedding, with that of the pooled text and the image's sizes (get_aug_embed, "text_time").
-inline Tensor embed_time(Forward& f, const Model& model, const StepInputs& inputs) {
-  const std::int64_t width = model.down.front().width;
-  const Tensor time = timestep_embedding(f, "time_embedding", inputs.timestep, width, model.embedded());
-  if (model.pooled == 0) return time;
-  return f.add(time, timestep_embedding(f, "add_embedding", inputs.added, model.pooled, model.embedded()));
-}
-
-/// The size of a sample, where the config does not say it: that of Stable Diffusion 1.5, or of XL.
-inline DenoiserSample sample_of(Forward& f, const Model& model) {
-  constexpr std::int64_t kUsualSide = 64;
-  constexpr std::int64_t kUsualSideXl = 128;
-  const std::int64_t usual = model.pooled > 0 ? kUsualSideXl : kUsualSide;
-  const std::int64_t side = model.side > 0 ? model.side : usual;
-  return denoiser_sample(f, {.side = 8, .usual_side = 8 * side, .usual_text = 77});
-}
-
-inline StepInputs step_inputs(Forward& f, const Model& model, const DenoiserSample& sample) {
-  StepInputs inputs;
-  inputs.latents = latent_input(f, sample, model.channels);
-  inputs.timestep = timestep_input(f, "timestep", model.down.front().width);
-  if (model.pooled > 0) inputs.added = f.sample_input("added_cond_kwargs", {model.pooled});
-  inputs.text = text_input(f, sample, model.text);
-  return inputs;
-}
-
-/// What the way down and the middle made.
-struct Half {
-  Conditions conditions;
-  Tensor hidden = 0;
-  std::int64_t width = 1;
-  std::vector<Skip> skips = {};
-  std::vector<Area> areas = {};
-};
-
-/// `hint`: is added to what the first convolution makes; nothing is without one.
-inline Half write_half(Forward& f, const Model& model, const DenoiserSample& sample, const StepInputs& inputs,
-                       std::optional<Tensor> hint = {}) {
-  const std::int64_t width = model.down.front().width;
-  Half half{.conditions = {model, embed_time(f, model, inputs), inputs.text}, .width = width};
-  if (model.text_projected > 0) {
-    half.conditions.text = f.linear("encoder_hid_proj", inputs.text, model.text, model.text_projected);
-  }
-  half.hidden = image_conv(f, "conv_in", inputs.latents, model.channels, width, model.kernel_in);
-  if (hint) half.hidden = f.add(half.hidden, *hint);
-  half.skips = {{half.hidden, width}};
-  half.areas = {{sample.height, sample.width}};
-  half.hidden = down_path(f, half.conditions, half.hidden, half.skips, half.areas);
-  if (model.has_middle) half.hidden = middle(f, half.conditions, half.hidden, half.areas.back());
-  return half;
-}
-
-/// The way up, and what leaves the model.
-inline Tensor write_rest(Forward& f, const Model& model, Half half) {
-  Tensor hidden = up_path(f, half.conditions, half.hidden, half.skips, half.areas);
-  hidden = f.activation("conv_act", image_norm(f, "conv_norm_out", hidden, half.width, model.groups), "silu");
-  return image_conv(f, "conv_out", hidden, half.width, model.out_channels, model.kernel_out);
 }
 
 }  // namespace unet

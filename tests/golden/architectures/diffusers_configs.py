@@ -31,6 +31,17 @@ DIFFUSERS: dict[str, dict[str, Any]] = {
         "addition_embed_type": "text_time",
         "projection_class_embeddings_input_dim": 320,
     },
+    "unet_2d": {
+        "_class_name": "UNet2DModel",
+        "in_channels": 3,
+        "out_channels": 3,
+        "block_out_channels": [64, 128],
+        "down_block_types": ["DownBlock2D", "AttnDownBlock2D"],
+        "up_block_types": ["AttnUpBlock2D", "UpBlock2D"],
+        "layers_per_block": 2,
+        "attention_head_dim": 8,
+        "norm_num_groups": 32,
+    },
     "autoencoder_kl": {
         "_class_name": "AutoencoderKL",
         "block_out_channels": [64, 128],

@@ -60,6 +60,9 @@ def images_of(config: dict[str, Any], dtype: torch.dtype, batch: int) -> list[to
 
     if type_of(config) == "AutoencoderKL":
         return [numbers(3, side, side), numbers(3, side, side)]
+    if type_of(config) == "UNet2DModel":
+        pixels = config["in_channels"], side, side
+        return [numbers(*pixels), numbers(config["block_out_channels"][0]), numbers(*pixels)]
     latents = config["in_channels"], side // 8, side // 8
     pooled = config.get("projection_class_embeddings_input_dim")
     added = [numbers(pooled)] if pooled else []

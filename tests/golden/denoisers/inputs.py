@@ -226,6 +226,25 @@ def ideogram4(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     }
 
 
+def cogview4(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    width, height = golden["image"]
+    sizes = {name: made(batch, 2, dtype=dtype) for name in ("original_size", "target_size", "crop_coords")}
+    return {
+        "hidden_states": made(batch, 16, height // 8, width // 8, dtype=dtype),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "text_embed_dim"),
+        "timestep": torch.zeros(batch, dtype=torch.int64, device="cuda"),
+        **sizes,
+    }
+
+
+def unet_2d(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    width, height = golden["image"]
+    return {
+        "sample": made(batch, 3, height, width, dtype=dtype),
+        "timestep": torch.zeros(batch, dtype=torch.int64, device="cuda"),
+    }
+
+
 INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "ControlNetModel": controlnet,
     "FluxControlNetModel": flux,
@@ -236,6 +255,8 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "HunyuanVideoTransformer3DModel": hunyuan_video,
     "WanTransformer3DModel": wan,
     "CogVideoXTransformer3DModel": cogvideox,
+    "CogView4Transformer2DModel": cogview4,
+    "UNet2DModel": unet_2d,
     "ErnieImageTransformer2DModel": ernie_image,
     "AuraFlowTransformer2DModel": auraflow,
     "SD3Transformer2DModel": sd3,

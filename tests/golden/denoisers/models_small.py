@@ -103,6 +103,29 @@ CONFIGS: dict[str, dict[str, Any]] = {
         (320, 192),
         17,
     ),
+    "cogview4": small(
+        {
+            "_class_name": "CogView4Transformer2DModel",
+            "num_attention_heads": 8,
+            "attention_head_dim": 40,
+            "num_layers": 4,
+            "text_embed_dim": 512,
+            "time_embed_dim": 128,
+            "condition_dim": 64,
+        }
+    ),
+    "unet_2d": small(
+        {
+            "_class_name": "UNet2DModel",
+            "block_out_channels": [64, 128, 128],
+            "down_block_types": ["DownBlock2D", "AttnDownBlock2D", "DownBlock2D"],
+            "up_block_types": ["UpBlock2D", "AttnUpBlock2D", "UpBlock2D"],
+            "layers_per_block": 2,
+        },
+        (128, 96),
+        text=0,
+        lora="",
+    ),
     "cogvideox": small(
         {
             "_class_name": "CogVideoXTransformer3DModel",

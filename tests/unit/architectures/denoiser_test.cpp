@@ -21,6 +21,10 @@ using testing::succeeds;
 constexpr std::string_view kSmallUnet = R"({"_class_name": "UNet2DConditionModel", "block_out_channels": [32, 64],
   "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"], "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"],
   "layers_per_block": 1, "attention_head_dim": 4, "cross_attention_dim": 48, "sample_size": 64})";
+/// A UNet of pixels, which reads no text.
+constexpr std::string_view kPixelUnet = R"({"_class_name": "UNet2DModel", "block_out_channels": [32, 64],
+  "down_block_types": ["DownBlock2D", "AttnDownBlock2D"], "up_block_types": ["AttnUpBlock2D", "UpBlock2D"],
+  "layers_per_block": 1, "sample_size": 32})";
 /// Two blocks of each kind, distilled.
 constexpr std::string_view kSmallFlux = R"({"_class_name": "FluxTransformer2DModel", "num_layers": 2,
   "num_single_layers": 2, "num_attention_heads": 2, "attention_head_dim": 16, "axes_dims_rope": [4, 6, 6],
@@ -42,6 +46,21 @@ std::int64_t parameters(std::string_view config) {
   return graph ? graph->parameters() : 0;
 }
 
+TEST(Denoisers, OfPixelsReadNoText) {
+  const auto graph = read(kPixelUnet);
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->architecture(), "unet_2d");
+  const auto smaller = read(kPixelUnet, {.size = model::PictureSize{17, 16}});
+  ASSERT_TRUE(succeeds(smaller));
+  EXPECT_EQ(smaller->parameters(), graph->parameters());
+  const std::string fields(kPixelUnet.substr(0, kPixelUnet.size() - 1));
+  for (const std::string_view variant :
+       {R"("class_embed_type": "timestep")", R"("num_class_embeds": 10)", R"("resnet_time_scale_shift": "scale_shift")",
+        R"("downsample_type": "resnet")", R"("attention_head_dim": 7)", R"("time_embedding_type": "fourier")"}) {
+    EXPECT_FALSE(read(fields + ", " + std::string(variant) + "}")) << variant;
+  }
+}
+
 TEST(Denoisers, HaveTheirPublishedParameters) {
   // Stable Diffusion 1.5 and XL; what a config leaves out is as the class has it.
   EXPECT_EQ(parameters(R"({"_class_name": "UNet2DConditionModel", "cross_attention_dim": 768})"), 859520964);
@@ -51,6 +70,15 @@ TEST(Denoisers, HaveTheirPublishedParameters) {
     "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"], "use_linear_projection": true,
     "projection_class_embeddings_input_dim": 2816, "transformer_layers_per_block": [1, 2, 10]})"),
             2567463684);
+  // DDPM: google/ddpm-cifar10-32, and what train_unconditional.py builds, which is google/ddpm-celebahq-256 as well.
+  EXPECT_EQ(parameters(R"({"_class_name": "UNet2DModel", "block_out_channels": [128, 256, 256, 256],
+    "down_block_types": ["DownBlock2D", "AttnDownBlock2D", "DownBlock2D", "DownBlock2D"], "attention_head_dim": null,
+    "up_block_types": ["UpBlock2D", "UpBlock2D", "AttnUpBlock2D", "UpBlock2D"]})"),
+            35746307);
+  EXPECT_EQ(parameters(R"({"_class_name": "UNet2DModel", "block_out_channels": [128, 128, 256, 256, 512, 512],
+    "down_block_types": ["DownBlock2D", "DownBlock2D", "DownBlock2D", "DownBlock2D", "AttnDownBlock2D", "DownBlock2D"],
+    "up_block_types": ["UpBlock2D", "AttnUpBlock2D", "UpBlock2D", "UpBlock2D", "UpBlock2D", "UpBlock2D"]})"),
+            113673219);
   // The autoencoders of Stable Diffusion and of FLUX.1.
   const std::string rest = std::string(kLevels) + "}";
   EXPECT_EQ(parameters(R"({"_class_name": "AutoencoderKL", "latent_channels": 4, )" + rest), 83653863);

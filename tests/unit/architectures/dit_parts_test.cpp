@@ -55,6 +55,7 @@ constexpr Known kKnown[] = {
      R"("num_attention_heads": 48, "num_layers": 42, "use_rotary_positional_embeddings": true, "patch_size_t": 2,
         "patch_bias": false)",
      5'570'676'352, 42},
+    {"CogView 4", "CogView4Transformer2DModel", "", 2'848'836'672, 30},
     {"LTX-2", "LTX2VideoTransformer3DModel", R"("rope_type": "split")", 18'876'174'592, 48},
     {"LTX-2.3", "LTX2VideoTransformer3DModel",
      R"("rope_type": "split", "gated_attn": true, "cross_attn_mod": true, "audio_gated_attn": true,
@@ -143,6 +144,16 @@ TEST(DitParts, RefuseSizesThatCannotBe) {
     expect_refused(of_class(known.class_name, R"("num_attention_heads": 2000000000, "n_heads": 2000000000,
       "axes_dims": [1000000, 1000000, 1000000])"));
   }
+}
+
+TEST(DitParts, ReadZlabsI1) {
+  const auto graph = read(of_class("ZlabI1Transformer2DModel"));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->parameters(), 3'174'025'844);  // of SimpleTuner's class
+  EXPECT_EQ(connect::repeated_blocks(*graph).size(), 29U);
+  expect_refused(of_class("ZlabI1Transformer2DModel", R"("num_heads": 27)"));
+  expect_refused(of_class("ZlabI1Transformer2DModel", R"("num_heads": 1008)"));
+  expect_refused(of_class("ZlabI1Transformer2DModel", R"("input_size": 1000000)"));
 }
 
 TEST(DitParts, RefuseListsOfOtherLengths) {

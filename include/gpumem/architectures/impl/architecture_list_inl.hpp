@@ -106,6 +106,7 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &bloom::kArchitecture,
                                                          &clip::kArchitecture,
                                                          &cogvideox::kArchitecture,
+                                                         &cogview4::kArchitecture,
                                                          &cohere::kArchitecture,
                                                          &controlnet::kArchitecture,
                                                          &cosmos::kArchitecture,
@@ -188,6 +189,7 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &t5::kArchitecture,
                                                          &time_series::kArchitecture,
                                                          &unet::kArchitecture,
+                                                         &unet_2d::kArchitecture,
                                                          &video_autoencoders::kArchitecture,
                                                          &vit::kArchitecture,
                                                          &wan::kArchitecture,
@@ -195,7 +197,8 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &whisper::kArchitecture,
                                                          &xlnet::kArchitecture,
                                                          &z_image::kArchitecture,
-                                                         &zamba2::kArchitecture};
+                                                         &zamba2::kArchitecture,
+                                                         &zlab_i1::kArchitecture};
 
 }  // namespace architecture_list_detail
 

@@ -264,10 +264,11 @@ class UNet2DConditionModel(nn.Module):
 
 
 class SpatialAttention(nn.Module):
-    """All pixels with one head (the autoencoder's)."""
+    """Of all pixels (the autoencoder's, with one head, and UNet2DModel's)."""
 
-    def __init__(self, width: int, groups: int) -> None:
+    def __init__(self, width: int, groups: int, heads: int = 1) -> None:
         super().__init__()
+        self.heads = heads
         self.group_norm = nn.GroupNorm(groups, width)
         self.to_q, self.to_k, self.to_v, self.to_out = (nn.Linear(width, width) for _ in range(4))
 
@@ -279,12 +280,92 @@ class SpatialAttention(nn.Module):
         query = self.to_q(hidden_states)
         key = self.to_k(hidden_states)
         value = self.to_v(hidden_states)
-        hidden_states = attend(query, key, value, 1)
+        hidden_states = attend(query, key, value, self.heads)
         hidden_states = self.to_out(hidden_states)
         hidden_states = hidden_states.transpose(-1, -2).reshape(batch, width, rows, columns)
         hidden_states = hidden_states + residual
         hidden_states = hidden_states / 1.0
         return hidden_states
+
+
+class PixelLevel(Checkpointed):
+    """A level of UNet2DModel, on the way down or up, or its middle: attention follows each residual block, or the first."""
+
+    def __init__(self, config: Config, width: int, widths: list[int], attentions: int) -> None:
+        super().__init__()
+        groups, time = config["norm_num_groups"], 4 * config["block_out_channels"][0]
+        heads = width // config["attention_head_dim"]
+        self.resnets = nn.ModuleList(ResnetBlock2D(inside, width, groups, time) for inside in widths)
+        self.attentions = nn.ModuleList(SpatialAttention(width, groups, heads) for _ in range(attentions))
+
+    def layer(self, at: int, hidden_states: Tensor, temb: Tensor) -> Tensor:
+        hidden_states = self.run(self.resnets[at], hidden_states, temb)
+        return self.attentions[at](hidden_states) if at < len(self.attentions) else hidden_states
+
+    def way_up(self, hidden_states: Tensor, res_samples: tuple[Tensor, ...], temb: Tensor) -> Tensor:
+        for at in range(len(self.resnets)):
+            hidden_states = torch.cat([hidden_states, res_samples[-1]], dim=1)
+            res_samples = res_samples[:-1]
+            hidden_states = self.layer(at, hidden_states, temb)
+        return hidden_states
+
+
+class UNet2DModel(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        widths, layers, groups = config["block_out_channels"], config["layers_per_block"], config["norm_num_groups"]
+        self.conv_in = nn.Conv2d(config["in_channels"], widths[0], 3, 1, 1)
+        self.time_embedding = TimestepEmbedding(widths[0], 4 * widths[0])
+        self.down, self.downsamplers = nn.ModuleList(), nn.ModuleList()
+        self.up, self.upsamplers = nn.ModuleList(), nn.ModuleList()
+        skips = [widths[0]]
+        for at, width in enumerate(widths):
+            attentions = layers if config["down_block_types"][at].startswith("Attn") else 0
+            self.down.append(PixelLevel(config, width, [skips[-1]] + [width] * (layers - 1), attentions))
+            skips += [width] * layers
+            if at + 1 < len(widths):
+                self.downsamplers.append(nn.Conv2d(width, width, 3, 2, 1))
+                skips.append(width)
+        self.middle = PixelLevel(config, widths[-1], [widths[-1]] * 2, 1)
+        below = widths[-1]
+        for at, width in enumerate(widths[::-1]):
+            inside = []
+            for _ in range(layers + 1):
+                inside.append(below + skips.pop())
+                below = width
+            attentions = layers + 1 if config["up_block_types"][at].startswith("Attn") else 0
+            self.up.append(PixelLevel(config, width, inside, attentions))
+            if at + 1 < len(widths):
+                self.upsamplers.append(nn.Conv2d(width, width, 3, 1, 1))
+        self.conv_norm_out = nn.GroupNorm(groups, widths[0])
+        self.conv_out = nn.Conv2d(widths[0], config["out_channels"], 3, 1, 1)
+
+    def predict(self, sample: Tensor, sinusoids: Tensor) -> Tensor:
+        emb = self.time_embedding(sinusoids)
+        sample = self.conv_in(sample)
+        res: tuple[Tensor, ...] = (sample,)
+        for at, level in enumerate(self.down):
+            for layer in range(len(level.resnets)):
+                sample = level.layer(layer, sample, emb)
+                res += (sample,)
+            if at < len(self.downsamplers):
+                sample = self.downsamplers[at](sample)
+                res += (sample,)
+        sample = self.middle.layer(0, sample, emb)
+        sample = self.middle.layer(1, sample, emb)
+        for at, level in enumerate(self.up):
+            res_samples = res[-len(level.resnets) :]
+            res = res[: -len(level.resnets)]
+            sample = level.way_up(sample, res_samples, emb)
+            if at < len(self.upsamplers):
+                sample = F.interpolate(sample, scale_factor=2.0, mode="nearest")
+                sample = self.upsamplers[at](sample)
+        sample = self.conv_norm_out(sample)
+        sample = F.silu(sample)
+        return self.conv_out(sample)
+
+    def forward(self, sample: Tensor, sinusoids: Tensor, target: Tensor) -> Outputs:
+        return Outputs(loss=denoiser_loss(self.predict(sample, sinusoids), target))
 
 
 class Stage(nn.Module):
@@ -356,4 +437,4 @@ class AutoencoderKL(nn.Module):
         return Outputs(loss=denoiser_loss(reconstruction, target))
 
 
-BUILDERS = {"UNet2DConditionModel": UNet2DConditionModel, "AutoencoderKL": AutoencoderKL}
+BUILDERS = {"UNet2DConditionModel": UNet2DConditionModel, "UNet2DModel": UNet2DModel, "AutoencoderKL": AutoencoderKL}
