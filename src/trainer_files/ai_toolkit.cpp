@@ -10,6 +10,106 @@ namespace gpumem::trainer_files {
 namespace {
 namespace ai_toolkit_detail {
 
+/// Keys of its sections that change no memory of the GPU, or too little to see (toolkit/config_modules.py).
+constexpr std::string_view kTrainWithoutEffect[] = {"adaptive_scaling_factor",
+                                                    "attention_backend",
+                                                    "batch_noise_correction_scale",
+                                                    "blank_prompt_preservation_multiplier",
+                                                    "blended_blur_noise",
+                                                    "bypass_guidance_embedding",
+                                                    "cfg_*",
+                                                    "content_or_style*",
+                                                    "correct_pred_norm*",
+                                                    "differential_guidance_scale",
+                                                    "diff_output_preservation_*",
+                                                    "disable_sampling",
+                                                    "do_batch_noise_correction",
+                                                    "do_differential_guidance",
+                                                    "do_fft_*",
+                                                    "do_guidance_loss_cfg_zero",
+                                                    "do_random_cfg",
+                                                    "do_signal_*",
+                                                    "dynamic_noise_offset",
+                                                    "force_*",
+                                                    "free_u",
+                                                    "guidance_loss_*",
+                                                    "img_multiplier",
+                                                    "inverted_mask_*",
+                                                    "latent_multiplier",
+                                                    "learnable_snr_gos",
+                                                    "linear_timesteps*",
+                                                    "loss_*",
+                                                    "lr*",
+                                                    "match_*",
+                                                    "max_*",
+                                                    "merge_network_*",
+                                                    "min_*",
+                                                    "negative_prompt",
+                                                    "next_sample_timesteps",
+                                                    "noise_*",
+                                                    "noisy_latent_multiplier",
+                                                    "num_train_timesteps",
+                                                    "optimal_noise_pairing_samples",
+                                                    "optimizer_params",
+                                                    "pred_scaler",
+                                                    "prompt_*",
+                                                    "random_noise_*",
+                                                    "reg_weight",
+                                                    "sdp",
+                                                    "short_and_long_captions*",
+                                                    "show_turbo_outputs",
+                                                    "signal_*",
+                                                    "skip_first_sample",
+                                                    "snr_gamma",
+                                                    "standardize_*",
+                                                    "start_step",
+                                                    "steps",
+                                                    "switch_boundary_every",
+                                                    "t0_*",
+                                                    "target_n*",
+                                                    "text_encoder_lr",
+                                                    "timestep_*",
+                                                    "unconditional_prompt",
+                                                    "unet_lr",
+                                                    "refiner_lr",
+                                                    "embedding_lr",
+                                                    "adapter_lr",
+                                                    "train_refiner",
+                                                    "weight_jitter",
+                                                    "xformers"};
+constexpr std::string_view kNetworkWithoutEffect[] = {
+    "alpha",           "conv_alpha",           "linear_alpha",          "rank", "linear", "network_kwargs",
+    "old_lokr_format", "pretrained_lora_path", "split_multistage_loras"};
+constexpr std::string_view kModelWithoutEffect[] = {"arch",
+                                                    "dtype",
+                                                    "is_*",
+                                                    "experimental_xl",
+                                                    "extras_name_or_path",
+                                                    "latent_space_version",
+                                                    "auto_memory",
+                                                    "cache_size_limit",
+                                                    "compile_*",
+                                                    "layer_offloading_*",
+                                                    "model_paths",
+                                                    "te_*",
+                                                    "vae_d*",
+                                                    "unet_*",
+                                                    "use_text_encoder_*",
+                                                    "split_model_*",
+                                                    "inference_lora_path",
+                                                    "in_context",
+                                                    "low_vram",
+                                                    "model_kwargs",
+                                                    "name_or_path_original",
+                                                    "qtype*",
+                                                    "quantize_kwargs",
+                                                    "use_flux_cfg",
+                                                    "vae_path",
+                                                    "attn_masking"};
+constexpr std::string_view kWithoutEffect[] = {"device",          "logging", "meta",           "performance_log_every",
+                                               "sample",          "save",    "sqlite_db_path", "trigger_word",
+                                               "training_folder", "type",    "log_dir",        "name"};
+
 /// The first process of the job; null: there is none.
 const Setting* process_of(const Setting& root) {
   const Setting* const list = root.at("config.process");
@@ -46,10 +146,13 @@ void read_network(TrainerReading& from) {
   from.want("lora_targets", "*blocks.*+layers.*", "network.type");
   from.take("network.dropout", "lora_dropout");
   if (from.word("network.conv")) from.job().not_modelled.emplace_back("network.conv, adapters of convolutions,");
+  if (from.on("network.all_layers")) from.want("lora_targets", "all-linear", "network.all_layers");
   for (const std::string_view path :
-       {"network.network_kwargs.only_if_contains", "network.network_kwargs.ignore_if_contains"}) {
+       {"network.network_kwargs.only_if_contains", "network.network_kwargs.ignore_if_contains", "network.lorm",
+        "network.layer_offloading"}) {
     from.not_modelled(path);
   }
+  from.not_modelled("network.transformer_only", "true");
   if (type != "lokr") return;
   from.want("peft", "lokr", "network.type");
   if (from.word("network.lokr_full_rank").value_or("true") == "true") from.want("lora", "10000", "network.type");
@@ -100,8 +203,10 @@ void read_model(TrainerReading& from) {
                                     " lie on the GPU too (--resident MIB, or --parts with a diffusers folder)");
   }
   for (const std::string_view path :
-       {"model.layer_offloading", "model.split_model_over_gpus", "model.assistant_lora_path", "model.lora_path",
-        "model.compile", "model.block_compile"}) {
+       {"model.layer_offloading", "model.accuracy_recovery_adapter", "model.refiner_name_or_path",
+        "model.unconditional_lora_path", "model.ignore_if_contains", "model.only_if_contains",
+        "model.split_model_over_gpus", "model.assistant_lora_path", "model.lora_path", "model.compile",
+        "model.block_compile"}) {
     from.not_modelled(path);
   }
 }
@@ -123,10 +228,21 @@ void read_process(TrainerReading& from) {
   read_network(from);
   read_model(from);
   read_samples(from);
-  for (const std::string_view path : {"train.train_text_encoder", "adapter.type", "slider.target_class"}) {
+  for (const std::string_view path :
+       {"train.train_text_encoder", "adapter.type", "slider.target_class", "train.do_cfg",
+        "train.do_paramiter_swapping", "train.paramiter_swapping_factor", "train.diffusion_feature_extractor_path",
+        "train.latent_feature_extractor_path", "train.diff_output_preservation", "train.blank_prompt_preservation",
+        "train.do_prior_divergence", "train.do_guidance_loss", "train.train_turbo", "train.single_item_batching",
+        "train.validation_config", "train.do_blank_stabilization", "train.adapter_assist_name_or_path", "embedding",
+        "decorator"}) {
     from.not_modelled(path);
   }
   if (from.word("train.train_unet").value_or("true") != "true") from.not_modelled("train.train_unet");
+  from.finish_in("train", kTrainWithoutEffect);
+  from.finish_in("network", kNetworkWithoutEffect);
+  from.finish_in("model", kModelWithoutEffect);
+  from.without_effect(kWithoutEffect);
+  from.finish();
 }
 
 void read(TrainerReading& from) {

@@ -111,6 +111,12 @@ constexpr std::string_view kWithoutEffect[] = {"adam_*",
                                                "skip_final_inference",
                                                "ignore_learned_positional_embeddings",
                                                "pre_compute_text_embeddings",
+                                               "ddpm_*",
+                                               "ema_*",
+                                               "eval_batch_size",
+                                               "logger",
+                                               "overwrite_output_dir",
+                                               "preserve_input_precision",
                                                "fsdp_text_encoder"};
 
 /// What lies on the GPU besides what is trained.
@@ -156,6 +162,8 @@ constexpr ScriptRow kScripts[] = {
     {"train_dreambooth_sd3.py", false, Beside::vae, "512", "4", ""},
     {"train_dreambooth.py", false, Beside::all, "512", "4", ""},
     {"train_cogvideox_lora.py", true, Beside::vae, "", "4", kUsualTargets},
+    {"train_cogvideox_image_to_video_lora.py", true, Beside::vae, "", "4", kUsualTargets},
+    {"train_unconditional.py", false, Beside::precomputed, "64", "16", ""},
     {"train_controlnet", false, Beside::all, "512", "4", ""},
 };
 
@@ -175,6 +183,13 @@ bool sniff(const Setting& root) {
 /// A ControlNet is a copy of the model's first half, whose config is nowhere in the words.
 void read_model(TrainerReading& from, const ScriptRow& row) {
   from.job().model = from.word("pretrained_model_name_or_path").value_or("");
+  if (row.name == "train_unconditional.py") {
+    from.job().model = from.word("model_config_name_or_path").value_or("");
+    if (from.job().model.empty()) {
+      from.job().missing.emplace_back("the config.json of the UNet2DModel that the script makes by itself");
+    }
+    return;
+  }
   if (!row.name.starts_with("train_controlnet")) return;
   from.job().model = from.word("controlnet_model_name_or_path").value_or("");
   if (from.job().model.empty())
@@ -184,7 +199,7 @@ void read_model(TrainerReading& from, const ScriptRow& row) {
 /// Adapters are in the type of what they adapt, and in float32 under fp16 (cast_training_params()).
 void read_adapters(TrainerReading& from, const ScriptRow& row, std::string_view mixed) {
   if (!row.adapts) return;
-  const std::string_view usual = row.name == "train_cogvideox_lora.py"       ? "128"
+  const std::string_view usual = row.name.starts_with("train_cogvideox")     ? "128"
                                  : row.name == "train_dreambooth_lora_krea2" ? "32"
                                                                              : "4";
   from.want("lora", from.word("rank").value_or(std::string(usual)), "rank");

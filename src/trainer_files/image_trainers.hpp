@@ -2,7 +2,8 @@
 // Output: the formats of their files and words, and what several of them spell alike.
 // Source: diffusers 0.38 (examples/), SimpleTuner 2026-08 (simpletuner/helpers/configuration, examples/), ai-toolkit
 // 2026-08 (toolkit/config_modules.py), kohya's sd-scripts 2026-02 and musubi-tuner 2026-06 (library/train_util.py,
-// training/parser_common.py), diffusion-pipe 2026-08 (train.py), finetrainers 2025-06 (args.py).
+// training/parser_common.py), diffusion-pipe 2026-08 (train.py), finetrainers 2025-06 (args.py), OneTrainer 2026-08 (modules/util/config/
+// TrainConfig.py), DiffSynth-Studio 2026-08 (diffsynth/diffusion/parsers.py).
 #pragma once
 
 #include <string>
@@ -16,6 +17,10 @@ namespace gpumem::trainer_files {
 [[nodiscard]] const TrainerFormat& simpletuner();
 /// ai-toolkit's YAML: a job with a list of processes, of which the first trains.
 [[nodiscard]] const TrainerFormat& ai_toolkit();
+/// OneTrainer's JSON: a preset, or what its window saves.
+[[nodiscard]] const TrainerFormat& one_trainer();
+/// Words of DiffSynth-Studio's examples/*/model_training/train.py.
+[[nodiscard]] const TrainerFormat& diffsynth();
 /// diffusion-pipe's TOML.
 [[nodiscard]] const TrainerFormat& diffusion_pipe();
 /// Words of finetrainers' train.py.

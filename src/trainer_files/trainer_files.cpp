@@ -137,10 +137,11 @@ core::Status lay_in_turn(std::int64_t gpus, job::JobRequest& request) {
 std::span<const TrainerFormat* const> trainer_formats() {
   // LLaMA-Factory's files, axolotl's and ms-swift's hold TrainingArguments as well, so these come last.
   // Words of diffusers' and kohya's scripts are told by the script, so these come first.
-  static const std::array<const TrainerFormat*, 14> kAll = {
-      &diffusers_scripts(), &sd_scripts(),    &simpletuner(), &ai_toolkit(),         &diffusion_pipe(),
-      &finetrainers(),      &llama_factory(), &axolotl(),     &megatron_lm(),        &ms_swift(),
-      &torchtune(),         &torchtitan(),    &deepspeed(),   &training_arguments(),
+  static const std::array<const TrainerFormat*, 16> kAll = {
+      &diffusers_scripts(), &sd_scripts(),  &diffsynth(),      &simpletuner(),
+      &ai_toolkit(),        &one_trainer(), &diffusion_pipe(), &finetrainers(),
+      &llama_factory(),     &axolotl(),     &megatron_lm(),    &ms_swift(),
+      &torchtune(),         &torchtitan(),  &deepspeed(),      &training_arguments(),
   };
   return kAll;
 }

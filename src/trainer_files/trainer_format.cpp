@@ -30,6 +30,13 @@ std::string joined(const Setting& list) {
   return text;
 }
 
+/// Whether a key is one of these; one that ends in '*' means all that begin so.
+bool is_listed(std::span<const std::string_view> keys, std::string_view key) {
+  return std::any_of(keys.begin(), keys.end(), [&](std::string_view one) {
+    return one.ends_with('*') ? key.starts_with(one.substr(0, one.size() - 1)) : key == one;
+  });
+}
+
 /// Adapters on a checkpoint that its name says to be packed in four bits; AWQ's are held as GPTQ's are. Source:
 /// transformers 4.51, integrations/awq.py; AutoAWQ 0.2, modules/linear/gemm.py (WQLinear_GEMM).
 void want_stored_bits(TrainerReading& from) {
@@ -55,7 +62,10 @@ void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job
 }
 
 const Setting* TrainerReading::at(std::string_view path) {
-  known_.emplace(path.substr(0, path.find('.')));
+  for (std::size_t end = path.find('.'); end != std::string_view::npos; end = path.find('.', end + 1)) {
+    known_.emplace(path.substr(0, end));
+  }
+  known_.emplace(path);
   const Setting* const found = root_.at(path);
   if (found == nullptr || found->kind == Setting::Kind::null || found->word == "auto") return nullptr;
   return found;
@@ -117,10 +127,17 @@ void TrainerReading::not_modelled(std::string_view path, std::string_view usual)
 
 void TrainerReading::without_effect(std::span<const std::string_view> keys) {
   for (const Setting& field : root_.items) {
-    const bool listed = std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
-      return key.ends_with('*') ? field.key.starts_with(key.substr(0, key.size() - 1)) : field.key == key;
-    });
-    if (listed) known_.insert(field.key);
+    if (is_listed(keys, field.key)) known_.insert(field.key);
+  }
+}
+
+void TrainerReading::finish_in(std::string_view section, std::span<const std::string_view> without_effect) {
+  const Setting* const found = at(section);
+  if (found == nullptr || found->kind != Setting::Kind::object) return;
+  for (const Setting& field : found->items) {
+    const std::string path = std::string(section) + "." + field.key;
+    const bool listed = known_.contains(path) || is_listed(without_effect, field.key);
+    if (!listed && field.kind != Setting::Kind::null) job_.unknown.push_back(path);
   }
 }
 

@@ -113,6 +113,8 @@ class TrainerReading {
   void not_modelled(std::string_view path, std::string_view usual = {});
   /// Keys that do not change memory; one that ends in '*' means all that begin so.
   void without_effect(std::span<const std::string_view> keys);
+  /// Notes the keys of an object at this path that nobody asked for, and that are not among these.
+  void finish_in(std::string_view section, std::span<const std::string_view> without_effect);
   /// Notes the keys that nobody asked for.
   void finish();
 

@@ -136,6 +136,98 @@ TEST(ImageTrainers, AiToolkitsDefaultsAreItsOwn) {
   EXPECT_EQ(joined(whole.missing), "");
 }
 
+TEST(ImageTrainers, NamesWhatItDoesNotKnowOfAiToolkit) {
+  const TrainerJob job = parsed(R"({"job": "extension", "config": {"process": [{"type": "sd_trainer", "speed": 9,
+    "train": {"dtype": "bf16", "steps": 10, "lr": 1e-4, "batch_sise": 4, "do_cfg": true},
+    "network": {"linear": 16, "linear_alpha": 16, "all_layers": true, "lienar": 8},
+    "model": {"name_or_path": "m", "arch": "flux", "quantise": true}, "datasets": [{"resolution": 512}]}]}})");
+  EXPECT_EQ(joined(job.unknown), "train.batch_sise\nnetwork.lienar\nmodel.quantise\nspeed\n");
+  EXPECT_NE(joined(job.not_modelled).find("train.do_cfg"), std::string::npos);
+  expect_wanted(job, {{"lora_targets", "all-linear"}});
+}
+
+TEST(ImageTrainers, ReadsOneTrainer) {
+  const TrainerJob job = read("one_trainer.json");
+  EXPECT_EQ(job.format, "onetrainer");
+  expect_wanted(job, {{"batch_size", "4"},
+                      {"image", "768x768"},
+                      {"lora", "16"},
+                      {"lora_dtype", "fp32"},
+                      {"lora_targets", "*attentions*"},
+                      {"precision", "amp-bf16"},
+                      {"base_dtype", "bf16"},
+                      {"checkpointing", "full"},
+                      {"optimizer", "adamw-8bit"},
+                      {"parts", "-"}});
+  EXPECT_EQ(joined(job.unknown) + joined(job.missing), "");
+  EXPECT_TRUE(succeeds(find_model(job, kExamples + "one_trainer.json")));
+}
+
+TEST(ImageTrainers, OneTrainersPartsSayTheirTypes) {
+  const auto with = [](const std::string& more) {
+    return parsed(R"({"base_model_name": "m", "model_type": "QWEN", "train_dtype": "BFLOAT_16")" + more + "}");
+  };
+  expect_wanted(with(""), {{"precision", "amp-bf16"}, {"lora", "-"}, {"image", "512x512"}, {"optimizer", "adamw"}});
+  expect_wanted(with(R"(, "transformer": {"weight_dtype": "BFLOAT_16", "activation_offloading": true},
+                        "layer_filter": "transformer_block",
+                        "optimizer": {"optimizer": "ADAFACTOR", "fused_back_pass": true})"),
+                {{"precision", "bf16"},
+                 {"offload", "checkpoints"},
+                 {"train", "*transformer_block*"},
+                 {"optimizer", "adafactor"},
+                 {"optimizer_in_backward", "true"}});
+  const TrainerJob adapted = with(R"(, "training_method": "LORA", "transformer": {"weight_dtype": "FLOAT_8",
+    "offload_fraction": 0.5, "gradient_checkpointing": false}, "layer_filter": "attn,img_mlp", "new_key": 1)");
+  expect_wanted(adapted, {{"quantize", "fp8wo-torchao"},
+                          {"base_dtype", "bf16"},
+                          {"lora_targets", "*attn*+*img_mlp*"},
+                          {"checkpointing", "-"}});
+  EXPECT_NE(joined(adapted.not_modelled).find("offload_fraction 0.5"), std::string::npos);
+  EXPECT_EQ(joined(adapted.unknown), "new_key\n");
+  // Older files have one word for all parts.
+  expect_wanted(with(R"(, "weight_dtype": "BFLOAT_16", "gradient_checkpointing": "CPU_OFFLOADED")"),
+                {{"precision", "bf16"}, {"checkpointing", "full"}, {"offload", "checkpoints"}});
+  EXPECT_EQ(with(R"(, "training_method": "EMBEDDING")").unlike, "training_method EMBEDDING");
+}
+
+TEST(ImageTrainers, ReadsDiffusersUnconditionalTraining) {
+  const LaunchedJob job = launched(
+      "accelerate launch train_unconditional.py --dataset_name=huggan/flowers-102-categories --resolution=64 "
+      "--center_crop --random_flip --output_dir=out --train_batch_size=16 --num_epochs=100 "
+      "--gradient_accumulation_steps=1 --use_ema --learning_rate=1e-4 --lr_warmup_steps=500 --mixed_precision=no "
+      "--ddpm_num_steps=1000 --push_to_hub");
+  expect_wanted(job.job, {{"image", "64x64"}, {"batch_size", "16"}, {"precision", "fp32"}, {"ema", "true"}});
+  EXPECT_EQ(joined(job.job.unknown) + joined(job.job.not_modelled), "");
+  EXPECT_NE(joined(job.job.missing).find("UNet2DModel"), std::string::npos);
+}
+
+TEST(ImageTrainers, ReadsDiffSynth) {
+  const std::string line =
+      "accelerate launch examples/wanvideo/model_training/train.py --dataset_base_path d "
+      "--model_id_with_origin_paths Wan-AI/Wan2.1-T2V-1.3B:d.safetensors,Wan-AI/W:t5.pth "
+      "--height 480 --width 832 --num_frames 49 --lora_base_model dit --lora_rank 32 "
+      "--lora_target_modules q,k,v,o,ffn.0,ffn.2 --remove_prefix_in_ckpt pipe.dit.";
+  const LaunchedJob wan = launched(line);
+  EXPECT_EQ(wan.job.format, "diffsynth");
+  EXPECT_EQ(wan.job.model, "Wan-AI/Wan2.1-T2V-1.3B");
+  expect_wanted(wan.job, {{"image", "832x480"},
+                          {"frames", "49"},
+                          {"batch_size", "1"},
+                          {"lora", "32"},
+                          {"lora_targets", "to_q+to_k+to_v+to_out.0+ffn.net.0.proj+ffn.net.2"},
+                          {"precision", "bf16"},
+                          {"checkpointing", "full"},
+                          {"parts", "all"}});
+  EXPECT_EQ(joined(wan.job.unknown) + joined(wan.job.not_modelled), "");
+  const LaunchedJob flux = launched(
+      "accelerate launch train.py --dataset_base_path d --model_id_with_origin_paths black-forest-labs/FLUX.1-dev:f "
+      "--max_pixels 262144 --trainable_models dit --task sft:train --use_gradient_checkpointing_offload --extra_inputs "
+      "i");
+  expect_wanted(flux.job, {{"image", "512x512"}, {"lora", "-"}, {"checkpointing", "-"}, {"parts", "-"}});
+  EXPECT_NE(joined(flux.job.not_modelled).find("extra_inputs"), std::string::npos);
+  EXPECT_EQ(launched(line + " --task sft:data_process").job.unlike, "task sft:data_process");
+}
+
 TEST(ImageTrainers, ReadsTomlOfSdScripts) {
   const TrainerJob job = read("sd_scripts.toml");
   EXPECT_EQ(job.format, "sd-scripts");
@@ -218,7 +310,7 @@ TEST(ImageTrainers, DiffusersScriptsAreToldByTheirNames) {
 TEST(ImageTrainers, OtherScriptsAreNoTrainersOfHuggingFace) {
   const std::string words = " --output_dir=o --learning_rate=1e-4 --train_batch_size=4";
   for (const char* other :
-       {"train_unconditional.py --resolution=64", "train_textual_inversion.py --pretrained_model_name_or_path=m"}) {
+       {"train_custom_diffusion.py --resolution=64", "train_textual_inversion.py --pretrained_model_name_or_path=m"}) {
     EXPECT_FALSE(launched("accelerate launch " + std::string(other) + words).known) << other;
   }
 }
