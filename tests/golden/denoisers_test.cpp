@@ -25,9 +25,9 @@ struct KnownDenoiser {
   std::string_view golden;
   double at_most;
 };
-constexpr KnownDenoiser kKnownDenoisers[] = {{"wan", 0.07},        {"ernie_image", 0.105},   {"ltx", 0.045},
-                                             {"ltx2", 0.069},      {"ltx23", 0.054},         {"qwen_image", 0.062},
-                                             {"ideogram4", 0.045}, {"hunyuan_video", 0.026}, {"unet_2d", 0.03}};
+constexpr KnownDenoiser kKnownDenoisers[] = {{"wan", 0.07},        {"ernie_image", 0.105},  {"ltx", 0.045},
+                                             {"ltx2", 0.069},      {"ltx23", 0.054},        {"qwen_image", 0.062},
+                                             {"ideogram4", 0.045}, {"hunyuan_video", 0.026}};
 
 double denoiser_tolerance(const fs::path& file) {
   for (const KnownDenoiser& known : kKnownDenoisers) {

@@ -72,9 +72,15 @@ inline core::Result<core::Shape> matmul_shape(const OpInput& input) {
   return shape;
 }
 
-/// torch.cat: its backward returns views of the gradient.
+/// torch.cat: images that all have their channels innermost are joined as they lie, others in order (torch 2.6,
+/// native/TensorShape.cpp: cat_compute_output_memory_format). Its backward returns views of the gradient.
 inline core::Result<TensorId> record_concat(const OpCall& call, Tape& tape) {
-  return tape.record({.inputs = call.tensors, .output = call.size, .gradient = Gradient::part});
+  const bool last =
+      tape.backend() == Backend::cuda && std::all_of(call.tensors.begin(), call.tensors.end(), [&](TensorId each) {
+        return tape.tensor(each).layout.channels_last(call.output.rank());
+      });
+  const Layout layout = last ? tape.tensor(call.tensors[0]).layout : Layout{};
+  return tape.record({.inputs = call.tensors, .output = call.size, .layout = layout, .gradient = Gradient::part});
 }
 
 /// aten::add and sub: the gradient goes to both unchanged.
