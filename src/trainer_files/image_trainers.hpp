@@ -2,8 +2,8 @@
 // Output: the formats of their files and words, and what several of them spell alike.
 // Source: diffusers 0.38 (examples/), SimpleTuner 2026-08 (simpletuner/helpers/configuration, examples/), ai-toolkit
 // 2026-08 (toolkit/config_modules.py), kohya's sd-scripts 2026-02 and musubi-tuner 2026-06 (library/train_util.py,
-// training/parser_common.py), diffusion-pipe 2026-08 (train.py), finetrainers 2025-06 (args.py), OneTrainer 2026-08 (modules/util/config/
-// TrainConfig.py), DiffSynth-Studio 2026-08 (diffsynth/diffusion/parsers.py).
+// training/parser_common.py), diffusion-pipe 2026-08 (train.py), finetrainers 2025-06 (args.py), OneTrainer 2026-08
+// (modules/util/config/ TrainConfig.py), DiffSynth-Studio 2026-08 (diffsynth/diffusion/parsers.py).
 #pragma once
 
 #include <string>
