@@ -40,7 +40,6 @@ def calls(run: Run, name: str) -> int:
     return sum(name in each.operator.replace("_all_gather", "_allgather") for each in run.calls)
 
 
-
 def sharded_from_the_cpu() -> None:
     """FullyShardedDataParallel(module, device_id=0) and fully_shard(module) move a module that is on the CPU."""
     fsdp = importlib.import_module("torch.distributed.fsdp")
@@ -72,7 +71,7 @@ def communication_hook() -> None:
 
     def body() -> None:
         model = nn.parallel.DistributedDataParallel(perceptron().cuda(), gradient_as_bucket_view=True)
-        model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+        model.register_comm_hook(state=None, hook=default_hooks.bf16_compress_hook)
         trained(model, lambda x: model(x).sum())
 
     assert calls(recorded(body, world=4), "addmm")
@@ -117,6 +116,121 @@ def sorted_experts() -> None:
         assert len(products) >= 2 * EXPERTS, len(products)
 
 
+def exchanged_tokens() -> None:
+    """Experts on other ranks: counts go round first, and then as many tokens as they say."""
+
+    def body() -> None:
+        router = nn.Linear(WIDTH, EXPERTS).cuda()
+        router.register_parameter("experts", nn.Parameter(torch.zeros(EXPERTS // 4, WIDTH, WIDTH, device="cuda")))
+
+        def loss(x: Tensor) -> Tensor:
+            chosen = router(x).topk(4).indices.flatten()
+            sent = torch.bincount(chosen, minlength=EXPERTS)
+            received = torch.empty_like(sent)
+            torch.distributed.all_to_all_single(received, sent)
+            splits = [each.view(4, -1).sum(1).tolist() for each in (received, sent)]
+            assert splits == [[8] * 4] * 2, splits
+            tokens = x.new_empty(sum(splits[0]), WIDTH)
+            torch.distributed.all_to_all_single(tokens, x[chosen.argsort() // 4], *splits)
+            of_each = received.view(4, -1).sum(0).tolist()
+            return torch.cat([part @ router.experts[at] for at, part in enumerate(tokens.split(of_each))]).sum()
+
+        trained(router, loss)
+
+    run = recorded(body, world=4)
+    assert sum(each.operator == "aten::mm" and each.inputs[0].shape == (16, WIDTH) for each in run.calls) >= 4
+    with recording():  # Sums of weights are no counts.
+        weights = torch.ones(4, device="cuda")
+        assert torch.bincount(torch.randint(2, (4,), device="cuda"), weights, 2).tolist() == [1.0, 1.0]
+
+
+def pipeline() -> None:
+    """A stage of torch.distributed.pipelining, which sends and receives in groups."""
+    try:
+        pipelining = importlib.import_module("torch.distributed.pipelining")
+    except ImportError:  # Before PyTorch 2.4.
+        return
+
+    def body(**shapes: Any) -> None:
+        model = perceptron().cuda()
+        stage = pipelining.PipelineStage(model, 1, 4, torch.device("cuda"), **shapes)
+        schedule = pipelining.Schedule1F1B(stage, 4, loss_fn=lambda y, _: y.sum())
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(2):
+            schedule.step()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    def of_a_batch() -> tuple[Tensor]:
+        return (torch.zeros(2, WIDTH, device="cuda"),)
+
+    run = recorded(lambda: body(input_args=of_a_batch(), output_args=of_a_batch()), world=4)
+    assert calls(run, "addmm") >= 2 * 2 * 4 and calls(run, "send") and calls(run, "recv_")
+
+
+def sent_objects() -> None:
+    """What processes send each other as pickles: the others have what this one has, and nothing comes from one that is not there."""
+    distributed = torch.distributed
+
+    def body() -> None:
+        here = [{"step": 1}]
+        distributed.broadcast_object_list(here, src=0)
+        of_all, of_root, mine = [None] * 4, [None] * 4, [None]
+        distributed.all_gather_object(of_all, here[0])
+        distributed.gather_object(here[0], of_root)
+        distributed.scatter_object_list(mine, [1, 2, 3, 4])
+        assert of_all == of_root == here * 4 and mine == [1], (of_all, of_root, mine)
+        try:
+            distributed.broadcast_object_list([None], src=3)
+        except gpumem.RecordError as error:
+            assert "process 3, which is not there" in str(error) and "newer.py:" in str(error), error
+        else:
+            raise AssertionError("it came from nowhere")
+
+    recorded(body, world=4)
+
+
+def lazy_modules() -> None:
+    """They are moved before they have run, after they have run on the CPU, or not at all."""
+
+    def body(run_before: bool) -> None:
+        model = nn.Sequential(nn.LazyLinear(4 * WIDTH), nn.LazyBatchNorm1d(), nn.LazyLinear(WIDTH))
+        if run_before:
+            model(torch.zeros(2, WIDTH))
+        optimizer = torch.optim.AdamW(model.parameters())
+        model = model.cuda().bfloat16()
+        for _ in range(2):
+            model(torch.randn(8, WIDTH, device="cuda", dtype=torch.bfloat16)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        found = [*model.parameters(), model[1].running_mean]
+        assert all(each.device.type == "cuda" and each.dtype == torch.bfloat16 for each in found)
+        assert len(optimizer.state) == 6 and all(each in optimizer.state for each in model.parameters())
+
+    for run_before in (False, True):
+        run = recorded(functools.partial(body, run_before))
+        shapes = [each.form.shape for each in run.parameters]
+        assert shapes[0] == (4 * WIDTH, WIDTH) and len(shapes) == 6, shapes
+
+
+def numbers_of_their_own() -> None:
+    """Experts that were chosen are different ones, and places of a sorted row are places of it."""
+
+    def body() -> None:
+        experts = nn.ModuleList([nn.Linear(WIDTH, WIDTH) for _ in range(EXPERTS)]).cuda()
+
+        def loss(x: Tensor) -> Tensor:
+            hit = (x.sum(0)[:EXPERTS] > 0).nonzero()
+            assert [int(each) for each in hit] == hit.flatten().cpu().tolist() == list(range(EXPERTS))
+            for place in torch.sort(x[:, :1], dim=1).indices[0]:
+                assert int(place) == 0 and int(place + 7) == 7
+            return torch.stack([experts[each](x) for each in hit.flatten()]).sum()
+
+        trained(experts, loss)
+
+    assert sum(each.operator == "aten::addmm" for each in recorded(body).calls) == 2 * EXPERTS
+
+
 def evaluated_encoder() -> None:
     """nn.TransformerEncoder evaluates with a padding mask before it trains."""
 
@@ -157,6 +271,11 @@ CASES: dict[str, Callable[[], Any]] = {
     "a communication hook": communication_hook,
     "weight norm": weight_norm,
     "sorted experts": sorted_experts,
+    "exchanged tokens": exchanged_tokens,
+    "a pipeline": pipeline,
+    "sent objects": sent_objects,
+    "lazy modules": lazy_modules,
+    "numbers of their own": numbers_of_their_own,
     "an encoder's evaluation": evaluated_encoder,
     "FlexAttention": flex_attention,
 }

@@ -145,7 +145,9 @@ def is_told() -> bool:
     import gpumem
     from gpumem.record.recorder import recording
 
-    own = torch.__version__
+    own, by_name = torch.__version__, torch._C._jit_get_operation
+    with gpumem.record.pretend_torch("1.12", tell=True):  # Also programs that are imported before the recording begins.
+        assert torch.__version__ == "1.12.0" and torch._C._jit_get_operation is by_name
     with gpumem.record.pretend_torch("1.9", tell=True), recording():
         x, gradient = torch.ones(2, 6, 8, 8, device="cuda"), torch.ones(2, 4, 8, 8, device="cuda")
         operator = torch._C._jit_get_operation("aten::cudnn_convolution_backward_weight")
@@ -156,7 +158,7 @@ def is_told() -> bool:
         assert not hasattr(torch.ops.aten, "there_is_none") and torch.ops.aten.special_zeta is not None
         told = torch.__version__ == "1.9.0" and torch.__version__ < (1, 11) and weight.shape == (4, 3, 3, 3)
     with gpumem.record.pretend_torch("1.9"), recording():
-        return told and torch.__version__ == own
+        return told and torch.__version__ == own and torch._C._jit_get_operation is by_name
 
 
 def main() -> int:

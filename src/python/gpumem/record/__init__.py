@@ -223,7 +223,8 @@ class _Record:
     def pretend_torch(self, version: str, tell: bool = False) -> contextlib.AbstractContextManager[None]:
         """A context in which recordings are of training with an older PyTorch than the one that records, "1.7" or later.
 
-        tell: programs read it as torch.__version__ as well, and go the ways that they went then.
+        tell: until its end programs read it as torch.__version__ as well, and go the ways that they went then. Import them in
+        the context: many look at the version while they are imported.
 
         It kept other tensors for backward (the input of softmax and of ReLU), zero_grad() filled with zeros, and optimizers
         went from parameter to parameter. Raises RecordError."""

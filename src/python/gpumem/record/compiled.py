@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .cuda_graphs import Graphs
     from .modules import Modules
 
-_TORCH = str(torch.__version__)  # A recording may tell its program of another.
+_TORCH = str(torch.version.__version__)  # A program may be told of another one as torch.__version__.
 _OLDEST = (2, 6)  # The wrapper's functions have other names before.
 _Warn = Callable[[str, str, str], None]
 

@@ -3,6 +3,8 @@
 PyTorch writes a converted parameter into the old one, which keeps what else refers to it: tied weights, optimizers. A fake
 tensor cannot change its device so. Here a new parameter takes the old one's place, and all that referred to the old one
 (other modules, optimizers' groups) gets the new one.
+
+What a lazy module has not made yet goes there when it is made.
 """
 
 from __future__ import annotations
@@ -15,9 +17,8 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
-from .errors import record_error
-from .places import users_line
 from .pretended_cuda import Replacements
 from .storages import local
 
@@ -26,17 +27,22 @@ _Conversion = Callable[[Any], Any]
 
 def _new_parameter(old: nn.Parameter, converted: torch.Tensor) -> nn.Parameter:
     """As torch.nn.Module._apply makes it where it overwrites; what was noted on the old one is kept."""
-    if nn.parameter.is_lazy(old):
-        raise record_error(
-            "a lazy module is moved before it has run, so its parameters have no shapes",
-            "run it once on the CPU before, or give its sizes (nn.Linear in the place of nn.LazyLinear)",
-            users_line(),
-        )
     new = nn.Parameter(converted, old.requires_grad)
     for name, value in vars(old).items():
         if name not in vars(new):
             setattr(new, name, value)
     return new
+
+
+def _moved_later(lazy: Any, fn: _Conversion) -> Any:
+    lazy._gpumem_moves = (*getattr(lazy, "_gpumem_moves", ()), fn)
+    return lazy
+
+
+def _as_moved(tensor: Any) -> Any:
+    for move in vars(tensor).pop("_gpumem_moves", ()):
+        tensor = move(tensor)
+    return tensor
 
 
 class Conversions:
@@ -59,6 +65,7 @@ class Conversions:
 
         replaced.set(nn.Module, "_apply", apply)
         replaced.set(torch.optim.Optimizer, "__init__", note_optimizer)
+        self._install_lazy(replaced)
         self._install_fsdp(replaced)
 
     def _convert(self, module: nn.Module, fn: _Conversion, recurse: bool) -> nn.Module:
@@ -78,6 +85,20 @@ class Conversions:
                 self._made = None
         return module
 
+    def _install_lazy(self, replaced: Replacements) -> None:
+        """A lazy module makes its parameters when it first runs: real ones on the CPU, which go where it was moved before."""
+        lazy: Any = nn.modules.lazy.LazyModuleMixin
+        infer = lazy._infer_parameters
+
+        def inferred(this: Any, module: Any, arguments: Any, options: Any = None) -> None:
+            with _disable_current_modes():
+                infer(this, module, arguments, options)
+            made: dict[int, tuple[nn.Parameter, nn.Parameter]] = {}
+            self._convert_own(module, _as_moved, made)
+            self._tell_optimizers(made)
+
+        replaced.set(lazy, "_infer_parameters", inferred)
+
     def _install_fsdp(self, replaced: Replacements) -> None:
         """Both kinds move modules by writing into parameters. A build may lack them, or have them elsewhere."""
         for name, function, own in (
@@ -92,12 +113,17 @@ class Conversions:
     def _moved_for_fsdp2(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """fully_shard(module): what the modules have themselves goes to the GPU, but for what has no memory yet."""
 
-        def moved(modules: list[nn.Module], *rest: Any) -> Any:
+        def moved(modules: list[nn.Module], ignored: Any = None, *rest: Any) -> Any:
             made: dict[int, tuple[nn.Parameter, nn.Parameter]] = {}
+
+            def own(tensor: torch.Tensor) -> torch.Tensor:
+                stays = tensor.device.type != "cpu" or (ignored is not None and tensor in ignored)
+                return tensor if stays else tensor.cuda()
+
             for module in modules:
-                self._convert_own(module, lambda each: each.cuda() if each.device.type == "cpu" else each, made)
+                self._convert_own(module, own, made)
             self._tell_optimizers(made)
-            return original(modules, *rest)
+            return original(modules, *(() if ignored is None else (ignored,)), *rest)
 
         return moved
 
@@ -131,9 +157,12 @@ class Conversions:
             module._parameters[name] = made[id(old)][1]
         for name, buffer in module._buffers.items():
             if buffer is not None:
-                module._buffers[name] = fn(buffer)
+                module._buffers[name] = _moved_later(buffer, fn) if nn.parameter.is_lazy(buffer) else fn(buffer)
 
     def _converted(self, old: nn.Parameter, fn: _Conversion) -> nn.Parameter:
+        if nn.parameter.is_lazy(old):
+            later: nn.Parameter = _moved_later(old, fn)
+            return later
         with torch.no_grad():
             converted = fn(old)
             if converted is old or local(converted) is local(old):

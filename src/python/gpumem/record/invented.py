@@ -35,6 +35,7 @@ from .places import library_line, users_line
 from .possible_values import MOST as MOST_VALUES
 from .possible_values import (
     follow_columns,
+    follow_exchange,
     follow_greatest,
     follow_marks,
     follow_values,
@@ -42,6 +43,7 @@ from .possible_values import (
     how_great,
     marked_at_most,
     possible_values,
+    taken,
 )
 from .pretended_cuda import Replacements
 from .shape_rules import rule_of
@@ -159,7 +161,7 @@ class Invented:
             self._tell("value", f"{name}() has no values: {how_great(tensor)} is taken")
             with _disable_current_modes():
                 return limit.to(tensor.dtype).contiguous()
-        value = 1 if value is None else value
+        value = taken(possible_values(tensor)) if value is None else value
         self._tell("value", f"{name}() has no values: each is taken as {value}")
         with _disable_current_modes():
             return torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device="cpu")
@@ -231,13 +233,13 @@ class Invented:
             return float(counted) if dtype.is_floating_point else counted
         value, limit = self._said("item"), greatest(tensor)
         how = "is taken" if value is None else "is taken, as was said"
-        taken: Any = 1 if value is None else value
+        number: Any = taken(possible_values(tensor)) if value is None else value
         if value is None and limit is not None:
             with _disable_current_modes():
-                taken, how = limit.item(), f"is taken, {how_great(tensor)}"
-        taken = float(taken) if dtype.is_floating_point else complex(taken) if dtype.is_complex else int(taken)
-        self._tell("value", f"the value of a tensor is needed: {taken} {how}")
-        return taken
+                number, how = limit.item(), f"is taken, {how_great(tensor)}"
+        number = float(number) if dtype.is_floating_point else complex(number) if dtype.is_complex else int(number)
+        self._tell("value", f"the value of a tensor is needed: {number} {how}")
+        return number
 
     def _condition(self, condition: Condition | None) -> bool:
         truth = scalar_truth(condition)
@@ -434,6 +436,7 @@ class Invented:
         follow_columns(func, args, kwargs, out)
         follow_marks(func, args, out, self._numbers)
         follow_greatest(func, args, kwargs, out, self._known.of)
+        follow_exchange(func, args, out)
         if isinstance(out, torch.Tensor) and (out.dtype == torch.bool or out.numel() == 1 or is_view(func)):
             follow(func, args, out, self._constant, lambda: library_line() or users_line())
 

@@ -48,7 +48,6 @@ _OLDEST = (1, 7)
 _SOFTMAX = frozenset(("aten::_softmax", "aten::_log_softmax"))
 
 _pretended: _Version | None = None
-_told = ""  # The version that programs read as torch.__version__, if it is not that of the PyTorch that records.
 
 
 def version_of(text: str) -> _Version:
@@ -60,7 +59,7 @@ def version_of(text: str) -> _Version:
         raise record_error(f"what PyTorch {text} keeps is not known", "give 1.7 or later; 1.7 is the nearest")
     if version > _this_torch():
         raise record_error(
-            f"what PyTorch {text} keeps is not known: PyTorch {torch.__version__} records, which is older",
+            f"what PyTorch {text} keeps is not known: PyTorch {torch.version.__version__} records, which is older",
             "record with the newer one, or give the version of this one",
         )
     return version
@@ -68,21 +67,27 @@ def version_of(text: str) -> _Version:
 
 def _this_torch() -> _Version:
     found = re.match(r"(\d+)\.(\d+)", torch.version.__version__)
-    assert found is not None, torch.__version__
+    assert found is not None, torch.version.__version__
     return int(found[1]), int(found[2])
 
 
 @contextlib.contextmanager
 def pretended_torch(text: str, tell: bool = False) -> Iterator[None]:
-    """While it lasts, recordings are of training with this version. tell: programs read it as torch.__version__ too."""
-    global _pretended, _told
-    before = _pretended, _told
-    _pretended = version_of(text)
-    _told = (text if text.count(".") > 1 else f"{text}.0") if tell else ""
-    try:
-        yield
-    finally:
-        _pretended, _told = before
+    """While it lasts, recordings are of training with this version. tell: programs read it as torch.__version__ too, and what is
+    imported meanwhile."""
+    global _pretended
+    version, before = version_of(text), _pretended
+    with Replacements() as replaced:
+        if tell:
+            replaced.set(torch, "__version__", type(torch.__version__)(text if text.count(".") > 1 else f"{text}.0"))
+            if version < _OPERATORS_COME_WITH_NAMES:
+                as_of_now = version >= _CUDNN_OPERATORS_ARE_GONE
+                replaced.set(torch._C, "_jit_get_operation", _operators_by_name(torch._C._jit_get_operation, as_of_now))
+        _pretended = version
+        try:
+            yield
+        finally:
+            _pretended = before
 
 
 class OlderTorch:
@@ -94,11 +99,6 @@ class OlderTorch:
         self._made: list[tuple[torch.Tensor, Any]] = []  # Results, and the storages of inputs that they keep.
 
     def install(self, replaced: Replacements) -> None:
-        if _told:
-            replaced.set(torch, "__version__", type(torch.__version__)(_told))
-            if self._before(_OPERATORS_COME_WITH_NAMES):
-                as_of_now = not self._before(_CUDNN_OPERATORS_ARE_GONE)
-                replaced.set(torch._C, "_jit_get_operation", _operators_by_name(torch._C._jit_get_operation, as_of_now))
         if self._before(_ZERO_GRAD_FREES):
             _fill_with_zeros(replaced)
         if self._before(_OPTIMIZERS_USE_FOREACH):

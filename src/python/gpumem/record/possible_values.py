@@ -4,7 +4,7 @@ by unknown indices are still levels, and argmax() over 80 classes gives at most 
 And how many elements are other than zero, at most: of zeros in which places were marked, as many as there were places. And
 the greatest that each element can be, where the program limits it: StyleGAN's augmentation pads images by a random margin that it
 keeps below their width. The peak of a training comes from the greatest. What was counted (how many tokens each expert gets) is
-shared evenly, as the counts of a set add up to it.
+shared evenly, as the counts of a set add up to it. What nonzero() and unique() give is different from element to element.
 
 Input: operators as they run. Output: a set of whole numbers, or a number of elements; None where nothing bounds it. It is noted
 on the tensor with its version, so what is written into later has none.
@@ -34,6 +34,7 @@ _PICKS = frozenset(
     "index index_select gather masked_select take clone _to_copy repeat flip roll contiguous repeat_interleave".split()
 )
 _JOINS = frozenset(("cat", "stack"))
+_SHIFTS = {"add": 1, "sub": -1}  # By a number.
 #: The result is a place on an axis, or the second one is. With the place of the argument that names the axis.
 _PLACES = {"argmax": 1, "argmin": 1, "argsort": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}
 
@@ -77,6 +78,15 @@ def _of_number(number: Any) -> Values:
     return frozenset((int(number),)) if whole else None
 
 
+def _shifted(values: Values, by: int) -> Values:
+    return None if values is None else frozenset(each + by for each in values)
+
+
+def taken(values: Values) -> int:
+    """The one that is taken where nothing else is known: 1, or the greatest where 1 is not among them."""
+    return 1 if not values or 1 in values else max(values)
+
+
 def follow_values(func: Any, args: Any, kwargs: Any, out: Any, known: Numbers) -> None:
     """Notes what is known of an operator's results. known: the numbers in a small tensor, None where they are not known."""
     name = base_name(func)
@@ -93,6 +103,8 @@ def follow_values(func: Any, args: Any, kwargs: Any, out: Any, known: Numbers) -
         found = frozenset((_ALIKE[name],))
     elif name in _JOINS:
         found = _of_all(args[0], known)
+    elif name in _SHIFTS and isinstance(args[1], int) and kwargs.get("alpha", 1) == 1:
+        found = _shifted(_of_argument(args[0], known), args[1] * _SHIFTS[name])
     elif name in _PICKS or is_view(func):
         found = _of_argument(args[0], known)
     else:
@@ -221,9 +233,12 @@ def follow_marks(func: Any, args: Any, out: Any, known: Numbers) -> None:
 # ----------------------------------------------------------------------------------------- greatest
 
 _KEEP_THE_ORDER = frozenset("ceil floor round trunc _to_copy clone detach alias".split())
+_ADD_UP = frozenset(("sum", "cumsum"))  # What each can be at most, and what is shared, may be added.
 _LIMITS = {"clamp": 2, "clamp_max": 1, "minimum": 1}  # And the place of the limit.
 _COUNTS = frozenset(("histc", "bincount"))
+_DIFFER = frozenset(("nonzero", "_unique2", "unique_dim", "unique_consecutive"))
 AT_MOST, EVENLY = "the most that the program lets it be", "an even share of what is counted"
+DIFFERENT = "a number of its own"
 
 
 def greatest(tensor: Any) -> Any:
@@ -241,6 +256,22 @@ def how_great(tensor: Any) -> str:
 def _even_shares(counted: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     most, number = counted.numel(), max(counts.numel(), 1)
     return torch.tensor([(most * (place + 1)) // number - (most * place) // number for place in range(counts.numel())])
+
+
+def _noted(func: Any, args: Any, kwargs: Any, out: Any) -> tuple[Any, str] | None:
+    """Of operators that count, and of those that give each number once."""
+    name = base_name(func)
+    first = out[0] if isinstance(out, (list, tuple)) else out
+    if name in _COUNTS and (kwargs.get("weights") if name == "bincount" else None) is None:
+        return None if name == "bincount" and len(args) > 1 and args[1] is not None else (_even_shares(args[0], first), EVENLY)
+    if name in _DIFFER and args[0].ndim == 1:
+        values, number = possible_values(args[0]) if name != "nonzero" else None, first.numel()
+        found = sorted(values)[:number] if values is not None and len(values) >= number else range(number)
+        return torch.tensor(list(found)).view(tuple(first.shape)), DIFFERENT
+    picks = name == "index" and first.ndim == 1 == args[0].ndim and greatest(args[0]) is not None
+    if picks and how_great(args[0]) == DIFFERENT and first.numel() <= args[0].numel() and args[1][0].dtype != torch.bool:
+        return greatest(args[0])[: first.numel()], DIFFERENT
+    return None
 
 
 def _limit(given: Any, values_of: Callable[[Any], Any]) -> Any:
@@ -265,11 +296,13 @@ def follow_greatest(func: Any, args: Any, kwargs: Any, out: Any, values_of: Call
     name = base_name(func)
     limits, before = name in _LIMITS, greatest(args[0])
     results = out if isinstance(out, (list, tuple)) else (out,)
-    if name in _COUNTS and isinstance(out, torch.Tensor) and out.numel() <= MOST and values_of(out) is None:
+    if isinstance(results[0], torch.Tensor) and results[0].numel() <= MOST and values_of(results[0]) is None:
         with _disable_current_modes():
-            out._gpumem_greatest = (out._version, _even_shares(args[0], out), EVENLY)
-        return
-    if not limits and (before is None or not (name in _KEEP_THE_ORDER or is_view(func))):
+            noted = _noted(func, args, kwargs, out)
+        if noted is not None:
+            results[0]._gpumem_greatest = (results[0]._version, *noted)
+            return
+    if not limits and (before is None or not (name in _KEEP_THE_ORDER or name in _ADD_UP or is_view(func))):
         return
     if not all(isinstance(each, torch.Tensor) and each.numel() <= MOST for each in results):
         return
@@ -284,3 +317,17 @@ def follow_greatest(func: Any, args: Any, kwargs: Any, out: Any, values_of: Call
                 each._gpumem_greatest = (each._version, limit.expand(tuple(each.shape)), how)
         except RuntimeError:  # A view that the values' strides do not allow: its limit is not known.
             return
+
+
+def follow_exchange(func: Any, args: Any, out: Any) -> None:
+    """Counts that ranks exchange, each the same number with each: the others have counted as many of each as this one."""
+    name = base_name(func)
+    if name == "alltoall_base_" and not args[3] and not args[4]:
+        received, sent = args[0], args[1]
+    elif name == "all_to_all_single" and len(set(args[1])) < 2 and len(set(args[2])) < 2:
+        received, sent = out, args[0]
+    else:
+        return
+    limit = greatest(sent)
+    if limit is not None and received.shape == sent.shape:
+        received._gpumem_greatest = (received._version, limit, how_great(sent))

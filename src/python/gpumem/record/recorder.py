@@ -35,6 +35,7 @@ from .older_torch import OlderTorch
 from .operators import is_factory, is_view, largest_size, rules_of, small_extra
 from .places import line_of, users_line
 from .pickles import install_pickles
+from .possible_values import follow_exchange
 from .pretended_cuda import pretended_gpu
 from .repeats import Repeats
 from .run import Begin, Call, Category, End, Mark, Marked, Parameter, Phase, Run, Warning, Workspace
@@ -344,6 +345,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             nothing = torch.empty(0, device="cpu")
             empty = pytree.tree_map(lambda each: nothing if isinstance(each, torch.Tensor) else each, (args, kwargs))
             result = func(*empty[0], **empty[1])
+        follow_exchange(func, args, None)
         forms = tuple(form_of(each) for each in inputs if each.device.type == "cuda")
         self.run.calls.append(Call(func.name(), self.modules.of_now(), Phase.COMMUNICATION, 0, forms, (), ()))
         return True, (args[0], result[-1]) if isinstance(result, (tuple, list)) else result

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from .errors import record_error
+from .places import users_line
 from .pretended_cuda import Replacements
 
 
@@ -48,6 +49,71 @@ def _finished_reduction(_state: object, bucket: Any) -> Any:
 _finished_reduction.__annotations__.clear()  # DistributedDataParallel takes its own types there, or none.
 
 
+class _Finished:
+    """Of a process that has run, and of work that is done."""
+
+    def join(self, *_arguments: object, **_options: object) -> bool:
+        return True
+
+    def wait(self, *_arguments: object) -> bool:
+        return True
+
+
+class _Together(_Finished):
+    """Of collectives that NCCL puts together, as a pipeline's stages do with what they send: here each has run by itself."""
+
+    def __init__(self) -> None:
+        self.works: list[Any] = [_Finished()]
+
+    def append(self, work: Any) -> None:
+        self.works.append(work)
+
+
+@contextlib.contextmanager
+def _coalescing_manager(*_arguments: object, **_options: object) -> Iterator[_Together]:
+    yield _Together()  # The fake group has no name, which PyTorch's own asks for.
+
+
+def _not_there(rank: int | None) -> Exception:
+    return record_error(
+        "an object comes from " + ("another process" if rank is None else f"process {rank}") + ", which is not there",
+        "record that process (--rank), or let this one make it itself; a PipelineStage needs input_args and output_args",
+        users_line(),
+    )
+
+
+def _replace_objects(replaced: Replacements, module: Any) -> None:
+    """Objects that processes send each other: the others have what this one has."""
+    own = torch.distributed.get_rank
+
+    def broadcast(objects: list[Any], src: int = 0, *_arguments: object, **_options: object) -> None:
+        if src != own() and any(each is None for each in objects):
+            raise _not_there(src)
+
+    def receive(_objects: list[Any], src: int | None = None, *_arguments: object, **_options: object) -> None:
+        raise _not_there(src)
+
+    def gather(obj: Any, object_gather_list: list[Any] | None = None, *_arguments: object, **_options: object) -> None:
+        if object_gather_list is not None:
+            object_gather_list[:] = [obj] * len(object_gather_list)
+
+    def scatter(
+        received: list[Any], scatter_object_input_list: list[Any] | None = None, src: int = 0, *_rest: object, **_options: object
+    ) -> None:
+        if not scatter_object_input_list:
+            raise _not_there(src)
+        received[0] = scatter_object_input_list[own()]
+
+    for name, function in (
+        ("broadcast_object_list", broadcast),
+        ("recv_object_list", receive),
+        ("gather_object", gather),
+        ("scatter_object_list", scatter),
+        ("_coalescing_manager", _coalescing_manager),
+    ):
+        replaced.set(module, name, function)
+
+
 def _leave_group() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
@@ -78,13 +144,14 @@ def _replace_distributed(replaced: Replacements, size: int, rank: int) -> None:
 
     for module in (distributed, distributed.distributed_c10d):
         replaced.set(module, "init_process_group", init_process_group)
+        _replace_objects(replaced, module)
     replaced.set(distributed, "_verify_params_across_processes", lambda *_: None)
     ddp_init = DistributedDataParallel.__init__
 
     def init(module: Any, *arguments: Any, **options: Any) -> None:
         ddp_init(module, *arguments, **options)
         module.register_comm_hook(None, _finished_reduction)
-        module.register_comm_hook = lambda _state, _hook: None  # One of the program's has a bucket's work at most.
+        module.register_comm_hook = lambda state, hook: None  # One of the program's has a bucket's work at most.
         module.logger = _Quiet()
 
     replaced.set(DistributedDataParallel, "__init__", init)
@@ -97,13 +164,6 @@ def _replace_distributed(replaced: Replacements, size: int, rank: int) -> None:
 def _or_environment(number: int, name: str, default: int) -> int:
     """As init_process_group() finds what its arguments leave out."""
     return number if number >= 0 else int(os.environ.get(name, default))
-
-
-class _Finished:
-    """What spawn() returns to a program that joins by itself: its process has run."""
-
-    def join(self, *_arguments: object, **_options: object) -> bool:
-        return True
 
 
 def _spawn(
