@@ -180,7 +180,6 @@ CASES: dict[str, tuple[Loss, list[tuple[str, str]], str]] = {
     "asks the build": (asks_the_build, [], ""),
     "list of losses": (list_of_losses, [("value", "tolist() has no values")], ""),
     "margins": (margins, [], ""),
-    "lazy": (lambda m, x: nn.LazyLinear(4).to("cuda")(m(x)).sum(), [], "run it once on the CPU before"),
     "mixed on the CPU": (mixed_on_the_cpu, [], ""),
     "half a batch": (lambda m, x: m(x[: len(x) // 2]).repeat(1, 400).sum(), [], ""),
     "a path by size": (lambda m, x: m(x).sum() if len(x) > 10 else m(x).relu().sum(), [], "do different things"),

@@ -143,6 +143,9 @@ def objects(_model: nn.Module, y: Tensor) -> None:
             labels = torch.empty(50000, dtype=torch.long, device="cuda")
             positive, negative = torch.where(labels >= 1)[0], torch.where(labels == 0)[0]
             assert positive.shape[0] == 93 and negative.shape[0] > 20000
+            regions = torch.empty(50000, dtype=torch.long, device="cuda")
+            assert torch.where(torch.empty_like(labels) >= 0)[0].shape[0] == 50000  # All but those that are marked as ignored.
+            assert torch.where((regions != -1) & (regions != 80))[0].shape[0] == 93
             sampled = torch.zeros(50000, dtype=torch.uint8, device="cuda")
             sampled[positive[:128]] = 1
             sampled[negative[: 512 - 93]] = 1

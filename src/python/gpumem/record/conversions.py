@@ -101,11 +101,12 @@ class Conversions:
 
     def _install_fsdp(self, replaced: Replacements) -> None:
         """Both kinds move modules by writing into parameters. A build may lack them, or have them elsewhere."""
-        for name, function, own in (
+        kinds: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
             ("torch.distributed.fsdp._init_utils", "_move_module_to_device", lambda _before: self._move_for_fsdp),
             ("torch.distributed.fsdp._fully_shard._fully_shard", "_get_managed_states", self._moved_for_fsdp2),
             ("torch.distributed._composable.fsdp.fully_shard", "_get_managed_states", self._moved_for_fsdp2),
-        ):
+        )
+        for name, function, own in kinds:
             with contextlib.suppress(ImportError, AttributeError):
                 module = importlib.import_module(name)
                 replaced.set(module, function, own(getattr(module, function)))

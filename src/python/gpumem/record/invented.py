@@ -256,7 +256,7 @@ class Invented:
     def _count(self, mask: Any, most: int, kind: str, what: str) -> int:
         """Of the elements that a mask picks: the same one each time that it is asked."""
         condition, marked = condition_of(mask), marked_at_most(mask)
-        if marked is not None and marked < most:
+        if marked is not None and marked <= most:
             return self._size(kind, what, most, marked, "so many places were marked at most", of_objects=False)
         if condition is None:
             return self._size(kind, what, most, most, "as many as there can be are taken")
@@ -273,8 +273,11 @@ class Invented:
         return condition.counted
 
     def _may_be_objects(self, mask: Mask) -> bool:
-        """What passes a threshold is kept, and what is left beside the objects is background, or their other levels."""
-        return not mask.threshold and not any(are_disjoint(mask, other) for other, _ in mask.parts.taken)
+        """What passes a threshold is kept, what is left beside the objects is background, or their other levels, and labels of 0 and
+        more are all but those that are marked as ignored."""
+        labels = [0.0, *(each for each in mask.constants if each >= 0)]
+        valid = all(mask.holds(each) for each in (*labels, max(labels) + 1))
+        return not mask.threshold and not valid and not any(are_disjoint(mask, other) for other, _ in mask.parts.taken)
 
     def _share(self, mask: Mask, most: int) -> tuple[int, str]:
         """Of a mask whose set other masks part with it. How many there are is known from the last time; before, each takes
