@@ -126,7 +126,8 @@ class Runner {
   bool call(const plan::LibraryCall& call) {
     if (call.library == ops::Library::convolution) return convolve(call);
     if (call.library == ops::Library::grouped_gemm) return keep(device::grouped_workspace(gpu_), grouped_);
-    if (!keep(device::cublas_workspace(gpu_), cublas_[call.backward_thread ? 1 : 0])) return false;
+    const std::int64_t own = plan_.cublas_workspace;
+    if (!keep(own > 0 ? own : device::cublas_workspace(gpu_), cublas_[call.backward_thread ? 1 : 0])) return false;
     const bool lt = call.library == ops::Library::gemm_bias && call.direction == plan::Direction::forward;
     return !lt || take_for_a_moment(device::kCublasLtWorkspace);
   }

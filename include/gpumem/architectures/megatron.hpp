@@ -46,6 +46,7 @@ struct Model {
   bool grouped = false;           ///< TransformerEngine multiplies all experts of a rank at once
   bool float32_routing = false;   ///< weights of the experts' results
   bool fused_gradients = false;   ///< products add a weight's gradient to the main one themselves
+  bool float32_softmax = false;   ///< where attention is written out, which no kernel fuses then
   bool bert = false;              ///< segments among the embeddings, a head of two layers, and a second loss
   std::string pattern = {};       ///< of a hybrid: a letter a layer; empty: it is none
   Mamba2Mixer mixer;
@@ -209,6 +210,7 @@ inline Model read(ConfigFields& config) {
   read_experts(config, model);
   model.fused_gradients = config.flag("gradient_accumulation_fusion", true) &&
                           config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
+  model.float32_softmax = softmax_in_float32(config);
   model.lower_loss =
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
   model.run = stages_of(config);
@@ -246,9 +248,12 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
     heads.query = rotate(f, heads.query, rotary, s.head_width);
     heads.key = rotate(f, heads.key, rotary, s.head_width);
   }
-  const Tensor mixed = f.call(
-      "scaled_dot_product_attention", {heads.query, heads.key, heads.value},
-      {{"dropout_p", s.attention_dropout}, {"grouped", true}, {"fused_softmax", true}, {"is_causal", !model.bert}});
+  const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
+                              {{"dropout_p", s.attention_dropout},
+                               {"grouped", true},
+                               {"fused_softmax", true},
+                               {"float32_softmax", model.float32_softmax},
+                               {"is_causal", !model.bert}});
   return f.linear("linear_proj", merge_heads(f, mixed), s.heads * s.head_width, s.width,
                   {.bias = model.bias, .split = Split::rows, .fused_gradient = model.fused_gradients});
 }

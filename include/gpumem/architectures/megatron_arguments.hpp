@@ -236,6 +236,17 @@ inline std::string offloaded_modules(ConfigFields& config) {
   return names;
 }
 
+/// Whether the softmax of attention that is written out is PyTorch's, in float32: of Megatron's own attention, where no
+/// kernel fuses it. Source: Megatron-LM core 0.12, core/fusions/fused_softmax.py (forward_torch_softmax),
+/// core/transformer/transformer_config.py: apply_query_key_layer_scaling sets attention_softmax_in_fp32.
+inline bool softmax_in_float32(ConfigFields& config) {
+  const bool own = config.text({"transformer_impl"}, "transformer_engine") == "local";
+  const bool fuses = config.flag("masked_softmax_fusion", true);
+  const bool float32 =
+      config.flag("attention_softmax_in_fp32", false) || config.flag("apply_query_key_layer_scaling", false);
+  return own && !fuses && float32;
+}
+
 /// The stages of a pipeline that differ from those between.
 inline model::RunSettings stages_of(ConfigFields& config) {
   const auto given = [&](std::string_view name) {
@@ -262,6 +273,10 @@ inline model::RunSettings stages_of(ConfigFields& config) {
   // In float16 the main gradients are float32 only where that is asked for (training/arguments.py: validate_args).
   const bool fp16 = config.flag("fp16", false) && !config.flag("accumulate_allreduce_grads_in_fp32", false);
   run.half_main_gradients = config.flag("grad_reduce_in_bf16", false) || fp16;
+  // PyTorch's deterministic algorithms want CUBLAS_WORKSPACE_CONFIG=:4096:8 (or :16:8), which Megatron sets where
+  // nobody did (Megatron-LM of August 2026, training/determinism.py: DETERMINISM_ENV_VAR_DEFAULTS): 8 buffers of 4,096
+  // KiB, on every GPU (PyTorch 2.6, aten/src/ATen/cuda/CublasHandlePool.cpp: parseChosenWorkspaceSize).
+  if (config.flag("deterministic_mode", false)) run.cublas_workspace = std::int64_t{8} * 4096 * 1024;
   run.offloaded_modules = offloaded_modules(config);
   run.least_offloaded = config.size_or({"min_offloaded_tensor_size"}, std::int64_t{1} << 20);
   if (config.flag("defer_embedding_wgrad_compute", false)) {

@@ -336,6 +336,9 @@ inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource
   }
   if (std::string text = parallel::rank_text(job.layout); !text.empty()) assumed.push_back({"rank", std::move(text)});
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
+  if (job.graph != nullptr && job.graph->run_settings().cublas_workspace > 0) {
+    assumed.push_back({"workspaces", "a deterministic run has CUBLAS_WORKSPACE_CONFIG=:4096:8"});
+  }
   if (job.layout.semi_sync.kind > model::SemiSync::local_sgd) {
     assumed.push_back(
         {"semi_sync", "the parameters of the last meeting lie in the host's memory, as torchft keeps them"});

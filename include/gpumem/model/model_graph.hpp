@@ -133,6 +133,7 @@ struct RunSettings {
   bool lowers_frozen = false;          ///< frozen layers are cast to autocast's type, as with a ControlNet
   std::optional<Transformers> transformers = {};  ///< the oldest release that is likely to run it
   bool half_main_gradients = false;          ///< Megatron's main gradients are in the weights' type, not in float32
+  std::int64_t cublas_workspace = 0;         ///< bytes that each thread's cuBLAS takes; 0: what the GPU's kind takes
   std::int64_t deferred_head_gradients = 0;  ///< micro-batches whose gradient of the head's weight waits for the step
   std::string offloaded_modules = {};  ///< Megatron's --offload-modules, joined by '+'; empty: all that autograd keeps
   std::int64_t least_offloaded = 0;    ///< elements of the smallest tensor that such modules send to the host

@@ -129,10 +129,9 @@ inline core::Result<core::Shape> attended_shape(const OpInput& input) {
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
 /// "grouped": the kernel reads keys and values of fewer heads as they are, as flash attention's own package does.
 /// "backend": "math" writes it out, as a CPU and models with attention of their own do. "fused_softmax": where it is
-/// written out, one kernel masks the scores and takes their softmax. "enable_gqa": the kernel repeats keys and
-/// values of fewer heads. Flash attention does; without it only the written-out form (sdp_utils.cpp,
-/// check_batch_size_and_num_heads_dense). "is_causal"
-/// counts where no mask is given.
+/// written out, one kernel masks the scores and takes their softmax; "float32_softmax" besides: no such kernel, and in
+/// float32. "enable_gqa": the kernel repeats keys and values of fewer heads. Flash attention does; without it only the
+/// written-out form (sdp_utils.cpp, check_batch_size_and_num_heads_dense). "is_causal" counts where no mask is given.
 inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const TensorId query = call.tensors[0];
   const std::array<TensorId, 3> qkv = {query, call.tensors.size() > 1 ? call.tensors[1] : query,
@@ -163,7 +162,8 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
         {}};
   }
   if (call.attention == model::AttentionBackend::eager && call.attributes.flag("fused_softmax", false)) {
-    return record_fused_softmax(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
+    return record_fused_softmax(tape, qkv, call.size, rows->times(keys_count), keys_count, drops,
+                                call.attributes.flag("float32_softmax", false));
   }
   if (call.attention == model::AttentionBackend::eager && !own) {
     return record_eager(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);

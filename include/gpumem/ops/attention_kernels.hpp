@@ -154,13 +154,17 @@ inline TensorId record_eager(Tape& tape, std::span<const TensorId> qkv, const Te
 }
 
 /// Attention written out as Megatron and TransformerEngine have it: one product that scales the scores, one kernel that
-/// masks them and takes their softmax in their own type, dropout, and the product with the values.
+/// masks them and takes their softmax in their own type, dropout, and the product with the values. `in_float32`: in
+/// place of that kernel PyTorch's softmax, of a float32 copy that is masked in place (forward_torch_softmax()).
 /// Source: Megatron-LM core r0.12, core/transformer/dot_product_attention.py, core/fusions/fused_softmax.py;
 /// TransformerEngine 2.1, pytorch/attention.py: UnfusedDotProductAttention.
 inline TensorId record_fused_softmax(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
-                                     const TensorSize& scores, std::int64_t keys, bool drops) {
+                                     const TensorSize& scores, std::int64_t keys, bool drops, bool in_float32) {
   const TensorId raw = record_scores(tape, qkv, output, scores, keys);
-  TensorId weights = elementwise(tape, raw, 0, true);
+  const core::DType type = tape.tensor(raw).size.dtype;
+  TensorId weights = raw;
+  if (in_float32) weights = softmax(tape, tape.cast(raw, core::DType::float32), Autocast::full);
+  weights = in_float32 ? tape.cast(weights, type) : elementwise(tape, raw, 0, true);
   return record_weighted(tape, weights, qkv[2], output, scores, keys, drops);
 }
 

@@ -115,6 +115,7 @@ struct StepPlan {
   std::vector<PhaseMark> phases;
   std::vector<ops::Convolution> convolutions;  ///< that calls name
   std::uint32_t slots = 0;                     ///< how many slots the events name
+  std::int64_t cublas_workspace = 0;           ///< bytes that each thread's cuBLAS takes; 0: what the GPU's kind takes
   std::int64_t peak_bytes = 0;                 ///< the most that tensors hold at once: no allocator manages with less
 
   /// The phase that this event belongs to.

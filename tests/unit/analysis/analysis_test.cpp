@@ -414,5 +414,18 @@ TEST(Analysis, StepsWithoutAnOptimizerAreThoseOfPlainSgd) {
   EXPECT_LT((*without)->events.size(), (*whole)->events.size());
 }
 
+TEST(Analysis, ADeterministicRunOfMegatronsHasOneWorkspaceOnEveryGpu) {
+  const auto peak = [](std::string_view more, std::string_view gpu) {
+    Analysis analysis(testing::small_gpt(2, more));
+    const auto run = analysis.run(*find_profile(std::string(gpu)));
+    EXPECT_TRUE(succeeds(run));
+    return run ? run->run.peak_allocated : 0;
+  };
+  constexpr std::string_view kDeterministic = R"(, "deterministic_mode": true)";
+  const std::int64_t more = 2 * ((std::int64_t{32} << 20) - find_profile("a100-40gb")->cublas_workspace_bytes->value);
+  EXPECT_EQ(peak(kDeterministic, "a100-40gb") - peak("", "a100-40gb"), more) << "of the two threads that call cuBLAS";
+  EXPECT_EQ(peak(kDeterministic, "h100-80gb"), peak("", "h100-80gb")) << "Hopper's is as large anyway";
+}
+
 }  // namespace
 }  // namespace gpumem::analysis

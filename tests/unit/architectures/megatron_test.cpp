@@ -145,6 +145,37 @@ TEST(Megatron, TellsWhatTheRunSaysOfItsProducts) {
   EXPECT_TRUE(graph->run_settings().weights_in_fp8);
 }
 
+TEST(Megatron, DeterministicRunsHaveOneWorkspaceOnEveryGpu) {
+  EXPECT_EQ(read(with(""))->run_settings().cublas_workspace, 0) << "as the GPU has it";
+  const auto graph = read(with(R"(, "deterministic_mode": true)"));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->run_settings().cublas_workspace, std::int64_t{32} << 20) << ":4096:8";
+}
+
+/// Whether the softmax of its first attention is in float32 where it is written out.
+bool float32_softmax(std::string_view more) {
+  const auto graph = read(with(more));
+  if (!succeeds(graph)) return false;
+  for (const model::Layer& layer : graph->layers()) {
+    if (graph->attributes(layer).flag("fused_softmax", false)) {
+      return graph->attributes(layer).flag("float32_softmax", false);
+    }
+  }
+  ADD_FAILURE() << "no attention";
+  return false;
+}
+
+TEST(Megatron, ItsOwnAttentionTakesTheSoftmaxInFloat32WhereNothingFusesIt) {
+  constexpr std::string_view kLocal = R"(, "transformer_impl": "local", "apply_query_key_layer_scaling": true)";
+  EXPECT_FALSE(float32_softmax(kLocal));
+  EXPECT_TRUE(float32_softmax(std::string(kLocal) + R"(, "masked_softmax_fusion": false)"));
+  EXPECT_FALSE(float32_softmax(R"(, "transformer_impl": "local", "masked_softmax_fusion": false)"));
+  EXPECT_TRUE(float32_softmax(
+      R"(, "transformer_impl": "local", "masked_softmax_fusion": false, "attention_softmax_in_fp32": true)"));
+  EXPECT_FALSE(float32_softmax(R"(, "masked_softmax_fusion": false, "attention_softmax_in_fp32": true)"))
+      << "TransformerEngine's attention";
+}
+
 TEST(Megatron, RefusesWhatIsNoGpt) {
   EXPECT_TRUE(fails(read(with(R"(, "hybrid_layer_pattern": "M-M*")")), ErrorCode::malformed_input, 0, "num_layers"));
   for (const std::string_view pattern : {"--*/*/-", "--*/", "--*//", "--*/*-/*"}) {

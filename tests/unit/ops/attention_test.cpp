@@ -90,6 +90,42 @@ TEST(Attention, OfOneKeyForAllHeadsKeepsTheMaskOfDropout) {
   }
 }
 
+/// The bytes that backward holds of scores of Megatron's attention in bfloat16, and of what is computed of them: 2
+/// samples, 4 heads, 8 tokens, heads 16 wide.
+std::int64_t scores_of_megatron(bool in_float32) {
+  Tape tape(model::Precision::bf16);
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  std::array<TensorId, 3> qkv{};
+  for (TensorId& each : qkv) each = tape.record({.output = {2 * 4 * 8 * 16, 0}, .parameters = {&parameter, 1}});
+  const std::array<core::Shape, 3> shapes = {shape({2, 4, 8, 16}), shape({2, 4, 8, 16}), shape({2, 4, 8, 16})};
+  const std::array<model::Attribute, 3> attributes = {
+      {{"dropout_p", 0.1}, {"fused_softmax", true}, {"float32_softmax", in_float32}}};
+  OpCall call;
+  call.attributes = std::span<const model::Attribute>(attributes);
+  call.tensors = qkv;
+  call.shapes = shapes;
+  call.output = shapes[0];
+  call.size = {2 * 4 * 8 * 16, 0};
+  call.attention = model::AttentionBackend::eager;
+  EXPECT_TRUE(testing::op("scaled_dot_product_attention").record(call, tape));
+  std::int64_t bytes = 0;
+  for (const Function& function : tape.functions()) {
+    for (const TensorId saved : tape.list(function.saved)) {
+      const TensorSize& size = tape.tensor(saved).size;
+      const std::int64_t elements = size.elements.value().value_or(0);
+      if (elements == 2 * 4 * 8 * 8) bytes += elements * core::element_size(size.dtype);
+    }
+  }
+  return bytes;
+}
+
+TEST(Attention, MegatronsOwnKeepsTheSoftmaxInTheTypeThatItIsTakenIn) {
+  // core/fusions/fused_softmax.py: backward of a softmax reads its result; the product reads what dropout leaves.
+  EXPECT_EQ(scores_of_megatron(false), 2 * 4 * 8 * 8 * (2 + 1 + 2));
+  EXPECT_EQ(scores_of_megatron(true), 2 * 4 * 8 * 8 * (4 + 1 + 2));
+}
+
 /// The bytes that backward holds of attention with sinks: 2 samples, 4 heads, 8 tokens, heads 16 wide.
 std::int64_t kept_with_sinks(model::AttentionBackend backend, bool sinks) {
   Tape tape(model::Precision::bf16);

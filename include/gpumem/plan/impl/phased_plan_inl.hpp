@@ -34,6 +34,7 @@ GPUMEM_INLINE PhaseWriter::Model PhaseWriter::add(StepPlan plan) {
   track.first_slot = static_cast<std::uint32_t>(slots_.size());
   track.first_call = static_cast<std::uint32_t>(all.calls.size());
   slots_.resize(slots_.size() + plan.slots);
+  made_.plan.cublas_workspace = std::max(made_.plan.cublas_workspace, plan.cublas_workspace);
   made_.owner_of_slot.resize(slots_.size(), number);
   const auto convolutions = static_cast<std::int32_t>(all.convolutions.size());
   for (LibraryCall call : plan.calls) {

@@ -455,7 +455,9 @@ core::Result<StepPlan> written(const model::TrainingJob& job, const ForwardPass&
   script.construct(*full);
   if (const core::Status done = write(script, *full); !done) return done.error();
   if (core::deadline_passed()) return core::deadline_error();  // then the plan is not whole
-  return script.take();
+  StepPlan plan = script.take();
+  plan.cublas_workspace = pass.wired.graph().run_settings().cublas_workspace;
+  return plan;
 }
 
 }  // namespace step_plan_detail
