@@ -13,12 +13,13 @@ namespace gpumem::ops {
 
 namespace linear_detail {
 
-/// "gathered" and "scattered": how many sequence parallel ranks share the tokens.
+/// "gathered" and "scattered": how many sequence parallel ranks share the tokens. "scatters_apart": by a call of its
+/// own.
 inline TokenSharing sharing_of(const model::Attributes& attributes) {
   const auto ranks = [&](std::string_view name) {
     return std::max<std::int64_t>(attributes.integer(name).value_or(1), 1);
   };
-  return {ranks("gathered"), ranks("scattered")};
+  return {ranks("gathered"), ranks("scattered"), attributes.flag("scatters_apart", false)};
 }
 
 inline core::Result<core::Shape> output_shape(const OpInput& input) {

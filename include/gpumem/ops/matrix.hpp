@@ -63,9 +63,22 @@ inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std
 
 /// How sequence parallel ranks share what a linear layer reads or leaves. At most one of them is above 1.
 struct TokenSharing {
-  std::int64_t gathered = 1;   ///< the input is one of this many parts, which are gathered before the product
-  std::int64_t scattered = 1;  ///< the output is one of this many parts of the sum of all ranks' products
+  std::int64_t gathered = 1;    ///< the input is one of this many parts, which are gathered before the product
+  std::int64_t scattered = 1;   ///< the output is one of this many parts of the sum of all ranks' products
+  bool scatters_apart = false;  ///< by a call that autograd and checkpoints see: DTensor's redistribution
 };
+
+/// DTensor's sum of all ranks' products, of which each keeps its tokens. What is sent is copied into order first, and
+/// so is what backward gathers. Source: PyTorch 2.6, distributed/_functional_collectives.py: reduce_scatter_tensor,
+/// all_gather_tensor; distributed/tensor/_redistribute.py.
+inline TensorId scatter_sum(Tape& tape, TensorId product, const TensorSize& output) {
+  const TensorSize all = tape.tensor(product).size;
+  return tape.record({.inputs = {&product, 1},
+                      .output = output.as(all.dtype),
+                      .scratch = {&all, 1},
+                      .backward_scratch = {&all, 1},
+                      .reduce_scatters = true});
+}
 
 /// linear() of rows whose tokens are shared. The rank keeps only its own part of the input: backward gathers it again
 /// for the weight's gradient, in addition to the gradient of all parts, which are summed and scattered.
@@ -74,6 +87,10 @@ struct TokenSharing {
 inline TensorId shared_linear(Tape& tape, TensorId input, const TensorSize& output,
                               std::span<const TensorId> parameters, const TokenSharing& sharing, bool bias,
                               std::int64_t width) {
+  if (sharing.scatters_apart) {
+    const TensorSize summed = output.times(sharing.scattered);
+    return scatter_sum(tape, linear(tape, input, summed, parameters, 3, bias, width), output);
+  }
   const TensorId dense = contiguous(tape, input);
   const core::DType type = tape.computing_type({.inputs = {&dense, 1}, .autocast = Autocast::lower});
   const TensorSize all = tape.tensor(dense).size.times(sharing.gathered).as(type);

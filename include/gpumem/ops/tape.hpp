@@ -174,6 +174,7 @@ struct Call {
   bool keeps_until_graph_ends = false;  ///< what it saves is an attribute of its node, which lives as long as the graph
   bool own_copy = false;                ///< the kernels copy a first input that is not dense, each for itself
   bool differentiable = true;           ///< false: the output needs no gradient whatever the inputs
+  bool reduce_scatters = false;         ///< the ranks' results are summed, and each rank keeps a part of the sum
   bool of_first_type = false;  ///< computes in its first input's type, whatever type the others have (batch norms)
 };
 
@@ -197,6 +198,7 @@ struct Function {
   bool extras_first = false;
   bool contiguous_gradient = false;
   bool keeps_until_graph_ends = false;
+  bool reduce_scatters = false;
   bool casts_parameters = false;  ///< autocast makes a lower-precision copy of each, once a forward pass
 };
 

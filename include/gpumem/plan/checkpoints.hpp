@@ -34,9 +34,10 @@ enum class ModuleNames : bool {
                                                             const model::CheckpointPolicy& policy = {},
                                                             ModuleNames names = ModuleNames::paths);
 
-/// The functions in this part whose results are kept and do not run again: none; under selective-op the attention and
-/// every other product with a weight (aten::mm, from the first on).
-/// Source: torchtitan 2024-10 to 2025-06, parallelize_llama.py: _save_list and its policy, per block.
+/// The functions in this part whose results are kept and do not run again: none; under selective-op the attention,
+/// every other product with a weight (aten::mm, from the first on), and what tensor parallel ranks sum and scatter.
+/// Source: torchtitan 2024-10 to 2025-10, models/llama3/infra/parallelize.py: _op_sac_save_list and its policy, per
+/// block (reduce_scatter_tensor was not in it from March 20 to April 21, 2025).
 [[nodiscard]] std::vector<std::uint32_t> kept_results(const ops::Tape& tape, const Range& part,
                                                       const model::CheckpointPolicy& policy);
 

@@ -163,6 +163,25 @@ TEST(Collective, ScatteredSumsStandWholeForAMoment) {
   EXPECT_EQ(product.backward_scratch.count, 1U);
 }
 
+TEST(Collective, ASumThatIsScatteredApartIsACallOfItsOwn) {
+  const Tape tape = tape_of({{"in_features", std::int64_t{8}},
+                             {"out_features", std::int64_t{6}},
+                             {"bias", false},
+                             {"scattered", std::int64_t{2}},
+                             {"scatters_apart", true}},
+                            tokens(2, 6));
+  ASSERT_EQ(tape.functions().size(), 2U);
+  const Function& product = tape.functions()[0];
+  EXPECT_EQ(*tape.tensor(product.output).size.elements.value(), 4 * 6) << "each rank's product of all tokens";
+  EXPECT_FALSE(product.reduce_scatters);
+  const Function& sum = tape.functions()[1];
+  EXPECT_TRUE(sum.reduce_scatters);
+  EXPECT_EQ(*tape.tensor(sum.output).size.elements.value(), 2 * 6);
+  EXPECT_EQ(*tape.tensor(tape.list(sum.scratch)[0]).size.elements.value(), 4 * 6) << "in the order that is sent";
+  EXPECT_EQ(*tape.tensor(tape.list(sum.backward_scratch)[0]).size.elements.value(), 4 * 6);
+  EXPECT_EQ(sum.parameters.count, 0U);
+}
+
 TEST(Collective, WhatIsReceivedTakesAGradient) {
   Tape tape(model::Precision::bf16);
   const core::Shape shape = tokens(4, 8);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpumem/ops/matrix.hpp"
 #include "plans.hpp"
 #include "wired.hpp"
 
@@ -268,6 +269,19 @@ TEST(Checkpoints, SelectiveKindsKeepWhatIsDearToCompute) {
   EXPECT_EQ(kept_results(pass->tape, blocks[0], job.checkpoints), std::vector<std::uint32_t>({blocks[0].first}))
       << "the first product of a block, not the second";
   EXPECT_TRUE(kept_results(pass->tape, blocks[0], {}).empty());
+}
+
+TEST(Checkpoints, SelectiveOpKeepsWhatRanksSumAndScatter) {
+  ops::Tape tape(model::Precision::bf16);
+  tape.begin_layer(0);
+  const ops::TensorId weight = tape.add_parameter(8 * 8);
+  ops::TensorId rows = tape.add_input({4 * 8, 0, core::DType::bfloat16});
+  for (int product = 0; product < 2; ++product) {
+    rows = ops::linear(tape, rows, {4 * 8, 0}, {&weight, 1}, 2, false, 8);
+  }
+  (void)ops::scatter_sum(tape, rows, {2 * 8, 0});
+  EXPECT_EQ(kept_results(tape, {0, 3}, {model::Checkpoints::selective_op, 0}), std::vector<std::uint32_t>({0, 2}))
+      << "the first product, and the part of the second one's sum";
 }
 
 TEST(Checkpoints, ACompiledGraphKeepsWhatStandsAlone) {

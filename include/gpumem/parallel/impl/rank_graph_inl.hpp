@@ -490,7 +490,10 @@ GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_
   }
   const bool tokens = layout.sequence_parallel && layer.expert == 0;  // experts are sent their tokens
   if (tokens && way.gathers && way.split == TensorSplit::columns) changed->push_back({"gathered", ranks});
-  if (tokens && way.split == TensorSplit::rows) changed->push_back({"scattered", ranks});
+  if (tokens && way.split == TensorSplit::rows) {
+    changed->push_back({"scattered", ranks});
+    if (!way.gathers) changed->push_back({"scatters_apart", true});
+  }
   return changed;
 }
 

@@ -174,7 +174,7 @@ GPUMEM_INLINE std::vector<std::uint32_t> kept_results(const ops::Tape& tape, con
     const bool product = multiplies && function.parameters.count > 0;
     const bool attention = function.library == ops::Library::none && function.multiply_adds.elements.value() != 0;
     if (product) ++products;
-    if (attention || (product && products % 2 == 1)) kept.push_back(index);
+    if (attention || function.reduce_scatters || (product && products % 2 == 1)) kept.push_back(index);
   }
   return kept;
 }
