@@ -73,6 +73,8 @@ std::optional<OptionValue> value_of(OptionType type, const Json& field) {
     return field.is_number() ? std::optional(OptionValue(field.get<double>())) : std::nullopt;
   }
   if (type == OptionType::dimensions && field.is_array()) return sizes(field);
+  // A choice that a number or a switch makes, too: "rank": 3, "reshard_after_forward": true.
+  if (type == OptionType::choice && (field.is_number_integer() || field.is_boolean())) return OptionValue(field.dump());
   return field.is_string() ? std::optional(OptionValue(field.get<std::string>())) : std::nullopt;
 }
 

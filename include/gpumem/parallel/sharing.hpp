@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -312,10 +311,11 @@ struct Sharing {
   if (reshard.kind != model::Reshard::within) return {};
   const std::int64_t ranks = groups ? layout.sharding.count : sharing_ranks(layout);
   if (reshard.count < 1 || ranks % reshard.count != 0) {
+    std::int64_t fits = std::clamp<std::int64_t>(reshard.count, 1, ranks);
+    while (ranks % fits != 0) --fits;
     return "`reshard_after_forward` as a number divides the " + std::to_string(ranks) +
            " ranks that share parameters, and is " + std::to_string(reshard.count) +
-           "; say `reshard_after_forward=" + std::to_string(std::gcd(ranks, std::max<std::int64_t>(reshard.count, 1))) +
-           "`";
+           "; say `reshard_after_forward=" + (fits > 1 ? std::to_string(fits) : std::string("never")) + "`";
   }
   if (reshard.count == 1 || reshard.count == ranks || layout.tensor_parallel == 1) return {};
   return "fully_shard() does not cut tensor parallel parameters over fewer ranks after forward; say "

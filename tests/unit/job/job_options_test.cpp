@@ -100,6 +100,8 @@ TEST(JobOptions, RefuseWhatTheyDoNotTake) {
   JobRequest request;
   EXPECT_TRUE(fails(set_option_text(option("optimizer"), request, "adamm"), ErrorCode::invalid_argument, 0,
                     "there is no optimizer 'adamm'; choose one of sgd, "));
+  EXPECT_TRUE(fails(set_option_text(option("reshard_after_forward"), request, "some"), ErrorCode::invalid_argument, 0,
+                    "choose one of default, always, never, or give a number"));
   for (const char* word : {"", "many", " 1", "1 ", "0x10", "1e3", "+1", "--1", "99999999999999999999"}) {
     EXPECT_TRUE(fails(set_option_text(option("batch_size"), request, word), ErrorCode::malformed_input, 0,
                       "must be a whole number, not "))

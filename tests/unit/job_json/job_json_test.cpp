@@ -43,6 +43,7 @@ TEST(JobJson, RefusesAnotherTypeForEveryOption) {
     }
     const bool is_flag = option.place.type == job::OptionType::flag;
     const bool takes_both = option.place.type == job::OptionType::switch_or_choice;
+    if (name == "reshard_after_forward") continue;  // PyTorch's own is a switch or a number
     EXPECT_FALSE(fields_from({{name, is_flag ? Json("true") : takes_both ? Json(1) : Json(true)}}, {})) << name;
   }
 }
@@ -51,6 +52,17 @@ TEST(JobJson, TakesAShapeAsTextToo) {
   const auto request = fields_from({{"input", "3x5x7"}}, {});
   ASSERT_TRUE(succeeds(request));
   EXPECT_EQ(request->training.input_shape, (std::vector<std::int64_t>{3, 5, 7}));
+}
+
+TEST(JobJson, TakesAChoiceThatIsANumberAsOne) {
+  const auto third = fields_from({{"rank", 3}, {"reshard_after_forward", 4}}, {});
+  ASSERT_TRUE(succeeds(third));
+  EXPECT_EQ(third->training.layout.rank.count, 3);
+  EXPECT_EQ(third->training.layout.reshard_after_forward.count, 4);
+  const auto freed = fields_from({{"reshard_after_forward", true}}, {});
+  ASSERT_TRUE(succeeds(freed));
+  EXPECT_EQ(freed->training.layout.reshard_after_forward.kind, model::Reshard::always);
+  EXPECT_TRUE(fails(fields_from({{"optimizer", 3}}, {}), ErrorCode::invalid_argument, 0, "there is no optimizer '3'"));
 }
 
 TEST(JobJson, SaysWhatIsMissingAndWhatThereIs) {

@@ -71,7 +71,7 @@ TEST(Sharing, WhatStaysAfterForwardIsFullyShards) {
   job.layout.pipeline_parallel = 1;
   job.layout.reshard_after_forward = {model::Reshard::within, 3};
   EXPECT_TRUE(fails(sharing_of(job), ErrorCode::invalid_argument, 0,
-                    "divides the 8 ranks that share parameters, and is 3; say `reshard_after_forward=1`"));
+                    "divides the 8 ranks that share parameters, and is 3; say `reshard_after_forward=2`"));
   job.layout.reshard_after_forward.count = 4;
   EXPECT_EQ(of(job).kept_over, 4);
   job.layout.tensor_parallel = 2;

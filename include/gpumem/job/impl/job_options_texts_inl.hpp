@@ -143,7 +143,8 @@ GPUMEM_INLINE std::string expectation(const JobOption& option) {
   }
   std::string names;
   for (const std::string_view name : option.place.choices()) names += (names.empty() ? "" : ", ") + std::string(name);
-  return "choose one of " + names;
+  const bool numbered = option.help.find("number") != std::string_view::npos && option.help.ends_with("or one of");
+  return "choose one of " + names + (numbered ? ", or give a number" : "");
 }
 
 GPUMEM_INLINE std::string help_text(const JobOption& option) {
