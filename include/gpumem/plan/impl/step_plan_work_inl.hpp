@@ -117,6 +117,7 @@ class Counter {
   void forward(std::uint32_t index, Phase phase) {
     const Function& function = tape_.functions()[index];
     if (function.kind == Output::view || function.kind == Output::unsafe_view) return;
+    if (function.reduce_scatters) return;  // what ranks send each other is no kernel of the model's
     if (function.casts_parameters) {
       for (const TensorId parameter : tape_.list(function.parameters)) {
         add({.bytes = 1.5 * bytes_of(parameter), .outputs = elements_of(parameter), .phase = phase});
@@ -134,7 +135,7 @@ class Counter {
 
   void backward(std::uint32_t index) {
     const Function& function = tape_.functions()[index];
-    if (!tape_.tensor(function.output).requires_grad) return;
+    if (!tape_.tensor(function.output).requires_grad || function.reduce_scatters) return;
     const bool copies = function.gradient == Gradient::fresh || function.gradient == Gradient::joined;
     if (kind_of(function) != Kernel::Kind::elementwise) return multiply_back(index);
     double written = 0.0;
