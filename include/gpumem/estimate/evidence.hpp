@@ -331,18 +331,13 @@ inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource
                        "blocks are checkpointed without reentrance (use_reentrant=False); the reentrant "
                        "way, the Trainer's default, takes up to 1.3 times as much under fully_shard()"});
   }
-  if (source.routed_elements > 0) {
-    assumed.push_back({"routing", parallel::routing_text(job)});
-  }
+  if (source.routed_elements > 0) assumed.push_back({"routing", parallel::routing_text(job)});
   if (std::string text = parallel::rank_text(job.layout); !text.empty()) assumed.push_back({"rank", std::move(text)});
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
-  if (job.graph != nullptr && job.graph->run_settings().cublas_workspace > 0) {
-    assumed.push_back({"workspaces", "a deterministic run has CUBLAS_WORKSPACE_CONFIG=:4096:8"});
-  }
-  if (job.layout.semi_sync.kind > model::SemiSync::local_sgd) {
-    assumed.push_back(
-        {"semi_sync", "the parameters of the last meeting lie in the host's memory, as torchft keeps them"});
-  }
+  const bool fixed = job.graph != nullptr && job.graph->run_settings().cublas_workspace > 0;
+  if (fixed) assumed.push_back({"workspaces", "a deterministic run has CUBLAS_WORKSPACE_CONFIG=:4096:8"});
+  const bool meets = job.layout.semi_sync.kind > model::SemiSync::local_sgd;
+  if (meets) assumed.push_back({"semi_sync", "the last meeting's parameters lie on the host, as torchft's do"});
 }
 
 /// Whether the estimate has the allocator's options that a recorded program sets.

@@ -107,8 +107,8 @@ class TrainingScript {
 
   StepPlan take() {
     StepPlan plan = state_.log().take();
-    const auto convolutions = pass_.tape.convolutions();
-    plan.convolutions.assign(convolutions.begin(), convolutions.end());
+    plan.cublas_workspace = pass_.wired.graph().run_settings().cublas_workspace;
+    plan.convolutions.assign(pass_.tape.convolutions().begin(), pass_.tape.convolutions().end());
     return plan;
   }
 
@@ -455,9 +455,7 @@ core::Result<StepPlan> written(const model::TrainingJob& job, const ForwardPass&
   script.construct(*full);
   if (const core::Status done = write(script, *full); !done) return done.error();
   if (core::deadline_passed()) return core::deadline_error();  // then the plan is not whole
-  StepPlan plan = script.take();
-  plan.cublas_workspace = pass.wired.graph().run_settings().cublas_workspace;
-  return plan;
+  return script.take();
 }
 
 }  // namespace step_plan_detail
