@@ -87,6 +87,8 @@ std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& wrong) {
     message = command + " takes no further word " + core::quoted(left.back());
   } else if (message.find("subcommand is required") != std::string::npos) {
     message = "no command is named";
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&wrong) != nullptr && message.ends_with(" missing")) {
+    message = message.substr(0, message.find(':')) + " needs a value";
   }
   return message + "; see " + command + " --help";
 }

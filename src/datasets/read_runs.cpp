@@ -33,7 +33,7 @@ core::Result<MeasuredRuns> parse_runs(std::string_view text, const RunsOptions& 
     names += (names.empty() ? "" : "; ") + std::string(format->name) + ", " + std::string(format->description);
   }
   return core::Error{core::ErrorCode::unknown_format,
-                     "its first row names the columns of no table of runs that can be read: " + names,
+                     "its first row is not that of a table of runs; these are read: " + names,
                      core::Place{std::string(file), 1, {}}};
 }
 

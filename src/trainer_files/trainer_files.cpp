@@ -161,9 +161,10 @@ core::Result<TrainerJob> parse_trainer_job(std::string_view text) {
     names += (names.empty() ? "" : ", ") + std::string(format->description);
   }
   const char* const hint =
-      peft_adapter().sniff(*root) ? "it is an adapter's config: give it as `adapter`; the trainer's file is " : "";
-  return core::Error{
-      core::ErrorCode::unknown_format, "its keys are those of no trainer's file; " + (hint + ("one of: " + names)), {}};
+      peft_adapter().sniff(*root) ? "it is an adapter's config: give it as `adapter`, beside a trainer's file; " : "";
+  return core::Error{core::ErrorCode::unknown_format,
+                     "it is not a trainer's file that gpumem knows by its keys; " + (hint + ("known are: " + names)),
+                     {}};
 }
 
 core::Status take_adapter(std::string_view text, TrainerJob& job) {

@@ -86,7 +86,8 @@ TEST(CliTrainer, SaysWhatIsWrong) {
   const std::string config = "estimate examples/trainers/tinyllama/config.json ";
   const std::vector<std::pair<std::string, const char*>> failures = {
       {config + "--trainer examples/trainers/missing.json", "missing.json"},
-      {config + "--trainer examples/trainers/tinyllama/config.json", "its keys are those of no trainer's file"},
+      {config + "--trainer examples/trainers/tinyllama/config.json",
+       "it is not a trainer's file that gpumem knows by its keys"},
       {config + "--trainer examples/trainers/adapter/adapter_config.json", "give it as --adapter"},
       {"estimate --trainer examples/trainers/ds_config.json", "the file names no model; name its config.json"},
       {config, "--batch is required"},

@@ -55,6 +55,9 @@ using Formats = std::vector<const Format*>;
 [[nodiscard]] core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,
                                                         const Formats& known = formats());
 
+/// About a path that cannot be read: it may be the name of a model whose sizes nobody has here. `error`: why it cannot.
+[[nodiscard]] core::Error unknown_name(const std::string& path, core::Error error);
+
 /// The model of this name ("Qwen/Qwen3-8B"): in this user's HuggingFace cache, else as published. No file of that name
 /// is opened, and of the cache no config of more than `largest` bytes. `no_file`: why there is no such file, which is
 /// the error for what is no model's name either.

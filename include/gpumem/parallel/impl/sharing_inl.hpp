@@ -288,11 +288,10 @@ GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::st
   if (job.layout.sharding.kind != model::Shardings::none) return core::Done{};
   if (split.empty()) return check_one_gpu(job, method);
   if (job.layout.data_parallel == 1) return core::Done{};
-  return layout_detail::refused(
-      std::string(method) + " takes " + split + " together with " +
-      layout_detail::counted("data_parallel", job.layout.data_parallel) +
-      " only where it is said how these share the model: say `sharding=ddp`, `sharding=fsdp2` or "
-      "`sharding=distributed-optimizer`");
+  return layout_detail::refused(std::string(method) + " takes " + split + " together with " +
+                                layout_detail::counted("data_parallel", job.layout.data_parallel) +
+                                " only if it knows how these share the model: say `sharding=ddp`, `sharding=fsdp2` or "
+                                "`sharding=distributed-optimizer`");
 }
 
 GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method) {
@@ -302,8 +301,8 @@ GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::str
   if (!alone) return alone;
   return layout_detail::refused(std::string(method) + " is for one GPU, not for " +
                                 std::to_string(job.layout.data_parallel) +
-                                " in data parallel; model-states and the zero- estimators take these, and replay where "
-                                "it is said how they share the model: say `sharding=ddp` or `sharding=fsdp2`");
+                                " in data parallel that share nothing; say how they share the model: `sharding=ddp` or "
+                                "`sharding=fsdp2`, or ask model-states or one of the zero- estimators");
 }
 
 GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method,

@@ -66,7 +66,7 @@ GPUMEM_INLINE core::Result<std::string> config_text(const std::string& name, con
       path == "-" ? core::read_file(path) : core::read_regular_file(path, summary::kLargestConfig);
   if (text) return text;
   if (auto published = summary::published_model(name)) return std::move(published->config);
-  return text;
+  return summary::unknown_name(name, text.error());
 }
 
 /// What an answer says where it was made of published sizes; else empty.
@@ -312,7 +312,7 @@ GPUMEM_INLINE core::Result<std::shared_ptr<const serve::ServedModel>> Session::s
   return served_.get(path, session_detail::stamp_of(path), [&]() -> Kept<serve::ServedModel>::Shared {
     const core::Result<std::string> text = session_detail::config_text(config, path);
     if (!text) return text.error();
-    core::Result<serve::ServedModel> model = serve::read_served_model(*text);
+    auto model = serve::read_served_model(*text);
     if (!model) return core::Error(model.error()).in_file(path);
     return std::make_shared<const serve::ServedModel>(*std::move(model));
   });
@@ -371,10 +371,9 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::serving_request(const s
 
 GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_plan(
     const serve::ServingRequest& request, std::int64_t gpus) {
-  return ask_about_server(
-      request, [gpus](const serve::ServedModel& model, const serve::ServingJob& job, const device::GpuProfile& gpu) {
-        return serve::plan_server(model, job, gpu, gpus);
-      });
+  return ask_about_server(request, [gpus](const auto& model, const auto& job, const auto& gpu) {
+    return serve::plan_server(model, job, gpu, gpus);
+  });
 }
 
 GPUMEM_INLINE core::Status Session::settle_training(const posttrain::PostTrainingRequest& request,
@@ -430,9 +429,8 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, c
     std::error_code none;
     if (!made && (!named || std::filesystem::exists(*path, none))) return Answer(made.error());
     *graph = made ? *made : asked->job.graph;
-    if (made) continue;
-    job.assumed.push_back(
-        {"model", core::quoted(core::shortened(*path, 80)) + " was not found; a model like the policy is taken"});
+    const std::string missing = core::quoted(core::shortened(*path, 80)) + " was not found";
+    if (!made) job.assumed.push_back({"model", missing + "; a model like the policy is taken"});
   }
   if (megatron) {  // a config of Megatron's own arguments has no tower
     const auto whole = read(request.training.summary, request.training.lenient);
@@ -463,8 +461,7 @@ GPUMEM_INLINE core::Result<std::vector<posttrain::PostTrainingChange>> Session::
 
 GPUMEM_INLINE core::Result<std::vector<posttrain::PostTrainingLayout>> Session::post_training_layouts(
     const posttrain::PostTrainingRequest& request, std::int64_t gpus) {
-  return ask_post_training(request, [gpus](const posttrain::PostTrainingJob& job, const device::GpuProfile& gpu,
-                                           const device::AllocatorOptions& options) {
+  return ask_post_training(request, [gpus](const auto& job, const auto& gpu, const auto& options) {
     return posttrain::find_post_training_layouts(job, gpu, gpus, options);
   });
 }
@@ -492,10 +489,8 @@ GPUMEM_INLINE core::Result<estimate::MemoryEstimate> estimate_memory(const std::
   request.summary = model;
   for (const auto& [name, value] : options) {
     const job::JobOption* option = job::find_option(name);
-    if (option == nullptr) {
-      return core::Error{
-          core::ErrorCode::invalid_argument, "a job has no option " + core::quoted(core::shortened(name, 60)), {}};
-    }
+    const std::string missing = "a job has no option " + core::quoted(core::shortened(name, 60));
+    if (option == nullptr) return core::Error{core::ErrorCode::invalid_argument, missing, {}};
     if (const core::Status set = job::set_option_text(*option, request, value); !set) return set.error();
   }
   return process_session().estimate(request);

@@ -91,23 +91,11 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(std::string_view text) {
   return std::nullopt;
 }
 
-/// About a path that cannot be read: it may be the name of a model whose sizes nobody has here.
-GPUMEM_INLINE core::Error no_file(const std::string& path, core::Error error) {
-  std::error_code ignored;
-  if (!is_hub_name(path) || std::filesystem::exists(path, ignored)) return error;
-  error.message += "; if it is the name of a model, gpumem does not know its sizes" +
-                   core::did_you_mean(path, published_model_names()) +
-                   ", and the HuggingFace cache of this machine has "
-                   "none of that name: give the path of its config.json (https://huggingface.co/" +
-                   path + "/raw/main/config.json)";
-  return error;
-}
-
 /// For a path that cannot be read: the model that is published under this name.
 GPUMEM_INLINE core::Result<model::ModelGraph> read_published(const std::string& name, const ReadOptions& options,
                                                              const Formats& known, core::Error error) {
   const auto published = published_model(name);
-  if (!published) return no_file(name, std::move(error));
+  if (!published) return unknown_name(name, std::move(error));
   return read(published->config, options, known);
 }
 
@@ -120,6 +108,17 @@ GPUMEM_INLINE std::string names_of(const Formats& known) {
 }
 
 }  // namespace read_detail
+
+GPUMEM_INLINE core::Error unknown_name(const std::string& path, core::Error error) {
+  std::error_code ignored;
+  if (!is_hub_name(path) || std::filesystem::exists(path, ignored)) return error;
+  error.message += "; if it is the name of a model, gpumem does not know its sizes" +
+                   core::did_you_mean(path, published_model_names()) +
+                   ", and the HuggingFace cache of this machine has "
+                   "none of that name: give the path of its config.json (https://huggingface.co/" +
+                   path + "/raw/main/config.json)";
+  return error;
+}
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const ReadOptions& options,
                                                    const Formats& known) {
