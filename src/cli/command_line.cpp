@@ -49,7 +49,9 @@ Told told_by(const std::vector<std::string>& theirs) { return theirs.empty() ? T
 void add_job(CLI::App& command, JobRequest& request, const std::vector<std::string_view>& without = {},
              Told told = Told::here) {
   CLI::Option& summary =
-      *command.add_option("summary", request.summary, "the model summary, or a recording; - is standard input");
+      *command.add_option("summary", request.summary,
+                          "the model: a printed summary, a config.json or its folder, a known name, a graph or "
+                          "a recording; - is standard input");
   summary.required(told == Told::here);
   add_job_options(command, request, without);
   CLI::Option* const batch = command.get_option_no_throw("--batch");
@@ -104,7 +106,8 @@ void add_check(CLI::App& command, CheckOptions& options) {
   command.add_flag("--surely", options.surely, "a job that is tight does not pass");
   command.add_flag("--json", options.json, "print one JSON object, on one line");
   command.footer(
-      "One line, for scripts: gpumem check -- COMMAND && COMMAND\n"
+      "It prints one line, for scripts:\n"
+      "  gpumem check -- COMMAND && COMMAND\n"
       "Exit code 0 if the job fits, or is tight; 4 if it does not fit.");
 }
 
@@ -164,7 +167,8 @@ void add_plan(CLI::App& command, PlanOptions& options) {
       ->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
-      "Layouts are ranked by the time of a step, from a roofline of kernels, links and network: it is not measured.\n"
+      "Layouts are ranked by the time of a step; those without headroom come last. The times are not measured:\n"
+      "they come from a roofline of kernels, links and network.\n"
       "Exit code 4 if no layout fits.");
 }
 
@@ -214,14 +218,16 @@ void add_batch(CLI::App& command, BatchOptions& options) {
   name_estimators(command);
   command.get_option("--batch")->description("the batch size of jobs without one");
   command.footer(
-      "A job: {\"summary\": \"resnet50.txt\", \"batch_size\": 32, \"gpu\": \"a100-40gb\"}\n"
+      "A job:\n"
+      "  {\"summary\": \"resnet50.txt\", \"batch_size\": 32, \"gpu\": \"a100-40gb\"}\n"
       "The options are defaults for what a job leaves out. The answer to a bad line is an error object.");
 }
 
 void add_mcp(CLI::App& command, McpOptions& /*options*/) {
   command.footer(
-      "Tools: estimate, fit, advise, gpus, plan. An assistant's settings name the command `gpumem mcp`.\n"
-      "It reads the files that a call names, and nothing else; it uses no network.");
+      "Tools: estimate, fit, advise, gpus, plan, serve. An assistant's settings name the command `gpumem mcp`.\n"
+      "It reads the files that a call or its command names, accelerate's own config and the local HuggingFace cache,\n"
+      "and nothing else. It uses no network.");
 }
 
 void add_gpus(CLI::App& command, GpusOptions& options) {

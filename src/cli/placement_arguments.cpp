@@ -65,11 +65,10 @@ void add_place(CLI::App& command, PlaceOptions& options) {
       "The command that starts a training or a server may stand behind --, and says what no option does:\n"
       "  gpumem place --server server.json -- torchrun --nproc-per-node 2 train.py --config config.yaml\n"
       "  gpumem place config.json --server server.json -- vllm serve NAME --max-model-len 8192\n"
-      "--estimator none places without an estimate; --gpu is the profile for GPUs that have none in the server's "
-      "file.\n"
-      "A server: {\"format\": \"gpumem-server\", \"version\": 1, \"gpus\": [{\"id\": \"0\", \"profile\": "
-      "\"a100-40gb\",\n"
-      "\"used_mib\": 13312, \"smact\": 0.41, \"jobs\": [{\"id\": \"resnet50\", \"memory_mib\": 12288}]}]}\n"
+      "--estimator none places without an estimate. --gpu is the profile of GPUs that have none in the server's file.\n"
+      "A server:\n"
+      "  {\"format\": \"gpumem-server\", \"version\": 1, \"gpus\": [{\"id\": \"0\", \"profile\": \"a100-40gb\",\n"
+      "   \"used_mib\": 13312, \"smact\": 0.41, \"jobs\": [{\"id\": \"resnet50\", \"memory_mib\": 12288}]}]}\n"
       "Exit code 5 if the job has to wait, 4 if the server could never hold it.");
 }
 
