@@ -198,9 +198,11 @@ void read_unfrozen(TrainerReading& from) {
 }
 
 void read_precision(TrainerReading& from) {
-  // "auto" is on where the GPU can do it, which all GPUs that train such models can.
-  const bool bf16 =
-      from.on("bf16") || from.on("bfloat16") || from.is_auto("bf16") || from.word("bf16").value_or("") == "full";
+  // "auto" is on where the GPU can do it, which all GPUs that train such models can, and is what a file that does not
+  // speak of precision has (utils/schemas/config.py: AxolotlInputConfig.bf16; utils/config: resolve_dtype).
+  const bool left_open = !from.word("bf16") && !from.on("fp16") && !from.on("float16") && !from.on("float32");
+  const bool bf16 = left_open || from.on("bf16") || from.on("bfloat16") || from.is_auto("bf16") ||
+                    from.word("bf16").value_or("") == "full";
   want_precision(from, bf16, false, from.on("fp16") || from.on("float16"), bf16 ? "bf16" : "fp16");
 }
 
@@ -214,6 +216,7 @@ void read(TrainerReading& from) {
   read_training_arguments(from);
   from.want("batch_size", "1");
   from.take("micro_batch_size", "batch_size");
+  from.want("seq_length", "512");  // AxolotlInputConfig.sequence_len
   from.take("sequence_len", "seq_length");
   if (const auto optimizer = from.word("optimizer")) want_optimizer(from, *optimizer, "optimizer");
   read_adapter(from);

@@ -143,6 +143,10 @@ TEST(TrainerFiles, AxolotlsKernelsChangeLittleWhereBlocksAreComputedAgain) {
   EXPECT_EQ(once.not_modelled,
             (std::vector<std::string>{"liger_rms_norm true", "lora_mlp_kernel true", "use_kernels true"}));
   expect_wanted(parsed(R"({"base_model": "m", "attn_implementation": "flex_attention"})"), {{"attention", "flash"}});
+  expect_wanted(parsed(R"({"base_model": "m"})"), {{"precision", "bf16"}, {"seq_length", "512"}});
+  expect_wanted(parsed(R"({"base_model": "m", "bf16": false, "sequence_len": 64})"),
+                {{"precision", "fp32"}, {"seq_length", "64"}});
+  expect_wanted(parsed(R"({"base_model": "m", "fp16": true})"), {{"precision", "amp-fp16"}});
 }
 
 TEST(TrainerFiles, ModulesBesideAdaptersAreTrained) {
