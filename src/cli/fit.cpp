@@ -15,8 +15,8 @@ namespace {
 core::Status sizes_of_a_server(const Launched& launched, const FitOptions& asked) {
   if (!asked.batch || !launched || launched->program != trainer_files::LaunchedProgram::server) return core::Done{};
   return Error{ErrorCode::invalid_argument,
-               "--batch is a training's, and the command starts an inference server, whose longest max_model_len and "
-               "most max_num_seqs are found: leave it out",
+               "--batch is for a training, but the command starts an inference server: leave it out; gpumem finds the "
+               "longest max_model_len and the most max_num_seqs",
                {}};
 }
 

@@ -117,8 +117,8 @@ constexpr ManualText kTexts[] = {
     {.command = "models",
      .description =
          "Lists the models that gpumem knows: the model types of a config.json, by architecture, with what they are "
-         "read from; and the models whose published sizes it knows, which a job can name. With a text it lists those "
-         "that have it in their names.",
+         "read from; and the models that a job can give by name, because gpumem knows their published sizes. With a "
+         "text it lists those that have the text in their names.",
      .examples = {"gpumem models", "gpumem models qwen"},
      .see_also = {"estimate"}},
     {.command = "model",

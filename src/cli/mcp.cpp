@@ -132,7 +132,7 @@ constexpr std::array<OwnArgument, 12> kPlanOwn = {
      {"gpus_per_node", "GPUs in a node; default: from the GPU's profile, or 8"},
      {"network_gbps", "network speed of one GPU, in Gbit/s; default: from the GPU's profile, or 100", "number"},
      {"no_overlap", "Megatron without overlap of gradients and parameters with kernels", "boolean"},
-     {"framework", "whose layouts: a name that `gpumem plan --help` lists, or any", "string"},
+     {"framework", "of which framework the layouts are: a name that `gpumem plan --help` lists, or any", "string"},
      {"explain", "a layout, as \"tensor-parallel=8 sharding=fsdp2\": why it is not the first one", "string"},
      {"show", "how many layouts"}}};
 

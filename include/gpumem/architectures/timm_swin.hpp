@@ -276,7 +276,9 @@ inline std::int64_t partition_in(Forward& f, const Module& layer, std::int64_t h
     }
     return side;
   }
-  f.fail("its partitions, whose size is not printed, are no 4, 6, 7 or 8 pixels wide: export the graph of the model");
+  f.fail(
+      "the size of its partitions is not printed, and they are not 4, 6, 7 or 8 pixels wide: export the graph of the "
+      "model");
   return 1;
 }
 

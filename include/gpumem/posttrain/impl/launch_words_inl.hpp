@@ -205,7 +205,8 @@ inline core::Result<Program> program_of_words(const PostTrainingWords& words, st
         core::quoted(core::shortened(*script, 60)) + " is a script, which is not read; give the command that it runs",
         {}};
   }
-  return core::Error{core::ErrorCode::missing_information, "whose settings are these? give `program`", {}};
+  return core::Error{
+      core::ErrorCode::missing_information, "the settings do not say which program they are for; give `program`", {}};
 }
 
 /// Options of ours count more than the program's settings.

@@ -187,7 +187,7 @@ inline void say_assumed(const PostTrainingJob& job, Decided& decided) {
                         " tokens" + (job.options.sequence_ranks > 1 ? " on each GPU" : "");
   if (job.options.length_limit) {
     lengths += ", and in the upper end of the range " + core::with_separators(*job.options.length_limit);
-    if (job.options.packing) lengths += ": so many has a row whose samples all are as long as they may be";
+    if (job.options.packing) lengths += ": a row of samples that are all as long as they may be has so many";
   }
   say("lengths", std::move(lengths));
   const auto& [prompt, completion] = std::pair(job.options.prompt_length, job.options.completion_length);
