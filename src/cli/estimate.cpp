@@ -74,6 +74,12 @@ int run_ranks(const EstimateOptions& options, ToldJob told, Session& session) {
   return 0;
 }
 
+/// Why there is no answer, after what a file or a command left open: a key that is not known may be the reason.
+int report_failure(const Error& error, const ToldJob& told) {
+  for (const auto& note : told.notes) std::fprintf(stderr, "gpumem: assumed: %s\n", note.text.c_str());
+  return report_error(error);
+}
+
 }  // namespace
 
 int run_estimate(const EstimateOptions& options) {
@@ -95,10 +101,10 @@ int run_estimate(const EstimateOptions& options) {
     return run_ranks(options, *std::move(told), session);
   }
   const Result<EstimatedJob> estimated_job = estimate_told_job(session, *told);
-  if (!estimated_job) return report_error(estimated_job.error());
+  if (!estimated_job) return report_failure(estimated_job.error(), *told);
   // If one estimator was asked for, its failure is the answer. If all were, each has its own.
   const auto& answers = estimated_job->answers;
-  if (answers.size() == 1 && !answers[0].estimate) return report_error(answers[0].estimate.error());
+  if (answers.size() == 1 && !answers[0].estimate) return report_failure(answers[0].estimate.error(), *told);
   print_warnings(*estimated_job);
   const std::string text =
       options.json

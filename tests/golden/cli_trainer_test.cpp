@@ -90,6 +90,8 @@ TEST(CliTrainer, SaysWhatIsWrong) {
        "it is not a trainer's file that gpumem knows by its keys"},
       {config + "--trainer examples/trainers/adapter/adapter_config.json", "give it as --adapter"},
       {"estimate --trainer examples/trainers/ds_config.json", "the file names no model; name its config.json"},
+      // Without a length there is no answer, and the keys that are not modelled are named all the same.
+      {config + "--trainer examples/trainers/ds_config.json", "allgather_bucket_size 200000000"},
       {config, "--batch is required"},
   };
   for (const auto& [words, part] : failures) {
