@@ -378,6 +378,8 @@ GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_p
 
 GPUMEM_INLINE core::Status Session::settle_training(const posttrain::PostTrainingRequest& request,
                                                     job::JobRequest& training) {
+  constexpr const char* kNoBatch = "nothing says the samples of a forward pass; give `batch_size`";
+  if (training.training.batch_size == 0) return core::Error{core::ErrorCode::invalid_argument, kNoBatch, {}};
   const bool megatron = posttrain::row_of(request.options.program).megatron;
   if (request.freezes_tower && !megatron && training.training.freeze.empty()) {
     const auto known = read(training.summary, training.lenient);
@@ -385,8 +387,7 @@ GPUMEM_INLINE core::Status Session::settle_training(const posttrain::PostTrainin
     training.training.freeze = posttrain::parts_of(*(*known)->graph(), posttrain::part_names({}, "", ","));
   }
   if (!request.buckets_by_width) return core::Done{};
-  const auto sizes = served(training.summary);
-  if (sizes) posttrain::set_buckets(training.training.layout, (*sizes)->hidden);
+  if (const auto sizes = served(training.summary)) posttrain::set_buckets(training.training.layout, (*sizes)->hidden);
   return core::Done{};
 }
 
