@@ -41,8 +41,8 @@ struct PostTrainingPlan {
   analysis::Analyses::Lent policy;  ///< of the policy's update
 };
 /// What the policy's backward keeps of a frozen image tower in a pass: what its blocks read, in two bytes an element.
-/// ms-swift checkpoints the tower, too, and has its embedding's output ask for a gradient, so that backward goes through
-/// its blocks. Source: ms-swift 4, trainers/mixin.py: _prepare_gradient_checkpointing; transformers 5,
+/// ms-swift checkpoints the tower, too, and has its embedding's output ask for a gradient, so that backward goes
+/// through its blocks. Source: ms-swift 4, trainers/mixin.py: _prepare_gradient_checkpointing; transformers 5,
 /// models/qwen2_5_vl: _input_embed_layer.
 [[nodiscard]] std::int64_t kept_of_frozen_tower(const Decided& decided, analysis::Analysis& policy);
 

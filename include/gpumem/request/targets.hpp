@@ -22,11 +22,16 @@ namespace gpumem::request {
 /// GPUs of a node where none are given: as NVIDIA's HGX and DGX boards have them.
 inline constexpr std::int64_t kUsualGpusPerNode = 8;
 
+/// The commands that say what would make a job fit, by what the job is.
+inline constexpr std::string_view kTrainingAdvisor = "gpumem advise";
+inline constexpr std::string_view kServerAdvisor = "gpumem serve --advise";
+inline constexpr std::string_view kPostTrainingAdvisor = "gpumem posttrain --advise";
+
 /// What a target is told in addition to the job.
 struct Site {
   std::int64_t gpus_per_node = 0;     ///< that the job uses of each node; 0: all of its GPUs, but no more than usual
   std::string container = "trainer";  ///< of the pod that trains, for targets that name it
-  std::string advisor = "gpumem advise";  ///< the command that says what makes such a job fit
+  std::string advisor = std::string(kTrainingAdvisor);  ///< the command that says what makes such a job fit
 };
 
 /// What a job asks for on each of its GPUs, all of this type.

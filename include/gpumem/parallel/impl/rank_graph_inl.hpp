@@ -292,9 +292,8 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
   const bool mixes = most_experts(graph) > 0;
   if ((layout.tensor_parallel > 1 || layout.expert_parallel > 1) && groups_experts(graph)) {
     return fault(
-        "the experts of a layer are one tensor; how tensor and expert parallel ranks share it is not modelled; shard "
-        "the "
-        "states (`sharding=fsdp2`), or give the arguments of Megatron's launcher");
+        "the experts of a layer are one tensor; how tensor and expert parallel ranks share it is not modelled; "
+        "shard the states (`sharding=fsdp2`), or give the arguments of Megatron's launcher");
   }
   if (layout.sequence_parallel && mixes && !says_split(graph, TensorSplit::sequence)) {
     return fault("`sequence_parallel` with a mixture of experts is only modelled for Megatron's GPT");

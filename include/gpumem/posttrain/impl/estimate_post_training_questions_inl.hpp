@@ -302,7 +302,7 @@ class LimitFinder {
     const PostTrainingOptions& options = asked_.job.options;
     if (!decided_.algorithm.generates) return say("largest_group", "nobody generates"), core::Done{};
     if (!options.num_generations) {
-      return say("largest_group", "nobody says how many completions a prompt has; give `num_generations`"),
+      return say("largest_group", "nobody says how many completions a prompt has; give num_generations"),
              core::Done{};
     }
     const std::int64_t passes = decided_.algorithm.in_step ? 1 : decided_.policy.gradient_accumulation;
@@ -333,7 +333,7 @@ class LimitFinder {
       return limit("longest_completion", kMostTokens, set_length, made_.longest_completion);
     }
     if (decided_.algorithm.generates) {
-      say("longest_completion", "nobody says how long prompts are; give `prompt_length` and `completion_length`");
+      say("longest_completion", "nobody says how long prompts are; give prompt_length and completion_length");
     }
     // A sequence of one token has no next one.
     const auto set_sequence = [](PostTrainingJob& to, std::int64_t following) {

@@ -365,7 +365,7 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::serving_request(const s
   const core::Result<std::int64_t> gpus = serve::gpus_of(request.job);
   if (!gpus) return gpus.error();
   request::Site asked = site;
-  asked.advisor = "gpumem serve --advise";
+  asked.advisor = request::kServerAdvisor;
   return request::make_request(target, serve::memory_of(*server, *gpus), **profile, margin, asked);
 }
 
@@ -475,7 +475,7 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::post_training_request(
   const core::Result<posttrain::PostTrainingEstimate> takes = post_training(request);
   if (!takes) return takes.error();
   request::Site asked = site;
-  asked.advisor = "gpumem posttrain --advise";
+  asked.advisor = request::kPostTrainingAdvisor;
   return request::make_request(target, takes->memory, **profile, margin, asked);
 }
 
