@@ -53,7 +53,6 @@ TEST(CliErrors, WrongWordsAreNamed) {
       {"misspelt command", "estimat x", 2, "there is no command 'estimat' (did you mean 'estimate'?)"},
       {"a model that nobody loaded", "estimate nobody/Nothing-1B --batch 1", 3,
        "the HuggingFace cache of this machine has none"},
-      {"a server of such a model", "serve nobody/Nothing-1B", 3, "the HuggingFace cache of this machine has none"},
       {"a price without a job", "gpus --price h100=2", 2, "--price needs --for"},
       {"no price", std::string("gpus --for ") + kResnet50 + " --price h100", 2, "say it as h100-80gb=2.50"},
       {"no batch", std::string("estimate ") + kResnet50, 2, "--batch is required"},
@@ -104,6 +103,8 @@ TEST(CliErrors, WrongWordsAreNamed) {
 TEST(CliErrors, WrongInputNamesThePlace) {
   expect_failures({
       {"missing file", "estimate nowhere.txt --batch 1", 3, "nowhere.txt: cannot open: No such file or directory"},
+      {"a server of a model that nobody loaded", "serve nobody/Nothing-1B", 3,
+       "the HuggingFace cache of this machine has none"},
       {"directory", "estimate models --batch 1", 3, "models: is a directory"},
       {"no summary", "estimate LICENSE --batch 1", 3, "LICENSE:1: holds none of the summaries"},
       {"empty file", "estimate - --batch 1", 3, "-:1: is empty"},

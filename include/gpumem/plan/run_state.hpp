@@ -36,6 +36,7 @@ class EventLog {
     plan_.calls.clear();
     plan_.calls.reserve(calls);
     plan_.phases.clear();
+    plan_.cublas_workspace = 0;
     plan_.slots = 0;
     plan_.events.clear();
     plan_.events.reserve(events);

@@ -108,7 +108,7 @@ TEST(TrainerFiles, ReadsAxolotl) {
                       {"checkpointing", "full"}});
   EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
   expect_wanted(parsed(R"({"base_model": "m", "gradient_checkpointing": "offload", "cut_cross_entropy": true})"),
-                {{"offload", "checkpoints"}, {"loss", "fused"}, {"precision", "fp32"}, {"batch_size", "1"}});
+                {{"offload", "checkpoints"}, {"loss", "fused"}, {"precision", "bf16"}, {"batch_size", "1"}});
   EXPECT_EQ(parsed(R"({"base_model": "m", "rl": "dpo"})").not_modelled, std::vector<std::string>{"rl dpo"});
 }
 

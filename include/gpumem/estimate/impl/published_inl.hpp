@@ -199,7 +199,8 @@ GPUMEM_INLINE core::Result<core::Checked> states_of_each(analysis::Analysis& ana
     const std::int64_t factored = parameter.factored.value().value_or(0);
     const std::uint32_t layer = tape.tensor(parameter.tensor).layer;
     const std::int64_t rank = plan::projection_rank((*pass)->wired.graph(), layer, elements, analysis.job());
-    const auto projected = plan::projected_gradient(row, {updated, elements, factored, layer, rank});
+    const auto projected = plan::projected_gradient(
+        row, {.bytes = updated, .elements = elements, .factored = factored, .layer = layer, .rank = rank});
     const bool whole_states = projected.rank == 0;
     if (!whole_states) bytes += projected.projector_bytes(row);
     for (int kept = 0; kept < row.states; ++kept) {

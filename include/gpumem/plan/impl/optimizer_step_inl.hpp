@@ -268,7 +268,7 @@ GPUMEM_INLINE void SemiSyncStep::meet_over(std::span<const TrainedParameter> par
     fragments_[fragment].push_back(parameter);
     bytes[fragment] = core::bounded_sum({bytes[fragment], parameter.held});
   }
-  largest_ = static_cast<std::size_t>(std::ranges::max_element(bytes) - bytes.begin());
+  largest_ = static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
 GPUMEM_INLINE void SemiSyncStep::run() {
