@@ -139,7 +139,7 @@ def other_value(name):
     if kind == "dimensions":
         return (3, 5, 7), [3, 5, 7]
     if kind == "choice":
-        value = choices[0] if choices[-1] == usual else choices[-1]
+        value = choices[0] if choices[-1] == usual else choices[-1].replace(":N", ":4")
     else:
         others = {"flag": not usual, "switch_or_choice": not usual, "whole_number": 3, "fraction": 0.25}
         value = others.get(kind, "other")

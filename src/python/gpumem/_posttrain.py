@@ -130,7 +130,8 @@ def posttrain_limits(model: _Path | None = None, **given: Any) -> PostTrainingLi
 def advise_posttrain(model: _Path | None = None, **given: Any) -> tuple[PostTrainingChange, ...]:
     """Changes after which the job takes less, in the order of what they cost. Arguments are those of posttrain()."""
     changes = _asked_of("posttrain-advice", model, given).fields()
-    return tuple(PostTrainingChange(**{**each, "also": tuple(each["also"])}) for each in changes)
+    made: list[dict[str, Any]] = [{**each, "also": tuple(each["also"])} for each in changes]
+    return tuple(PostTrainingChange(**each) for each in made)
 
 
 def plan_posttrain(model: _Path | None = None, *, gpus: int, **given: Any) -> tuple[PostTrainingLayout, ...]:
