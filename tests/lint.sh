@@ -21,7 +21,7 @@ mapfile -t pieces < <(find "$build/src" -path '*/Unity/*.cxx')
 # What no piece holds.
 alone=()
 while read -r file; do
-  grep -qF "/$file\"" "${pieces[@]}" || alone+=("$file")
+  grep -qF "/$file\"" "${library[@]}" "${pieces[@]}" || alone+=("$file")
 done < <(git ls-files 'src/*.cpp' "${left_out[@]}")
 ./tests/headers_alone.py "$build"
 # The library's first, which take longest.
