@@ -302,8 +302,7 @@ class LimitFinder {
     const PostTrainingOptions& options = asked_.job.options;
     if (!decided_.algorithm.generates) return say("largest_group", "nobody generates"), core::Done{};
     if (!options.num_generations) {
-      return say("largest_group", "nobody says how many completions a prompt has; give num_generations"),
-             core::Done{};
+      return say("largest_group", "nobody says how many completions a prompt has; give num_generations"), core::Done{};
     }
     const std::int64_t passes = decided_.algorithm.in_step ? 1 : decided_.policy.gradient_accumulation;
     const std::int64_t at_once =
@@ -340,7 +339,7 @@ class LimitFinder {
       to.policy.sequence_length = core::bounded_sum({following, 1});
       to.options.length_limit.reset();
     };
-    const core::Status found = limit("longest_sequence", kMostTokens, set_sequence, made_.longest_sequence);
+    core::Status found = limit("longest_sequence", kMostTokens, set_sequence, made_.longest_sequence);
     if (found && made_.longest_sequence) ++*made_.longest_sequence;
     return found;
   }

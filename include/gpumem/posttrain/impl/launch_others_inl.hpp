@@ -43,13 +43,15 @@ class OtherReader : private RestatingReader {
     const bool megatron = on("policy.megatron_cfg.enabled");
     const std::string_view section = says("grpo.") ? "grpo." : says("ppo.") ? "ppo." : "";
     const bool generates = !section.empty();
-    if (generates) say("algorithm.adv_estimator", std::string(section == "ppo." ? "gae" : "grpo"));
-    else
+    if (generates) {
+      say("algorithm.adv_estimator", std::string(section == "ppo." ? "gae" : "grpo"));
+    } else {
       say("trainer", std::string(says("dpo.")    ? "dpo"
                                  : says("rm.")   ? "rm"
                                  : says("sft.")  ? "sft"
                                  : says("disti") ? "distillation of NeMo-RL"
                                                  : ""));
+    }
     train_in_megatron(megatron);
     nemo_layout(megatron);
     const std::int64_t total = number("policy.max_total_sequence_length");
@@ -148,11 +150,13 @@ class OtherReader : private RestatingReader {
   void read_slime() {
     const std::string_view estimator = value("advantage_estimator");
     const bool supervised = value("loss_type") == "sft_loss";
-    if (supervised) say("trainer", std::string("sft"));
-    else
+    if (supervised) {
+      say("trainer", std::string("sft"));
+    } else {
       say("algorithm.adv_estimator", std::string(estimator == "ppo"                          ? "gae"
                                                  : estimator == "cispo" || estimator.empty() ? "grpo"
                                                                                              : estimator));
+    }
     train_in_megatron(true);
     put_megatron("");
     recompute(value("recompute_granularity"));
@@ -245,9 +249,8 @@ class OtherReader : private RestatingReader {
     wait_on_host(megatron, offloads, offloads);
     constexpr std::int64_t kUsualRank = 32;
     if (on("actor.use_lora")) adapt("actor.lora_rank", kUsualRank, "actor.target_modules");
-    if (!megatron && value("actor.dtype").starts_with("bf")) {
-      say(joined(kActor, "fsdp_config.model_dtype"), std::string("bf16"));
-    } else if (!megatron && value("actor.dtype").empty()) {
+    const std::string_view type_of_weights = value("actor.dtype");
+    if (!megatron && (type_of_weights.empty() || type_of_weights.starts_with("bf"))) {
       say(joined(kActor, "fsdp_config.model_dtype"), std::string("bf16"));
     }
     if (!on("actor.gradient_checkpointing")) say("actor_rollout_ref.model.enable_gradient_checkpointing", false);
