@@ -177,6 +177,8 @@ struct PublishedRow {
   std::string_view fields = {};  ///< more, or in place of the family's
 };
 
+// Beside texts as long as some of these every field would have a line of its own.
+// clang-format off
 inline constexpr PublishedRow kRows[] = {
     {"meta-llama/Llama-2-7b-hf meta-llama/Llama-2-7b-chat-hf lmsys/vicuna-7b-v1.5", "llama", 6'738'415'616,
      "4096 11008 32 32 32 32000 4096"},
@@ -491,5 +493,6 @@ inline constexpr PublishedRow kRows[] = {
      R"("vision_config": {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304, "deepstack_visual_indexes": [8, 16, 24], "hidden_act": "gelu_pytorch_tanh"}, )"
      R"("audio_config": {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 2048, "downsample_hidden_size": 480})"},
 };
+// clang-format on
 
 }  // namespace gpumem::summary::published_models_detail
