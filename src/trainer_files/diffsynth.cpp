@@ -98,7 +98,7 @@ void read_adapters(TrainerReading& from) {
 void read_samples(TrainerReading& from) {
   const auto width = from.word("width");
   const auto height = from.word("height");
-  constexpr std::int64_t kUsual = 1024 * 1024;
+  constexpr std::int64_t kUsual = std::int64_t{1024} * 1024;
   if (width && height) from.want("image", *width + "x" + *height, "width");
   else want_square_image(from, from.whole("max_pixels").value_or(kUsual), "max_pixels");
   from.know("max_pixels");

@@ -111,7 +111,7 @@ std::string type_of(std::string_view word) {
 
 /// Older files have one type of all parts, and parts that say NONE or nothing of their own.
 std::string weight_type(TrainerReading& from, const std::string& part) {
-  const std::string own = from.word(part + ".weight_dtype").value_or("NONE");
+  std::string own = from.word(part + ".weight_dtype").value_or("NONE");
   const std::string older = from.word(part + "_weight_dtype").value_or("NONE");
   if (own != "NONE") return own;
   return older != "NONE" ? older : from.word("weight_dtype").value_or("FLOAT_32");
