@@ -12,22 +12,17 @@ if pkg-config --exists cpp-httplib; then
 else
   left_out+=(':!src/webhook/*')
 fi
-# A folder of its own, without precompiled headers, and in few pieces: most of a file's time goes to the headers it includes.
+# A folder of its own, without precompiled headers, and in pieces: most of a file's time goes to the headers it includes.
 build=build/lint
 cmake --preset release -B "$build" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DGPUMEM_UNITY_BUILD=ON -DGPUMEM_BUILD_WEBHOOK="$webhook" \
   -DGPUMEM_BUILD_PYTHON=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
-mapfile -t library < <(find "$build/CMakeFiles/gpumem.dir/Unity" -name '*.cxx')
-mapfile -t pieces < <(find "$build/src" -path '*/Unity/*.cxx')
-# What no piece holds.
+mapfile -t pieces < <(find "$build" -path '*/Unity/*.cxx')
+# What no piece holds is read by itself.
 alone=()
 while read -r file; do
-  grep -qF "/$file\"" "${library[@]}" "${pieces[@]}" || alone+=("$file")
+  grep -qF "/$file\"" "${pieces[@]}" || alone+=("$file")
 done < <(git ls-files 'src/*.cpp' "${left_out[@]}")
 ./tests/headers_alone.py "$build"
-# The library's first, which take longest.
-{
-  printf -- '-p %s\n' "${library[@]/#/$build }"
-  ./tests/lint_pieces.py "$build" "${pieces[@]}" "${alone[@]}" | sed "s|^|-p $build/joined |"
-} |
-  xargs -P "$(nproc)" -L 1 clang-tidy --quiet --warnings-as-errors='*' --checks=-bugprone-suspicious-include \
+printf '%s\n' "${pieces[@]}" "${alone[@]}" |
+  xargs -P "$(nproc)" -n 1 clang-tidy -p "$build" --quiet --warnings-as-errors='*' --checks=-bugprone-suspicious-include \
     --extra-arg=-Wno-shadow --extra-arg=-Wno-unused-command-line-argument
