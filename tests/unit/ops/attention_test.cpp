@@ -29,6 +29,18 @@ TEST(Attention, HasTheQuerysShape) {
   EXPECT_EQ(output_text("scaled_dot_product_attention", "", {shape({N, 4, 5, 8})}), "[N, 4, 5, 8]");
 }
 
+/// A call of attention whose output is as large as its query, which is the first of `shapes`.
+OpCall call_of(std::span<const TensorId> tensors, std::span<const core::Shape> shapes, const TensorSize& size,
+               std::span<const model::Attribute> attributes = {}) {
+  OpCall call;
+  call.attributes = attributes;
+  call.tensors = tensors;
+  call.shapes = shapes;
+  call.output = shapes[0];
+  call.size = size;
+  return call;
+}
+
 /// Whether the output of the fused kernel lies in order, for queries that do.
 bool lies_in_order(model::Precision precision) {
   Tape tape(precision);
@@ -37,11 +49,7 @@ bool lies_in_order(model::Precision precision) {
   std::array<TensorId, 3> qkv{};
   for (TensorId& each : qkv) each = tape.record({.output = {320, 1}, .parameters = {&parameter, 1}});
   const std::array<core::Shape, 3> shapes = {shape({N, 4, 5, 16}), shape({N, 4, 5, 16}), shape({N, 4, 5, 16})};
-  OpCall call;
-  call.tensors = qkv;
-  call.shapes = shapes;
-  call.output = shapes[0];
-  call.size = {320, 1};
+  const OpCall call = call_of(qkv, shapes, {320, 1});
   const auto output = testing::op("scaled_dot_product_attention").record(call, tape);
   return output && tape.tensor(*output).layout.dense();
 }
@@ -65,12 +73,7 @@ std::int64_t dropped_out(model::Precision precision, double dropout) {
     qkv[at] = tape.record({.output = {at == 0 ? 2 * 4 * 8 * 16 : 2 * 8 * 16, 0}, .parameters = {&parameter, 1}});
   }
   const std::array<model::Attribute, 1> attributes = {{{"dropout_p", dropout}}};
-  OpCall call;
-  call.attributes = std::span<const model::Attribute>(attributes);
-  call.tensors = qkv;
-  call.shapes = shapes;
-  call.output = shapes[0];
-  call.size = {2 * 4 * 8 * 16, 0};
+  const OpCall call = call_of(qkv, shapes, {2 * 4 * 8 * 16, 0}, attributes);
   EXPECT_TRUE(testing::op("scaled_dot_product_attention").record(call, tape));
   std::int64_t elements = 0;
   for (const Function& function : tape.functions()) {
@@ -101,12 +104,7 @@ std::int64_t scores_of_megatron(bool in_float32) {
   const std::array<core::Shape, 3> shapes = {shape({2, 4, 8, 16}), shape({2, 4, 8, 16}), shape({2, 4, 8, 16})};
   const std::array<model::Attribute, 3> attributes = {
       {{"dropout_p", 0.1}, {"fused_softmax", true}, {"float32_softmax", in_float32}}};
-  OpCall call;
-  call.attributes = std::span<const model::Attribute>(attributes);
-  call.tensors = qkv;
-  call.shapes = shapes;
-  call.output = shapes[0];
-  call.size = {2 * 4 * 8 * 16, 0};
+  OpCall call = call_of(qkv, shapes, {2 * 4 * 8 * 16, 0}, attributes);
   call.attention = model::AttentionBackend::eager;
   EXPECT_TRUE(testing::op("scaled_dot_product_attention").record(call, tape));
   std::int64_t bytes = 0;

@@ -66,20 +66,23 @@ core::Result<std::optional<std::int64_t>> largest(std::int64_t most, const Fits&
   return good > 0 ? std::optional(good) : std::nullopt;
 }
 
-/// What is in the way where not even the least value fits.
-template <typename Change>
-core::Result<std::string> why_not(const Asked& asked, std::int64_t least, const Change& change) {
-  PostTrainingJob changed = asked.job;
-  change(changed, least);
-  const core::Result<PostTrainingEstimate> estimate = estimate_post_training(changed, asked.gpu, asked.options);
+/// Why a job does not fit: it does not run at all, or it takes too much.
+struct Obstacle {
+  bool runs = false;
+  std::string text;  ///< of one that runs, what it "takes"
+};
+
+inline core::Result<Obstacle> obstacle_of(const Asked& asked, const PostTrainingJob& job) {
+  const core::Result<PostTrainingEstimate> estimate = estimate_post_training(job, asked.gpu, asked.options);
   if (core::deadline_passed()) return core::deadline_error();
-  if (!estimate) return estimate.error().message;
+  if (!estimate) return Obstacle{false, estimate.error().message};
   const estimate::MemoryEstimate& memory = estimate->memory;
   for (const estimate::Assumption& line : memory.assumed) {
-    if (line.text.find(kDoesNotStart) != std::string::npos) return line.text;
+    if (line.text.find(kDoesNotStart) != std::string::npos) return Obstacle{false, line.text};
   }
-  return "even " + std::to_string(least) + " takes " + core::to_string(memory.expected) + " in \"" +
-         estimate->phases[estimate->peak_phase].name + "\", and up to " + core::to_string(memory.upper);
+  return Obstacle{true, "takes " + core::to_string(memory.expected) + " in \"" +
+                            estimate->phases[estimate->peak_phase].name + "\", and up to " +
+                            core::to_string(memory.upper)};
 }
 
 template <typename Change>
@@ -290,9 +293,11 @@ class LimitFinder {
     if (!found) return found.error();
     to = *found;
     if (to) return core::Done{};
-    auto reason = why_not(asked_, 1, change);
-    if (!reason) return reason.error();
-    say(name, *std::move(reason));
+    PostTrainingJob least = asked_.job;
+    change(least, 1);
+    const auto obstacle = obstacle_of(asked_, least);
+    if (!obstacle) return obstacle.error();
+    say(name, obstacle->runs ? "even 1 " + obstacle->text : obstacle->text);
     return core::Done{};
   }
   void say(std::string_view name, std::string reason) { made_.reasons.emplace_back(name, std::move(reason)); }
@@ -344,7 +349,6 @@ class LimitFinder {
     return found;
   }
 
-  /// From above: vLLM does not start with too small a share.
   core::Status find_utilization() {
     if (!decided_.algorithm.generates || decided_.rollout != Rollout::colocated) {
       return say("largest_utilization", "no engine generates on the same GPUs"), core::Done{};
@@ -354,12 +358,10 @@ class LimitFinder {
     made_.largest_utilization = *share;
     if (made_.largest_utilization) return core::Done{};
     // With the share as it is: what is in the way is the training, or the engine.
-    auto reason = why_not(asked_, 1, [](PostTrainingJob&, std::int64_t) {});
-    if (!reason) return reason.error();
-    const bool takes = reason->starts_with("even ");
+    const auto obstacle = obstacle_of(asked_, asked_.job);
+    if (!obstacle) return obstacle.error();
     say("largest_utilization",
-        takes ? "with no share does the rest fit: it takes" + reason->substr(reason->find(" takes ") + 6)
-              : *std::move(reason));
+        obstacle->runs ? "the rest does not fit with any share: it " + obstacle->text : obstacle->text);
     return core::Done{};
   }
 
