@@ -32,6 +32,50 @@ std::string nearest_of(const std::string& word, const std::vector<std::string>& 
   return core::did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
 }
 
+/// What other programs (transformers, PEFT, accelerate, DeepSpeed, Megatron-LM, vLLM, torchrun) call an option of ours.
+struct OthersWords {
+  std::string_view ours;
+  std::string_view theirs;  ///< with a space on each side
+};
+constexpr OthersWords kOthersWords[] = {
+    {"--batch", " --per-device-train-batch-size --train-batch-size --micro-batch --micro-batch-size --bs "},
+    {"--max-num-seqs", " --batch --batch-size --concurrency "},
+    {"--seq",
+     " --sequence-length --seq-length --seqlen --max-length --max-seq-length --max-seq-len --cutoff-len "
+     "--context --context-length --model-max-length --max-tokens "},
+    {"--max-model-len", " --seq --seq-len --context --context-length --max-length --sequence-length "},
+    {"--accumulate", " --gradient-accumulation-steps --gradient-accumulation --grad-accum --accumulation-steps "},
+    {"--precision", " --dtype --bf16 --fp16 --amp --mixed-precision --torch-dtype "},
+    {"--quantize", " --load-in-4bit --load-in-8bit --bits --qlora --quantization --4bit --8bit "},
+    {"--peft", " --finetune --fine-tune --finetuning-type --tuner-type --adapter-type "},
+    {"--lora", " --lora-r --lora-rank "},
+    {"--lora-targets", " --target-modules --lora-target-modules --lora-target "},
+    {"--attention", " --flash-attention --flash-attn --attn-implementation --attn-impl "},
+    {"--sharding", " --zero --zero-stage --zero-1 --zero-2 --zero-3 --fsdp --fsdp2 --deepspeed "},
+    {"--tensor-parallel", " --tp --tensor-model-parallel-size "},
+    {"--tensor-parallel-size", " --tp --tensor-model-parallel-size --gpus --num-gpus "},
+    {"--pipeline-parallel", " --pp --pipeline-model-parallel-size "},
+    {"--pipeline-parallel-size", " --pp "},
+    {"--context-parallel", " --cp --ulysses --sequence-parallel-size "},
+    {"--expert-parallel", " --ep --expert-model-parallel-size "},
+    {"--gpus", " --num-gpus --n-gpus --ngpus --world-size --nproc-per-node --num-processes "},
+    {"--data-parallel",
+     " --dp --ddp --gpus --num-gpus --n-gpus --ngpus --world-size --nproc-per-node --num-processes "},
+    {"--optimizer", " --optim "},
+    {"--gpu", " --device --vram --gpu-memory --gpu-type "},
+};
+
+/// The option among these that other programs call by this word; else the nearest in spelling.
+std::string meant_option(const std::string& word, const std::vector<std::string>& names) {
+  for (const OthersWords& row : kOthersWords) {
+    const bool is_here = std::find(names.begin(), names.end(), row.ours) != names.end();
+    if (is_here && row.theirs.find(" " + word + " ") != std::string_view::npos) {
+      return " (did you mean " + core::quoted(row.ours) + "?)";
+    }
+  }
+  return nearest_of(word, names);
+}
+
 /// The first option among words that are left over; CLI11 turns their order round.
 std::optional<std::string> unknown_option(const std::vector<std::string>& left) {
   const auto option = std::find_if(left.rbegin(), left.rend(), [](const auto& word) { return word.starts_with('-'); });
@@ -82,7 +126,7 @@ std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& wrong) {
   std::string message = wrong.what();
   const std::vector<std::string> left = app.remaining(true);
   if (const auto option = unknown_option(left)) {  // before what is missing: it may be misspelt
-    message = command + " has no option " + core::quoted(*option) + nearest_of(*option, options_of(app));
+    message = command + " has no option " + core::quoted(*option) + meant_option(*option, options_of(app));
   } else if (dynamic_cast<const CLI::ExtrasError*>(&wrong) != nullptr && !left.empty()) {
     message = command + " takes no further word " + core::quoted(left.back());
   } else if (message.find("subcommand is required") != std::string::npos) {

@@ -53,10 +53,14 @@ struct PublishedModel {
   std::string config;           ///< with "_published": the name, which the reader of configs says in a remark
 };
 
-/// Nothing: gpumem does not know its sizes. Case does not count. Those who publish copies of others' models
-/// ("unsloth/Llama-3.1-8B-bnb-4bit", "NousResearch/Llama-2-7b-hf") are known: the name is then the maker's.
+/// Nothing: gpumem does not know its sizes. Case does not count, and the owner may be left out where one model alone is
+/// called that ("Qwen3-8B"). Those who publish copies of others' models ("unsloth/Llama-3.1-8B-bnb-4bit",
+/// "NousResearch/Llama-2-7b-hf") are known: the name is then the maker's.
 [[nodiscard]] std::optional<PublishedModel> published_model(std::string_view name);
 
 [[nodiscard]] std::vector<std::string_view> published_model_names();
+
+/// The names that hold `part`, at most `most` of them, in the order of published_model_names(). Case does not count.
+[[nodiscard]] std::vector<std::string_view> published_models_like(std::string_view part, std::size_t most);
 
 }  // namespace gpumem::summary

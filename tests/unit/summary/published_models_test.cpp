@@ -85,6 +85,30 @@ TEST(PublishedModels, AMisspeltNameGetsTheNearest) {
   EXPECT_TRUE(testing::fails(none, core::ErrorCode::unreadable_file, 0, "did you mean 'meta-llama/Llama-3.1-8B'?"));
 }
 
+TEST(PublishedModels, TheOwnerMayBeLeftOut) {
+  const std::pair<const char*, const char*> names[] = {{"Qwen3-8B", "Qwen/Qwen3-8B"},
+                                                       {"qwen2.5-vl-7b-instruct", "Qwen/Qwen2.5-VL-7B-Instruct"},
+                                                       {"Llama-3.1-8B", "meta-llama/Llama-3.1-8B"},
+                                                       {"gpt2", "gpt2"}};
+  for (const auto& [name, whole] : names) {
+    const auto published = published_model(name);
+    ASSERT_TRUE(published) << name;
+    EXPECT_EQ(published->name, whole);
+  }
+  EXPECT_FALSE(published_model(""));
+  EXPECT_FALSE(published_model("8B"));
+}
+
+TEST(PublishedModels, APartOfANameGetsTheNamesThatHoldIt) {
+  const auto none = session::read_summary("Qwen2.5-VL-7B");
+  EXPECT_TRUE(testing::fails(none, core::ErrorCode::unreadable_file, 0, "gpumem knows: Qwen/Qwen2.5-VL-7B-Instruct)"));
+  EXPECT_EQ(published_models_like("QWEN3-", 2).size(), 2u);
+  EXPECT_TRUE(published_models_like("", 2).empty());
+  const auto file = session::read_summary("resnet.txt");
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().message.find("name of a model"), std::string::npos) << file.error().message;
+}
+
 TEST(PublishedModels, ARowsFieldTakesThePlaceOfItsFamilys) {
   const auto tied = published_model("meta-llama/Llama-3.2-1B");
   ASSERT_TRUE(tied);

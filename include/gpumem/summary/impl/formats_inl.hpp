@@ -110,10 +110,23 @@ GPUMEM_INLINE std::string names_of(const Formats& known) {
 }  // namespace read_detail
 
 GPUMEM_INLINE core::Error unknown_name(const std::string& path, core::Error error) {
+  constexpr std::size_t kShown = 3;
+  constexpr std::size_t kShortest = 4;  // letters that say which model is meant
   std::error_code ignored;
-  if (!is_hub_name(path) || std::filesystem::exists(path, ignored)) return error;
-  error.message += "; if it is the name of a model, gpumem does not know its sizes" +
-                   core::did_you_mean(path, published_model_names()) +
+  if (std::filesystem::exists(path, ignored)) return error;
+  std::string alike;
+  if (path.size() >= kShortest) {
+    for (const std::string_view name : published_models_like(path, kShown)) {
+      alike += (alike.empty() ? " (names that gpumem knows: " : ", ") + std::string(name);
+    }
+  }
+  if (!alike.empty()) alike += ")";
+  if (!is_hub_name(path)) {
+    if (!alike.empty()) error.message += "; if it is meant as the name of a model, give one that is known" + alike;
+    return error;
+  }
+  if (alike.empty()) alike = core::did_you_mean(path, published_model_names());
+  error.message += "; if it is the name of a model, gpumem does not know its sizes" + alike +
                    ", and the HuggingFace cache of this machine has "
                    "none of that name: give the path of its config.json (https://huggingface.co/" +
                    path + "/raw/main/config.json)";

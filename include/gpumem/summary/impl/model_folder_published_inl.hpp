@@ -129,6 +129,21 @@ inline std::optional<PublishedModel> stored_in_fewer_bits(std::string_view name)
   return std::nullopt;
 }
 
+/// A model that is named without its owner ("Qwen3-8B"), as people say it. Nothing: none is called that, or models of
+/// several makers are.
+inline std::optional<PublishedModel> named_without_owner(std::string_view name) {
+  if (name.empty() || name.find('/') != std::string_view::npos) return std::nullopt;
+  const std::string asked = core::lower_case(name);
+  std::optional<PublishedModel> found;
+  for (const std::string_view one : published_model_names()) {
+    if (core::lower_case(one.substr(one.find('/') + 1)) != asked && without_owner(one) != asked) continue;
+    auto model = of_its_maker(one);
+    if (found && model && found->parameters != model->parameters) return std::nullopt;
+    if (!found) found = std::move(model);
+  }
+  return found;
+}
+
 }  // namespace published_models_detail
 
 GPUMEM_INLINE std::vector<std::string_view> published_model_names() {
@@ -142,11 +157,22 @@ GPUMEM_INLINE std::vector<std::string_view> published_model_names() {
   return all;
 }
 
+GPUMEM_INLINE std::vector<std::string_view> published_models_like(std::string_view part, std::size_t most) {
+  const std::string asked = core::lower_case(part);
+  std::vector<std::string_view> found;
+  if (asked.empty()) return found;
+  for (const std::string_view name : published_model_names()) {
+    if (found.size() < most && core::lower_case(name).find(asked) != std::string::npos) found.push_back(name);
+  }
+  return found;
+}
+
 GPUMEM_INLINE std::optional<PublishedModel> published_model(std::string_view name) {
   namespace detail = published_models_detail;
   constexpr std::string_view kFourBits =
       R"(, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true}})";
   if (auto published = detail::of_its_maker(name)) return published;
+  if (auto published = detail::named_without_owner(name)) return published;
   const std::optional<detail::CopiedName> copy = detail::copied_name(name);
   if (!copy) return detail::stored_in_fewer_bits(name);
   for (const std::string_view original : published_model_names()) {
