@@ -87,7 +87,7 @@ void read_adapter(TrainerReading& from) {
   from.take("lora_dropout", "lora_dropout");
   if (from.on("peft_use_dora")) from.want("peft", "dora", "peft_use_dora");
   want_saved_modules(from, "lora_modules_to_save");
-  from.not_modelled("lora_target_parameters");
+  want_target_parameters(from, "lora_target_parameters");
 }
 
 void read_attention(TrainerReading& from) {

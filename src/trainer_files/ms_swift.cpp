@@ -54,7 +54,8 @@ void read_lora(TrainerReading& from) {
   from.want("lora_dropout", from.word("lora_dropout").value_or("0.05"), "lora_dropout");
   from.want("lora_targets", targets_of(from), "target_modules");
   want_saved_modules(from, "modules_to_save");
-  for (const std::string_view path : {"target_regex", "target_parameters"}) from.not_modelled(path);
+  want_target_parameters(from, "target_parameters");
+  from.not_modelled("target_regex");
   if (from.on("use_dora")) from.want("peft", "dora", "use_dora");
   if (from.on("use_rslora")) from.want("peft", "rslora", "use_rslora");
   // Other ways to begin leave the adapters as they are; what LoRA-GA's own steps take is not counted.

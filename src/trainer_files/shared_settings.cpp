@@ -252,6 +252,13 @@ void want_lora_targets(TrainerReading& from, std::string_view path) {
   from.want("lora_targets", *std::move(targets), path);
 }
 
+void want_target_parameters(TrainerReading& from, std::string_view path) {
+  const std::string names = from.word(path).value_or("");
+  const WantedOption* const others = from.job().find("lora_targets");
+  std::string targets = others == nullptr ? std::string() : others->value;
+  if (!names.empty()) from.want("lora_targets", adapt::with_parameters(std::move(targets), names), path);
+}
+
 void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_view path) {
   constexpr std::int64_t kLargest = 1 << 16;
   std::int64_t side = 0;

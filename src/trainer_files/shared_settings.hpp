@@ -28,6 +28,9 @@ void want_zero(TrainerReading& from, std::string_view preset, std::string_view p
 /// LoRA's targets: a list, "a,b", PEFT's regular expression, or the word for all linear layers ("all", "all-linear").
 void want_lora_targets(TrainerReading& from, std::string_view path);
 
+/// Parameters that PEFT's LoRA adapts beside these targets, which are read before: a list of names.
+void want_target_parameters(TrainerReading& from, std::string_view path);
+
 /// The largest square image of so many pixels.
 void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_view path);
 

@@ -153,6 +153,7 @@ void read_model_config(TrainerReading& from) {
   if (from.on("use_peft")) {
     from.want("lora", from.word("lora_r").value_or("16"), "lora_r");
     want_lora_targets(from, "lora_target_modules");
+    want_target_parameters(from, "lora_target_parameters");
     from.take("lora_dropout", "lora_dropout");
     want_saved_modules(from, "lora_modules_to_save");
     from.not_modelled("use_dora");

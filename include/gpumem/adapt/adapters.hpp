@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -113,7 +114,10 @@ inline std::vector<BaseEmbedding> base_embeddings(const connect::WiredGraph& wir
 }
 
 /// Puts the adapter of a layer of the source after it, which was copied last; what reads the layer then reads their
-/// sum.
+/// sum. A fused loss takes the head's place and reads lm_head.weight, which is the base's: the head's adapter is there,
+/// and never gets a gradient. Source: PEFT 0.20, tuners/tuners_utils.py, BaseTunerLayer.weight; Liger-Kernel 0.6,
+/// transformers/model/llama.py, lce_forward(); unsloth_zoo 2026-08, compiler.py (lm_head_weight = self.lm_head.weight);
+/// cut-cross-entropy 25.1, transformers/llama.py.
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
                  const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank);
 
@@ -121,21 +125,70 @@ void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, co
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseEmbedding& base,
                  const model::TrainingJob& job, std::int64_t rank);
 
+/// LoRA of parameters that are tensors of their own: weights of all experts of a layer. Each pass makes all of their
+/// update, [experts, ..] of a matrix a expert, and adds it to the weight; autograd keeps the sum where it keeps
+/// weights. The updates are made before the module that has the parameters is called, the last one's first, and last
+/// until it returns. Source: PEFT 0.20, tuners/lora/layer.py: ParamWrapper, _LoraParameterProxy; tuners_utils.py,
+/// _inject_parameters. What torch's check of a new parametrization makes (one more sum, freed at once) is left out.
+class ParameterAdapters {
+ public:
+  /// Errors: invalid_argument for a parameter of one axis, one that is held in fewer bits, and if no name is known.
+  [[nodiscard]] static core::Result<ParameterAdapters> of(const connect::WiredGraph& wired,
+                                                          const std::vector<std::string>& names,
+                                                          const std::vector<model::WeightStorage>& storage,
+                                                          const model::TrainingJob& job, const PeftSettings& settings);
+
+  /// The layer was copied last.
+  void behind(connect::GraphCopy& copy, std::uint32_t layer);
+  /// Those of the names that no parameter has.
+  [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
+
+ private:
+  struct Adapted {
+    std::uint32_t layer = 0;
+    std::int64_t rank = 0;
+    core::DType type = core::DType::float32;  ///< of the weight
+    model::LayerIndex update = 0;             ///< of the copy, once it is made
+  };
+  struct Module {
+    std::string path = {};  ///< "model.layers.0.mlp.experts."
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;  ///< layers
+    std::vector<Adapted> parameters = {};
+  };
+
+  ParameterAdapters(const connect::WiredGraph& wired, core::DType type) : wired_(&wired), type_(type) {}
+  void find_modules(const model::ModelGraph& graph);
+  [[nodiscard]] model::LayerIndex update_of(connect::GraphCopy& copy, const Adapted& adapted) const;
+
+  const connect::WiredGraph* wired_;
+  core::DType type_;             ///< of the adapters
+  std::vector<Module> modules_;  ///< in the order of the layers
+  std::size_t at_ = 0;           ///< the module whose layers come next
+  std::vector<std::string> unknown_;
+};
+
 namespace adapters_detail {
 
 using model::LayerIndex;
 using model::Quantization;
+
+/// Whether tensor parallel ranks do not share experts' weights: ms-swift's Megatron (expert_tensor_parallel_size is 1).
+/// Megatron's own arguments say it themselves.
+inline bool leaves_experts_whole(const model::ModelGraph& graph, const model::TrainingJob& job) {
+  return job.loop == model::Loop::megatron && !graph.architecture().starts_with("megatron");
+}
 
 /// Writes the calls of one adapter.
 class AdapterCalls {
  public:
   /// `base`: the layer that is adapted, of this graph.
   AdapterCalls(connect::GraphCopy& copy, const model::ModelGraph& graph, const model::Layer& base,
-               model::AdapterType type)
+               const model::TrainingJob& job)
       : copy_(copy),
         name_(graph.name(base)),
-        type_(model::dtype_of(type)),
-        split_(base.split),
+        type_(model::dtype_of(job.lora_dtype)),
+        split_(base.expert > 0 && leaves_experts_whole(graph, job) ? model::TensorSplit::whole : base.split),
         expert_(base.expert),
         ranks_(graph.attributes(base).integer("tensor_ranks")) {}
 
@@ -190,16 +243,55 @@ class AdapterCalls {
   std::optional<std::int64_t> ranks_;  ///< that share the layer's weights, where not all do
 };
 
+/// As PEFT matches target_parameters: the whole name, or its last parts.
+inline bool is_parameter(std::string_view path, std::string_view name) {
+  if (!path.ends_with(name)) return false;
+  return path.size() == name.size() || path[path.size() - name.size() - 1] == '.';
+}
+
+inline core::Shape sizes(const std::vector<std::int64_t>& all) {
+  core::Shape shape;
+  for (const std::int64_t size : all) shape.push_back(core::Dim::fixed(size));
+  return shape;
+}
+
+/// Whether the job's loss calls the layer's weight and not the layer.
+inline bool is_in_loss(const BaseLinear& base, const model::TrainingJob& job) {
+  if (!base.output || job.loss_form.kind != model::LossForms::fused) return false;
+  const std::string_view leaf = base.leaf();
+  return leaf != "score" && leaf != "classifier" && leaf != "qa_outputs";
+}
+
 inline bool is_autocast(model::Precision precision) {
   return precision == model::Precision::amp_fp16 || precision == model::Precision::amp_bf16;
 }
 
 }  // namespace adapters_detail
 
+inline void add_unread_adapter(connect::GraphCopy& copy, const BaseLinear& base, const model::TrainingJob& job,
+                               std::int64_t rank) {
+  const auto matrix = [&](std::string_view part, std::int64_t rows, std::int64_t columns) {
+    static_cast<void>(copy.insert({.name = std::string(base.leaf()) + "." + std::string(part) + ".default",
+                                   .op = model::kParameterOp,
+                                   .inputs = {},
+                                   .output = adapters_detail::sizes({rows, columns}),
+                                   .attributes = {{"shape", std::vector<std::int64_t>{rows, columns}}},
+                                   .weights = {.dtype = model::dtype_of(job.lora_dtype)}}));
+  };
+  matrix("lora_A", rank, base.in);
+  matrix("lora_B", base.out, rank);
+  copy.remark("the adapter of " + std::string(base.leaf()) +
+              " gets no gradient, since the fused loss reads the head's own weight; `loss=standard` calls the head");
+}
+
 inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
                         const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank) {
   using adapters_detail::LayerIndex;
   using adapters_detail::Quantization;
+  if (adapters_detail::is_in_loss(base, job)) {
+    add_unread_adapter(copy, base, job, rank);
+    return;
+  }
   const model::LayerIndex read = source.inputs(base.layer)[0];
   const core::Shape in = read < 0 ? source.input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - read)]
                                   : source.outputs(static_cast<std::size_t>(read))[0];
@@ -209,7 +301,7 @@ inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& sou
   const bool gptq = quantization == Quantization::gptq_4bit;
   const bool casts = !quantised || !adapters_detail::is_autocast(job.precision);
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
-  adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job.lora_dtype);
+  adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job);
 
   const LayerIndex whole = nf4 ? calls.call("clone", {layer}, out) : layer;
   LayerIndex x = copy.now(read);
@@ -235,11 +327,128 @@ inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& sou
   const core::Shape out = source.outputs(base.layer)[0];
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
   const LayerIndex ids = copy.now(source.inputs(base.layer)[0]);
-  adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job.lora_dtype);
+  adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job);
   const LayerIndex a = calls.table(ids, base.rows, out, rank);
   LayerIndex b = calls.weight("lora_embedding_B", a, rank, out, base.width);
   b = calls.call("mul", {b}, out);
   copy.replace(base.layer, calls.call("adapter_sum", {layer, b, ids}, out));
+}
+
+inline core::Result<ParameterAdapters> ParameterAdapters::of(const connect::WiredGraph& wired,
+                                                             const std::vector<std::string>& names,
+                                                             const std::vector<model::WeightStorage>& storage,
+                                                             const model::TrainingJob& job,
+                                                             const PeftSettings& settings) {
+  ParameterAdapters made(wired, model::dtype_of(job.lora_dtype));
+  const model::ModelGraph& graph = wired.graph();
+  std::vector<bool> used(names.size(), false);
+  for (std::uint32_t at = 0; !names.empty() && at < graph.layers().size(); ++at) {
+    const model::Layer& layer = graph.layers()[at];
+    if (graph.op(layer) != model::kParameterOp || wired.outputs(at).empty()) continue;
+    const std::string path = graph.path(layer);
+    const auto fault = [&](std::string message) {
+      return core::Error{core::ErrorCode::invalid_argument, std::move(message), {graph.file(), 0, path}};
+    };
+    bool named = false;
+    for (std::size_t name = 0; name < names.size(); ++name) {
+      if (!adapters_detail::is_parameter(path, names[name])) continue;
+      named = used[name] = true;
+    }
+    if (!named) continue;
+    if (path.find('.') == std::string::npos) return fault("PEFT's LoRA takes no parameter of the whole model's own");
+    const std::size_t axes = wired.outputs(at)[0].rank();
+    if (axes != 2 && axes != 3) return fault("PEFT's LoRA takes parameters of two or three axes; leave it out");
+    if (storage[at].quantization != model::Quantization::none) {
+      return fault("LoRA of a parameter that is held in fewer bits is not modelled; leave `quantize` out");
+    }
+    const std::string module = path.substr(0, path.rfind('.') + 1);
+    if (made.modules_.empty() || made.modules_.back().path != module) {
+      made.modules_.push_back({.path = module, .first = at, .last = at});
+    }
+    const core::DType type = storage[at].dtype.value_or(model::parameter_dtype(job.precision));
+    made.modules_.back().parameters.push_back({at, settings.rank_of(graph.name(layer)), type});
+  }
+  for (std::size_t name = 0; name < names.size(); ++name) {
+    if (!used[name]) made.unknown_.push_back(core::quoted(names[name]));
+  }
+  made.find_modules(graph);
+  return made;
+}
+
+/// From the first layer of each module to the last one.
+inline void ParameterAdapters::find_modules(const model::ModelGraph& graph) {
+  for (Module& module : modules_) {
+    const auto inside = [&](std::uint32_t layer) { return graph.path(graph.layers()[layer]).starts_with(module.path); };
+    while (module.first > 0 && inside(module.first - 1)) --module.first;
+    while (module.last + 1 < graph.layers().size() && inside(module.last + 1)) ++module.last;
+  }
+}
+
+/// B's rows for each expert times A's, of all experts at once, times a number, in the weight's type.
+inline model::LayerIndex ParameterAdapters::update_of(connect::GraphCopy& copy, const Adapted& adapted) const {
+  const model::ModelGraph& graph = wired_->graph();
+  const std::string name(graph.name(graph.layers()[adapted.layer]));
+  const core::Shape whole = wired_->outputs(adapted.layer)[0];
+  const bool batched = whole.rank() == 3;
+  const std::int64_t experts = batched ? whole[0].size : 1;
+  const std::int64_t out = whole[whole.rank() - 2].size;
+  const std::int64_t in = whole[whole.rank() - 1].size;
+  const std::int64_t ranks = core::bounded_product({experts, adapted.rank});
+  const auto call = [&](std::string_view op, std::vector<model::LayerIndex> inputs, core::Shape shape,
+                        std::vector<model::Attribute> attributes) {
+    return copy.insert({.name = name + "." + std::string(op),
+                        .op = op,
+                        .inputs = std::move(inputs),
+                        .output = shape,
+                        .attributes = std::move(attributes)});
+  };
+  const auto matrix = [&](std::string_view part, std::int64_t rows, std::int64_t columns) {
+    return copy.insert({.name = name + "." + std::string(part) + ".default",
+                        .op = model::kParameterOp,
+                        .inputs = {},
+                        .output = adapters_detail::sizes({rows, columns}),
+                        .attributes = {{"shape", std::vector<std::int64_t>{rows, columns}}},
+                        .weights = {.dtype = type_}});
+  };
+  model::LayerIndex a = matrix("lora_A", ranks, in);
+  model::LayerIndex b = matrix("lora_B", out, ranks);
+  if (batched) {
+    const std::vector<std::int64_t> of_a = {experts, adapted.rank, in};
+    const std::vector<std::int64_t> of_b = {out, adapted.rank, experts};
+    a = call("adapter_part", {a}, adapters_detail::sizes(of_a), {{"shape", of_a}});
+    b = call("adapter_part", {b}, adapters_detail::sizes(of_b), {{"shape", of_b}});
+    b = call("permute", {b}, adapters_detail::sizes({experts, out, adapted.rank}),
+             {{"dims", std::vector<std::int64_t>{2, 0, 1}}});
+  }
+  model::LayerIndex update = call("mul", {call("matmul", {b, a}, whole, {})}, whole, {});
+  return call("cast", {update}, whole, {{"dtype", std::string(core::to_string(adapted.type))}});
+}
+
+inline void ParameterAdapters::behind(connect::GraphCopy& copy, std::uint32_t layer) {
+  if (at_ == modules_.size()) return;
+  Module& module = modules_[at_];
+  if (module.first == layer) {
+    for (auto adapted = module.parameters.rbegin(); adapted != module.parameters.rend(); ++adapted) {
+      adapted->update = update_of(copy, *adapted);
+    }
+  }
+  const auto now = [&] { return copy.now(static_cast<model::LayerIndex>(layer)); };
+  for (const Adapted& adapted : module.parameters) {
+    if (adapted.layer != layer) continue;
+    const std::string name(wired_->graph().name(wired_->graph().layers()[layer]));
+    copy.replace(layer, copy.insert({.name = name + ".adapted",
+                                     .op = "add",
+                                     .inputs = {now(), adapted.update},
+                                     .output = wired_->outputs(layer)[0]}));
+  }
+  if (module.last != layer) return;
+  ++at_;
+  if (wired_->outputs(layer).empty()) return;
+  std::vector<model::LayerIndex> held = {now()};
+  for (const Adapted& adapted : module.parameters) held.push_back(adapted.update);
+  copy.replace(
+      layer,
+      copy.insert({.name = "return", .op = "return", .inputs = std::move(held), .output = wired_->outputs(layer)[0]}));
 }
 
 }  // namespace gpumem::adapt

@@ -38,17 +38,19 @@ class NamePatterns {
 // Output: the layers that get adapters.
 // Source: PEFT 0.14: utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (the usual targets of a
 // model), tuners/tuners_utils.py, check_target_module_exists (a module's whole name, or its last parts; a text is a
-// regular expression of whole names; exclude_modules).
+// regular expression of whole names; exclude_modules; target_parameters, which without target_modules are all targets).
 
 struct LoraTargets {
   std::vector<bool> chosen;          ///< by place in the list of linear layers: whether it gets an adapter
   std::vector<bool> embeddings;      ///< the same of the list of embeddings
   std::vector<std::string> unknown;  ///< names that no such layer has: PEFT takes them, if another name is known
+  std::vector<std::string> parameters = {};  ///< names of parameters that are tensors of their own (target_parameters)
 };
 
 /// `targets`: "q_proj+v_proj", "all-linear", "all-linear+lm_head"; "model.language_model.*", where a star stands for
-/// any text of the whole name; "all-linear+not:model.visual", where what follows "not:" is left out; empty: the usual
-/// ones of the model, by the names that its layers have. An embedding gets an adapter where a name says it. Errors:
+/// any text of the whole name; "all-linear+not:model.visual", where what follows "not:" is left out;
+/// "q_proj+parameter:experts.down_proj", where what follows "parameter:" is no module; empty: the usual ones of the
+/// model, by the names that its layers have. An embedding gets an adapter where a name says it. Errors:
 /// invalid_argument where no name is known; missing_information where no usual ones are.
 [[nodiscard]] core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets,
                                                      const std::vector<BaseEmbedding>& embeddings = {});
@@ -64,6 +66,7 @@ namespace lora_targets_detail {
 
 inline constexpr std::string_view kAllLinear = "all-linear";
 inline constexpr std::string_view kNot = "not:";
+inline constexpr std::string_view kParameter = "parameter:";
 
 /// The usual targets of models whose layers have all of these names; the first row that fits is taken.
 struct UsualTargets {
@@ -275,6 +278,11 @@ inline core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& lin
   NamePatterns left_out = detail::left_out(parts);
   for (const std::string_view target : parts) {
     if (target.starts_with(detail::kNot)) continue;
+    if (target.starts_with(detail::kParameter)) {
+      found.parameters.emplace_back(target.substr(detail::kParameter.size()));
+      one = true;
+      continue;
+    }
     bool any = false;
     for (std::size_t at = 0; at < linears.size(); ++at) {
       const bool all = target == detail::kAllLinear && !linears[at].output;

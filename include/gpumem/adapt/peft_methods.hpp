@@ -128,6 +128,9 @@ struct SavedModules {
 /// ("all-embedding" and the like stand for several modules).
 [[nodiscard]] SavedModules saved_modules(std::string_view list);
 
+/// `lora_targets` with these parameters behind them (target_parameters), a list of the same form.
+[[nodiscard]] std::string with_parameters(std::string targets, std::string_view list);
+
 /// Nothing: there is no peft_type. A type that PEFT does not have is not modelled.
 [[nodiscard]] std::optional<PeftConfig> peft_config(std::span<const PeftSetting> settings);
 

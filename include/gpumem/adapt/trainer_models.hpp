@@ -364,7 +364,10 @@ inline bool LitgptModel::take(connect::GraphCopy& copy, std::uint32_t layer) {
 /// Megatron's own arguments shows the model that runs.
 [[nodiscard]] bool is_megatron_model(const model::ModelGraph& graph, const model::TrainingJob& job);
 
-/// Copies this layer, the next one, as Megatron computes it; false: Megatron computes it in the same way.
+/// Copies this layer, the next one, as Megatron computes it; false: Megatron computes it in the same way. An expert's
+/// weights are whole on each tensor parallel rank, and the ranks of a sequence send it their tokens. Source: ms-swift
+/// 4, megatron/arguments/megatron_args.py (expert_tensor_parallel_size is 1); Megatron-LM r0.16,
+/// core/transformer/moe/token_dispatcher.py (MoEAlltoAllTokenDispatcher: tokens of a rank's part of the sequence).
 [[nodiscard]] bool take_megatron_layer(connect::GraphCopy& copy, const connect::WiredGraph& wired, std::uint32_t layer,
                                        const model::WeightStorage& weights);
 
@@ -396,6 +399,13 @@ inline bool take_megatron_layer(connect::GraphCopy& copy, const connect::WiredGr
   const model::Layer& source = wired.graph().layers()[layer];
   const ops::Op* const op = wired.op(source);
   if (op == nullptr || wired.inputs(layer).size() != 1) return false;
+  if (source.expert > 0 && source.split != model::TensorSplit::whole) {
+    const auto all = wired.graph().attributes(source).all();
+    connect::ChangedLayer change{{all.begin(), all.end()}, 0};
+    change.attributes.push_back({"tensor_ranks", std::int64_t{1}});
+    static_cast<void>(copy.copy(weights, wholly_frozen(wired, source, weights), change));
+    return true;
+  }
   if (op->traits.name == "rms_norm") {
     const auto all = wired.graph().attributes(source).all();
     connect::ChangedLayer change{{all.begin(), all.end()}, 0};

@@ -1,6 +1,8 @@
 // The calls of PEFT 0.14, tuners/lora: layer.py, bnb.py, gptq.py.
 #include "gpumem/adapt/adapters.hpp"
 
+#include <algorithm>
+
 #include "adapted_jobs.hpp"
 
 namespace gpumem::adapt {
@@ -108,6 +110,83 @@ TEST(Adapters, HaveATypeOfTheirOwn) {
     const std::string event = "+" + std::to_string(bytes) + " model.layers.0.v_proj.lora_A.default parameter";
     EXPECT_EQ(testing::count(built, event), 1) << event;
   }
+}
+
+/// Batch 2: token ids [N, 4], an embedding of 16 features, and two experts whose weights are one tensor.
+TrainingJob with_experts(std::string targets) {
+  TrainingJob job = testing::job_of(R"({"name": "ids", "shape": ["N", 4], "dtype": "int64"})", R"(
+    {"name": "model.embed", "op": "embedding", "inputs": ["ids"], "attrs": {"num_embeddings": 32, "embedding_dim": 16}},
+    {"name": "model.experts.rows", "op": "gather_tokens", "inputs": ["model.embed"],
+     "attrs": {"experts": 2, "per_token": 1, "ranks": 2}},
+    {"name": "model.experts.down_proj", "op": "parameter", "inputs": [], "attrs": {"shape": [2, 16, 8]}},
+    {"name": "model.experts.product", "op": "grouped_product", "inputs": ["model.experts.rows", "model.experts.down_proj"]},
+    {"name": "lm_head", "op": "linear", "inputs": ["model.experts.product"],
+     "attrs": {"in_features": 8, "out_features": 8, "bias": false}})",
+                                    2);
+  job.precision = Precision::bf16;
+  job.lora = 3;
+  job.lora_targets = std::move(targets);
+  return job;
+}
+
+/// The updates of all experts are made first, and live until the module returns. Compared with PyTorch 2.6
+/// (torch.nn.utils.parametrize, einsum): it keeps A and B, and the sum where it keeps the weight.
+TEST(Adapters, OfExpertsMakeTheUpdatesOfAllOfThem) {
+  const Lines wanted = {"0 embedding model.embed [N, 4, 16] <- -1 frozen",
+                        "1 gather_tokens model.experts.rows [4N, 16] <- 0",
+                        "2 parameter model.experts.down_proj.lora_A.default [6, 8]",
+                        "3 parameter model.experts.down_proj.lora_B.default [16, 6]",
+                        "4 adapter_part model.experts.down_proj.adapter_part [2, 3, 8] <- 2",
+                        "5 adapter_part model.experts.down_proj.adapter_part [16, 3, 2] <- 3",
+                        "6 permute model.experts.down_proj.permute [2, 16, 3] <- 5",
+                        "7 matmul model.experts.down_proj.matmul [2, 16, 8] <- 6 <- 4",
+                        "8 mul model.experts.down_proj.mul [2, 16, 8] <- 7",
+                        "9 cast model.experts.down_proj.cast [2, 16, 8] <- 8",
+                        "10 parameter model.experts.down_proj [2, 16, 8] frozen",
+                        "11 add model.experts.down_proj.adapted [2, 16, 8] <- 10 <- 9",
+                        "12 grouped_product model.experts.product [4N, 8] <- 1 <- 11",
+                        "13 return return [4N, 8] <- 12 <- 9",
+                        "14 linear lm_head [4N, 8] <- 13 frozen"};
+  EXPECT_EQ(adapted_lines(with_experts("parameter:experts.down_proj")), wanted);
+  // Of 2 x 16 x 8 figures: the product and its multiple in float32, the update and the sum in the weight's type.
+  const auto forward = testing::adapted_events(with_experts("parameter:experts.down_proj"), plan::Phase::forward);
+  for (const std::string event : {"+1024 model.experts.down_proj.matmul", "+1024 model.experts.down_proj.mul",
+                                  "+512 model.experts.down_proj.cast", "+512 model.experts.down_proj.adapted"}) {
+    EXPECT_TRUE(std::ranges::any_of(forward, [&](const std::string& line) { return line.starts_with(event); }))
+        << event;
+  }
+}
+
+TEST(Adapters, OfParametersAreLorasAlone) {
+  const auto refusal = [](const TrainingJob& job) {
+    const Lines lines = adapted_lines(job);
+    return lines.size() == 1 ? lines[0] : std::string();
+  };
+  EXPECT_NE(refusal(with_experts("parameter:down")).find("no parameter that is a tensor of its own"),
+            std::string::npos);
+  TrainingJob job = with_experts("parameter:experts.down_proj");
+  job.lora_dropout = 0.1;
+  EXPECT_NE(refusal(job).find("no dropout"), std::string::npos);
+  job.lora_dropout = 0.0;
+  job.peft = model::PeftMethod::dora;
+  EXPECT_NE(refusal(job).find("PEFT's LoRA alone"), std::string::npos);
+  const TrainingJob both = with_experts("lm_head+parameter:down");
+  EXPECT_GT(adapted_lines(both).size(), 6U) << "the other name is known";
+}
+
+/// Liger's, Apple's and Unsloth's losses read lm_head.weight, which is the base's.
+TEST(Adapters, OfAHeadUnderAFusedLossAreNotRead) {
+  TrainingJob job = testing::small_model();
+  job.lora = 2;
+  job.lora_targets = "v_proj+lm_head";
+  const Lines called = adapted_lines(job);
+  job.loss_form.kind = model::LossForms::fused;
+  const Lines fused = adapted_lines(job);
+  ASSERT_GT(fused.size(), 3U);
+  EXPECT_EQ(fused[fused.size() - 3], "9 linear lm_head [N, 4, 8] <- 8 frozen");
+  EXPECT_EQ(fused[fused.size() - 2], "10 parameter lm_head.lora_A.default [2, 16]");
+  EXPECT_EQ(fused[fused.size() - 1], "11 parameter lm_head.lora_B.default [8, 2]");
+  EXPECT_GT(called.size(), fused.size());
 }
 
 }  // namespace

@@ -300,6 +300,15 @@ TEST(PeftMethods, ReadPeftsConfigs) {
   ASSERT_TRUE(odd);
   EXPECT_EQ(odd->not_modelled, std::vector<std::string>{"modules_to_save a|b"}) << "no name of a module";
 
+  const auto experts = peft_config(std::vector<PeftSetting>{{"peft_type", "LORA"},
+                                                            {"r", "4"},
+                                                            {"target_parameters", "mlp.experts.down_proj+x.weight"},
+                                                            {"target_modules", "q_proj"}});
+  ASSERT_TRUE(experts);
+  EXPECT_EQ(experts->options.back().value, "q_proj+parameter:mlp.experts.down_proj+parameter:x.weight");
+  EXPECT_EQ(experts->unknown, std::vector<std::string>{});
+  EXPECT_EQ(with_parameters({}, "['experts.down_proj', 'x']"), "parameter:experts.down_proj+parameter:x");
+
   const auto osf = peft_config(std::vector<PeftSetting>{{"peft_type", "OSF"}, {"rank_pattern.q_proj", "9"}});
   ASSERT_TRUE(osf);
   EXPECT_EQ(osf->options.back().value, "rank_pattern.q_proj=9");

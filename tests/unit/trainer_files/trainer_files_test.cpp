@@ -112,6 +112,14 @@ TEST(TrainerFiles, ReadsAxolotl) {
   EXPECT_EQ(parsed(R"({"base_model": "m", "rl": "dpo"})").not_modelled, std::vector<std::string>{"rl dpo"});
 }
 
+TEST(TrainerFiles, NamesParametersThatLoraAdapts) {
+  expect_wanted(parsed(R"({"base_model": "m", "adapter": "lora", "lora_r": 16, "lora_target_modules": ["q_proj"],
+                           "lora_target_parameters": ["experts.gate_up_proj", "experts.down_proj"]})"),
+                {{"lora_targets", "q_proj+parameter:experts.gate_up_proj+parameter:experts.down_proj"}});
+  expect_wanted(parsed(R"({"base_model": "m", "adapter": "lora", "lora_target_parameters": "experts.down_proj"})"),
+                {{"lora_targets", "parameter:experts.down_proj"}});
+}
+
 TEST(TrainerFiles, AxolotlsPluginsAndLayouts) {
   const TrainerJob job =
       parsed(R"({"base_model": "m", "plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",

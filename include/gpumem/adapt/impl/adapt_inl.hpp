@@ -131,9 +131,20 @@ class SavedModules {
   std::unordered_set<std::string> called_;  ///< paths of those that are copied: a later call has the same copy
 };
 
-/// Says which names no layer has: of adapters, and of modules to save.
+/// Says that tensor parallel ranks do not share experts' weights.
+GPUMEM_INLINE void remark_experts(connect::GraphCopy& copy, const model::ModelGraph& graph) {
+  const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
+  if (std::ranges::none_of(graph.layers(), of_expert)) return;
+  copy.remark("experts' weights are whole where tensor parallel GPUs share a layer, as ms-swift has them");
+}
+
+/// Says which names no layer has: of adapters, of modules to save, and of parameters with adapters.
 GPUMEM_INLINE void remark_unknown(connect::GraphCopy& copy, const LoraTargets& targets,
-                                  const std::vector<std::string>& saved) {
+                                  const std::vector<std::string>& saved,
+                                  const std::vector<std::string>& parameters = {}) {
+  for (const std::string& name : parameters) {
+    copy.remark("no parameter that is a tensor of its own is called " + name + ", which `lora_targets` names");
+  }
   for (const std::string& name : targets.unknown) {
     copy.remark("no linear layer or embedding is called " + name +
                 ", which `lora_targets` names; the others have adapters");
@@ -142,6 +153,36 @@ GPUMEM_INLINE void remark_unknown(connect::GraphCopy& copy, const LoraTargets& t
     copy.remark("no layer with parameters is called " + core::quoted(core::shortened(name, 80)) +
                 ", which `train` names; it is passed over, as PEFT does with modules to save");
   }
+}
+
+/// The adapters of parameters that the targets name. PEFT's LoRA alone has them, without dropout and without variants
+/// (ParamWrapper.__init__()). Without modules at least one name must be known.
+GPUMEM_INLINE core::Result<ParameterAdapters> parameter_adapters(const connect::WiredGraph& wired,
+                                                                 const LoraTargets& targets,
+                                                                 const std::vector<model::WeightStorage>& storage,
+                                                                 const model::TrainingJob& job,
+                                                                 const std::optional<PeftSettings>& settings) {
+  const auto wrong = [&](std::string message) {
+    return core::Error{core::ErrorCode::invalid_argument, std::move(message), {wired.graph().file(), 0, {}}};
+  };
+  const bool any = !targets.parameters.empty();
+  if (any && (!settings || !is_lora(job) || is_litgpt_model(wired.graph(), job))) {
+    return wrong(
+        "`lora_targets` names parameters, which PEFT's LoRA alone adapts; say `lora=16`, and leave `peft` out");
+  }
+  if (any && job.lora_dropout > 0.0) {
+    return wrong("PEFT's LoRA of parameters has no dropout; say `lora_dropout=0`");
+  }
+  if (!any) return ParameterAdapters::of(wired, {}, storage, job, PeftSettings{});
+  core::Result<ParameterAdapters> made = ParameterAdapters::of(wired, targets.parameters, storage, job, *settings);
+  if (!made) return made;
+  const auto adapts = [](bool each) { return each; };
+  const bool others = std::ranges::any_of(targets.chosen, adapts) || std::ranges::any_of(targets.embeddings, adapts);
+  if (!others && made->unknown().size() == targets.parameters.size()) {
+    return wrong("no parameter that is a tensor of its own is called " + made->unknown().front() +
+                 ", as `lora_targets` asks; weights of linear layers are named without `parameter:`");
+  }
+  return made;
 }
 
 /// A method of PEFT's other than LoRA's own.
@@ -203,10 +244,12 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
                          "litgpt's own models have LoRA of a given rank only; say `lora=16`, and leave `peft` out",
                          {}};
     }
-    if (!adapt_detail::is_lora(job)) {
+    if (!adapt_detail::is_lora(job) && targets.parameters.empty()) {
       return adapt_detail::adapt_by_peft(wired, linears, targets, *storage, job, ops, *std::move(settings));
     }
   }
+  core::Result<ParameterAdapters> parameters = adapt_detail::parameter_adapters(wired, targets, *storage, job, ranks);
+  if (!parameters) return parameters.error();
   connect::GraphCopy copy(wired, ops);
   adapt_detail::InputGradients inputs(wired);
   std::optional<LitgptModel> litgpt;
@@ -223,6 +266,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (megatron && take_megatron_layer(copy, wired, index, weights)) continue;
     saved.copy(copy, index, weights, !own);
     if (own) continue;
+    parameters->behind(copy, index);
     const bool table = embedding < embeddings.size() && embeddings[embedding].layer == index;
     const bool adapted = table && targets.embeddings[embedding];
     const std::string_view name = wired.graph().name(wired.graph().layers()[index]);
@@ -237,7 +281,8 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   if (litgpt && !litgpt->leaves_out().empty()) {
     copy.remark("the adapter of " + litgpt->leaves_out() + ", which a chunked loss calls, is not counted");
   }
-  adapt_detail::remark_unknown(copy, targets, passed_over(wired.graph(), job));
+  adapt_detail::remark_unknown(copy, targets, passed_over(wired.graph(), job), parameters->unknown());
+  if (megatron) adapt_detail::remark_experts(copy, wired.graph());
   return std::move(copy).finish();
 }
 

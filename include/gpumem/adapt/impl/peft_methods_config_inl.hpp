@@ -113,7 +113,6 @@ inline constexpr auto kNotModelled = std::to_array<NotModelledKey>({
     {"layer_replication", ""},
     {"lora_bias", ""},
     {"trainable_token_indices", ""},
-    {"target_parameters", ""},
     {"use_qalora", ""},
     {"use_bdlora", ""},
     {"use_velora", ""},
@@ -160,6 +159,7 @@ class Reading {
       want("peft", std::string(model::name_of(model::kPeftMethods, method())), "peft_type");
     }
     for (const PeftSetting& setting : settings_) take(setting);
+    add_parameters();
     if (!options_.empty()) want("peft_options", options_, "peft_type");
     return std::move(config_);
   }
@@ -205,6 +205,16 @@ class Reading {
     }
   }
 
+  /// target_parameters stand behind target_modules, and are all targets where there are none of these.
+  void add_parameters() {
+    const std::string_view names = word("target_parameters");
+    if (names.empty()) return;
+    const auto modules = std::ranges::find(config_.options, std::string_view("lora_targets"), &PeftOption::option);
+    const bool alone = modules == config_.options.end();
+    if (alone) want("lora_targets", with_parameters({}, names), "target_parameters");
+    else modules->value = with_parameters(modules->value, names);
+  }
+
   void take_saved(const PeftSetting& setting) {
     SavedModules saved = saved_modules(setting.word);
     if (!saved.all_named) config_.not_modelled.push_back(setting.key + " " + setting.word);
@@ -227,6 +237,7 @@ class Reading {
     if (key == "r" && row_->rank > 0) return want("lora", setting.word, key);
     if (key == "r") return note(key, head);
     if (key == "target_modules") return take_targets(setting);
+    if (key == "target_parameters") return;
     if (key == "modules_to_save") return take_saved(setting);
     if (!row_->dropout.empty() && key == row_->dropout) {
       if (!is_off(word, "")) want("lora_dropout", setting.word, key);
@@ -244,8 +255,8 @@ class Reading {
   /// Keys that say nothing of memory, and those that are not known.
   void note(std::string_view key, std::string_view head) {
     const bool known = std::ranges::find(kWithoutEffect, head) != kWithoutEffect.end() || head.ends_with("_dropout") ||
-                       head == "rank_pattern" || head == "target_modules" || head == "modules_to_save" || head == "r" ||
-                       is_setting(head);
+                       head == "rank_pattern" || head == "target_modules" || head == "target_parameters" ||
+                       head == "modules_to_save" || head == "r" || is_setting(head);
     const auto same = [&](const NotModelledKey& row) { return row.key == head; };
     if (!known && std::ranges::none_of(kNotModelled, same)) config_.unknown.emplace_back(key);
   }
@@ -277,6 +288,17 @@ GPUMEM_INLINE SavedModules saved_modules(std::string_view list) {
     if (is_name) saved.patterns.append(saved.patterns.empty() ? "*" : ",*").append(name);
   }
   return saved;
+}
+
+GPUMEM_INLINE std::string with_parameters(std::string targets, std::string_view list) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find_first_of("[]\"' ,+"), list.size());
+    const std::string_view name = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    if (name.empty() || name == "null" || name == "None") continue;
+    targets.append(targets.empty() ? "parameter:" : "+parameter:").append(name);
+  }
+  return targets;
 }
 
 GPUMEM_INLINE std::optional<PeftConfig> peft_config(std::span<const PeftSetting> settings) {

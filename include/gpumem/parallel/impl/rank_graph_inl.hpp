@@ -295,9 +295,9 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
         "the experts of a layer are one tensor; how tensor and expert parallel ranks share it is not modelled; "
         "shard the states (`sharding=fsdp2`), or give the arguments of Megatron's launcher");
   }
-  if (layout.sequence_parallel && mixes && !says_split(graph, TensorSplit::sequence)) {
-    return fault("`sequence_parallel` with a mixture of experts is only modelled for Megatron's GPT");
-  }
+  const bool sends = job.loop == model::Loop::megatron || says_split(graph, TensorSplit::sequence);
+  if (layout.sequence_parallel && mixes && !sends)
+    return fault("`sequence_parallel` with a mixture of experts is only modelled for Megatron; say `loop=megatron`");
   if (layout.context_parallel > 1 && !job.sequence_length) {
     return fault("`context_parallel` splits sequences; give their length (`seq_length=8192`)");
   }

@@ -3,7 +3,6 @@
 #include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
-#include "gpumem/posttrain/launch.hpp"
 
 #include <algorithm>
 #include <array>
@@ -429,7 +428,8 @@ class TrainingReader : protected LayoutReader {
       const std::string left_out = part_names(frozen, "not:", "+");
       if (!left_out.empty()) targets += "+" + left_out;
     }
-    training().lora_targets = targets;
+    training().lora_targets =
+        adapt::with_parameters(std::move(targets), word({"target_parameters", "lora_target_parameters"}));
     choose_saved_modules();
     choose_dropout();
     if (on({"use_dora", "peft_config.use_dora"})) want("peft", "dora");
