@@ -60,6 +60,8 @@ class PeftLayer {
   /// The base's weight, of a method that replaces it. F.linear of its weight, or another one, with its bias.
   [[nodiscard]] const PeftTensor& weight() const { return weight_; }
   PeftTensor base_linear(const PeftTensor& x, const PeftTensor& weight);
+  /// The base itself, of a method that replaces it, with another input: held in fewer bits, if it is.
+  PeftTensor base_call(const PeftTensor& x);
   [[nodiscard]] bool has_bias() const { return has_bias_; }
   /// The type of the base's weight, by PyTorch's name.
   [[nodiscard]] std::string_view base_type() const { return core::to_string(base_type_); }
@@ -118,6 +120,8 @@ class PeftLayer {
 
  private:
   void take_base(const model::WeightStorage& storage);
+  /// Whether the base's weight is no tensor to compute with.
+  [[nodiscard]] bool calls_base() const { return model::holds_in_fewer_bits(storage_.quantization) && read_ >= 0; }
   PeftTensor typed_parameter(std::string_view name, Sizes sizes, core::DType type, bool trained);
   PeftTensor insert(std::string_view name, std::string_view op, std::initializer_list<PeftTensor> inputs,
                     const core::Shape& shape, Attributes attributes);
@@ -131,6 +135,8 @@ class PeftLayer {
   core::DType type_;
   core::DType base_type_;
   bool has_bias_;
+  model::WeightStorage storage_;
+  model::LayerIndex read_ = 0;  ///< the source's layer that the base reads
   PeftTensor input_;
   PeftTensor output_;
   PeftTensor weight_;
@@ -148,14 +154,15 @@ inline PeftLayer::PeftLayer(connect::GraphCopy& copy, const connect::WiredGraph&
       name_(source.graph().name(source.graph().layers()[base.layer])),
       type_(model::dtype_of(job.lora_dtype)),
       base_type_(storage.dtype.value_or(model::parameter_dtype(job.precision))),
-      has_bias_(source.graph().layers()[base.layer].parameters > base.in * base.out) {
-  const model::LayerIndex read = source.inputs(base.layer)[0];
-  input_.at = copy.now(read);
-  input_.shape = read < 0 ? source.input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - read)]
-                          : source.outputs(static_cast<std::size_t>(read))[0];
+      has_bias_(source.graph().layers()[base.layer].parameters > base.in * base.out),
+      storage_(storage),
+      read_(source.inputs(base.layer)[0]) {
+  input_.at = copy.now(read_);
+  input_.shape = read_ < 0 ? source.input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - read_)]
+                           : source.outputs(static_cast<std::size_t>(read_))[0];
   output_.shape = source.outputs(base.layer)[0];
   if (settings.row().replaces_base) {
-    take_base(storage);
+    if (!calls_base()) take_base(storage);
   } else {
     output_.at = copy.now(static_cast<model::LayerIndex>(base.layer));
   }
@@ -254,6 +261,15 @@ inline PeftTensor PeftLayer::call(std::string_view op, std::initializer_list<Pef
 inline PeftTensor PeftLayer::base_linear(const PeftTensor& x, const PeftTensor& weight) {
   if (bias_) return call("linear_function", {x, weight, *bias_}, rows(base_.out));
   return call("linear_function", {x, weight}, rows(base_.out));
+}
+
+inline PeftTensor PeftLayer::base_call(const PeftTensor& x) {
+  if (!calls_base()) return base_linear(x, weight_);
+  const auto read = static_cast<std::size_t>(read_);
+  copy_.replace(read, x.at);
+  const model::LayerIndex made = copy_.copy(storage_, true);
+  copy_.replace(read, input_.at);
+  return {made, rows(base_.out)};
 }
 
 inline PeftTensor PeftLayer::cast(const PeftTensor& x, std::string_view dtype) {

@@ -110,7 +110,8 @@ inline void road(PeftLayer& layer) {
 }
 
 /// OFTRotationModule.forward: the input's blocks are turned, each by its own matrix, which Cayley's formula makes of
-/// half a square. The product's blocks are copied into their order.
+/// half a square. The product's blocks are copied into their order. A base in fewer bits is called as it is
+/// (oft/bnb.py).
 inline void oft(PeftLayer& layer) {
   const PeftSettings& settings = layer.settings();
   const std::int64_t in = layer.in();
@@ -137,7 +138,7 @@ inline void oft(PeftLayer& layer) {
   const PeftTensor product = layer.function("einsum", {x, turn}, {}, {{"saved", std::int64_t{3}}});
   const PeftTensor ordered = layer.function("reshape", {product}, {}, {});
   const PeftTensor turned = layer.returned(layer.cast_like(ordered, layer.input()), {x, product, ordered, turn});
-  layer.leave(layer.base_linear(turned, layer.weight()));
+  layer.leave(layer.base_call(turned));
 }
 
 /// The rotation is a whole square matrix: a product of factors, each with blocks on its diagonal between two

@@ -221,6 +221,22 @@ TEST(PeftMethods, FrodTrainsAShareOfASquareAndItsDiagonal) {
   EXPECT_EQ(trained_by(with_method(PeftMethod::frod, {}, "sparse_rate=1")).trained, 2 * (16 + 16 * 15));
 }
 
+/// oft/bnb.py: x = oft_R(x), and then the base itself.
+TEST(PeftMethods, OftTurnsWhatAQuantisedBaseReads) {
+  TrainingJob job = with_method(PeftMethod::oft, {}, "oft_block_size=4");
+  const Counted whole = trained_by(job);
+  job.quantize = model::Quantization::nf4;
+  const Counted held = trained_by(job);
+  EXPECT_EQ(held.error, "");
+  EXPECT_EQ(held.trained, whole.trained);
+  const std::vector<std::string> lines = testing::adapted_lines(job);
+  const auto base = std::ranges::find_if(
+      lines, [](const std::string& line) { return line.find(" linear model.layers.0.v_proj ") != std::string::npos; });
+  ASSERT_NE(base, lines.end());
+  EXPECT_NE((base - 1)->find(".return"), std::string::npos) << "it reads what was turned";
+  EXPECT_NE(base->find("<- " + std::to_string(base - lines.begin() - 1)), std::string::npos) << *base;
+}
+
 TEST(PeftMethods, BoftSaysThatItsFactorsNeedAnExtension) {
   const std::string factors = "boft_block_size=4,boft_n_butterfly_factor=2";
   EXPECT_EQ(trained_by(with_method(PeftMethod::boft, {}, factors)).trained, 2 * (4 * 16 + 16));

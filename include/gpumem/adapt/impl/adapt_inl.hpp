@@ -2,6 +2,7 @@
 
 #include "gpumem/adapt/adapt.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -131,11 +132,13 @@ class SavedModules {
   std::unordered_set<std::string> called_;  ///< paths of those that are copied: a later call has the same copy
 };
 
-/// Says that tensor parallel ranks do not share experts' weights.
-GPUMEM_INLINE void remark_experts(connect::GraphCopy& copy, const model::ModelGraph& graph) {
-  const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
-  if (std::ranges::none_of(graph.layers(), of_expert)) return;
-  copy.remark("experts' weights are whole where tensor parallel GPUs share a layer, as ms-swift has them");
+/// is_megatron_model(), which says that tensor parallel ranks do not share experts' weights.
+GPUMEM_INLINE bool runs_megatron(connect::GraphCopy& copy, const model::ModelGraph& graph,
+                                 const model::TrainingJob& job) {
+  if (!is_megatron_model(graph, job)) return false;
+  if (std::ranges::any_of(graph.layers(), [](const model::Layer& layer) { return layer.expert > 0; }))
+    copy.remark("experts' weights are whole where tensor parallel GPUs share a layer, as ms-swift has them");
+  return true;
 }
 
 /// Says which names no layer has: of adapters, of modules to save, and of parameters with adapters.
@@ -253,7 +256,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   connect::GraphCopy copy(wired, ops);
   adapt_detail::InputGradients inputs(wired);
   std::optional<LitgptModel> litgpt;
-  const bool megatron = is_megatron_model(wired.graph(), job);
+  const bool megatron = adapt_detail::runs_megatron(copy, wired.graph(), job);
   if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
   adapt_detail::SavedModules saved(wired, job, own, *storage);
   std::size_t linear = 0;
@@ -282,7 +285,6 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     copy.remark("the adapter of " + litgpt->leaves_out() + ", which a chunked loss calls, is not counted");
   }
   adapt_detail::remark_unknown(copy, targets, passed_over(wired.graph(), job), parameters->unknown());
-  if (megatron) adapt_detail::remark_experts(copy, wired.graph());
   return std::move(copy).finish();
 }
 

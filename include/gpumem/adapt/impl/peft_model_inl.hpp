@@ -175,7 +175,8 @@ GPUMEM_INLINE core::Status PeftModel::check() const {
                        {}};
   }
   const bool quantised = model::holds_in_fewer_bits(job_.quantize);
-  if (quantised && (row.replaces_base || row.targets == PeftTargets::tokens)) {
+  const bool computes = row.replaces_base && row.value != model::PeftMethod::oft;
+  if (quantised && (computes || row.targets == PeftTargets::tokens)) {
     return core::Error{core::ErrorCode::missing_information,
                        "PEFT's " + std::string(model::name_of(model::kPeftMethods, row.value)) +
                            " on a quantised base is not modelled; leave `quantize` out",
