@@ -28,6 +28,8 @@
 #include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/connect/wired_graph.hpp"
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
 
 namespace gpumem::adapt {
@@ -126,8 +128,8 @@ void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, co
                  const model::TrainingJob& job, std::int64_t rank);
 
 /// LoRA of parameters that are tensors of their own: weights of all experts of a layer. Each pass makes all of their
-/// update, [experts, ..] of a matrix a expert, and adds it to the weight; autograd keeps the sum where it keeps
-/// weights. The updates are made before the module that has the parameters is called, the last one's first, and last
+/// update, a matrix an expert, and adds it to the weight; autograd keeps the sum where it keeps
+/// weights. The updates are made when the module that has the parameters is called, the last one's first, and last
 /// until it returns. Source: PEFT 0.20, tuners/lora/layer.py: ParamWrapper, _LoraParameterProxy; tuners_utils.py,
 /// _inject_parameters. What torch's check of a new parametrization makes (one more sum, freed at once) is left out.
 class ParameterAdapters {
