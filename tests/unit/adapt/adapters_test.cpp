@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "adapted_jobs.hpp"
+#include "expect.hpp"
+#include "graphs.hpp"
 
 namespace gpumem::adapt {
 namespace {
@@ -170,6 +172,16 @@ TEST(Adapters, OfParametersAreLorasAlone) {
   job.lora_dropout = 0.0;
   job.peft = model::PeftMethod::dora;
   EXPECT_NE(refusal(job).find("PEFT's LoRA alone"), std::string::npos);
+  const auto layers = parse_summary(
+      R"({"model_type": "qwen3_moe", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 32, "head_dim": 8,
+          "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu",
+          "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "decoder_sparse_step": 1})");
+  ASSERT_TRUE(testing::succeeds(layers));
+  TrainingJob modules(*layers, 1);
+  modules.sequence_length = 4;
+  modules.lora = 3;
+  modules.lora_targets = "q_proj+parameter:experts.down_proj";
+  EXPECT_NE(refusal(modules).find("experts that are layers"), std::string::npos) << refusal(modules);
   const TrainingJob both = with_experts("lm_head+parameter:down");
   EXPECT_GT(adapted_lines(both).size(), 6U) << "the other name is known";
 }

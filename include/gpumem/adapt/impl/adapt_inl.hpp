@@ -179,6 +179,14 @@ GPUMEM_INLINE core::Result<ParameterAdapters> parameter_adapters(const connect::
   if (!any) return ParameterAdapters::of(wired, {}, storage, job, PeftSettings{});
   core::Result<ParameterAdapters> made = ParameterAdapters::of(wired, targets.parameters, storage, job, *settings);
   if (!made) return made;
+  const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
+  if (!made->unknown().empty() && std::ranges::any_of(wired.graph().layers(), of_expert)) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "no parameter is called " + made->unknown().front() +
+                           "; this model is read with experts that are layers, as transformers 4 has them, and what "
+                           "transformers 5 makes of it is not known; name them as layers (`lora_targets=all-linear`)",
+                       {wired.graph().file(), 0, {}}};
+  }
   const auto adapts = [](bool each) { return each; };
   const bool others = std::ranges::any_of(targets.chosen, adapts) || std::ranges::any_of(targets.embeddings, adapts);
   if (!others && made->unknown().size() == targets.parameters.size()) {
