@@ -3,6 +3,7 @@
 #include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
+#include "gpumem/posttrain/launch.hpp"
 
 #include <algorithm>
 #include <array>
@@ -414,10 +415,9 @@ class TrainingReader : protected LayoutReader {
                                     of_swift() ? 8 : 16);
     training().lora = std::max<std::int64_t>(rank, 1);
     // Source: verl 0.7, trainer/config/model/hf_model.yaml: target_modules.
-    const bool all = of_swift() || program_ == Program::verl;
     std::string targets(word({"target_modules", "lora_target_modules", "peft_config.target_modules",
                               "actor_rollout_ref.model.target_modules", "actor_rollout_ref.model.lora.target_modules"},
-                             all ? "all-linear" : ""));
+                             of_swift() || program_ == Program::verl ? "all-linear" : ""));
     std::erase_if(targets, [](char byte) { return std::string_view("[]\"' ").find(byte) != std::string_view::npos; });
     while (targets.ends_with(',')) targets.pop_back();
     std::replace(targets.begin(), targets.end(), ',', '+');
