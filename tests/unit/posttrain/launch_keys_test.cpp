@@ -456,6 +456,20 @@ TEST(LaunchKeys, ASwitchBehindNoIsOff) {
   EXPECT_TRUE(launch.unknown.empty());
 }
 
+TEST(LaunchKeys, ParametersThatLoraAdaptsStandBehindModules) {
+  const Launch swift = read(Program::ms_swift, {{"rlhf_type", "dpo"},
+                                                {"tuner_type", "lora"},
+                                                {"lora_dropout", "0"},
+                                                {"target_parameters", "experts.down_proj experts.gate_up_proj"}});
+  EXPECT_NE(training_of(swift).lora_targets.find("+parameter:experts.down_proj+parameter:experts.gate_up_proj"),
+            std::string::npos);
+  const Launch trl =
+      read(Program::trl,
+           {{"trainer", "DPOTrainer"}, {"use_peft", "true"}, {"lora_target_parameters", "['experts.down_proj']"}});
+  EXPECT_EQ(training_of(trl).lora_targets, "parameter:experts.down_proj");
+  EXPECT_TRUE(trl.not_modelled.empty());
+}
+
 TEST(LaunchKeys, DeepSpeedsOtherStagesAreAnswered) {
   const auto with = [](const char* stage) {
     return read(Program::ms_swift, {{"rlhf_type", "dpo"}, {"deepspeed", stage}, {"env:NPROC_PER_NODE", "4"}});
