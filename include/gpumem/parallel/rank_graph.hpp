@@ -68,4 +68,11 @@ struct SplitWay {
 /// 1, at most all.
 [[nodiscard]] std::int64_t expert_tensor_ranks(const model::ModelGraph& graph, const model::Layout& layout);
 
+/// The same of a job whose graph is still as it was read: in Megatron, another's config has whole experts
+/// (adapt/trainer_models.hpp).
+[[nodiscard]] inline std::int64_t expert_tensor_ranks(const model::TrainingJob& job) {
+  const bool whole = job.loop == model::Loop::megatron && !job.graph->architecture().starts_with("megatron");
+  return whole ? 1 : expert_tensor_ranks(*job.graph, job.layout);
+}
+
 }  // namespace gpumem::parallel

@@ -388,7 +388,7 @@ GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
 GPUMEM_INLINE std::int64_t expert_ranks_among(const model::TrainingJob& job, std::int64_t ranks) {
   const model::Layout& layout = job.layout;
   if (layout.expert_parallel == 1 || job.graph == nullptr) return 0;
-  const std::int64_t all = ranks * (layout.tensor_parallel / expert_tensor_ranks(*job.graph, layout));
+  const std::int64_t all = ranks * (layout.tensor_parallel / expert_tensor_ranks(job));
   return std::max<std::int64_t>(all / layout.expert_parallel, 1);
 }
 
