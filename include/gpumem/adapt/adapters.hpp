@@ -270,6 +270,7 @@ inline bool is_autocast(model::Precision precision) {
 
 }  // namespace adapters_detail
 
+/// Optimizers make no states of what has no gradient, as of what is frozen.
 inline void add_unread_adapter(connect::GraphCopy& copy, const BaseLinear& base, const model::TrainingJob& job,
                                std::int64_t rank) {
   const auto matrix = [&](std::string_view part, std::int64_t rows, std::int64_t columns) {
@@ -278,7 +279,8 @@ inline void add_unread_adapter(connect::GraphCopy& copy, const BaseLinear& base,
                                    .inputs = {},
                                    .output = adapters_detail::sizes({rows, columns}),
                                    .attributes = {{"shape", std::vector<std::int64_t>{rows, columns}}},
-                                   .weights = {.dtype = model::dtype_of(job.lora_dtype)}}));
+                                   .weights = {.dtype = model::dtype_of(job.lora_dtype)},
+                                   .frozen = true}));
   };
   matrix("lora_A", rank, base.in);
   matrix("lora_B", base.out, rank);

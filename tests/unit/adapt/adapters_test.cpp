@@ -196,8 +196,8 @@ TEST(Adapters, OfAHeadUnderAFusedLossAreNotRead) {
   const Lines fused = adapted_lines(job);
   ASSERT_GT(fused.size(), 3U);
   EXPECT_EQ(fused[fused.size() - 3], "9 linear lm_head [N, 4, 8] <- 8 frozen");
-  EXPECT_EQ(fused[fused.size() - 2], "10 parameter lm_head.lora_A.default [2, 16]");
-  EXPECT_EQ(fused[fused.size() - 1], "11 parameter lm_head.lora_B.default [8, 2]");
+  EXPECT_EQ(fused[fused.size() - 2], "10 parameter lm_head.lora_A.default [2, 16] frozen");
+  EXPECT_EQ(fused[fused.size() - 1], "11 parameter lm_head.lora_B.default [8, 2] frozen");
   EXPECT_GT(called.size(), fused.size());
 }
 
