@@ -1,6 +1,7 @@
 #include "ms_swift.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "gpumem/core/bytes.hpp"
@@ -35,7 +36,7 @@ std::string frozen_parts(TrainerReading& from, std::string_view before, std::str
   const bool towers = on_unless_off(from, "freeze_vit");
   std::string names = posttrain::part_names({towers, on_unless_off(from, "freeze_aligner")}, before, between);
   if (!from.on("freeze_llm")) return names;
-  for (const std::string_view name : {"model.language_model", "lm_head"}) {
+  for (const std::string_view name : {"model.language_model", "lm_head", "language_model"}) {
     names.append(names.empty() ? "" : between).append(before).append(name);
   }
   return names;
@@ -227,10 +228,28 @@ bool read_videos(TrainerReading& from) {
   return true;
 }
 
-/// The largest square that the processor leaves as it is. A token of Qwen's processors stands for 28 (Qwen3-VL: 32)
-/// pixels a side.
+/// A token of Qwen's processors stands for 28 (since Qwen3-VL: 32) pixels a side.
+constexpr std::int64_t kTokenSide = 32;
+constexpr std::int64_t kEarlierTokenSide = 28;
+
+/// Pixels of the largest square whose tokens fill a sample. A sample that is longer is left out, unless
+/// truncation_strategy says otherwise, so that no images of one take more. 0: that is not said, or the model is none of
+/// Qwen's. Source: ms-swift 4, docs/source_en/Instruction/Command-line-parameters.md: max_length, truncation_strategy.
+std::int64_t most_pixels(TrainerReading& from) {
+  const std::string model = core::lower_case(from.job().model);
+  const auto named = [&](std::string_view part) { return model.find(part) != std::string::npos; };
+  const bool later = named("qwen3-vl") || named("qwen3-omni") || named("qwen3.5") || named("qwen3.6");
+  const bool earlier = named("qwen2-vl") || named("qwen2.5-vl") || named("qwen2.5-omni");
+  const std::int64_t length = from.whole("max_length").value_or(0);
+  const bool bounded = !from.on("packing") && from.word("truncation_strategy").value_or("delete") == "delete";
+  if (!bounded || length < 1 || (!later && !earlier)) return 0;
+  const auto tokens = static_cast<std::int64_t>(std::sqrt(static_cast<double>(length)));
+  const std::int64_t side = tokens * (later ? kTokenSide : kEarlierTokenSide);
+  return core::bounded_product({side, side});
+}
+
+/// The largest square that the processor leaves as it is.
 void read_images(TrainerReading& from) {
-  constexpr std::int64_t kTokenSide = 32;
   std::int64_t pixels = 0;
   for (const std::string_view path : {"max_pixels", "env:MAX_PIXELS"}) pixels = from.whole(path).value_or(pixels);
   if (const auto tokens = from.whole("env:IMAGE_MAX_TOKEN_NUM")) {
@@ -246,6 +265,8 @@ void read_images(TrainerReading& from) {
   const auto asks = [&](std::string_view path) { return from.root().field(path) != nullptr; };
   const bool seen = asks("env:FPS_MAX_FRAMES") || asks("env:VIDEO_MAX_PIXELS") || asks("freeze_vit");
   if (pixels == 0 && read_videos(from)) return;
+  const std::int64_t most = pixels == 0 && seen ? most_pixels(from) : 0;
+  if (most > 0) return want_square_image(from, most, "max_length");
   if (pixels == 0 && seen) from.job().missing.emplace_back("the size and number of its images");
   want_square_image(from, pixels, "max_pixels");
 }

@@ -64,6 +64,8 @@ inline constexpr Published kFurther[] = {
      R"({"model_type": "baichuan", "architectures": ["BaichuanForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 125696, "max_position_embeddings": 4096, "model_max_length": 4096, "z_loss_weight": 0})"},
     {"baichuan2-13b", 13'896'668'160,
      R"({"model_type": "baichuan", "architectures": ["BaichuanForCausalLM"], "hidden_size": 5120, "num_hidden_layers": 40, "num_attention_heads": 40, "intermediate_size": 13696, "vocab_size": 125696, "model_max_length": 4096, "z_loss_weight": 0})"},
+    {"internlm2.5-7b", 7'737'708'544,
+     R"({"model_type": "internlm2", "architectures": ["InternLM2ForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 92544, "bias": false, "tie_word_embeddings": false})"},
     {"minimax-text-01", 456'089'655'296,
      R"({"model_type": "minimax_text_01", "architectures": ["MiniMaxForCausalLM"], "hidden_size": 6144, "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "rotary_dim": 64, "intermediate_size": 9216, "vocab_size": 200064, "num_local_experts": 32, "num_experts_per_tok": 2, "attn_type_list": [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1]})"},
     {"recurrentgemma-2b", 2'682'862'080,

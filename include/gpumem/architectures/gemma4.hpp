@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -55,17 +56,26 @@ inline void read_mixture(ConfigFields& config, Model& model) {
   config.ignore({"num_experts", "top_k_experts", "moe_intermediate_size"});
 }
 
+/// What Gemma4TextConfig has where a config leaves fields out. Source: configuration_gemma4.py, Gemma4TextConfig and
+/// its
+/// __post_init__(): full layers take global_head_dim, and the last layer is always a full one.
+inline constexpr std::string_view kUsual =
+    R"({"head_dim": 256, "global_head_dim": 512, "hidden_size_per_layer_input": 256,
+        "vocab_size_per_layer_input": 262144})";
+
 inline Model read(ConfigFields& config) {
   Model model;
+  config.complete(kUsual);
   model.sizes = decoder_sizes(config, {.activation = "gelu_pytorch_tanh", .tied = true});
   model.sizes.activation = config.text({"hidden_activation"}, "gelu_pytorch_tanh");
   const DecoderSizes& s = model.sizes;
   model.full = config.layers_with("layer_types", s.layers, "full_attention", "sliding_attention");
-  // Gemma4TextConfig: five sliding layers to one full, and the last one full.
+  // Five sliding layers to one full.
   for (std::int64_t at = static_cast<std::int64_t>(model.full.size()); at < s.layers; ++at) {
-    model.full.push_back((at + 1) % 6 == 0 || at + 1 == s.layers);
+    model.full.push_back((at + 1) % 6 == 0);
   }
-  model.full_width = config.size_or({"global_head_dim"}, s.head_width);
+  if (!model.full.empty()) model.full.back() = true;
+  model.full_width = config.size({"global_head_dim"});
   model.keys_are_values = config.flag("attention_k_eq_v", false);
   model.full_kv_heads = config.size_or({"num_global_key_value_heads"}, s.kv_heads);
   const std::int64_t shared = config.count_or("num_kv_shared_layers", 0);
@@ -79,7 +89,7 @@ inline Model read(ConfigFields& config) {
   }
   model.doubles = config.flag("use_double_wide_mlp", false);
   model.layer_width = config.count_or("hidden_size_per_layer_input", 0);
-  model.layer_vocabulary = config.size_or({"vocab_size_per_layer_input"}, s.vocabulary);
+  model.layer_vocabulary = config.size({"vocab_size_per_layer_input"});
   if (s.heads % model.full_kv_heads != 0) config.fail("does not divide the heads", "num_global_key_value_heads");
   model.bias = config.flag("attention_bias", false);
   model.softcap = config.number({"final_logit_softcapping"}, 0.0);
@@ -307,7 +317,7 @@ inline Tensor tower_block(Forward& f, const Tower& t, Tensor input, const Rotary
   return f.add(attended, norm(f, "post_feedforward_layernorm", made, s.width));
 }
 
-/// Features of the images [N images, tokens, width of the text].
+/// [N images, tokens, width of the text].
 inline Tensor features_of(Forward& f, const Tower& t, std::int64_t images) {
   Tensor hidden = 0;
   {
@@ -388,5 +398,102 @@ inline constexpr Architecture kArchitecture = {
     .name = "gemma4", .model_types = names<"gemma4">, .write = write, .holds_text_model = true};
 
 }  // namespace gemma4
+
+// Gemma 4 12B, which has no towers: norms and a linear layer make the patches of an image, and frames of sound, as wide
+// as the text. Source: transformers 5.10, models/gemma4_unified/modular_gemma4_unified.py:
+// Gemma4UnifiedVisionEmbedder, Gemma4UnifiedModel; image_processing_gemma4_unified.py.
+
+namespace gemma4_unified {
+
+struct Model {
+  std::int64_t width = 3840;  ///< of a patch
+  std::int64_t patch = 48;    ///< pixels a side
+  std::int64_t places = 1120;
+  std::int64_t out = 3840;
+  std::int64_t most = 280;  ///< patches of an image; the processor pads to it
+  std::int64_t text_width = 1;
+  std::int64_t frame = 0;  ///< of sound; 0: the model hears nothing
+
+  [[nodiscard]] std::int64_t area() const { return 3 * patch * patch; }
+};
+
+inline Model read(ConfigFields& config, ConfigFields& vision) {
+  Model m;
+  const std::int64_t pooled = vision.size_or({"pooling_kernel_size"}, 3);
+  const std::int64_t small = vision.size_or({"patch_size"}, 16);
+  if (pooled > 16) vision.fail("is more than gpumem takes", "pooling_kernel_size");
+  if (small > 256) vision.fail("is more than gpumem takes", "patch_size");
+  m.patch = std::min<std::int64_t>(small, 256) * std::min<std::int64_t>(pooled, 16);
+  m.width = vision.size_or({"mm_embed_dim"}, 3840);
+  m.places = vision.size_or({"mm_posemb_size"}, 1120);
+  m.out = vision.size_or({"output_proj_dims"}, 3840);
+  m.most = vision.size_or({"num_soft_tokens"}, 280);
+  if (m.most > 1 << 14) vision.fail("is more than gpumem takes", "num_soft_tokens");
+  vision.ignore({"model_type", "model_patch_size"});
+  if (config.has("audio_config")) {
+    ConfigFields* const audio = config.part("audio_config");
+    if (audio == nullptr) return m;
+    m.frame = audio->size_or({"audio_embed_dim"}, 640);
+    audio->ignore({"model_type", "audio_samples_per_token", "hidden_size", "output_proj_dims"});
+  }
+  return m;
+}
+
+/// get_aspect_ratio_preserving_size(): the largest whole patches that are no more than so many.
+inline std::int64_t tokens_of(const Model& m, const PictureSize& size) {
+  const double shape = static_cast<double>(size.width) / static_cast<double>(size.height);
+  const auto columns = static_cast<std::int64_t>(std::sqrt(static_cast<double>(m.most) * shape));
+  const auto rows = static_cast<std::int64_t>(std::sqrt(static_cast<double>(m.most) / shape));
+  if (rows == 0) return std::min(std::max<std::int64_t>(size.width / size.height, 1), m.most);
+  if (columns == 0) return std::min(std::max<std::int64_t>(size.height / size.width, 1), m.most);
+  return rows * columns;
+}
+
+inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, std::int64_t tokens) {
+  const InModule inside(f, "embed_vision", "Gemma4UnifiedVisionEmbedder");
+  const Tensor pixels = f.rows_input("pixel_values", images, {m.most, m.area()});
+  const Tensor places = f.rows_input("image_position_ids", images, {m.most, 2});
+  const Tensor each = f.scale(f.embedding("pos_embedding", places, 2 * m.places, m.width));
+  const Tensor positions = f.call("sum", {each}, {{"dim", std::int64_t{2}}});
+  const Tensor normed = f.layer_norm("patch_ln1", f.as_type_of(pixels, positions), m.area());
+  const Tensor made = f.layer_norm("patch_ln2", f.linear("patch_dense", normed, m.area(), m.width), m.width);
+  const Tensor placed = f.layer_norm("pos_norm", f.add(made, positions), m.width);
+  Tensor features = 0;
+  {
+    const InModule embedder(f, "multimodal_embedder", "Gemma4UnifiedMultimodalEmbedder");
+    const Tensor again = gemma4::norm(f, "embedding_pre_projection_norm", placed, m.out, false);
+    features = f.linear("embedding_projection", again, m.out, m.text_width, {.bias = false});
+  }
+  // Without the padding, then torch.cat of the images.
+  return f.call("clone", {f.call("clone", {f.slice(features, 1, 0, tokens)})});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Pictures pictures = pictures_of(f);
+  ConfigFields* vision = vision_fields(config);
+  ConfigFields* text = text_fields(config, "gemma4_unified_text");
+  if (vision == nullptr || text == nullptr || !config.status()) return;
+  Model model = read(config, *vision);
+  model.text_width = text->size({"hidden_size"});
+  if (model.out != model.width) vision->fail("must be mm_embed_dim", "output_proj_dims");
+  config.ignore({"audio_config", "audio_token_id", "boa_token_id", "eoa_token_id", "eoa_token_index"});
+  if (!config.status()) return;
+  const std::int64_t tokens = tokens_of(model, pictures.size);
+  tell_pictures(f, pictures, pictures.seen() * tokens);
+  if (model.frame > 0) f.remark("samples bring no sound; what reads it is held and not called");
+  TextPart part = inner_text("Gemma4UnifiedModel", "Gemma4UnifiedTextModel");
+  part.masks = pictures.count > 0;
+  part.embed = [&](Tensor, Tensor embedded) {
+    if (model.frame > 0) (void)f.parameter("embed_audio.unused", {model.frame, model.text_width}, true);
+    return with_features(f, pictures, embedded,
+                         [&](Forward& to) { return features_of(to, model, pictures.seen(), tokens); });
+  };
+  write_text(f, *text, head, part);
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "gemma4_unified", .model_types = names<"gemma4_unified">, .write = write, .holds_text_model = true};
+
+}  // namespace gemma4_unified
 
 }  // namespace gpumem::architectures

@@ -116,15 +116,16 @@ inline TileGrid unpadded_features(const PictureSize& size, const TileGrid& grid,
   return {d::whole(d::real(left.rows) / ratio), d::whole(d::real(left.columns) / ratio)};
 }
 
-/// get_optimal_tiled_canvas of got_ocr2/image_processing_got_ocr2.py (InternVL): the grid of at most so many tiles
-/// whose shape is most like the picture's; of two alike the larger one, if the picture fills half of it.
-inline TileGrid closest_grid(const PictureSize& size, std::int64_t tile, std::int64_t most_tiles) {
+/// get_optimal_tiled_canvas of got_ocr2/image_processing_got_ocr2.py (InternVL): the grid of so many tiles whose shape
+/// is most like the picture's; of two alike the larger one, if the picture fills half of it.
+inline TileGrid closest_grid(const PictureSize& size, std::int64_t tile, std::int64_t most_tiles,
+                             std::int64_t least_tiles = 1) {
   namespace d = image_rules_detail;
   const double shape = d::real(size.width) / d::real(size.height);
   const double area = d::real(size.width) * d::real(size.height);
   TileGrid best;
   double least = HUGE_VAL;
-  for (std::int64_t tiles = 1; tiles <= most_tiles; ++tiles) {
+  for (std::int64_t tiles = least_tiles; tiles <= most_tiles; ++tiles) {
     for (std::int64_t columns = 1; columns <= tiles; ++columns) {
       if (tiles % columns != 0) continue;
       const TileGrid grid = {tiles / columns, columns};

@@ -210,20 +210,21 @@ inline Tensor two_linears(Forward& f, Tensor input, std::int64_t in, std::int64_
   return f.linear("linear_2", open, out, out, {.bias = bias});
 }
 
-/// Which of a tower's states a config reads: 0 is the embeddings. One number, which may count from the end; a list of
-/// them is a fault.
-inline std::size_t feature_layer(ConfigFields& config, std::int64_t usual, std::int64_t layers) {
-  const core::JsonValue* value = config.find("vision_feature_layer");
+/// Which of a tower's states this field of a config reads: 0 is the embeddings. One number, which may count from the
+/// end; a list of them is a fault.
+inline std::size_t feature_layer(ConfigFields& config, std::string_view field, std::int64_t usual,
+                                 std::int64_t layers) {
+  const core::JsonValue* value = config.find(field);
   std::int64_t layer = usual;
   if (value != nullptr) {
     if (!value->is(core::JsonValue::Kind::integer)) {
-      config.fail("must be one whole number", "vision_feature_layer");
+      config.fail("must be one whole number", field);
       return 0;
     }
     layer = value->integer();
   }
   const bool inside = layer >= -layers - 1 && layer <= layers;
-  if (!inside) config.fail("names no layer of the tower", "vision_feature_layer");
+  if (!inside) config.fail("names no layer of the tower", field);
   return static_cast<std::size_t>(!inside ? 0 : layer < 0 ? layers + 1 + layer : layer);
 }
 

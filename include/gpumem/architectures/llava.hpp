@@ -89,7 +89,7 @@ inline Model read(ConfigFields& config) {
     }
     m.tower = read_image_tower(*tower, third ? "pixtral" : vision ? "siglip_vision_model" : "clip_vision_model");
   }
-  m.layer = feature_layer(config, third || vision ? -1 : -2, m.tower.sizes.layers);
+  m.layer = feature_layer(config, "vision_feature_layer", third || vision ? -1 : -2, m.tower.sizes.layers);
   const std::string_view kept = config.text({"vision_feature_select_strategy"}, vision ? "full" : "default");
   m.drops_class = kept == "default" && m.tower.has_class();
   m.activation = config.text({"projector_hidden_act"}, "gelu");

@@ -188,7 +188,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const InModule inside(f, "self_attn", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
   const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias});
-  const Rotary tables = paired(f, rotary);
+  const Rotary tables = paired(f, layer_tables(f, rotary));
   const Heads turned = {rotate(f, query, tables, s.head_width), rotate(f, key, tables, s.head_width), value};
   const Tensor attended = attend_cached(f, s, turned);
   return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});

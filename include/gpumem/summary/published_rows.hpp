@@ -16,7 +16,7 @@ struct PublishedFamily {
 };
 
 inline constexpr PublishedFamily kFamilies[] = {
-    {"apart", "", ""},  // models of several parts, each row with all of its fields
+    {"apart", "", ""},  // each row with all of its fields
     {"llama",
      "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
      "max_position_embeddings",
@@ -111,6 +111,10 @@ inline constexpr PublishedFamily kFamilies[] = {
      "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
      "max_position_embeddings",
      R"("model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "hidden_act": "silu", "tie_word_embeddings": false)"},
+    {"internlm2",
+     "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
+     "max_position_embeddings",
+     R"("model_type": "internlm2", "architectures": ["InternLM2ForCausalLM"], "hidden_act": "silu", "bias": false, "tie_word_embeddings": false)"},
     {"stablelm",
      "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
      "max_position_embeddings",
@@ -443,55 +447,14 @@ inline constexpr PublishedRow kRows[] = {
      "2560 8192 8192 40 40 8 100352 131072", kAttention40},
     {"LiquidAI/LFM2-1.2B LiquidAI/LFM2.5-1.2B-Base LiquidAI/LFM2.5-1.2B-Instruct", "lfm2", 1'170'340'608,
      "2048 12288 16 32 8 65536 128000", R"("full_attn_idxs": [2, 5, 8, 10, 12, 14])"},
+    {"internlm/internlm2-1_8b internlm/internlm2-chat-1_8b internlm/internlm2_5-1_8b internlm/internlm2_5-1_8b-chat",
+     "internlm2", 1'889'110'016, "2048 8192 24 16 8 92544 32768"},
+    {"internlm/internlm2-7b internlm/internlm2-chat-7b internlm/internlm2_5-7b internlm/internlm2_5-7b-chat", "internlm2",
+     7'737'708'544, "4096 14336 32 32 8 92544 32768"},
+    {"internlm/internlm2-20b internlm/internlm2-chat-20b internlm/internlm2_5-20b internlm/internlm2_5-20b-chat",
+     "internlm2", 19'861'149'696, "6144 16384 48 48 8 92544 32768"},
     {"HuggingFaceTB/SmolLM3-3B HuggingFaceTB/SmolLM3-3B-Base", "smollm3", 3'075'098'624,
      "2048 11008 36 16 4 128256 65536"},
-    {"mistralai/Ministral-3-8B-Instruct-2512 mistralai/Ministral-3-8B-Reasoning-2512 "
-     "mistralai/Ministral-3-8B-Base-2512",
-     "apart", 8'918'026'240, "",
-     R"("model_type": "mistral3", "architectures": ["Mistral3ForConditionalGeneration"], "spatial_merge_size": 2, "vision_feature_layer": -1, "multimodal_projector_bias": false, "tie_word_embeddings": false, )"
-     R"("text_config": {"model_type": "ministral3", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 34, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "max_position_embeddings": 262144, "hidden_act": "silu", "sliding_window": null}, )"
-     R"("vision_config": {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "head_dim": 64, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"})"},
-    {"mistralai/Ministral-3-14B-Instruct-2512 mistralai/Ministral-3-14B-Reasoning-2512 "
-     "mistralai/Ministral-3-14B-Base-2512",
-     "apart", 13'945'031'680, "",
-     R"("model_type": "mistral3", "architectures": ["Mistral3ForConditionalGeneration"], "spatial_merge_size": 2, "vision_feature_layer": -1, "multimodal_projector_bias": false, "tie_word_embeddings": false, )"
-     R"("text_config": {"model_type": "ministral3", "hidden_size": 5120, "intermediate_size": 16384, "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "max_position_embeddings": 262144, "hidden_act": "silu", "sliding_window": null}, )"
-     R"("vision_config": {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "head_dim": 64, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"})"},
-    // Their checkpoints also hold keys and values of layers that read those of others; transformers leaves them out.
-    {"google/gemma-4-E2B google/gemma-4-E2B-it",
-     "apart", 5'104'297'504, "",
-     R"("model_type": "gemma4", "architectures": ["Gemma4ForConditionalGeneration"], "tie_word_embeddings": true, "vision_soft_tokens_per_image": 280, )"
-     R"("text_config": {"model_type": "gemma4_text", "hidden_size": 1536, "intermediate_size": 6144, "num_hidden_layers": 35, "num_attention_heads": 8, "num_key_value_heads": 1, "num_kv_shared_layers": 20, "use_double_wide_mlp": true, "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"], "head_dim": 256, "global_head_dim": 512, "hidden_size_per_layer_input": 256, "vocab_size": 262144, "vocab_size_per_layer_input": 262144, "attention_k_eq_v": false, "enable_moe_block": false, "final_logit_softcapping": 30.0, "sliding_window": 512, "max_position_embeddings": 131072, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true}, )"
-     R"("vision_config": {"model_type": "gemma4_vision", "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 16, "num_attention_heads": 12, "num_key_value_heads": 12, "head_dim": 64, "patch_size": 16, "pooling_kernel_size": 3, "position_embedding_size": 10240, "use_clipped_linears": true, "hidden_activation": "gelu_pytorch_tanh"}, )"
-     R"("audio_config": {"model_type": "gemma4_audio", "hidden_size": 1024, "num_hidden_layers": 12, "num_attention_heads": 8, "subsampling_conv_channels": [128, 32], "conv_kernel_size": 5, "output_proj_dims": 1536})"},
-    {"google/gemma-4-E4B google/gemma-4-E4B-it",
-     "apart", 7'941'100'832, "",
-     R"("model_type": "gemma4", "architectures": ["Gemma4ForConditionalGeneration"], "tie_word_embeddings": true, "vision_soft_tokens_per_image": 280, )"
-     R"("text_config": {"model_type": "gemma4_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 42, "num_attention_heads": 8, "num_key_value_heads": 2, "num_kv_shared_layers": 18, "use_double_wide_mlp": false, "head_dim": 256, "global_head_dim": 512, "hidden_size_per_layer_input": 256, "vocab_size": 262144, "vocab_size_per_layer_input": 262144, "attention_k_eq_v": false, "enable_moe_block": false, "final_logit_softcapping": 30.0, "sliding_window": 512, "max_position_embeddings": 131072, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true}, )"
-     R"("vision_config": {"model_type": "gemma4_vision", "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 16, "num_attention_heads": 12, "num_key_value_heads": 12, "head_dim": 64, "patch_size": 16, "pooling_kernel_size": 3, "position_embedding_size": 10240, "use_clipped_linears": true, "hidden_activation": "gelu_pytorch_tanh"}, )"
-     R"("audio_config": {"model_type": "gemma4_audio", "hidden_size": 1024, "num_hidden_layers": 12, "num_attention_heads": 8, "subsampling_conv_channels": [128, 32], "conv_kernel_size": 5, "output_proj_dims": 1536})"},
-    {"meta-llama/Llama-3.2-11B-Vision meta-llama/Llama-3.2-11B-Vision-Instruct", "apart", 10'670'220'835, "",
-     R"("model_type": "mllama", "architectures": ["MllamaForConditionalGeneration"], "tie_word_embeddings": false, )"
-     R"("text_config": {"model_type": "mllama_text_model", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38], "max_position_embeddings": 131072, "hidden_act": "silu", "tie_word_embeddings": false}, )"
-     R"("vision_config": {"model_type": "mllama_vision_model", "hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32, "num_global_layers": 8, "attention_heads": 16, "image_size": 560, "patch_size": 14, "max_num_tiles": 4, "intermediate_layers_indices": [3, 7, 15, 23, 30], "vision_output_dim": 7680, "hidden_act": "gelu"})"},
-    // The thinkers of models that speak, which trainers train.
-    {"Qwen/Qwen2.5-Omni-7B", "apart", 8'931'813'888, "",
-     R"("model_type": "qwen2_5_omni_thinker", "architectures": ["Qwen2_5OmniThinkerForConditionalGeneration"], "tie_word_embeddings": false, )"
-     R"("text_config": {"model_type": "qwen2_5_omni_text", "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152064, "max_position_embeddings": 32768, "hidden_act": "silu"}, )"
-     R"("vision_config": {"depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 3584, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31], "hidden_act": "silu"}, )"
-     R"("audio_config": {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 3584})"},
-    {"Qwen/Qwen2.5-Omni-3B", "apart", 4'703'464'448, "",
-     R"("model_type": "qwen2_5_omni_thinker", "architectures": ["Qwen2_5OmniThinkerForConditionalGeneration"], "tie_word_embeddings": false, )"
-     R"("text_config": {"model_type": "qwen2_5_omni_text", "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 2, "vocab_size": 151936, "max_position_embeddings": 32768, "hidden_act": "silu"}, )"
-     R"("vision_config": {"depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31], "hidden_act": "silu"}, )"
-     R"("audio_config": {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 2048})"},
-    {"Qwen/Qwen3-Omni-30B-A3B-Instruct Qwen/Qwen3-Omni-30B-A3B-Thinking Qwen/Qwen3-Omni-30B-A3B-Captioner", "apart",
-     31'719'205'488, "",
-     R"("model_type": "qwen3_omni_moe_thinker", "architectures": ["Qwen3OmniMoeThinkerForConditionalGeneration"], "tie_word_embeddings": false, )"
-     R"("text_config": {"model_type": "qwen3_omni_moe_text", "hidden_size": 2048, "intermediate_size": 768, "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": true, "num_hidden_layers": 48, )"
-     R"("num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 152064, "max_position_embeddings": 65536, "hidden_act": "silu"}, )"
-     R"("vision_config": {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304, "deepstack_visual_indexes": [8, 16, 24], "hidden_act": "gelu_pytorch_tanh"}, )"
-     R"("audio_config": {"d_model": 1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 2048, "downsample_hidden_size": 480})"},
 };
 // clang-format on
 

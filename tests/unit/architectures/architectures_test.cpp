@@ -139,6 +139,7 @@ TEST(Architectures, EveryTypeIsAmongThePublishedModels) {
   std::string configs;
   for (const Published& model : all_published()) configs += model.config;
   for (const Published& model : testing::kPublishedVision) configs += model.config;
+  for (const Published& model : testing::kPublishedWithMore) configs += model.config;
   for (const testing::Newest& model : testing::kNewest) configs += model.config;
   configs += testing::kKimiVl;
   for (const Architecture* architecture : architectures()) {

@@ -63,6 +63,17 @@ TEST(VisionLanguage, HaveThePublishedParameters) {
   }
 }
 
+TEST(VisionLanguage, HaveThePublishedParametersWithMoreSaidOfThem) {
+  for (const Published& model : testing::kPublishedWithMore) {
+    const auto graph = read(model.config);
+    ASSERT_TRUE(succeeds(graph)) << model.name;
+    EXPECT_EQ(graph->parameters(), model.parameters) << model.name;
+    for (const model::Doubt& doubt : graph->doubts()) {
+      EXPECT_NE(doubt.about, model::Doubt::About::fields) << model.name << ": " << doubt.text;
+    }
+  }
+}
+
 TEST(VisionLanguage, ATextModelKeepsItsLayersUnderTheNamesOfTheOuterModel) {
   const auto graph = read(small());
   ASSERT_TRUE(succeeds(graph));
@@ -196,6 +207,169 @@ TEST(VisionLanguage, Llama4HasItsPublishedTower) {
   EXPECT_TRUE(has(*graph, "vision_model.vision_adapter.mlp.fc2"));
   EXPECT_TRUE(has(*graph, "multi_modal_projector.linear_1"));
   EXPECT_EQ(graph->remarks().size(), 2U);
+}
+
+// OpenGVLab's own form of InternVL.
+
+std::string intern_config(const std::string& llm, std::string_view more = "") {
+  return R"({"model_type": "internvl_chat", "architectures": ["InternVLChatModel"], "dynamic_image_size": true,
+    "use_thumbnail": true, "max_dynamic_patch": 12, "force_image_size": 448, "llm_config": )" +
+         llm + R"(, "vision_config": {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "image_size": 448, "patch_size": 14, "norm_type": "layer_norm", "qkv_bias": true,
+    "qk_normalization": false, "drop_path_rate": 0.1, "use_flash_attn": true})" +
+         std::string(more) + "}";
+}
+
+std::string intern_text(std::string_view type) {
+  return R"({"model_type": ")" + std::string(type) +
+         R"(", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 100, "bias": false, "tie_word_embeddings": false})";
+}
+
+/// What the last remark says of the tokens.
+std::string intern_tokens(const std::string& config, const model::Images& images) {
+  const auto graph = read(config, images);
+  EXPECT_TRUE(succeeds(graph));
+  const std::string told = graph && !graph->remarks().empty() ? graph->remarks().back() : std::string();
+  return told.substr(std::min(told.rfind(": "), told.size()));
+}
+
+TEST(VisionLanguage, InternVLChatHoldsAWholeTextModelOfAnyKind) {
+  const auto qwen = read(intern_config(intern_text("qwen2")));
+  const auto intern = read(intern_config(intern_text("internlm2")));
+  ASSERT_TRUE(succeeds(qwen) && succeeds(intern));
+  for (const char* path : {"vision_model.embeddings.patch_embedding", "vision_model.encoder.layers.1.attn.qkv",
+                           "mlp1.3", "language_model.model.layers.1.self_attn.q_proj", "language_model.lm_head"}) {
+    EXPECT_TRUE(has(*qwen, path)) << path;
+  }
+  for (const char* path : {"language_model.model.tok_embeddings", "language_model.model.layers.1.attention.wqkv",
+                           "language_model.model.layers.0.feed_forward.w2", "language_model.output"}) {
+    EXPECT_TRUE(has(*intern, path)) << path;
+  }
+  // Qwen2's queries, keys and values have a bias, InternLM2's do not.
+  EXPECT_EQ(qwen->parameters() - intern->parameters(), 2 * (64 + 2 * 32));
+}
+
+TEST(VisionLanguage, InternVLChatCutsPicturesAsItsConfigSays) {
+  const std::string cuts = intern_config(intern_text("qwen2"));
+  EXPECT_EQ(intern_tokens(cuts, sized(1024, 768)), ": 3,328 of its tokens") << "3 x 4 tiles and the picture";
+  EXPECT_EQ(intern_tokens(cuts, sized(448, 448)), ": 256 of its tokens");
+  model::Images video = sized(1024, 768);
+  video.frames = 8;
+  EXPECT_EQ(intern_tokens(cuts, video), ": 2,048 of its tokens") << "a tile a frame";
+  std::string six = cuts;
+  six.replace(six.find(": 12"), 4, ": 6");
+  EXPECT_EQ(intern_tokens(six, sized(1024, 768)), ": 1,792 of its tokens") << "2 x 3 tiles and the picture";
+  std::string plain = cuts;
+  plain.replace(plain.find("thumbnail\": true"), 16, "thumbnail\": false");
+  EXPECT_EQ(intern_tokens(plain, sized(1024, 768)), ": 3,072 of its tokens");
+  std::string whole = cuts;
+  whole.replace(whole.find("size\": true"), 11, "size\": false");
+  EXPECT_EQ(intern_tokens(whole, sized(1024, 768)), ": 256 of its tokens");
+}
+
+TEST(VisionLanguage, InternVLChatRefusesWhatItDoesNotKnow) {
+  const std::string text = intern_text("qwen2");
+  EXPECT_TRUE(fails(read(intern_config(text, R"(, "use_llm_lora": 16)")), ErrorCode::malformed_input, 0, "`lora`"));
+  EXPECT_TRUE(fails(read(intern_config(text, R"(, "select_layer": -4)")), ErrorCode::malformed_input, 0,
+                    "no layer of the tower"));
+  EXPECT_TRUE(fails(read(intern_config(text, R"(, "min_dynamic_patch": 13)")), ErrorCode::malformed_input, 0,
+                    "more than max_dynamic_patch"));
+  EXPECT_TRUE(fails(read(intern_config(intern_text("vit"))), ErrorCode::malformed_input, 0, "'vit'"));
+  EXPECT_TRUE(succeeds(read(intern_config(text, R"(, "select_layer": -2, "use_backbone_lora": 0)"))));
+}
+
+// GLM-4.1V to 4.6V.
+
+TEST(VisionLanguage, GlmTokensFollowThePixelsOfTwoFrames) {
+  const std::string config = R"({"model_type": "glm4v", "text_config": {"model_type": "glm4v_text", "hidden_size": 64,
+    "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96,
+    "vocab_size": 100}, "vision_config": {"depth": 2, "hidden_size": 32, "num_heads": 2, "out_hidden_size": 64,
+    "intermediate_size": 48}})";
+  // 37 x 27 tokens of 28 pixels a side; at most 9,633,792 pixels of two frames: 92 x 66.
+  EXPECT_EQ(intern_tokens(config, sized(1024, 768)), ": 999 of its tokens");
+  EXPECT_EQ(intern_tokens(config, sized(4096, 2944)), ": 6,072 of its tokens");
+  EXPECT_EQ(intern_tokens(config, sized(14, 28)), ": 8 of its tokens") << "made as high as a token, then larger";
+  model::Images video = sized(448, 448);
+  video.frames = 5;
+  EXPECT_EQ(intern_tokens(config, video), ": 768 of its tokens") << "three pairs of frames";
+  EXPECT_TRUE(fails(read(config, sized(28, 28 * 300)), ErrorCode::malformed_input, 0, "200 to 1"));
+  const auto graph = read(config);
+  ASSERT_TRUE(succeeds(graph));
+  for (const char* path :
+       {"model.visual.downsample", "model.visual.merger.post_projection_norm", "model.visual.blocks.1.mlp.gate_proj",
+        "model.language_model.layers.0.post_mlp_layernorm", "lm_head"}) {
+    EXPECT_TRUE(has(*graph, path)) << path;
+  }
+}
+
+// LFM2-VL.
+
+TEST(VisionLanguage, Lfm2CutsPicturesThatAreTooLarge) {
+  const std::string config = R"({"model_type": "lfm2_vl", "projector_hidden_size": 24, "projector_use_layernorm": false,
+    "text_config": {"model_type": "lfm2", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "block_ff_dim": 96, "block_auto_adjust_ff_dim": false, "vocab_size": 100,
+    "layer_types": ["conv", "full_attention"]}, "vision_config": {"model_type": "siglip2_vision_model",
+    "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "vision_use_head": false}})";
+  // Two tokens' worth of 32 pixels a side: 256 x 128 is too small and grows to 384 x 192, 12 x 6 tokens.
+  EXPECT_EQ(intern_tokens(config, sized(256, 128)), ": 72 of its tokens");
+  EXPECT_EQ(intern_tokens(config, sized(512, 512)), ": 256 of its tokens");
+  EXPECT_EQ(intern_tokens(config, sized(640, 512)), ": 238 of its tokens") << "a little too large: made smaller";
+  // 2 x 3 tiles of 256 tokens, and the whole at 608 x 416 pixels: 19 x 13.
+  EXPECT_EQ(intern_tokens(config, sized(1200, 800)), ": 1,783 of its tokens");
+  const auto graph = read(config);
+  ASSERT_TRUE(succeeds(graph));
+  for (const char* path : {"model.vision_tower.vision_model.encoder.layers.1.self_attn.out_proj",
+                           "model.multi_modal_projector.linear_2", "model.language_model.layers.0.conv.in_proj"}) {
+    EXPECT_TRUE(has(*graph, path)) << path;
+  }
+  EXPECT_FALSE(has(*graph, "model.multi_modal_projector.layer_norm"));
+  std::string other = config;
+  other.insert(1, R"("vision_feature_layer": -2, )");
+  EXPECT_TRUE(fails(read(other), ErrorCode::malformed_input, 0, "last layer"));
+}
+
+// Gemma 4 12B.
+
+TEST(VisionLanguage, Gemma4UnifiedEmbedsPatchesWithoutATower) {
+  const std::string config = R"({"model_type": "gemma4_unified", "text_config": {"model_type": "gemma4_unified_text",
+    "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+    "global_head_dim": 32, "intermediate_size": 96, "vocab_size": 100}, "vision_config": {"mm_embed_dim": 32,
+    "output_proj_dims": 32, "mm_posemb_size": 20}, "audio_config": {"audio_embed_dim": 10}})";
+  const auto graph = read(config);
+  ASSERT_TRUE(succeeds(graph));
+  for (const char* path :
+       {"model.embed_vision.patch_dense", "model.embed_vision.multimodal_embedder.embedding_projection",
+        "model.language_model.layers.1.self_attn.o_proj"}) {
+    EXPECT_TRUE(has(*graph, path)) << path;
+  }
+  // Counted from the modules of Gemma4UnifiedForConditionalGeneration: two norms and a linear layer of 6,912 pixels,
+  // two tables of positions, a norm, a projection, that of sound; a sliding layer, and a full one with wider heads.
+  constexpr std::int64_t kSees = 2 * 6912 + 6912 * 32 + 32 + 2 * 32 + 2 * 20 * 32 + 2 * 32 + 32 * 64;
+  constexpr std::int64_t kFed = 3 * 64 * 96 + 4 * 64;
+  constexpr std::int64_t kSliding = 2 * 64 * 4 * 16 + 2 * 64 * 2 * 16 + 2 * 16 + kFed;
+  constexpr std::int64_t kFull = 2 * 64 * 4 * 32 + 2 * 64 * 2 * 32 + 2 * 32 + kFed;
+  EXPECT_EQ(graph->parameters(), kSees + 10 * 64 + 100 * 64 + 64 + kSliding + kFull);
+  const auto tokens = [&](std::int64_t width, std::int64_t height) {
+    const auto seen = read(config, sized(width, height));
+    return seen && !seen->remarks().empty() ? seen->remarks()[0] : std::string();
+  };
+  EXPECT_NE(tokens(1024, 768).find(": 266 of its tokens"), std::string::npos) << "19 x 14 of 48 pixels";
+  EXPECT_NE(tokens(48000, 48).find(": 280 of its tokens"), std::string::npos) << "one row, cut off";
+}
+
+TEST(VisionLanguage, Gemma4sTextHasTheValuesOfItsClass) {
+  // Gemma4TextConfig: a full layer behind five others and at the end, heads of 512 there, a second embedding of 256.
+  const auto graph = read(R"({"model_type": "gemma4_text", "architectures": ["Gemma4ForCausalLM"], "hidden_size": 64,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96,
+    "vocab_size": 100})");
+  ASSERT_TRUE(succeeds(graph));
+  constexpr std::int64_t kSecond = 262144 * 2 * 256 + 64 * 2 * 256 + 256;
+  constexpr std::int64_t kEach = 3 * 64 * 96 + 4 * 64 + 2 * 64 * 256 + 64;
+  constexpr std::int64_t kSliding = 2 * 64 * 4 * 256 + 2 * 64 * 2 * 256 + 2 * 256;
+  constexpr std::int64_t kFull = 2 * 64 * 4 * 512 + 2 * 64 * 2 * 512 + 2 * 512;
+  EXPECT_EQ(graph->parameters(), 100 * 64 + 64 + kSecond + 2 * kEach + kSliding + kFull);
 }
 
 /// What a job takes at its peak, allocated.

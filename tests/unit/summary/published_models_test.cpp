@@ -32,6 +32,21 @@ TEST(PublishedModels, NamesAreMoreThanAHundredAndTheirOwn) {
   EXPECT_EQ(std::set<std::string_view>(names.begin(), names.end()).size(), names.size());
 }
 
+TEST(PublishedModels, SizesStandWhereverAFamilyNamesThem) {
+  const auto published = published_model("Qwen/Qwen2.5-VL-7B-Instruct");
+  ASSERT_TRUE(published);
+  for (const char* field : {"\"hidden_size\": 3584,", "\"out_hidden_size\": 3584,", "\"intermediate_size\": 3420,",
+                            "\"tie_word_embeddings\": false"}) {
+    EXPECT_NE(published->config.find(field), std::string::npos) << field;
+  }
+  for (const std::string_view name : published_model_names()) {
+    const std::string config = published_model(name)->config;
+    for (std::size_t at = config.find('{'); at != std::string::npos; at = config.find('{', at + 1)) {
+      EXPECT_TRUE(config[at + 1] == '"' || config[at + 1] == '}') << name << ": " << config.substr(at, 30);
+    }
+  }
+}
+
 TEST(PublishedModels, CaseDoesNotCount) {
   const auto published = published_model("META-llama/llama-3.1-8b");
   ASSERT_TRUE(published);

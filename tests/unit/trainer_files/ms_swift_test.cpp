@@ -41,11 +41,11 @@ TEST(MsSwift, PartsThatAreTrained) {
   const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": )";
   const TrainerJob tower = parsed(base + R"("full", "freeze_llm": "true", "freeze_vit": "false",
     "freeze_aligner": "false"})");
-  EXPECT_EQ(tower.frozen_parts, "model.language_model,lm_head");
+  EXPECT_EQ(tower.frozen_parts, "model.language_model,lm_head,language_model");
   EXPECT_EQ(tower.not_modelled, std::vector<std::string>{});
   const TrainerJob adapters = parsed(base + R"("lora", "freeze_llm": "true", "freeze_vit": "false",
     "freeze_aligner": "false"})");
-  expect_wanted(adapters, {{"lora_targets", "all-linear+not:model.language_model+not:lm_head"}});
+  expect_wanted(adapters, {{"lora_targets", "all-linear+not:model.language_model+not:lm_head+not:language_model"}});
   const TrainerJob some = parsed(base + R"("full", "freeze_parameters_ratio": "1",
     "trainable_parameters": ["lm_head", "model.norm"]})");
   expect_wanted(some, {{"train", "lm_head*,model.norm*"}});
@@ -53,6 +53,25 @@ TEST(MsSwift, PartsThatAreTrained) {
   EXPECT_TRUE(parsed(base + R"("full", "freeze_parameters": ["a.b"]})").frozen_parts.ends_with(",a.b"));
   EXPECT_EQ(parsed(base + R"("full", "freeze_parameters_ratio": "0.5"})").not_modelled,
             std::vector<std::string>{"freeze_parameters_ratio 0.5"});
+}
+
+TEST(MsSwift, ImagesTakeNoMoreThanTheirSampleHolds) {
+  const auto job = [](const std::string& model, const std::string& more) {
+    return parsed(R"({"model": ")" + model + R"(", "per_device_train_batch_size": "1", "tuner_type": "lora",
+      "freeze_vit": "true", "max_length": "4096")" +
+                  more + "}");
+  };
+  const TrainerJob earlier = job("Qwen/Qwen2.5-VL-7B-Instruct", "");
+  expect_wanted(earlier, {{"image", "1792x1792"}});
+  EXPECT_TRUE(earlier.missing.empty());
+  EXPECT_TRUE(earlier.shorter);
+  expect_wanted(job("Qwen/Qwen3-VL-4B-Instruct", ""), {{"image", "2048x2048"}});
+  expect_wanted(job("Qwen/Qwen3-VL-4B-Instruct", R"(, "env:MAX_PIXELS": "10000")"), {{"image", "100x100"}});
+  const std::vector<std::string> unknown = {"the size and number of its images"};
+  EXPECT_EQ(job("Qwen/Qwen3-VL-4B-Instruct", R"(, "packing": "true")").missing, unknown) << "samples are full";
+  EXPECT_EQ(job("Qwen/Qwen3-VL-4B-Instruct", R"(, "truncation_strategy": "right")").missing, unknown)
+      << "which keeps all tokens of images";
+  EXPECT_EQ(job("OpenGVLab/InternVL3-8B", "").missing, unknown) << "its tiles are no square";
 }
 
 TEST(MsSwift, AModelThatSpeaksHoldsWhatMakesSpeech) {

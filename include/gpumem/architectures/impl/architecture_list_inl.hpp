@@ -29,6 +29,7 @@
 #include "gpumem/architectures/gemma.hpp"
 #include "gpumem/architectures/gemma3n.hpp"
 #include "gpumem/architectures/gemma4.hpp"
+#include "gpumem/architectures/glm4v.hpp"
 #include "gpumem/architectures/gpt2.hpp"
 #include "gpumem/architectures/gpt_neox.hpp"
 #include "gpumem/architectures/gpt_oss.hpp"
@@ -37,6 +38,7 @@
 #include "gpumem/architectures/hunyuan_video15.hpp"
 #include "gpumem/architectures/ideogram4.hpp"
 #include "gpumem/architectures/internvl.hpp"
+#include "gpumem/architectures/internvl_chat.hpp"
 #include "gpumem/architectures/jamba.hpp"
 #include "gpumem/architectures/kandinsky5.hpp"
 #include "gpumem/architectures/kimi_linear.hpp"
@@ -125,8 +127,10 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &gemma3n::kTextArchitecture,
                                                          &gemma4::kArchitecture,
                                                          &gemma4::kTextArchitecture,
+                                                         &gemma4_unified::kArchitecture,
                                                          &gemma_vision::kArchitecture,
                                                          &glm::kArchitecture,
+                                                         &glm4v::kArchitecture,
                                                          &gpt2::kArchitecture,
                                                          &gpt_bigcode::kArchitecture,
                                                          &gpt_neo::kArchitecture,
@@ -139,12 +143,15 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &hunyuan_video15::kArchitecture,
                                                          &idefics3::kArchitecture,
                                                          &ideogram4::kArchitecture,
+                                                         &internlm2::kArchitecture,
                                                          &internvl::kArchitecture,
+                                                         &internvl_chat::kArchitecture,
                                                          &jamba::kArchitecture,
                                                          &kandinsky5::kArchitecture,
                                                          &kimi_linear::kArchitecture,
                                                          &krea2::kArchitecture,
                                                          &lfm2::kArchitecture,
+                                                         &lfm2_vl::kArchitecture,
                                                          &llama::kArchitecture,
                                                          &llama4::kArchitecture,
                                                          &llava::kArchitecture,
@@ -219,7 +226,8 @@ namespace architecture_list_detail {
 inline constexpr std::array<std::string_view, 15> kSince4_49 = {
     "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",         "mistral3",
     "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal"};
-inline constexpr std::array<std::string_view, 17> kSince4_52 = {"granitemoehybrid",
+inline constexpr std::array<std::string_view, 18> kSince4_52 = {"granitemoehybrid",
+                                                                "glm4v",
                                                                 "internvl",
                                                                 "falcon_h1",
                                                                 "gemma3n",
@@ -236,10 +244,10 @@ inline constexpr std::array<std::string_view, 17> kSince4_52 = {"granitemoehybri
                                                                 "gpt_oss",
                                                                 "qwen2_5_omni",
                                                                 "qwen2_5_omni_thinker"};
-inline constexpr std::array<std::string_view, 10> kSince4_56 = {
-    "seed_oss",     "apertus", "hunyuan_v1_dense", "hunyuan_v1_moe",        "qwen3_next", "qwen3_vl",
-    "qwen3_vl_moe", "olmo3",   "qwen3_omni_moe",   "qwen3_omni_moe_thinker"};
-inline constexpr std::array<std::string_view, 21> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 11> kSince4_56 = {
+    "seed_oss",  "apertus", "hunyuan_v1_dense", "hunyuan_v1_moe",        "qwen3_next", "qwen3_vl", "qwen3_vl_moe",
+    "glm4v_moe", "olmo3",   "qwen3_omni_moe",   "qwen3_omni_moe_thinker"};
+inline constexpr std::array<std::string_view, 23> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -255,6 +263,8 @@ inline constexpr std::array<std::string_view, 21> kSince5_0 = {"qwen3_5",
                                                                "kimi_k25",
                                                                "gemma4",
                                                                "gemma4_text",
+                                                               "gemma4_unified",
+                                                               "lfm2_vl",
                                                                "mimo_v2_flash",
                                                                "kimi_k3",
                                                                "step3p5",

@@ -67,6 +67,22 @@ inline constexpr auto kTextTypes = std::to_array<TextType>({
          "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
          "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1,
          "tie_word_embeddings": false})"},
+    {"gemma4_unified_text", "gemma4_text",
+     R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
+         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "global_head_dim": 512,
+         "hidden_size_per_layer_input": 0, "tie_word_embeddings": true})"},
+    {"gemma4_text", "",
+     R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
+         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "tie_word_embeddings": true})"},
+    {"glm4v_text", "glm4",
+     R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 40,
+         "num_attention_heads": 32, "num_key_value_heads": 2, "attention_bias": true, "partial_rotary_factor": 0.5,
+         "tie_word_embeddings": false})"},
+    {"glm4v_moe_text", "glm4_moe",
+     R"({"vocab_size": 151424, "hidden_size": 4096, "intermediate_size": 10944, "num_hidden_layers": 46,
+         "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true, "moe_intermediate_size": 1408,
+         "num_experts_per_tok": 8, "n_shared_experts": 1, "n_routed_experts": 128, "n_group": 1, "topk_group": 1,
+         "first_k_dense_replace": 1, "partial_rotary_factor": 0.5, "tie_word_embeddings": false})"},
     {"kimi_k2", "deepseek_v3", R"({"tie_word_embeddings": false})"},
     {"gemma3n_text", "", R"({"vocab_size": 262400, "hidden_size": 2048, "num_hidden_layers": 35})"},
     {"kimi_linear", "", R"({"tie_word_embeddings": false})"},
@@ -122,9 +138,9 @@ GPUMEM_INLINE ConfigFields* vision_fields(ConfigFields& config) {
   return config.part("vision_config");
 }
 
-GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type) {
+GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type, std::string_view field) {
   namespace detail = vision_language_detail;
-  ConfigFields* inner = config.part("text_config");
+  ConfigFields* inner = config.part(field);
   ConfigFields* text = inner == nullptr ? &config : inner;
   std::string type(inner == nullptr ? usual_type : inner->text({"model_type"}, usual_type));
   // A model that was saved whole names its outer type in both places.
@@ -142,7 +158,7 @@ GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view u
   const Architecture* architecture = architecture_of(known);
   if (architecture == nullptr || architecture->holds_text_model || architecture->usual_head != Head::causal_lm) {
     config.fail("names the text model " + core::quoted(type) + ", which is not known",
-                inner == nullptr ? "model_type" : "text_config");
+                inner == nullptr ? "model_type" : field);
     return nullptr;
   }
   text->replace(detail::field("model_type", "\"" + std::string(known) + "\""));

@@ -101,10 +101,17 @@ inline void put_usual(Converter& to, const Family& family) {
 }  // namespace launch_megatron_detail
 
 GPUMEM_INLINE std::string part_names(FrozenParts parts, std::string_view before, std::string_view between) {
-  constexpr std::string_view kTowers[] = {"model.visual", "model.vision_tower", "model.vision_model",
-                                          "model.audio_tower"};
-  constexpr std::string_view kAligners[] = {"model.visual.merger", "model.visual.deepstack_merger_list",
-                                            "model.multi_modal_projector", "model.connector"};
+  constexpr std::string_view kTowers[] = {"model.visual",      "model.vision_tower", "model.vision_model",
+                                          "model.audio_tower", "vision_model",       "vision_tower"};
+  constexpr std::string_view kAligners[] = {"model.visual.merger",
+                                            "model.visual.deepstack_merger_list",
+                                            "model.multi_modal_projector",
+                                            "model.connector",
+                                            "multi_modal_projector",
+                                            "mm_projector",
+                                            "mlp1",
+                                            "model.embed_vision",
+                                            "model.embed_audio"};
   std::string text;
   const auto add = [&](std::span<const std::string_view> names) {
     for (const std::string_view name : names) text.append(text.empty() ? "" : between).append(before).append(name);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/summary/published_configs.hpp"
 #include "gpumem/summary/published_rows.hpp"
+#include "gpumem/summary/published_vision.hpp"
 
 namespace gpumem::summary {
 
@@ -44,30 +46,48 @@ inline std::string fields_of(const PublishedFamily& family, const PublishedRow& 
   return text;
 }
 
-inline std::string config_of(const PublishedRow& row, std::string_view name) {
-  const auto* const family = std::find_if(std::begin(kFamilies), std::end(kFamilies),
-                                          [&](const PublishedFamily& one) { return one.name == row.family; });
-  std::string text = "{\"_published\": \"" + std::string(name) + "\", " + fields_of(*family, row);
+/// A row's size that the family's fields name goes there; others are fields of their own.
+inline std::string config_of(const PublishedFamily& family, const PublishedRow& row, std::string_view name) {
+  std::string text = "{\"_published\": \"" + std::string(name) + "\", " + fields_of(family, row);
   std::string_view sizes = row.sizes;
-  for (std::string_view keys = family->keys; !keys.empty();) {
-    const std::string_view key = next_word(keys);
-    text += ", \"" + std::string(key) + "\": " + std::string(next_word(sizes));
+  for (std::string_view keys = family.keys; !keys.empty();) {
+    const std::string key(next_word(keys));
+    const std::string size(next_word(sizes));
+    const std::string place = "{" + key + "}";
+    bool placed = false;
+    for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place, at)) {
+      text.replace(at, place.size(), size);
+      placed = true;
+    }
+    if (!placed) text += ", \"" + key + "\": " + size;
   }
   return text + "}";
 }
 
+/// Calls `of(families, rows)` for each table of models until one gives something.
+template <typename Of>
+auto first_of_tables(Of of) {
+  const std::span<const PublishedFamily> families = kFamilies;
+  auto found = of(families, std::span<const PublishedRow>(kRows));
+  if (!found) found = of(std::span<const PublishedFamily>(kPartFamilies), std::span<const PublishedRow>(kPartRows));
+  if (!found) found = of(families, std::span<const PublishedRow>(kApartRows));
+  return found;
+}
+
 inline std::optional<PublishedModel> of_its_maker(std::string_view name) {
-  for (const PublishedRow& row : kRows) {
-    const std::string_view published = named_by(row.names, name);
-    if (!published.empty()) return PublishedModel{published, row.parameters, config_of(row, published)};
-  }
-  for (const published_configs_detail::PublishedConfig& row : published_configs_detail::kConfigs) {
-    const std::string_view published = named_by(row.names, name);
-    if (published.empty()) continue;
-    const std::string begins = "{\"_published\": \"" + std::string(published) + "\", ";
-    return PublishedModel{published, row.parameters, begins + std::string(row.fields) + "}"};
-  }
-  return std::nullopt;
+  const auto in_table = [&](std::span<const PublishedFamily> families, std::span<const PublishedRow> rows) {
+    std::optional<PublishedModel> found;
+    for (const PublishedRow& row : rows) {
+      const std::string_view published = named_by(row.names, name);
+      if (published.empty()) continue;
+      const auto family =
+          std::ranges::find_if(families, [&](const PublishedFamily& one) { return one.name == row.family; });
+      found = PublishedModel{published, row.parameters, config_of(*family, row, published)};
+      break;
+    }
+    return found;
+  };
+  return first_of_tables(in_table);
 }
 
 /// Owners on the hub, and on ModelScope, that publish copies of models under their makers' names.
@@ -149,11 +169,13 @@ inline std::optional<PublishedModel> named_without_owner(std::string_view name) 
 GPUMEM_INLINE std::vector<std::string_view> published_model_names() {
   namespace detail = published_models_detail;
   std::vector<std::string_view> all;
-  const auto add = [&](std::string_view names) {
-    while (!names.empty()) all.push_back(detail::next_word(names));
-  };
-  for (const detail::PublishedRow& row : detail::kRows) add(row.names);
-  for (const published_configs_detail::PublishedConfig& row : published_configs_detail::kConfigs) add(row.names);
+  (void)detail::first_of_tables(
+      [&](std::span<const detail::PublishedFamily>, std::span<const detail::PublishedRow> rows) {
+        for (const detail::PublishedRow& row : rows) {
+          for (std::string_view names = row.names; !names.empty();) all.push_back(detail::next_word(names));
+        }
+        return false;  // go on to the next table
+      });
   return all;
 }
 

@@ -1,0 +1,469 @@
+// InternVL 2, 2.5, 3 and 3.5 as OpenGVLab publishes them: InternViT, tiles of 448 pixels and the whole picture, a
+// shuffle that makes one token of four patches, two linear layers, and any text model; and InternLM2 and 2.5, which
+// half of them have; LFM2-VL, which cuts pictures by the same rule. Source: OpenGVLab/InternVL (@2410d1d),
+// internvl_chat/internvl/model/internvl_chat: modeling_intern_vit.py, modeling_internvl_chat.py, configuration_*.py;
+// internlm2/modeling_internlm2.py; train/dataset.py: dynamic_preprocess. What transformers makes of these models
+// ("internvl") is in internvl.hpp.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/image_towers.hpp"
+#include "gpumem/architectures/vision_language.hpp"
+
+namespace gpumem::architectures {
+
+// InternLM2: a Llama whose queries, keys and values are one projection, group by group.
+
+namespace internlm2 {
+
+struct Model {
+  DecoderSizes sizes;
+  bool bias = false;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config);
+  model.bias = config.flag("bias", true);
+  return model;
+}
+
+/// Of each group its queries, its key and its value lie side by side; only the queries must be copied to be heads.
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "attention", "InternLM2Attention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t queries = s.heads / s.kv_heads;
+  const std::int64_t all = s.heads + 2 * s.kv_heads;
+  const Tensor packed = f.linear("wqkv", input, s.width, all * s.head_width, {.bias = model.bias});
+  const Tensor groups = f.unflatten(packed, 2, {s.kv_heads, queries + 2, s.head_width});
+  const Tensor copied = f.call("clone", {f.slice(groups, 3, 0, queries)});
+  const Tensor query = f.permute(f.flatten(copied, 2, 3), {0, 2, 1, 3});
+  const auto head = [&](std::int64_t part) { return f.permute(f.select(groups, 3, part), {0, 2, 1, 3}); };
+  const Tensor value = head(queries + 1);
+  const auto turned = turn_heads(f, query, head(queries), rotary, s.head_width, Turning::halves);
+  const Tensor mixed = attend_cached(f, s, {turned[0], turned[1], value}, {.copies = false});
+  return f.linear("wo", mixed, s.heads * s.head_width, s.width, {.bias = model.bias});
+}
+
+inline Tensor fed(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "feed_forward", "InternLM2MLP");
+  const DecoderSizes& s = model.sizes;
+  const Tensor open = f.activation("act_fn", f.linear("w1", input, s.width, s.inner, {.bias = false}), s.activation);
+  const Tensor up = f.linear("w3", input, s.width, s.inner, {.bias = false});
+  return f.linear("w2", f.multiply(open, up), s.inner, s.width, {.bias = false});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = f.rms_norm("attention_norm", input, width, "InternLM2RMSNorm");
+  const Tensor attended = f.add(input, attention(f, model, normed, rotary));
+  return f.add(attended, fed(f, model, f.rms_norm("ffn_norm", attended, width, "InternLM2RMSNorm")));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  const DecoderBody body = {
+      .class_name = "InternLM2Model", .embedding = "tok_embeddings", .head = {.name = "output", .floats = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", "InternLM2DecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    return f.rms_norm("norm", hidden, s.width, "InternLM2RMSNorm");
+  });
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"InternLM2", "internlm2", "model"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4096, 32}, {6144, 48}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::int64_t width = t.body("tok_embeddings", "layers");
+  t.size("intermediate_size", "layers.0.feed_forward.w1", "out_features");
+  t.flag("bias", "layers.0.attention.wo");
+  t.labels();
+  const std::int64_t packed = t.value("layers.0.attention.wqkv", "out_features").value_or(0);
+  const std::int64_t each = t.heads_of_width({.published = kPublished, .usual_width = 128}, width);
+  if (each > 0 && packed > width) t.set("num_key_value_heads", (packed - width) / 2 / each);
+}
+
+inline constexpr Architecture kArchitecture = {.name = "internlm2",
+                                               .model_types = names<"internlm2">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace internlm2
+
+namespace internvl_chat {
+
+struct Model {
+  DecoderSizes sizes;  ///< of the tower
+  std::int64_t side = 448;
+  std::int64_t patch = 14;
+  bool bias = false;
+  bool normed_heads = true;
+  bool squares = true;  ///< its norms are RMS norms
+  double dropout = 0.0;
+  std::size_t layer = 0;  ///< whose output is read; 0 is the embeddings
+  std::int64_t shuffle = 2;
+  bool second_copy = true;  ///< the shuffle turns rows and columns back
+  bool cuts = false;        ///< pictures into tiles
+  bool thumbnail = false;
+  std::int64_t least_tiles = 1;
+  std::int64_t most_tiles = 6;
+  std::int64_t width = 1;  ///< of the text model
+
+  [[nodiscard]] std::int64_t patches() const { return (side / patch) * (side / patch); }
+  [[nodiscard]] std::int64_t tokens() const { return patches() / (shuffle * shuffle); }
+};
+
+inline void read_tower(ConfigFields& config, Model& m) {
+  DecoderSizes& s = m.sizes;
+  s.width = config.size_or({"hidden_size"}, 3200);
+  s.inner = config.size_or({"intermediate_size"}, 12800);
+  s.layers = config.layers_or("num_hidden_layers", 48);
+  s.heads = config.size_or({"num_attention_heads"}, 25);
+  s.activation = config.text({"hidden_act"}, "gelu");
+  s.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  m.dropout = config.number({"dropout"}, 0.0);
+  m.side = config.size_or({"image_size"}, 224);
+  m.patch = config.size_or({"patch_size"}, 14);
+  m.bias = config.flag("qkv_bias", false);
+  m.normed_heads = config.flag("qk_normalization", true);
+  m.squares = config.text({"norm_type"}, "rms_norm") == "rms_norm";
+  // A factor for each sample's branch, which is a number a sample and keeps nothing.
+  config.ignore({"num_channels", "use_flash_attn", "drop_path_rate", "use_bfloat16", "model_type"});
+  // Published configs have the fields of a mixture that is off.
+  if (config.flag("use_moe", false)) config.fail("a tower with experts is not known", "use_moe");
+  config.ignore({"num_experts", "num_routed_experts", "num_shared_experts", "moe_intermediate_size",
+                 "shared_expert_intermediate_size", "capacity_factor", "eval_capacity_factor", "laux_allreduce",
+                 "moe_coeff_ratio", "moe_output_scale", "ep_size", "use_rts", "use_residual", "use_weighted_residual"});
+  if (s.width % s.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
+  if (m.side < m.patch) config.fail("is smaller than patch_size", "image_size");
+  if (m.side > model::Images::kLargestSide) config.fail("is more than gpumem takes", "image_size");
+}
+
+inline Model read(ConfigFields& config) {
+  Model m;
+  if (ConfigFields* tower = vision_fields(config)) read_tower(*tower, m);
+  const std::int64_t forced = config.size_or({"force_image_size"}, m.side);
+  if (forced != m.side) config.fail("differs from the tower's image_size", "force_image_size");
+  const double ratio = config.number({"downsample_ratio"}, 0.5);
+  m.shuffle = ratio > 0.0 && ratio <= 1.0 ? static_cast<std::int64_t>(std::min(1.0 / ratio, 64.0)) : 0;
+  if (m.shuffle < 1 || (m.side / m.patch) % m.shuffle != 0) {
+    config.fail("does not divide the tower's patches", "downsample_ratio");
+    m.shuffle = 1;
+  }
+  m.layer = feature_layer(config, "select_layer", -1, m.sizes.layers);
+  m.second_copy = config.text({"ps_version"}, "v1") != "v1";
+  m.cuts = config.flag("dynamic_image_size", false);
+  m.thumbnail = config.flag("use_thumbnail", false);
+  m.least_tiles = config.size_or({"min_dynamic_patch"}, 1);
+  m.most_tiles = config.size_or({"max_dynamic_patch"}, 6);
+  constexpr std::int64_t kMostTiles = 1024;
+  if (m.most_tiles > kMostTiles) config.fail("is more than gpumem takes", "max_dynamic_patch");
+  if (m.least_tiles > m.most_tiles) config.fail("is more than max_dynamic_patch", "min_dynamic_patch");
+  for (const std::string_view adapters : {"use_backbone_lora", "use_llm_lora"}) {
+    const core::JsonValue* rank = config.find(adapters);
+    if (rank != nullptr && !rank->is(0)) config.fail("puts adapters into the model; say them as `lora`", adapters);
+  }
+  if (config.flag("pad2square", false)) config.fail("is not known", "pad2square");
+  config.ignore({"hidden_size", "image_fold", "system_message", "template", "output_attentions"});
+  return m;
+}
+
+inline Tensor norm(Forward& f, const Model& m, std::string_view name, Tensor input) {
+  return m.squares ? f.rms_norm(name, input, m.sizes.width, "InternRMSNorm") : f.layer_norm(name, input, m.sizes.width);
+}
+
+/// One projection; where queries and keys are normed, all three are stacked again.
+inline Tensor attention(Forward& f, const Model& m, Tensor input) {
+  const InModule inside(f, "attn", "InternAttention");
+  const std::int64_t width = m.sizes.width;
+  const Tensor packed = f.linear("qkv", input, width, 3 * width, {.bias = m.bias});
+  std::vector<Tensor> parts = f.split(packed, 2, {width, width, width});
+  if (m.normed_heads) {
+    const Tensor query = f.rms_norm("q_norm", parts[0], width, "InternRMSNorm");
+    const Tensor key = f.rms_norm("k_norm", parts[1], width, "InternRMSNorm");
+    parts = f.split(f.concatenate({query, key, parts[2]}, 2), 2, {width, width, width});
+  }
+  const auto heads = [&](std::size_t part) { return split_heads(f, parts[part], width / m.sizes.heads); };
+  const Tensor query = heads(0);
+  const Tensor key = heads(1);
+  const Tensor mixed =
+      attend(f, {query, key, heads(2)}, {.dropout = m.sizes.attention_dropout, .copies = false, .causal = false});
+  return f.dropout("proj_drop", f.linear("proj", mixed, width, width), m.dropout);
+}
+
+inline Tensor block(Forward& f, const Model& m, Tensor input) {
+  const std::int64_t width = m.sizes.width;
+  const Tensor mixed = attention(f, m, norm(f, m, "norm1", input));
+  const Tensor attended = f.add(input, f.multiply(mixed, f.parameter("ls1", {width})));
+  const Tensor fed =
+      feed_forward(f, m.sizes, norm(f, m, "norm2", attended), {.class_name = "InternMLP", .activation = "act"});
+  return f.add(attended, f.multiply(fed, f.parameter("ls2", {width})));
+}
+
+inline Tensor embedded(Forward& f, const Model& m, std::int64_t tiles) {
+  constexpr std::int64_t kColours = 3;
+  const Tensor pixels = f.rows_input("pixel_values", tiles, {kColours, m.side, m.side});
+  const InModule inside(f, "embeddings", "InternVisionEmbeddings");
+  const std::int64_t width = m.sizes.width;
+  const Tensor first = f.parameter("class_embedding", {1, 1, width});
+  const Tensor cut = f.layer("patch_embedding", "Conv2d", "conv2d", {pixels},
+                             {{"in_channels", kColours},
+                              {"out_channels", width},
+                              {"kernel_size", Sizes(2, m.patch)},
+                              {"stride", Sizes(2, m.patch)}});
+  const std::vector<core::Dim> each = {core::Dim::batch(tiles), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  const Tensor rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
+  const Tensor all = f.concatenate({f.call("expand", {first}, {{"shape", each}}), rows}, 1);
+  // The table is resized to its own size, in float32: of one image, whatever the batch.
+  return f.add(all, f.parameter("position_embedding", {1, m.patches() + 1, width}));
+}
+
+inline Tensor features_of(Forward& f, const Model& m, std::int64_t tiles) {
+  std::vector<Tensor> behind;
+  {
+    const InModule inside(f, "vision_model", "InternVisionModel");
+    behind.push_back(embedded(f, m, tiles));
+    const InModule encoder(f, "encoder", "InternVisionEncoder");
+    (void)stack(f, "layers", "InternVisionEncoderLayer", m.sizes.layers, behind.front(), [&](Tensor x, std::int64_t) {
+      behind.push_back(block(f, m, x));
+      return behind.back();
+    });
+  }
+  if (f.failed()) return behind.front();
+  const std::int64_t wide = m.sizes.width * m.shuffle * m.shuffle;
+  Tensor image = f.call("clone", {f.slice(behind[m.layer], 1, 1, Forward::kRest)});
+  if (m.second_copy) image = f.call("clone", {image});
+  const InModule inside(f, "mlp1", "Sequential");
+  const Tensor normed = f.layer_norm("0", f.unflatten(f.flatten(image, 1, 2), 1, {-1, wide}), wide);
+  const Tensor open = f.activation("2", f.linear("1", normed, wide, m.width), "gelu");
+  // image_flags picks the images that are none to fill up a batch.
+  return f.call("clone", {f.linear("3", open, m.width, m.width)});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Pictures pictures = pictures_of(f);
+  Model model = read(config);
+  ConfigFields* text = text_fields(config, "qwen2", "llm_config");
+  if (text == nullptr || !config.status()) return;
+  model.width = text->size({"hidden_size"});
+  const TileGrid grid =
+      model.cuts ? closest_grid(pictures.size, model.side, model.most_tiles, model.least_tiles) : TileGrid{};
+  const std::int64_t cut = model.thumbnail ? grid.with_thumbnail() : grid.tiles();
+  const std::int64_t tiles = pictures.seen() * (pictures.frames > 0 ? 1 : cut);
+  // InternVisionEncoder.gradient_checkpointing is true where no trainer sets it.
+  if (pictures.count > 0)
+    f.remark(
+        "InternVL's own code may checkpoint its tower's blocks where the job does not say so; that is not counted");
+  tell_pictures(f, pictures, tiles * model.tokens());
+  f.doubt({model::Doubt::About::kernels,
+           "flash_attn is taken to be installed; without it InternVL's own code writes attention out", false});
+  // "InternVLChatModel" has the head of its language model.
+  if (head == Head::none) head = Head::causal_lm;
+  write_text(f, *text, head, whole_text("LanguageModel"), pictures,
+             [&](Forward& to) { return features_of(to, model, tiles); });
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "internvl_chat", .model_types = names<"internvl_chat">, .write = write, .holds_text_model = true};
+
+}  // namespace internvl_chat
+
+// LFM2-VL and LFM2.5-VL: pictures that are too large are cut into tiles by InternVL's rule, others are resized; every
+// tile is padded to as many patches as one may have. SigLIP 2's tower of patches in rows, with a mask of the padding;
+// four patches side by side, two linear layers, and LFM2. Source: transformers 5.0,
+// models/lfm2_vl/modeling_lfm2_vl.py, image_processing_lfm2_vl_fast.py; models/siglip2/modeling_siglip2.py.
+
+namespace lfm2_vl {
+
+struct Model {
+  DecoderSizes sizes;  ///< of the tower
+  std::int64_t patch = 16;
+  std::int64_t channels = 3;
+  std::int64_t places = 256;  ///< of the table of positions
+  std::size_t layer = 0;
+  std::int64_t merge = 2;
+  std::int64_t projected = 2560;
+  bool bias = true;
+  bool normed = true;  ///< in front of the projector
+  std::string_view activation = "gelu";
+  std::int64_t least_tokens = 64;
+  std::int64_t most_tokens = 256;
+  std::int64_t tile = 512;
+  std::int64_t least_tiles = 2;
+  std::int64_t most_tiles = 10;
+  double tolerance = 2.0;  ///< so many times the most pixels are still one tile
+  bool cuts = true;
+  bool thumbnail = true;
+  std::int64_t width = 1;  ///< of the text model
+
+  [[nodiscard]] std::int64_t step() const { return patch * merge; }  ///< pixels of a token
+};
+
+inline void read_tower(ConfigFields& config, Model& m) {
+  DecoderSizes& s = m.sizes;
+  s.width = config.size_or({"hidden_size"}, 768);
+  s.inner = config.size_or({"intermediate_size"}, 3072);
+  s.layers = config.layers_or("num_hidden_layers", 12);
+  s.heads = config.size_or({"num_attention_heads"}, 12);
+  s.activation = config.text({"hidden_act"}, "gelu_pytorch_tanh");
+  s.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  m.patch = config.size_or({"patch_size"}, 16);
+  m.channels = config.size_or({"num_channels"}, 3);
+  m.places = config.size_or({"num_patches"}, 256);
+  config.ignore({"model_type", "vision_use_head", "image_size"});
+  if (s.width % s.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
+  if (m.patch > 256) config.fail("is more than gpumem takes", "patch_size");
+}
+
+inline Model read(ConfigFields& config) {
+  Model m;
+  if (ConfigFields* tower = vision_fields(config)) read_tower(*tower, m);
+  m.layer = feature_layer(config, "vision_feature_layer", -1, m.sizes.layers);
+  m.merge = config.size_or({"downsample_factor"}, 2);
+  m.projected = config.size_or({"projector_hidden_size"}, 2560);
+  m.bias = config.flag("projector_bias", true);
+  m.normed = config.flag("projector_use_layernorm", true);
+  m.activation = config.text({"projector_hidden_act"}, "gelu");
+  m.least_tokens = config.size_or({"min_image_tokens"}, 64);
+  m.most_tokens = config.size_or({"max_image_tokens"}, 256);
+  m.tile = config.size_or({"tile_size"}, 512);
+  m.least_tiles = config.size_or({"min_tiles"}, 2);
+  m.most_tiles = config.size_or({"max_tiles"}, 10);
+  m.tolerance = config.number({"max_pixels_tolerance"}, 2.0);
+  m.cuts = config.flag("do_image_splitting", true) && !(m.least_tiles == 1 && m.most_tiles == 1);
+  m.thumbnail = config.flag("use_thumbnail", true);
+  config.ignore({"encoder_patch_size", "use_image_special_tokens", "image_token_id", "image_token_index"});
+  constexpr std::int64_t kMost = 1 << 14;
+  if (m.merge > 8) config.fail("is more than gpumem takes", "downsample_factor");
+  if (m.most_tiles > 1024) config.fail("is more than gpumem takes", "max_tiles");
+  if (m.least_tiles > m.most_tiles) config.fail("is more than max_tiles", "min_tiles");
+  if (m.tile > kMost || m.tile % (m.patch * m.merge) != 0) config.fail("is no whole number of tokens", "tile_size");
+  if (m.most_tokens > kMost) config.fail("is more than gpumem takes", "max_image_tokens");
+  return m;
+}
+
+/// How a picture is read.
+struct Cut {
+  std::int64_t crops = 1;  ///< tiles, and the picture as a whole
+  std::int64_t tokens = 1;
+};
+
+/// resize_and_split(): the picture as a whole is kept to the bounds of its tokens.
+inline Cut cut_of(const Model& m, const PictureSize& size) {
+  namespace d = image_rules_detail;
+  const std::int64_t square = m.step() * m.step();
+  const auto side = [&](std::int64_t length) { return d::rounded(d::real(length) / d::real(m.step())) * m.step(); };
+  PictureSize large = {std::max(side(size.width), m.step()), std::max(side(size.height), m.step())};
+  const double area = d::real(size.width) * d::real(size.height);
+  const auto scaled = [&](std::int64_t tokens, bool up) {
+    const double times = std::sqrt(d::real(tokens * square) / area) / d::real(m.step());
+    const auto length = [&](std::int64_t of) {
+      const double steps = d::real(of) * times;
+      return std::max<std::int64_t>(d::whole(up ? std::ceil(steps) : std::floor(steps)), 1) * m.step();
+    };
+    return PictureSize{length(size.width), length(size.height)};
+  };
+  const std::int64_t pixels = large.width * large.height;
+  if (pixels > m.most_tokens * square) {
+    large = scaled(m.most_tokens, false);
+  } else if (pixels < m.least_tokens * square) {
+    large = scaled(m.least_tokens, true);
+  }
+  const std::int64_t whole = large.width / m.step() * (large.height / m.step());
+  const double most = d::real(m.most_tokens * square) * m.tolerance;
+  const std::int64_t rounded = std::max(side(size.width), m.patch) * std::max(side(size.height), m.patch);
+  if (!m.cuts || !(d::real(rounded) > most)) return {1, whole};
+  const std::int64_t tiles = closest_grid(size, m.tile, m.most_tiles, m.least_tiles).tiles();
+  const bool thumbnail = m.thumbnail && tiles != 1;
+  return {tiles + (thumbnail ? 1 : 0), tiles * (m.tile / m.step()) * (m.tile / m.step()) + (thumbnail ? whole : 0)};
+}
+
+/// Patches that each crop is padded to.
+inline std::int64_t padded_patches(const Model& m) {
+  const std::int64_t of_tile = m.cuts ? (m.tile / m.patch) * (m.tile / m.patch) : 0;
+  return std::max(m.most_tokens * m.merge * m.merge, of_tile);
+}
+
+/// What the last norm leaves.
+inline Tensor tower(Forward& f, const Model& m, std::int64_t crops) {
+  const InModule outer(f, "vision_tower", "Siglip2VisionModel");
+  const InModule inside(f, "vision_model", "Siglip2VisionTransformer");
+  const DecoderSizes& s = m.sizes;
+  const std::int64_t patches = padded_patches(m);
+  const std::int64_t area = m.channels * m.patch * m.patch;
+  const Tensor pixels = f.rows_input("pixel_values", crops, {patches, area});
+  const Tensor shown = f.rows_input("pixel_attention_mask", crops, {patches});
+  Tensor hidden = 0;
+  {
+    const InModule embeddings(f, "embeddings", "Siglip2VisionEmbeddings");
+    const Tensor rows = f.linear("patch_embedding", pixels, area, s.width);
+    // Resized to each crop's rows and columns, into one tensor for all.
+    const Tensor places = f.rows_input("patch_places", crops, {patches});
+    hidden = f.add(rows, f.embedding("position_embedding", places, m.places, s.width));
+  }
+  const Tensor mask = f.as_type_of(row_mask(f, shown), hidden);
+  const StreamAttention attention = {.name = "self_attn",
+                                     .class_name = "Siglip2Attention",
+                                     .width = s.width,
+                                     .heads = s.heads,
+                                     .dropout = s.attention_dropout,
+                                     .copies = false,
+                                     .mask = mask};
+  {
+    const InModule encoder(f, "encoder", "Siglip2Encoder");
+    hidden = stack(f, "layers", "Siglip2EncoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t) {
+      const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
+      const Tensor attended = f.add(x, stream_attention(f, attention, normed, normed));
+      const Tensor again = f.layer_norm("layer_norm2", attended, s.width);
+      return f.add(attended, feed_forward(f, s, again, {.class_name = "Siglip2MLP"}));
+    });
+  }
+  return f.layer_norm("post_layernorm", hidden, s.width);
+}
+
+/// Each picture by itself: its patches without the padding, four side by side.
+inline Tensor features_of(Forward& f, const Model& m, std::int64_t pictures, const Cut& cut) {
+  const Tensor hidden = tower(f, m, pictures * cut.crops);
+  const std::int64_t wide = m.sizes.width * m.merge * m.merge;
+  const InModule inside(f, "multi_modal_projector", "Lfm2VlMultiModalProjector");
+  const Tensor all = f.flatten(f.unflatten(hidden, 0, {-1, cut.crops}), 1, 2);
+  const Tensor image = f.call("clone", {f.slice(all, 1, 0, cut.tokens * m.merge * m.merge)});
+  Tensor merged = f.unflatten(f.flatten(f.call("clone", {image}), 1, 2), 1, {-1, wide});
+  if (m.normed) merged = f.layer_norm("layer_norm", merged, wide);
+  const Linear linear = {.bias = m.bias};
+  const Tensor open = f.activation("act", f.linear("linear_1", merged, wide, m.projected, linear), m.activation);
+  return f.call("clone", {f.linear("linear_2", open, m.projected, m.width, linear)});  // torch.cat of the pictures
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Pictures pictures = pictures_of(f);
+  Model model = read(config);
+  ConfigFields* text = text_fields(config, "lfm2");
+  if (text == nullptr || !config.status()) return;
+  if (model.layer != static_cast<std::size_t>(model.sizes.layers)) {
+    return config.fail("must be the last layer; transformers reads no other", "vision_feature_layer");
+  }
+  model.width = text->size({"hidden_size"});
+  const Cut cut = cut_of(model, pictures.size);
+  tell_pictures(f, pictures, pictures.seen() * cut.tokens);
+  write_text(f, *text, head, inner_text("Lfm2VlModel", "Lfm2Model"), pictures,
+             [&](Forward& to) { return features_of(to, model, pictures.seen(), cut); });
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "lfm2_vl", .model_types = names<"lfm2_vl", "lfm2-vl">, .write = write, .holds_text_model = true};
+
+}  // namespace lfm2_vl
+
+}  // namespace gpumem::architectures
