@@ -232,20 +232,25 @@ bool read_videos(TrainerReading& from) {
 constexpr std::int64_t kTokenSide = 32;
 constexpr std::int64_t kEarlierTokenSide = 28;
 
-/// Pixels of the largest square whose tokens fill a sample. A sample that is longer is left out, unless
-/// truncation_strategy says otherwise, so that no images of one take more. 0: that is not said, or the model is none of
-/// Qwen's. Source: ms-swift 4, docs/source_en/Instruction/Command-line-parameters.md: max_length, truncation_strategy.
-std::int64_t most_pixels(TrainerReading& from) {
+/// Images whose tokens fill a sample: one large square of Qwen's models; of InternVL tiles of 256 tokens, as the frames
+/// of a video are. A sample that is longer is left out, unless truncation_strategy says otherwise, so that no images of
+/// one take more. False: that is not said, or the model is another one. Source: ms-swift 4,
+/// docs/source_en/Instruction/Command-line-parameters.md: max_length, truncation_strategy.
+bool fill_samples(TrainerReading& from) {
+  constexpr std::int64_t kTokensOfTile = 256;
   const std::string model = core::lower_case(from.job().model);
   const auto named = [&](std::string_view part) { return model.find(part) != std::string::npos; };
   const bool later = named("qwen3-vl") || named("qwen3-omni") || named("qwen3.5") || named("qwen3.6");
   const bool earlier = named("qwen2-vl") || named("qwen2.5-vl") || named("qwen2.5-omni");
   const std::int64_t length = from.whole("max_length").value_or(0);
   const bool bounded = !from.on("packing") && from.word("truncation_strategy").value_or("delete") == "delete";
-  if (!bounded || length < 1 || (!later && !earlier)) return 0;
+  if (!bounded || length < kTokensOfTile) return false;
   const auto tokens = static_cast<std::int64_t>(std::sqrt(static_cast<double>(length)));
   const std::int64_t side = tokens * (later ? kTokenSide : kEarlierTokenSide);
-  return core::bounded_product({side, side});
+  if (later || earlier) want_square_image(from, core::bounded_product({side, side}), "max_length");
+  else if (named("internvl")) from.want("frames", std::to_string(length / kTokensOfTile), "max_length");
+  else return false;
+  return true;
 }
 
 /// The largest square that the processor leaves as it is.
@@ -265,8 +270,7 @@ void read_images(TrainerReading& from) {
   const auto asks = [&](std::string_view path) { return from.root().field(path) != nullptr; };
   const bool seen = asks("env:FPS_MAX_FRAMES") || asks("env:VIDEO_MAX_PIXELS") || asks("freeze_vit");
   if (pixels == 0 && read_videos(from)) return;
-  const std::int64_t most = pixels == 0 && seen ? most_pixels(from) : 0;
-  if (most > 0) return want_square_image(from, most, "max_length");
+  if (pixels == 0 && seen && fill_samples(from)) return;
   if (pixels == 0 && seen) from.job().missing.emplace_back("the size and number of its images");
   want_square_image(from, pixels, "max_pixels");
 }
