@@ -39,6 +39,16 @@ void expect_failures(const std::vector<Failure>& failures) {
   }
 }
 
+TEST(CliErrors, OptionsOfOtherProgramsAreToldWhatTheyAreCalledHere) {
+  expect_failures({
+      {"an option as transformers calls it", std::string("estimate ") + kResnet50 + " --gradient-accumulation-steps 4",
+       2, "(did you mean '--accumulate'?)"},
+      {"an option of another command", "serve nobody/Nothing-1B --batch 4", 2, "(did you mean '--max-num-seqs'?)"},
+      {"how many GPUs", std::string("fit ") + kResnet50 + " --num-gpus 4", 2, "(did you mean '--data-parallel'?)"},
+      {"how many GPUs of a plan", std::string("plan ") + kResnet50 + " --num-gpus 4", 2, "(did you mean '--gpus'?)"},
+  });
+}
+
 TEST(CliErrors, WrongWordsAreNamed) {
   expect_failures({
       {"unknown command", "frobnicate", 2, "there is no command 'frobnicate'; gpumem --help lists the commands"},
@@ -50,11 +60,6 @@ TEST(CliErrors, WrongWordsAreNamed) {
       {"a word too many", "gpus a100 t4", 2, "gpumem gpus takes no further word 't4'"},
       {"misspelt option before a missing one", std::string("estimate ") + kResnet50 + " --bacth 4", 2,
        "gpumem estimate has no option '--bacth' (did you mean '--batch'?)"},
-      {"an option as transformers calls it", std::string("estimate ") + kResnet50 + " --gradient-accumulation-steps 4",
-       2, "(did you mean '--accumulate'?)"},
-      {"an option of another command", "serve nobody/Nothing-1B --batch 4", 2, "(did you mean '--max-num-seqs'?)"},
-      {"how many GPUs", std::string("fit ") + kResnet50 + " --num-gpus 4", 2, "(did you mean '--data-parallel'?)"},
-      {"how many GPUs of a plan", std::string("plan ") + kResnet50 + " --num-gpus 4", 2, "(did you mean '--gpus'?)"},
       {"misspelt command", "estimat x", 2, "there is no command 'estimat' (did you mean 'estimate'?)"},
       {"a model that nobody loaded", "estimate nobody/Nothing-1B --batch 1", 3,
        "the HuggingFace cache of this machine has none"},
