@@ -228,7 +228,67 @@ def numbers_of_their_own() -> None:
 
         trained(experts, loss)
 
-    assert sum(each.operator == "aten::addmm" for each in recorded(body).calls) == 2 * EXPERTS
+    run = recorded(body)
+    assert sum(each.operator == "aten::addmm" for each in run.calls) == 2 * EXPERTS
+    asked = [each for each in run.warnings if each.text == "the value of a tensor is needed: a number of its own is taken"]
+    assert len({each.where for each in asked}) == len(asked) > 0, "a line is told once, not for each number"
+
+
+def balanced_samples() -> None:
+    """Libra R-CNN takes as many boxes of each object, which it asks for one by one, and then as many others at random."""
+
+    model = perceptron()
+
+    def loss(x: Tensor) -> Tensor:
+        owner = torch.full((2000,), -1, device="cuda")
+        overlap, nearest = torch.randn(93, 2000, device="cuda").max(0)
+        owner[overlap < 0.5] = 0
+        owner[overlap >= 0.5] = nearest[overlap >= 0.5] + 1
+        taken = (owner > 0).nonzero().squeeze(1)
+        objects = owner[taken].unique()
+        assert len(objects) == 93, objects.shape
+        for each in objects:
+            found = (owner == each.item()).nonzero()
+            assert len(found) > 0 or len(taken) == 2000, (each, len(taken))
+            assert len(found) <= 12 or len(taken) == 2000, (len(found), len(taken))
+        others = (owner == 0).nonzero().squeeze(1)
+        if len(taken) < 2000:  # The first time, nobody knows of other sets.
+            assert len(taken) == len(others) == 1000, (len(taken), len(others))
+            known = torch.tensor(list(range(500)), device="cuda")
+            assert len(known[torch.randperm(500)[:128].cuda()].cpu().unique()) == 128
+        return model(x).sum()
+
+    recorded(lambda: trained(model.cuda(), loss))
+
+
+def sampled_labels() -> None:
+    """detectron2's sampler marks 128 regions with an object and 384 without; who asks later finds as many."""
+
+    model = perceptron()
+
+    def loss(x: Tensor) -> Tensor:
+        every = []
+        for _ in range(2):
+            labels = torch.randn(2000, 80, device="cuda").argmax(1)
+            labels[torch.randn(2000, device="cuda") > 1] = 80
+            taken = ((labels != -1) & (labels != 80)).nonzero(as_tuple=True)[0]
+            others = (labels == 80).nonzero(as_tuple=True)[0]
+            taken = taken[torch.randperm(len(taken), device="cuda")[:128]]
+            others = others[torch.randperm(len(others), device="cuda")[:384]]
+            every.append(labels[torch.cat([taken, others])])
+            marks = labels.clone()
+            marks.fill_(-1).scatter_(0, taken, 1).scatter_(0, others, 0)
+            assert len((marks == 1).nonzero()) == len(taken) == 128
+            assert (marks >= 0).sum().item() == len(taken) + len(others)
+            assert (every[-1] == 80).sum().item() == len(others)
+        assert len(every[1]) == 512, "the masks of the first one are known"
+        joined = torch.cat(every)
+        assert len(((joined >= 0) & (joined < 80)).nonzero()) == 256
+        joined[joined < 0] = 3  # Written into: what was known of it is gone.
+        assert len(((joined >= 0) & (joined < 80)).nonzero()) == len(joined)
+        return model(x).sum()
+
+    recorded(lambda: trained(model.cuda(), loss))
 
 
 def evaluated_encoder() -> None:
@@ -276,6 +336,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "sent objects": sent_objects,
     "lazy modules": lazy_modules,
     "numbers of their own": numbers_of_their_own,
+    "balanced samples": balanced_samples,
+    "sampled labels": sampled_labels,
     "an encoder's evaluation": evaluated_encoder,
     "FlexAttention": flex_attention,
 }

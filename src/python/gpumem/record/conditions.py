@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Optional
 import torch
 
 from .operators import base_name
-from .possible_values import Values, possible_values
+from .origins import Counts, Segments, counts_of, holds_in
+from .possible_values import Values, Written, possible_values
 
 Predicate = Callable[[float], bool]
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -32,12 +33,38 @@ _NOT = frozenset(("logical_not", "bitwise_not", "logical_not_", "bitwise_not_"))
 
 class Parts:
     """The masks over one tensor, and how many elements each was given. size: of the tensor. line: of the first mask. values:
-    that its elements can have."""
+    that its elements can have, each as often as another."""
 
     def __init__(self, size: int, line: str, values: Values) -> None:
-        self.size, self.line, self.values = size, line, values
-        self.known: int | None = None  # How many masks there were the last time, 0: this is the first.
+        self.size, self.line, self.values = size, line, None if isinstance(values, Written) else values
+        self.known: dict[str, int] = {}  # By set: how many masks parted it the last time, 0: this is the first.
         self.taken: list[tuple["Mask", int]] = []
+        self.segments: Segments | None = None  # Masks of another tensor that hold for its elements.
+        self.counts: Counts | None = None
+
+    def at_most(self, mask: "Mask") -> int:
+        """Elements for which the mask can hold, by what the program did."""
+        limit = self.size
+        if self.counts is not None:
+            limit = min(limit, sum(count for number, count in self.counts.items() if mask.holds(number)))
+        if self.segments is not None:
+            can_hold = [count for count, other in self.segments if other is None or not are_disjoint(mask, other)]
+            limit = min(limit, sum(can_hold))
+        return limit
+
+    def set_of(self, mask: "Mask") -> tuple[str, int, list[int]]:
+        """The set that the mask parts with others: what an earlier mask picked that holds wherever it does (`x == 3` is of `x > 0`),
+        else the whole tensor. With its name, its size, and what masks were given that part it with this one."""
+        around = [place for place, (other, _) in enumerate(self.taken) if is_within(mask, other)]
+        if around:
+            place = min(around, key=lambda each: self.taken[each][1])
+            outer, size = self.taken[place]
+            members = [each for each in self.taken if is_within(each[0], outer)]
+            name = f"{self.line}#{place}"
+        else:
+            name, size = self.line, self.size
+            members = [each for each in self.taken if not any(is_within(each[0], other) for other, _ in self.taken)]
+        return name, size, [count for other, count in members if are_disjoint(mask, other)]
 
 
 class Mask(NamedTuple):
@@ -59,11 +86,22 @@ class Condition:
         self.counted: int | None = None
 
 
-def are_disjoint(first: Mask, second: Mask) -> bool:
+def _points(first: Mask, second: Mask) -> list[float]:
+    """One of each stretch of numbers on which neither changes."""
     points = sorted(first.constants | second.constants)
     between = [(low + high) / 2 for low, high in zip(points, points[1:])]
     outside = [points[0] - 1, points[-1] + 1] if points else [0.0]
-    return not any(first.holds(at) and second.holds(at) for at in [*points, *between, *outside])
+    return [*points, *between, *outside]
+
+
+def are_disjoint(first: Mask, second: Mask) -> bool:
+    return not any(first.holds(at) and second.holds(at) for at in _points(first, second))
+
+
+def is_within(inner: Mask, outer: Mask) -> bool:
+    """The outer one holds wherever the inner one does, and elsewhere too."""
+    held = [(inner.holds(at), outer.holds(at)) for at in _points(inner, outer)]
+    return (True, False) not in held and (False, True) in held
 
 
 def condition_of(tensor: Any) -> Condition | None:
@@ -78,9 +116,21 @@ def _parts_of(tensor: Any, line: str) -> Parts:
     known = getattr(tensor, "_gpumem_parts", None)
     if known is None or known[0] != tensor._version:
         known = (tensor._version, Parts(tensor.numel(), line, possible_values(tensor)))
+        known[1].segments, known[1].counts = holds_in(tensor), counts_of(tensor)
         tensor._gpumem_parts = known
     parts: Parts = known[1]
     return parts
+
+
+def parts_noted(tensor: Any) -> Parts | None:
+    """What masks parted it, as it is now."""
+    known = getattr(tensor, "_gpumem_parts", None)
+    return known[1] if known is not None and known[0] == tensor._version else None
+
+
+def mask_of(tensor: Any) -> Mask | None:
+    condition = condition_of(tensor)
+    return condition.mask if condition is not None else None
 
 
 def _comparison(name: str, args: Any, value: Callable[[Any], Any], line: str) -> Condition:

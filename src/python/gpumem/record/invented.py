@@ -27,13 +27,15 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .assumed import said
-from .conditions import Condition, Mask, are_disjoint, condition_of, follow, scalar_truth
+from .conditions import Condition, Mask, are_disjoint, condition_of, follow, mask_of, parts_noted, scalar_truth
 from .errors import RecordError, record_error
 from .known_values import KnownValues
 from .operators import base_name, is_view
+from .origins import follow_origins
 from .places import library_line, users_line
 from .possible_values import MOST as MOST_VALUES
 from .possible_values import (
+    DIFFERENT,
     follow_columns,
     follow_exchange,
     follow_greatest,
@@ -238,7 +240,8 @@ class Invented:
             with _disable_current_modes():
                 number, how = limit.item(), f"is taken, {how_great(tensor)}"
         number = float(number) if dtype.is_floating_point else complex(number) if dtype.is_complex else int(number)
-        self._tell("value", f"the value of a tensor is needed: {number} {how}")
+        each = value is None and limit is not None and how_great(tensor) == DIFFERENT  # One warning, not one for each of a loop.
+        self._tell("value", "the value of a tensor is needed: " + (f"{DIFFERENT} is taken" if each else f"{number} {how}"))
         return number
 
     def _condition(self, condition: Condition | None) -> bool:
@@ -265,8 +268,11 @@ class Invented:
             if condition.expected is False:
                 share, how = 0, "none are taken, as numbers are finite"
             elif condition.mask is not None and condition.mask.parts.size == most:
-                share, how = self._share(condition.mask, most)
-                of_objects = self._may_be_objects(condition.mask)
+                share, how = condition.mask.parts.at_most(condition.mask), "so many can be such, as the program made them"
+                of_objects = False
+                if share == most:
+                    share, how = self._share(condition.mask, most)
+                    of_objects = self._may_be_objects(condition.mask)
             condition.counted = self._size(kind, what, most, share, how, of_objects)
             if condition.mask is not None:
                 condition.mask.parts.taken.append((condition.mask, condition.counted))
@@ -283,22 +289,20 @@ class Invented:
         """Of a mask whose set other masks part with it. How many there are is known from the last time; before, each takes
         half of what is left."""
         parts = mask.parts
-        apart = [count for other, count in parts.taken if are_disjoint(mask, other)]
-        if parts.known is None:
-            parts.known = self._parts_at.get(parts.line, 0)
-        self._parts_at[parts.line] = max(self._parts_at.get(parts.line, 1), 1 + len(apart))
         if parts.values:
             held = sum(mask.holds(each) for each in parts.values)
             return -(-most * held // len(parts.values)), f"{held} of the {len(parts.values)} values that there can be"
-        number, place = parts.known, len(apart)
+        name, size, apart = parts.set_of(mask)
+        number, place = parts.known.setdefault(name, self._parts_at.get(name, 0)), len(apart)
+        self._parts_at[name] = max(self._parts_at.get(name, 1), 1 + place)
         if number > 1 and place < number:
-            share = most * (place + 1) // number - most * place // number
+            share = size * (place + 1) // number - size * place // number
             if said.objects is not None:  # The first may have had fewer.
-                share = -(-max(0, most - sum(apart)) // (number - place))
-            return share, f"it is one of {number} masks that share a set of {most}"
+                share = -(-max(0, size - sum(apart)) // (number - place))
+            return share, f"it is one of {number} masks that share a set of {size}"
         if apart or (mask.equality and number == 0):
-            return -(-max(0, most - sum(apart)) // 2), f"its share of a set of {most} that masks part"
-        return most, "as many as there can be are taken"
+            return -(-max(0, size - sum(apart)) // 2), f"its share of a set of {size} that masks part"
+        return size, "as many as there can be are taken"
 
     # --------------------------------------------------------------------------------------- operators
 
@@ -435,6 +439,7 @@ class Invented:
 
     def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Notes what is known of values and of conditions."""
+        follow_origins(func, args, kwargs, out, self._constant, mask_of, parts_noted)
         follow_values(func, args, kwargs, out, self._numbers)
         follow_columns(func, args, kwargs, out)
         follow_marks(func, args, out, self._numbers)

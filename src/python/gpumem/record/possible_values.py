@@ -7,7 +7,7 @@ keeps below their width. The peak of a training comes from the greatest. What wa
 shared evenly, as the counts of a set add up to it. What nonzero() and unique() give is different from element to element.
 
 Input: operators as they run. Output: a set of whole numbers, or a number of elements; None where nothing bounds it. It is noted
-on the tensor with its version, so what is written into later has none.
+on the tensor with its version, so what is written into later has none, unless it is known what is written.
 """
 
 from __future__ import annotations
@@ -22,8 +22,15 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .operators import base_name, is_view
+from .origins import Segments, holds_in
 
 Values = Optional[frozenset[int]]
+
+
+class Written(frozenset[int]):
+    """Values of which some were written into places that values decide: nobody knows how many elements have each."""
+
+
 Numbers = Callable[[Any], Optional[list[Any]]]
 #: Different values; what has more is as good as unknown.
 MOST = 4096
@@ -35,6 +42,8 @@ _PICKS = frozenset(
 )
 _JOINS = frozenset(("cat", "stack"))
 _SHIFTS = {"add": 1, "sub": -1}  # By a number.
+#: Writes in place into some elements, with the place of what is written.
+_WRITES = {"index_put_": 2, "masked_fill_": 2, "masked_scatter_": 2, "index_fill_": 3, "index_copy_": 3, "scatter_": 3}
 #: The result is a place on an axis, or the second one is. With the place of the argument that names the axis.
 _PLACES = {"argmax": 1, "argmin": 1, "argsort": 1, "max": 1, "min": 1, "topk": 2, "sort": 1}
 
@@ -44,9 +53,10 @@ def possible_values(tensor: Any) -> Values:
     return noted[1] if noted is not None and noted[0] == tensor._version else None
 
 
-def _note(tensor: Any, values: Values) -> None:
+def _note(tensor: Any, values: Values, later: int = 0) -> None:
+    """later: 1 where the operator writes in place. The version is counted up when it has returned."""
     if values is not None and len(values) <= MOST and isinstance(tensor, torch.Tensor) and tensor.dtype in _NUMBERS:
-        tensor._gpumem_values = (tensor._version, values)
+        tensor._gpumem_values = (tensor._version + later, values)
 
 
 def _of_argument(tensor: Any, known: Numbers) -> Values:
@@ -62,7 +72,17 @@ def _of_argument(tensor: Any, known: Numbers) -> Values:
 
 def _of_all(tensors: Any, known: Numbers) -> Values:
     every = [_of_argument(each, known) for each in tensors]
-    return None if not every or None in every else frozenset().union(*[each for each in every if each is not None])
+    if not every or None in every:
+        return None
+    kind = Written if any(isinstance(each, Written) for each in every) else frozenset
+    return kind(frozenset().union(*[each for each in every if each is not None]))
+
+
+def _after_write(target: Any, written: Any, known: Numbers) -> Values:
+    """Of a tensor that had few values and got others in some places."""
+    before = possible_values(target)
+    got = _of_argument(written, known) if isinstance(written, torch.Tensor) else _of_number(written)
+    return None if before is None or got is None else Written(before | got)
 
 
 def _places(name: str, args: Any, kwargs: Any) -> Values:
@@ -79,7 +99,14 @@ def _of_number(number: Any) -> Values:
 
 
 def _shifted(values: Values, by: int) -> Values:
-    return None if values is None else frozenset(each + by for each in values)
+    return None if values is None else type(values)(each + by for each in values)
+
+
+def _that_hold(values: Values, segments: Segments | None) -> Values:
+    """Of elements that masks picked: values for which one of these holds."""
+    if values is None or segments is None or any(mask is None for _, mask in segments):
+        return values
+    return type(values)(each for each in values if any(mask is not None and mask.holds(each) for _, mask in segments))
 
 
 def taken(values: Values) -> int:
@@ -106,7 +133,10 @@ def follow_values(func: Any, args: Any, kwargs: Any, out: Any, known: Numbers) -
     elif name in _SHIFTS and isinstance(args[1], int) and kwargs.get("alpha", 1) == 1:
         found = _shifted(_of_argument(args[0], known), args[1] * _SHIFTS[name])
     elif name in _PICKS or is_view(func):
-        found = _of_argument(args[0], known)
+        found = _that_hold(_of_argument(args[0], known), holds_in(out))
+    elif name in _WRITES and len(args) > _WRITES[name]:
+        _note(args[0], _after_write(args[0], args[_WRITES[name]], known), later=1)
+        return
     else:
         return
     for each in results:
@@ -258,7 +288,7 @@ def _even_shares(counted: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     return torch.tensor([(most * (place + 1)) // number - (most * place) // number for place in range(counts.numel())])
 
 
-def _noted(func: Any, args: Any, kwargs: Any, out: Any) -> tuple[Any, str] | None:
+def _noted(func: Any, args: Any, kwargs: Any, out: Any, values_of: Callable[[Any], Any]) -> tuple[Any, str] | None:
     """Of operators that count, and of those that give each number once."""
     name = base_name(func)
     first = out[0] if isinstance(out, (list, tuple)) else out
@@ -268,10 +298,17 @@ def _noted(func: Any, args: Any, kwargs: Any, out: Any) -> tuple[Any, str] | Non
         values, number = possible_values(args[0]) if name != "nonzero" else None, first.numel()
         found = sorted(values)[:number] if values is not None and len(values) >= number else range(number)
         return torch.tensor(list(found)).view(tuple(first.shape)), DIFFERENT
-    picks = name == "index" and first.ndim == 1 == args[0].ndim and greatest(args[0]) is not None
-    if picks and how_great(args[0]) == DIFFERENT and first.numel() <= args[0].numel() and args[1][0].dtype != torch.bool:
-        return greatest(args[0])[: first.numel()], DIFFERENT
-    return None
+    picks = name == "index" and first.ndim == 1 == args[0].ndim and args[1][0].dtype != torch.bool
+    different = _different(args[0], values_of) if picks and first.numel() <= args[0].numel() else None
+    return None if different is None else (different[: first.numel()], DIFFERENT)
+
+
+def _different(numbers: Any, values_of: Callable[[Any], Any]) -> Any:
+    """The numbers, of which no two are alike; None where some may be. What a random order picks of them is so too."""
+    if greatest(numbers) is not None:
+        return greatest(numbers) if how_great(numbers) == DIFFERENT else None
+    known = values_of(numbers) if not numbers.dtype.is_floating_point and 1 < numbers.numel() <= MOST else None
+    return known if known is not None and known.unique().numel() == known.numel() else None
 
 
 def _limit(given: Any, values_of: Callable[[Any], Any]) -> Any:
@@ -298,7 +335,7 @@ def follow_greatest(func: Any, args: Any, kwargs: Any, out: Any, values_of: Call
     results = out if isinstance(out, (list, tuple)) else (out,)
     if isinstance(results[0], torch.Tensor) and results[0].numel() <= MOST and values_of(results[0]) is None:
         with _disable_current_modes():
-            noted = _noted(func, args, kwargs, out)
+            noted = _noted(func, args, kwargs, out, values_of)
         if noted is not None:
             results[0]._gpumem_greatest = (results[0]._version, *noted)
             return
