@@ -291,6 +291,60 @@ def sampled_labels() -> None:
     recorded(lambda: trained(model.cuda(), loss))
 
 
+def sparse_tensors() -> None:
+    """A graph's adjacency, FreeAnchor's boxes of classes, and the gradients of embeddings."""
+    vertices, edges = 64, 300
+
+    def graph() -> None:
+        places = torch.randint(0, vertices, (2, edges))
+        adjacency = torch.sparse_coo_tensor(places, torch.ones(edges), (vertices, vertices)).coalesce().cuda()
+        model = nn.Linear(WIDTH, WIDTH).cuda()
+        trained(model, lambda x: torch.sparse.mm(adjacency, model(x.repeat(vertices // 8, 1))).sum())
+        kept.append(adjacency._nnz())
+
+    kept: list[int] = []
+    run = recorded(graph)
+    products = [each for each in run.calls if each.operator == "aten::sparse _sparse_addmm"]
+    assert len(products) >= 2 and all(each.outputs[0].shape == (vertices, WIDTH) for each in products), run.calls
+    moved = [each.outputs for each in run.calls if each.operator == "aten::sparse _to_copy"]
+    assert [form.shape for form in moved[0]] == [(2, kept[0]), (kept[0],)] and moved[0][0].dtype == "int64", moved
+
+    def anchors() -> None:
+        model = nn.Linear(WIDTH, 100).cuda()
+
+        def loss(x: Tensor) -> Tensor:
+            scores = model(x)[:3]
+            with torch.no_grad():
+                classes = torch.stack([torch.arange(3).cuda(), torch.tensor([4, 0, 7]).cuda()])
+                dense = torch.sparse.sum(torch.sparse_coo_tensor(classes, scores), dim=0).to_dense()
+                assert dense.shape == (8, 100)
+                found = torch.nonzero(dense).t()
+                assert torch.sparse_coo_tensor(found.flip([0]), torch.zeros(found.shape[1]).cuda(), size=(100, 8)).to_dense().ndim == 2
+            return scores.sum()
+
+        trained(model, loss)
+
+    recorded(anchors)
+
+    def embeddings() -> None:
+        table = nn.Embedding(1000, WIDTH, sparse=True).cuda()
+        optimizers = torch.optim.SparseAdam(table.parameters()), torch.optim.SGD(table.parameters(), 0.1)
+        for optimizer in optimizers * 2:
+            table(torch.zeros(8, dtype=torch.long, device="cuda")).sum().backward()
+            assert table.weight.grad is not None and table.weight.grad._values().shape == (8, WIDTH)
+            optimizer.step()
+            optimizer.zero_grad()
+
+    recorded(embeddings)
+    for body, word in ((lambda x: torch.sparse_coo_tensor(x[:2].long(), x[0]), "size"), (lambda x: x.to_sparse(), "_to_sparse")):
+        try:
+            recorded(lambda: trained(nn.Linear(4, 4).cuda(), lambda x, made=body: made(x).to_dense().sum()))
+        except gpumem.RecordError as error:
+            assert word in str(error) and "newer.py:" in str(error), error
+        else:
+            raise AssertionError(f"{word}: it is recorded")
+
+
 def evaluated_encoder() -> None:
     """nn.TransformerEncoder evaluates with a padding mask before it trains."""
 
@@ -338,6 +392,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "numbers of their own": numbers_of_their_own,
     "balanced samples": balanced_samples,
     "sampled labels": sampled_labels,
+    "sparse tensors": sparse_tensors,
     "an encoder's evaluation": evaluated_encoder,
     "FlexAttention": flex_attention,
 }

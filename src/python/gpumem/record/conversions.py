@@ -59,7 +59,7 @@ class Conversions:
         def apply(module: nn.Module, fn: _Conversion, recurse: bool = True) -> nn.Module:
             return this._convert(module, fn, recurse)
 
-        def note_optimizer(optimizer: torch.optim.Optimizer, *arguments: Any, **options: Any) -> None:
+        def note_optimizer(optimizer: torch.optim.Optimizer, /, *arguments: Any, **options: Any) -> None:
             init(optimizer, *arguments, **options)
             this.optimizers.add(optimizer)
 

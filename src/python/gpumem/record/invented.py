@@ -99,8 +99,13 @@ def _formatted(tensor: Any, how: str) -> str:
 
 
 def _numbers_of(data: Any) -> Any:
+    """In a row that begins with a number, a tensor of one element is a number, whatever its shape."""
     if isinstance(data, (list, tuple)):
-        return [_numbers_of(each) for each in data]
+        numbers = bool(data) and isinstance(data[0], (bool, int, float, complex))
+        return [
+            each.item() if numbers and isinstance(each, FakeTensor) and each.numel() == 1 else _numbers_of(each)
+            for each in data
+        ]
     return data.tolist() if isinstance(data, FakeTensor) else data
 
 

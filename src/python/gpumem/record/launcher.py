@@ -141,8 +141,9 @@ def _older_torch(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _age_note(options: argparse.Namespace) -> str:
-    """That the program's requirements, next to it or in the folder above, are of PyTorch 1; empty: they are not."""
+def _asks_for_older(options: argparse.Namespace) -> tuple[pathlib.Path, str, str] | None:
+    """The program's requirements, next to it or in the folder above, if they are of PyTorch 1; what they ask for; the version to
+    give, or nothing."""
     folder = pathlib.Path.cwd() if options.module else pathlib.Path(options.script).resolve().parent
     for path in (path for place in (folder, folder.parent) for name in _REQUIREMENTS for path in sorted(place.glob(name))):
         try:
@@ -151,9 +152,22 @@ def _age_note(options: argparse.Namespace) -> str:
         except OSError:
             continue
         if found is not None:
-            asked, version = found
-            return f"note: {path} asks for {asked}: --torch-version {version or 'X.Y'} records what that PyTorch keeps"
-    return ""
+            return path, *found
+    return None
+
+
+def _note_age(options: argparse.Namespace, runs: Sequence[Run]) -> str:
+    """Notes it in the recordings too, as estimates of them are read where the program is not. What is to be printed, or nothing."""
+    from .run import Warning
+
+    older = _asks_for_older(options) if options.torch_version is None else None
+    if older is None:
+        return ""
+    path, asked, version = older
+    for run in runs:
+        text = f"{path.name} asks for {asked}, whose PyTorch keeps more for backward than PyTorch {run.torch}, which recorded it"
+        run.warnings[Warning("rule", text, "")] = 1
+    return f"note: {path} asks for {asked}: --torch-version {version or 'X.Y'} records what that PyTorch keeps"
 
 
 # ------------------------------------------------------------------------------------------ a run
@@ -284,6 +298,7 @@ def _record(options: argparse.Namespace) -> None:
             at = "x".join(map(str, point))
             print(f"run {place + 1} of {len(points)}, at {at}", file=sys.stderr, flush=True)
         runs.append(_in_process_of_its_own(options.script, _filled(slots, point), options, quiet=place > 0))
+    note = _note_age(options, runs)
     title = " ".join([os.path.basename(options.script), *options.arguments])
     try:
         text = writer.recording_text(runs, points, title)
@@ -295,7 +310,6 @@ def _record(options: argparse.Namespace) -> None:
         print(f"recorded at {points[0][0]} alone: {error}", file=sys.stderr)
     writer.write_recording(options.output, text)
     _say_what_was_recorded(options.output, runs, points)
-    note = _age_note(options) if options.torch_version is None else ""
     if note:
         print(note, file=sys.stderr)
 

@@ -55,6 +55,17 @@ def _kinds() -> dict[str, _Kind]:
     return made
 
 
+def _of_default_type(original: Any, default: dict[str, Any]) -> Any:
+    """torch.Tensor([1e10]) and torch.Tensor(64, 100), which ask for no device: they are of the default type."""
+
+    def new(cls: Any, *arguments: Any, **options: Any) -> Any:
+        if cls is torch.Tensor and not options and default["kind"] is not None:
+            return _made_of(arguments, torch.get_default_dtype())
+        return original(cls, *arguments, **options)
+
+    return staticmethod(new)
+
+
 def _replace_types(replaced: Replacements) -> None:
     kinds = _kinds()
     for name, kind in kinds.items():
@@ -64,6 +75,7 @@ def _replace_types(replaced: Replacements) -> None:
         return named if isinstance(named, _Kind) else kinds.get(named) if isinstance(named, str) else None
 
     convert, set_default = torch.Tensor.type, torch.set_default_tensor_type
+    default: dict[str, Any] = {"kind": None}
 
     def as_type(tensor: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **options: Any) -> Any:
         kind = found(dtype)
@@ -72,7 +84,7 @@ def _replace_types(replaced: Replacements) -> None:
         return convert(tensor, dtype, non_blocking, **options)
 
     def set_default_type(named: Any) -> None:
-        kind = found(named)
+        kind = default["kind"] = found(named)
         if kind is None:
             torch.set_default_device(None)  # As the type says, the CPU.
             set_default(named)
@@ -81,6 +93,8 @@ def _replace_types(replaced: Replacements) -> None:
         replaced.callback(torch.set_default_device, None)
         torch.set_default_dtype(kind.dtype)
         torch.set_default_device("cuda")
+        if "__new__" not in vars(torch.Tensor):
+            replaced.set(torch.Tensor, "__new__", _of_default_type(torch.Tensor.__new__, default))
 
     replaced.set(torch.Tensor, "type", as_type)
     replaced.set(torch, "set_default_tensor_type", set_default_type)

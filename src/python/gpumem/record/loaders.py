@@ -3,6 +3,7 @@ change what the GPU holds, and a fake tensor does not travel between processes."
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -24,11 +25,13 @@ def load_in_process(replaced: Replacements) -> None:
     init = DataLoader.__init__
     signature = inspect.signature(init)
 
-    def without_workers(loader: Any, *arguments: Any, **options: Any) -> None:
+    @functools.wraps(init)
+    def without_workers(loader: Any, /, *arguments: Any, **options: Any) -> None:
         given = signature.bind(loader, *arguments, **options)
         for name, value in _IN_PROCESS.items():
             if name in given.arguments:
                 given.arguments[name] = value
         init(*given.args, **given.kwargs)
 
+    without_workers.__signature__ = signature  # type: ignore[attr-defined]  # Programs that build loaders of a file read it.
     replaced.set(DataLoader, "__init__", without_workers)

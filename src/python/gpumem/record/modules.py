@@ -45,7 +45,7 @@ class Modules:
             self._replaced = before, nn.Module.__call__
 
     def _calling(self, before: Callable[..., Any]) -> Callable[..., Any]:
-        def called(module: nn.Module, *arguments: Any, **named: Any) -> Any:
+        def called(module: nn.Module, /, *arguments: Any, **named: Any) -> Any:
             is_root = self._handles and not self._stack and torch._C._current_graph_task_id() == -1
             if not is_root or self._others_hook():
                 return before(module, *arguments, **named)

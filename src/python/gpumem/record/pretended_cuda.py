@@ -202,6 +202,27 @@ class Replacements(contextlib.ExitStack):
         setattr(owner, name, value)
 
 
+class InferenceMode:
+    """torch.inference_mode() as torch.no_grad(), which allocates the same: operators on inference tensors would come here
+    before they are taken apart. Leaving it out means that gradients are on (c10/core/InferenceMode.h)."""
+
+    def __init__(self, mode: bool) -> None:
+        self._mode, self._before = mode, torch.is_grad_enabled()
+        self._entered = False
+
+    def __enter__(self) -> None:
+        self._before, self._entered = torch.is_grad_enabled(), True
+        torch._C._set_grad_enabled(not self._mode)
+
+    def __exit__(self, *_error: object) -> None:
+        self._entered = False
+        torch._C._set_grad_enabled(self._before)
+
+    def __del__(self) -> None:  # C++'s guard ends with its object, and Dynamo lets it.
+        if self._entered:
+            self.__exit__()
+
+
 def _constant(value: object) -> Callable[..., object]:
     return lambda *_arguments, **_options: value
 

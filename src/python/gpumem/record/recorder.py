@@ -36,12 +36,13 @@ from .operators import is_factory, is_view, largest_size, rules_of, small_extra
 from .places import line_of, users_line
 from .pickles import install_pickles
 from .possible_values import follow_exchange
-from .pretended_cuda import pretended_gpu
+from .pretended_cuda import InferenceMode, pretended_gpu
 from .repeats import Repeats
 from .run import Begin, Call, Category, End, Mark, Marked, Parameter, Phase, Run, Warning, Workspace
 from .settings import Settings
 from .shape_rules import install_stand_ins, is_said
 from .shortcuts import ShapeCache, overwrite, overwrites, view_of
+from .sparse import called, install_sparse, is_sparse, makes_sparse, parts_of
 from .steps import Steps
 from .storages import Storages, form_of, local, tensors_in
 from .world import follow_groups
@@ -225,6 +226,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             view = view_of(self._fakes, func, args, inputs)
             if view is not None:
                 return view
+        if makes_sparse(func) or any(map(is_sparse, inputs)):
+            return self._sparse(func, args, kwargs, inputs)
         known, value = self.invented.answer(func, args, kwargs, inputs)
         if known:
             self._made(func, args, inputs, value)
@@ -256,6 +259,20 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         module = self.modules.of_backward() if phase == Phase.BACKWARD else self.modules.of_forward()
         thread = int(threading.get_ident() != self._main)
         self.run.calls.append(Call(f"inductor::{name}", module, phase, thread, forms, (), ()))
+
+    def _sparse(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> Any:
+        """An operator on sparse tensors: the parts of its result are watched."""
+        out, meanwhile = called(func, args, kwargs)
+        made = [each for each in (*parts_of(tensors_in(out)), *meanwhile) if each.device.type == "cuda"]
+        if made and not is_view(func):
+            forms = tuple(form_of(each) for each in parts_of(inputs))
+            phase, name = self._phase(), func.name().split(".")[0].replace("::", "::sparse ")
+            module = self.modules.of_backward() if phase == Phase.BACKWARD else self.modules.of_forward()
+            thread = int(threading.get_ident() != self._main)
+            self.run.calls.append(Call(name, module, phase, thread, forms, tuple(map(form_of, made)), ()))
+            for each in made:
+                self.storages.watch(each, len(self.run.calls) - 1, self._category(phase, parts_of(inputs)))
+        return out
 
     def _made(self, func: Any, args: Any, inputs: list[torch.Tensor], made: Any) -> None:
         """Notes tensors on the GPU that replace an operator's result."""
@@ -395,27 +412,6 @@ def recording(capability: tuple[int, int] = (8, 0), most_steps: int | None = Non
         _one_at_a_time.release()
 
 
-class _InferenceMode:
-    """torch.inference_mode() as torch.no_grad(), which allocates the same: operators on inference tensors would come here
-    before they are taken apart. Leaving it out means that gradients are on (c10/core/InferenceMode.h)."""
-
-    def __init__(self, mode: bool) -> None:
-        self._mode, self._before = mode, torch.is_grad_enabled()
-        self._entered = False
-
-    def __enter__(self) -> None:
-        self._before, self._entered = torch.is_grad_enabled(), True
-        torch._C._set_grad_enabled(not self._mode)
-
-    def __exit__(self, *_error: object) -> None:
-        self._entered = False
-        torch._C._set_grad_enabled(self._before)
-
-    def __del__(self) -> None:  # C++'s guard ends with its object, and Dynamo lets it.
-        if self._entered:
-            self.__exit__()
-
-
 def import_what_each_run_needs() -> None:
     """FakeTensorMode imports most of PyTorch's compiler, which takes as long as a step of a small model."""
     with suppress(ImportError):  # Not there before PyTorch 2.1.
@@ -436,11 +432,12 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         follow_groups(replaced)
         install_pickles(replaced, recorder.known)
         install_stand_ins(replaced)
+        install_sparse(replaced, recorder.known.of)
         recorder.settings.install(replaced)
         recorder.older.install(replaced)
         recorder.graphs.install(replaced)
         recorder.compiled.install(replaced)
-        replaced.set(torch._C, "_InferenceMode", _InferenceMode)
+        replaced.set(torch._C, "_InferenceMode", InferenceMode)
         resize = torch.UntypedStorage.resize_
 
         def resize_(storage: Any, size: int) -> Any:

@@ -6,6 +6,7 @@ One rank is recorded. Collectives return their own arguments; what NCCL holds ou
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import os
 import sys
@@ -148,7 +149,8 @@ def _replace_distributed(replaced: Replacements, size: int, rank: int) -> None:
     replaced.set(distributed, "_verify_params_across_processes", lambda *_: None)
     ddp_init = DistributedDataParallel.__init__
 
-    def init(module: Any, *arguments: Any, **options: Any) -> None:
+    @functools.wraps(ddp_init)
+    def init(module: Any, /, *arguments: Any, **options: Any) -> None:
         ddp_init(module, *arguments, **options)
         module.register_comm_hook(None, _finished_reduction)
         module.register_comm_hook = lambda state, hook: None  # One of the program's has a bucket's work at most.
