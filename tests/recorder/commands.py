@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -98,6 +99,26 @@ def leaves_early() -> None:
         path = {"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"}
         done = subprocess.run(command, capture_output=True, text=True, env=path)
         assert done.returncode == 0 and "ended after 0 of 2 training steps" in done.stderr, done.stderr
+        pathlib.Path(folder, "requirements.txt").write_text("numpy\ntorch==1.9.1\n")
+        done = subprocess.run(command, capture_output=True, text=True, env=path)
+        assert "--torch-version 1.9 records" in done.stderr, done.stderr
+        noted = json.loads(pathlib.Path(folder, "run.json").read_text())["warnings"]
+        assert any(kind == "rule" and "requirements.txt asks for torch==1.9" in text for kind, text, *_ in noted), noted
+
+
+def starts_processes() -> None:
+    """I-JEPA's main.py starts a process for each GPU, which trains there."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder, "train.py")
+        script.write_text(
+            "import multiprocessing, torch\ndef work(rank): torch.nn.Linear(8, 8).cuda()\n"
+            "if __name__ == '__main__':\n    one = multiprocessing.get_context('fork').Process(target=work, args=(0,))\n"
+            "    one.start(); one.join()\n"
+        )
+        command = [sys.executable, "-m", "gpumem.record", "-o", f"{folder}/run.json", str(script)]
+        path = {"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(command, capture_output=True, text=True, env=path)
+        assert done.returncode == 4 and "train.py:5: the process that runs work() is not recorded" in done.stderr, done.stderr
 
 
 def a_module() -> None:
@@ -123,6 +144,7 @@ def a_module() -> None:
 
 
 CASES: dict[str, Callable[[], Any]] = {
+    "a script that starts processes": starts_processes,
     "without an optimizer": without_optimizer,
     "command line": command_line,
     "a script that leaves early": leaves_early,

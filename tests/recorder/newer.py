@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -345,6 +346,48 @@ def sparse_tensors() -> None:
             raise AssertionError(f"{word}: it is recorded")
 
 
+def arguments_by_name() -> None:
+    """Configurations name all arguments: D-FINE's loaders have one that is called loader, and the module of DDP is one too."""
+
+    class Loader(torch.utils.data.DataLoader[Any]):
+        def __init__(self, loader: str, **options: Any) -> None:
+            super().__init__(**options)
+            self.kind = loader
+
+    class Named(nn.Linear):
+        def forward(self, module: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(module)
+
+    def body() -> None:
+        loader = Loader(loader="plain", dataset=[torch.zeros(WIDTH)] * 8, batch_size=8, num_workers=2)
+        names = inspect.getfullargspec(torch.utils.data.DataLoader.__init__).args
+        assert "dataset" in names and "batch_size" in names, names
+        model = nn.parallel.DistributedDataParallel(module=Named(WIDTH, WIDTH).cuda(), device_ids=[0])
+        optimizer = torch.optim.SGD(params=model.parameters(), lr=0.1)
+        for _ in range(2):
+            for batch in loader:
+                model(module=batch.cuda()).sum().backward()
+            optimizer.step()
+
+    assert calls(recorded(body, world=2), "addmm")
+
+
+def default_type() -> None:
+    """NeRF makes torch.Tensor([1e10]) where the default type is one of the GPU."""
+
+    def body() -> None:
+        torch.set_default_tensor_type("torch.cuda.FloatTensor")
+        model = perceptron()
+        far = torch.Tensor([1e10])
+        assert far.is_cuda and far.item() == 1e10 and torch.Tensor(3, 4).is_cuda and torch.Tensor(far).is_cuda
+        trained(model, lambda x: model(torch.cat([x, far.expand(8)[:, None] * x], 0)).sum())
+        torch.set_default_tensor_type("torch.FloatTensor")
+        assert not torch.Tensor([1.0]).is_cuda and isinstance(nn.Parameter(torch.zeros(2)), nn.Parameter)
+
+    recorded(body)
+    assert torch.Tensor([2.0]).tolist() == [2.0] and torch.Tensor(2, 3).shape == (2, 3)
+
+
 def evaluated_encoder() -> None:
     """nn.TransformerEncoder evaluates with a padding mask before it trains."""
 
@@ -393,6 +436,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "balanced samples": balanced_samples,
     "sampled labels": sampled_labels,
     "sparse tensors": sparse_tensors,
+    "arguments by name": arguments_by_name,
+    "a default type": default_type,
     "an encoder's evaluation": evaluated_encoder,
     "FlexAttention": flex_attention,
 }

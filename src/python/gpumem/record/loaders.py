@@ -1,14 +1,18 @@
 """Data loaders during a recording: batches are loaded in the process itself, for neither worker processes nor pinned memory
-change what the GPU holds, and a fake tensor does not travel between processes."""
+change what the GPU holds, and a fake tensor does not travel between processes. Processes that the program starts itself are told of:
+they run as they are, and what they put on a GPU is not seen."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from torch.utils.data import DataLoader
 
+from .places import is_users, users_line
 from .pretended_cuda import Replacements
 
 _IN_PROCESS = {
@@ -35,3 +39,18 @@ def load_in_process(replaced: Replacements) -> None:
 
     without_workers.__signature__ = signature  # type: ignore[attr-defined]  # Programs that build loaders of a file read it.
     replaced.set(DataLoader, "__init__", without_workers)
+
+
+def tell_of_processes(replaced: Replacements, warn: Callable[[str, str, str], None]) -> None:
+    """warn: takes the kind, the text and the user's line. Processes of libraries (trackers, pools) are no training."""
+    start = BaseProcess.start
+
+    @functools.wraps(start)
+    def told(process: Any, /) -> None:
+        target = getattr(process, "_target", None)
+        code = getattr(target, "__code__", None)
+        if code is not None and is_users(code.co_filename):
+            warn("rule", f"the process that runs {target.__name__}() is not recorded", users_line())
+        start(process)
+
+    replaced.set(BaseProcess, "start", told)

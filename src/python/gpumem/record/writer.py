@@ -364,7 +364,9 @@ def recording_text(runs: Sequence[Run], points: Sequence[Point], title: str) -> 
     """The recording of these runs, of which each had the sizes of its point. That of one run has numbers for sizes, and no
     axes; its point, where it is known, says at which sizes it was. Raises RecordError where nothing is on the GPU."""
     if not any(isinstance(event, Allocate) for run in runs for event in run.events):
-        raise record_error("the program puts nothing on the GPU", 'build its model and its batches on the device "cuda"')
+        processes = [f"{each.where}: {each.text}" for each in runs[0].warnings if each.text.startswith("the process that runs")]
+        remedy = "record a script that calls that function itself" if processes else 'build its model and its batches on the device "cuda"'
+        raise record_error("; ".join(["the program puts nothing on the GPU", *processes[:1]]), remedy)
     one = len(runs) == 1
     document = _Writer(runs, [()] if one else points).document(title)
     if one:
