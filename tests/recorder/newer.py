@@ -388,6 +388,29 @@ def default_type() -> None:
     assert torch.Tensor([2.0]).tolist() == [2.0] and torch.Tensor(2, 3).shape == (2, 3)
 
 
+def traced_module() -> None:
+    """torch.jit.trace(model, batch), which trains as the model itself; and nested tensors, which are refused by name."""
+
+    def body() -> None:
+        model = nn.Sequential(nn.Conv1d(1, 4, 3), nn.ReLU()).cuda()
+        module = torch.jit.trace(model, torch.randn(8, 1, WIDTH, device="cuda"))
+        trained(module, lambda x: module(x[:, None]).sum())
+        assert torch.jit.trace(lambda x: x + 1, torch.zeros(2))(torch.ones(2)).tolist() == [2, 2]
+
+    assert calls(recorded(body), "convolution") == 2 * 2 + 1
+
+    def nested() -> None:
+        model = perceptron().cuda()
+        trained(model, lambda x: torch.nested.nested_tensor([model(x)[0], model(x)[1]]).to_padded_tensor(0.0).sum())
+
+    try:
+        recorded(nested)
+    except gpumem.RecordError as error:
+        assert "nested tensor" in str(error) and "torch.jagged" in str(error) and "newer.py:" in str(error), error
+    else:
+        raise AssertionError("it is recorded")
+
+
 def evaluated_encoder() -> None:
     """nn.TransformerEncoder evaluates with a padding mask before it trains."""
 
@@ -437,6 +460,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "sampled labels": sampled_labels,
     "sparse tensors": sparse_tensors,
     "arguments by name": arguments_by_name,
+    "a traced module": traced_module,
     "a default type": default_type,
     "an encoder's evaluation": evaluated_encoder,
     "FlexAttention": flex_attention,

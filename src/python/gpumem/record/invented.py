@@ -82,6 +82,12 @@ def _is_mask(index: torch.Tensor | None) -> bool:
 def _no_shapes(func: Any) -> RecordError:
     """An operator that cannot be asked for the shapes of its results."""
     name = func.name().split(".")[0]
+    if "nested" in name:
+        return record_error(
+            f"{name}() makes a nested tensor of the strided layout, which is not recorded",
+            "record with padded batches, or with torch.nested.nested_tensor(..., layout=torch.jagged) where no attention is on it",
+            users_line(),
+        )
     own = func.namespace not in ("aten", "prims")
     return record_error(
         f"{name}() does not tell which shapes it returns",

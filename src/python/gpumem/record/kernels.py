@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -100,6 +101,19 @@ def _attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped
     )[0]
     return written_out
+
+
+def follow_traces(replaced: Replacements, warn: Callable[[str, str, str], None]) -> None:
+    """torch.jit.trace() runs what it traces once, and checks its values, which are not there. What it returns makes the same calls."""
+
+    def traced(func: Any, example_inputs: Any = None, *_arguments: Any, **options: Any) -> Any:
+        named = options.get("example_kwarg_inputs") or {}
+        given = (example_inputs,) if isinstance(example_inputs, Tensor) else tuple(example_inputs or ())
+        func(*given, **named)
+        warn("rule", "torch.jit.trace: what is traced is recorded as it is, without TorchScript's fused kernels", users_line())
+        return func
+
+    replaced.set(torch.jit, "trace", traced)
 
 
 def refuse_flex_attention(mode: type) -> None:

@@ -26,7 +26,7 @@ from .cuda_graphs import Graphs
 from .errors import record_error
 from .gradient_sums import GradientSums
 from .invented import Invented, asks
-from .kernels import install_kernels, refuse_flex_attention
+from .kernels import follow_traces, install_kernels, refuse_flex_attention
 from .known_values import KnownValues
 from .legacy_types import replace_legacy, without_generator
 from .loaders import load_in_process, tell_of_processes
@@ -425,6 +425,7 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         install_kernels(replaced)
         refuse_flex_attention(Recorder)
         recorder = Recorder(fakes, capability, most_steps)
+        follow_traces(replaced, recorder.warn)
         recorder.conversions.install(replaced)
         recorder.invented.install(replaced)
         load_in_process(replaced)
