@@ -14,7 +14,7 @@ import unittest.mock
 import gpumem
 from gpumem.record import guard, hooks, launcher
 from gpumem.record.places import line_of, users_line
-from gpumem.record.run import Mark
+from gpumem.record.run import Mark, Run
 from gpumem.record.steps import Steps, Stop
 
 
@@ -247,9 +247,15 @@ class Launcher(unittest.TestCase):
             tools = pathlib.Path(folder, "tools")
             tools.mkdir()
             asked = launcher._parser().parse_args([str(tools / "train.py")])
-            self.assertEqual(launcher._age_note(asked), "")
+            runs = [Run(torch="2.6.0"), Run(torch="2.6.0")]
+            self.assertEqual(launcher._note_age(asked, runs), "")
+            self.assertFalse(runs[0].warnings)
             pathlib.Path(folder, "requirements-dev.txt").write_text("torch~=1.13.0\n")
-            self.assertIn("asks for torch~=1.13: --torch-version 1.13 records", launcher._age_note(asked))
+            self.assertIn("asks for torch~=1.13: --torch-version 1.13 records", launcher._note_age(asked, runs))
+            text = "requirements-dev.txt asks for torch~=1.13, whose PyTorch keeps more than PyTorch 2.6.0, which recorded it"
+            self.assertEqual([[(each.kind, each.text) for each in run.warnings] for run in runs], [[("rule", text)]] * 2)
+            asked.torch_version = "1.13"
+            self.assertEqual(launcher._note_age(asked, runs), "")
 
     def main(self, *arguments):
         errors = io.StringIO()

@@ -165,7 +165,7 @@ def _note_age(options: argparse.Namespace, runs: Sequence[Run]) -> str:
         return ""
     path, asked, version = older
     for run in runs:
-        text = f"{path.name} asks for {asked}, whose PyTorch keeps more for backward than PyTorch {run.torch}, which recorded it"
+        text = f"{path.name} asks for {asked}, whose PyTorch keeps more than PyTorch {run.torch}, which recorded it"
         run.warnings[Warning("rule", text, "")] = 1
     return f"note: {path} asks for {asked}: --torch-version {version or 'X.Y'} records what that PyTorch keeps"
 

@@ -54,8 +54,8 @@ def check_layouts(tensors: Iterable[torch.Tensor]) -> None:
     for each in tensors:
         if each.layout != torch.strided:
             raise record_error(
-                f"a tensor is {str(each.layout).removeprefix('torch.')}: sparse tensors are not recorded",
-                "record with a dense tensor in its place, or leave it out of the recorded steps",
+                f"a tensor is {str(each.layout).removeprefix('torch.')}: of sparse tensors only those in coordinates (COO) are recorded",
+                "record with a dense tensor or a COO one in its place, or leave it out of the recorded steps",
                 users_line(),
             )
 
