@@ -43,13 +43,14 @@ from .settings import Settings
 from .shape_rules import install_stand_ins, is_said
 from .shortcuts import ShapeCache, overwrite, overwrites, view_of
 from .sparse import called, install_sparse, is_sparse, makes_sparse, parts_of
-from .steps import Steps
+from .steps import Steps, name_of
 from .storages import Storages, form_of, local, tensors_in
 from .world import follow_groups
 
 _SMALL = 1 << 16  # Elements of a tensor of the CPU that is real.
 _MOST_EVENTS = 20_000_000
 _OPERATORS_A_COLLECTION = 500
+_LONGEST_TURN = 1.0  # Seconds; an operator that waits for the other thread lets it pass.
 _PLAIN = tuple(
     kind for kind in (FakeTensor, torch.Tensor, nn.Parameter, getattr(nn, "Buffer", None)) if kind is not None
 )
@@ -93,7 +94,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.compiled = Compiled(self.modules, self.warn, self._fused, self.settings.compiles, self.graphs, Recorder)
         self._fakes = fakes
         self.shapes = ShapeCache(fakes)
-        self._main = threading.get_ident()
+        self._main, self._turn = threading.get_ident(), threading.RLock()
         self._operators = 0
         self._collected = 0  # The step before which cycles were last looked for.
         self._autocast = ""
@@ -169,7 +170,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             for name, each in parameters
         ]
         self.run.precision = precision_of(parameters, self._autocast)
-        kinds = {_name_of(each) for each in self.steps.optimizers}
+        kinds = {name_of(each) for each in self.steps.optimizers}
         self.run.optimizer = kinds.pop() if len(kinds) == 1 else ""
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             self.run.world_size, self.run.rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
@@ -177,7 +178,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     # ---------------------------------------------------------------------------------- an operator
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        taken = self._turn.acquire(timeout=_LONGEST_TURN)  # Backward has a thread for the GPU's nodes and one for the CPU's.
+        try:
+            return self._dispatched(func, types, args, kwargs or {})
+        finally:
+            if taken:
+                self._turn.release()
+
+    def _dispatched(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func is _DEVICE_OF:  # Asked by C++, and often.
             return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args, **kwargs)
         if func is _IS_PINNED:  # By DistributedDataParallel, of what it asked to be pinned.
@@ -257,8 +265,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         forms = tuple(form_of(each) for each in tensors)
         phase = self._phase()
         module = self.modules.of_backward() if phase == Phase.BACKWARD else self.modules.of_forward()
-        thread = int(threading.get_ident() != self._main)
-        self.run.calls.append(Call(f"inductor::{name}", module, phase, thread, forms, (), ()))
+        self.run.calls.append(Call(f"inductor::{name}", module, phase, self._thread(), forms, (), ()))
 
     def _sparse(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> Any:
         """An operator on sparse tensors: the parts of its result are watched."""
@@ -268,8 +275,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             forms = tuple(form_of(each) for each in parts_of(inputs))
             phase, name = self._phase(), func.name().split(".")[0].replace("::", "::sparse ")
             module = self.modules.of_backward() if phase == Phase.BACKWARD else self.modules.of_forward()
-            thread = int(threading.get_ident() != self._main)
-            self.run.calls.append(Call(name, module, phase, thread, forms, tuple(map(form_of, made)), ()))
+            self.run.calls.append(Call(name, module, phase, self._thread(), forms, tuple(map(form_of, made)), ()))
             for each in made:
                 self.storages.watch(each, len(self.run.calls) - 1, self._category(phase, parts_of(inputs)))
         return out
@@ -320,7 +326,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             name,
             module,
             phase,
-            int(threading.get_ident() != self._main),
+            self._thread(),
             tuple(form_of(each) for each in inputs),
             tuple(form_of(each) for each in outputs),
             small_extra(func, args),
@@ -329,6 +335,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self.warn("rule", f"no rule is known for {func.name()}: what it takes inside is not counted", users_line())
         self.run.calls.append(call)
         return len(self.run.calls) - 1
+
+    def _thread(self) -> int:
+        return int(threading.get_ident() != self._main)
 
     def _recomputes(self) -> bool:
         return self.modules.inside or torch.is_grad_enabled()
@@ -377,13 +386,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 def _is_result(tensor: torch.Tensor) -> bool:
     """A real tensor of autograd's, of which FakeTensorMode makes no fake one."""
     return not isinstance(tensor, FakeTensor) and tensor.requires_grad and not tensor.is_leaf
-
-
-def _name_of(optimizer: torch.optim.Optimizer) -> str:
-    """As the command line names it."""
-    momentum = any(group.get("momentum") for group in optimizer.param_groups)
-    name = type(optimizer).__name__.lower()
-    return "sgd-momentum" if name == "sgd" and momentum else name
 
 
 @contextmanager

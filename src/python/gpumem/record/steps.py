@@ -120,3 +120,10 @@ class Steps:
         self._counts[id(optimizer)] += 1
         self._after(optimizer)
         self.mark(Mark.BETWEEN)
+
+
+def name_of(optimizer: torch.optim.Optimizer) -> str:
+    """As the command line names it."""
+    momentum = any(group.get("momentum") for group in optimizer.param_groups)
+    name = type(optimizer).__name__.lower()
+    return "sgd-momentum" if name == "sgd" and momentum else name
