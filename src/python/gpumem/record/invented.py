@@ -7,7 +7,7 @@
 | equal(), allclose() | True |
 | a number compared with zero | that the number is positive |
 | .item(), numpy(), tolist() | the most that the program lets it be, else 1; False of bool where nothing is known |
-| how many elements a condition holds for (nonzero, masks) | all; masks that part a set share it |
+| how many elements a condition holds for (nonzero, masks) | as many as the program picked (origins.py), else all, of which masks share |
 | unique, nms, repeat_interleave | as many as there can be |
 
 What the program has itself is not invented (known_values.py), and what a user says comes first (assumed.py). Each invented
