@@ -12,17 +12,40 @@ if pkg-config --exists cpp-httplib; then
 else
   left_out+=(':!src/webhook/*')
 fi
-# A folder of its own, without precompiled headers, and in pieces: most of a file's time goes to the headers it includes.
-build=build/lint
+# A folder of its own, without precompiled headers, and in few pieces: most of a file's time goes to the headers it includes.
+export build=build/lint
 cmake --preset release -B "$build" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DGPUMEM_UNITY_BUILD=ON -DGPUMEM_BUILD_WEBHOOK="$webhook" \
   -DGPUMEM_BUILD_PYTHON=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
-mapfile -t pieces < <(find "$build" -path '*/Unity/*.cxx')
-# What no piece holds is read by itself.
-alone=()
+mapfile -t library < <(find "$build/CMakeFiles/gpumem.dir/Unity" -name '*.cxx')
+mapfile -t units < <(find "$build/src" -path '*/Unity/*.cxx' | sort -r)
+# What no piece holds.
 while read -r file; do
-  grep -qF "/$file\"" "${pieces[@]}" || alone+=("$file")
+  grep -qF "/$file\"" "${library[@]}" "${units[@]}" || units+=("$file")
 done < <(git ls-files 'src/*.cpp' "${left_out[@]}")
 ./tests/headers_alone.py "$build"
-printf '%s\n' "${pieces[@]}" "${alone[@]}" |
-  xargs -P "$(nproc)" -n 1 clang-tidy -p "$build" --quiet --warnings-as-errors='*' --checks=-bugprone-suspicious-include \
-    --extra-arg=-Wno-shadow --extra-arg=-Wno-unused-command-line-argument
+
+tidy() {  # FOLDER FILE: the commands that compile it are in FOLDER
+  clang-tidy -p "$1" --quiet --warnings-as-errors='*' --checks=-bugprone-suspicious-include \
+    --extra-arg=-Wno-shadow --extra-arg=-Wno-unused-command-line-argument "$2" 2>&1
+}
+# A joined piece, and its units. Two of them may name something alike: what each says by itself counts.
+read_piece() {  # FILE [UNIT...]
+  local output unit code=0
+  if [ $# -eq 1 ]; then
+    tidy "$build" "$1"
+    return
+  fi
+  if output=$(tidy "$build/joined" "$1"); then
+    echo "$output"
+    return
+  fi
+  for unit in "${@:2}"; do tidy "$build" "$unit" || code=1; done
+  if [ "$code" -eq 0 ]; then echo "clean one by one, and not as one piece, which is slower: ${*:2}"; fi
+  return "$code"
+}
+export -f tidy read_piece
+# The library's first, which take longest.
+{
+  printf '%s\n' "${library[@]}"
+  ./tests/lint_pieces.py "$build" "${units[@]}"
+} | xargs -P "$(nproc)" -L 1 bash -c 'read_piece "$@"' lint

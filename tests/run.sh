@@ -65,6 +65,29 @@ side_by_side() {  # COMMAND...
     printf "%s\n%s\n" "$1" "$output"; exit "$code"' run {}
 }
 
+# Begins a command beside what follows. What keeps no core of its own (NICENESS 19) takes what that leaves idle: the ends of
+# builds and of tests, and waiting for servers of packages. What it prints comes, in one piece, when it is waited for.
+declare -A beside=()
+begin_beside() {  # NAME NICENESS COMMAND...
+  mkdir -p build/beside
+  set -m  # A process group of its own: all of it can be ended.
+  { renice -n "$2" -p "$BASHPID" > /dev/null; "${@:3}"; } > "build/beside/$1.log" 2>&1 < /dev/null &
+  set +m
+  beside[$1]=$!
+}
+finish_beside() {  # NAME
+  local code=0
+  wait "${beside[$1]}" || code=$?
+  unset "beside[$1]"
+  cat "build/beside/$1.log"
+  return "$code"
+}
+end_all_beside() {
+  local process
+  for process in "${beside[@]}"; do kill -- "-$process" 2> /dev/null || true; done
+}
+trap end_all_beside EXIT
+
 build_and_test() {  # PRESET [ARGUMENT OF CTEST...]
   say "Building and testing: $1"
   configure "$1"
@@ -77,7 +100,7 @@ build_and_test() {  # PRESET [ARGUMENT OF CTEST...]
 install_missing "${core_packages[@]}" libgtest-dev pkg-config python3
 
 if [ "$all" = yes ]; then
-  install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev libtorch-dev ninja-build \
+  install_missing clang clang-format clang-tidy lld libclang-rt-14-dev libbenchmark-dev libtorch-dev ninja-build \
     python3-torch python3-torchvision
   # With it gpumem-webhook; its manifests are checked with PyYAML.
   if install_or_leave_out "gpumem-webhook" libcpp-httplib-dev libssl-dev pkg-config; then webhook=ON; fi
@@ -99,24 +122,29 @@ if [ "$all" = yes ]; then
   # What is installed is tested: no test may find it missing.
   if [ "${CI:-}" = true ]; then must_run=ON; fi
 
+  if [ "$packages" = ON ]; then begin_beside systems 19 ./tests/packages/make_systems.sh; fi
+  begin_beside scripts 19 side_by_side "/usr/bin/python3 examples/pytorch/print_summaries.py --check" \
+    "python3 examples/huggingface/print_trees.py --check" \
+    "/usr/bin/python3 examples/pytorch/export_graph.py --check" "python3 docs/images/house.py --check" \
+    "python3 tests/golden/models/make_models.py --check" "/usr/bin/python3 bench/references/fake_tensor.py --check" \
+    "/usr/bin/python3 bench/references/network.py --check"
+  begin_beside lint 19 ./tests/lint.sh
+
   say "clang-format"
   git ls-files '*.hpp' '*.cpp' '*.h' '*.c' | xargs -P "$jobs" -n 100 clang-format --dry-run -Werror
 
   build_and_test asan
   build_and_test tsan
 
-  say "clang-tidy"
-  ./tests/lint.sh
-
   say "Fuzzing each target from a fixed seed"
   GPUMEM_FUZZ_PRESET=asan GPUMEM_FUZZ_RUNS=2000 ./tests/fuzz/run.sh 10
 
+  say "clang-tidy (beside what is above)"
+  finish_beside lint
+
   say "What scripts have made is what they make: shipped summaries and graphs, the picture of the house, the small models of the
-         tests, the reference peaks of FakeTensorMode and PyTorch's reference outputs of networks"
-  side_by_side "/usr/bin/python3 examples/pytorch/print_summaries.py --check" "python3 examples/huggingface/print_trees.py --check" \
-    "/usr/bin/python3 examples/pytorch/export_graph.py --check" "python3 docs/images/house.py --check" \
-    "python3 tests/golden/models/make_models.py --check" "/usr/bin/python3 bench/references/fake_tensor.py --check" \
-    "/usr/bin/python3 bench/references/network.py --check"
+         tests, the reference peaks of FakeTensorMode and PyTorch's reference outputs of networks (beside what is above)"
+  finish_beside scripts
 fi
 
 # Last, so that its verdict closes the output. One build of everything costs less than one for each part.
@@ -127,21 +155,25 @@ if [ "$all" = yes ]; then
   fi
   configure all -DGPUMEM_TEST_PACKAGES="$packages"
   cmake --build --preset all --parallel "$jobs"
-  say "Benchmarks, one short round: that they run, not what they measure. The tables of docs/accuracy.md are what the models and
-         the runs at hand say"
+  say "Benchmarks, one short round, not of the largest sizes: that they run, not what they measure. The tables of
+         docs/accuracy.md are what the models and the runs at hand say"
   one_round=("env PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme docs/accuracy.md --check")
   if [ -e build/all/examples/slurm/spank_gpumem.so ] && [ -x /usr/sbin/slurmctld ]; then
     one_round+=("./bench/slurm.sh build/all/examples/slurm/spank_gpumem.so 5 50 50")
   fi
   for name in gpumem_bench gpumem_process_bench gpumem_capi_bench; do
-    one_round+=("./build/all/bench/$name --benchmark_min_time=0.01")
+    one_round+=("./build/all/bench/$name --benchmark_min_time=0.01 --benchmark_filter=-0000")
   done
   side_by_side "${one_round[@]}"
+  if [ "$packages" = ON ]; then
+    finish_beside systems || true  # Those who need a system make it, or say why they cannot.
+    begin_beside newcomer 0 ./tests/packages/newcomer.sh
+  fi
   build_and_test all
   if [ "$packages" = ON ]; then
-    say "README's test command in a bare system, where nothing is installed that it does not install"
+    say "README's test command in a bare system, where nothing is installed that it does not install (beside what is above)"
     # 77: this machine cannot make bare systems.
-    ./tests/packages/newcomer.sh || { code=$?; [ "$code" -eq 77 ] && [ "$must_run" = OFF ] || exit "$code"; }
+    finish_beside newcomer || { code=$?; [ "$code" -eq 77 ] && [ "$must_run" = OFF ] || exit "$code"; }
   fi
 else
   # Those that take minutes are for --all: of parts whose packages may happen to be installed, programs that compile the

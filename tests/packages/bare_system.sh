@@ -6,6 +6,7 @@
 source .ci/packages.sh
 source packaging/version.sh
 systems=$PWD/build/packages
+archives=$systems/archives
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 
 # What a script that tries packages begins with: where it cannot run it is skipped.
@@ -92,9 +93,9 @@ new_system() {  # [BASE]
 inside() {  # SYSTEM [ARGUMENT...]
   local folder=$1
   shift
-  local archives=$systems/archives
-  if [ "${fresh_downloads:-no}" = yes ]; then archives=$folder/var/cache/apt/archives; fi
-  mkdir -p "$archives/partial"
+  local downloads=$archives
+  if [ "${fresh_downloads:-no}" = yes ]; then downloads=$folder/var/cache/apt/archives; fi
+  mkdir -p "$downloads/partial"
   unshare --mount --pid --fork sh -c '
     set -e
     mount --rbind /dev "$0/dev"  # With /dev/pts, without which there are no terminals.
@@ -104,5 +105,5 @@ inside() {  # SYSTEM [ARGUMENT...]
     exec chroot "$folder" env -i HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
       PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
       ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} bash -euo pipefail -s "$@"
-  ' "$folder" "$archives" "$@"
+  ' "$folder" "$downloads" "$@"
 }

@@ -9,6 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/packages/bare_system.sh
 begin_or_skip git "the test command is run in a bare system"
+# apt locks the folder of what it downloads, and packages/run.sh may run at the same time.
+archives=$systems/archives-newcomer
 
 say "A bare Debian $release"
 mkdir -p "$systems"
@@ -20,7 +22,8 @@ if [ -e "$system$PWD" ]; then
   exit 77
 fi
 git clone -q --no-hardlinks . "$system$PWD"
-if [ -d build/ccache ]; then cp -r build/ccache "$system/ccache"; fi
+# Others may write into it meanwhile: what goes away is compiled again.
+if [ -d build/ccache ]; then cp -r build/ccache "$system/ccache" 2> /dev/null || true; fi
 
 say "README's test command in it"
 inside "$system" "$PWD" <<'SCRIPT'

@@ -53,7 +53,7 @@ TEST(FindLayouts, StatesGoToTheHostWhereNothingFitsOtherwise) {
   for (const std::string_view framework : {"fsdp2", "deepspeed"}) {
     bool on_host = false;
     bool nowhere = false;
-    for (std::int64_t mebibytes = 6 << 10; mebibytes >= 1 << 10; mebibytes -= 256) {
+    for (std::int64_t mebibytes = 6 << 10; mebibytes >= 1 << 10; mebibytes -= 512) {
       Question asked = question(2, 4, framework);
       asked.show = 1;
       const auto plan = find_layouts(job, gpu_of(mebibytes), asked);
