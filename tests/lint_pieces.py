@@ -14,7 +14,7 @@ import shlex
 import sys
 from pathlib import Path
 
-LARGEST = 430000  # bytes of a piece: more would be the last one, with one core idle
+LARGEST = 500000  # bytes of a piece: more would be the last one, with one core idle
 INCLUDE = re.compile(r'#\s*include\s+"(/[^"]+)"')
 NAME = re.compile(r"^(?!using |namespace |return |else )[A-Za-z_:][\w:<>,*& ]*[ *&](\w+) ?[({=]", re.MULTILINE)
 TYPE = re.compile(r"^(?:struct|class|enum class|enum|using) (\w+)(?= ?[{:=])", re.MULTILINE)
@@ -35,16 +35,9 @@ class Unit:
         self.size = sum(map(len, texts.values()))
         self.program = any(PROGRAM.search(text) for text in texts.values())
         for file, text in texts.items():
-            # Each folder has a namespace of its own; what a program's own files declare is in none.
+            # Each folder has a namespace of its own; what a program's own files declare is in none, and they come last.
             folder = "" if self.program else file.parent.name
             self.names |= {(folder, name) for name in NAME.findall(text) + TYPE.findall(text)}
-
-
-def clash(some, others):
-    """Whether two sets of names have one of the same namespace, or one that is in none and any other."""
-    def bare(names):
-        return {name for folder, name in names if folder == ""}
-    return bool(some & others or bare(some) & {name for _, name in others} or bare(others) & {name for _, name in some})
 
 
 def flags_of(command):
@@ -66,15 +59,15 @@ def command_of(unit, entries):
 
 
 def joined(units):
-    """Lists of units that can be read as one."""
+    """Lists of units that can be read as one, about as large as each other: as many as there are programs, or more."""
     pieces = []
-    for unit in sorted(units, key=lambda unit: unit.size, reverse=True):
-        for piece in pieces:
-            if piece["size"] + unit.size <= LARGEST and not clash(unit.names, piece["names"]):
-                break
-        else:
-            piece = {"size": 0, "names": set(), "units": []}
-            pieces.append(piece)
+    for unit in sorted(units, key=lambda unit: (not unit.program, -unit.size)):
+        open_ones = [] if unit.program else [piece for piece in pieces if piece["size"] + unit.size <= LARGEST
+                                             and not unit.names & piece["names"]]
+        if not open_ones:
+            open_ones = [{"size": 0, "names": set(), "units": []}]
+            pieces += open_ones
+        piece = min(open_ones, key=lambda piece: piece["size"])
         piece["size"] += unit.size
         piece["names"] |= unit.names
         piece["units"].append(unit)
