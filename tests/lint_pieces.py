@@ -4,9 +4,8 @@
     tests/lint_pieces.py BUILD UNIT...    UNIT: a file, or a piece of files, that BUILD/compile_commands.json compiles
 
 Writes the joined pieces and their compile_commands.json into BUILD/joined, and prints for each, the largest first, its name and
-its units. A file is read once, also where two libraries compile it. Units that name a helper alike are in different pieces, and
-a piece has at most one program's own file. Where names clash that are not seen here, tests/lint.sh reads the units of that
-piece one by one.
+its units. A file is read once, also where two libraries compile it. Units that name a helper alike are in different pieces. Where
+names clash that are not seen here, tests/lint.sh reads the units of that piece one by one.
 """
 import json
 import re
@@ -19,6 +18,7 @@ INCLUDE = re.compile(r'#\s*include\s+"(/[^"]+)"')
 NAME = re.compile(r"^(?!using |namespace |return |else )[A-Za-z_:][\w:<>,*& ]*[ *&](\w+) ?[({=]", re.MULTILINE)
 TYPE = re.compile(r"^(?:struct|class|enum class|enum|using) (\w+)(?= ?[{:=])", re.MULTILINE)
 PROGRAM = re.compile(r"^int main\(", re.MULTILINE)
+OPENS = re.compile(r"^using namespace gpumem", re.MULTILINE)  # for all that follows: its names and others' become one heap
 KEPT = re.compile(r"-[IDWm]|-std=|-pthread")
 
 
@@ -33,10 +33,11 @@ class Unit:
         read.update(self.files)
         texts = {file: file.read_text() for file in self.files}
         self.size = sum(map(len, texts.values()))
-        self.program = any(PROGRAM.search(text) for text in texts.values())
+        program = any(PROGRAM.search(text) for text in texts.values())
+        self.opens = any(OPENS.search(text) for text in texts.values())
         for file, text in texts.items():
-            # Each folder has a namespace of its own; what a program's own files declare is in none, and they come last.
-            folder = "" if self.program else file.parent.name
+            # Each folder has a namespace of its own; what a program's own files declare is in none.
+            folder = "" if program else file.parent.name
             self.names |= {(folder, name) for name in NAME.findall(text) + TYPE.findall(text)}
 
 
@@ -59,20 +60,20 @@ def command_of(unit, entries):
 
 
 def joined(units):
-    """Lists of units that can be read as one, about as large as each other: as many as there are programs, or more."""
+    """Lists of units that can be read as one, about as large as each other. Those that open namespaces are each in another."""
     pieces = []
-    for unit in sorted(units, key=lambda unit: (not unit.program, -unit.size)):
-        open_ones = [] if unit.program else [piece for piece in pieces if piece["size"] + unit.size <= LARGEST
-                                             and not unit.names & piece["names"]]
-        if not open_ones:
-            open_ones = [{"size": 0, "names": set(), "units": []}]
-            pieces += open_ones
-        piece = min(open_ones, key=lambda piece: piece["size"])
+    for unit in sorted(units, key=lambda unit: (not unit.opens, -unit.size)):
+        places = [piece for piece in pieces if not unit.opens and piece["size"] + unit.size <= LARGEST
+                  and not unit.names & piece["names"]]
+        if not places:
+            places = [{"size": 0, "names": set(), "units": []}]
+            pieces += places
+        piece = min(places, key=lambda piece: piece["size"])
         piece["size"] += unit.size
         piece["names"] |= unit.names
         piece["units"].append(unit)
     pieces.sort(key=lambda piece: piece["size"], reverse=True)
-    return [sorted(piece["units"], key=lambda unit: unit.program) for piece in pieces]
+    return [sorted(piece["units"], key=lambda unit: unit.opens) for piece in pieces]
 
 
 def main():
