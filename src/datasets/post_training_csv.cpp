@@ -10,6 +10,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/serve/served_model.hpp"
@@ -132,10 +133,14 @@ std::optional<std::string> known_config(std::string name) {
   return std::nullopt;
 }
 
-/// The GPU that a row's words mean.
+/// The GPU that a row's words mean; where they name none, one of the class that most such runs have. Empty: no profile
+/// is known.
 std::string gpu_of(std::string_view words) {
+  constexpr std::string_view kUsual = "a100-80gb";
+  if (words.empty() || words == "not stated") return std::string(kUsual);
+  if (const auto known = device::find_profile(words)) return known->name;
   constexpr std::pair<std::string_view, std::string_view> kGpus[] = {
-      {"T4", "t4-16gb"}, {"H100", "h100-80gb"}, {"A100", "a100-80gb"}, {"80 GB", "a100-80gb"}, {"", "a100-80gb"}};
+      {"T4", "t4-16gb"}, {"H100", "h100-80gb"}, {"A100", kUsual}, {"80 GB", kUsual}};
   for (const auto& [word, gpu] : kGpus) {
     if (words.find(word) != std::string_view::npos) return std::string(gpu);
   }
@@ -268,6 +273,28 @@ void say_open(const posttrain::Launch& launch, Notes& notes) {
   for (const std::string& text : launch.not_modelled) say(text + " is not modelled");
 }
 
+/// Since verl 0.6 vLLM is a process of its own; before, and in what is built on it, its memory is in the figure.
+bool counts_engine(const core::CsvCells& cells) {
+  const std::string_view software = cells.text("software");
+  return software.starts_with("siirl") || software.starts_with("verl");
+}
+
+/// What decides the figure and is not there; empty: nothing. A whole command line leaves open what its program has a
+/// default for. Of a row that has none, nobody knows what was said. An engine in the training process takes a share of
+/// the GPU, which the figure counts.
+std::string_view undecided(const core::CsvCells& cells, bool has_command, const posttrain::Launch& launch) {
+  const posttrain::PostTrainingOptions& options = launch.request.options;
+  const bool generates = posttrain::row_of(options.algorithm).generates;
+  const bool shares = generates && options.rollout == posttrain::Rollout::colocated && counts_engine(cells);
+  const bool names_gpu = !cells.text("gpu").empty() && cells.text("gpu") != "not stated";
+  if (shares && !has_command && !options.gpu_memory_utilization) return "the engine's share of the GPU";
+  if (shares && !names_gpu) return "the GPU, of which the engine takes a share";
+  if (has_command) return {};
+  if (cells.text("micro_batch").empty()) return "how large a pass is";
+  if (generates && cells.text("max_completion").empty()) return "the length of the completions";
+  return {};
+}
+
 core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredRun& run, Notes& notes) {
   auto settings = settings_of(cells);
   if (!settings) return settings.error();
@@ -275,7 +302,8 @@ core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredR
   if (!program) {
     return refuse(cells, settings->empty() ? "missing: the settings" : "a program without rules", run).error();
   }
-  if (settings->empty()) {
+  const bool has_command = !settings->empty();
+  if (!has_command) {
     *settings = settings_of_columns(cells, *program);
     notes.push_back({"settings", "only what the table's columns say is known"});
   }
@@ -286,6 +314,8 @@ core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredR
   for (const posttrain::MissingSetting& each : launch->missing) {
     if (each.required) return refuse(cells, "missing: " + each.what, run).error();
   }
+  const std::string_view open = undecided(cells, has_command, *launch);
+  if (!open.empty()) return refuse(cells, "missing: " + std::string(open), run).error();
   say_open(*launch, notes);
   return launch;
 }
@@ -381,9 +411,7 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   whole.critic = models.other(options.critic_model, "critic", *graph, notes);
   whole.teacher = models.other(options.teacher_model, "teacher", *graph, notes);
   whole.reference = models.other(options.reference_model, "reference", *graph, notes);
-  // Since verl 0.6 vLLM is a process of its own.
-  const std::string_view software = cells.text("software");
-  whole.one_process = software.starts_with("siirl") || software.starts_with("verl");
+  whole.one_process = counts_engine(cells);
   whole.assumed = std::move(notes);
   run.post_training = std::make_shared<const posttrain::PostTrainingJob>(std::move(whole));
   return core::Done{};
@@ -401,6 +429,7 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   if (read && cells.text("status").starts_with("weak: may be the card")) {
     read = refuse(cells, "the figure may be the card's size", run);
   }
+  if (read && run.gpu.empty()) read = refuse(cells, "a GPU without a profile", run);
   if (read) {
     Notes notes;
     if (cells.text("gpu").empty() || cells.text("gpu") == "not stated") {

@@ -39,6 +39,9 @@ struct PostTrainingLimits {
   std::vector<std::pair<std::string_view, std::string>> reasons = {};
 };
 
+/// Where nobody says the samples of a forward pass: of one, but for the limit that is looked for.
+[[nodiscard]] PostTrainingRequest with_a_batch(PostTrainingRequest request);
+
 /// Errors: those of estimate_post_training(), but overflow, with which a job does not fit.
 [[nodiscard]] core::Result<PostTrainingLimits> find_post_training_limits(const PostTrainingJob& job,
                                                                          const device::GpuProfile& gpu,

@@ -97,6 +97,8 @@ struct ProgramRow {
   bool always_old = false;    ///< the policy's log-probabilities of completions are computed before the update
   bool optimizer_only_updates = false;  ///< states that are offloaded are on the GPU in the update only
   bool empties_cache = false;           ///< torch.cuda.empty_cache() between phases
+  bool reference_first = false;         ///< a reference of its own runs before what the policy's weights are needed for
+  bool streams_reference = false;       ///< its shards are on the host, and each unit comes to the GPU for its passes
   bool usual_reference = false;         ///< GRPO compares with a reference unless it is told not to
   bool joint_critic = false;            ///< policy and critic run in one step
   bool shares_weights = false;          ///< vLLM reads the weights that are trained: they are there once
@@ -142,6 +144,7 @@ inline constexpr std::array kProgramRows = {
                .always_old = true,
                .optimizer_only_updates = true,
                .empties_cache = true,
+               .streams_reference = true,
                .utilization = 0.5,
                .batched_tokens = 8192,
                .seats = 256},
@@ -221,7 +224,8 @@ inline constexpr std::array kProgramRows = {
                .all_logits = true,
                .always_old = true,
                .optimizer_only_updates = true,
-               .empties_cache = true},
+               .empties_cache = true,
+               .reference_first = true},
     ProgramRow{.value = Program::roll_megatron,
                .name = "roll-megatron",
                .source = "ROLL (2026-08), distributed/strategy/megatron_strategy.py: load_states, offload_states",
@@ -229,7 +233,8 @@ inline constexpr std::array kProgramRows = {
                .megatron = true,
                .always_old = true,
                .optimizer_only_updates = true,
-               .empties_cache = true},
+               .empties_cache = true,
+               .reference_first = true},
 };
 [[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
   return kProgramRows[static_cast<std::size_t>(program)];
@@ -238,17 +243,24 @@ inline constexpr std::array kProgramRows = {
 enum class Reference : std::uint8_t {
   usual,        ///< as algorithm and program have it: adapters switched off, or a copy of the model
   none,         ///< there is none
-  own,          ///< a frozen model of its own
+  own,          ///< a frozen model of its own, shared as the policy is
+  whole,        ///< the same, and each GPU has all of it
   swapped,      ///< its weights wait on the host, and take the place of the policy's for its passes
   base,         ///< the policy without its adapters
   precomputed,  ///< its log-probabilities are in the data set
 };
-inline constexpr std::array<model::Named<Reference>, 6> kReferences = {{{Reference::usual, "usual"},
+inline constexpr std::array<model::Named<Reference>, 7> kReferences = {{{Reference::usual, "usual"},
                                                                         {Reference::none, "none"},
                                                                         {Reference::own, "own"},
+                                                                        {Reference::whole, "whole"},
                                                                         {Reference::swapped, "swapped"},
                                                                         {Reference::base, "base"},
                                                                         {Reference::precomputed, "precomputed"}}};
+
+/// Whether its weights take memory of their own.
+[[nodiscard]] constexpr bool is_own(Reference reference) {
+  return reference == Reference::own || reference == Reference::whole;
+}
 
 /// Who generates.
 enum class Rollout : std::uint8_t {
@@ -390,6 +402,8 @@ struct Decided {
 [[nodiscard]] core::Result<Decided> decide(const PostTrainingJob& job);
 /// The passes of a frozen model: no adapters, no optimizer, weights as they are computed with. Null: the policy's.
 [[nodiscard]] model::TrainingJob frozen_job(const Decided& decided, std::shared_ptr<const model::ModelGraph> graph);
+/// The passes of a reference that is a model of its own, or the policy without its adapters.
+[[nodiscard]] model::TrainingJob reference_job(const PostTrainingJob& job, const Decided& decided);
 
 /// A part of the memory: "policy: parameters", "KV cache of the rollout".
 struct NamedBytes {

@@ -95,11 +95,6 @@ TEST(PostTrainingCsv, WhatSettingsLeaveOpenIsTakenAndNamed) {
   EXPECT_EQ(lengths.post_training->options.length_limit, 2048);
   EXPECT_TRUE(assumes(lengths, "max_length 2048"));
   EXPECT_TRUE(assumes(lengths, "brand_new"));
-  const MeasuredRun columns = read_one("a,Qwen/Qwen3-8B,grpo,1,,allocated,1024,verl-agent,", "");
-  ASSERT_FALSE(columns.error) << core::to_string(*columns.error);
-  EXPECT_EQ(columns.figure, Figure::allocated);
-  EXPECT_TRUE(columns.post_training->one_process) << "vLLM's memory is in the figure";
-  EXPECT_TRUE(assumes(columns, "only what the table's columns say"));
   const MeasuredRun reward =
       read_one("a,Qwen/Qwen3-8B,ppo,4,A100,device,1024,ms-swift 4,",
                R"({"rlhf_type": "ppo", "per_device_train_batch_size": "1", "response_length": "64", "max_length": "128",
@@ -107,6 +102,32 @@ TEST(PostTrainingCsv, WhatSettingsLeaveOpenIsTakenAndNamed) {
   ASSERT_FALSE(reward.error) << core::to_string(*reward.error);
   EXPECT_EQ(reward.post_training->reward, reward.job.graph);
   EXPECT_TRUE(assumes(reward, "who/knows"));
+}
+
+/// The one run of a table without command lines, with these columns beside the usual ones.
+MeasuredRun read_columns(const std::string& columns, const std::string& cells) {
+  const auto table = core::parse_csv("name,model,algorithm,gpus,figure,measured_mib,software,args," + columns + "\n" +
+                                         "a,Qwen/Qwen3-8B,grpo,1,allocated,1024,verl-agent,," + cells + "\n",
+                                     "data/runs.csv");
+  EXPECT_TRUE(testing::succeeds(table));
+  const auto all = post_training_csv().read(*table, shelf());
+  EXPECT_TRUE(testing::succeeds(all));
+  return all->runs.at(0);
+}
+
+TEST(PostTrainingCsv, ARowWithoutItsCommandNeedsWhatDecidesItsFigure) {
+  const std::string all = "gpu,rollout_fraction,micro_batch,max_completion";
+  const MeasuredRun whole = read_columns(all, "NVIDIA RTX 3090,0.6,2,512");
+  ASSERT_FALSE(whole.error) << core::to_string(*whole.error);
+  EXPECT_EQ(whole.figure, Figure::allocated);
+  EXPECT_EQ(whole.gpu, "rtx3090-24gb");
+  EXPECT_TRUE(whole.post_training->one_process) << "vLLM's memory is in the figure";
+  EXPECT_TRUE(assumes(whole, "only what the table's columns say"));
+  EXPECT_EQ(read_columns(all, "A100,,2,512").refusal, "missing: the engine's share of the GPU");
+  EXPECT_EQ(read_columns(all, ",0.6,2,512").refusal, "missing: the GPU, of which the engine takes a share");
+  EXPECT_EQ(read_columns(all, "A100,0.6,,512").refusal, "missing: how large a pass is");
+  EXPECT_EQ(read_columns(all, "A100,0.6,2,").refusal, "missing: the length of the completions");
+  EXPECT_EQ(read_columns(all, "GPU of the year 2099,0.6,2,512").refusal, "a GPU without a profile");
 }
 
 TEST(PostTrainingCsv, SaysWhatIsMissing) {

@@ -406,7 +406,7 @@ TEST(RankGraph, RefusesWhatTheModelCannotShare) {
   EXPECT_TRUE(refuses(R"(, "group_query_attention": true, "num_query_groups": 2)",
                       [](Layout& layout) { layout.tensor_parallel = 4; }, "2 heads of keys and values"));
   EXPECT_TRUE(refuses(
-      "", [](Layout& layout) { layout.tensor_parallel = 3; }, "cannot share evenly; say `tensor_parallel=1`"));
+      "", [](Layout& layout) { layout.tensor_parallel = 3; }, "cannot share evenly; say `tensor_parallel=2`"));
   EXPECT_TRUE(refuses(
       "", [](Layout& layout) { layout.pipeline_parallel = 8; }, "say `pipeline_parallel=4` without `virtual_stages`"));
   EXPECT_TRUE(refuses(

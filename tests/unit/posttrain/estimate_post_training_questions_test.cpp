@@ -190,6 +190,17 @@ TEST(PostTrainingAdvice, AnEntropyMayBeComputedInChunks) {
   EXPECT_FALSE(advises(Entropy::none));
 }
 
+TEST(PostTrainingLimits, ABatchThatNobodySaysIsOneAndIsNamed) {
+  PostTrainingRequest request;
+  request.training.training.batch_size = 0;
+  const PostTrainingRequest asked = with_a_batch(request);
+  EXPECT_EQ(asked.training.training.batch_size, 1);
+  ASSERT_EQ(asked.assumed.size(), 1U);
+  request.training.training.batch_size = 4;
+  EXPECT_EQ(with_a_batch(request).training.training.batch_size, 4);
+  EXPECT_TRUE(with_a_batch(request).assumed.empty());
+}
+
 TEST(PostTrainingEstimate, ASwappedReferenceTakesNoMemoryOfItsOwn) {
   PostTrainingJob job = completions();
   const auto takes = [&](Reference reference) {

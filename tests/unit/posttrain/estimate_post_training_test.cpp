@@ -116,6 +116,51 @@ TEST(PostTraining, TheBaseOfAdaptersIsAReferenceWithoutWeightsOfItsOwn) {
   EXPECT_GT(phase(estimated(job), "load").allocated, phase(estimate, "load").allocated);
 }
 
+/// Of completions that a server on the same GPUs generates, trained over four GPUs.
+PostTrainingJob sharded(Program program, model::Shardings sharding) {
+  PostTrainingJob job = job_of(Algorithm::grpo, program);
+  job.policy.precision = model::Precision::bf16_mixed;
+  job.policy.layout.data_parallel = 4;
+  job.policy.layout.sharding.kind = sharding;
+  job.options.prompt_length = job.options.completion_length = 64;
+  job.options.rollout = Rollout::colocated;
+  job.options.reference = Reference::own;
+  job.options.offload = Waiting::both;
+  job.options.sleep_level = 1;
+  return job;
+}
+
+TEST(PostTraining, VerlKeepsTheReferencesShardsOnTheHost) {
+  for (const model::Shardings kind : {model::Shardings::none, model::Shardings::fsdp1, model::Shardings::fsdp2}) {
+    PostTrainingJob job = sharded(Program::verl, kind);
+    if (kind == model::Shardings::none) job.policy.layout.data_parallel = 1;
+    const std::int64_t with = phase(estimated(job), "update: optimizer").allocated.count();
+    job.options.reference = Reference::none;
+    const std::int64_t more = with - phase(estimated(job), "update: optimizer").allocated.count();
+    const std::int64_t shard = job.policy.graph->parameters() * 2 / job.policy.layout.data_parallel;
+    EXPECT_LT(more, shard / 4) << "no more than buffers, and the root on one GPU";
+  }
+}
+
+TEST(PostTraining, RollsReferenceRunsWhileThePolicyIsOnTheHost) {
+  const PostTrainingJob job = sharded(Program::roll, model::Shardings::fsdp2);
+  EXPECT_EQ(names_of(estimated(job)).at(2), "reference") << "right after the rollout";
+  PostTrainingJob stays = job;
+  stays.options.offload = Waiting::none;
+  const std::int64_t saved =
+      phase(estimated(stays), "reference").allocated.count() - phase(estimated(job), "reference").allocated.count();
+  EXPECT_GT(saved, job.policy.graph->parameters() * 4 / 4) << "the policy's shards in float32 are not there";
+}
+
+TEST(PostTraining, AWholeReferenceIsOnEachGpu) {
+  PostTrainingJob job = sharded(Program::roll, model::Shardings::fsdp2);
+  const core::Bytes shared = phase(estimated(job), "load").allocated;
+  job.options.reference = Reference::whole;
+  const std::int64_t more = phase(estimated(job), "load").allocated.count() - shared.count();
+  const double weights = static_cast<double>(job.policy.graph->parameters()) * 2.0;
+  EXPECT_NEAR(static_cast<double>(more), weights * 3 / 4, weights / 20) << "all, and not a fourth";
+}
+
 TEST(PostTraining, ThePolicysLogitsStandWhileTrlsReferenceRuns) {
   const PhaseEstimate trl = phase(estimated(job_of(Algorithm::dpo, Program::trl)), "reference");
   const PhaseEstimate swift = phase(estimated(job_of(Algorithm::dpo, Program::ms_swift)), "reference");

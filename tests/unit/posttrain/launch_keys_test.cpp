@@ -239,14 +239,29 @@ TEST(LaunchKeys, OfTwoWaysToOffloadTheOneThatTakesLessIsNamed) {
   EXPECT_EQ(training_of(both).offload, model::Offload::optimizer);
   EXPECT_EQ(both.not_modelled, std::vector<std::string>{"activation_offloading true"});
   const std::string actor = "actor_rollout_ref.";
-  const Launch verl = read(
-      Program::verl,
-      {{actor + "model.enable_activation_offload", "True"}, {actor + "actor.fsdp_config.offload_policy", "True"}}, 4);
+  const Launch verl = read(Program::verl,
+                           {{actor + "actor.strategy", "fsdp2"},
+                            {actor + "model.enable_activation_offload", "True"},
+                            {actor + "actor.fsdp_config.offload_policy", "True"}},
+                           4);
   EXPECT_EQ(training_of(verl).offload, model::Offload::parameters);
   EXPECT_EQ(verl.not_modelled, std::vector<std::string>{actor + "model.enable_activation_offload True"});
   const Launch one = read(Program::trl, {{"trainer", "dpo"}, {"activation_offloading", "true"}});
   EXPECT_EQ(training_of(one).offload, model::Offload::activations);
   EXPECT_TRUE(one.not_modelled.empty());
+}
+
+TEST(LaunchKeys, AStepThatItsPassesDoNotDivideIsNamed) {
+  const auto step = [](const std::string& samples) {
+    return read(Program::megatron,
+                {{"rlhf_type", "dpo"}, {"micro_batch_size", "1"}, {"global_batch_size", samples}, {"max_length", "64"}},
+                4);
+  };
+  const Launch odd = step("30");
+  EXPECT_EQ(training_of(odd).gradient_accumulation, 7);
+  ASSERT_FALSE(odd.decided.empty());
+  EXPECT_NE(odd.decided.back().find("30 samples are no multiple of the 4"), std::string::npos);
+  EXPECT_TRUE(step("32").decided.empty());
 }
 
 TEST(LaunchKeys, StatesOfFewerBitsAreNotAdamWsWhole) {
@@ -440,8 +455,8 @@ TEST(LaunchKeys, EasyR1sCriticIsRead) {
       {"worker.critic.offload.offload_params", "true"}, {"trainer.n_gpus_per_node", "8"}};
   const Launch launch = read(Program::verl, settings);
   EXPECT_EQ(launch.request.options.critic_model, "values");
-  EXPECT_EQ(launch.not_modelled, (std::vector<std::string>{"worker.actor.fsdp.enable_full_shard false",
-                                                           "worker.critic.offload.offload_params true"}));
+  EXPECT_EQ(launch.not_modelled, (std::vector<std::string>{"worker.critic.offload.offload_params true",
+                                                           "worker.actor.fsdp.enable_full_shard false"}));
   std::vector<LaunchSetting> without = settings;
   without[1].value = "grpo";
   EXPECT_EQ(read(Program::verl, without).not_modelled.size(), 1U) << "it has no critic";

@@ -103,6 +103,15 @@ TEST(LaunchOthers, NemoRlAdaptsAllLinearLayersWhereItSaysSo) {
   EXPECT_EQ(restated_training(restated(nemo_settings(), all)).lora, 16);
 }
 
+TEST(LaunchOthers, NemoRlKeepsParametersOnTheHostOnOneGpuToo) {
+  const Launch launch = restated(nemo_settings(), {{"policy.dtensor_cfg.cpu_offload", "true"},
+                                                   {"policy.dtensor_cfg.tensor_parallel_size", "1"},
+                                                   {"cluster.gpus_per_node", "1"},
+                                                   {"cluster.num_nodes", "1"}});
+  EXPECT_EQ(restated_training(launch).layout.sharding.kind, model::Shardings::fsdp2);
+  EXPECT_EQ(restated_training(launch).offload, model::Offload::parameters);
+}
+
 TEST(LaunchOthers, NamesWhatNobodyKnowsAndWhatIsNotModelled) {
   const Launch launch = restated(nemo_settings(), {{"policy.train_mikro_batch_size", "2"},
                                                    {"policy.megatron_cfg.fp8_cfg.enabled", "true"},
@@ -206,7 +215,11 @@ TEST(LaunchOthers, ArealTrainsAndGeneratesOnGpusOfTheirOwn) {
   EXPECT_EQ(restated_training(launch).sequence_length, 10240);
   const Launch compared = restated(areal_settings(), {{"actor.kl_ctl", "0.1"}, {"train_dataset.type", "dpo"}});
   EXPECT_EQ(restated_options(compared).algorithm, Algorithm::dpo);
-  EXPECT_EQ(restated_options(compared).reference, Reference::own);
+  EXPECT_EQ(restated_options(compared).reference, Reference::none) << "on GPUs of its own";
+  const Settings shared = {{"ref.scheduling_strategy.type", "colocation"}, {"ref.scheduling_strategy.target", "actor"}};
+  Settings together = {{"actor.kl_ctl", "0.1"}};
+  together.insert(together.end(), shared.begin(), shared.end());
+  EXPECT_EQ(restated_options(restated(areal_settings(), together)).reference, Reference::own);
   const Launch experts = restated(areal_settings(), {{"actor.backend", "megatron:(attn:d4p2t2|ffn:d2p2e4)"}});
   EXPECT_EQ(restated_options(experts).program, Program::areal_megatron);
   EXPECT_EQ(experts.gpus, 16);
@@ -226,6 +239,9 @@ TEST(LaunchOthers, ArealTakesItsOwnDefaults) {
   const Launch launch = restated(little);
   EXPECT_EQ(restated_training(launch).lora, 32);
   EXPECT_EQ(restated_options(launch).completion_length, 16384);
+  EXPECT_EQ(restated_options(launch).max_model_len, 32768);
+  const Launch shorter = restated(little, {{"sglang.context_length", "4096"}});
+  EXPECT_EQ(restated_options(shorter).max_model_len, 4096);
   EXPECT_EQ(restated_training(launch).batch_size, 16) << "256 over 4 mini-batches and 4 GPUs";
   EXPECT_EQ(restated_options(launch).offload, Waiting::none);
   EXPECT_EQ(restated_options(restated(little, {{"actor.offload", "true"}})).offload, Waiting::both);
@@ -309,6 +325,17 @@ TEST(LaunchOthers, RollHoldsWeightsInTheirTypeAndShardsThemInGroups) {
             std::vector<std::string>{config + "param_dtype fp16"});
 }
 
+TEST(LaunchOthers, RollKeepsUnitsGatheredAndTheReferenceWholeWhereItSaysSo) {
+  const std::string config = "actor_train.strategy_args.strategy_config.";
+  const Settings fsdp = {{"actor_train.strategy_args.strategy_name", "fsdp2_train"},
+                         {config + "reshard_after_forward", "false"},
+                         {"reference.strategy_args.strategy_name", "hf_infer"}};
+  const Launch launch = restated(roll_settings(), fsdp);
+  EXPECT_EQ(restated_training(launch).layout.reshard_after_forward.kind, model::Reshard::never);
+  EXPECT_EQ(restated_options(launch).reference, Reference::whole);
+  EXPECT_TRUE(launch.not_modelled.empty());
+}
+
 TEST(LaunchOthers, RollsModelsOnOtherGpusAreNotHeld) {
   const Launch apart = restated(roll_settings(), {{"adv_estimator", "gae"},
                                                   {"critic.device_mapping", "list(range(12,16))"},
@@ -325,6 +352,27 @@ TEST(LaunchOthers, RollsModelsOnOtherGpusAreNotHeld) {
       restated(roll_settings(), {{"adv_estimator", "gae"}, {"critic.device_mapping", "list(range(0,8))"}});
   EXPECT_EQ(restated_options(together).algorithm, Algorithm::ppo);
   EXPECT_EQ(left_out(together), 0);
+}
+
+TEST(LaunchOthers, VerlsOwnUnitsAreAsItsStrategyMakesThem) {
+  const std::string actor = "actor_rollout_ref.actor.";
+  const auto units = [&](const std::string& strategy) {
+    return restated({{actor + "strategy", strategy},
+                     {actor + "fsdp_config.offload_policy", "True"},
+                     {actor + "fsdp_config.reshard_after_forward", "False"},
+                     {"actor_rollout_ref.ref.fsdp_config.reshard_after_forward", "True"},
+                     {"trainer.n_gpus_per_node", "4"}});
+  };
+  const Launch second = units("fsdp2");
+  EXPECT_EQ(restated_training(second).layout.reshard_after_forward.kind, model::Reshard::never);
+  EXPECT_EQ(restated_training(second).offload, model::Offload::parameters);
+  EXPECT_TRUE(second.not_modelled.empty());
+  const Launch first = units("fsdp");
+  EXPECT_EQ(restated_training(first).offload, model::Offload::none) << "FSDP1 ignores it for what is trained";
+  EXPECT_EQ(first.not_modelled, std::vector<std::string>{actor + "fsdp_config.reshard_after_forward False"});
+  EXPECT_EQ(std::count_if(first.decided.begin(), first.decided.end(),
+                          [](const std::string& line) { return line.find("is FSDP2's") != std::string::npos; }),
+            1);
 }
 
 TEST(LaunchOthers, AProgramMayBeNamed) {

@@ -166,6 +166,18 @@ TEST(Phases, StepsThatArePlayedAgainHoldWhatTheSecondOneDid) {
   }
 }
 
+TEST(Phases, BatchesOfAStepGrowOneAfterAnother) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  const auto count = [](const plan::PhasedPlan& phased, std::string_view name) {
+    return std::count_if(phased.phases.begin(), phased.phases.end(), [&](const auto& at) { return at.name == name; });
+  };
+  EXPECT_EQ(count(growing(job), "update: optimizer"), 5) << "a batch each";
+  job.policy.gradient_accumulation = 16;
+  const plan::PhasedPlan two = growing(job);
+  EXPECT_EQ(count(two, "update: optimizer"), 3) << "two batches each, of which the last two are whole";
+  EXPECT_EQ(count(two, "update: backward"), 6);
+}
+
 TEST(Phases, AShareOfTheLengthIsOfTheUpdateAlone) {
   PostTrainingJob job = job_of(Algorithm::ppo);
   const plan::PhasedPlan phased = growing(job);  // TRL's, whose policy and critic have one step

@@ -315,7 +315,7 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
   if (layout.expert_parallel > 1 && (experts == 0 || experts % layout.expert_parallel != 0)) {
     return fault("`expert_parallel=" + std::to_string(layout.expert_parallel) + "` must divide the model's " +
                  std::to_string(experts) + " experts; say `expert_parallel=" +
-                 std::to_string(std::max<std::int64_t>(std::gcd(experts, layout.expert_parallel), 1)) + "`");
+                 std::to_string(experts == 0 ? 1 : std::gcd(experts, layout.expert_parallel)) + "`");
   }
   const bool lora = job.peft == model::PeftMethod::none || job.peft == model::PeftMethod::lora;
   if ((job.has_adapters() && !lora) || model::holds_in_fewer_bits(job.quantize)) {
@@ -373,10 +373,11 @@ GPUMEM_INLINE std::int64_t ranks_of(const model::Attributes& attributes, const m
 }
 
 GPUMEM_INLINE core::Error uneven(std::string_view what, std::int64_t size, std::int64_t ranks) {
+  std::int64_t fits = std::clamp<std::int64_t>(ranks, 1, std::max<std::int64_t>(size, 1));
+  while (size % fits != 0) --fits;
   return {core::ErrorCode::invalid_argument,
           "has " + std::to_string(size) + " " + std::string(what) + ", which " + std::to_string(ranks) +
-              " tensor parallel ranks cannot share evenly; say `tensor_parallel=" +
-              std::to_string(std::max<std::int64_t>(std::gcd(size, ranks), 1)) + "`",
+              " tensor parallel ranks cannot share evenly; say `tensor_parallel=" + std::to_string(fits) + "`",
           {}};
 }
 

@@ -223,10 +223,11 @@ struct TrainingSide {
 
 inline core::Result<TrainingSide> run_training(const PostTrainingJob& job, const device::GpuProfile& gpu,
                                                device::AllocatorOptions options, bool lengths_differ,
-                                               analysis::Analyses* analyses) {
+                                               analysis::Analyses* analyses,
+                                               const analysis::Analysis* alike = nullptr) {
   core::Result<Decided> decided = decide(job);
   if (!decided) return decided.error();
-  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu, lengths_differ, analyses);
+  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu, lengths_differ, analyses, alike);
   if (!plan) return plan.error();
   const core::Result<device::Context> context = plan->policy->context(gpu);
   if (!context) return context.error();
@@ -430,7 +431,8 @@ class RunJob {
     if (!likely) return likely.error();
     RunJob made(job, gpu, *std::move(likely));
     if (!job.options.length_limit) return made;
-    core::Result<TrainingSide> longest = run_training(longer(job), gpu, options, differ, analyses);
+    const analysis::Analysis& alike = *made.likely_.plan.policy;
+    core::Result<TrainingSide> longest = run_training(longer(job), gpu, options, differ, analyses, &alike);
     if (!longest) return longest.error();
     made.longest_ = *std::move(longest);
     return made;

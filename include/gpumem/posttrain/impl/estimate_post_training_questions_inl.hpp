@@ -131,7 +131,7 @@ inline std::string hundredths_text(double share) {
 inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decided& decided) {
   const PostTrainingOptions& options = job.options;
   const bool engine = decided.algorithm.generates && decided.rollout == Rollout::colocated;
-  const bool own = decided.reference == Reference::own;
+  const bool own = is_own(decided.reference);
   const double share = options.gpu_memory_utilization.value_or(decided.program.utilization);
   const double less = std::max(share - 0.1, share / 2);
   const std::int64_t half = job.policy.batch_size / 2;
@@ -420,6 +420,13 @@ GPUMEM_INLINE core::Result<std::vector<PostTrainingLayout>> find_post_training_l
   const auto fits = [](const PostTrainingLayout& at) { return at.estimate.memory.verdict == estimate::Verdict::fits; };
   std::stable_partition(found.begin(), found.end(), fits);
   return found;
+}
+
+GPUMEM_INLINE PostTrainingRequest with_a_batch(PostTrainingRequest request) {
+  if (request.training.training.batch_size != 0) return request;
+  request.training.training.batch_size = 1;
+  request.assumed.push_back({"batch", "the other limits are those of one sample a forward pass; nobody says how many"});
+  return request;
 }
 
 GPUMEM_INLINE core::Result<PostTrainingLimits> find_post_training_limits(const PostTrainingJob& job,

@@ -311,6 +311,43 @@ inline std::string_view algorithm_in(std::string_view word) {
   return word;
 }
 
+/// What TRL's trainers of preferences cut sequences to, and TRL's and verl's of completions prompts and completions,
+/// where nobody says otherwise. Source: TRL 0.24, trainer/dpo_config.py: max_length; grpo_config.py:
+/// max_prompt_length; TRL 1.9: max_completion_length; ms-swift 4, arguments/rlhf_args.py; verl 0.7,
+/// trainer/config/data/legacy_data.yaml: 512 and 512.
+struct Usual {
+  static constexpr std::int64_t kRow = 16384;           ///< verl's ppo_max_token_len_per_gpu
+  static constexpr std::int64_t kDynamicRow = 16192;    ///< OpenRLHF's train.max_tokens_per_gpu
+  static constexpr std::int64_t kShortCompletion = 64;  ///< TRL 1.9, experimental/online_dpo: max_new_tokens
+  static constexpr std::int64_t kLength = 1024;
+  static constexpr std::int64_t kPrompt = 512;
+  static constexpr std::int64_t kCompletion = 512;
+};
+
+/// Files hold settings of algorithms that they do not use.
+inline void leave_out_foreign(PostTrainingRequest& request) {
+  PostTrainingOptions& to = request.options;
+  const AlgorithmRow& algorithm = row_of(to.algorithm);
+  if (!algorithm.critic) to.critic_model.clear();
+  if (!algorithm.teacher) to.teacher_model.clear();
+  if (algorithm.generates) return;
+  const PostTrainingOptions usual;
+  to.reward_model.clear();
+  to.num_generations.reset();
+  to.gpu_memory_utilization = usual.gpu_memory_utilization;
+  to.rollout_tensor_parallel = usual.rollout_tensor_parallel;
+  to.max_model_len = usual.max_model_len;
+  to.max_num_seqs = usual.max_num_seqs;
+  to.max_num_batched_tokens = usual.max_num_batched_tokens;
+  to.enforce_eager = usual.enforce_eager;
+  to.engine = usual.engine;
+  to.entropy = usual.entropy;
+  to.sleep_level = usual.sleep_level;
+  // A limit of completions that are generated, which distillation has beside that of its data.
+  const std::int64_t sequence = request.training.training.sequence_length.value_or(0);
+  if (to.completion_length.value_or(0) >= sequence) to.completion_length.reset();
+}
+
 /// A variable of the shell, which nobody knows here.
 inline bool is_variable(std::string_view word) { return word.find('$') != std::string_view::npos; }
 

@@ -70,14 +70,14 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"actor_rollout_ref.actor.fsdp_config.model_dtype", named},
     {"actor_rollout_ref.actor.fsdp_config.offload_policy", named},
     {"actor_rollout_ref.actor.fsdp_config.fsdp_size", named},
-    {"actor_rollout_ref.actor.fsdp_config.reshard_after_forward", not_modelled, "true"},
+    {"actor_rollout_ref.actor.fsdp_config.reshard_after_forward", named},
     {"actor_rollout_ref.actor.fsdp_config.dtype", not_modelled, "bfloat16"},
     {"actor_rollout_ref.actor.fsdp_config.mixed_precision*", not_modelled},
     {"actor_rollout_ref.actor.fsdp_config.wrap_policy.*", not_modelled, "0"},
     {"actor_rollout_ref.ref.fsdp_config.fsdp_size", not_modelled, "-1"},
     {"actor_rollout_ref.ref.fsdp_config.reshard_after_forward", not_modelled, "true"},
     {"actor_rollout_ref.ref.fsdp_config.model_dtype", not_modelled, "fp32"},
-    {"actor_rollout_ref.ref.fsdp_config.offload_policy", not_modelled, "false"},
+    {"actor_rollout_ref.ref.fsdp_config.offload_policy"},  // its parameters are on the host in any case
     {"actor_rollout_ref.ref.fsdp_config.dtype", not_modelled, "bfloat16"},
     {"actor_rollout_ref.ref.fsdp_config.mixed_precision*", not_modelled},
     {"actor_rollout_ref.ref.fsdp_config.wrap_policy.*", not_modelled, "0"},
@@ -395,6 +395,7 @@ struct RestatedSettings {
   std::vector<std::string> decided;
   bool megatron = false;
   bool swaps_reference = false;  ///< its weights take the place of the policy's for its passes
+  bool whole_reference = false;  ///< each GPU has all of it
   std::int64_t sleep_level = 0;  ///< of the engine on the same GPUs
   std::optional<core::Error> fault;
 };
@@ -415,7 +416,8 @@ inline std::string actors_key(Program program, std::string_view key) {
       {"critic.model.", "actor_rollout_ref.model."},
       {"critic.", "actor_rollout_ref.actor."},
       {"actor_rollout_ref.ref.", "actor_rollout_ref.actor."}};
-  if (program != Program::verl) return {};
+  // The reference's units are taken as they usually are.
+  if (program != Program::verl || key == "actor_rollout_ref.ref.fsdp_config.reshard_after_forward") return {};
   for (const auto& [begin, of_actor] : kActors) {
     if (key.starts_with(begin)) return std::string(of_actor).append(key.substr(begin.size()));
   }

@@ -238,7 +238,7 @@ class OtherReader : private RestatingReader {
     const std::string_view type = value("train_dataset.type");
     const bool pairs = type == "dpo" || type == "rw";
     if (type == "sft" || pairs) say("trainer", std::string(type == "rw" ? "rm" : type));
-    else say("algorithm.adv_estimator", std::string(says("critic.") ? "gae" : "grpo"));
+    else say("algorithm.adv_estimator", std::string(says("critic.") && !leaves_alone("critic") ? "gae" : "grpo"));
     const auto [engine, training] = areal_engines();
     const bool megatron = training.engine == "megatron" || training.size('p') > 1 || training.size('e') > 1;
     train_in_megatron(megatron);
@@ -257,7 +257,15 @@ class OtherReader : private RestatingReader {
     areal_batches(training, pairs);
     const std::string_view penalty = value("actor.kl_ctl");
     const bool compares = type == "dpo" || penalty.empty() || penalty.find_first_not_of("0.") != std::string_view::npos;
-    say(joined(kActor, "use_kl_loss"), compares && says("ref."));
+    say(joined(kActor, "use_kl_loss"), compares && says("ref.") && !leaves_alone("ref"));
+  }
+  /// A role has GPUs of its own unless it is scheduled with another. `allocation_mode` alone has no roles: there the
+  /// trainer holds all models. Source: AReaL (2026-05), api/cli_args.py: SchedulingStrategy; infra/scheduler/local.py.
+  [[nodiscard]] bool leaves_alone(std::string_view role) {
+    const std::string_view type = value(joined(role, ".scheduling_strategy.type"));
+    const bool apart = type == "separation" || (type.empty() && !value("actor.backend").empty());
+    if (apart) made_.decided.push_back(std::string(role) + " is not scheduled with actor, so it has GPUs of its own");
+    return apart;
   }
   /// Whether the first one runs on the GPUs of the other.
   [[nodiscard]] bool shares(std::string_view one, std::string_view other) const {
@@ -291,6 +299,9 @@ class OtherReader : private RestatingReader {
     say(joined(kRollout, "tensor_model_parallel_size"), engine.size('t'));
     if (vllm) put_engine("vllm.", "gpu_memory_utilization", "max_model_len", "enforce_eager");
     else put_engine("sglang.", "mem_fraction_static", "context_length", "disable_cuda_graph");
+    constexpr std::int64_t kUsualContext = 32768;  // api/cli_args.py: SGLangConfig, vLLMConfig
+    const std::string_view context = vllm ? "vllm.max_model_len" : "sglang.context_length";
+    if (value(context).empty()) say(joined(kRollout, "max_model_len"), kUsualContext);
     put(joined(kRollout, "max_num_seqs"), vllm ? "vllm.max_num_seqs" : "sglang.max_running_requests");
     put("data.max_prompt_length", "train_dataset.max_length");
     constexpr std::int64_t kUsualCompletion = 16384;
@@ -415,6 +426,7 @@ class OtherReader : private RestatingReader {
     const bool compares = on("enable_reference") || on("use_kl_loss") || in_reward || prefers;
     const bool adapts = !value("actor_train.model_args.lora_target").empty();  // its base is the reference
     say(joined(kActor, "use_kl_loss"), compares && !leaves_out("reference", compares && !adapts));
+    made_.whole_reference = value("reference.strategy_args.strategy_name") == "hf_infer";
     say("actor_rollout_ref.ref.fsdp_config.param_offload", true);
   }
   /// Source: ROLL (2026-08), training_args.py: per_device_train_batch_size; worker_config.py: infer_batch_size;

@@ -17,6 +17,7 @@ class LaunchReader : private TrainingReader {
     choose_algorithm();
     choose_layout();
     say_other_engine();
+    choose_units();
     choose_groups();
     choose_training();
     choose_kernels();
@@ -26,7 +27,7 @@ class LaunchReader : private TrainingReader {
     choose_log_prob_passes();
     choose_accumulation();
     choose_generated_at_once();
-    leave_out_foreign();
+    leave_out_foreign(made_.request);
     leave_out_foreign_notes();
     if (fault_) return *fault_;
     return std::move(made_);
@@ -42,6 +43,28 @@ class LaunchReader : private TrainingReader {
       const std::string_view engine = word({key}, "fsdp");
       if (!engine.starts_with("fsdp") && engine != "dp") say_not_modelled(key, engine);
     }
+  }
+
+  /// What fully_shard() makes of each block, also on one GPU: its parameters on the host (FSDP of PyTorch 1 ignores
+  /// that for what is trained; EasyR1's does not), and whether they stay gathered after forward. Source: verl 0.7,
+  /// workers/fsdp_workers.py: _build_model_optimizer; ROLL (2026-08), distributed/strategy/fsdp2_strategy.py:
+  /// setup_fsdp2_configuration; NeMo-RL (2026-08), models/automodel/setup.py.
+  void choose_units() {
+    if (in_megatron() || program_ != Program::verl) return;
+    const std::string settings = "actor_rollout_ref.actor.fsdp_config.";
+    const bool second = word({"actor_rollout_ref.actor.strategy"}) == "fsdp2";
+    const std::string policy = settings + "offload_policy";
+    if (on({policy}) && !second && !renamed_) {
+      made_.decided.push_back(policy + " is FSDP2's, and strategy is not fsdp2: all stays on the GPU");
+    } else if (on({policy})) {
+      if (made_.gpus == 1) want("sharding", second ? "fsdp2" : "fsdp1");
+      want_offload(model::Offload::parameters, policy, word({policy}));
+    }
+    const std::string reshard = settings + "reshard_after_forward";
+    const std::string_view after = word({reshard}, "true");
+    if (is_true(after) || after.empty() || after == "null" || after == "None" || made_.gpus == 1) return;
+    if (second) want("reshard_after_forward", is_false(after) ? "never" : after);
+    else say_not_modelled(reshard, after);
   }
 
   /// verl's ranks of a group share what all groups have. Source: verl 0.7, workers/fsdp_workers.py: create_device_mesh.
@@ -230,7 +253,7 @@ class LaunchReader : private TrainingReader {
     while ((side + 1) * (side + 1) <= tokens) ++side;
     const std::string pixels = std::to_string(side * kTokenSide);
     want("image", pixels + "x" + pixels);
-    const std::int64_t sample = core::bounded_sum({kUsualLength, tokens});
+    const std::int64_t sample = core::bounded_sum({Usual::kLength, tokens});
     const std::int64_t row = training().sequence_length.value_or(0);
     if (options().packing && row > sample) want("images", std::to_string(row / sample));
   }
@@ -245,7 +268,7 @@ class LaunchReader : private TrainingReader {
   /// may be. Source: verl 0.7, workers/fsdp_workers.py: __init__ (ppo_mini_batch_size); utils/seqlen_balancing.py:
   /// rearrange_micro_batches.
   [[nodiscard]] std::int64_t verl_row() {
-    const std::int64_t most = of_row(whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, kUsualRow));
+    const std::int64_t most = of_row(whole({"actor_rollout_ref.actor.ppo_max_token_len_per_gpu"}, Usual::kRow));
     const std::int64_t prompts = whole({"actor_rollout_ref.actor.ppo_mini_batch_size"}, 0);
     const PostTrainingOptions& to = options();
     if (prompts == 0 || !to.prompt_length || !to.completion_length) return most;
@@ -265,7 +288,7 @@ class LaunchReader : private TrainingReader {
     }
     if (program_ == Program::openrlhf && on({"use_dynamic_batch"})) {
       to.packing = true;
-      training().sequence_length = whole({"train_max_tokens_per_gpu"}, kUsualDynamicRow);
+      training().sequence_length = whole({"train_max_tokens_per_gpu"}, Usual::kDynamicRow);
       training().batch_size = 1;
     }
     if (training().batch_size == 0) choose_batch_of_all();
@@ -278,7 +301,7 @@ class LaunchReader : private TrainingReader {
       choose_generated_lengths(most);
     } else if (!training().sequence_length) {
       training().sequence_length =
-          most > 0 ? likely_of(most, kUsualLength) : core::bounded_sum({kUsualLength, image_tokens()});
+          most > 0 ? likely_of(most, Usual::kLength) : core::bounded_sum({Usual::kLength, image_tokens()});
       if (most > *training().sequence_length) to.length_limit = most;
       const bool open = of_swift() && most == 0;
       say_missing("the lengths of its batches; " + taken(*training().sequence_length, most) +
@@ -295,7 +318,7 @@ class LaunchReader : private TrainingReader {
   void choose_generated_lengths(std::int64_t most) {
     PostTrainingOptions& to = options();
     if (!to.completion_length) {
-      to.completion_length = algorithm().in_step ? kShortCompletion : kUsualCompletion;
+      to.completion_length = algorithm().in_step ? Usual::kShortCompletion : Usual::kCompletion;
       say_missing("the length of the completions; " + taken(*to.completion_length, 0),
                   {"completion_length", "seq_length"}, false);
     }
@@ -303,7 +326,7 @@ class LaunchReader : private TrainingReader {
     // OpenRLHF's limit is that of prompt and completion since 0.9.
     const std::int64_t whole_limit = renamed_ ? most : 0;
     if (whole_limit > 0) most = std::max<std::int64_t>(whole_limit - *to.completion_length, 1);
-    to.prompt_length = most > 0 ? likely_of(most, kUsualPrompt) : core::bounded_sum({kUsualPrompt, image_tokens()});
+    to.prompt_length = most > 0 ? likely_of(most, Usual::kPrompt) : core::bounded_sum({Usual::kPrompt, image_tokens()});
     if (most > *to.prompt_length) to.length_limit = core::bounded_sum({most, *to.completion_length});
     say_missing("the length of the prompts; " + taken(*to.prompt_length, most), {"prompt_length", "seq_length"}, false);
   }
@@ -326,7 +349,7 @@ class LaunchReader : private TrainingReader {
   void choose_usual_batch() {
     if (program_ == Program::verl && !renamed_) {
       options().packing = true;
-      training().sequence_length = of_row(kUsualRow);
+      training().sequence_length = of_row(Usual::kRow);
       training().batch_size = 1;
       say_missing("the micro-batch; dynamic batches of 16,384 tokens are taken", {"batch_size"}, false);
       return;
@@ -400,7 +423,12 @@ class LaunchReader : private TrainingReader {
     const std::int64_t samples = samples_ > 0 ? samples_ : training().batch_size;
     const std::int64_t pass = core::bounded_product(
         {std::max<std::int64_t>(samples, 0), std::max<std::int64_t>(training().layout.data_parallel, 0)});
-    if (step > 0 && pass > 0) training().gradient_accumulation = std::max<std::int64_t>(1, step / pass);
+    if (step <= 0 || pass <= 0) return;
+    training().gradient_accumulation = std::max<std::int64_t>(1, step / pass);
+    if (step % pass == 0 || (options().packing && samples_ == 0)) return;
+    made_.decided.push_back("a step's " + std::to_string(step) + " samples are no multiple of the " +
+                            std::to_string(pass) + " of a pass on all GPUs; " +
+                            std::to_string(training().gradient_accumulation) + " passes are taken");
   }
 
   /// TRL and ms-swift generate for several passes at once: a step's, unless they are told otherwise. Source: TRL 1.9,
@@ -428,29 +456,7 @@ class LaunchReader : private TrainingReader {
                 {"accumulate"}, false);
   }
 
-  /// Files hold settings of algorithms that they do not use.
-  void leave_out_foreign() {
-    if (!algorithm().critic) options().critic_model.clear();
-    if (!algorithm().teacher) options().teacher_model.clear();
-    if (algorithm().generates) return;
-    const PostTrainingOptions usual;
-    PostTrainingOptions& to = options();
-    to.reward_model.clear();
-    to.num_generations.reset();
-    to.gpu_memory_utilization = usual.gpu_memory_utilization;
-    to.rollout_tensor_parallel = usual.rollout_tensor_parallel;
-    to.max_model_len = usual.max_model_len;
-    to.max_num_seqs = usual.max_num_seqs;
-    to.max_num_batched_tokens = usual.max_num_batched_tokens;
-    to.enforce_eager = usual.enforce_eager;
-    to.engine = usual.engine;
-    to.entropy = usual.entropy;
-    to.sleep_level = usual.sleep_level;
-    // A limit of completions that are generated, which distillation has beside that of its data.
-    if (to.completion_length.value_or(0) >= training().sequence_length.value_or(0)) to.completion_length.reset();
-  }
-
-  /// Nor is any note about a model that verl does not run, or about rows that it does not make.
+  /// No note about a model that verl does not run, or about rows that it does not make.
   void leave_out_foreign_notes() {
     if (program_ != Program::verl) return;
     const auto drop = [&](std::string_view begin) {
@@ -464,17 +470,6 @@ class LaunchReader : private TrainingReader {
     if (options().reference != Reference::own) drop("actor_rollout_ref.ref.");
   }
 
-  /// What TRL's trainers of preferences cut sequences to, and TRL's and verl's of completions prompts and completions,
-  /// where nobody says otherwise. Source: TRL 0.24, trainer/dpo_config.py: max_length; grpo_config.py:
-  /// max_prompt_length; TRL 1.9: max_completion_length; ms-swift 4, arguments/rlhf_args.py; verl 0.7,
-  /// trainer/config/data/legacy_data.yaml: 512 and 512.
-  static constexpr std::int64_t kUsualRow = 16384;         ///< verl's ppo_max_token_len_per_gpu
-  static constexpr std::int64_t kUsualDynamicRow = 16192;  ///< OpenRLHF's train.max_tokens_per_gpu
-  static constexpr std::int64_t kShortCompletion = 64;     ///< TRL 1.9, experimental/online_dpo: max_new_tokens
-  static constexpr std::int64_t kUsualLength = 1024;
-  static constexpr std::int64_t kUsualPrompt = 512;
-  static constexpr std::int64_t kUsualCompletion = 512;
-
   std::int64_t samples_ = 0;  ///< of a pass, where they follow each other in one row
 };
 
@@ -487,12 +482,14 @@ GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const 
   const Program whose = detail::settings_of(program);
   detail::RestatedSettings restated = detail::OtherReader(whose, settings).read();
   const bool swaps = restated.swaps_reference;
+  const bool whole = restated.whole_reference;
   const std::int64_t sleep_level = restated.sleep_level;
   core::Result<Launch> made = detail::LaunchReader(std::move(restated), gpus).read();
   if (!made) return made;
   PostTrainingOptions& to = made->request.options;
   to.program = to.program == Program::verl_megatron ? detail::in_megatron(whose) : whose;
   if (swaps && to.reference == Reference::own) to.reference = Reference::swapped;
+  if (whole && to.reference == Reference::own) to.reference = Reference::whole;
   if (to.rollout == Rollout::colocated) to.sleep_level = sleep_level;
   return made;
 }

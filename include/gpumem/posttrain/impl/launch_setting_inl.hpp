@@ -368,8 +368,6 @@ class TrainingReader : protected LayoutReader {
     for (const std::string_view key : {"activation_offloading", "actor_rollout_ref.model.enable_activation_offload"}) {
       if (on({key})) want_offload(model::Offload::activations, key, word({key}));
     }
-    constexpr std::string_view kPolicy = "actor_rollout_ref.actor.fsdp_config.offload_policy";
-    if (on({kPolicy})) want_offload(model::Offload::parameters, kPolicy, word({kPolicy}));
     if (const auto own = value("sft_model_path"); own && algorithm().critic) made_.model = std::string(*own);
     const auto sharded = value("teacher_deepspeed");
     if (sharded && sharded != value("deepspeed")) say_not_modelled("teacher_deepspeed", *sharded);

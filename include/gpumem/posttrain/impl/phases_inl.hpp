@@ -28,17 +28,17 @@ struct Runner {
 class PlanMaker {
  public:
   PlanMaker(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu, bool lengths_differ,
-            analysis::Analyses* analyses)
-      : job_(job), decided_(decided), gpu_(gpu), analyses_(analyses), shares_(kAlike) {
+            analysis::Analyses* analyses, const analysis::Analysis* alike)
+      : job_(job), decided_(decided), gpu_(gpu), analyses_(analyses), alike_(alike), shares_(kAlike) {
     if (lengths_differ) shares_ = kGrowing;
   }
 
   core::Result<PostTrainingPlan> make() {
     if (core::Status added = add_models(); !added) return added.error();
     load();
-    for (const double share : shares_) {
+    for (std::size_t played = 0; played < iterations(); ++played) {
       if (decided_.algorithm.generates) gather_experience();
-      update(share);
+      update();
     }
     made_.phased = std::move(writer_).take();
     return std::move(made_);
@@ -48,9 +48,9 @@ class PlanMaker {
   using Categories = plan::PhaseWriter::Categories;
   using Parts = std::vector<plan::RunPart>;
   using Lent = analysis::Analyses::Lent;
-  /// The samples of each iteration's batches, as shares of the longest. Of a thousand batches about seven are each the
-  /// longest so far (the sum of 1/n), and of even lengths each comes half as far from the limit as the last.
-  static constexpr double kAlike[] = {1.0, 1.0};
+  /// The samples of each batch, as shares of the longest. Of a thousand batches about seven are each the longest so far
+  /// (the sum of 1/n), and of even lengths each comes half as far from the limit as the last.
+  static constexpr double kAlike[] = {1.0};
   static constexpr double kGrowing[] = {1.0 / 2, 3.0 / 4, 7.0 / 8, 15.0 / 16, 1.0};
   static constexpr Categories weights() { return plan::only({plan::Category::parameter, plan::Category::buffer}); }
   /// What goes to the host with the policy's weights: Megatron's main gradients, too.
@@ -63,11 +63,25 @@ class PlanMaker {
   /// gradients of the one before it.
   [[nodiscard]] Parts steps() const {
     const bool alike = decided_.policy.zero_grad == model::ZeroGrad::step_end || decided_.program.megatron;
-    return Parts(alike ? 2 : shares_.size(), plan::RunPart::train);
+    return Parts(alike ? 2 : iterations(), plan::RunPart::train);
+  }
+  /// Of the passes of a step the second is like all that follow; a pipeline has them all at once.
+  [[nodiscard]] std::int64_t passes() const {
+    constexpr std::int64_t kDistinct = 2;
+    const std::int64_t all = decided_.policy.gradient_accumulation;
+    return decided_.policy.layout.pipeline_parallel > 1 ? all : std::min(all, kDistinct);
+  }
+  /// Enough for all batches, and at least two: from the second on all steps are alike.
+  [[nodiscard]] std::size_t iterations() const {
+    const auto each = static_cast<std::size_t>(std::max<std::int64_t>(passes(), 1));
+    return std::max<std::size_t>((shares_.size() + each - 1) / each, 2);
   }
   static Parts forwards() { return {plan::RunPart::forward, plan::RunPart::forward}; }
   core::Status add_models() {
-    made_.policy = analysis_of(decided_.policy);
+    model::TrainingJob policy = decided_.policy;
+    policy.gradient_accumulation = passes();
+    made_.policy = analysis_of(std::move(policy));
+    if (alike_ != nullptr) made_.policy->take_stages_of(*alike_);
     if (core::Status chosen = estimate::choose_rank(*made_.policy, gpu_, {}); !chosen) return chosen.error();
     rank_ = made_.policy->job().layout.rank;
     into_tower_ = kept_of_frozen_tower(decided_, *made_.policy);
@@ -84,10 +98,8 @@ class PlanMaker {
     if (reads_policy()) {
       if (core::Status added = add(Role::policy, decided_.reading, forwards(), reader_); !added) return added.error();
     }
-    const bool own = decided_.reference == Reference::own;
-    if (!own && decided_.reference != Reference::base) return core::Done{};
-    return add(Role::reference, own ? frozen_job(decided_, job_.reference) : base_of_adapters(), forwards(),
-               reference_);
+    if (!is_own(decided_.reference) && decided_.reference != Reference::base) return core::Done{};
+    return add(Role::reference, reference_job(job_, decided_), forwards(), reference_);
   }
 
   core::Status add_others() {
@@ -105,6 +117,7 @@ class PlanMaker {
 
   core::Status add_critic() {
     model::TrainingJob critic = decided_.policy;
+    critic.gradient_accumulation = passes();
     if (job_.critic != nullptr) critic.graph = job_.critic;
     critic.objective = {model::Objective::scores, 0};
     if (core::Status added = add(Role::critic, critic, steps(), critic_); !added) return added.error();
@@ -112,14 +125,8 @@ class PlanMaker {
     return add(Role::critic, critic, forwards(), values_);
   }
 
-  /// Adapters are switched off: their weights stay, and are not read. A quantised base is read as it is.
-  [[nodiscard]] model::TrainingJob base_of_adapters() const {
-    if (decided_.policy.quantize != model::Quantization::none) return decided_.reading;
-    return frozen_job(decided_, nullptr);
-  }
-
   core::Status add(Role role, model::TrainingJob job, const Parts& parts, std::optional<Runner>& runner) {
-    job.layout.rank = rank_;
+    if (job.layout != model::Layout()) job.layout.rank = rank_;
     const Lent analysis = analysis_of(std::move(job));
     analysis->take_stages_of(*made_.policy);
     return add(role, *analysis, parts, runner);
@@ -127,7 +134,6 @@ class PlanMaker {
   [[nodiscard]] Lent analysis_of(model::TrainingJob job) const {
     return analyses_ != nullptr ? analyses_->take(job) : Lent(new analysis::Analysis(std::move(job)));
   }
-
   core::Status add(Role role, analysis::Analysis& analysis, const Parts& parts, std::optional<Runner>& runner) {
     if (const core::Status valid = model::validate(analysis.job()); !valid) return valid.error();
     if (const core::Status& known = analysis.modelled(); !known) return known.error();
@@ -144,12 +150,8 @@ class PlanMaker {
     return core::Done{};
   }
 
-  /// The rank's part, in two bytes each.
   [[nodiscard]] std::int64_t logits_bytes(const model::TrainingJob& of) const {
-    const std::int64_t positions = of.objective.count > 0 ? of.objective.count : of.sequence_length.value_or(0);
-    const std::int64_t words = post_training_job_detail::vocabulary_of(*decided_.policy.graph) /
-                               std::max<std::int64_t>(of.layout.tensor_parallel, 1);
-    return core::bounded_product({of.batch_size, positions, words, 2});
+    return post_training_job_detail::logits_bytes(decided_, of);
   }
 
   [[nodiscard]] bool reads_policy() const {
@@ -165,14 +167,13 @@ class PlanMaker {
     return job_.options.offload == which || job_.options.offload == Waiting::both;
   }
 
-  void play(Runner& runner, const Categories& kept) {
+  void play(Runner& runner, const Categories& kept = plan::all_categories()) {
     rewind(runner);
     if (!next(runner)) return;
     const auto [first, end] = next_events(runner);
     ++runner.mark;
     writer_.play(runner.model, first, end, kept);
   }
-  void play(Runner& runner) { play(runner, plan::all_categories()); }
 
   /// Where all parts are through, the last one is played again.
   void rewind(Runner& runner) const {
@@ -205,7 +206,7 @@ class PlanMaker {
     play(*policy_);
     load_towers();
     if (reader_) play(*reader_, {});  // the policy has these weights
-    if (reference_) play(*reference_, decided_.reference == Reference::own ? weights() : Categories{});
+    if (reference_) play(*reference_, is_own(decided_.reference) ? weights() : Categories{});
     if (critic_) play(*critic_);
     if (values_) play(*values_, {});
     if (reward_) play(*reward_, weights());
@@ -221,7 +222,7 @@ class PlanMaker {
     if (parameters <= 0) return;
     const std::int64_t bytes = core::bounded_product({parameters, kBytes});
     static_cast<void>(writer_.allocate(policy_->model, bytes, plan::Category::parameter));
-    if (!reference_ || decided_.reference != Reference::own) return;
+    if (!reference_ || !is_own(decided_.reference)) return;
     static_cast<void>(writer_.allocate(reference_->model, bytes, plan::Category::parameter));
   }
 
@@ -248,6 +249,8 @@ class PlanMaker {
     writer_.begin(kRolloutPhase);
     if (decided_.rollout == Rollout::generate) generate();
     if (!before_update()) return return_policy();
+    const bool first = decided_.program.reference_first && is_own(decided_.reference);
+    if (first) see_reference();
     writer_.begin("log-probabilities");
     return_policy();
     if (reader_) {
@@ -255,12 +258,15 @@ class PlanMaker {
       read_entropy();
     }
     between();
-    writer_.begin("reference");
-    read_reference();
-    between();
+    if (!first) see_reference();
     writer_.begin("rewards and values");
     if (reward_) read(*reward_);
     if (values_) read(*values_);
+    between();
+  }
+  void see_reference() {
+    writer_.begin("reference");
+    read_reference();
     between();
   }
   void return_policy() {
@@ -276,11 +282,7 @@ class PlanMaker {
     if (entropy == Entropy::whole) hold_for_a_moment(*reader_, 3 * logits);  // they, probabilities, both multiplied
     if (entropy == Entropy::chunked) hold_for_a_moment(*reader_, core::bounded_sum({logits, entropy_chunk()}));
   }
-  /// A chunk's logits, probabilities and their product in float32.
-  [[nodiscard]] std::int64_t entropy_chunk() const {
-    constexpr std::int64_t kPositions = 2048;
-    return core::bounded_product({kPositions, post_training_job_detail::vocabulary_of(*decided_.policy.graph), 3, 4});
-  }
+  [[nodiscard]] std::int64_t entropy_chunk() const { return post_training_job_detail::entropy_chunk(decided_); }
   /// Where backward begins, the gradient of the log-probabilities is no longer written over the logits, and the
   /// entropy's is added to it.
   void begin_backward_of_entropy() {
@@ -306,12 +308,11 @@ class PlanMaker {
     if (job_.options.reference_offload) writer_.set_aside(reference_->model, weights());
   }
 
-  void update(double share) {
+  void update() {
     constexpr Categories kGathered = plan::only({plan::Category::gathered});
     if (decided_.algorithm.generates) writer_.begin("update: forward");
     if (decided_.program.optimizer_only_updates) take_states();
     writer_.bring_back(policy_->model, kGathered);
-    writer_.set_share(share);
     rewind(*policy_);
     if (critic_) rewind(*critic_);
     if (decided_.algorithm.critic && decided_.program.joint_critic) update_both();
@@ -335,6 +336,7 @@ class PlanMaker {
       }
       const bool forward = *phase == plan::Phase::forward;
       const bool backward = *phase == plan::Phase::backward;
+      if (forward && compares) begin_batch();
       if (forward && preferences) compare_before();
       writer_.begin(std::string(name) + (backward ? ": backward" : ": forward"));
       if (backward && compares) begin_backward_of_entropy();
@@ -346,10 +348,14 @@ class PlanMaker {
     }
   }
 
+  /// The next batch is as long as its share says; those behind the last share as that one.
+  void begin_batch() { writer_.set_share(shares_[std::min(batch_++, shares_.size() - 1)]); }
+
   /// Policy and critic in one step: what one keeps for backward is there while the other runs.
   void update_both() {
     while (const std::optional<plan::Phase> phase = next(*policy_)) {
       if (*phase == plan::Phase::optimizer) writer_.set_share(1.0);
+      if (*phase == plan::Phase::forward) begin_batch();
       writer_.begin(*phase == plan::Phase::optimizer  ? "update: optimizer"
                     : *phase == plan::Phase::backward ? "update: backward"
                                                       : "update: forward");
@@ -450,7 +456,7 @@ class PlanMaker {
     using enum model::Shardings;
     const model::Shardings kind = decided_.policy.layout.sharding.kind;
     if (kind == zero_3 || kind == fsdp1 || kind == fsdp2 || kind == hsdp)
-      take(whole_weights(), plan::Category::gathered);
+      take(post_training_job_detail::whole_weights(decided_.policy), plan::Category::gathered);
     for (std::int64_t at = 0; at < sizes->layers; ++at) take(layer, plan::Category::activation);
     take(layer / 2, plan::Category::temporary);
     for (int at = 0; at < 3; ++at) {  // logits, what top-k and top-p make of them, probabilities
@@ -459,19 +465,13 @@ class PlanMaker {
     for (const std::uint32_t slot : held) writer_.release(slot);
   }
 
-  [[nodiscard]] std::int64_t whole_weights() const {
-    std::int64_t elements = 0;
-    for (const model::Layer& layer : decided_.policy.graph->layers()) {
-      elements = core::bounded_sum({elements, layer.parameters - layer.tied_parameters});
-    }
-    return core::bounded_product({elements, core::element_size(model::parameter_dtype(decided_.policy.precision))});
-  }
-
   const PostTrainingJob& job_;
   const Decided& decided_;
   const device::GpuProfile& gpu_;
   analysis::Analyses* analyses_;
+  const analysis::Analysis* alike_;
   std::span<const double> shares_;
+  std::size_t batch_ = 0;  ///< that begins next
   PostTrainingPlan made_;
   plan::PhaseWriter writer_;
   model::Rank rank_;
@@ -491,8 +491,9 @@ class PlanMaker {
 
 GPUMEM_INLINE core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
                                                                 const device::GpuProfile& gpu, bool lengths_differ,
-                                                                analysis::Analyses* analyses) {
-  return phases_detail::PlanMaker(job, decided, gpu, lengths_differ, analyses).make();
+                                                                analysis::Analyses* analyses,
+                                                                const analysis::Analysis* alike) {
+  return phases_detail::PlanMaker(job, decided, gpu, lengths_differ, analyses, alike).make();
 }
 
 }  // namespace gpumem::posttrain

@@ -25,6 +25,28 @@ inline std::int64_t vocabulary_of(const model::ModelGraph& graph) {
   return words;
 }
 
+/// The rank's part, in two bytes each.
+inline std::int64_t logits_bytes(const Decided& decided, const model::TrainingJob& of) {
+  const std::int64_t positions = of.objective.count > 0 ? of.objective.count : of.sequence_length.value_or(0);
+  const std::int64_t words =
+      vocabulary_of(*decided.policy.graph) / std::max<std::int64_t>(of.layout.tensor_parallel, 1);
+  return core::bounded_product({of.batch_size, positions, words, 2});
+}
+
+/// A chunk's logits, probabilities and their product in float32.
+inline std::int64_t entropy_chunk(const Decided& decided) {
+  constexpr std::int64_t kPositions = 2048;
+  return core::bounded_product({kPositions, vocabulary_of(*decided.policy.graph), 3, 4});
+}
+
+inline std::int64_t whole_weights(const model::TrainingJob& policy) {
+  std::int64_t elements = 0;
+  for (const model::Layer& layer : policy.graph->layers()) {
+    elements = core::bounded_sum({elements, layer.parameters - layer.tied_parameters});
+  }
+  return core::bounded_product({elements, core::element_size(model::parameter_dtype(policy.precision))});
+}
+
 /// An option that the algorithm does not have; empty: there is none.
 inline std::string_view foreign_option(const PostTrainingOptions& options, const AlgorithmRow& algorithm) {
   const PostTrainingOptions usual;
@@ -196,7 +218,7 @@ inline void say_assumed(const PostTrainingJob& job, Decided& decided) {
     say("lengths", "`seq_length` counts, and not prompt_length " + core::with_separators(*prompt) +
                        " with completion_length " + core::with_separators(*completion));
   }
-  const bool copies = decided.reference == Reference::own && job.reference == nullptr;
+  const bool copies = is_own(decided.reference) && job.reference == nullptr;
   if (copies) say("reference", "a copy of the policy's model");
   if (decided.algorithm.critic && job.critic == nullptr) say("critic", "of the policy's architecture");
   if (decided.algorithm.teacher && job.teacher == nullptr) say("teacher", "of the policy's architecture");
@@ -263,6 +285,30 @@ GPUMEM_INLINE model::TrainingJob frozen_job(const Decided& decided, std::shared_
   const bool adapts = decided.policy.has_adapters() && decided.policy.base_dtype == model::BaseType::bf16;
   if (adapts || (fsdp && job.precision == model::Precision::bf16_mixed)) job.precision = model::Precision::bf16;
   return job;
+}
+
+/// Where adapters are switched off, their weights stay, and are not read; a quantised base is read as it is. verl has
+/// FSDP keep the shards of what it only reads on the host, whatever the settings say, and so on one GPU.
+/// ROLL's hf_infer loads the model whole. Source: verl 0.7, workers/fsdp_workers.py: _build_model_optimizer
+/// (cpu_offload); workers/engine/fsdp/transformer_impl.py: forward_only; ROLL (2026-08),
+/// distributed/strategy/hf_strategy.py: initialize.
+GPUMEM_INLINE model::TrainingJob reference_job(const PostTrainingJob& job, const Decided& decided) {
+  if (decided.reference == Reference::base) {
+    if (decided.policy.quantize != model::Quantization::none) return decided.reading;
+    return frozen_job(decided, nullptr);
+  }
+  model::TrainingJob reference = frozen_job(decided, job.reference);
+  model::Layout& layout = reference.layout;
+  layout.reshard_after_forward = {};  // its own setting, which is true where nobody says it
+  if (decided.reference == Reference::whole) {
+    layout = {};
+    reference.precision = model::Precision::bf16;
+  } else if (decided.program.streams_reference) {
+    if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::fsdp1;
+    reference.precision = model::Precision::bf16;
+    reference.offload = model::Offload::parameters;
+  }
+  return reference;
 }
 
 namespace post_training_options_detail {

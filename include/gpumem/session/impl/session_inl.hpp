@@ -452,7 +452,7 @@ GPUMEM_INLINE core::Result<posttrain::PostTrainingEstimate> Session::post_traini
 
 GPUMEM_INLINE core::Result<posttrain::PostTrainingLimits> Session::post_training_limits(
     const posttrain::PostTrainingRequest& request) {
-  return ask_post_training(request, &posttrain::find_post_training_limits);
+  return ask_post_training(posttrain::with_a_batch(request), &posttrain::find_post_training_limits);
 }
 
 GPUMEM_INLINE core::Result<std::vector<posttrain::PostTrainingChange>> Session::post_training_advice(
