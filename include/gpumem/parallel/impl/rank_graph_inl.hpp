@@ -363,7 +363,6 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> rank_graph(const connect::WiredG
 }
 
 namespace tensor_parallel_detail {
-
 using model::TensorSplit;
 
 /// All tensor parallel ranks, or as many as the layer says.

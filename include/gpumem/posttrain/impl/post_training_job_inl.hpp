@@ -304,7 +304,8 @@ GPUMEM_INLINE model::TrainingJob reference_job(const PostTrainingJob& job, const
     layout = {};
     reference.precision = model::Precision::bf16;
   } else if (decided.program.streams_reference) {
-    if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::fsdp1;
+    // Unit by unit, as fully_shard() has it over one rank, too.
+    if (layout.data_parallel == 1) layout.sharding.kind = model::Shardings::fsdp2;
     reference.precision = model::Precision::bf16;
     reference.offload = model::Offload::parameters;
   }
