@@ -89,9 +89,10 @@ void read(TrainerReading& from) {
     from.not_modelled("training_type");
   }
   // Latents and embeddings are made before, or in each step by parts that lie on the GPU.
-  if (!from.on("enable_precomputation")) from.want("parts", "all", "enable_precomputation");
-  from.know("enable_slicing");
-  from.know("enable_tiling");
+  std::string parts = "all";
+  if (from.on("enable_slicing")) parts += ":sliced";
+  if (from.on("enable_tiling")) parts += ":tiled";
+  if (!from.on("enable_precomputation")) from.want("parts", parts, "enable_precomputation");
   if (from.word("layerwise_upcasting_modules")) want_image_quantization(from, "float8", "layerwise_upcasting_modules");
   if (from.word("compile_modules")) from.want("compile", "true", "compile_modules");
   from.know("layerwise_upcasting_storage_dtype");

@@ -3,6 +3,7 @@
 // forward().
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,17 @@ struct Encoded {
   std::int64_t height = 1;  ///< pixels
   std::int64_t width = 1;
   std::int64_t frames = 1;
+  bool by_sample = false;  ///< one sample after the other (enable_slicing())
+  bool by_tile = false;    ///< of each one tile after the other, if it is larger than a tile (enable_tiling())
+
+  /// Of these pixels, what is read at once where tiles have this side.
+  [[nodiscard]] Encoded tile(std::int64_t side) const {
+    Encoded part = *this;
+    if (!by_tile) return part;
+    part.height = std::min(height, side);
+    part.width = std::min(width, side);
+    return part;
+  }
 };
 
 /// The model types of a table of variants.

@@ -177,9 +177,10 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const Tensor image = f.sample_input("pixel_values", {model.channels, size.height, size.width});
-  Tensor moments = encoder(f, model, image, size.height, size.width);
+  const Encoded tile = size.tile(model.side);  // tile_sample_min_size
+  Tensor moments = encoder(f, model, read_at_once(f, image, size, tile), tile.height, tile.width);
   if (model.quant) moments = image_conv(f, "quant_conv", moments, 2 * model.latents, 2 * model.latents, 1);
-  (void)sampled(f, moments, model.latents);
+  (void)sampled(f, joined_latents(f, moments, size, tile, model.shrinks()), model.latents);
   model::GraphBuilder apart("config_json");
   Forward dry(apart, f.vocabulary());
   const Tensor latents =

@@ -44,6 +44,13 @@ struct DenoiserSample {
 /// that is known how it makes the latents.
 [[nodiscard]] DenoiserSample denoiser_sample(Forward& forward, const LatentRule& rule);
 
+/// Of pixels [N, channels, ..., height, width] what an autoencoder reads at once: the first sample, or all of them, and
+/// of each the first tile. All others take as much, one after the other.
+[[nodiscard]] Tensor read_at_once(Forward& forward, Tensor pixels, const Encoded& all, const Encoded& tile);
+/// What is made of all samples and tiles, if `latents` are made of those; each of them is `shrinks` pixels wide.
+[[nodiscard]] Tensor joined_latents(Forward& forward, Tensor latents, const Encoded& all, const Encoded& tile,
+                                    std::int64_t shrinks);
+
 /// Noisy latents as the autoencoder gives them: [N, channels, height, width]; with `video` [N, channels, frames,
 /// height, width].
 [[nodiscard]] Tensor latent_input(Forward& forward, const DenoiserSample& sample, std::int64_t channels,

@@ -404,15 +404,18 @@ inline Tensor wan_encoded(WanPass& pass, const Wan& wan, Tensor part, std::int64
 
 inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   constexpr std::int64_t kPart = 4;       // frames
+  constexpr std::int64_t kTile = 256;     // tile_sample_min_height and _width
   constexpr std::int64_t kMostParts = 2;  // behind the first one: from the second on, all take as much
   const std::string_view type = config.text({"_class_name"}, "");
   if (type != "AutoencoderKLWan" && type != "AutoencoderKLQwenImage") return write(config, Head::none, f);
   if (config.flag("is_residual", false)) return write(config, Head::none, f);
   const Wan wan = read_wan(config);
   if (!config.status()) return;
-  const Tensor video = f.sample_input("pixel_values", {wan.in, size.frames, size.height, size.width});
+  const Tensor whole = f.sample_input("pixel_values", {wan.in, size.frames, size.height, size.width});
+  const Encoded tile = size.tile(kTile);
+  const Tensor video = read_at_once(f, whole, size, tile);
   WanPass pass{f};
-  std::vector<Tensor> latents = {wan_encoded(pass, wan, f.slice(video, 2, 0, 1), 1, size)};
+  std::vector<Tensor> latents = {wan_encoded(pass, wan, f.slice(video, 2, 0, 1), 1, tile)};
   f.repeat_parameters(true);
   pass.first = false;
   const std::int64_t parts = (size.frames - 1) / kPart;
@@ -423,11 +426,13 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   }
   for (std::int64_t part = 0; part < std::min(kMostParts, parts); ++part) {
     pass.at = 0;
-    latents.push_back(wan_encoded(pass, wan, f.slice(video, 2, 1 + kPart * part, kPart), kPart, size));
+    latents.push_back(wan_encoded(pass, wan, f.slice(video, 2, 1 + kPart * part, kPart), kPart, tile));
   }
   f.repeat_parameters(false);
   Tensor made = latents.size() > 1 ? f.concatenate(latents, 2) : latents[0];
   for (const Tensor kept : pass.cached) made = f.leave_function(made, {kept});  // clear_cache()
+  const std::int64_t shrinks = std::int64_t{1} << (wan.widths.size() - 1);
+  (void)joined_latents(f, made, size, tile, shrinks);
   const Parts p{f};
   write_wan_decoder(p, wan);
   p.conv("quant_conv", 2 * wan.latents, 2 * wan.latents, kPoint);

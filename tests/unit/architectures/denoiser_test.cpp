@@ -400,6 +400,30 @@ TEST_F(PipelineFolder, HoldsThePartsThatAreNamed) {
   EXPECT_NEAR(with_all - with_vae, 4e-6 * text, 0.01);
 }
 
+TEST_F(PipelineFolder, MakesLatentsOfOneSampleOrTileAtATime) {
+  const auto peak = [&](const std::string& parts, std::int64_t batch, std::int64_t side) {
+    job::JobRequest request;
+    request.summary = folder_;
+    request.training.batch_size = batch;
+    request.training.image = {side, side};
+    request.training.lora = 4;
+    request.training.parts = parts;
+    const auto estimate = session::process_session().estimate(request);
+    EXPECT_TRUE(succeeds(estimate)) << parts;
+    return estimate && estimate->allocated ? estimate->allocated->count() : 0;
+  };
+  const std::int64_t whole = peak("vae", 8, 1024);
+  EXPECT_LT(peak("vae:sliced", 8, 1024), whole);
+  EXPECT_LT(peak("vae:tiled", 8, 1024), whole) << "tiles have 512 pixels, as the class has it";
+  EXPECT_LE(peak("vae:sliced:tiled", 8, 1024), peak("vae:tiled", 8, 1024));
+  EXPECT_EQ(peak("vae:tiled", 8, 256), peak("vae", 8, 256)) << "an image of one tile";
+  job::JobRequest request;
+  request.summary = folder_;
+  request.training.batch_size = 1;
+  request.training.parts = "vae:halved";
+  EXPECT_TRUE(fails(session::process_session().estimate(request), ErrorCode::malformed_input, 0, "vae:tiled"));
+}
+
 TEST_F(PipelineFolder, SaysWhichPartsItHas) {
   job::JobRequest request;
   request.summary = folder_;

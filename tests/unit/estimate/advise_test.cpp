@@ -122,6 +122,29 @@ TEST(Changes, HostWeightsCostAJobWithAdaptersTimeAlone) {
             (std::vector<std::string>{"time: frozen weights cross for each product (RamTorch)"}));
 }
 
+/// What changes of a job's parts say, joined by spaces.
+std::string parts_of_changes(const TrainingJob& job) {
+  std::string said;
+  for (const Change& change : changes()) {
+    for (const ChangedJob& form : change.forms(job, gpu_with(1))) {
+      if (form.settings[0].option == "parts") said += (said.empty() ? "" : " ") + form.settings[0].value;
+    }
+  }
+  return said;
+}
+
+TEST(Changes, OfAnAutoencoderThatMakesLatentsAreSlicesAndTiles) {
+  TrainingJob job = image_job();
+  EXPECT_EQ(parts_of_changes(job), "all:sliced vae none all:tiled");
+  job.parts = "vae:sliced+text_encoder*";
+  EXPECT_EQ(parts_of_changes(job), "vae:sliced none vae:sliced:tiled+text_encoder*");
+  job.parts = "text_encoder";
+  EXPECT_EQ(parts_of_changes(job), "none");
+  job.parts = "vae";
+  job.batch_size = 1;
+  EXPECT_EQ(parts_of_changes(job), "none vae:tiled") << "one sample is no slice";
+}
+
 TEST(Changes, OfAJobThatHasThemAllAreNone) {
   TrainingJob job = job_with_batch(1);
   job.fused = true;

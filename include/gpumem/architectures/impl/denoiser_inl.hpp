@@ -24,6 +24,27 @@ GPUMEM_INLINE std::int64_t latent_frames(std::int64_t frames, const LatentRule& 
   return rule.frame == 0 ? 1 : (std::max<std::int64_t>(frames, 1) - 1) / rule.frame + 1;
 }
 
+/// A word of `parts`: a name, and how the part makes latents ("vae:sliced", "all:sliced:tiled").
+struct PartWord {
+  std::string_view name;
+  bool by_sample = false;
+  bool by_tile = false;
+  bool known = true;  ///< what follows the name
+};
+
+GPUMEM_INLINE PartWord part_word(std::string_view word) {
+  PartWord made{.name = word.substr(0, word.find(':'))};
+  for (std::size_t at = made.name.size(); at < word.size();) {
+    const std::size_t end = std::min(word.find(':', at + 1), word.size());
+    const std::string_view how = word.substr(at + 1, end - at - 1);
+    if (how == "sliced") made.by_sample = true;
+    else if (how == "tiled") made.by_tile = true;
+    else made.known = false;
+    at = end;
+  }
+  return made;
+}
+
 /// Whether a word of `parts` means the part of this name. A star at its end is any ending. No training loop loads the
 /// filter of finished images, so "all" leaves it out.
 GPUMEM_INLINE bool means_part(std::string_view word, std::string_view name) {
@@ -42,11 +63,11 @@ GPUMEM_INLINE bool has_part(const core::JsonValue& parts, std::string_view name)
 }
 
 /// The words of "vae+text_encoder*".
-GPUMEM_INLINE std::vector<std::string_view> words_of_parts(std::string_view said) {
-  std::vector<std::string_view> words;
+GPUMEM_INLINE std::vector<PartWord> words_of_parts(std::string_view said) {
+  std::vector<PartWord> words;
   for (std::size_t begin = 0; begin <= said.size();) {
     const std::size_t end = std::min(said.find('+', begin), said.size());
-    words.push_back(said.substr(begin, end - begin));
+    words.push_back(part_word(said.substr(begin, end - begin)));
     begin = end + 1;
   }
   return words;
@@ -92,12 +113,23 @@ GPUMEM_INLINE void write_parts(Forward& forward, const Encoded& size) {
   if (!parts->is(core::JsonValue::Kind::object) || parts->size() > kMostParts) {
     return forward.fail("must have its other parts, the field _parts, as an object of 16 at most");
   }
-  const std::vector<std::string_view> words = words_of_parts(said);
-  for (const core::JsonValue& part : parts->items()) {
-    const auto means = [&](std::string_view word) { return means_part(word, part.key()); };
-    if (std::any_of(words.begin(), words.end(), means)) write_part(forward, part, size);
+  const std::vector<PartWord> words = words_of_parts(said);
+  if (!std::all_of(words.begin(), words.end(), [](const PartWord& word) { return word.known; })) {
+    return forward.fail("takes a part as `vae:sliced`, `vae:tiled` or `vae:sliced:tiled`; `parts` is " +
+                        core::quoted(said));
   }
-  const auto is_there = [&](std::string_view word) { return is_open(word) || has_part(*parts, word); };
+  for (const core::JsonValue& part : parts->items()) {
+    Encoded how = size;
+    bool meant = false;
+    for (const PartWord& word : words) {
+      if (!means_part(word.name, part.key())) continue;
+      meant = true;
+      how.by_sample = how.by_sample || word.by_sample;
+      how.by_tile = how.by_tile || word.by_tile;
+    }
+    if (meant) write_part(forward, part, how);
+  }
+  const auto is_there = [&](const PartWord& word) { return is_open(word.name) || has_part(*parts, word.name); };
   if (std::all_of(words.begin(), words.end(), is_there)) return;
   forward.fail("has the parts " + names_of(*parts) + "; `parts` names others: " + core::quoted(said));
 }
@@ -130,6 +162,32 @@ GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule&
   const std::int64_t seen = (sample.frames - 1) * rule.frame + 1;
   denoiser_detail::write_parts(forward, {sample.height * rule.side, sample.width * rule.side, seen});
   return sample;
+}
+
+GPUMEM_INLINE Tensor read_at_once(Forward& forward, Tensor pixels, const Encoded& all, const Encoded& tile) {
+  if (all.by_sample) {
+    pixels = forward.call("unsqueeze", {forward.select(pixels, 0, 0)}, {{"dim", std::int64_t{0}}});
+  }
+  if (tile.height < all.height) pixels = forward.slice(pixels, -2, 0, tile.height);
+  if (tile.width < all.width) pixels = forward.slice(pixels, -1, 0, tile.width);
+  const bool tiles = tile.height < all.height || tile.width < all.width;
+  if (all.by_sample || tiles) {
+    forward.remark(std::string("the autoencoder makes latents of one ") + (tiles ? "tile" : "sample") +
+                   " at a time, of which one is counted: enough for the peak, and a step takes longer than is said");
+  }
+  return pixels;
+}
+
+GPUMEM_INLINE Tensor joined_latents(Forward& forward, Tensor latents, const Encoded& all, const Encoded& tile,
+                                    std::int64_t shrinks) {
+  const std::int64_t right = (all.width - tile.width) / shrinks;
+  const std::int64_t below = (all.height - tile.height) / shrinks;
+  if (right > 0 || below > 0) latents = forward.call("pad", {latents}, {{"padding", Sizes{0, right, 0, below}}});
+  if (!all.by_sample) return latents;
+  std::vector<core::Dim> samples = {core::Dim::batch()};
+  const std::size_t others = all.frames > 1 ? 4 : 3;
+  samples.insert(samples.end(), others, core::Dim::fixed(-1));
+  return forward.contiguous(forward.call("expand", {latents}, {{"shape", samples}}));
 }
 
 GPUMEM_INLINE Tensor latent_input(Forward& forward, const DenoiserSample& sample, std::int64_t channels, bool video) {

@@ -100,6 +100,45 @@ GPUMEM_INLINE Forms all_in_bfloat16(const TrainingJob& job, const device::GpuPro
   return {with(job, &TrainingJob::precision, Precision::bf16, "precision", "bf16")};
 }
 
+/// The job with other words in its `parts`, joined by '+': what `changed` makes of each; "" leaves it out.
+template <typename Changed>
+std::string parts_with(const TrainingJob& job, Changed changed) {
+  std::string made;
+  for (std::size_t begin = 0; begin <= job.parts.size() && !job.parts.empty();) {
+    const std::size_t end = std::min(job.parts.find('+', begin), job.parts.size());
+    const std::string word = changed(job.parts.substr(begin, end - begin));
+    if (!word.empty()) made += (made.empty() ? "" : "+") + word;
+    begin = end + 1;
+  }
+  return made;
+}
+
+/// The autoencoder of a diffusers folder makes latents in each step, and not so yet.
+GPUMEM_INLINE Forms encoding(const TrainingJob& job, std::string_view how) {
+  const std::string parts = parts_with(job, [&](const std::string& word) {
+    const bool encodes = word.starts_with("all") || word.starts_with("vae");
+    return encodes && word.find(how) == std::string::npos ? word + std::string(how) : word;
+  });
+  if (parts == job.parts) return {};
+  return {with(job, &TrainingJob::parts, parts, "parts", parts)};
+}
+
+GPUMEM_INLINE Forms one_sample_encoded(const TrainingJob& job, const device::GpuProfile&) {
+  return job.batch_size > 1 ? encoding(job, ":sliced") : Forms();
+}
+
+GPUMEM_INLINE Forms tiles_encoded(const TrainingJob& job, const device::GpuProfile&) { return encoding(job, ":tiled"); }
+
+/// The prompts' embeddings are made before training, and the text encoders are not needed then.
+GPUMEM_INLINE Forms text_away(const TrainingJob& job, const device::GpuProfile&) {
+  const std::string parts = parts_with(job, [](const std::string& word) {
+    if (word.starts_with("all")) return "vae" + word.substr(3);
+    return word.starts_with("text_encoder") ? std::string() : word;
+  });
+  if (parts == job.parts || parts.empty()) return {};
+  return {with(job, &TrainingJob::parts, parts, "parts", parts)};
+}
+
 /// Latents and the prompts' embeddings are made before training, by parts of the pipeline that are not needed then.
 GPUMEM_INLINE Forms parts_away(const TrainingJob& job, const device::GpuProfile&) {
   if (job.parts.empty() || job.parts == "none") return {};
@@ -114,12 +153,14 @@ GPUMEM_INLINE bool makes_images(const TrainingJob& job) {
 /// Of three quarters of each side, and of half.
 GPUMEM_INLINE Forms smaller_images(const TrainingJob& job, const device::GpuProfile&) {
   constexpr std::int64_t kStep = 64;
-  if (!makes_images(job) || job.image.size() != 2) return {};
+  const std::vector<std::int64_t>& image = job.image;
+  if (!makes_images(job) || image.size() != 2) return {};
   Forms forms;
   for (const std::int64_t quarters : {3, 2}) {
     TrainingJob smaller = job;
+    smaller.image = image;
     for (std::int64_t& side : smaller.image) side = std::max(side * quarters / 4 / kStep, std::int64_t{1}) * kStep;
-    if (smaller.image == job.image) continue;
+    if (smaller.image == image) continue;
     const std::string word = std::to_string(smaller.image[0]) + "x" + std::to_string(smaller.image[1]);
     forms.push_back({std::move(smaller), {{"image", word}}});
   }
@@ -164,14 +205,17 @@ GPUMEM_INLINE Forms adapters_on_host_weights(const TrainingJob& job, const devic
   return {on_adapters(with(job, &TrainingJob::offload, model::Offload::ramtorch, "offload", "ramtorch"))};
 }
 
-inline constexpr std::array<Change, 17> kChanges = {{
+inline constexpr std::array<Change, 20> kChanges = {{
     {"nothing: the same result in one kernel", fused, true},
     {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
+    {"time: the autoencoder makes latents of one sample after the other", one_sample_encoded},
+    {"time before training: embeddings of prompts are made then", text_away},
     {"time before training: latents and embeddings of prompts are made then", parts_away},
     {"time: the step waits for its batch", no_prefetch},
     {"time: an optimizer step of one tensor at a time", one_tensor_at_a_time, true},
     {"time: the GPU is less busy in smaller passes; batch norms, if any, see fewer samples", more_passes},
+    {"precision, and time: the autoencoder makes latents of tiles, which are blended where they meet", tiles_encoded},
     {"precision: matrix products and convolutions run in half precision; mostly faster", autocast},
     {"time: every forward pass a second time, about a third more", checkpointing},
     {"time: frozen weights cross for each product (RamTorch)", host_weights},
@@ -187,8 +231,9 @@ inline constexpr std::array<Change, 17> kChanges = {{
 
 /// Whether the job learns what it learns without the change, but for rounding: such changes cost nothing or time.
 GPUMEM_INLINE bool keeps_result(const Change& change) {
-  constexpr std::array kLossy = {&autocast, &eight_bit_states,      &all_in_bfloat16,        &smaller_images,
-                                 &adapters, &adapters_on_four_bits, &adapters_on_eight_bits, &adapters_on_host_weights};
+  constexpr std::array kLossy = {&tiles_encoded,           &autocast, &eight_bit_states,      &all_in_bfloat16,
+                                 &smaller_images,          &adapters, &adapters_on_four_bits, &adapters_on_eight_bits,
+                                 &adapters_on_host_weights};
   return std::find(kLossy.begin(), kLossy.end(), change.forms) == kLossy.end();
 }
 
