@@ -210,8 +210,8 @@ struct Read {
   Tensor patches = 0;  ///< [N, channels, patches, length of a patch]
 };
 
-inline Read body(Forward& f, const Model& model) {
-  const InModule inside(f, model.is("Model") ? "" : "model", "PatchTSTModel");
+/// A series, scaled and cut: [N, channels, patches, length of a patch].
+inline Tensor cut_series(Forward& f, const Model& model) {
   const Tensor past = f.sample_input("past_values", {model.context, model.channels});
   const Tensor scaled = f.call("div", {f.call("sub", {past})});
   const std::int64_t used = model.patch + model.step * (model.patches() - 1);
@@ -220,6 +220,12 @@ inline Read body(Forward& f, const Model& model) {
       f.call("sliding_window", {last}, {{"dim", std::int64_t{1}}, {"size", model.patch}, {"step", model.step}});
   const Tensor patches = f.contiguous(f.permute(windows, {0, 2, 1, 3}));
   f.hand_out(patches);
+  return patches;
+}
+
+inline Read body(Forward& f, const Model& model) {
+  const InModule inside(f, model.is("Model") ? "" : "model", "PatchTSTModel");
+  const Tensor patches = cut_series(f, model);
   Tensor read = patches;
   if (model.is("ForPretraining")) read = f.call("clone", {patches});
   const InModule encoder(f, "encoder", "PatchTSTEncoder");
@@ -263,15 +269,24 @@ inline std::vector<Tensor> predicted(Forward& f, const Model& model, Tensor inpu
   return made;
 }
 
-inline void predict(Forward& f, const Model& model, Tensor tokens) {
-  const bool all = model.pooling.empty() && !model.summarises;
-  const std::int64_t in = model.width * (all ? model.patches() : 1);
-  const std::vector<Tensor> made = predicted(f, model, pooled(f, model, tokens), in);
+/// The loss of values to come, or of the numbers of their distribution.
+inline void future_loss(Forward& f, const Model& model, const std::vector<Tensor>& made) {
   const Tensor future = f.sample_input("future_values", {model.future, model.channels});
   if (model.numbers > 0) return distribution_loss(f, made);
   const Tensor values = f.call("add", {f.scale(made.front())});
   f.hand_out(values);
   (void)f.call("mse_loss", {values, future});
+}
+
+inline void predict(Forward& f, const Model& model, Tensor tokens) {
+  const bool all = model.pooling.empty() && !model.summarises;
+  const std::int64_t in = model.width * (all ? model.patches() : 1);
+  future_loss(f, model, predicted(f, model, pooled(f, model, tokens), in));
+}
+
+inline void patch_loss(Forward& f, Tensor made, Tensor patches) {
+  const Tensor apart = f.call("square", {f.call("sub", {made, patches})});
+  (void)f.call("mean", {f.call("mean", {apart}, {{"dim", std::int64_t{3}}})});
 }
 
 inline void pretrain(Forward& f, const Model& model, const Read& read) {
@@ -282,8 +297,7 @@ inline void pretrain(Forward& f, const Model& model, const Read& read) {
     made = f.linear("linear", dropped, model.width, model.patch, {.returned = true});
     if (model.summarises) made = f.slice(made, 2, 1, Forward::kRest);
   }
-  const Tensor apart = f.call("square", {f.call("sub", {made, read.patches})});
-  (void)f.call("mean", {f.call("mean", {apart}, {{"dim", std::int64_t{3}}})});
+  patch_loss(f, made, read.patches);
 }
 
 /// A class, or numbers that describe the whole series.

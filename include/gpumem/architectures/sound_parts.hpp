@@ -134,8 +134,24 @@ inline Tensor positions(Forward& f, const Front& front, Tensor hidden) {
   return f.permute(f.activation("activation", made, front.feature_activation), {0, 2, 1});
 }
 
+/// Numbers of this width for each token, which a batch or a step makes without gradients.
+inline Tensor token_rows(Forward& f, Tensor tokens, std::int64_t width) {
+  const std::vector<core::Dim> all = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(width)};
+  const Tensor column = f.call("unsqueeze", {f.to(tokens, "parameters")}, {{"dim", std::int64_t{2}}});
+  return f.call("expand", {column}, {{"shape", all}});
+}
+
+/// What queries [N, heads, S, d] make of a table of distances [S, S, d], [N, heads, S, S]: one product a token of all
+/// heads.
+inline Tensor distance_scores(Forward& f, std::int64_t heads, Tensor query, Tensor distances) {
+  const Tensor rows = f.flatten(f.permute(query, {2, 0, 1, 3}), 1, 2);
+  const Tensor products = f.call("matmul", {rows, f.permute(distances, {0, 2, 1})});
+  return f.unflatten(f.permute(products, {1, 0, 2}), 0, {-1, heads});
+}
+
 /// The feed-forward layers of a block.
 struct Feeding {
+  std::string_view name = "feed_forward";
   std::string class_name;
   std::int64_t width = 1;
   std::int64_t inner = 1;
@@ -145,7 +161,7 @@ struct Feeding {
 };
 
 inline Tensor fed(Forward& f, const Feeding& of, Tensor input) {
-  const InModule inside(f, "feed_forward", of.class_name);
+  const InModule inside(f, of.name, of.class_name);
   const Tensor wide = f.linear("intermediate_dense", input, of.width, of.inner);
   const Tensor open = f.activation("intermediate_act_fn", wide, of.activation);
   const Tensor dropped = f.dropout("intermediate_dropout", open, of.activation_dropout);

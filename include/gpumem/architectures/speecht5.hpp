@@ -17,6 +17,8 @@ namespace gpumem::architectures {
 
 namespace speecht5 {
 
+using sound_parts_detail::token_rows;
+
 struct Model : sound_parts_detail::Front {
   std::int64_t vocabulary = 81;
   Side encoder;
@@ -113,13 +115,6 @@ struct Looking {
   std::vector<Tensor>* weights = nullptr;  ///< the guided loss reads them
 };
 
-/// What queries [N, heads, S, d] make of the distances, [N, heads, S, S]: one product a token of all heads.
-inline Tensor distance_scores(Forward& f, const Looking& at, Tensor query) {
-  const Tensor rows = f.flatten(f.permute(query, {2, 0, 1, 3}), 1, 2);
-  const Tensor products = f.call("matmul", {rows, f.permute(*at.distances, {0, 2, 1})});
-  return f.unflatten(f.permute(products, {1, 0, 2}), 0, {-1, at.heads});
-}
-
 inline Tensor attention(Forward& f, const Model& model, const Looking& at, Tensor input, Tensor source) {
   const InModule inside(f, at.name, "SpeechT5Attention");
   const std::int64_t width = model.width;
@@ -135,7 +130,7 @@ inline Tensor attention(Forward& f, const Model& model, const Looking& at, Tenso
   Tensor scores = f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})});
   std::optional<Tensor> near;
   if (at.distances) {
-    near = distance_scores(f, at, query);
+    near = sound_parts_detail::distance_scores(f, at.heads, query, *at.distances);
     scores = f.call("add", {scores, *near}, {{"inplace", true}});
   }
   scores = at.mask ? f.add(scores, *at.mask) : f.add(scores, When::masked);
@@ -229,13 +224,6 @@ inline Tensor sound_encoded(Forward& f, const Model& model) {
     heard = f.call("add", {placed});  // sines
   }
   return encoder(f, model, heard);
-}
-
-/// Numbers of this width for each token, which a batch or a step makes without gradients.
-inline Tensor token_rows(Forward& f, Tensor tokens, std::int64_t width) {
-  const std::vector<core::Dim> all = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(width)};
-  const Tensor column = f.call("unsqueeze", {f.to(tokens, "parameters")}, {{"dim", std::int64_t{2}}});
-  return f.call("expand", {column}, {{"shape", all}});
 }
 
 /// The frames that the decoder reads, and who speaks.

@@ -1,6 +1,8 @@
 // ViT and DeiT: images cut into patches, a class token (DeiT: and one for distillation) before them, learned positions.
 // AST (audio spectrogram transformer): DeiT on the spectrogram of a sound, in patches that overlap.
-// Source: transformers 4.48, models/vit/modeling_vit.py (ViTSdpaSelfAttention), deit, audio_spectrogram_transformer.
+// VideoMAE: ViT on a video, in patches of several frames, without a token of its own.
+// Source: transformers 4.48, models/vit/modeling_vit.py (ViTSdpaSelfAttention), deit, audio_spectrogram_transformer;
+// 5.16, models/vit_msn, videomae/modeling_videomae.py.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +16,8 @@ namespace gpumem::architectures {
 
 namespace vit {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"vit", "deit", "audio-spectrogram-transformer"};
+inline constexpr std::array<std::string_view, 5> kModelTypes = {"vit", "deit", "audio-spectrogram-transformer",
+                                                                "vit_msn", "videomae"};
 
 struct Model {
   std::int64_t width = 1;
@@ -32,15 +35,22 @@ struct Model {
   double attention_dropout = 0.0;
   std::string_view activation = "gelu";
   bool bias = true;
-  bool hears = false;  ///< a spectrogram
+  bool masks = false;        ///< ViT that was trained by masks (MSN): its body has no pooler
+  std::int64_t frames = 1;   ///< of a video
+  std::int64_t tubelet = 0;  ///< frames of a patch; 0: it reads an image
+  bool means = false;        ///< a video's class is told by the mean of its patches
+  bool hears = false;        ///< a spectrogram
   bool distils = false;
   bool teaches = false;  ///< a second classifier reads the distillation token
 
   [[nodiscard]] std::string named(std::string_view part) const {
-    return (hears ? "AST" : distils ? "DeiT" : "ViT") + std::string(part);
+    const std::string_view own = hears ? "AST" : distils ? "DeiT" : watches() ? "VideoMAE" : masks ? "ViTMSN" : "ViT";
+    return std::string(own) + std::string(part);
   }
+  [[nodiscard]] bool watches() const { return tubelet > 0; }
   [[nodiscard]] std::int64_t patches() const {
-    return ((side - patch) / side_step + 1) * ((length - patch) / length_step + 1);
+    const std::int64_t each = ((side - patch) / side_step + 1) * ((length - patch) / length_step + 1);
+    return watches() ? frames / tubelet * each : each;
   }
   [[nodiscard]] std::int64_t extra_tokens() const { return distils ? 2 : 1; }
 };
@@ -55,6 +65,10 @@ inline void read_input(ConfigFields& config, Model& model) {
     model.length_step = model.patch;
     model.channels = config.size_or({"num_channels"}, 3);
     if (model.side < model.patch) config.fail("is smaller than patch_size", "image_size");
+    if (!model.watches()) return;
+    model.frames = config.size_or({"num_frames"}, 16);
+    if (model.frames < model.tubelet) config.fail("is smaller than tubelet_size", "num_frames");
+    check_length(config, model.frames, "num_frames");
     return;
   }
   model.side = config.size_or({"num_mel_bins"}, 128);
@@ -70,7 +84,14 @@ inline Model read(ConfigFields& config) {
   const std::string_view type = config.text({"model_type"}, "vit");
   model.hears = type == kModelTypes[2];
   model.distils = type == "deit" || model.hears;
-  if (model.hears) {
+  model.masks = type == kModelTypes[3];
+  if (type == kModelTypes[4]) {
+    model.tubelet = config.size_or({"tubelet_size"}, 2);
+    model.means = config.flag("use_mean_pooling", true);
+    config.ignore({"decoder_num_attention_heads", "decoder_hidden_size", "decoder_num_hidden_layers",
+                   "decoder_intermediate_size", "norm_pix_loss", "num_image_tokens"});
+  }
+  if (model.hears || model.masks || model.watches()) {
     config.complete(R"({"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
                         "intermediate_size": 3072})");
   }
@@ -86,8 +107,24 @@ inline Model read(ConfigFields& config) {
   model.activation = config.text({"hidden_act"}, "gelu");
   model.bias = config.flag("qkv_bias", true);
   if (model.width % model.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
-  config.ignore({"encoder_stride"});
+  config.ignore({"encoder_stride", "pooler_act", "pooler_output_size"});
   return model;
+}
+
+/// Patches of several frames, and where they are.
+inline Tensor video_embeddings(Forward& f, const Model& model) {
+  const InModule inside(f, "embeddings", model.named("Embeddings"));
+  const Tensor video = f.sample_input("pixel_values", {model.frames, model.channels, model.side, model.side});
+  Tensor rows = 0;
+  {
+    const InModule patches(f, "patch_embeddings", model.named("PatchEmbeddings"));
+    const Sizes kernel = {model.tubelet, model.patch, model.patch};
+    const Tensor cut = f.layer(
+        "projection", "Conv3d", "conv3d", {f.permute(video, {0, 2, 1, 3, 4})},
+        {{"in_channels", model.channels}, {"out_channels", model.width}, {"kernel_size", kernel}, {"stride", kernel}});
+    rows = f.permute(f.flatten(cut, 2, 4), {0, 2, 1});
+  }
+  return f.add(rows, f.constant("position_embeddings", {1, model.patches(), model.width}, "parameters"));
 }
 
 /// [N, frames, bins] as an image of one channel, [N, 1, bins, frames].
@@ -154,27 +191,45 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
   return f.add(f.dropout("dropout", f.linear("dense", active, model.inner, width), model.dropout), attended);
 }
 
+inline Tensor encoder(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "encoder", model.named("Encoder"));
+  return stack(f, "layer", model.named("Layer"), model.layers, hidden,
+               [&](Tensor x, std::int64_t) { return block(f, model, x); });
+}
+
+inline void write_video(Forward& f, const Model& model, Head head) {
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, head == Head::none ? std::string_view() : "videomae", "VideoMAEModel");
+    hidden = encoder(f, model, video_embeddings(f, model));
+    if (!model.means) hidden = f.layer_norm("layernorm", hidden, model.width);
+  }
+  if (head == Head::none) return;
+  f.hand_out(hidden);
+  const Tensor one = model.means
+                         ? f.layer_norm("fc_norm", f.call("mean", {hidden}, {{"dim", std::int64_t{1}}}), model.width)
+                         : f.select(hidden, 1, 0);
+  f.linear("classifier", one, model.width, model.labels);
+}
+
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
+  if (head == Head::masked_lm) config.fail("only the model that classifies, and that without a head, are known");
   if (!config.status()) return;
+  if (model.watches()) return write_video(f, model, head);
   Tensor first = 0;
   Tensor second = 0;  // the distillation token
   {
     const std::string_view body = model.hears ? "audio_spectrogram_transformer" : model.distils ? "deit" : "vit";
     const InModule inside(f, head == Head::none && model.hears ? std::string_view() : body, model.named("Model"));
-    Tensor hidden = embeddings(f, model);
-    {
-      const InModule encoder(f, "encoder", model.named("Encoder"));
-      hidden = stack(f, "layer", model.named("Layer"), model.layers, hidden,
-                     [&](Tensor x, std::int64_t) { return block(f, model, x); });
-    }
-    hidden = f.layer_norm("layernorm", hidden, model.width);
+    const Tensor hidden = f.layer_norm("layernorm", encoder(f, model, embeddings(f, model)), model.width);
     first = f.select(hidden, 1, 0);
     if (model.hears) {
       first = f.scale(f.add(first, f.select(hidden, 1, 1)));
       if (head == Head::none) f.hand_out(hidden);
     } else if (head == Head::none) {
       f.hand_out(hidden);
+      if (model.masks) return;
       const InModule pooler(f, "pooler", model.named("Pooler"));
       f.call("tanh", {f.linear("dense", first, model.width, model.width)});
       return;

@@ -56,13 +56,56 @@ TEST(SoundAndSeries, HaveThePublishedParameters) {
       {kHears, 151'165'056},
       {R"({"model_type": "patchtst", "architectures": ["PatchTSTForPrediction"]})", 602'264},
       {R"({"model_type": "patchtst", "architectures": ["PatchTSTForClassification"], "use_cls_token": true})", 599'553},
-      {kMoments, 125'635}};
+      {kMoments, 125'635},
+      // UsefulSensors/moonshine-tiny; the others are the sizes of the classes' configs.
+      {R"({"model_type": "moonshine", "architectures": ["MoonshineForConditionalGeneration"]})", 27'092'736},
+      {R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForPrediction"]})", 2'040},
+      {R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForPretraining"]})", 1'584},
+      {R"({"model_type": "vit_msn", "architectures": ["ViTMSNForImageClassification"]})", 85'800'194},
+      {R"({"model_type": "videomae", "architectures": ["VideoMAEForVideoClassification"]})", 86'237'954},
+      {R"({"model_type": "dinov2", "architectures": ["Dinov2ForImageClassification"]})", 85'728'770},
+      {R"({"model_type": "dinov2_with_registers", "architectures": ["Dinov2WithRegistersForImageClassification"]})",
+       85'824'002},
+      {R"({"model_type": "dinov3_vit", "architectures": ["DINOv3ViTModel"]})", 21'595'008},
+      {R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForCTC"], "vocab_size": 32})", 580'525'920},
+      {R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertModel"], "add_adapter": true})", 605'678'400}};
   for (const Case& each : cases) {
     const auto graph = read(each.config);
     ASSERT_TRUE(succeeds(graph)) << each.config;
     EXPECT_EQ(graph->parameters(), each.parameters) << each.config;
     EXPECT_EQ(graph->unknown_layers(), 0) << each.config;
   }
+}
+
+// A head that no architecture has is not taken for the usual one.
+TEST(SoundAndSeries, HaveNoHeadThatIsNotKnown) {
+  for (const auto& [type, name] :
+       {std::pair("wav2vec2", "Wav2Vec2ForXVector"), std::pair("vit", "ViTForMaskedImageModeling"),
+        std::pair("bert", "BertForMultipleChoice"), std::pair("wavlm", "WavLMForAudioFrameClassification")}) {
+    const std::string config =
+        R"({"model_type": ")" + std::string(type) + R"(", "architectures": [")" + name +
+        R"("], "vocab_size": 32, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+                               "intermediate_size": 128})";
+    EXPECT_TRUE(fails(read(config), ErrorCode::malformed_input, 0, name)) << config;
+  }
+  EXPECT_TRUE(fails(read(R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForRegression"]})"),
+                    ErrorCode::malformed_input, 0, "only ForPrediction"));
+  EXPECT_TRUE(fails(read(R"({"model_type": "dinov2", "drop_path_rate": 0.1})"), ErrorCode::malformed_input, 0,
+                    "drop_path_rate"));
+}
+
+// What the adapter, tubelets and channels add.
+TEST(SoundAndSeries, OfLaterModelsTheSizesAreRead) {
+  const std::string_view frames =
+      R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForCTC"], "num_hidden_layers": 2})";
+  EXPECT_GT(held(frames, 400), held(frames, 100));
+  EXPECT_GT(held(R"({"model_type": "moonshine"})", 160'000), held(R"({"model_type": "moonshine"})", 16'000));
+  const auto video = [](std::string_view count) {
+    return held(R"({"model_type": "videomae", "architectures": ["VideoMAEForVideoClassification"], "num_frames": )" +
+                    std::string(count) + "}",
+                64);
+  };
+  EXPECT_GT(video("16"), video("8"));
 }
 
 TEST(SoundAndSeries, OfSpeechTheSequenceLengthCountsStepsOrSamples) {

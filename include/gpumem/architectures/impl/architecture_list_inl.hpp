@@ -22,6 +22,7 @@
 #include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/deepseek_v4.hpp"
 #include "gpumem/architectures/detection_nets.hpp"
+#include "gpumem/architectures/dino.hpp"
 #include "gpumem/architectures/ernie_image.hpp"
 #include "gpumem/architectures/esm.hpp"
 #include "gpumem/architectures/flux.hpp"
@@ -53,9 +54,11 @@
 #include "gpumem/architectures/minimax.hpp"
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/mllama.hpp"
+#include "gpumem/architectures/moonshine.hpp"
 #include "gpumem/architectures/nemotron_h.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/pangu_v2.hpp"
+#include "gpumem/architectures/patchtsmixer.hpp"
 #include "gpumem/architectures/patchtst.hpp"
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi4_multimodal.hpp"
@@ -79,6 +82,7 @@
 #include "gpumem/architectures/vit.hpp"
 #include "gpumem/architectures/wan.hpp"
 #include "gpumem/architectures/wav2vec2.hpp"
+#include "gpumem/architectures/wav2vec2_bert.hpp"
 #include "gpumem/architectures/xlnet.hpp"
 #include "gpumem/model/training_loop.hpp"
 
@@ -116,6 +120,7 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &deci::kArchitecture,
                                                          &deepseek::kArchitecture,
                                                          &deepseek_v4::kArchitecture,
+                                                         &dino::kArchitecture,
                                                          &distilbert::kArchitecture,
                                                          &ernie_image::kArchitecture,
                                                          &esm::kArchitecture,
@@ -168,6 +173,7 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &mllama::kArchitecture,
                                                          &mochi::kArchitecture,
                                                          &modernbert::kArchitecture,
+                                                         &moonshine::kArchitecture,
                                                          &moonvit::kArchitecture,
                                                          &mpt::kArchitecture,
                                                          &nemotron::kArchitecture,
@@ -176,6 +182,7 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &omnigen::kArchitecture,
                                                          &opt::kArchitecture,
                                                          &pangu_v2::kArchitecture,
+                                                         &patchtsmixer::kArchitecture,
                                                          &patchtst::kArchitecture,
                                                          &phi::kArchitecture,
                                                          &phi3::kArchitecture,
@@ -201,6 +208,7 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &vit::kArchitecture,
                                                          &wan::kArchitecture,
                                                          &wav2vec2::kArchitecture,
+                                                         &wav2vec2_bert::kArchitecture,
                                                          &whisper::kArchitecture,
                                                          &xlnet::kArchitecture,
                                                          &z_image::kArchitecture,

@@ -47,11 +47,19 @@ GPUMEM_INLINE core::Error malformed(std::string message) {
   return {core::ErrorCode::malformed_input, std::move(message), {}};
 }
 
+/// Endings of transformers' classes whose heads no architecture has: one must not be taken for the usual head.
+inline constexpr std::array<std::string_view, 8> kOtherHeads = {
+    "ForAudioFrameClassification", "ForImageTextRetrieval",   "ForMaskedImageModeling",      "ForMultipleChoice",
+    "ForNextSentencePrediction",   "ForSemanticSegmentation", "ForTimeSeriesClassification", "ForXVector"};
+
 /// The head of the first class in "architectures"; nothing if it names none that is known.
 GPUMEM_INLINE std::optional<Head> named_head(ConfigFields& config) {
   const std::string_view first = config.class_name();
   for (const NamedHead& row : kHeads) {
     if (first.ends_with(row.ending)) return row.head;
+  }
+  for (const std::string_view ending : kOtherHeads) {
+    if (first.ends_with(ending)) config.fail("the head of " + std::string(first) + " is not known");
   }
   return std::nullopt;
 }
