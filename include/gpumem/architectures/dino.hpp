@@ -70,7 +70,7 @@ inline Model read(ConfigFields& config) {
   model.layers = config.layers_or("num_hidden_layers", 12);
   model.heads = config.size_or({"num_attention_heads"}, model.third ? 6 : 12);
   model.side = config.size_or({"image_size"}, 224);
-  model.patch = config.size_or({"patch_size"}, model.third ? 16 : 14);
+  model.patch = config.size_or({"patch_size"}, type == kModelTypes[0] ? 14 : 16);
   model.channels = config.size_or({"num_channels"}, 3);
   model.activation = config.text({"hidden_act"}, "gelu");
   model.labels = labels_of(config);
@@ -209,7 +209,6 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     hidden = f.layer_norm(model.third ? "norm" : "layernorm", hidden, model.width);
   }
   if (!classifies) return;
-  f.hand_out(hidden);
   const Tensor patches = f.slice(hidden, 1, 1 + model.registers, Forward::kRest);
   const Tensor mean = f.call("mean", {patches}, {{"dim", std::int64_t{1}}});
   f.linear("classifier", f.concatenate({f.select(hidden, 1, 0), mean}, 1), 2 * model.width, model.labels);

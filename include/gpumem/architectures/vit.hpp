@@ -124,7 +124,7 @@ inline Tensor video_embeddings(Forward& f, const Model& model) {
         {{"in_channels", model.channels}, {"out_channels", model.width}, {"kernel_size", kernel}, {"stride", kernel}});
     rows = f.permute(f.flatten(cut, 2, 4), {0, 2, 1});
   }
-  return f.add(rows, f.constant("position_embeddings", {1, model.patches(), model.width}, "parameters"));
+  return f.call("add", {rows});  // sines, which each pass copies from the host
 }
 
 /// [N, frames, bins] as an image of one channel, [N, 1, bins, frames].
@@ -205,7 +205,6 @@ inline void write_video(Forward& f, const Model& model, Head head) {
     if (!model.means) hidden = f.layer_norm("layernorm", hidden, model.width);
   }
   if (head == Head::none) return;
-  f.hand_out(hidden);
   const Tensor one = model.means
                          ? f.layer_norm("fc_norm", f.call("mean", {hidden}, {{"dim", std::int64_t{1}}}), model.width)
                          : f.select(hidden, 1, 0);

@@ -85,13 +85,13 @@ TEST(SoundAndSeries, HaveNoHeadThatIsNotKnown) {
     const std::string config =
         R"({"model_type": ")" + std::string(type) + R"(", "architectures": [")" + name +
         R"("], "vocab_size": 32, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-                               "intermediate_size": 128})";
+                               "intermediate_size": 128, "max_position_embeddings": 64, "type_vocab_size": 2})";
     EXPECT_TRUE(fails(read(config), ErrorCode::malformed_input, 0, name)) << config;
   }
   EXPECT_TRUE(fails(read(R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForRegression"]})"),
                     ErrorCode::malformed_input, 0, "only ForPrediction"));
-  EXPECT_TRUE(fails(read(R"({"model_type": "dinov2", "drop_path_rate": 0.1})"), ErrorCode::malformed_input, 0,
-                    "drop_path_rate"));
+  EXPECT_TRUE(
+      fails(read(R"({"model_type": "dinov2", "drop_path_rate": 0.1})"), ErrorCode::malformed_input, 0, "left out"));
 }
 
 // What the adapter, tubelets and channels add.

@@ -362,14 +362,15 @@ TEST(ImageTrainers, ADataSetsOwnSizesCountBeforeTheGeneralOnes) {
 TEST(ImageTrainers, ReadsFinetrainersWords) {
   const LaunchedJob job = launched(
       "torchrun --nproc_per_node=2 train.py --training_type lora --pretrained_model_name_or_path w --rank 32 "
-      "--target_modules blocks.*(to_q|to_k) --dataset_config t.json --dp_degree 2 --batch_size 1",
+      "--target_modules blocks.*(to_q|to_k) --dataset_config t.json --dp_degree 2 --batch_size 1 --enable_slicing "
+      "--enable_tiling",
       {{"t.json", R"({"datasets": [{"video_resolution_buckets": [[49, 480, 832]]}]})"}});
   EXPECT_EQ(job.job.format, "finetrainers");
   expect_wanted(job.job, {{"image", "832x480"},
                           {"frames", "49"},
                           {"lora", "32"},
                           {"lora_targets", "blocks*to_q+blocks*to_k"},
-                          {"parts", "all"},
+                          {"parts", "all:sliced:tiled"},
                           {"sharding", "ddp"}});
 }
 
