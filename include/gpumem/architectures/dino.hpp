@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/architectures/vit.hpp"
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
@@ -16,7 +17,18 @@ namespace dino {
 
 inline constexpr std::array<std::string_view, 3> kModelTypes = {"dinov2", "dinov2_with_registers", "dinov3_vit"};
 
-struct Model : vit::Model {
+struct Model {
+  std::int64_t width = 1;
+  std::int64_t layers = 1;
+  std::int64_t heads = 1;
+  std::int64_t inner = 1;
+  std::int64_t side = 224;  ///< of an image
+  std::int64_t patch = 16;
+  std::int64_t channels = 3;
+  std::int64_t labels = 2;
+  double dropout = 0.0;
+  double attention_dropout = 0.0;
+  std::string_view activation = "gelu";
   bool third = false;          ///< DINOv3
   std::int64_t registers = 0;  ///< tokens that nothing reads
   bool masks_patches = true;   ///< a vector stands in masked patches
@@ -27,6 +39,7 @@ struct Model : vit::Model {
   bool projection_bias = true;
   bool inner_bias = true;
 
+  [[nodiscard]] std::int64_t patches() const { return (side / patch) * (side / patch); }
   [[nodiscard]] std::string_view prefix() const {
     return third ? "DINOv3ViT" : registers > 0 ? "Dinov2WithRegisters" : "Dinov2";
   }
@@ -74,8 +87,6 @@ inline Model read(ConfigFields& config) {
   model.channels = config.size_or({"num_channels"}, 3);
   model.activation = config.text({"hidden_act"}, "gelu");
   model.labels = labels_of(config);
-  model.length = model.side;
-  model.side_step = model.length_step = model.patch;
   if (model.third) read_third(config, model);
   else read_second(config, model, type == kModelTypes[1]);
   if (model.side < model.patch) config.fail("is smaller than patch_size", "image_size");

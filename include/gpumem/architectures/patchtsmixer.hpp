@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/architectures/patchtst.hpp"
+#include "gpumem/architectures/series_parts.hpp"
 
 namespace gpumem::architectures {
 
 namespace patchtsmixer {
 
-struct Model : patchtst::Model {
+struct Model : series_parts_detail::Model {
   std::int64_t factor = 2;  ///< how much wider feed-forward layers are within
   bool gates = true;
   bool mixes_channels = false;
@@ -23,7 +23,7 @@ inline Model read(ConfigFields& config) {
   config.complete(R"({"patch_length": 8, "patch_stride": 8, "d_model": 8, "num_layers": 3, "prediction_length": 16})");
   Model model;
   model.class_name = config.class_name();
-  patchtst::read_sizes(config, model);
+  series_parts_detail::read_sizes(config, model);
   model.layers = config.layers({"num_layers", "num_hidden_layers"});
   model.factor = config.size_or({"expansion_factor"}, 2);
   const std::string_view mode = config.text({"mode"}, "common_channel");
@@ -58,9 +58,9 @@ Tensor mixed(Forward& f, const Model& model, std::string_view name, std::string_
   Tensor x = 0;
   {
     const InModule norm(f, "norm", "PatchTSMixerNormLayer");
-    x = model.norms_batches
-            ? f.unflatten(patchtst::normed(f, model, "norm", f.flatten(input, 0, 1)), 0, {-1, model.channels})
-            : f.layer_norm("norm", input, model.width);
+    x = model.norms_batches ? f.unflatten(series_parts_detail::normed(f, model, "norm", f.flatten(input, 0, 1)), 0,
+                                          {-1, model.channels})
+                            : f.layer_norm("norm", input, model.width);
   }
   x = turned(x);
   // Channels are gated before they are mixed, all else behind.
@@ -101,7 +101,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   Tensor hidden = 0;
   {
     const InModule inside(f, model.is("Model") ? "" : "model", "PatchTSMixerModel");
-    patches = patchtst::cut_series(f, model);
+    patches = series_parts_detail::cut_series(f, model);
     const InModule encoder(f, "encoder", "PatchTSMixerEncoder");
     const Tensor read = model.is("ForPretraining") ? f.call("clone", {patches}) : patches;
     hidden = f.linear("patcher", read, model.patch, model.width);
@@ -120,14 +120,14 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                       model.is("ForPrediction") ? "PatchTSMixerForPredictionHead" : "PatchTSMixerPretrainHead");
   if (model.is("ForPretraining")) {
     const Tensor dropped = f.dropout("dropout_layer", hidden, model.head_dropout);
-    return patchtst::patch_loss(f, f.linear("base_pt_block", dropped, model.width, model.patch, {.returned = true}),
-                                patches);
+    return series_parts_detail::patch_loss(
+        f, f.linear("base_pt_block", dropped, model.width, model.patch, {.returned = true}), patches);
   }
   const Tensor flat = f.dropout("dropout_layer", f.flatten(hidden, 2, 3), model.head_dropout);
-  std::vector<Tensor> made =
-      patchtst::projected(f, model, "base_forecast_block", flat, model.patches() * model.width, model.future);
+  std::vector<Tensor> made = series_parts_detail::projected(f, model, "base_forecast_block", flat,
+                                                            model.patches() * model.width, model.future);
   for (Tensor& each : made) each = f.permute(each, {0, 2, 1});
-  patchtst::future_loss(f, model, made);
+  series_parts_detail::future_loss(f, model, made);
 }
 
 inline constexpr Architecture kArchitecture = {
