@@ -55,7 +55,8 @@ inline void add_product(PeftLayer& layer, const PeftTensor& x, const PeftTensor&
 
 }  // namespace peft_weights_detail
 
-/// HadaWeight keeps only the four factors: backward makes both products again, one after the other.
+/// HadaWeight keeps only the four factors: backward makes both products again, one after the other. The second one is
+/// multiplied while the first one's result still has its name, beside the scaled gradient.
 inline void loha(PeftLayer& layer) {
   const std::int64_t rank = layer.rank();
   const std::int64_t whole = layer.in() * layer.out();
@@ -66,7 +67,7 @@ inline void loha(PeftLayer& layer) {
   const PeftTensor delta = layer.function("hadamard", {a1, b1, a2, b2}, {layer.out(), layer.in()},
                                           {{"saved", std::int64_t{15}},
                                            {"scratch", PeftLayer::Sizes{whole, whole}},
-                                           {"backward", PeftLayer::Sizes{whole, whole, whole}}});
+                                           {"backward", PeftLayer::Sizes{whole, whole, whole, whole}}});
   peft_weights_detail::add_product(layer, layer.cast_input(), delta);
 }
 
@@ -101,8 +102,9 @@ inline void add_bypass(PeftLayer& layer, const PeftTensor& w1, const PeftTensor&
 
 }  // namespace peft_weights_detail
 
-/// torch.kron is one product of views; the scale makes another one of it. LyCORIS calls the larger factor whole if
-/// full_matrix says so, and its factor can differ by layer.
+/// torch.kron is one product of views; the scale makes another one of it. Backward of the product makes both factors'
+/// gradients whole before either is summed to its size (validate_outputs() of PyTorch's autograd/engine.cpp). LyCORIS
+/// calls the larger factor whole if full_matrix says so, and its factor can differ by layer.
 inline void lokr(PeftLayer& layer) {
   const std::int64_t rank = layer.rank();
   const std::int64_t whole = layer.in() * layer.out();
@@ -121,7 +123,7 @@ inline void lokr(PeftLayer& layer) {
   const PeftTensor w2 = matrix("lokr_w2", out_k, in_n, full || 2 * rank >= std::max(out_k, in_n));
   if (layer.settings().flag("bypass_mode")) return peft_weights_detail::add_bypass(layer, w1, w2, in_m);
   const PeftTensor product = layer.function("kron", {w1, w2}, {layer.out(), layer.in()},
-                                            {{"saved", std::int64_t{3}}, {"backward", PeftLayer::Sizes{whole}}});
+                                            {{"saved", std::int64_t{3}}, {"backward", PeftLayer::Sizes{whole, whole}}});
   peft_weights_detail::add_product(layer, layer.cast_input(), layer.scale(product));
 }
 
@@ -158,7 +160,8 @@ inline void learn_bias(PeftLayer& layer) {
 
 }  // namespace peft_weights_detail
 
-/// W + W A + B in the base's type, in addition to what the base leaves.
+/// W + W A + B in the base's type, in addition to what the base leaves, which is taken away again times the number of
+/// adapters.
 inline void glora(PeftLayer& layer) {
   const std::int64_t rank = layer.rank();
   const std::string_view kind = layer.settings().text("config_A_B");
@@ -177,7 +180,9 @@ inline void glora(PeftLayer& layer) {
   if (layer.has_bias()) peft_weights_detail::learn_bias(layer);
   const PeftTensor whole = layer.add(layer.add(weight, layer.mul(weight, a)), b);
   const PeftTensor adapted = layer.base_linear(layer.input(), whole);
-  layer.leave(layer.returned(layer.add(result, adapted), {a, b, whole, adapted}));
+  const PeftTensor both = layer.add(result, adapted);
+  const PeftTensor alone = layer.call("sub", {both, layer.scale(result)}, both.shape);
+  layer.leave(layer.returned(alone, {a, b, whole, adapted, result}));
 }
 
 /// A sparse spectrum in a matrix of zeros, whose inverse transform is complex: its real part is scaled.
