@@ -8,6 +8,13 @@ namespace gpumem::datasets {
 namespace {
 namespace image_models_detail {
 
+/// As its repository publishes it: 10,292,556,288 parameters, 8 blocks of two streams and 32 of one.
+constexpr std::string_view kBooguImage =
+    R"({"_class_name": "BooguImageTransformer2DModel", "hidden_size": 3360, "num_layers": 40,
+        "num_double_stream_layers": 8, "num_refiner_layers": 2, "num_attention_heads": 28, "num_kv_heads": 7,
+        "instruction_feature_configs": {"instruction_feat_dim": 4096, "reduce_type": "mean",
+                                        "num_instruction_feat_layers": 1}})";
+
 constexpr KnownModel kModels[] = {
     {"Lykon/dreamshaper-8", "SD1.5-unet.json", "", Intervals::ignored},
     {"stable-diffusion-v1-5/stable-diffusion-v1-5", "SD1.5-unet.json", "", Intervals::ignored},
@@ -103,6 +110,9 @@ constexpr KnownModel kModels[] = {
          "gated_attn": true, "cross_attn_mod": true, "audio_gated_attn": true, "audio_cross_attn_mod": true,
          "use_prompt_embeddings": false, "perturbed_attn": true})",
      Intervals::joined},
+    // The template of its system prompt is 24 tokens around the prompt's own four.
+    {"SimpleTuner/Boogu-Image-0.1-Base", "", kBooguImage, Intervals::int8_alone, false, false, 64, 28},
+    {"SimpleTuner/Boogu-Image-0.1-Turbo", "", kBooguImage, Intervals::int8_alone, false, false, 64, 28},
     {"Alpha-VLLM/Lumina-Image-2.0", "Lumina2-transformer.json", "", Intervals::joined},
     // The sentence that OmniGenMultiModalProcessor puts before a prompt, one word, and three tokens of the template.
     {"Shitao/OmniGen-v1-diffusers", "OmniGen-transformer.json", "", Intervals::ignored, false, false, 64, 20},

@@ -11,11 +11,13 @@
 namespace gpumem::datasets {
 
 /// What SimpleTuner 2026-08 makes of an interval of gradient checkpointing (helpers/models/*/transformer.py).
+/// The page of these runs says of equal figures: "that is usually the option being ignored".
 enum class Intervals : std::uint8_t {
-  joined,     ///< checkpoint_sequential_state(): each two blocks as one, or two of every four
-  separate,   ///< should_checkpoint_block(): the first of each two blocks, or two of every four, one by one
-  ignored,    ///< diffusers' own UNets know none; HiDream learnt it after its runs (SimpleTuner's commit e691bd260)
-  no_effect,  ///< Sana's figures with checkpointing and without it are equal; its code does not say why
+  joined,      ///< checkpoint_sequential_state(): each two blocks as one, or two of every four
+  separate,    ///< should_checkpoint_block(): the first of each two blocks, or two of every four, one by one
+  ignored,     ///< diffusers' own UNets know none; HiDream learnt it after its runs (SimpleTuner's commit e691bd260)
+  int8_alone,  ///< Boogu-Image learnt it (as separate) between its runs (commit 020314e67): those of int8 came later
+  no_effect,   ///< Sana's figures with checkpointing and without it are equal; its code does not say why
 };
 
 /// The denoiser's config of a published model: a file of configs/, or the fields themselves.

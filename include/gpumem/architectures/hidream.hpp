@@ -4,11 +4,14 @@
 // each. What its class leaves open (patch_size, caption_channels, llama_layers) is as in the published models.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/dit_parts.hpp"
 
@@ -260,5 +263,157 @@ inline constexpr Architecture kArchitecture = {.name = "hidream",
                                                .blocks = kBlocks};
 
 }  // namespace hidream
+
+// Z-Image: blocks over the image's tokens, blocks over the prompt's, then blocks over both in one sequence. Each branch
+// has a norm before and one behind it. Sequences are padded to multiples of 32 tokens.
+// Source: diffusers 0.40, models/transformers/transformer_z_image.py, without images as conditions.
+
+namespace z_image {
+
+inline constexpr std::array<std::string_view, 1> kBlocks = {"ZImageTransformerBlock"};
+inline constexpr std::int64_t kPaddedTo = 32;
+inline constexpr std::int64_t kConditions = 256;
+
+struct Model {
+  std::int64_t width = 3840;
+  std::int64_t heads = 30;
+  std::int64_t layers = 30;
+  std::int64_t refiners = 2;
+  std::int64_t channels = 16;
+  std::int64_t captions = 2560;
+  std::int64_t patch = 2;
+  bool head_norm = true;
+
+  [[nodiscard]] std::int64_t head_width() const { return width / heads; }
+  [[nodiscard]] std::int64_t inner() const { return static_cast<std::int64_t>(static_cast<double>(width) / 3 * 8); }
+  [[nodiscard]] std::int64_t conditions() const { return std::min(width, kConditions); }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.width = dit_width(config, "dim", 3840);
+  model.heads = dit_width(config, "n_heads", 30);
+  model.layers = config.layers_or("n_layers", 30);
+  model.refiners = dit_layers(config, "n_refiner_layers", 2);
+  model.channels = dit_width(config, "in_channels", 16);
+  model.captions = dit_width(config, "cap_feat_dim", 2560);
+  model.patch = dit_list(config, "all_patch_size", {2})[0];
+  model.head_norm = config.flag("qk_norm", true);
+  const bool plain = dit_list(config, "all_f_patch_size", {1})[0] == 1;
+  if (!plain) config.fail("must be 1", "all_f_patch_size");
+  if (model.patch > 16) config.fail("is larger than gpumem takes", "all_patch_size");
+  if (model.width % (2 * model.heads) != 0) config.fail("does not divide dim", "n_heads");
+  if (config.size_or({"n_kv_heads"}, model.heads) != model.heads) config.fail("must be n_heads", "n_kv_heads");
+  config.ignore({"norm_eps", "rope_theta", "t_scale", "axes_dims", "axes_lens"});
+  return model;
+}
+
+inline std::int64_t padded(std::int64_t tokens) { return (tokens + kPaddedTo - 1) / kPaddedTo * kPaddedTo; }
+
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  return own_rms_norm(f, name, input, model.width);
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const PairTables& tables) {
+  const InModule inside(f, "attention", "Attention");
+  const std::int64_t each = model.head_width();
+  const DitHeadNorm kind = model.head_norm ? DitHeadNorm::own_rms : DitHeadNorm::none;
+  const auto heads = [&](std::string_view name) {
+    return as_heads(f, f.linear(name, input, model.width, model.width, {.bias = false}), each);
+  };
+  Tensor query = heads("to_q");
+  Tensor key = heads("to_k");
+  const Tensor value = heads("to_v");
+  query = dit_head_norm(f, "norm_q", query, each, kind);
+  key = dit_head_norm(f, "norm_k", key, each, kind);
+  query = turn_complex(f, query, tables);
+  key = turn_complex(f, key, tables);
+  const Tensor mixed = attend_heads(f, query, key, value);
+  const InModule out(f, "to_out", "ModuleList");
+  return f.linear("0", mixed, model.width, model.width, {.bias = false});
+}
+
+/// With conditions a branch's input is scaled, and what it leaves is gated by a tanh.
+inline Tensor block(Forward& f, const Model& model, Tensor hidden, const PairTables& tables,
+                    std::optional<Tensor> conditions) {
+  std::vector<Tensor> rows;
+  if (conditions) {
+    const Tensor made = f.linear("adaLN_modulation.0", *conditions, model.conditions(), 4 * model.width);
+    rows = row_chunks(f, made, 4, model.width);
+    for (const std::size_t gate : {1U, 3U}) rows[gate] = f.call("tanh", {rows[gate]});
+    for (const std::size_t scale : {0U, 2U}) rows[scale] = f.call("add", {rows[scale]});
+  }
+  const auto scaled = [&](Tensor tensor, std::size_t row) {
+    return conditions ? f.multiply(tensor, rows[row]) : tensor;
+  };
+  const auto joined = [&](Tensor residual, Tensor branch, std::size_t row) {
+    return f.add(residual, conditions ? f.multiply(rows[row], branch) : branch);
+  };
+  const Tensor normed = scaled(norm(f, model, "attention_norm1", hidden), 0);
+  const Tensor mixed = norm(f, model, "attention_norm2", attention(f, model, normed, tables));
+  const Tensor attended = joined(hidden, mixed, 1);
+  const Tensor again = scaled(norm(f, model, "ffn_norm1", attended), 2);
+  const Tensor fed = three_layers(f, "feed_forward", "FeedForward", again, model.width, model.inner());
+  return joined(attended, norm(f, model, "ffn_norm2", fed), 3);
+}
+
+inline Tensor time_of(Forward& f, const Model& model) {
+  constexpr std::int64_t kSinusoids = 256;
+  constexpr std::int64_t kMiddle = 1024;
+  const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
+  const InModule inside(f, "t_embedder", "TimestepEmbedder");
+  const Tensor open = f.activation("mlp.1", f.linear("mlp.0", sinusoids, kSinusoids, kMiddle), "silu");
+  return f.linear("mlp.2", open, kMiddle, model.conditions());
+}
+
+inline Tensor text_tokens(Forward& f, const Model& model, std::int64_t tokens) {
+  const Tensor prompt = f.sample_input("cap_feats", {tokens, model.captions});
+  const Tensor normed = own_rms_norm(f, "cap_embedder.0", prompt, model.captions);
+  const Tensor text = f.linear("cap_embedder.1", normed, model.captions, model.width);
+  f.parameter("cap_pad_token", {1, model.width});
+  return f.call("clone", {text});  // pad_sequence
+}
+
+inline Tensor last(Forward& f, const Model& model, Tensor hidden, Tensor time, std::int64_t area) {
+  const InModule inside(f, "all_final_layer." + std::to_string(model.patch) + "-1", "FinalLayer");
+  const Tensor open = f.activation("adaLN_modulation.0", time, "silu");
+  const Tensor scale = f.linear("adaLN_modulation.1", open, model.conditions(), model.width);
+  const Tensor rows = unsqueezed(f, f.call("add", {scale}), 1);
+  return f.linear("linear", f.multiply(bare_norm(f, "norm_final", hidden, model.width), rows), model.width, area);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_text = 256});
+  const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
+  const std::int64_t area = model.patch * model.patch * model.channels;
+  const Tensor latents = f.call("clone", {token_latents(f, padded(tokens), area)});
+  const Tensor time = time_of(f, model);
+  Tensor image = f.linear("all_x_embedder." + std::to_string(model.patch) + "-1", latents, area, model.width);
+  f.parameter("x_pad_token", {1, model.width});
+  image = f.call("clone", {image});  // pad_sequence
+  const PairTables image_tables = pair_tables(f, {image}, model.head_width());
+  image = stack(f, "noise_refiner", kBlocks[0], model.refiners, image,
+                [&](Tensor x, std::int64_t) { return block(f, model, x, image_tables, time); });
+  Tensor text = text_tokens(f, model, padded(sample.text));
+  const PairTables text_tables = pair_tables(f, {text}, model.head_width());
+  text = stack(f, "context_refiner", kBlocks[0], model.refiners, text,
+               [&](Tensor x, std::int64_t) { return block(f, model, x, text_tables, {}); });
+  Tensor hidden = f.concatenate({image, text}, 1);
+  const PairTables tables = pair_tables(f, {hidden}, model.head_width());
+  hidden = stack(f, "layers", kBlocks[0], model.layers, hidden,
+                 [&](Tensor x, std::int64_t) { return block(f, model, x, tables, time); });
+  const Tensor output = f.slice(last(f, model, hidden, time, area), 1, 0, tokens);
+  denoiser_loss(f, f.call("clone", {output}), {tokens, area});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "z_image",
+                                               .model_types = names<"ZImageTransformer2DModel">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
+
+}  // namespace z_image
 
 }  // namespace gpumem::architectures

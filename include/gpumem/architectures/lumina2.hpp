@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
@@ -30,12 +31,14 @@ struct Model {
   std::int64_t out = 16;
   std::int64_t captions = 1024;
   std::int64_t patch = 2;
+  bool boogu = false;  ///< Boogu-Image's copy: torch.nn.RMSNorm outside of attention, pairs turned as real numbers
 
   [[nodiscard]] std::int64_t head_width() const { return width / heads; }
   [[nodiscard]] std::int64_t conditions() const { return std::min<std::int64_t>(width, 1024); }
 };
 
-inline Model read(ConfigFields& config) {
+/// The fields that Boogu-Image's class has, too.
+inline Model read_sizes(ConfigFields& config) {
   Model model;
   model.width = dit_width(config, "hidden_size", 2304);
   model.heads = dit_width(config, "num_attention_heads", 24);
@@ -44,50 +47,74 @@ inline Model read(ConfigFields& config) {
   model.refiners = dit_layers(config, "num_refiner_layers", 2);
   model.channels = dit_width(config, "in_channels", 16);
   model.out = dit_width(config, "out_channels", model.channels);
-  model.captions = dit_width(config, "cap_feat_dim", 1024);
   model.patch = dit_patch(config);
   const std::int64_t multiple = dit_width(config, "multiple_of", 256);
   const std::int64_t inner = dit_inner(config, "ffn_dim_multiplier", 4 * model.width, 1.0);
   model.inner = (inner + multiple - 1) / multiple * multiple;
   if (model.width % (2 * model.heads) != 0) config.fail("does not divide hidden_size", "num_attention_heads");
   if (model.heads % model.key_heads != 0) config.fail("does not divide num_attention_heads", "num_kv_heads");
-  config.ignore({"sample_size", "norm_eps", "scaling_factor", "axes_dim_rope", "axes_lens"});
+  config.ignore({"norm_eps", "axes_dim_rope", "axes_lens"});
+  return model;
+}
+
+inline Model read(ConfigFields& config) {
+  Model model = read_sizes(config);
+  model.captions = dit_width(config, "cap_feat_dim", 1024);
+  config.ignore({"sample_size", "scaling_factor"});
   return model;
 }
 
 inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
-  return own_rms_norm(f, name, input, model.width);
+  return model.boogu ? torch_rms_norm(f, name, input, model.width) : own_rms_norm(f, name, input, model.width);
 }
 
-inline Tensor attention(Forward& f, const Model& model, Tensor input, const PairTables& tables, Tensor mask) {
-  const InModule inside(f, "attn", "Attention");
+inline Tensor turn(Forward& f, const Model& model, Tensor heads, const PairTables& tables) {
+  return model.boogu ? turn_pairs(f, heads, tables) : turn_complex(f, heads, tables);
+}
+
+/// Attention over queries, keys and values of [N, S, heads, width], of which keys and values have fewer heads.
+inline Tensor attend_grouped(Forward& f, const Model& model, Tensor query, Tensor key, Tensor value,
+                             const PairTables& tables, Tensor mask) {
   const std::int64_t each = model.head_width();
   const std::int64_t times = model.heads / model.key_heads;
-  const auto heads = [&](std::string_view name, std::int64_t count) {
-    return as_heads(f, f.linear(name, input, model.width, count * each, {.bias = false}), each);
-  };
-  Tensor query = heads("to_q", model.heads);
-  Tensor key = heads("to_k", model.key_heads);
-  const Tensor value = heads("to_v", model.key_heads);
-  query = turn_complex(f, own_rms_norm(f, "norm_q", query, each), tables);
-  key = turn_complex(f, own_rms_norm(f, "norm_k", key, each), tables);
+  const Tensor turned = turn(f, model, own_rms_norm(f, "norm_q", query, each), tables);
   const auto repeated = [&](Tensor tensor) {
     const Tensor view = f.call("expand", {unsqueezed(f, tensor, 3)}, {{"shape", Sizes{-1, -1, -1, times, -1}}});
     return f.flatten(f.call("clone", {view}), 2, 3);
   };
-  const Tensor keys = repeated(key);
-  const Tensor mixed = attend_heads(f, query, keys, repeated(value), f.as_type_of(mask, query));
+  const Tensor keys = repeated(turn(f, model, own_rms_norm(f, "norm_k", key, each), tables));
+  return attend_heads(f, turned, keys, repeated(value), f.as_type_of(mask, query));
+}
+
+inline Tensor attention(Forward& f, const Model& model, std::string_view name, Tensor input, const PairTables& tables,
+                        Tensor mask) {
+  const InModule inside(f, name, "Attention");
+  const auto heads = [&](std::string_view layer, std::int64_t count) {
+    const std::int64_t each = model.head_width();
+    return as_heads(f, f.linear(layer, input, model.width, count * each, {.bias = false}), each);
+  };
+  const Tensor query = heads("to_q", model.heads);
+  const Tensor key = heads("to_k", model.key_heads);
+  const Tensor mixed = attend_grouped(f, model, query, key, heads("to_v", model.key_heads), tables, mask);
   const InModule out(f, "to_out", "ModuleList");
   return f.linear("0", mixed, model.width, model.width, {.bias = false});
 }
 
 /// LuminaFeedForward, whose silu is computed in float32.
-inline Tensor feed_forward(Forward& f, const Model& model, Tensor input) {
-  const InModule inside(f, "feed_forward", "LuminaFeedForward");
+inline Tensor feed_forward(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  const InModule inside(f, name, "LuminaFeedForward");
   const Tensor gate = f.linear("linear_1", input, model.width, model.inner, {.bias = false});
   const Tensor open = f.as_type_of(f.call("silu", {f.to(gate, "float32")}), gate);
   const Tensor up = f.linear("linear_3", input, model.width, model.inner, {.bias = false});
   return f.linear("linear_2", f.multiply(open, up), model.inner, model.width, {.bias = false});
+}
+
+/// LuminaRMSNormZero: what it leaves; and a scale of that, a gate, a scale and a gate, [N, 1, width] each.
+inline Tensor zero_norm(Forward& f, const Model& model, std::string_view name, Tensor hidden, Tensor time,
+                        std::vector<Tensor>& rows) {
+  const InModule inside(f, name, "LuminaRMSNormZero");
+  rows = modulation(f, "linear", time, model.conditions(), model.width, 4);
+  return f.multiply(norm(f, model, "norm", hidden), f.call("add", {rows[0]}));
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor hidden, const PairTables& tables, Tensor mask,
@@ -95,20 +122,18 @@ inline Tensor block(Forward& f, const Model& model, Tensor hidden, const PairTab
   std::vector<Tensor> rows;
   Tensor normed = 0;
   if (time) {
-    const InModule inside(f, "norm1", "LuminaRMSNormZero");
-    rows = modulation(f, "linear", *time, model.conditions(), model.width, 4);
-    normed = f.multiply(norm(f, model, "norm", hidden), f.call("add", {rows[0]}));
+    normed = zero_norm(f, model, "norm1", hidden, *time, rows);
   } else {
     normed = norm(f, model, "norm1", hidden);
   }
   const auto joined = [&](Tensor residual, Tensor branch, std::size_t row) {
     return f.add(residual, time ? f.multiply(f.call("tanh", {rows[row]}), branch) : branch);
   };
-  const Tensor mixed = norm(f, model, "norm2", attention(f, model, normed, tables, mask));
+  const Tensor mixed = norm(f, model, "norm2", attention(f, model, "attn", normed, tables, mask));
   const Tensor attended = joined(hidden, mixed, 1);
   Tensor again = norm(f, model, "ffn_norm1", attended);
   if (time) again = f.multiply(again, f.call("add", {rows[2]}));
-  return joined(attended, norm(f, model, "ffn_norm2", feed_forward(f, model, again)), 3);
+  return joined(attended, norm(f, model, "ffn_norm2", feed_forward(f, model, "feed_forward", again)), 3);
 }
 
 inline Tensor last(Forward& f, const Model& model, Tensor hidden, Tensor time, std::int64_t out) {
@@ -118,22 +143,25 @@ inline Tensor last(Forward& f, const Model& model, Tensor hidden, Tensor time, s
   return f.linear("linear_2", f.multiply(bare_norm(f, "norm", hidden, model.width), scale), model.width, out);
 }
 
-inline void write(ConfigFields& config, Head, Forward& f) {
+/// Lumina2CombinedTimestepCaptionEmbedding: the prompt's tokens, and the timestep.
+inline std::pair<Tensor, Tensor> conditions(Forward& f, const Model& model, const DenoiserSample& sample) {
   constexpr std::int64_t kSinusoids = 256;
+  const Tensor prompt = text_input(f, sample, model.captions);
+  const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
+  const InModule inside(f, "time_caption_embed", "Lumina2CombinedTimestepCaptionEmbedding");
+  const Tensor time = timestep_embedding(f, "timestep_embedder", sinusoids, kSinusoids, model.conditions());
+  const Tensor normed = model.boogu ? torch_rms_norm(f, "caption_embedder.0", prompt, model.captions)
+                                    : own_rms_norm(f, "caption_embedder.0", prompt, model.captions);
+  return {f.linear("caption_embedder.1", normed, model.captions, model.width), time};
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_text = 256});
   const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
   const std::int64_t area = model.patch * model.patch * model.channels;
-  Tensor time = 0;
-  Tensor text = text_input(f, sample, model.captions);
-  {
-    const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
-    const InModule inside(f, "time_caption_embed", "Lumina2CombinedTimestepCaptionEmbedding");
-    time = timestep_embedding(f, "timestep_embedder", sinusoids, kSinusoids, model.conditions());
-    const Tensor normed = own_rms_norm(f, "caption_embedder.0", text, model.captions);
-    text = f.linear("caption_embedder.1", normed, model.captions, model.width);
-  }
+  auto [text, time] = conditions(f, model, sample);
   const Tensor latents = f.call("clone", {token_latents(f, tokens, area)});
   Tensor image = f.linear("x_embedder", latents, area, model.width);
   const PairTables text_tables = pair_tables(f, {text}, model.head_width());
@@ -162,279 +190,180 @@ inline constexpr Architecture kArchitecture = {.name = "lumina2",
 
 }  // namespace lumina2
 
-// Z-Image: blocks over the image's tokens, blocks over the prompt's, then blocks over both in one sequence. Each branch
-// has a norm before and one behind it. Sequences are padded to multiples of 32 tokens.
-// Source: diffusers 0.40, models/transformers/transformer_z_image.py, without images as conditions.
+// Boogu-Image: Lumina's blocks over the prompt's tokens and over the image's; then blocks in which the image attends to
+// both sequences and once more to itself, and its feed-forward layer reads what the block was given; then blocks over
+// both in one sequence. Refiners are never checkpointed.
+// Source: SimpleTuner 2026-08, helpers/models/boogu_image/transformer.py, attention_processor.py, block_lumina2.py,
+// with PyTorch's own attention, as flash-attn is not among its requirements.
 
-namespace z_image {
+namespace boogu_image {
 
-inline constexpr std::array<std::string_view, 1> kBlocks = {"ZImageTransformerBlock"};
-inline constexpr std::int64_t kPaddedTo = 32;
-inline constexpr std::int64_t kConditions = 256;
+using lumina2::Model;
 
-struct Model {
-  std::int64_t width = 3840;
-  std::int64_t heads = 30;
-  std::int64_t layers = 30;
-  std::int64_t refiners = 2;
-  std::int64_t channels = 16;
-  std::int64_t captions = 2560;
-  std::int64_t patch = 2;
-  bool head_norm = true;
+inline constexpr std::array<std::string_view, 2> kBlocks = {"BooguImageDoubleStreamTransformerBlock",
+                                                            "BooguImageSingleStreamTransformerBlock"};
+inline constexpr std::string_view kRefiner = "BooguImageTransformerBlock";
 
-  [[nodiscard]] std::int64_t head_width() const { return width / heads; }
-  [[nodiscard]] std::int64_t inner() const { return static_cast<std::int64_t>(static_cast<double>(width) / 3 * 8); }
-  [[nodiscard]] std::int64_t conditions() const { return std::min(width, kConditions); }
+struct Layers {
+  std::int64_t doubles = 2;
+  std::int64_t singles = 24;
 };
 
-inline Model read(ConfigFields& config) {
-  Model model;
-  model.width = dit_width(config, "dim", 3840);
-  model.heads = dit_width(config, "n_heads", 30);
-  model.layers = config.layers_or("n_layers", 30);
-  model.refiners = dit_layers(config, "n_refiner_layers", 2);
-  model.channels = dit_width(config, "in_channels", 16);
-  model.captions = dit_width(config, "cap_feat_dim", 2560);
-  model.patch = dit_list(config, "all_patch_size", {2})[0];
-  model.head_norm = config.flag("qk_norm", true);
-  const bool plain = dit_list(config, "all_f_patch_size", {1})[0] == 1;
-  if (!plain) config.fail("must be 1", "all_f_patch_size");
-  if (model.patch > 16) config.fail("is larger than gpumem takes", "all_patch_size");
-  if (model.width % (2 * model.heads) != 0) config.fail("does not divide dim", "n_heads");
-  if (config.size_or({"n_kv_heads"}, model.heads) != model.heads) config.fail("must be n_heads", "n_kv_heads");
-  config.ignore({"norm_eps", "rope_theta", "t_scale", "axes_dims", "axes_lens"});
+inline Model read(ConfigFields& config, Layers& layers) {
+  Model model = lumina2::read_sizes(config);
+  model.boogu = true;
+  layers.doubles = dit_layers(config, "num_double_stream_layers", 2);
+  if (layers.doubles > model.layers) config.fail("is more than num_layers", "num_double_stream_layers");
+  layers.singles = model.layers - layers.doubles;
+  ConfigFields* const prompt = config.part("instruction_feature_configs", R"({"instruction_feat_dim": 4096,
+    "reduce_type": "concat", "num_instruction_feat_layers": 1})");
+  if (prompt != nullptr) {
+    const std::string_view reduced = prompt->text({"reduce_type"}, "concat");
+    const std::int64_t each = dit_width(*prompt, "instruction_feat_dim", 4096);
+    const std::int64_t count = prompt->layers_or("num_instruction_feat_layers", 1);
+    model.captions = reduced.find("cat") != std::string_view::npos ? count * each : each;
+  }
+  ConfigFields* const tuning = config.part("prompt_tuning_configs");
+  if (tuning != nullptr && tuning->flag("use_prompt_tuning", false)) {
+    tuning->fail("asks for tokens that gpumem does not know", "use_prompt_tuning");
+  }
+  config.ignore({"timestep_scale"});
   return model;
 }
 
-inline std::int64_t padded(std::int64_t tokens) { return (tokens + kPaddedTo - 1) / kPaddedTo * kPaddedTo; }
+/// What the blocks share.
+struct Sequences {
+  PairTables image;
+  PairTables both;
+  Tensor image_mask = 0;
+  Tensor mask = 0;
+  StreamLengths lengths;
+};
 
-inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input) {
-  return own_rms_norm(f, name, input, model.width);
+/// A copy of the tokens of one sequence: the model writes them into their places of a new tensor.
+inline Tensor part_of(Forward& f, Tensor both, const StreamLengths& lengths, bool image) {
+  return f.call("clone", {image ? f.slice(both, 1, lengths.text, Forward::kRest) : f.slice(both, 1, 0, lengths.text)});
 }
 
-inline Tensor attention(Forward& f, const Model& model, Tensor input, const PairTables& tables) {
-  const InModule inside(f, "attention", "Attention");
-  const std::int64_t each = model.head_width();
-  const DitHeadNorm kind = model.head_norm ? DitHeadNorm::own_rms : DitHeadNorm::none;
-  const auto heads = [&](std::string_view name) {
-    return as_heads(f, f.linear(name, input, model.width, model.width, {.bias = false}), each);
-  };
-  Tensor query = heads("to_q");
-  Tensor key = heads("to_k");
-  const Tensor value = heads("to_v");
-  query = dit_head_norm(f, "norm_q", query, each, kind);
-  key = dit_head_norm(f, "norm_k", key, each, kind);
-  query = turn_complex(f, query, tables);
-  key = turn_complex(f, key, tables);
-  const Tensor mixed = attend_heads(f, query, key, value);
+/// BooguImageDoubleStreamSelfAttnProcessor: projections of each sequence by itself, then one more of both.
+inline Tensor joint(Forward& f, const Model& model, Tensor image, Tensor text, const Sequences& s) {
+  const InModule inside(f, "img_instruct_attn", "Attention");
+  Tensor mixed = 0;
+  std::array<Tensor, 3> heads = {};
+  constexpr std::array<std::string_view, 3> kNames = {"to_q", "to_k", "to_v"};
+  {
+    const InModule processor(f, "processor", "BooguImageDoubleStreamSelfAttnProcessor");
+    const std::int64_t each = model.head_width();
+    const auto projected = [&](std::string_view stream, std::size_t at, Tensor tokens) {
+      const std::int64_t out = (at == 0 ? model.heads : model.key_heads) * each;
+      return f.linear(std::string(stream) + std::string(kNames[at]), tokens, model.width, out, {.bias = false});
+    };
+    std::array<Tensor, 3> of_image = {};
+    for (std::size_t at = 0; at < 3; ++at) of_image[at] = projected("img_", at, image);
+    for (std::size_t at = 0; at < 3; ++at) heads[at] = projected("instruct_", at, text);
+    for (std::size_t at = 0; at < 3; ++at) {
+      heads[at] = as_heads(f, f.concatenate({heads[at], of_image[at]}, 1), each);
+    }
+  }
+  mixed = lumina2::attend_grouped(f, model, heads[0], heads[1], heads[2], s.both, s.mask);
+  {
+    const InModule processor(f, "processor", "BooguImageDoubleStreamSelfAttnProcessor");
+    const Tensor text_part = part_of(f, mixed, s.lengths, false);
+    const Tensor image_part = part_of(f, mixed, s.lengths, true);
+    const Tensor text_out = f.linear("instruct_out", text_part, model.width, model.width, {.bias = false});
+    const Tensor image_out = f.linear("img_out", image_part, model.width, model.width, {.bias = false});
+    mixed = f.concatenate({text_out, image_out}, 1);
+  }
   const InModule out(f, "to_out", "ModuleList");
   return f.linear("0", mixed, model.width, model.width, {.bias = false});
 }
 
-/// With conditions a branch's input is scaled, and what it leaves is gated by a tanh.
-inline Tensor block(Forward& f, const Model& model, Tensor hidden, const PairTables& tables,
-                    std::optional<Tensor> conditions) {
-  std::vector<Tensor> rows;
-  if (conditions) {
-    const Tensor made = f.linear("adaLN_modulation.0", *conditions, model.conditions(), 4 * model.width);
-    rows = row_chunks(f, made, 4, model.width);
-    for (const std::size_t gate : {1U, 3U}) rows[gate] = f.call("tanh", {rows[gate]});
-    for (const std::size_t scale : {0U, 2U}) rows[scale] = f.call("add", {rows[scale]});
-  }
-  const auto scaled = [&](Tensor tensor, std::size_t row) {
-    return conditions ? f.multiply(tensor, rows[row]) : tensor;
+inline TwoStreams double_block(Forward& f, const Model& model, const TwoStreams& hidden, Tensor time,
+                               const Sequences& s) {
+  std::array<std::vector<Tensor>, 5> rows;
+  const auto zero = [&](std::string_view name, Tensor tokens, std::size_t at) {
+    return lumina2::zero_norm(f, model, name, tokens, time, rows[at]);
   };
-  const auto joined = [&](Tensor residual, Tensor branch, std::size_t row) {
-    return f.add(residual, conditions ? f.multiply(rows[row], branch) : branch);
+  const auto added = [&](Tensor residual, Tensor gate, std::string_view name, Tensor branch) {
+    const Tensor normed = lumina2::norm(f, model, name, branch);
+    return f.add(residual, f.multiply(f.call("tanh", {gate}), normed));
   };
-  const Tensor normed = scaled(norm(f, model, "attention_norm1", hidden), 0);
-  const Tensor mixed = norm(f, model, "attention_norm2", attention(f, model, normed, tables));
-  const Tensor attended = joined(hidden, mixed, 1);
-  const Tensor again = scaled(norm(f, model, "ffn_norm1", attended), 2);
-  const Tensor fed = three_layers(f, "feed_forward", "FeedForward", again, model.width, model.inner());
-  return joined(attended, norm(f, model, "ffn_norm2", fed), 3);
+  const auto fed = [&](const std::string& stream, Tensor residual, Tensor normed, std::size_t first) {
+    const Tensor input = modulated(f, normed, rows[first][2], rows[first + 1][1]);
+    const Tensor again = lumina2::norm(f, model, stream + "ffn_norm1", input);
+    const Tensor left = lumina2::feed_forward(f, model, stream + "feed_forward", again);
+    return added(residual, rows[first][3], stream + "ffn_norm2", left);
+  };
+  const Tensor image1 = zero("img_norm1", hidden.image, 0);
+  const Tensor image2 = zero("img_norm2", hidden.image, 1);
+  const Tensor image3 = zero("img_norm3", hidden.image, 2);
+  const Tensor text1 = zero("instruct_norm1", hidden.text, 3);
+  const Tensor text2 = zero("instruct_norm2", hidden.text, 4);
+  const Tensor mixed = joint(f, model, image1, text1, s);
+  const Tensor text_mixed = part_of(f, mixed, s.lengths, false);
+  const Tensor image_mixed = part_of(f, mixed, s.lengths, true);
+  const Tensor alone = lumina2::attention(f, model, "img_self_attn", image3, s.image, s.image_mask);
+  Tensor image = added(hidden.image, rows[0][1], "img_attn_norm", image_mixed);
+  image = added(image, rows[2][1], "img_self_attn_norm", alone);
+  image = fed("img_", image, image2, 0);
+  const Tensor text = added(hidden.text, rows[3][1], "instruct_attn_norm", text_mixed);
+  return {image, fed("instruct_", text, text2, 3)};
 }
 
-inline Tensor time_of(Forward& f, const Model& model) {
-  constexpr std::int64_t kSinusoids = 256;
-  constexpr std::int64_t kMiddle = 1024;
-  const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
-  const InModule inside(f, "t_embedder", "TimestepEmbedder");
-  const Tensor open = f.activation("mlp.1", f.linear("mlp.0", sinusoids, kSinusoids, kMiddle), "silu");
-  return f.linear("mlp.2", open, kMiddle, model.conditions());
-}
-
-inline Tensor text_tokens(Forward& f, const Model& model, std::int64_t tokens) {
-  const Tensor prompt = f.sample_input("cap_feats", {tokens, model.captions});
-  const Tensor normed = own_rms_norm(f, "cap_embedder.0", prompt, model.captions);
-  const Tensor text = f.linear("cap_embedder.1", normed, model.captions, model.width);
-  f.parameter("cap_pad_token", {1, model.width});
-  return f.call("clone", {text});  // pad_sequence
-}
-
-inline Tensor last(Forward& f, const Model& model, Tensor hidden, Tensor time, std::int64_t area) {
-  const InModule inside(f, "all_final_layer." + std::to_string(model.patch) + "-1", "FinalLayer");
-  const Tensor open = f.activation("adaLN_modulation.0", time, "silu");
-  const Tensor scale = f.linear("adaLN_modulation.1", open, model.conditions(), model.width);
-  const Tensor rows = unsqueezed(f, f.call("add", {scale}), 1);
-  return f.linear("linear", f.multiply(bare_norm(f, "norm_final", hidden, model.width), rows), model.width, area);
+/// The refined image behind its references. An image without any still runs their refiner, on no tokens: on one, here.
+inline Tensor refined_image(Forward& f, const Model& model, Tensor latents, Tensor time, std::int64_t area) {
+  const Tensor image = f.linear("x_embedder", latents, area, model.width);
+  const Tensor none = token_latents(f, 1, area);
+  Tensor references = f.linear("ref_image_patch_embedder", none, area, model.width);
+  f.parameter("image_index_embedding", {5, model.width});
+  const auto refined = [&](std::string_view name, Tensor tokens) {
+    const PairTables tables = pair_tables(f, {tokens}, model.head_width());
+    const Tensor mask = seen_tokens(f, tokens);
+    return stack(f, name, kRefiner, model.refiners, tokens,
+                 [&](Tensor x, std::int64_t) { return lumina2::block(f, model, x, tables, mask, time); });
+  };
+  const Tensor noise = refined("noise_refiner", image);
+  return f.concatenate({refined("ref_image_refiner", references), noise}, 1);
 }
 
 inline void write(ConfigFields& config, Head, Forward& f) {
-  const Model model = read(config);
+  Layers layers;
+  const Model model = read(config, layers);
   if (!config.status()) return;
   const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_text = 256});
   const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
   const std::int64_t area = model.patch * model.patch * model.channels;
-  const Tensor latents = f.call("clone", {token_latents(f, padded(tokens), area)});
-  const Tensor time = time_of(f, model);
-  Tensor image = f.linear("all_x_embedder." + std::to_string(model.patch) + "-1", latents, area, model.width);
-  f.parameter("x_pad_token", {1, model.width});
-  image = f.call("clone", {image});  // pad_sequence
-  const PairTables image_tables = pair_tables(f, {image}, model.head_width());
-  image = stack(f, "noise_refiner", kBlocks[0], model.refiners, image,
-                [&](Tensor x, std::int64_t) { return block(f, model, x, image_tables, time); });
-  Tensor text = text_tokens(f, model, padded(sample.text));
+  auto [text, time_of] = lumina2::conditions(f, model, sample);
+  const Tensor time = time_of;
+  const Tensor latents = f.call("clone", {token_latents(f, tokens, area)});
   const PairTables text_tables = pair_tables(f, {text}, model.head_width());
-  text = stack(f, "context_refiner", kBlocks[0], model.refiners, text,
-               [&](Tensor x, std::int64_t) { return block(f, model, x, text_tables, {}); });
-  Tensor hidden = f.concatenate({image, text}, 1);
-  const PairTables tables = pair_tables(f, {hidden}, model.head_width());
-  hidden = stack(f, "layers", kBlocks[0], model.layers, hidden,
-                 [&](Tensor x, std::int64_t) { return block(f, model, x, tables, time); });
-  const Tensor output = f.slice(last(f, model, hidden, time, area), 1, 0, tokens);
-  denoiser_loss(f, f.call("clone", {output}), {tokens, area});
+  const Tensor text_mask = seen_tokens(f, text);
+  text = stack(f, "context_refiner", kRefiner, model.refiners, text,
+               [&](Tensor x, std::int64_t) { return lumina2::block(f, model, x, text_tables, text_mask, {}); });
+  const Tensor image = refined_image(f, model, latents, time, area);
+  Sequences s;
+  s.lengths = {tokens + 1, sample.text};
+  s.image = pair_tables(f, {image}, model.head_width());
+  s.both = pair_tables(f, {text, image}, model.head_width());
+  s.image_mask = seen_tokens(f, image);
+  s.mask = f.concatenate({text_mask, s.image_mask}, 3);
+  const TwoStreams streams =
+      stack(f, "double_stream_layers", kBlocks[0], layers.doubles, TwoStreams{image, text},
+            [&](const TwoStreams& x, std::int64_t) { return double_block(f, model, x, time, s); });
+  Tensor hidden = f.concatenate({streams.text, streams.image}, 1);
+  hidden = stack(f, "single_stream_layers", kBlocks[1], layers.singles, hidden,
+                 [&](Tensor x, std::int64_t) { return lumina2::block(f, model, x, s.both, s.mask, time); });
+  const std::int64_t out = model.patch * model.patch * model.out;
+  const Tensor output = f.slice(lumina2::last(f, model, hidden, time, out), 1, sample.text + 1, Forward::kRest);
+  denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
-inline constexpr Architecture kArchitecture = {.name = "z_image",
-                                               .model_types = names<"ZImageTransformer2DModel">,
+inline constexpr Architecture kArchitecture = {.name = "boogu_image",
+                                               .model_types = names<"BooguImageTransformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
                                                .blocks = kBlocks};
 
-}  // namespace z_image
-
-// OmniGen: a language model's decoder over the prompt's tokens, one of the timestep and the image's, with a mask that
-// is as large as the square of the sequence. Source: diffusers 0.38, models/transformers/transformer_omnigen.py,
-// without images as conditions.
-
-namespace omnigen {
-
-inline constexpr std::array<std::string_view, 1> kBlocks = {"OmniGenBlock"};
-
-struct Model {
-  std::int64_t width = 3072;
-  std::int64_t heads = 32;
-  std::int64_t key_heads = 32;
-  std::int64_t layers = 32;
-  std::int64_t inner = 8192;
-  std::int64_t channels = 4;
-  std::int64_t patch = 2;
-  std::int64_t vocabulary = 32064;
-  std::int64_t side = 192;
-  std::int64_t sinusoids = 256;
-
-  [[nodiscard]] std::int64_t head_width() const { return width / heads; }
-};
-
-inline Model read(ConfigFields& config) {
-  Model model;
-  model.width = dit_width(config, "hidden_size", 3072);
-  model.heads = dit_width(config, "num_attention_heads", 32);
-  model.key_heads = dit_width(config, "num_key_value_heads", 32);
-  model.layers = config.layers_or("num_layers", 32);
-  model.inner = dit_width(config, "intermediate_size", 8192);
-  model.channels = dit_width(config, "in_channels", 4);
-  model.patch = dit_patch(config);
-  model.vocabulary = config.size_or({"vocab_size"}, 32064);
-  model.side = config.size_or({"pos_embed_max_size"}, 192);
-  model.sinusoids = dit_width(config, "time_step_dim", 256);
-  if (model.width % (2 * model.heads) != 0) config.fail("does not divide hidden_size", "num_attention_heads");
-  if (model.key_heads != model.heads) config.fail("must be num_attention_heads", "num_key_value_heads");
-  if (model.side > 4096) config.fail("is larger than gpumem takes", "pos_embed_max_size");
-  config.ignore({"rms_norm_eps", "pad_token_id", "max_position_embeddings", "original_max_position_embeddings",
-                 "rope_base", "rope_scaling", "flip_sin_to_cos", "downscale_freq_shift", "timestep_activation_fn"});
-  return model;
-}
-
-inline Tensor block(Forward& f, const Model& model, Tensor hidden, const PairTables& tables, Tensor mask) {
-  const std::int64_t each = model.head_width();
-  const Tensor normed = own_rms_norm(f, "input_layernorm", hidden, model.width);
-  Tensor mixed = 0;
-  {
-    const InModule inside(f, "self_attn", "Attention");
-    const auto heads = [&](std::string_view name) {
-      return as_heads(f, f.linear(name, normed, model.width, model.width, {.bias = false}), each);
-    };
-    Tensor query = heads("to_q");
-    Tensor key = heads("to_k");
-    const Tensor value = heads("to_v");
-    query = turn_pairs(f, query, tables, true);
-    key = turn_pairs(f, key, tables, true);
-    mixed = attend_heads(f, query, key, value, mask);
-    const InModule out(f, "to_out", "ModuleList");
-    mixed = f.linear("0", mixed, model.width, model.width, {.bias = false});
-  }
-  const Tensor attended = f.add(hidden, mixed);
-  const Tensor again = own_rms_norm(f, "post_attention_layernorm", attended, model.width);
-  const InModule inside(f, "mlp", "OmniGenFeedForward");
-  const Tensor wide = f.linear("gate_up_proj", again, model.width, 2 * model.inner, {.bias = false});
-  const std::vector<Tensor> parts = chunks(f, wide, 2, 2, model.inner);
-  const Tensor open = f.multiply(parts[1], f.activation("activation_fn", parts[0], "silu"));
-  return f.add(attended, f.linear("down_proj", open, model.inner, model.width, {.bias = false}));
-}
-
-inline Tensor image_tokens(Forward& f, const Model& model, const DenoiserSample& sample, std::int64_t tokens) {
-  const Tensor latents = latent_input(f, sample, model.channels);
-  const InModule inside(f, "patch_embedding", "OmniGenPatchEmbed");
-  const Tensor cut = f.layer("output_image_proj", "Conv2d", "conv2d", {latents},
-                             {{"in_channels", model.channels},
-                              {"out_channels", model.width},
-                              {"kernel_size", Sizes(2, model.patch)},
-                              {"stride", Sizes(2, model.patch)}});
-  f.parameter("input_image_proj.weight", {model.width, model.channels, model.patch, model.patch});
-  f.parameter("input_image_proj.bias", {model.width});
-  const Tensor table = f.constant("pos_embed", {1, model.side * model.side, model.width}, "parameters");
-  const Tensor places = f.call("clone", {f.slice(table, 1, 0, tokens)});
-  return f.add(f.permute(f.flatten(cut, 2, 3), {0, 2, 1}), places);
-}
-
-inline void write(ConfigFields& config, Head, Forward& f) {
-  const Model model = read(config);
-  if (!config.status()) return;
-  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_text = 256});
-  const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
-  if (tokens > model.side * model.side) f.fail("has positions for smaller images; give a smaller `image`");
-  if (f.failed()) return;
-  const Tensor image = image_tokens(f, model, sample, tokens);
-  const Tensor sinusoids = timestep_input(f, "timestep", model.sinusoids);
-  const Tensor token = timestep_embedding(f, "time_token", sinusoids, model.sinusoids, model.width);
-  const Tensor time = timestep_embedding(f, "t_embedder", sinusoids, model.sinusoids, model.width);
-  const Tensor ids = f.sample_input("input_ids", {sample.text});
-  const Tensor text = f.embedding("embed_tokens", ids, model.vocabulary, model.width);
-  Tensor hidden = f.concatenate({text, unsqueezed(f, token, 1), image}, 1);
-  const Tensor mask = f.call("causal_mask", {hidden}, {{"padded", true}});
-  const PairTables tables = pair_tables(f, {hidden}, model.head_width());
-  hidden = stack(f, "layers", kBlocks[0], model.layers, hidden,
-                 [&](Tensor x, std::int64_t) { return block(f, model, x, tables, mask); });
-  hidden = own_rms_norm(f, "norm", hidden, model.width);
-  hidden = f.slice(hidden, 1, sample.text + 1, Forward::kRest);
-  Tensor normed = 0;
-  {
-    const InModule inside(f, "norm_out", "AdaLayerNorm");
-    const std::vector<Tensor> rows = modulation(f, "linear", time, model.width, model.width, 2);
-    normed = modulated(f, bare_norm(f, "norm", hidden, model.width), rows[1], rows[0]);
-  }
-  const std::int64_t out = model.patch * model.patch * model.channels;
-  denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, model.width, out)}), {tokens, out});
-}
-
-inline constexpr Architecture kArchitecture = {.name = "omnigen",
-                                               .model_types = names<"OmniGenTransformer2DModel">,
-                                               .usual_head = Head::none,
-                                               .write = write,
-                                               .blocks = kBlocks};
-
-}  // namespace omnigen
+}  // namespace boogu_image
 
 }  // namespace gpumem::architectures

@@ -245,6 +245,22 @@ def unet_2d(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     }
 
 
+def boogu_image(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    from simpletuner.helpers.models.boogu_image.rope import BooguImageRotaryPosEmbed
+
+    width, height = golden["image"]
+    text = golden["sequence_length"]
+    return {
+        "hidden_states": made(batch, 16, height // 8, width // 8, dtype=dtype),
+        "timestep": made(batch, dtype=dtype),
+        "instruction_hidden_states": made(
+            batch, text, golden["config"]["instruction_feature_configs"]["instruction_feat_dim"], dtype=dtype
+        ),
+        "freqs_cis": BooguImageRotaryPosEmbed.get_freqs_cis((40, 40, 40), (2048, 1664, 1664), theta=10000),
+        "instruction_attention_mask": torch.ones(batch, text, dtype=torch.bool).to("cuda"),
+    }
+
+
 INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "ControlNetModel": controlnet,
     "FluxControlNetModel": flux,
@@ -268,4 +284,5 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "LTX2VideoTransformer3DModel": ltx2,
     "Krea2Transformer2DModel": krea2,
     "Ideogram4Transformer2DModel": ideogram4,
+    "BooguImageTransformer2DModel": boogu_image,
 }

@@ -2,7 +2,7 @@
 
     python3 tests/golden/denoisers/make_goldens.py [NAME...]
 
-It needs PyTorch 2.6, diffusers 0.38 or later, and no GPU. Each golden is one model: its config, what a sample is, and for
+It needs PyTorch 2.6, diffusers 0.38 or later, and no GPU; for classes that SimpleTuner brings, its sources on PYTHONPATH. Each golden is one model: its config, what a sample is, and for
 each way to train it the most bytes that live tensors hold in two steps with AdamW, as gpumem.record sees them.
 
 torch.nn.functional.rms_norm is replaced by what PyTorch 2.9 and later run on a GPU: one kernel that keeps its input and a figure a
@@ -11,6 +11,7 @@ row (aten::_fused_rms_norm in derivatives.yaml).
 
 from __future__ import annotations
 
+import importlib
 import json
 import pathlib
 import sys
@@ -31,6 +32,8 @@ from inputs import INPUTS  # noqa: E402
 from live import live_peak  # noqa: E402
 from models.adapters import adapt  # noqa: E402
 
+# Classes that a trainer brings.
+BROUGHT = {"BooguImageTransformer2DModel": "simpletuner.helpers.models.boogu_image.transformer"}
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -59,8 +62,11 @@ def fuse_norms() -> None:
 
 def build(config: dict[str, Any]) -> torch.nn.Module:
     fields = {name: value for name, value in config.items() if not name.startswith("_")}
-    guided = GUIDED.get(config["_class_name"])
-    return guided(fields) if guided else getattr(diffusers, config["_class_name"])(**fields)
+    name = config["_class_name"]
+    if name in BROUGHT:
+        return getattr(importlib.import_module(BROUGHT[name]), name)(**fields)
+    guided = GUIDED.get(name)
+    return guided(fields) if guided else getattr(diffusers, name)(**fields)
 
 
 def program(golden: dict[str, Any], precision: str, checkpointing: bool, batch: int, lora: str) -> Callable[[], None]:
@@ -81,6 +87,7 @@ def program(golden: dict[str, Any], precision: str, checkpointing: bool, batch: 
         inputs = INPUTS[golden["config"]["_class_name"]](golden, batch, dtype)
         optimizer.zero_grad()
         outputs = model(**inputs, return_dict=False)
+        outputs = (outputs,) if torch.is_tensor(outputs) else outputs
         sounds = "audio_hidden_states" in inputs
         prediction = torch.cat([each.flatten(1) for each in outputs], 1) if sounds else outputs[0]
         target = torch.zeros_like(prediction)

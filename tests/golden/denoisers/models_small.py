@@ -329,4 +329,23 @@ CONFIGS: dict[str, dict[str, Any]] = {
         (640, 512),
         lora="",
     ),
+    "boogu_image": small(
+        {
+            "_class_name": "BooguImageTransformer2DModel",
+            "hidden_size": 480,
+            "num_layers": 6,
+            "num_double_stream_layers": 2,
+            "num_refiner_layers": 2,
+            "num_attention_heads": 4,
+            "num_kv_heads": 2,
+            "instruction_feature_configs": {
+                "instruction_feat_dim": 256,
+                "reduce_type": "mean",
+                "num_instruction_feat_layers": 1,
+            },
+        },
+        (512, 512),
+        text=40,
+        lora="to_k+to_q+to_v+to_out.0",
+    ),
 }

@@ -156,6 +156,21 @@ TEST(DitParts, ReadZlabsI1) {
   expect_refused(of_class("ZlabI1Transformer2DModel", R"("input_size": 1000000)"));
 }
 
+TEST(DitParts, ReadBooguImage) {
+  const std::string published = R"("hidden_size": 3360, "num_layers": 40, "num_double_stream_layers": 8,
+    "num_attention_heads": 28, "num_kv_heads": 7, "instruction_feature_configs": {"instruction_feat_dim": 4096,
+    "reduce_type": "mean", "num_instruction_feat_layers": 1})";
+  const auto graph = read(of_class("BooguImageTransformer2DModel", published));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->parameters(), 10'292'556'288);  // of SimpleTuner's class
+  EXPECT_EQ(connect::repeated_blocks(*graph).size(), 40U);
+  EXPECT_TRUE(has_layer(*graph, "img_instruct_attn.processor.instruct_to_k") &&
+              has_layer(*graph, "ref_image_refiner.1.attn.to_q"));
+  expect_refused(of_class("BooguImageTransformer2DModel", R"("num_double_stream_layers": 27)"));
+  expect_refused(of_class("BooguImageTransformer2DModel", R"("num_kv_heads": 7)"));
+  expect_refused(of_class("BooguImageTransformer2DModel", R"("prompt_tuning_configs": {"use_prompt_tuning": true})"));
+}
+
 TEST(DitParts, RefuseListsOfOtherLengths) {
   expect_refused(of_class("WanTransformer3DModel", R"("patch_size": [1, 2])"));
   expect_refused(of_class("FluxTransformer2DModel", R"("axes_dims_rope": [16, 56])"));
