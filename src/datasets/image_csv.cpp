@@ -107,6 +107,23 @@ std::optional<model::PictureSize> size_of_area(std::string_view notes) {
   return other == std::errc() ? std::optional(size) : std::nullopt;
 }
 
+/// "Resolution: 1024x1024", "Resolution: 1024 px": what the table's page says of a family, where its data backend is
+/// not in the repository or keeps the pictures' aspect. A number alone is no size: it may be of sounds.
+std::optional<model::PictureSize> size_of_page(std::string_view notes) {
+  constexpr std::string_view kPage = "page: Resolution: ";
+  if (!notes.starts_with(kPage)) return std::nullopt;
+  notes.remove_prefix(kPage.size());
+  const char* const last = notes.data() + notes.size();
+  model::PictureSize size;
+  const auto [middle, fault] = std::from_chars(notes.data(), last, size.width);
+  if (fault != std::errc()) return std::nullopt;
+  const std::string_view rest(middle, last);
+  size.height = size.width;
+  if (rest.starts_with(" px")) return size;
+  if (!rest.starts_with("x")) return std::nullopt;
+  return std::from_chars(middle + 1, last, size.height).ec == std::errc() ? std::optional(size) : std::nullopt;
+}
+
 core::Status take_sample(const core::CsvCells& cells, job::JobRequest& request, MeasuredRun& run) {
   const auto whole = [&](std::string_view column, std::int64_t& into) -> core::Status {
     const auto read = cells.whole(column);
@@ -125,12 +142,14 @@ core::Status take_sample(const core::CsvCells& cells, job::JobRequest& request, 
   if (read) read = whole("text_tokens", text);
   if (!read) return read;
   if (height < 1 || width < 1) {
-    const std::optional<model::PictureSize> area = size_of_area(cells.text("notes"));
+    std::optional<model::PictureSize> area = size_of_area(cells.text("notes"));
+    if (!area) area = size_of_page(cells.text("notes"));
     if (area) width = area->width;
     if (area) height = area->height;
   }
   if (height < 1 || width < 1 || request.training.batch_size < 1) {
-    run.refusal = "the size of its samples is missing";
+    const bool sounds = cells.text("notes").find("audio") != std::string_view::npos;
+    run.refusal = sounds ? "the seconds of its sounds are missing" : "the size of its samples is missing";
     return cells.malformed(run.refusal);
   }
   request.training.image = {width, height};
@@ -258,7 +277,9 @@ void apply_intervals(Intervals intervals, model::TrainingJob& job) {
   const bool set = policy.kind == model::Checkpoints::joined || policy.kind == model::Checkpoints::joined_every_other;
   if (!set || intervals == Intervals::joined) return;
   const bool strided = policy.kind == model::Checkpoints::joined_every_other;
-  if (intervals == Intervals::ignored) policy.kind = model::Checkpoints::full;
+  const bool later = job.quantize == model::Quantization::int8_sdnq;
+  if (intervals == Intervals::ignored || (intervals == Intervals::int8_alone && !later))
+    policy.kind = model::Checkpoints::full;
   else policy.kind = strided ? model::Checkpoints::every_other : model::Checkpoints::first_of;
 }
 
