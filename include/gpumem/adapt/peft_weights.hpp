@@ -181,8 +181,9 @@ inline void glora(PeftLayer& layer) {
   const PeftTensor whole = layer.add(layer.add(weight, layer.mul(weight, a)), b);
   const PeftTensor adapted = layer.base_linear(layer.input(), whole);
   const PeftTensor both = layer.add(result, adapted);
-  const PeftTensor alone = layer.call("sub", {both, layer.scale(result)}, both.shape);
-  layer.leave(layer.returned(alone, {a, b, whole, adapted, result}));
+  const PeftTensor taken =
+      layer.call("neg", {layer.scale(result)}, result.shape);  // aten::sub's gradient is a new tensor
+  layer.leave(layer.returned(layer.add(both, taken), {a, b, whole, adapted, result}));
 }
 
 /// A sparse spectrum in a matrix of zeros, whose inverse transform is complex: its real part is scaled.
