@@ -114,6 +114,15 @@ TEST(PublishedModels, TheOwnerMayBeLeftOut) {
   EXPECT_FALSE(published_model("8B"));
 }
 
+TEST(PublishedModels, DenoisersGoByTheNamesOfTheirPipelines) {
+  const auto flux = session::read_summary("FLUX.1-dev");
+  ASSERT_TRUE(succeeds(flux));
+  EXPECT_EQ(flux->parameters(), 11'901'408'320);
+  const auto schnell = published_model("black-forest-labs/FLUX.1-schnell");
+  ASSERT_TRUE(schnell);
+  EXPECT_EQ(schnell->config.find("guidance_embeds"), std::string::npos) << schnell->config;
+}
+
 TEST(PublishedModels, APartOfANameGetsTheNamesThatHoldIt) {
   const auto none = session::read_summary("Qwen2.5-VL-7B");
   EXPECT_TRUE(testing::fails(none, core::ErrorCode::unreadable_file, 0, "gpumem knows: Qwen/Qwen2.5-VL-7B-Instruct)"));

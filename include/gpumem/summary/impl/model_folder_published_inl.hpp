@@ -8,6 +8,7 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/summary/published_configs.hpp"
+#include "gpumem/summary/published_images.hpp"
 #include "gpumem/summary/published_rows.hpp"
 #include "gpumem/summary/published_vision.hpp"
 
@@ -71,6 +72,7 @@ auto first_of_tables(Of of) {
   auto found = of(families, std::span<const PublishedRow>(kRows));
   if (!found) found = of(std::span<const PublishedFamily>(kPartFamilies), std::span<const PublishedRow>(kPartRows));
   if (!found) found = of(families, std::span<const PublishedRow>(kApartRows));
+  if (!found) found = of(families, std::span<const PublishedRow>(kImageRows));
   return found;
 }
 
