@@ -20,8 +20,8 @@ namespace {
 const std::map<std::string, Names> kSharedInRooms = {
     {"summary",
      {"text", "table_reader", "formats", "read_options", "module_repr", "node_linker", "plain_graph_json",
-      "graph_json_values", "recording_fields", "model_folder", "model_folder_published", "published_rows",
-      "published_configs", "published_vision"}},
+      "graph_json_values", "recording_fields", "model_folder", "model_folder_published", "published_images",
+      "published_rows", "published_configs", "published_vision"}},
     {"architectures",
      {"architecture",       "config_fields", "forward",           "decoder",       "latent_attention", "mixture",
       "megatron_arguments", "mamba_mixers",  "hyper_connections", "module_tree",   "vision_language",  "image_rules",

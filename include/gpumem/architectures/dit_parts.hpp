@@ -98,12 +98,13 @@ Tensor dit_feed_forward(Forward& forward, std::string_view name, Tensor input, s
 Tensor three_layers(Forward& forward, std::string_view name, std::string_view class_name, Tensor input,
                     std::int64_t width, std::int64_t inner);
 
-/// Tables of cosines and sines, float32, of the tokens of these tensors one after the other: [1, S, 1, width].
+/// Tables of cosines and sines of the tokens of these tensors one after the other: [1, S, 1, width].
 struct PairTables {
   Tensor cosines = 0;
   Tensor sines = 0;
 };
-[[nodiscard]] PairTables pair_tables(Forward& forward, std::initializer_list<Tensor> tokens, std::int64_t width);
+[[nodiscard]] PairTables pair_tables(Forward& forward, std::initializer_list<Tensor> tokens, std::int64_t width,
+                                     std::string_view dtype = "float32");
 /// apply_rotary_emb: pairs side by side are turned, in float32. `heads` [N, S, heads, width]; `halves`: the pairs are
 /// half a head apart.
 Tensor turn_pairs(Forward& forward, Tensor heads, const PairTables& tables, bool halves = false);

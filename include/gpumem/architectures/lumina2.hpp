@@ -68,8 +68,10 @@ inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor
   return model.boogu ? torch_rms_norm(f, name, input, model.width) : own_rms_norm(f, name, input, model.width);
 }
 
+/// Boogu-Image's tables are float64, and each call casts them.
 inline Tensor turn(Forward& f, const Model& model, Tensor heads, const PairTables& tables) {
-  return model.boogu ? turn_pairs(f, heads, tables) : turn_complex(f, heads, tables);
+  if (!model.boogu) return turn_complex(f, heads, tables);
+  return turn_pairs(f, heads, {f.to(tables.cosines, "float32"), f.to(tables.sines, "float32")});
 }
 
 /// Attention over queries, keys and values of [N, S, heads, width], of which keys and values have fewer heads.
@@ -231,6 +233,10 @@ inline Model read(ConfigFields& config, Layers& layers) {
   return model;
 }
 
+inline PairTables tables_of(Forward& f, const Model& model, std::initializer_list<Tensor> tokens) {
+  return pair_tables(f, tokens, model.head_width(), "float64");
+}
+
 /// What the blocks share.
 struct Sequences {
   PairTables image;
@@ -317,7 +323,7 @@ inline Tensor refined_image(Forward& f, const Model& model, Tensor latents, Tens
   Tensor references = f.linear("ref_image_patch_embedder", none, area, model.width);
   f.parameter("image_index_embedding", {5, model.width});
   const auto refined = [&](std::string_view name, Tensor tokens) {
-    const PairTables tables = pair_tables(f, {tokens}, model.head_width());
+    const PairTables tables = tables_of(f, model, {tokens});
     const Tensor mask = seen_tokens(f, tokens);
     return stack(f, name, kRefiner, model.refiners, tokens,
                  [&](Tensor x, std::int64_t) { return lumina2::block(f, model, x, tables, mask, time); });
@@ -336,15 +342,15 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   auto [text, time_of] = lumina2::conditions(f, model, sample);
   const Tensor time = time_of;
   const Tensor latents = f.call("clone", {token_latents(f, tokens, area)});
-  const PairTables text_tables = pair_tables(f, {text}, model.head_width());
+  const PairTables text_tables = tables_of(f, model, {text});
   const Tensor text_mask = seen_tokens(f, text);
   text = stack(f, "context_refiner", kRefiner, model.refiners, text,
                [&](Tensor x, std::int64_t) { return lumina2::block(f, model, x, text_tables, text_mask, {}); });
   const Tensor image = refined_image(f, model, latents, time, area);
   Sequences s;
   s.lengths = {tokens + 1, sample.text};
-  s.image = pair_tables(f, {image}, model.head_width());
-  s.both = pair_tables(f, {text, image}, model.head_width());
+  s.image = tables_of(f, model, {image});
+  s.both = tables_of(f, model, {text, image});
   s.image_mask = seen_tokens(f, image);
   s.mask = f.concatenate({text_mask, s.image_mask}, 3);
   const TwoStreams streams =

@@ -222,12 +222,13 @@ GPUMEM_INLINE Tensor turn_halves(Forward& f, Tensor heads, const PairTables& tab
   return f.add(straight, f.multiply(rotated, tables.sines));
 }
 
-GPUMEM_INLINE PairTables pair_tables(Forward& f, std::initializer_list<Tensor> tokens, std::int64_t width) {
+GPUMEM_INLINE PairTables pair_tables(Forward& f, std::initializer_list<Tensor> tokens, std::int64_t width,
+                                     std::string_view dtype) {
   const InModule inside(f, "pos_embed", "PosEmbed");
   const auto joined = [&]() {
     std::vector<Tensor> tables;
     for (const Tensor part : tokens) {
-      tables.push_back(f.call("rotary_table", {part}, {{"width", width}, {"dtype", std::string("float32")}}));
+      tables.push_back(f.call("rotary_table", {part}, {{"width", width}, {"dtype", std::string(dtype)}}));
     }
     const Tensor all = tables.size() == 1 ? tables[0] : f.concatenate(tables, 2);
     return f.permute(all, {0, 2, 1, 3});
