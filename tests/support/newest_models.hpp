@@ -43,6 +43,14 @@ inline constexpr Newest kNewest[] = {{"deepseek-v4-flash", 284'332'230'231, 284,
                                      {"patchtst", 602'264, 0.000602,
                                       R"({"model_type": "patchtst", "architectures": ["PatchTSTForPrediction"]})"},
                                      {"time-series-transformer", 125'635, 0.0001256,
-                                      R"({"model_type": "time_series_transformer", "architectures": ["TimeSeriesTransformerForPrediction"], "prediction_length": 24})"}};
+                                      R"({"model_type": "time_series_transformer", "architectures": ["TimeSeriesTransformerForPrediction"], "prediction_length": 24})"},
+                                     {"moonshine-tiny", 27'092'736, 0.0271,
+                                      R"({"model_type": "moonshine", "architectures": ["MoonshineForConditionalGeneration"]})"},
+                                     {"patchtsmixer", 2'040, 0.00000204,
+                                      R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForPrediction"]})"},
+                                     {"dinov2-base", 85'728'770, 0.0857,
+                                      R"({"model_type": "dinov2", "architectures": ["Dinov2ForImageClassification"]})"},
+                                     {"w2v-bert-2.0", 580'525'920, 0.5805,
+                                      R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForCTC"], "vocab_size": 32})"}};
 
 }  // namespace gpumem::testing

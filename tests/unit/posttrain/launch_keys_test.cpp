@@ -479,9 +479,8 @@ TEST(LaunchKeys, ParametersThatLoraAdaptsStandBehindModules) {
   EXPECT_NE(training_of(swift).lora_targets.find("+parameter:experts.down_proj+parameter:experts.gate_up_proj"),
             std::string::npos);
   const Launch trl =
-      read(Program::trl,
-           {{"trainer", "DPOTrainer"}, {"use_peft", "true"}, {"lora_target_parameters", "['experts.down_proj']"}});
-  EXPECT_EQ(training_of(trl).lora_targets, "parameter:experts.down_proj");
+      read(Program::trl, {{"trainer", "dpo"}, {"use_peft", "true"}, {"lora_target_parameters", "['experts.down']"}});
+  EXPECT_EQ(training_of(trl).lora_targets, "parameter:experts.down");
   EXPECT_TRUE(trl.not_modelled.empty());
 }
 
