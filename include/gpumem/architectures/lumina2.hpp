@@ -172,13 +172,14 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   text = stack(f, "context_refiner", kBlocks[0], model.refiners, text,
                [&](Tensor x, std::int64_t) { return block(f, model, x, text_tables, text_mask, {}); });
   const Tensor image_mask = seen_tokens(f, image);
-  image = stack(f, "noise_refiner", kBlocks[0], model.refiners, image,
-                [&](Tensor x, std::int64_t) { return block(f, model, x, image_tables, image_mask, time); });
+  image = stack(f, "noise_refiner", kBlocks[0], model.refiners, image, [&, time = time](Tensor x, std::int64_t) {
+    return block(f, model, x, image_tables, image_mask, time);
+  });
   Tensor hidden = f.concatenate({text, image}, 1);
   const PairTables tables = pair_tables(f, {hidden}, model.head_width());
   const Tensor mask = seen_tokens(f, hidden);
   hidden = stack(f, "layers", kBlocks[0], model.layers, hidden,
-                 [&](Tensor x, std::int64_t) { return block(f, model, x, tables, mask, time); });
+                 [&, time = time](Tensor x, std::int64_t) { return block(f, model, x, tables, mask, time); });
   const std::int64_t out = model.patch * model.patch * model.out;
   const Tensor output = f.slice(last(f, model, hidden, time, out), 1, sample.text, Forward::kRest);
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
