@@ -256,6 +256,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   Model model = read(config);
   ConfigFields* text = text_fields(config, "qwen2", "llm_config");
   if (text == nullptr || !config.status()) return;
+  // InternVLChatConfig sets it so, whatever llm_config says.
+  text->replace(R"({"tie_word_embeddings": false})");
   model.width = text->size({"hidden_size"});
   const TileGrid grid =
       model.cuts ? closest_grid(pictures.size, model.side, model.most_tiles, model.least_tiles) : TileGrid{};
@@ -366,22 +368,26 @@ inline Cut cut_of(const Model& m, const PictureSize& size) {
   const auto side = [&](std::int64_t length) { return d::rounded(d::real(length) / d::real(m.step())) * m.step(); };
   PictureSize large = {std::max(side(size.width), m.step()), std::max(side(size.height), m.step())};
   const double area = d::real(size.width) * d::real(size.height);
-  const auto scaled = [&](std::int64_t tokens, bool up) {
-    const double times = std::sqrt(d::real(tokens * square) / area) / d::real(m.step());
-    const auto length = [&](std::int64_t of) {
-      const double steps = d::real(of) * times;
-      return std::max<std::int64_t>(d::whole(up ? std::ceil(steps) : std::floor(steps)), 1) * m.step();
+  const double step = d::real(m.step());
+  const double most_pixels = d::real(m.most_tokens * square);
+  const double least_pixels = d::real(m.least_tokens * square);
+  const double pixels = d::real(large.width * large.height);
+  // Its operations in its order: a square would else lose a row to rounding.
+  if (pixels > most_pixels) {
+    const double beta = std::sqrt(area / most_pixels);
+    const auto shrunk = [&](std::int64_t length) {
+      return std::max<std::int64_t>(d::whole(std::floor(d::real(length) / beta / step)), 1) * m.step();
     };
-    return PictureSize{length(size.width), length(size.height)};
-  };
-  const std::int64_t pixels = large.width * large.height;
-  if (pixels > m.most_tokens * square) {
-    large = scaled(m.most_tokens, false);
-  } else if (pixels < m.least_tokens * square) {
-    large = scaled(m.least_tokens, true);
+    large = {shrunk(size.width), shrunk(size.height)};
+  } else if (pixels < least_pixels) {
+    const double beta = std::sqrt(least_pixels / area);
+    const auto grown = [&](std::int64_t length) {
+      return d::whole(std::ceil(d::real(length) * beta / step)) * m.step();
+    };
+    large = {grown(size.width), grown(size.height)};
   }
   const std::int64_t whole = large.width / m.step() * (large.height / m.step());
-  const double most = d::real(m.most_tokens * square) * m.tolerance;
+  const double most = most_pixels * m.tolerance;
   const std::int64_t rounded = std::max(side(size.width), m.patch) * std::max(side(size.height), m.patch);
   if (!m.cuts || !(d::real(rounded) > most)) return {1, whole};
   const std::int64_t tiles = closest_grid(size, m.tile, m.most_tiles, m.least_tiles).tiles();

@@ -248,6 +248,11 @@ TEST(VisionLanguage, InternVLChatHoldsAWholeTextModelOfAnyKind) {
   }
   // Qwen2's queries, keys and values have a bias, InternLM2's do not.
   EXPECT_EQ(qwen->parameters() - intern->parameters(), 2 * (64 + 2 * 32));
+  std::string tied = intern_text("qwen2");
+  tied.replace(tied.find("embeddings\": false"), 18, "embeddings\": true");
+  const auto untied = read(intern_config(tied));
+  ASSERT_TRUE(succeeds(untied));
+  EXPECT_EQ(untied->parameters(), qwen->parameters()) << "InternVLChatConfig never ties";
 }
 
 TEST(VisionLanguage, InternVLChatCutsPicturesAsItsConfigSays) {
@@ -312,10 +317,11 @@ TEST(VisionLanguage, Lfm2CutsPicturesThatAreTooLarge) {
     "layer_types": ["conv", "full_attention"]}, "vision_config": {"model_type": "siglip2_vision_model",
     "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
     "vision_use_head": false}})";
-  // Two tokens' worth of 32 pixels a side: 256 x 128 is too small and grows to 384 x 192, 12 x 6 tokens.
+  // A token is 32 pixels a side: 256 x 128 pixels are too few and grow to 384 x 192, 12 x 6 tokens.
   EXPECT_EQ(intern_tokens(config, sized(256, 128)), ": 72 of its tokens");
   EXPECT_EQ(intern_tokens(config, sized(512, 512)), ": 256 of its tokens");
   EXPECT_EQ(intern_tokens(config, sized(640, 512)), ": 238 of its tokens") << "a little too large: made smaller";
+  EXPECT_EQ(intern_tokens(config, sized(641, 641)), ": 256 of its tokens") << "of squares no row is lost to rounding";
   // 2 x 3 tiles of 256 tokens, and the whole at 608 x 416 pixels: 19 x 13.
   EXPECT_EQ(intern_tokens(config, sized(1200, 800)), ": 1,783 of its tokens");
   const auto graph = read(config);

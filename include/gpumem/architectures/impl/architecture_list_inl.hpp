@@ -253,10 +253,10 @@ inline constexpr std::array<std::string_view, 18> kSince4_52 = {"granitemoehybri
                                                                 "gpt_oss",
                                                                 "qwen2_5_omni",
                                                                 "qwen2_5_omni_thinker"};
-inline constexpr std::array<std::string_view, 11> kSince4_56 = {
-    "seed_oss",  "apertus", "hunyuan_v1_dense", "hunyuan_v1_moe",        "qwen3_next", "qwen3_vl", "qwen3_vl_moe",
-    "glm4v_moe", "olmo3",   "qwen3_omni_moe",   "qwen3_omni_moe_thinker"};
-inline constexpr std::array<std::string_view, 23> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 12> kSince4_56 = {
+    "seed_oss",     "apertus",   "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
+    "qwen3_vl_moe", "glm4v_moe", "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker"};
+inline constexpr std::array<std::string_view, 22> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -273,7 +273,6 @@ inline constexpr std::array<std::string_view, 23> kSince5_0 = {"qwen3_5",
                                                                "gemma4",
                                                                "gemma4_text",
                                                                "gemma4_unified",
-                                                               "lfm2_vl",
                                                                "mimo_v2_flash",
                                                                "kimi_k3",
                                                                "step3p5",
