@@ -26,6 +26,7 @@ struct Model {
   std::int64_t out_channels = 3;
   std::int64_t latents = 4;
   std::int64_t side = 512;
+  std::int64_t tile = 32;  ///< pixels, if it makes latents of tiles
   ResnetOptions blocks = {};
   bool attends = true;
   bool quant = true;
@@ -61,6 +62,8 @@ inline Model read(ConfigFields& config) {
   model.out_channels = config.size_or({"out_channels"}, 3);
   model.latents = config.size_or({"latent_channels"}, 4);
   model.side = config.size_or({"sample_size"}, 512);
+  // What the classes have; nothing else of them depends on it.
+  model.tile = config.size_or({"sample_size"}, config.text({"_class_name"}, "") == "AutoencoderKLFlux2" ? 1024 : 32);
   model.blocks.groups = config.size_or({"norm_num_groups"}, 32);
   model.blocks.activation = config.text({"act_fn"}, "silu");
   model.attends = config.flag("mid_block_add_attention", true);
@@ -177,7 +180,7 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const Tensor image = f.sample_input("pixel_values", {model.channels, size.height, size.width});
-  const Encoded tile = size.tile(model.side);  // tile_sample_min_size
+  const Encoded tile = size.tile(model.tile);  // tile_sample_min_size
   Tensor moments = encoder(f, model, read_at_once(f, image, size, tile), tile.height, tile.width);
   if (model.quant) moments = image_conv(f, "quant_conv", moments, 2 * model.latents, 2 * model.latents, 1);
   (void)sampled(f, joined_latents(f, moments, size, tile, model.shrinks()), model.latents);

@@ -202,6 +202,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!classifies && head != Head::none)
     config.fail("only Dinov2ForImageClassification and models without a head are known");
   if (!config.status()) return;
+  // Published configs of DINOv2 have 518, and their processors crop to 224.
+  const std::string side = std::to_string(model.side);
+  f.remark("each sample is an image of " + side + " x " + side +
+           " pixels, as image_size says; where a processor crops it to fewer, set image_size to these");
   Tensor hidden = 0;
   {
     const std::string_view body = model.third ? "" : model.registers > 0 ? "dinov2_with_registers" : "dinov2";

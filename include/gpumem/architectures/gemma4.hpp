@@ -56,9 +56,8 @@ inline void read_mixture(ConfigFields& config, Model& model) {
   config.ignore({"num_experts", "top_k_experts", "moe_intermediate_size"});
 }
 
-/// What Gemma4TextConfig has where a config leaves fields out. Source: configuration_gemma4.py, Gemma4TextConfig and
-/// its
-/// __post_init__(): full layers take global_head_dim, and the last layer is always a full one.
+/// What Gemma4TextConfig has where a config leaves fields out; its __post_init__() makes the last layer a full one.
+/// Source: configuration_gemma4.py.
 inline constexpr std::string_view kUsual =
     R"({"head_dim": 256, "global_head_dim": 512, "hidden_size_per_layer_input": 256,
         "vocab_size_per_layer_input": 262144})";

@@ -254,6 +254,7 @@ inline Tensor features_of(Forward& f, const Model& m, std::int64_t tiles) {
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Pictures pictures = pictures_of(f);
   Model model = read(config);
+  if (!config.has("llm_config")) return config.fail("is not there, and its class has no text model then", "llm_config");
   ConfigFields* text = text_fields(config, "qwen2", "llm_config");
   if (text == nullptr || !config.status()) return;
   // InternVLChatConfig sets it so, whatever llm_config says.

@@ -20,11 +20,11 @@ struct Model : series_parts_detail::Model {
 };
 
 inline Model read(ConfigFields& config) {
-  config.complete(R"({"patch_length": 8, "patch_stride": 8, "d_model": 8, "num_layers": 3, "prediction_length": 16})");
+  config.complete(R"({"patch_length": 8, "patch_stride": 8, "d_model": 8, "prediction_length": 16})");
   Model model;
   model.class_name = config.class_name();
   series_parts_detail::read_sizes(config, model);
-  model.layers = config.layers({"num_layers", "num_hidden_layers"});
+  model.layers = config.layers_or("num_layers", model.layers);  // else num_hidden_layers, another name of it
   model.factor = config.size_or({"expansion_factor"}, 2);
   const std::string_view mode = config.text({"mode"}, "common_channel");
   if (mode != "common_channel" && mode != "mix_channel") config.fail("is not known", "mode");
@@ -95,7 +95,11 @@ inline Tensor block(Forward& f, const Model& model, Tensor hidden) {
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   const bool known = model.is("Model") || model.is("ForPrediction") || model.is("ForPretraining");
-  if (!known) config.fail("only ForPrediction, ForPretraining and the model without a head are known");
+  if (!known) {
+    config.fail(
+        "only ForPrediction, ForPretraining and the model without a head are known; the field architectures names the "
+        "class");
+  }
   if (!config.status()) return;
   Tensor patches = 0;
   Tensor hidden = 0;

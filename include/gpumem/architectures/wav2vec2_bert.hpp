@@ -87,6 +87,7 @@ inline Model read(ConfigFields& config) {
   if (model.kernel > kMost || model.bands > kMost) {
     config.fail("is more than gpumem takes", "conv_depthwise_kernel_size");
   }
+  if (model.kernel % 2 == 0) config.fail("must be odd", "conv_depthwise_kernel_size");
   read_distances(config, model);
   read_adapter(config, model);
   model.classifier = config.size_or({"classifier_proj_size"}, 768);
@@ -242,6 +243,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const bool known = head == Head::none || head == Head::causal_lm || head == Head::sequence_classification;
   if (!known) config.fail("only ForCTC, ForSequenceClassification and the model without a head are known");
+  // Its class raises an error.
+  if (head == Head::sequence_classification && model.adapter_layers > 0) {
+    config.fail("is not possible with ForSequenceClassification", "add_adapter");
+  }
   if (!config.status()) return;
   f.remark("the sequence length counts frames of sound, 50 a second");
   const Tensor hidden = body(f, model, head);

@@ -14,10 +14,13 @@ inline constexpr PublishedRow kImageRows[] = {
     {"stable-diffusion-v1-5/stable-diffusion-v1-5 runwayml/stable-diffusion-v1-5 CompVis/stable-diffusion-v1-4",
      "apart", 859'520'964, "",
      R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 768, "attention_head_dim": 8)"},
-    {"stabilityai/stable-diffusion-2-1 stabilityai/stable-diffusion-2-1-base stabilityai/stable-diffusion-2-base",
-     "apart", 865'910'724, "",
+    {"stabilityai/stable-diffusion-2-1-base stabilityai/stable-diffusion-2-base", "apart", 865'910'724, "",
      R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 1024, "attention_head_dim": [5, 10, 20, 20], )"
      R"("use_linear_projection": true)"},
+    // Trained with images of 768 pixels.
+    {"stabilityai/stable-diffusion-2-1", "apart", 865'910'724, "",
+     R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 1024, "attention_head_dim": [5, 10, 20, 20], )"
+     R"("use_linear_projection": true, "sample_size": 96)"},
     {"stabilityai/stable-diffusion-xl-base-1.0", "apart", 2'567'463'684, "",
      R"("_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", "addition_time_embed_dim": 256, )"
      R"("attention_head_dim": [5, 10, 20], "block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048, )"

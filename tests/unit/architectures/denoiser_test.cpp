@@ -31,7 +31,7 @@ constexpr std::string_view kSmallFlux = R"({"_class_name": "FluxTransformer2DMod
   "joint_attention_dim": 32, "pooled_projection_dim": 24, "guidance_embeds": true})";
 constexpr std::string_view kSmallAutoencoder = R"({"_class_name": "AutoencoderKL", "block_out_channels": [32, 64],
   "down_block_types": ["DownEncoderBlock2D", "DownEncoderBlock2D"],
-  "up_block_types": ["UpDecoderBlock2D", "UpDecoderBlock2D"], "layers_per_block": 1})";
+  "up_block_types": ["UpDecoderBlock2D", "UpDecoderBlock2D"], "layers_per_block": 1, "sample_size": 512})";
 constexpr std::string_view kLevels = R"("down_block_types": ["DownEncoderBlock2D", "DownEncoderBlock2D",
   "DownEncoderBlock2D", "DownEncoderBlock2D"], "up_block_types": ["UpDecoderBlock2D", "UpDecoderBlock2D",
   "UpDecoderBlock2D", "UpDecoderBlock2D"], "block_out_channels": [128, 256, 512, 512], "layers_per_block": 2)";
@@ -408,15 +408,19 @@ TEST_F(PipelineFolder, MakesLatentsOfOneSampleOrTileAtATime) {
     request.training.image = {side, side};
     request.training.lora = 4;
     request.training.parts = parts;
-    const auto estimate = session::process_session().estimate(request);
+    const auto estimate = session::Session().estimate(request);
     EXPECT_TRUE(succeeds(estimate)) << parts;
     return estimate && estimate->allocated ? estimate->allocated->count() : 0;
   };
   const std::int64_t whole = peak("vae", 8, 1024);
   EXPECT_LT(peak("vae:sliced", 8, 1024), whole);
-  EXPECT_LT(peak("vae:tiled", 8, 1024), whole) << "tiles have 512 pixels, as the class has it";
+  EXPECT_LT(peak("vae:tiled", 8, 1024), whole) << "tiles have 512 pixels, as sample_size says";
   EXPECT_LE(peak("vae:sliced:tiled", 8, 1024), peak("vae:tiled", 8, 1024));
   EXPECT_EQ(peak("vae:tiled", 8, 256), peak("vae", 8, 256)) << "an image of one tile";
+  std::string silent(kSmallAutoencoder);
+  silent.erase(silent.find(", \"sample_size\""), 20);
+  write("vae/config.json", silent);
+  EXPECT_LT(peak("vae:tiled", 8, 256), peak("vae", 8, 256)) << "tiles have 32 pixels, as the class has it";
   job::JobRequest request;
   request.summary = folder_;
   request.training.batch_size = 1;

@@ -61,6 +61,8 @@ TEST(SoundAndSeries, HaveThePublishedParameters) {
       {R"({"model_type": "moonshine", "architectures": ["MoonshineForConditionalGeneration"]})", 27'092'736},
       {R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForPrediction"]})", 2'040},
       {R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForPretraining"]})", 1'584},
+      {R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForPretraining"], "num_hidden_layers": 6})",
+       3'024},
       {R"({"model_type": "vit_msn", "architectures": ["ViTMSNForImageClassification"]})", 85'800'194},
       {R"({"model_type": "videomae", "architectures": ["VideoMAEForVideoClassification"]})", 86'237'954},
       {R"({"model_type": "dinov2", "architectures": ["Dinov2ForImageClassification"]})", 85'728'770},
@@ -92,6 +94,15 @@ TEST(SoundAndSeries, HaveNoHeadThatIsNotKnown) {
                     ErrorCode::malformed_input, 0, "only ForPrediction"));
   EXPECT_TRUE(
       fails(read(R"({"model_type": "dinov2", "drop_path_rate": 0.1})"), ErrorCode::malformed_input, 0, "left out"));
+  EXPECT_TRUE(fails(read(R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForSequenceClassification"],
+                             "add_adapter": true})"),
+                    ErrorCode::malformed_input, 0, "not possible with ForSequenceClassification"));
+}
+
+TEST(SoundAndSeries, DinoSaysWhichImagesItTakes) {
+  const auto graph = read(R"({"model_type": "dinov2", "image_size": 518})");
+  ASSERT_TRUE(succeeds(graph) && !graph->remarks().empty());
+  EXPECT_NE(graph->remarks().front().find("518 x 518 pixels"), std::string::npos);
 }
 
 // What the adapter, tubelets and channels add.

@@ -281,6 +281,7 @@ TEST(VisionLanguage, InternVLChatRefusesWhatItDoesNotKnow) {
   EXPECT_TRUE(fails(read(intern_config(text, R"(, "min_dynamic_patch": 13)")), ErrorCode::malformed_input, 0,
                     "more than max_dynamic_patch"));
   EXPECT_TRUE(fails(read(intern_config(intern_text("vit"))), ErrorCode::malformed_input, 0, "'vit'"));
+  EXPECT_TRUE(fails(read(R"({"model_type": "internvl_chat"})"), ErrorCode::malformed_input, 0, "no text model"));
   EXPECT_TRUE(succeeds(read(intern_config(text, R"(, "select_layer": -2, "use_backbone_lora": 0)"))));
 }
 

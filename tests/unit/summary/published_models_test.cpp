@@ -118,6 +118,9 @@ TEST(PublishedModels, DenoisersGoByTheNamesOfTheirPipelines) {
   const auto flux = session::read_summary("FLUX.1-dev");
   ASSERT_TRUE(succeeds(flux));
   EXPECT_EQ(flux->parameters(), 11'901'408'320);
+  const auto second = session::read_summary("stabilityai/stable-diffusion-2-1");
+  ASSERT_TRUE(succeeds(second) && !second->remarks().empty());
+  EXPECT_NE(second->remarks().front().find("768 x 768 pixels"), std::string::npos) << second->remarks().front();
   const auto schnell = published_model("black-forest-labs/FLUX.1-schnell");
   ASSERT_TRUE(schnell);
   EXPECT_EQ(schnell->config.find("guidance_embeds"), std::string::npos) << schnell->config;
