@@ -359,7 +359,8 @@ inline core::Result<ParameterAdapters> ParameterAdapters::of(const connect::Wire
       named = used[name] = true;
     }
     if (!named) continue;
-    if (path.find('.') == std::string::npos) return fault("PEFT's LoRA takes no parameter of the whole model's own");
+    if (path.find('.') == std::string::npos)
+      return fault("PEFT's LoRA takes no parameter of the whole model's own; leave it out");
     const std::size_t axes = wired.outputs(at)[0].rank();
     if (axes != 2 && axes != 3) return fault("PEFT's LoRA takes parameters of two or three axes; leave it out");
     if (storage[at].quantization != model::Quantization::none) {
@@ -367,8 +368,9 @@ inline core::Result<ParameterAdapters> ParameterAdapters::of(const connect::Wire
     }
     const std::string module = path.substr(0, path.rfind('.') + 1);
     if (made.modules_.empty() || made.modules_.back().path != module) {
-      made.modules_.push_back({.path = module, .first = at, .last = at});
+      made.modules_.push_back({.path = module, .first = at});
     }
+    made.modules_.back().last = at;
     const core::DType type = storage[at].dtype.value_or(model::parameter_dtype(job.precision));
     made.modules_.back().parameters.push_back({at, settings.rank_of(graph.name(layer)), type});
   }

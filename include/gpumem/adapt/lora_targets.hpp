@@ -38,7 +38,8 @@ class NamePatterns {
 // Output: the layers that get adapters.
 // Source: PEFT 0.14: utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (the usual targets of a
 // model), tuners/tuners_utils.py, check_target_module_exists (a module's whole name, or its last parts; a text is a
-// regular expression of whole names; exclude_modules; target_parameters, which without target_modules are all targets).
+// regular expression of whole names; exclude_modules; target_parameters, which are all targets where target_modules is
+// an empty list).
 
 struct LoraTargets {
   std::vector<bool> chosen;          ///< by place in the list of linear layers: whether it gets an adapter
