@@ -65,15 +65,18 @@ constexpr OthersWords kOthersWords[] = {
     {"--gpu", " --device --vram --gpu-memory --gpu-type "},
 };
 
-/// The option among these that other programs call by this word; else the nearest in spelling.
+/// The option among these that other programs call by this word; else the nearest in spelling. transformers and PEFT
+/// write their options with underscores.
 std::string meant_option(const std::string& word, const std::vector<std::string>& names) {
+  std::string dashed = word;
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
   for (const OthersWords& row : kOthersWords) {
     const bool is_here = std::find(names.begin(), names.end(), row.ours) != names.end();
-    if (is_here && row.theirs.find(" " + word + " ") != std::string_view::npos) {
+    if (is_here && row.theirs.find(" " + dashed + " ") != std::string_view::npos) {
       return " (did you mean " + core::quoted(row.ours) + "?)";
     }
   }
-  return nearest_of(word, names);
+  return nearest_of(dashed, names);
 }
 
 /// The first option among words that are left over; CLI11 turns their order round.

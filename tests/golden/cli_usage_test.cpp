@@ -43,6 +43,8 @@ TEST(CliErrors, OptionsOfOtherProgramsAreToldWhatTheyAreCalledHere) {
   expect_failures({
       {"an option as transformers calls it", std::string("estimate ") + kResnet50 + " --gradient-accumulation-steps 4",
        2, "(did you mean '--accumulate'?)"},
+      {"an option with underscores", std::string("estimate ") + kResnet50 + " --per_device_train_batch_size=4", 2,
+       "(did you mean '--batch'?)"},
       {"an option of another command", "serve nobody/Nothing-1B --batch 4", 2, "(did you mean '--max-num-seqs'?)"},
       {"how many GPUs", std::string("fit ") + kResnet50 + " --num-gpus 4", 2, "(did you mean '--data-parallel'?)"},
       {"how many GPUs of a plan", std::string("plan ") + kResnet50 + " --num-gpus 4", 2, "(did you mean '--gpus'?)"},
