@@ -131,6 +131,21 @@ TEST(Megatron, NamesExpertsAndSelectiveRecomputation) {
   EXPECT_EQ(text.find("--use-distributed-optimizer"), std::string::npos) << text;
 }
 
+/// A config.json runs with experts that are whole on tensor parallel ranks; Megatron-LM shares them unless it is told.
+TEST(Megatron, SaysThatExpertsAreWhole) {
+  model::TrainingJob job = testing::job_of_config(
+      R"({"model_type": "qwen3_moe", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 32, "head_dim": 8,
+          "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu",
+          "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "decoder_sparse_step": 1})",
+      16);
+  job.loop = model::Loop::megatron;
+  job.layout = {.data_parallel = 2, .tensor_parallel = 2, .expert_parallel = 2};
+  const std::string text = megatron().settings_of(job, 2, {8});
+  EXPECT_NE(text.find("--expert-tensor-parallel-size 1\n"), std::string::npos) << text;
+  job.layout.tensor_parallel = 1;
+  EXPECT_EQ(megatron().settings_of(job, 2, {8}).find("--expert-tensor-parallel-size"), std::string::npos);
+}
+
 model::TrainingJob torchtitan_job_of() {
   model::TrainingJob job = small_llama(8);
   job.batch_size = 2;

@@ -2,9 +2,12 @@
 
 #include "gpumem/search/frameworks.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
+
+#include "gpumem/parallel/rank_graph.hpp"
 
 namespace gpumem::search {
 
@@ -153,8 +156,17 @@ GPUMEM_INLINE std::string layout_arguments(const model::Layout& layout, std::int
   return overlap ? text + "--overlap-grad-reduce\n" : text;
 }
 
+/// Megatron-LM has all tensor parallel ranks share each expert where nobody says more. Source: Megatron-LM r0.16,
+/// core/parallel_state.py: initialize_model_parallel.
+GPUMEM_INLINE std::string expert_arguments(const model::TrainingJob& job) {
+  const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
+  if (job.graph == nullptr || std::ranges::none_of(job.graph->layers(), of_expert)) return {};
+  const std::int64_t ranks = parallel::expert_tensor_ranks(job);
+  return ranks == job.layout.tensor_parallel ? std::string() : argument("expert-tensor-parallel-size", ranks);
+}
+
 GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks, const Cluster& cluster) {
-  std::string text = layout_arguments(job.layout, blocks, cluster.overlap);
+  std::string text = layout_arguments(job.layout, blocks, cluster.overlap) + expert_arguments(job);
   text += argument("micro-batch-size", job.batch_size) + argument("global-batch-size", global_batch(job));
   if (job.sequence_length) text += argument("seq-length", *job.sequence_length);
   if (job.precision == model::Precision::bf16_mixed) text += "--bf16\n";
