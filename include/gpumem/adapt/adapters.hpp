@@ -175,12 +175,6 @@ namespace adapters_detail {
 using model::LayerIndex;
 using model::Quantization;
 
-/// Whether tensor parallel ranks do not share experts' weights: ms-swift's Megatron (expert_tensor_parallel_size is 1).
-/// Megatron's own arguments say it themselves.
-inline bool leaves_experts_whole(const model::ModelGraph& graph, const model::TrainingJob& job) {
-  return job.loop == model::Loop::megatron && !graph.architecture().starts_with("megatron");
-}
-
 /// Writes the calls of one adapter.
 class AdapterCalls {
  public:
@@ -190,7 +184,7 @@ class AdapterCalls {
       : copy_(copy),
         name_(graph.name(base)),
         type_(model::dtype_of(job.lora_dtype)),
-        split_(base.expert > 0 && leaves_experts_whole(graph, job) ? model::TensorSplit::whole : base.split),
+        split_(base.expert > 0 && model::is_megatron_model(graph, job) ? model::TensorSplit::whole : base.split),
         expert_(base.expert),
         ranks_(graph.attributes(base).integer("tensor_ranks")) {}
 

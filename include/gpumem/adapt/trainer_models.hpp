@@ -360,10 +360,6 @@ inline bool LitgptModel::take(connect::GraphCopy& copy, std::uint32_t layer) {
   return true;
 }
 
-/// Whether the job runs Megatron's code of this model: transformers' code named its architecture. A config of
-/// Megatron's own arguments shows the model that runs.
-[[nodiscard]] bool is_megatron_model(const model::ModelGraph& graph, const model::TrainingJob& job);
-
 /// Copies this layer, the next one, as Megatron computes it; false: Megatron computes it in the same way. An expert's
 /// weights are whole on each tensor parallel rank, and the ranks of a sequence send it their tokens. Source: ms-swift
 /// 4, megatron/arguments/megatron_args.py (expert_tensor_parallel_size is 1); Megatron-LM r0.16,
@@ -388,11 +384,6 @@ inline bool is_factor(const connect::WiredGraph& wired, std::uint32_t layer) {
 }
 
 }  // namespace megatron_model_detail
-
-inline bool is_megatron_model(const model::ModelGraph& graph, const model::TrainingJob& job) {
-  return job.loop == model::Loop::megatron && !graph.architecture().empty() &&
-         !graph.architecture().starts_with("megatron");
-}
 
 inline bool take_megatron_layer(connect::GraphCopy& copy, const connect::WiredGraph& wired, std::uint32_t layer,
                                 const model::WeightStorage& weights) {

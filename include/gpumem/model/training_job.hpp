@@ -192,6 +192,12 @@ struct TrainingJob {
   return row_of(job.optimizer).has_fused && (job.fused || row_of(job.loop).main_gradients);
 }
 
+/// Whether the job runs Megatron's code of this model: transformers' code named its architecture. A config of
+/// Megatron's own arguments shows the model that runs.
+[[nodiscard]] inline bool is_megatron_model(const ModelGraph& graph, const TrainingJob& job) {
+  return job.loop == Loop::megatron && !graph.architecture().empty() && !graph.architecture().starts_with("megatron");
+}
+
 /// Done if every figure of the job is in range. Errors: invalid_argument, naming the field.
 [[nodiscard]] core::Status validate(const TrainingJob& job);
 

@@ -71,8 +71,7 @@ struct SplitWay {
 /// The same of a job whose graph is still as it was read: in Megatron, another's config has whole experts
 /// (adapt/trainer_models.hpp).
 [[nodiscard]] inline std::int64_t expert_tensor_ranks(const model::TrainingJob& job) {
-  const bool whole = job.loop == model::Loop::megatron && !job.graph->architecture().starts_with("megatron");
-  return whole ? 1 : expert_tensor_ranks(*job.graph, job.layout);
+  return model::is_megatron_model(*job.graph, job) ? 1 : expert_tensor_ranks(*job.graph, job.layout);
 }
 
 }  // namespace gpumem::parallel

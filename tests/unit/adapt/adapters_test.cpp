@@ -159,6 +159,28 @@ TEST(Adapters, OfExpertsMakeTheUpdatesOfAllOfThem) {
   }
 }
 
+/// A layer of another module may stand between two parameters of one.
+TEST(Adapters, OfAModulesLastParameterAreThereToo) {
+  TrainingJob job = testing::job_of(R"({"name": "ids", "shape": ["N", 4], "dtype": "int64"})", R"(
+    {"name": "model.embed", "op": "embedding", "inputs": ["ids"], "attrs": {"num_embeddings": 32, "embedding_dim": 16}},
+    {"name": "model.experts.rows", "op": "gather_tokens", "inputs": ["model.embed"],
+     "attrs": {"experts": 2, "per_token": 1, "ranks": 2}},
+    {"name": "model.experts.up", "op": "parameter", "inputs": [], "attrs": {"shape": [2, 16, 8]}},
+    {"name": "model.experts.wide", "op": "grouped_product", "inputs": ["model.experts.rows", "model.experts.up"]},
+    {"name": "model.act", "op": "gelu", "inputs": ["model.experts.wide"]},
+    {"name": "model.experts.down", "op": "parameter", "inputs": [], "attrs": {"shape": [2, 8, 16]}},
+    {"name": "model.experts.product", "op": "grouped_product", "inputs": ["model.act", "model.experts.down"]})",
+                                    2);
+  job.precision = Precision::bf16;
+  job.lora = 3;
+  job.lora_targets = "parameter:experts.up+parameter:experts.down";
+  const Lines lines = adapted_lines(job);
+  for (const std::string name : {" model.experts.up.adapted ", " model.experts.down.adapted "}) {
+    EXPECT_EQ(std::ranges::count_if(lines, [&](const std::string& line) { return line.find(name) != line.npos; }), 1)
+        << name << lines.size();
+  }
+}
+
 TEST(Adapters, OfParametersAreLorasAlone) {
   const auto refusal = [](const TrainingJob& job) {
     const Lines lines = adapted_lines(job);

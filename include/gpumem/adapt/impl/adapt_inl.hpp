@@ -132,10 +132,10 @@ class SavedModules {
   std::unordered_set<std::string> called_;  ///< paths of those that are copied: a later call has the same copy
 };
 
-/// is_megatron_model(), which says that tensor parallel ranks do not share experts' weights.
+/// model::is_megatron_model(), which says that tensor parallel ranks do not share experts' weights.
 GPUMEM_INLINE bool runs_megatron(connect::GraphCopy& copy, const model::ModelGraph& graph,
                                  const model::TrainingJob& job) {
-  if (!is_megatron_model(graph, job)) return false;
+  if (!model::is_megatron_model(graph, job)) return false;
   if (std::ranges::any_of(graph.layers(), [](const model::Layer& layer) { return layer.expert > 0; }))
     copy.remark("experts' weights are whole where tensor parallel GPUs share a layer, as ms-swift has them");
   return true;

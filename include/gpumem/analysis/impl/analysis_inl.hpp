@@ -188,7 +188,7 @@ GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::wired() {
 }
 
 GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::adapted() {
-  if (!adapt::adapts(job_) && !adapt::is_megatron_model(*job_.graph, job_)) return wired();
+  if (!adapt::adapts(job_) && !model::is_megatron_model(*job_.graph, job_)) return wired();
   return made(adapted_, [&]() -> core::Result<connect::WiredGraph> {
     const auto graph = wired();
     if (!graph) return graph.error();
