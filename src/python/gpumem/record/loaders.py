@@ -50,7 +50,7 @@ def tell_of_processes(replaced: Replacements, warn: Callable[[str, str, str], No
         target = getattr(process, "_target", None)
         code = getattr(target, "__code__", None)
         if code is not None and is_users(code.co_filename):
-            warn("rule", f"the process that runs {target.__name__}() is not recorded", users_line())
+            warn("rule", f"the process that runs {code.co_name}() is not recorded", users_line())
         start(process)
 
     replaced.set(BaseProcess, "start", told)

@@ -74,8 +74,8 @@ def _of_all(tensors: Any, known: Numbers) -> Values:
     every = [_of_argument(each, known) for each in tensors]
     if not every or None in every:
         return None
-    kind = Written if any(isinstance(each, Written) for each in every) else frozenset
-    return kind(frozenset().union(*[each for each in every if each is not None]))
+    union: frozenset[int] = frozenset().union(*[each for each in every if each is not None])
+    return Written(union) if any(isinstance(each, Written) for each in every) else union
 
 
 def _after_write(target: Any, written: Any, known: Numbers) -> Values:

@@ -27,7 +27,7 @@ _Rule = Callable[..., _Result]
 
 
 def is_sparse(tensor: torch.Tensor) -> bool:
-    return tensor.layout == torch.sparse_coo
+    return bool(tensor.layout == torch.sparse_coo)
 
 
 def makes_sparse(func: Any) -> bool:
