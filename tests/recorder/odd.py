@@ -108,6 +108,7 @@ def jagged(model: nn.Module, x: Tensor) -> Tensor:
 def asks_the_build(model: nn.Module, x: Tensor) -> Tensor:
     """As FSDP's examples decide on bfloat16, and loops write logs."""
     assert torch.version.cuda and torch.cuda.nccl.version() >= (2, 10) and torch.distributed.is_nccl_available()
+    assert "CUDA Runtime" in torch.__config__.show(), "torch_geometric asks it while it is imported"
     assert torch.backends.cudnn.version() >= 8000 and torch.cuda.memory_stats()["allocated_bytes.all.peak"] == 0
     torch.cuda.memory._record_memory_history()
     torch.cuda.cudart().cudaProfilerStart()

@@ -320,7 +320,9 @@ def _replace_fake_tensors(replaced: Replacements) -> None:
 @contextlib.contextmanager
 def pretended_gpu(capability: tuple[int, int]) -> Iterator[Replacements]:
     """A process with one GPU of this compute capability. More replacements may be added to what is yielded."""
+    build = torch.__config__.show()  # Below, a build for CPUs would ask its CUDA library, which is not there, and throw.
     with Replacements() as replaced:
+        replaced.set(torch._C, "_show_config", _constant(f"{build}  - CUDA Runtime {_CUDA_VERSION}\n"))
         replaced.enter_context(pretended_guard())
         with contextlib.suppress(RecordError):  # Where autograd needs them, GradientSums says so.
             replaced.enter_context(pretended_accelerator())
