@@ -91,6 +91,11 @@ struct MicroBatch {
                                                               std::span<const MicroBatch> micro_batches,
                                                               const utilisation::GpuPeaks& peaks);
 
+/// The model with three of its blocks, in which block_work() finds the same in a fraction of the time: the first, the
+/// one in the middle and the last. Null: it has no more, its blocks have not as many layers each, or another stack
+/// would have more blocks than are left. `whole`: the model as it is connected, without adapters.
+[[nodiscard]] std::shared_ptr<const model::ModelGraph> representative_blocks(const connect::WiredGraph& whole);
+
 /// The part of a layout that splits the model's layers and positions, on as few ranks as possible.
 [[nodiscard]] model::Layout split_of(const model::Layout& layout);
 

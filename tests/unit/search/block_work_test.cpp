@@ -49,6 +49,41 @@ TEST(BlockWork, PartsComeToTheWholeModel) {
   EXPECT_NEAR(parts, kernels_of(job), 0.1 * kernels_of(job));
 }
 
+TEST(BlockWork, ThreeBlocksTellAsMuchAsAll) {
+  for (const model::TrainingJob& job : {small_llama(9), small_gpt(6)}) {
+    analysis::Analysis analysis(job);
+    const auto whole = analysis.wired();
+    ASSERT_TRUE(succeeds(whole));
+    model::TrainingJob few = job;
+    few.graph = representative_blocks(**whole);
+    ASSERT_NE(few.graph, nullptr);
+    EXPECT_LT(few.graph->parameters(), job.graph->parameters());
+    for (const std::int64_t ranks : {1, 2}) {
+      model::TrainingJob one = job;
+      one.layout.tensor_parallel = few.layout.tensor_parallel = ranks;
+      const auto all = work_of(one, {{2, {}}});
+      const auto three = work_of(few, {{2, {}}});
+      ASSERT_TRUE(succeeds(all));
+      ASSERT_TRUE(succeeds(three));
+      EXPECT_EQ(three->front().blocks, 3);
+      for (const auto part : {&BlockWork::before, &BlockWork::block, &BlockWork::behind}) {
+        const PartWork& of_all = all->front().*part;
+        const PartWork& of_three = three->front().*part;
+        EXPECT_EQ(of_three.forward, of_all.forward);
+        EXPECT_EQ(of_three.backward, of_all.backward);
+        EXPECT_EQ(of_three.parameters, of_all.parameters);
+      }
+    }
+  }
+}
+
+TEST(BlockWork, AModelOfThreeBlocksIsTakenWhole) {
+  analysis::Analysis analysis(small_llama(3));
+  const auto whole = analysis.wired();
+  ASSERT_TRUE(succeeds(whole));
+  EXPECT_EQ(representative_blocks(**whole), nullptr);
+}
+
 TEST(BlockWork, EveryMicroBatchHasItsOwn) {
   const auto found = work_of(small_llama(4), {{1, {}}, {8, {}}, {8, {true, {model::Checkpoints::full, 0}}}});
   ASSERT_TRUE(succeeds(found));

@@ -98,6 +98,36 @@ GPUMEM_INLINE BlockMessages messages_of(const connect::WiredGraph& wired, const 
   return sent;
 }
 
+/// Whether the blocks have as many layers each, of which no shape was printed.
+GPUMEM_INLINE bool blocks_alike(const model::ModelGraph& graph, std::span<const connect::Range> blocks) {
+  const auto size = [](const connect::Range& range) { return range.end - range.first; };
+  return !graph.shapes_printed() && std::all_of(blocks.begin(), blocks.end(), [&](const connect::Range& range) {
+    return size(range) == size(blocks.front());
+  });
+}
+
+/// The same model with only some of its blocks, which are alike: what reads a block that is left out reads the last one
+/// before it that is not. `kept`: in rising order, from 0 on.
+GPUMEM_INLINE std::shared_ptr<const model::ModelGraph> some_blocks(const connect::WiredGraph& whole,
+                                                                   std::span<const connect::Range> blocks,
+                                                                   std::span<const std::size_t> kept) {
+  connect::GraphCopy copy(whole, ops::catalogue());
+  std::size_t block = 0;
+  std::size_t last = 0;
+  for (std::size_t at = 0; at < whole.graph().layers().size(); ++at) {
+    while (block < blocks.size() && at >= blocks[block].end) ++block;
+    const bool within = block < blocks.size() && at >= blocks[block].first;
+    if (within && std::binary_search(kept.begin(), kept.end(), block)) last = block;
+    if (within && last != block) {
+      copy.omit(copy.now(static_cast<model::LayerIndex>(blocks[last].first + (at - blocks[block].first))));
+    } else {
+      copy.copy(whole.weights(at), whole.graph().layers()[at].frozen);
+    }
+  }
+  const auto made = std::move(copy).finish();
+  return made ? made->shared_graph() : nullptr;
+}
+
 /// Never below 0: kernels of more blocks can be less than the sum.
 GPUMEM_INLINE PartWork less(const PartWork& whole, const PartWork& part) {
   return {std::max(0.0, whole.forward - part.forward), std::max(0.0, whole.backward - part.backward),
@@ -178,6 +208,16 @@ GPUMEM_INLINE core::Result<std::vector<BlockWork>> told_apart(analysis::Analysis
 
 }  // namespace block_work_detail
 
+GPUMEM_INLINE std::shared_ptr<const model::ModelGraph> representative_blocks(const connect::WiredGraph& whole) {
+  const auto blocks = connect::repeated_blocks(whole.graph());
+  const std::array<std::size_t, 3> kept = {0, blocks.size() / 2, blocks.size() - 1};
+  if (blocks.size() <= kept.size() || !block_work_detail::blocks_alike(whole.graph(), blocks)) return nullptr;
+  auto few = block_work_detail::some_blocks(whole, blocks, kept);
+  // An image tower may have more blocks than are left.
+  if (few != nullptr && connect::repeated_blocks(*few).size() != kept.size()) few.reset();
+  return few;
+}
+
 GPUMEM_INLINE model::Layout split_of(const model::Layout& layout) {
   model::Layout split;
   split.tensor_parallel = layout.tensor_parallel;
@@ -209,28 +249,7 @@ GPUMEM_INLINE core::Result<std::vector<BlockWork>> block_work(analysis::Analysis
 namespace memory_bound_detail {
 
 /// Blocks of the shorter models.
-inline constexpr std::array<std::int64_t, 2> kFewer = {3, 4};
-
-/// The same model with only its first blocks: what reads a block that is left out reads the last one that is not.
-GPUMEM_INLINE std::shared_ptr<const model::ModelGraph> first_blocks(const connect::WiredGraph& whole,
-                                                                    std::span<const connect::Range> blocks,
-                                                                    std::int64_t count) {
-  connect::GraphCopy copy(whole, ops::catalogue());
-  const auto kept = static_cast<std::size_t>(count);
-  const connect::Range& last = blocks[kept - 1];
-  std::size_t block = 0;
-  for (std::size_t at = 0; at < whole.graph().layers().size(); ++at) {
-    while (block < blocks.size() && at >= blocks[block].end) ++block;
-    const bool left_out = block < blocks.size() && block >= kept && at >= blocks[block].first;
-    if (left_out) {
-      copy.omit(copy.now(static_cast<model::LayerIndex>(last.first + (at - blocks[block].first))));
-    } else {
-      copy.copy(whole.weights(at), whole.graph().layers()[at].frozen);
-    }
-  }
-  const auto made = std::move(copy).finish();
-  return made ? made->shared_graph() : nullptr;
-}
+inline constexpr std::array<std::size_t, 2> kFewer = {3, 4};
 
 /// Bytes of an element.
 GPUMEM_INLINE double size_of(core::DType type) { return static_cast<double>(core::element_size(type)); }
@@ -333,14 +352,12 @@ GPUMEM_INLINE model::TrainingJob of_split(const model::TrainingJob& job, std::in
 
 GPUMEM_INLINE MemoryBound::MemoryBound(const connect::WiredGraph& whole, const device::GpuProfile& gpu)
     : whole_(whole), gpu_(gpu) {
+  constexpr std::array<std::size_t, 4> kFirst = {0, 1, 2, 3};
   const auto blocks = connect::repeated_blocks(whole.graph());
-  const auto size = [](const connect::Range& range) { return range.end - range.first; };
-  const bool alike = !whole.graph().shapes_printed() &&
-                     std::all_of(blocks.begin(), blocks.end(),
-                                 [&](const connect::Range& range) { return size(range) == size(blocks.front()); });
-  if (!alike || static_cast<std::int64_t>(blocks.size()) < memory_bound_detail::kFewer.back()) return;
+  if (!block_work_detail::blocks_alike(whole.graph(), blocks) || blocks.size() < kFirst.size()) return;
   for (std::size_t at = 0; at < fewer_.size(); ++at) {
-    fewer_[at] = memory_bound_detail::first_blocks(whole, blocks, memory_bound_detail::kFewer[at]);
+    const std::span<const std::size_t> kept(kFirst.data(), memory_bound_detail::kFewer[at]);
+    fewer_[at] = block_work_detail::some_blocks(whole, blocks, kept);
   }
 }
 

@@ -63,6 +63,7 @@ class Space {
     const auto wired = analysis_.adapted();
     if (!wired) return wired.error();
     whole_ = **wired;
+    find_representatives();
     name_checkpointings();
     find_pipelines();
     const std::int64_t experts = std::max<std::int64_t>(experts_of(whole_->graph()), 1);
@@ -162,6 +163,29 @@ class Space {
     return sizes;
   }
 
+  /// A mixture of experts has a thousand times as many layers as blocks: three of these are enough.
+  void find_representatives() {
+    const auto plain = analysis_.wired();
+    model::TrainingJob few = job_;
+    few.graph = plain ? representative_blocks(**plain) : nullptr;
+    if (few.graph != nullptr) few_.emplace(std::move(few));
+  }
+
+  /// Of the whole model, by three of its blocks where these are told apart.
+  [[nodiscard]] core::Result<std::vector<BlockWork>> work_of(const model::TrainingJob& job,
+                                                             const std::vector<MicroBatch>& micro_batches) {
+    if (few_) {
+      model::TrainingJob few = job;
+      few.graph = few_->job().graph;
+      auto work = block_work(*few_, std::move(few), micro_batches, peaks_);
+      if (!work) return work;
+      const std::int64_t all = blocks();
+      for (BlockWork& one : *work) one.blocks = all;
+      if (work->front().apart) return work;
+    }
+    return block_work(analysis_, job, micro_batches, peaks_);
+  }
+
   /// What the split computes for each micro-batch; the rule that refuses it otherwise. With sequence parallelism, where
   /// that can be.
   [[nodiscard]] core::Result<std::vector<BlockWork>> work_of(model::Layout& layout,
@@ -169,11 +193,11 @@ class Space {
     model::TrainingJob job = job_;
     layout.sequence_parallel = layout.tensor_parallel > 1;
     job.layout = layout;
-    auto work = block_work(analysis_, job, micro_batches, peaks_);
+    auto work = work_of(job, micro_batches);
     if (work || !layout.sequence_parallel) return work;
     layout.sequence_parallel = false;
     job.layout = layout;
-    return block_work(analysis_, std::move(job), micro_batches, peaks_);
+    return work_of(job, micro_batches);
   }
 
   /// Leaves those kinds that the model has a place for: it may show no blocks, or no attention.
@@ -321,6 +345,7 @@ class Space {
   }
 
   analysis::Analysis& analysis_;
+  std::optional<analysis::Analysis> few_;  ///< of the model with three of its blocks
   const model::TrainingJob& job_;
   const SpaceLimits& limits_;
   const Links& links_;
