@@ -428,8 +428,9 @@ inline void ParameterAdapters::behind(connect::GraphCopy& copy, std::uint32_t la
   if (at_ == modules_.size()) return;
   Module& module = modules_[at_];
   if (module.first == layer) {
-    for (auto adapted = module.parameters.rbegin(); adapted != module.parameters.rend(); ++adapted) {
-      adapted->update = update_of(copy, *adapted);
+    for (std::size_t left = module.parameters.size(); left > 0; --left) {
+      Adapted& adapted = module.parameters[left - 1];
+      adapted.update = update_of(copy, adapted);
     }
   }
   const auto now = [&] { return copy.now(static_cast<model::LayerIndex>(layer)); };

@@ -62,9 +62,9 @@ inline Model read(ConfigFields& whole) {
 /// Rows and columns of patches of one image, or of all pairs of frames of a video. 0: no processor reads such sides.
 inline std::int64_t patches_of(const Model& m, const Pictures& pictures) {
   namespace d = image_rules_detail;
-  constexpr std::int64_t kLeast = 112 * 112;
+  constexpr std::int64_t kLeast = 12'544;
   constexpr std::int64_t kMostOfImage = 9'633'792;
-  constexpr std::int64_t kMostOfVideo = 28 * 28 * 2 * 30000;
+  constexpr std::int64_t kMostOfVideo = 47'040'000;
   const bool video = pictures.frames > 0;
   const std::int64_t frames = video ? d::ceil_div(pictures.frames, m.temporal) * m.temporal : m.temporal;
   const PixelBounds bounds = {

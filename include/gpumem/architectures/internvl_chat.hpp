@@ -265,9 +265,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const std::int64_t cut = model.thumbnail ? grid.with_thumbnail() : grid.tiles();
   const std::int64_t tiles = pictures.seen() * (pictures.frames > 0 ? 1 : cut);
   // InternVisionEncoder.gradient_checkpointing is true where no trainer sets it.
-  if (pictures.count > 0)
+  if (pictures.count > 0) {
     f.remark(
         "InternVL's own code may checkpoint its tower's blocks where the job does not say so; that is not counted");
+  }
   tell_pictures(f, pictures, tiles * model.tokens());
   f.doubt({model::Doubt::About::kernels,
            "flash_attn is taken to be installed; without it InternVL's own code writes attention out", false});

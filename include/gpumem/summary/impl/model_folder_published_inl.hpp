@@ -60,7 +60,7 @@ inline std::string config_of(const PublishedFamily& family, const PublishedRow& 
       text.replace(at, place.size(), size);
       placed = true;
     }
-    if (!placed) text += ", \"" + key + "\": " + size;
+    if (!placed) text.append(", \"").append(key).append("\": ").append(size);
   }
   return text + "}";
 }
