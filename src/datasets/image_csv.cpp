@@ -278,9 +278,9 @@ void apply_intervals(Intervals intervals, model::TrainingJob& job) {
   if (!set || intervals == Intervals::joined) return;
   const bool strided = policy.kind == model::Checkpoints::joined_every_other;
   const bool later = job.quantize == model::Quantization::int8_sdnq;
-  if (intervals == Intervals::ignored || (intervals == Intervals::int8_alone && !later))
-    policy.kind = model::Checkpoints::full;
-  else policy.kind = strided ? model::Checkpoints::every_other : model::Checkpoints::first_of;
+  const bool ignored = intervals == Intervals::ignored || (intervals == Intervals::int8_alone && !later);
+  const model::Checkpoints read = strided ? model::Checkpoints::every_other : model::Checkpoints::first_of;
+  policy.kind = ignored ? model::Checkpoints::full : read;
 }
 
 /// Python's round(side / step) step: halves go to the even number.
