@@ -63,6 +63,7 @@ class Space {
     const auto wired = analysis_.adapted();
     if (!wired) return wired.error();
     whole_ = **wired;
+    blocks_ = static_cast<std::int64_t>(connect::repeated_blocks(whole_->graph()).size());
     find_representatives();
     name_checkpointings();
     find_pipelines();
@@ -127,14 +128,10 @@ class Space {
   }
 
   void add_virtual_stages(std::int64_t ranks) {
-    for (const std::int64_t stages : divisors(blocks() / ranks)) {
+    for (const std::int64_t stages : divisors(blocks_ / ranks)) {
       if (stages == 1) continue;
       if (const core::Status even = add_pipeline({ranks, stages}); !even) refuse(Rule::stages, even.error());
     }
-  }
-
-  [[nodiscard]] std::int64_t blocks() const {
-    return static_cast<std::int64_t>(connect::repeated_blocks(whole_->graph()).size());
   }
 
   /// Errors: the rule by which its stages cannot share the blocks.
@@ -179,9 +176,10 @@ class Space {
       few.graph = few_->job().graph;
       auto work = block_work(*few_, std::move(few), micro_batches, peaks_);
       if (!work) return work;
-      const std::int64_t all = blocks();
-      for (BlockWork& one : *work) one.blocks = all;
-      if (work->front().apart) return work;
+      if (work->front().apart) {
+        for (BlockWork& one : *work) one.blocks = blocks_;
+        return work;
+      }
     }
     return block_work(analysis_, job, micro_batches, peaks_);
   }
@@ -346,6 +344,7 @@ class Space {
 
   analysis::Analysis& analysis_;
   std::optional<analysis::Analysis> few_;  ///< of the model with three of its blocks
+  std::int64_t blocks_ = 0;                ///< of the whole model
   const model::TrainingJob& job_;
   const SpaceLimits& limits_;
   const Links& links_;
