@@ -33,19 +33,16 @@ struct Usual {
 inline Tower read_tower(ConfigFields& config, const Usual& usual) {
   constexpr std::int64_t kUsualLayers = 12;
   Tower tower;
-  DecoderSizes& s = tower.sizes;
-  s.vocabulary = config.size_or({"vocab_size"}, 49408);
-  s.width = config.size_or({"hidden_size"}, usual.width);
-  s.inner = config.size_or({"intermediate_size"}, usual.inner);
-  s.heads = config.size_or({"num_attention_heads"}, usual.heads);
-  s.layers = config.layers_or("num_hidden_layers", kUsualLayers);
-  s.attention_dropout = config.number({"attention_dropout"}, 0.0);
-  s.activation = config.text({"hidden_act"}, "quick_gelu");
+  tower.sizes = encoder_sizes(config, {.width = usual.width,
+                                       .inner = usual.inner,
+                                       .layers = kUsualLayers,
+                                       .heads = usual.heads,
+                                       .activation = "quick_gelu"});
+  tower.sizes.vocabulary = config.size_or({"vocab_size"}, 49408);
   tower.positions = config.size_or({"max_position_embeddings"}, 77);
   tower.side = config.size_or({"image_size"}, 224);
   tower.patch = config.size_or({"patch_size"}, 32);
   tower.channels = config.size_or({"num_channels"}, 3);
-  if (s.width % s.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
   if (tower.side < tower.patch) config.fail("is smaller than patch_size", "image_size");
   return tower;
 }

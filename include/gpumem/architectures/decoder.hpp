@@ -41,6 +41,19 @@ struct DecoderDefaults {
 /// Heads that are not whole are a fault.
 [[nodiscard]] DecoderSizes decoder_sizes(ConfigFields& config, const DecoderDefaults& defaults = {});
 
+/// What an encoder's fields leave out.
+struct EncoderDefaults {
+  std::int64_t width = 1;
+  std::int64_t inner = 1;
+  std::int64_t layers = 1;
+  std::int64_t heads = 1;
+  std::string_view activation = "gelu";
+};
+
+/// Of a tower or another stack whose heads share its width: hidden_size, intermediate_size, num_hidden_layers,
+/// num_attention_heads, hidden_act and attention_dropout.
+[[nodiscard]] DecoderSizes encoder_sizes(ConfigFields& config, const EncoderDefaults& defaults);
+
 struct Heads {
   Tensor query = 0;
   Tensor key = 0;

@@ -54,13 +54,7 @@ inline std::int64_t square_of(ConfigFields& config, std::string_view name, std::
 }
 
 inline void read_tower(ConfigFields& config, Model& m) {
-  DecoderSizes& s = m.sizes;
-  s.width = config.size_or({"hidden_size"}, 1024);
-  s.inner = config.size_or({"intermediate_size"}, 4096);
-  s.layers = config.layers_or("num_hidden_layers", 24);
-  s.heads = config.size_or({"num_attention_heads"}, 16);
-  s.activation = config.text({"hidden_act"}, "gelu");
-  s.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  m.sizes = encoder_sizes(config, {.width = 1024, .inner = 4096, .layers = 24, .heads = 16, .activation = "gelu"});
   m.dropout = config.number({"hidden_dropout_prob"}, 0.0);
   m.side = square_of(config, "image_size", 448);
   m.patch = square_of(config, "patch_size", 14);
@@ -72,7 +66,6 @@ inline void read_tower(ConfigFields& config, Model& m) {
   m.places = config.flag("use_absolute_position_embeddings", true);
   m.mask_token = config.flag("use_mask_token", false);
   config.ignore({"layer_scale_init_value", "projection_dropout"});
-  if (s.width % s.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
   if (m.side < m.patch) config.fail("is smaller than patch_size", "image_size");
 }
 

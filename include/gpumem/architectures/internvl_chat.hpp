@@ -125,13 +125,7 @@ struct Model {
 };
 
 inline void read_tower(ConfigFields& config, Model& m) {
-  DecoderSizes& s = m.sizes;
-  s.width = config.size_or({"hidden_size"}, 3200);
-  s.inner = config.size_or({"intermediate_size"}, 12800);
-  s.layers = config.layers_or("num_hidden_layers", 48);
-  s.heads = config.size_or({"num_attention_heads"}, 25);
-  s.activation = config.text({"hidden_act"}, "gelu");
-  s.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  m.sizes = encoder_sizes(config, {.width = 3200, .inner = 12800, .layers = 48, .heads = 25, .activation = "gelu"});
   m.dropout = config.number({"dropout"}, 0.0);
   m.side = config.size_or({"image_size"}, 224);
   m.patch = config.size_or({"patch_size"}, 14);
@@ -145,7 +139,6 @@ inline void read_tower(ConfigFields& config, Model& m) {
   config.ignore({"num_experts", "num_routed_experts", "num_shared_experts", "moe_intermediate_size",
                  "shared_expert_intermediate_size", "capacity_factor", "eval_capacity_factor", "laux_allreduce",
                  "moe_coeff_ratio", "moe_output_scale", "ep_size", "use_rts", "use_residual", "use_weighted_residual"});
-  if (s.width % s.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
   if (m.side < m.patch) config.fail("is smaller than patch_size", "image_size");
   if (m.side > model::Images::kLargestSide) config.fail("is more than gpumem takes", "image_size");
 }
@@ -315,18 +308,12 @@ struct Model {
 };
 
 inline void read_tower(ConfigFields& config, Model& m) {
-  DecoderSizes& s = m.sizes;
-  s.width = config.size_or({"hidden_size"}, 768);
-  s.inner = config.size_or({"intermediate_size"}, 3072);
-  s.layers = config.layers_or("num_hidden_layers", 12);
-  s.heads = config.size_or({"num_attention_heads"}, 12);
-  s.activation = config.text({"hidden_act"}, "gelu_pytorch_tanh");
-  s.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  m.sizes = encoder_sizes(config,
+                          {.width = 768, .inner = 3072, .layers = 12, .heads = 12, .activation = "gelu_pytorch_tanh"});
   m.patch = config.size_or({"patch_size"}, 16);
   m.channels = config.size_or({"num_channels"}, 3);
   m.places = config.size_or({"num_patches"}, 256);
   config.ignore({"model_type", "vision_use_head", "image_size"});
-  if (s.width % s.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
   if (m.patch > 256) config.fail("is more than gpumem takes", "patch_size");
 }
 

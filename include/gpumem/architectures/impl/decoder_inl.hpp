@@ -78,6 +78,18 @@ GPUMEM_INLINE DecoderSizes decoder_sizes(ConfigFields& config, const DecoderDefa
   return sizes;
 }
 
+GPUMEM_INLINE DecoderSizes encoder_sizes(ConfigFields& config, const EncoderDefaults& defaults) {
+  DecoderSizes sizes;
+  sizes.width = config.size_or({"hidden_size"}, defaults.width);
+  sizes.inner = config.size_or({"intermediate_size"}, defaults.inner);
+  sizes.layers = config.layers_or("num_hidden_layers", defaults.layers);
+  sizes.heads = config.size_or({"num_attention_heads"}, defaults.heads);
+  sizes.activation = config.text({"hidden_act"}, defaults.activation);
+  sizes.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  if (sizes.width % sizes.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
+  return sizes;
+}
+
 GPUMEM_INLINE Tensor split_heads(Forward& forward, Tensor tensor, std::int64_t width) {
   return forward.permute(forward.unflatten(tensor, 2, {-1, width}), {0, 2, 1, 3});
 }
