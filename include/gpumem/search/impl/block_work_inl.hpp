@@ -468,8 +468,7 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   // A first stage of an embedding alone has no block to run.
   if (ranks.front() > 0)
     first += std::max(kept * under_way + gathered * of_block, kept * (under_way - 1.0) + in_backward);
-  const std::int64_t beyond = ranks.back() - detail::kFewer.back();
-  const auto further = static_cast<double>(beyond);
+  const double further = static_cast<double>(ranks.back()) - static_cast<double>(detail::kFewer.back());
   const double a_block = activations->most_block + more * activations->most_block_more;
   // A rank of fewer blocks than the smaller model has: nothing is said about it.
   if (further >= 0.0) last += activations->most + more * activations->most_more + further * a_block;
