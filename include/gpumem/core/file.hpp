@@ -43,6 +43,10 @@ struct FileFront {
 /// file then stays.
 [[nodiscard]] Status write_file(const std::string& path, std::string_view content);
 
+/// Becomes another when the file changes, as far as its size and time tell; of a folder, when a file in it or in one of
+/// its own folders does, as those of a diffusers pipeline's parts. 0: no such file.
+[[nodiscard]] std::uint64_t stamp_of(const std::string& path);
+
 // Input: bytes that may be a gzip file (RFC 1952).
 // Output: what is packed in it.
 // Units: bytes.

@@ -142,6 +142,28 @@ TEST(Session, ReadsAFileAgainOnceItHasChanged) {
   std::filesystem::remove(path);
 }
 
+/// A diffusers pipeline keeps each part in a folder of its own.
+TEST(Session, ReadsAFolderAgainOnceAPartOfItHasChanged) {
+  Session session;
+  const std::filesystem::path folder = testing::own_path("pipeline");
+  std::filesystem::create_directories(folder / "unet");
+  std::ofstream(folder / "model_index.json")
+      << R"({"_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "UNet2DConditionModel"]})";
+  const auto write = [&](const std::string& width) {
+    std::ofstream(folder / "unet" / "config.json", std::ios::trunc)
+        << R"({"_class_name": "UNet2DConditionModel", "cross_attention_dim": )" + width + "}";
+  };
+  write("768");
+  const auto first = session.read(folder.string());
+  ASSERT_TRUE(testing::succeeds(first));
+  EXPECT_EQ(session.read(folder.string())->get(), first->get());
+  write("1024");
+  const auto second = session.read(folder.string());
+  ASSERT_TRUE(testing::succeeds(second));
+  EXPECT_GT((*second)->graph()->parameters(), (*first)->graph()->parameters());
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Session, WhatItReturnedOutlivesIt) {
   auto session = std::make_unique<Session>();
   const auto asked = session->ask(asks(kResnet, 32));

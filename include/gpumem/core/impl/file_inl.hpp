@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -236,5 +237,40 @@ GPUMEM_INLINE Result<std::string> unpack_gzip(std::string_view bytes, std::size_
 }
 
 #endif
+
+namespace file_detail {
+
+/// Of one file, or of a folder by itself.
+GPUMEM_INLINE std::uint64_t stamp_of_one(const std::filesystem::path& path) {
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
+  std::error_code failure;
+  const std::filesystem::file_time_type changed = std::filesystem::last_write_time(path, failure);
+  if (failure) return 0;
+  const std::uintmax_t size = std::filesystem::file_size(path, failure);  // of a folder none
+  return (static_cast<std::uint64_t>(changed.time_since_epoch().count()) * kOdd ^ (failure ? 0 : size)) * kOdd;
+}
+
+/// The sum over all that is in the folder, and so many folders below it.
+GPUMEM_INLINE std::uint64_t stamp_of_all(const std::filesystem::path& folder, int below, int& left) {
+  std::error_code failure;
+  std::uint64_t stamp = 0;
+  for (std::filesystem::directory_iterator at(folder, failure), end; !failure && at != end && left > 0; --left) {
+    stamp += stamp_of_one(at->path());
+    if (below > 0 && at->is_directory(failure)) stamp += stamp_of_all(at->path(), below - 1, left);
+    at.increment(failure);
+  }
+  return stamp;
+}
+
+}  // namespace file_detail
+
+GPUMEM_INLINE std::uint64_t stamp_of(const std::string& path) {
+  constexpr int kMostFiles = 10'000;
+  std::error_code failure;
+  std::uint64_t stamp = file_detail::stamp_of_one(path);
+  int left = kMostFiles;
+  if (stamp != 0 && std::filesystem::is_directory(path, failure)) stamp += file_detail::stamp_of_all(path, 1, left);
+  return stamp;
+}
 
 }  // namespace gpumem::core

@@ -30,28 +30,6 @@ inline constexpr std::size_t kMostModels = 1024;
 inline constexpr std::size_t kMostGpus = 256;
 inline constexpr std::size_t kMostEstimators = 64;
 
-/// Becomes another when the file changes, or a file in the folder, as far as sizes and times tell. 0: no such file.
-GPUMEM_INLINE std::uint64_t stamp_of(const std::string& path) {
-  namespace fs = std::filesystem;
-  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
-  constexpr int kMostFiles = 10'000;
-  std::error_code failure;
-  const auto of_file = [&](const fs::path& file) {
-    const fs::file_time_type changed = fs::last_write_time(file, failure);
-    if (failure) return std::uint64_t{0};
-    const std::uintmax_t size = fs::file_size(file, failure);  // of a folder none
-    return (static_cast<std::uint64_t>(changed.time_since_epoch().count()) * kOdd ^ (failure ? 0 : size)) * kOdd;
-  };
-  std::uint64_t stamp = of_file(path);
-  if (stamp == 0 || !fs::is_directory(path, failure)) return stamp;
-  int files = 0;
-  for (fs::directory_iterator at(path, failure), end; !failure && at != end && files < kMostFiles; ++files) {
-    stamp += of_file(at->path());
-    at.increment(failure);
-  }
-  return stamp;
-}
-
 /// The config.json of a model that somebody names: a file, a folder, or a name in the local HuggingFace cache.
 GPUMEM_INLINE std::string config_path(const std::string& name) {
   std::error_code failure;
@@ -121,7 +99,7 @@ GPUMEM_INLINE Session::~Session() = default;
 
 GPUMEM_INLINE core::Result<std::shared_ptr<const Model>> Session::read(const std::string& path, bool lenient) {
   // What standard input gave is not there a second time.
-  const std::uint64_t stamp = path == "-" ? 0 : session_detail::stamp_of(summary::path_of_model(path));
+  const std::uint64_t stamp = path == "-" ? 0 : core::stamp_of(summary::path_of_model(path));
   return models_.get((lenient ? "lenient:" : "strict:") + path, stamp, [&]() -> Kept<Model>::Shared {
     core::Result<model::ModelGraph> graph = read_summary(path, lenient);
     if (!graph) return graph.error();
@@ -134,7 +112,7 @@ GPUMEM_INLINE std::shared_ptr<const Model> Session::model_of(std::shared_ptr<con
 }
 
 GPUMEM_INLINE core::Result<std::shared_ptr<const device::GpuProfile>> Session::gpu(const std::string& name) {
-  const std::uint64_t stamp = session_detail::is_path(name) ? session_detail::stamp_of(name) : 0;
+  const std::uint64_t stamp = session_detail::is_path(name) ? core::stamp_of(name) : 0;
   return gpus_.get(name, stamp, [&]() -> Kept<device::GpuProfile>::Shared {
     core::Result<device::GpuProfile> profile = device::find_profile(name);
     if (!profile) return profile.error();
@@ -146,7 +124,7 @@ GPUMEM_INLINE core::Result<std::vector<std::shared_ptr<const estimate::Estimator
     const job::JobRequest& request) {
   const core::Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.alloc_conf);
   if (!allocator) return allocator.error();
-  const std::uint64_t stamp = request.model.empty() ? 0 : session_detail::stamp_of(request.model);
+  const std::uint64_t stamp = request.model.empty() ? 0 : core::stamp_of(request.model);
   std::vector<std::shared_ptr<const estimate::Estimator>> chosen;
   for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
     if (request.estimator != "all" && request.estimator != entry.name) continue;
@@ -174,7 +152,7 @@ GPUMEM_INLINE core::Result<std::shared_ptr<const estimate::Estimator>> Session::
 
 GPUMEM_INLINE core::Result<std::shared_ptr<const utilisation::UtilisationEstimator>> Session::utilisation_estimator(
     const std::string& name, const std::string& model) {
-  const std::uint64_t stamp = model.empty() ? 0 : session_detail::stamp_of(model);
+  const std::uint64_t stamp = model.empty() ? 0 : core::stamp_of(model);
   return utilisation_estimators_.get(
       name + "\n" + model, stamp, [&]() -> Kept<utilisation::UtilisationEstimator>::Shared {
         auto made = utilisation::make_utilisation_estimator(name, model);
@@ -309,7 +287,7 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::request(const job::JobR
 
 GPUMEM_INLINE core::Result<std::shared_ptr<const serve::ServedModel>> Session::served(const std::string& config) {
   const std::string path = session_detail::config_path(config);
-  return served_.get(path, session_detail::stamp_of(path), [&]() -> Kept<serve::ServedModel>::Shared {
+  return served_.get(path, core::stamp_of(path), [&]() -> Kept<serve::ServedModel>::Shared {
     const core::Result<std::string> text = session_detail::config_text(config, path);
     if (!text) return text.error();
     auto model = serve::read_served_model(*text);
