@@ -452,6 +452,8 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
     }
     of.frozen |= detail::kWeight;
   }
+  // Whoever trains on text alone may freeze the tower, which is left out then.
+  for (const std::string& path : graph.left_out()) static_cast<void>(detail::meant(freeze, path));
   if (const auto names = freeze.unused(); !names.empty()) return detail::means_nothing("freeze", names.front(), graph);
   const auto names = job.has_adapters() ? std::vector<std::string_view>() : train.unused();
   if (!names.empty()) return detail::means_nothing("train", names.front(), graph);

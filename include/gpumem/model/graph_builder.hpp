@@ -87,6 +87,9 @@ class GraphBuilder {
   void printed_outputs(std::int64_t elements) { graph_.printed_outputs_ = elements; }
   void config(std::string_view text) { graph_.config_ = text; }
   void leave_whole(std::string module) { graph_.whole_modules_.push_back(std::move(module)); }
+  void leave_out(std::string path) { leave_out(graph_, std::move(path)); }
+  /// The same of a finished graph.
+  static void leave_out(ModelGraph& graph, std::string path) { graph.left_out_.push_back(std::move(path)); }
   void remark(std::string text) { graph_.remarks_.push_back(std::move(text)); }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);

@@ -238,6 +238,8 @@ class ModelGraph {
   /// Modules that the config's checkpoint leaves whole though its linear layers are quantised, by names or parts of
   /// paths; empty: it names none.
   [[nodiscard]] std::span<const std::string> whole_modules() const { return whole_modules_; }
+  /// Layers with parameters that the same model has where samples bring images, by their paths; none if they may.
+  [[nodiscard]] std::span<const std::string> left_out() const { return left_out_; }
   /// The config.json that it was made of, if what it computes depends on a job's images; else empty.
   [[nodiscard]] const std::string& config() const { return config_; }
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
@@ -274,6 +276,7 @@ class ModelGraph {
   std::vector<Doubt> doubts_;
   std::vector<std::string> remarks_;
   std::vector<std::string> whole_modules_;
+  std::vector<std::string> left_out_;
   std::string config_;
   std::string file_;
   std::string format_;

@@ -285,6 +285,29 @@ TEST(TrainedWeights, FollowWhatTheyAreTiedTo) {
   EXPECT_EQ(frozen(job), "-*-");
 }
 
+/// Whoever trains on text alone freezes the tower all the same, and its layers are not there.
+TEST(TrainedWeights, OfATowerThatSamplesOfTextLeaveOutMayBeFrozen) {
+  const auto graph = architectures::read_config(
+      R"({"model_type": "llava", "image_token_index": 32000, "projector_hidden_act": "gelu", "text_config":
+         {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "vocab_size": 256}, "vision_config": {"model_type": "clip_vision_model",
+          "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+          "image_size": 56, "patch_size": 14}, "vision_feature_layer": -2})",
+      ops::vocabulary(), "config.json", {});
+  ASSERT_TRUE(testing::succeeds(graph));
+  TrainingJob job(*graph, 2);
+  job.freeze = "*vision_tower*";
+  const std::string some = frozen(job);
+  EXPECT_NE(some.find('*'), std::string::npos) << some;
+  EXPECT_NE(some.find('-'), std::string::npos) << some;
+  job.images = 0;
+  const std::string none = frozen(job);
+  EXPECT_EQ(none.find_first_not_of('-'), std::string::npos) << none;
+  EXPECT_LT(none.size(), some.size());
+  job.freeze = "*vision_towers*";
+  EXPECT_NE(frozen(job).find("matches no layer with parameters"), std::string::npos);
+}
+
 TEST(TrainedWeights, APatternThatMeansNothingIsAnError) {
   EXPECT_NE(frozen(with("model.embeds", "")).find("matches no layer with parameters"), std::string::npos);
   EXPECT_NE(frozen(with("", "head")).find("'model.embed'"), std::string::npos) << "what they are called";

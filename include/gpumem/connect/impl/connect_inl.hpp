@@ -3,6 +3,8 @@
 #include "gpumem/connect/connect.hpp"
 
 #include <algorithm>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "gpumem/architectures/architectures.hpp"
@@ -10,6 +12,7 @@
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/connect/infer_shapes.hpp"
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/model/graph_builder.hpp"
 
 namespace gpumem::connect {
 
@@ -67,6 +70,17 @@ GPUMEM_INLINE std::optional<Connected> of_table(const model::TrainingJob& job, c
   return *std::move(made);
 }
 
+/// What of the whole model a part of it lacks: names of these mean something all the same.
+GPUMEM_INLINE void note_left_out(const model::ModelGraph& whole, model::ModelGraph& part) {
+  std::unordered_set<std::string> there;
+  for (const model::Layer& layer : part.layers()) there.insert(part.path(layer));
+  for (const model::Layer& layer : whole.layers()) {
+    if (layer.parameters == 0) continue;
+    std::string path = whole.path(layer);
+    if (!there.contains(path)) model::GraphBuilder::leave_out(part, std::move(path));
+  }
+}
+
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const model::Images images = images_of(job);
   // Of models that read token ids, the number of tokens is a size of their inputs.
@@ -75,6 +89,7 @@ GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, 
   if (images.said() || parts || prompt) {
     core::Result<model::ModelGraph> made = architectures::with_images(*job.graph, ops::vocabulary_of(ops), images);
     if (!made) return made.error();
+    if (images.count == 0) note_left_out(*job.graph, *made);
     return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};
   }
   if (!job.graph->edges_inferred()) return Connected{job.graph, "given"};

@@ -25,6 +25,7 @@ GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogu
   builder_.run_settings(graph.run_settings());
   for (const std::string& remark : graph.remarks()) builder_.remark(remark);
   for (const std::string& module : graph.whole_modules()) builder_.leave_whole(module);
+  for (const std::string& path : graph.left_out()) builder_.leave_out(path);
   remarks_.assign(source.remarks().begin(), source.remarks().end());
   for (const model::Warning& warning : graph.warnings()) builder_.warn(warning.message, warning.place.line);
   const auto inputs = source.input_shapes();
