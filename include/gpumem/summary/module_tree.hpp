@@ -299,7 +299,11 @@ class Reader {
 
   /// Reads the lines of a repeated module once more, under the same name.
   void again(Frame& frame) {
-    if (!repeat(lines_.offset() - frame.inside.offset())) return;
+    // What all of them read again is known when the first one ends.
+    const std::size_t bytes = lines_.offset() - frame.inside.offset();
+    const auto more = static_cast<std::size_t>(frame.repeats_left) + 1;
+    const bool too_many = more > (kMostRepeatedBytes - repeated_bytes_) / std::max<std::size_t>(bytes, 1);
+    if (!repeat(too_many ? kMostRepeatedBytes + 1 : bytes)) return;
     frame.children = 0;
     frame.tensors = 0;
     frame.counted = true;
