@@ -93,6 +93,7 @@
 #include "gpumem/posttrain/impl/post_training_job_inl.hpp"
 #include "gpumem/record/impl/recorded_steps_inl.hpp"
 #include "gpumem/request/impl/targets_inl.hpp"
+#include "gpumem/search/impl/block_work_bound_inl.hpp"
 #include "gpumem/search/impl/block_work_inl.hpp"
 #include "gpumem/search/impl/find_layouts_inl.hpp"
 #include "gpumem/search/impl/frameworks_inl.hpp"

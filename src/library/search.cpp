@@ -1,6 +1,7 @@
 // The bodies of search/, compiled once.
 #include "gpumem/core/config.hpp"
 
+#include "gpumem/search/impl/block_work_bound_inl.hpp"
 #include "gpumem/search/impl/block_work_inl.hpp"
 #include "gpumem/search/impl/find_layouts_inl.hpp"
 #include "gpumem/search/impl/frameworks_inl.hpp"

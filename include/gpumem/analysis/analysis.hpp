@@ -119,6 +119,11 @@ class Analysis {
   /// An Analysis that has made nothing yet takes what another one has made of the model before its forward pass, where
   /// that is the same for both jobs. Both must have one catalogue of ops.
   void take_stages_of(const Analysis& other);
+  /// Where jobs come whose layouts split the model in many ways: what is known of a part is kept while the parts have
+  /// no more layers than this together.
+  void keep_parts(std::size_t layers) { kept_layers_ = layers; }
+  /// The memory that its plans took becomes that of another one, which plans next.
+  void hand_memory_to(Analysis& next);
   /// Whether the forward pass stays if the job becomes this one.
   [[nodiscard]] bool forward_alike(const model::TrainingJob& job) const {
     return forward_pass_key(job_) == forward_pass_key(job) && same_adaptation(job) && same_split(job);
@@ -148,6 +153,10 @@ class Analysis {
   /// Allocations and frees of the run. Errors: those of the forward pass and of planning.
   [[nodiscard]] core::Result<const plan::StepPlan*> steps(ops::Backend backend = ops::Backend::cuda,
                                                           Steps which = Steps::whole);
+
+  /// Whether the tensors of steps() hold more than this at some moment: the plan is made no further than there. Errors:
+  /// those of steps().
+  [[nodiscard]] core::Result<bool> holds_more_than(std::int64_t bytes);
 
   /// The kernels of a step. Errors: those of the forward pass and of plan::step_work().
   [[nodiscard]] core::Result<const plan::StepWork*> work();
@@ -210,6 +219,7 @@ class Analysis {
   };
   static constexpr std::size_t kMostOtherParts = 3;
   void change_part(const model::TrainingJob& job);
+  [[nodiscard]] bool keeps_too_many_parts() const;
 
   model::TrainingJob job_;
   const ops::Catalogue* ops_;
@@ -218,6 +228,7 @@ class Analysis {
   Stage<connect::WiredGraph> ranked_;   ///< of a job whose layout splits the model
   std::array<Stage<plan::ForwardPass>, kBackends> forward_passes_;
   std::vector<OtherPart> other_parts_;  ///< the one that was left last comes last
+  std::size_t kept_layers_ = 0;         ///< of these, where they are more than a few
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;

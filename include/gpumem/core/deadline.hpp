@@ -42,6 +42,8 @@ class Pace {
     if ((++steps_ & kMask) == 0 && !late_) late_ = deadline_passed();
     return late_;
   }
+  /// As if the time were up: what is left need not be done.
+  void stop() { late_ = true; }
   /// Whether it was, when it was last looked.
   [[nodiscard]] bool was_late() const { return late_; }
 

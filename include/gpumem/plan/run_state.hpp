@@ -78,6 +78,9 @@ class EventLog {
            .category = Category::temporary});
     plan_.calls.push_back(call);
   }
+  /// Whoever writes may stop once more than this was held at once.
+  void most(std::int64_t bytes) { most_ = static_cast<std::uint64_t>(bytes); }
+  [[nodiscard]] bool beyond_most() const { return peak_ > most_; }
   /// A phase begins with the next event.
   void begin(Phase phase, std::int32_t step, std::int64_t batch_size) {
     plan_.phases.push_back({written_, phase, step, batch_size});
@@ -117,6 +120,7 @@ class EventLog {
   Slot last_free_ = kNoSlot;  ///< the next one to be used
   std::uint64_t live_ = 0;    ///< may wrap, but only where the peak is beyond 2^63 already
   std::uint64_t peak_ = 0;
+  std::uint64_t most_ = UINT64_MAX;
 };
 
 // Input: a forward pass and the current batch size.
@@ -164,7 +168,10 @@ class RunState {
   [[nodiscard]] const ops::Tape& tape() const { return pass_.tape; }
   [[nodiscard]] const BackendTraits& backend() const { return backend_; }
   [[nodiscard]] EventLog& log() { return log_; }
-  [[nodiscard]] core::Pace& pace() { return pace_; }
+  [[nodiscard]] core::Pace& pace() {
+    if (log_.beyond_most()) pace_.stop();
+    return pace_;
+  }
 
   [[nodiscard]] std::int64_t batch_size() const { return bytes_->batch_size(); }
   [[nodiscard]] std::int64_t bytes(ops::TensorId id) const { return bytes_->of(id); }

@@ -123,10 +123,11 @@ struct StepPlan {
 };
 
 /// The run: construction, an optional summary pass, the first two steps, then, if batches differ, the last batch of
-/// an epoch, a validation pass and one step more. `reused` is a plan that is no longer needed, whose memory it takes.
+/// an epoch, a validation pass and one step more. `reused` is a plan that is no longer needed, whose memory it takes. A
+/// plan that comes to hold more than `most` bytes at once ends there: it says that it does, and nothing else.
 /// Errors: overflow, naming the layer whose tensor does not fit; those of parallel::sharing_of(); deadline_exceeded.
 [[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const ForwardPass& pass,
-                                                    StepPlan reused = {});
+                                                    StepPlan reused = {}, std::int64_t most = INT64_MAX);
 
 /// A part of a run: a training step, or a forward pass without gradients.
 enum class RunPart : std::uint8_t { train, forward };

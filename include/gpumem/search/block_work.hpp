@@ -96,6 +96,9 @@ struct MicroBatch {
 /// would have more blocks than are left. `whole`: the model as it is connected, without adapters.
 [[nodiscard]] std::shared_ptr<const model::ModelGraph> representative_blocks(const connect::WiredGraph& whole);
 
+/// The job of such a model, in whose graph is what samples bring, and what they leave out.
+[[nodiscard]] model::TrainingJob of_fewer_blocks(model::TrainingJob job, std::shared_ptr<const model::ModelGraph> few);
+
 /// The part of a layout that splits the model's layers and positions, on as few ranks as possible.
 [[nodiscard]] model::Layout split_of(const model::Layout& layout);
 
@@ -133,7 +136,8 @@ class MemoryBound {
   const device::GpuProfile& gpu_;
   /// The model with its first three, and four, blocks; null where the blocks are not alike.
   std::array<std::shared_ptr<const model::ModelGraph>, 2> fewer_;
-  std::array<std::unique_ptr<analysis::Analysis>, 2> analyses_;  ///< of these
+  /// Of these, without and with checkpointing, which connects a model anew.
+  std::array<std::array<std::unique_ptr<analysis::Analysis>, 2>, 2> analyses_;
   std::map<Split, std::optional<Activations>> known_;
   /// By what communicators take, and what of a layout widens an estimate's range: sharding and checkpointing.
   std::map<std::tuple<core::Bytes, core::Bytes, model::Shardings, bool>, std::int64_t> rooms_;

@@ -143,4 +143,22 @@ struct SpaceLimits {
                                                      const SpaceLimits& limits, const Links& links,
                                                      const utilisation::GpuPeaks& peaks);
 
+/// Layouts that differ only in the size of their micro-batches, and run alike: each has as many passes that differ in
+/// memory, so that a larger micro-batch takes more at every moment of the step.
+struct Runs {
+  std::uint32_t family = 0;
+  std::int64_t passes = 0;
+
+  friend bool operator==(const Runs&, const Runs&) = default;
+};
+
+struct RunsHash {
+  std::size_t operator()(const Runs& runs) const {
+    return static_cast<std::size_t>(runs.family) * 65'537U + static_cast<std::size_t>(runs.passes);
+  }
+};
+
+/// plan/step_plan runs three passes at most, and a pipeline those of parallel/pipeline_parallel.hpp.
+[[nodiscard]] Runs runs_of(const Candidate& candidate);
+
 }  // namespace gpumem::search

@@ -267,6 +267,51 @@ TEST(Analysis, APipelinesRanksAreMadeOnce) {
   EXPECT_EQ(told(analysis), told(fresh)) << "of another forward pass nothing is kept";
 }
 
+TEST(Analysis, KeepsMorePartsWhereItIsTold) {
+  TrainingJob job = testing::small_llama(8);
+  job.layout.pipeline_parallel = 8;
+  job.gradient_accumulation = 8;
+  Analysis analysis(job);
+  analysis.keep_parts(1000);
+  std::vector<const void*> tensors;
+  for (int round = 0; round < 2; ++round) {
+    for (std::int64_t rank = 0; rank < 8; ++rank) {
+      job.layout.rank = {model::Ranks::one, rank};
+      analysis.set_job(job);
+      const auto pass = analysis.forward_pass();
+      ASSERT_TRUE(succeeds(pass));
+      tensors.push_back((*pass)->tape.tensors().data());
+    }
+  }
+  for (std::size_t rank = 0; rank < 8; ++rank) EXPECT_EQ(tensors[rank], tensors[rank + 8]) << rank;
+}
+
+/// A plan that is cut leaves nothing behind: what is asked next is as ever.
+TEST(Analysis, KnowsWhetherAPlanHoldsMore) {
+  for (const std::int64_t stages : {1, 2}) {
+    TrainingJob job = testing::small_llama(4);
+    job.layout.pipeline_parallel = stages;
+    job.gradient_accumulation = 4;
+    if (stages > 1) job.layout.rank = {model::Ranks::one, 0};
+    Analysis whole(job);
+    const auto plan = whole.steps();
+    ASSERT_TRUE(succeeds(plan));
+    const std::int64_t peak = (*plan)->peak_bytes;
+    EXPECT_FALSE(*whole.holds_more_than(peak));
+    EXPECT_TRUE(*whole.holds_more_than(peak - 1));
+    Analysis fresh(job);
+    for (const std::int64_t bytes : {std::int64_t{0}, peak / 8, peak / 2, peak - 1}) {
+      EXPECT_TRUE(*fresh.holds_more_than(bytes)) << bytes << " of " << peak;
+    }
+    EXPECT_FALSE(*fresh.holds_more_than(peak));
+    EXPECT_EQ(told(fresh), told(whole));
+    Analysis next(job);
+    EXPECT_TRUE(*next.holds_more_than(peak / 2));
+    next.hand_memory_to(fresh);
+    EXPECT_EQ(told(next), told(whole)) << "after a plan that was cut";
+  }
+}
+
 TEST(Analysis, AnAdaptedGraphIsTheWiredOneWhereNothingIsAdapted) {
   Analysis analysis(resnet50());
   const auto wired = analysis.wired();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gpumem/architectures/architectures.hpp"
 #include "small_transformers.hpp"
 
 namespace gpumem::search {
@@ -82,6 +83,42 @@ TEST(BlockWork, AModelOfThreeBlocksIsTakenWhole) {
   const auto whole = analysis.wired();
   ASSERT_TRUE(succeeds(whole));
   EXPECT_EQ(representative_blocks(**whole), nullptr);
+}
+
+/// `images=0` with `freeze=*vision_tower*`: the smaller model must know the names too.
+TEST(BlockWork, OfThreeBlocksKnowsWhatSamplesOfTextLeaveOut) {
+  const auto graph = architectures::read_config(
+      R"({"model_type": "llava", "image_token_index": 32000, "text_config": {"model_type": "llama", "hidden_size": 64,
+          "intermediate_size": 128, "num_hidden_layers": 5, "num_attention_heads": 4, "vocab_size": 256},
+          "vision_config": {"model_type": "clip_vision_model", "hidden_size": 32, "intermediate_size": 64,
+          "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56, "patch_size": 14}})",
+      ops::vocabulary(), "config.json", {});
+  ASSERT_TRUE(succeeds(graph));
+  model::TrainingJob job(*graph, 1);
+  job.sequence_length = 64;
+  job.images = 0;
+  job.freeze = "*vision_tower*";
+  analysis::Analysis analysis(job);
+  const auto whole = analysis.wired();
+  ASSERT_TRUE(succeeds(whole));
+  auto few = representative_blocks(**whole);
+  ASSERT_NE(few, nullptr);
+  EXPECT_TRUE(succeeds(work_of(of_fewer_blocks(job, std::move(few)), {{1, {}}})));
+}
+
+/// The order in which they are made, by checkpointing, is not that of the answers.
+TEST(BlockWork, OfMicroBatchesIsThatOfEachAlone) {
+  const Checkpointing full = {true, {model::Checkpoints::full, 0}};
+  const std::vector<MicroBatch> all = {{1, full}, {1, {}}, {2, full}, {2, {}}, {4, {}}};
+  const auto together = work_of(small_llama(4), all);
+  ASSERT_TRUE(succeeds(together));
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    const auto alone = work_of(small_llama(4), {all[at]});
+    ASSERT_TRUE(succeeds(alone));
+    EXPECT_EQ((*together)[at].block.forward, alone->front().block.forward) << at;
+    EXPECT_EQ((*together)[at].block.backward, alone->front().block.backward) << at;
+    EXPECT_EQ((*together)[at].before.parameters, alone->front().before.parameters) << at;
+  }
 }
 
 TEST(BlockWork, EveryMicroBatchHasItsOwn) {

@@ -300,6 +300,23 @@ TEST(ExplainLayout, SaysWhatDoesNotFitAndWhatCannotBe) {
   EXPECT_TRUE(has_rule(*never, Rule::modelled));
 }
 
+TEST(FindLayouts, OfAModelThatSeesWhereSamplesAreText) {
+  const auto graph = architectures::read_config(
+      R"({"model_type": "llava", "image_token_index": 32000, "text_config": {"model_type": "llama", "hidden_size": 64,
+          "intermediate_size": 128, "num_hidden_layers": 5, "num_attention_heads": 4, "vocab_size": 256},
+          "vision_config": {"model_type": "clip_vision_model", "hidden_size": 32, "intermediate_size": 64,
+          "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56, "patch_size": 14}})",
+      ops::vocabulary(), "config.json", {});
+  ASSERT_TRUE(succeeds(graph));
+  model::TrainingJob job(*graph, 1);
+  job.sequence_length = 64;
+  job.images = 0;
+  job.freeze = "*vision_tower*";
+  const auto plan = find_layouts(job, gpu_of(8192), question(2, 4, "any"));
+  ASSERT_TRUE(succeeds(plan));
+  EXPECT_GT(plan->layouts.size(), 0U);
+}
+
 TEST(FindLayouts, IgnoresTheJobsOwnLayout) {
   model::TrainingJob other = small_llama(8);
   other.layout.tensor_parallel = 3;

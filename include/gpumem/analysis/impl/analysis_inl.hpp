@@ -139,7 +139,22 @@ GPUMEM_INLINE void Analysis::change_part(const model::TrainingJob& job) {
     other_parts_.erase(known);
   }
   other_parts_.push_back(std::move(left));
-  if (other_parts_.size() > kMostOtherParts) other_parts_.erase(other_parts_.begin());
+  while (keeps_too_many_parts()) other_parts_.erase(other_parts_.begin());
+}
+
+GPUMEM_INLINE bool Analysis::keeps_too_many_parts() const {
+  if (other_parts_.size() <= kMostOtherParts) return false;
+  std::size_t layers = 0;
+  for (const OtherPart& part : other_parts_) {
+    if (part.ranked && *part.ranked) layers += (*part.ranked)->graph().layers().size();
+  }
+  return layers >= kept_layers_;
+}
+
+GPUMEM_INLINE void Analysis::hand_memory_to(Analysis& next) {
+  forget_plans();
+  next.memory_ = std::move(memory_);
+  memory_ = {};
 }
 
 GPUMEM_INLINE void Analysis::set_batch_size(std::int64_t batch_size) {
@@ -258,6 +273,27 @@ GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend b
     if (!forward) return forward.error();
     return plan::make_step_plan(job, **forward, memory());
   });
+}
+
+GPUMEM_INLINE core::Result<bool> Analysis::holds_more_than(std::int64_t bytes) {
+  Stage<plan::StepPlan>& usual = plans_.front().front();
+  if (usual || job_.graph->recording() != nullptr) {
+    const auto known = steps();
+    if (!known) return known.error();
+    return (*known)->peak_bytes > bytes;
+  }
+  const auto forward = forward_pass();
+  if (!forward) return forward.error();
+  core::Result<plan::StepPlan> plan =
+      plan::make_step_plan(job_, **forward, std::exchange(memory_.plan, {}), std::max<std::int64_t>(bytes, 0));
+  if (!plan) return plan.error();
+  if (core::deadline_passed()) return core::deadline_error();
+  if (plan->peak_bytes > bytes) {
+    memory_.plan = *std::move(plan);
+    return true;
+  }
+  usual.emplace(*std::move(plan));
+  return false;
 }
 
 GPUMEM_INLINE core::Result<const plan::StepWork*> Analysis::work() {

@@ -69,6 +69,7 @@ class TrainingScript {
     if (!state_.pace().was_late()) optimizer_.create();
   }
 
+  void end_beyond(std::int64_t most) { state_.log().most(most); }
   void summary_pass(const TensorBytes& bytes) {
     begin(Phase::summary, 0, bytes);
     for (const ops::TensorId input : model_inputs()) state_.add_input(input);
@@ -461,11 +462,11 @@ core::Result<StepPlan> written(const model::TrainingJob& job, const ForwardPass&
 }  // namespace step_plan_detail
 
 GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const ForwardPass& pass,
-                                                    StepPlan reused) {
+                                                    StepPlan reused, std::int64_t most) {
   constexpr std::int64_t kSummaryBatch = 2;  // torchsummary's
-  using step_plan_detail::TrainingScript;
   return step_plan_detail::written(
-      job, pass, std::move(reused), [&](TrainingScript& script, const TensorBytes& full) -> core::Status {
+      job, pass, std::move(reused), [&](auto& script, const TensorBytes& full) -> core::Status {
+        script.end_beyond(most);
         if (job.summary_pass) {
           const core::Result<TensorBytes> summary = TensorBytes::at(kSummaryBatch, pass);
           if (!summary) return summary.error();
@@ -487,8 +488,7 @@ GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& jo
 
 GPUMEM_INLINE core::Result<StepPlan> make_run_plan(const model::TrainingJob& job, const ForwardPass& pass,
                                                    std::span<const RunPart> parts) {
-  using step_plan_detail::TrainingScript;
-  return step_plan_detail::written(job, pass, {}, [&](TrainingScript& script, const TensorBytes& full) -> core::Status {
+  return step_plan_detail::written(job, pass, {}, [&](auto& script, const TensorBytes& full) -> core::Status {
     for (const RunPart part : parts) {
       if (part == RunPart::train) script.train_step(full);
       else script.validation_pass(full);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -38,28 +40,6 @@ GPUMEM_INLINE core::Error recorded(std::string_view file) {
       "is a recording of one layout, and a plan compares layouts; give it a config.json, or another summary with the "
       "model's layers",
       {std::string(file), 0, {}}};
-}
-
-/// Layouts that differ only in the size of their micro-batches, and run alike: each has as many passes that differ in
-/// memory, so that a larger micro-batch takes more at every moment of the step.
-struct Runs {
-  std::uint32_t family = 0;
-  std::int64_t passes = 0;
-
-  friend bool operator==(const Runs&, const Runs&) = default;
-};
-
-struct RunsHash {
-  std::size_t operator()(const Runs& runs) const {
-    return static_cast<std::size_t>(runs.family) * 65'537U + static_cast<std::size_t>(runs.passes);
-  }
-};
-
-/// plan/step_plan runs three passes at most, and a pipeline those of parallel/pipeline_parallel.hpp.
-GPUMEM_INLINE Runs runs_of(const Candidate& candidate) {
-  const std::int64_t ranks = candidate.layout.pipeline_parallel;
-  const std::int64_t distinct = ranks == 1 ? 3 : 2 * ranks + 2;
-  return {candidate.family, std::min(candidate.micro_batches, distinct)};
 }
 
 class Search {
@@ -154,7 +134,8 @@ class Search {
     const Runs runs = runs_of(candidate);
     const std::tuple key(runs.family, runs.passes, candidate.micro_batch.size);
     if (planned_.contains(key)) return false;
-    if (bound_.first_rank_too_large(analysis_, job_of(job_, candidate))) {
+    const model::TrainingJob job = job_of(job_, candidate);
+    if (bound_.first_rank_too_large(analysis_of(job), job)) {
       remember(candidate);
       return true;
     }
@@ -167,11 +148,30 @@ class Search {
     if (!fresh) known->second = std::min(known->second, candidate.micro_batch.size);
   }
 
+  /// One for each program and either checkpointing, which make the model's stages anew: candidates come in the order of
+  /// their times. One of them plans at a time.
+  analysis::Analysis& analysis_of(const model::TrainingJob& job) {
+    constexpr std::size_t kLayers = std::size_t{1} << 17;
+    std::unique_ptr<analysis::Analysis>& known = analyses_[{job.loop, job.activation_checkpointing}];
+    if (known == nullptr) {
+      known = std::make_unique<analysis::Analysis>(job);
+      known->take_stages_of(analysis_);
+      for (const auto& [of, other] : analyses_) {
+        if (other != nullptr && other != known) known->take_stages_of(*other);
+      }
+      known->keep_parts(kLayers);
+    }
+    if (last_ != nullptr && last_ != known.get()) last_->hand_memory_to(*known);
+    last_ = known.get();
+    return *known;
+  }
+
   /// The estimate decides.
   void look_at(const Candidate& candidate, LayoutPlan& plan) {
     const model::TrainingJob job = job_of(job_, candidate);
-    analysis_.set_job(job);
-    core::Result<estimate::MemoryEstimate> memory = estimator_.estimate(analysis_, gpu_);
+    analysis::Analysis& analysis = analysis_of(job);
+    analysis.set_job(job);
+    core::Result<estimate::MemoryEstimate> memory = estimator_.estimate(analysis, gpu_);
     if (!memory) {
       ++plan.refused[{memory.error().message, Rule::estimate}];
       return;
@@ -199,6 +199,8 @@ class Search {
   const Question& question_;
   LayoutSpace space_;
   analysis::Analysis& analysis_;
+  std::map<std::pair<model::Loop, bool>, std::unique_ptr<analysis::Analysis>> analyses_;
+  analysis::Analysis* last_ = nullptr;
   estimate::Replay estimator_;
   MemoryBound bound_;
   std::size_t with_headroom_ = 0;  ///< of those that fit
@@ -244,10 +246,6 @@ GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model
       {"times", "from a roofline of kernels and links, not measured: use them only to compare layouts"});
   return plan;
 }
-
-}  // namespace find_layouts_detail
-
-namespace find_layouts_detail {
 
 /// What a question about a job is answered with.
 struct Grounds {

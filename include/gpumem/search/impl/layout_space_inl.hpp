@@ -163,18 +163,15 @@ class Space {
   /// A mixture of experts has a thousand times as many layers as blocks: three of these are enough.
   void find_representatives() {
     const auto plain = analysis_.wired();
-    model::TrainingJob few = job_;
-    few.graph = plain ? representative_blocks(**plain) : nullptr;
-    if (few.graph != nullptr) few_.emplace(std::move(few));
+    auto few = plain ? representative_blocks(**plain) : nullptr;
+    if (few != nullptr) few_.emplace(of_fewer_blocks(job_, std::move(few)));
   }
 
   /// Of the whole model, by three of its blocks where these are told apart.
   [[nodiscard]] core::Result<std::vector<BlockWork>> work_of(const model::TrainingJob& job,
                                                              const std::vector<MicroBatch>& micro_batches) {
     if (few_) {
-      model::TrainingJob few = job;
-      few.graph = few_->job().graph;
-      auto work = block_work(*few_, std::move(few), micro_batches, peaks_);
+      auto work = block_work(*few_, of_fewer_blocks(job, few_->job().graph), micro_batches, peaks_);
       if (!work) return work;
       if (work->front().apart) {
         for (BlockWork& one : *work) one.blocks = blocks_;
@@ -383,6 +380,12 @@ GPUMEM_INLINE model::TrainingJob job_of(const model::TrainingJob& job, const Can
   one.loop = layout_space_detail::loop_of(job, *candidate.framework);
   if (usual_place) one.zero_grad = model::row_of(one.loop).zero_grad;
   return one;
+}
+
+GPUMEM_INLINE Runs runs_of(const Candidate& candidate) {
+  const std::int64_t ranks = candidate.layout.pipeline_parallel;
+  const std::int64_t distinct = ranks == 1 ? 3 : 2 * ranks + 2;
+  return {candidate.family, std::min(candidate.micro_batches, distinct)};
 }
 
 GPUMEM_INLINE core::Result<LayoutSpace> layout_space(analysis::Analysis& analysis, const model::TrainingJob& job,
