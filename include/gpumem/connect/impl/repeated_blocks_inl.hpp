@@ -3,6 +3,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -20,13 +21,18 @@ namespace repeated_blocks_detail {
 /// A container of layers, whatever tells of it.
 struct Container {
   std::uint32_t parent = 0;
-  std::string kind = {};      ///< equal for containers of one class; empty: never a block
-  std::int64_t products = 0;  ///< layers with weights inside it
-  bool empty = true;          ///< no layer is inside it
-  bool attends = false;       ///< attention is inside it
+  std::string_view kind = {};  ///< equal for containers of one class; empty: never a block
+  std::int64_t products = 0;   ///< layers with weights inside it
+  bool empty = true;           ///< no layer is inside it
+  bool attends = false;        ///< attention is inside it
 };
 
 struct Containers {
+  Containers() = default;
+  Containers(Containers&&) = default;
+  Containers& operator=(Containers&&) = default;
+
+  std::deque<std::string> kinds;  ///< those that are not the graph's names of classes
   std::vector<Container> all;     ///< a parent comes before its children; 0 is the model
   std::vector<std::uint32_t> of;  ///< by layer: the innermost one
   bool by_name = false;
@@ -50,9 +56,11 @@ GPUMEM_INLINE std::string without_digits(std::string_view path) {
 
 GPUMEM_INLINE Containers by_scope(const model::ModelGraph& graph) {
   Containers containers;
+  containers.all.reserve(graph.scopes());
+  containers.of.reserve(graph.layers().size());
   for (std::uint32_t scope = 0; scope < graph.scopes(); ++scope) {
     const std::string_view name = scope == 0 ? std::string_view() : graph.class_name(graph.scope(scope));
-    containers.all.push_back({graph.scope(scope).parent, is_list(name) ? std::string() : std::string(name), 0});
+    containers.all.push_back({graph.scope(scope).parent, is_list(name) ? std::string_view() : name, 0});
   }
   for (const model::Layer& layer : graph.layers()) containers.of.push_back(layer.scope);
   return containers;
@@ -80,7 +88,9 @@ GPUMEM_INLINE Containers by_name(const model::ModelGraph& graph) {
       begin = dot + 1;
       const bool numbered = is_digit(path.back());
       const bool named_part = begin < name.size() && !is_digit(name[begin]);
-      if (numbered && named_part) containers.all[at].kind = without_digits(path);
+      if (numbered && named_part && containers.all[at].kind.empty()) {
+        containers.all[at].kind = containers.kinds.emplace_back(without_digits(path));
+      }
     }
     containers.of.push_back(at);
   }
@@ -223,7 +233,7 @@ GPUMEM_INLINE std::set<std::string, std::less<>> attending_kinds(const Container
     const Container& container = containers.all[at];
     const bool listed = container.parent > 0 && containers.all[container.parent].kind.empty();
     if (!listed || !container.attends || container.kind.empty() || container.products < 2) continue;
-    if (++siblings[{container.parent, container.kind}] > 1) kinds.insert(container.kind);
+    if (++siblings[{container.parent, container.kind}] > 1) kinds.emplace(container.kind);
   }
   return kinds;
 }
@@ -267,7 +277,7 @@ GPUMEM_INLINE std::vector<Range> blocks_in(const model::ModelGraph& graph, bool 
   Containers containers = graph.scopes() > 1 ? by_scope(graph) : by_name(graph);
   count_products(graph, containers);
   for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
-    if (graph.layers()[layer].expert > 0) containers.all[containers.of[layer]].kind.clear();
+    if (graph.layers()[layer].expert > 0) containers.all[containers.of[layer]].kind = {};
   }
   std::string kind = most_repeated(containers);
   if (kind.empty()) return {};
