@@ -34,7 +34,7 @@ mkdir -p "$build/around/CLI"
 
 tidy() {  # FOLDER FILE: the commands that compile it are in FOLDER
   clang-tidy -p "$1" --quiet --warnings-as-errors='*' --checks=-bugprone-suspicious-include \
-    --extra-arg-before=-isystem"$build/around" --extra-arg=-Wreserved-identifier --extra-arg=-Wreserved-macro-identifier \
+    --extra-arg-before=-isystem"$PWD/$build/around" --extra-arg=-Wreserved-identifier --extra-arg=-Wreserved-macro-identifier \
     --extra-arg=-Wno-shadow --extra-arg=-Wno-unused-command-line-argument "$2" 2>&1
 }
 # A joined piece, and its units. Two of them may name something alike: what each says by itself counts.
