@@ -103,9 +103,44 @@ std::string take_named_file(std::vector<std::string>& words) {
   return {};
 }
 
+/// The value of a flag, "--config-name X" or "--config-name=X", which leaves the words.
+std::string take_flag(std::vector<std::string>& words, const std::string& flag) {
+  for (auto at = words.begin(); at != words.end(); ++at) {
+    if (at->starts_with(flag + "=")) {
+      std::string value = at->substr(flag.size() + 1);
+      words.erase(at);
+      return value;
+    }
+    if (*at != flag || at + 1 == words.end()) continue;
+    std::string value = *(at + 1);
+    words.erase(at, at + 2);
+    return value;
+  }
+  return {};
+}
+
+/// The file that hydra is told of by its folder and its name, if it is there. Its words leave the command.
+std::string take_hydra_file(std::vector<std::string>& words) {
+  std::vector<std::string> rest = words;
+  const std::string folder = take_flag(rest, "--config-path");
+  std::string name = take_flag(rest, "--config-name");
+  if (name.empty()) return {};
+  if (!name.ends_with(".yaml")) name += ".yaml";
+  std::string file = (std::filesystem::path(folder) / name).string();
+  if (!core::read_regular_file(file, trainer_files::kLargestTrainerFile)) return {};
+  words = std::move(rest);
+  return file;
+}
+
+std::string settings_file(const PostTrainingCommand& command, std::vector<std::string>& words) {
+  if (!command.config.empty()) return command.config;
+  std::string named = take_named_file(words);
+  return named.empty() ? take_hydra_file(words) : named;
+}
+
 core::Status read_request(const PostTrainingCommand& command, PostTrainingRequest& request) {
   std::vector<std::string> words = command.command;
-  auto settings = settings_of_file(command.config.empty() ? take_named_file(words) : command.config);
+  auto settings = settings_of_file(settings_file(command, words));
   if (!settings) return settings.error();
   return posttrain::read_words({*std::move(settings), words, command.values}, request);
 }

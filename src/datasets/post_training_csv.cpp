@@ -273,15 +273,17 @@ void say_open(const posttrain::Launch& launch, Notes& notes) {
   for (const std::string& text : launch.not_modelled) say(text + " is not modelled");
 }
 
-/// Since verl 0.6 vLLM is a process of its own; before, and in what is built on it, its memory is in the figure.
+/// Whether vLLM runs in the training process, so that its memory is in the figure: in what is built on verl before 0.6,
+/// and in verl itself where the row says so. Since 0.6 it is a process of its own.
 bool counts_engine(const core::CsvCells& cells) {
   const std::string_view software = cells.text("software");
-  return software.starts_with("siirl") || software.starts_with("verl");
+  const bool says = cells.text("rollout").find("same process") != std::string_view::npos;
+  return says || software.starts_with("siirl") || software.starts_with("verl-agent");
 }
 
-/// What decides the figure and is not there; empty: nothing. A whole command line leaves open what its program has a
-/// default for. Of a row that has none, nobody knows what was said. An engine in the training process takes a share of
-/// the GPU, which the figure counts.
+/// What decides the figure and has no default; empty: nothing. What else is open has its program's default, and is
+/// named. An engine in the training process takes a share of the GPU, which the figure counts: a row without a command
+/// line says neither, and those that are published ask for a tenth to nine tenths.
 std::string_view undecided(const core::CsvCells& cells, bool has_command, const posttrain::Launch& launch) {
   const posttrain::PostTrainingOptions& options = launch.request.options;
   const bool generates = posttrain::row_of(options.algorithm).generates;
@@ -289,10 +291,16 @@ std::string_view undecided(const core::CsvCells& cells, bool has_command, const 
   const bool names_gpu = !cells.text("gpu").empty() && cells.text("gpu") != "not stated";
   if (shares && !has_command && !options.gpu_memory_utilization) return "the engine's share of the GPU";
   if (shares && !names_gpu) return "the GPU, of which the engine takes a share";
-  if (has_command) return {};
-  if (cells.text("micro_batch").empty()) return "how large a pass is";
-  if (generates && cells.text("max_completion").empty()) return "the length of the completions";
   return {};
+}
+
+/// What the cells of a published notebook say, and the table does not. Its figures are older than its cell for float32:
+/// what was reserved before training is less than the weights would take in that. Source: TRL (f2cd577),
+/// examples/notebooks.
+void add_cells_of_notebook(const core::CsvCells& cells, std::vector<posttrain::LaunchSetting>& settings) {
+  if (cells.text("source").find("grpo_trl_lora_qlora.ipynb") == std::string_view::npos) return;
+  settings.push_back({"use_liger_kernel", "True"});
+  settings.push_back({"bnb_4bit_use_double_quant", "True"});
 }
 
 core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredRun& run, Notes& notes) {
@@ -303,6 +311,7 @@ core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredR
     return refuse(cells, settings->empty() ? "missing: the settings" : "a program without rules", run).error();
   }
   const bool has_command = !settings->empty();
+  add_cells_of_notebook(cells, *settings);
   if (!has_command) {
     *settings = settings_of_columns(cells, *program);
     notes.push_back({"settings", "only what the table's columns say is known"});

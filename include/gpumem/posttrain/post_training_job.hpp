@@ -102,6 +102,9 @@ struct ProgramRow {
   bool usual_reference = false;         ///< GRPO compares with a reference unless it is told not to
   bool joint_critic = false;            ///< policy and critic run in one step
   bool shares_weights = false;          ///< vLLM reads the weights that are trained: they are there once
+  bool flat_parameters = false;         ///< FSDP1 without `use_orig_params`: zero_grad() frees gradients at once
+  bool expands = false;                 ///< switches expandable segments on for the training process
+  bool expands_behind_rollout = false;  ///< the same, where completions are generated on the same GPUs
   double utilization = 0.9;             ///< share of the GPU that a colocated vLLM gets
   std::int64_t batched_tokens = 0;      ///< max_num_batched_tokens of a colocated vLLM; 0: vLLM's own default
   bool seats_a_step = false;            ///< a colocated vLLM's max_num_seqs is what it generates at once
@@ -137,14 +140,17 @@ inline constexpr std::array kProgramRows = {
                .usual_reference = true},
     ProgramRow{.value = Program::verl,
                .name = "verl",
-               .source = "verl 0.7 (2026-01), workers/fsdp_workers.py: rollout_mode, update_actor, compute_log_prob; "
-                         "utils/torch_functional.py: logprobs_from_logits",
+               .source = "verl 0.7 (2026-01), workers/fsdp_workers.py: rollout_mode (set_expandable_segments), "
+                         "update_actor, compute_log_prob; utils/torch_functional.py: logprobs_from_logits; "
+                         "trainer/config/engine/fsdp.yaml: use_orig_params",
                .reference = ReferencePlace::before,
                .fused_logits = true,
                .always_old = true,
                .optimizer_only_updates = true,
                .empties_cache = true,
                .streams_reference = true,
+               .flat_parameters = true,
+               .expands_behind_rollout = true,
                .utilization = 0.5,
                .batched_tokens = 8192,
                .seats = 256},
@@ -174,6 +180,7 @@ inline constexpr std::array kProgramRows = {
                .always_old = true,
                .optimizer_only_updates = true,
                .empties_cache = true,
+               .expands_behind_rollout = true,
                .utilization = 0.5,
                .batched_tokens = 8192,
                .seats = 256},
@@ -219,13 +226,14 @@ inline constexpr std::array kProgramRows = {
     ProgramRow{.value = Program::roll,
                .name = "roll",
                .source = "ROLL (2026-08), pipeline/rlvr/rlvr_pipeline.py: run; utils/functionals.py: "
-                         "log_probs_from_logits",
+                         "log_probs_from_logits; platforms/cuda.py: get_custom_env_vars",
                .reference = ReferencePlace::before,
                .all_logits = true,
                .always_old = true,
                .optimizer_only_updates = true,
                .empties_cache = true,
-               .reference_first = true},
+               .reference_first = true,
+               .expands = true},
     ProgramRow{.value = Program::roll_megatron,
                .name = "roll-megatron",
                .source = "ROLL (2026-08), distributed/strategy/megatron_strategy.py: load_states, offload_states",
@@ -234,7 +242,8 @@ inline constexpr std::array kProgramRows = {
                .always_old = true,
                .optimizer_only_updates = true,
                .empties_cache = true,
-               .reference_first = true},
+               .reference_first = true,
+               .expands = true},
 };
 [[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
   return kProgramRows[static_cast<std::size_t>(program)];
@@ -402,6 +411,13 @@ struct Decided {
 [[nodiscard]] core::Result<Decided> decide(const PostTrainingJob& job);
 /// The passes of a frozen model: no adapters, no optimizer, weights as they are computed with. Null: the policy's.
 [[nodiscard]] model::TrainingJob frozen_job(const Decided& decided, std::shared_ptr<const model::ModelGraph> graph);
+/// What verl only reads: FSDP keeps its shards on the host, whatever the settings say.
+void stream_from_host(model::TrainingJob& frozen);
+/// Whether the program has its allocator grow segments.
+[[nodiscard]] inline bool expands_segments(const Decided& decided) {
+  const bool shares = decided.algorithm.generates && decided.rollout == Rollout::colocated;
+  return decided.program.expands || (shares && decided.program.expands_behind_rollout);
+}
 /// The passes of a reference that is a model of its own, or the policy without its adapters.
 [[nodiscard]] model::TrainingJob reference_job(const PostTrainingJob& job, const Decided& decided);
 

@@ -230,8 +230,62 @@ TEST(ReadWords, FurtherModelsOfSettingsNeedNotBeThere) {
                                             "reward_model.model.path=/models/b"};
   ASSERT_TRUE(succeeds(read_words({.command = command}, request)));
   EXPECT_EQ(request.options.critic_model, "") << "the policy's";
-  EXPECT_EQ(request.options.reward_model, "/models/b");
-  EXPECT_EQ(request.named, std::vector<std::string>{"/models/b"});
+  EXPECT_EQ(request.options.reward_model, "b");
+  EXPECT_EQ(request.named, std::vector<std::string>{"b"});
+}
+
+/// The request of a command; an assumption of it that holds `text`.
+PostTrainingRequest request_of(const std::vector<std::string>& command) {
+  PostTrainingRequest request;
+  EXPECT_TRUE(succeeds(read_words({.command = command}, request)));
+  return request;
+}
+bool request_says(const PostTrainingRequest& request, std::string_view text) {
+  return std::any_of(request.assumed.begin(), request.assumed.end(),
+                     [&](const auto& line) { return line.text.find(text) != std::string::npos; });
+}
+
+TEST(ReadWords, AFolderOfAnotherMachineSaysItsModelByName) {
+  const std::string key = "actor_rollout_ref.model.path=";
+  const auto of = [&](const std::string& path) {
+    return request_of({"python", "-m", "verl.trainer.main_ppo", "algorithm.adv_estimator=grpo", key + path,
+                       "reward_model.enable=true", "reward_model.model.path=$MODELS/" + std::string("$REWARD")});
+  };
+  for (const char* path : {"$HOME/models/Qwen3-8B", "/no/such/folder/Qwen3-8B/", "~/Qwen3-8B"}) {
+    EXPECT_EQ(of(path).training.summary, "Qwen3-8B");
+    EXPECT_TRUE(request_says(of(path), "is not here; a published model of its name is looked for"));
+  }
+  EXPECT_EQ(of("Qwen/Qwen3-8B").training.summary, "Qwen/Qwen3-8B");
+  EXPECT_EQ(of("/no/such/folder/config.json").training.summary, "/no/such/folder/config.json");
+  EXPECT_FALSE(of("Qwen/Qwen3-8B").options.reward_model.empty()) << "it is there, whatever it is";
+  EXPECT_TRUE(request_says(of("Qwen/Qwen3-8B"), "is served by an engine of its own"));
+}
+
+TEST(ReadWords, MegatronsCommandIsKnownByItsNameAndItsKeys) {
+  const std::vector<std::string> settings = {"rlhf",          "--rlhf_type",    "grpo", "--model",
+                                             "Qwen/Qwen3-8B", "--padding_free", "true"};
+  const auto program_of_command = [&](std::vector<std::string> words) {
+    words.insert(words.end(), settings.begin(), settings.end());
+    return request_of(words).options.program;
+  };
+  EXPECT_EQ(program_of_command({"NPROC_PER_NODE=8", "megatron"}), Program::megatron);
+  EXPECT_EQ(program_of_command({"NPROC_PER_NODE=8", "swift"}), Program::ms_swift);
+  const std::vector<LaunchSetting> keys = {{"rlhf_type", "grpo"}, {"tensor_model_parallel_size", "2"}};
+  EXPECT_EQ(program_of(keys), Program::megatron);
+}
+
+TEST(ReadWords, AFileOfHydrasThatWasNotReadIsNamed) {
+  const auto of = [](const std::string& name) {
+    return request_of({"python", "-m", "verl.trainer.main_ppo", "--config-path", "no/such", "--config-name", name,
+                       "algorithm.adv_estimator=grpo", "actor_rollout_ref.model.path=Qwen/Qwen3-8B",
+                       "trainer.n_gpus_per_node=1"});
+  };
+  EXPECT_TRUE(request_says(of("gsm8k_multiturn_grpo"), "config_name gsm8k_multiturn_grpo is not modelled"));
+  EXPECT_FALSE(request_says(of("ppo_trainer.yaml"), "is not modelled"));
+  EXPECT_EQ(of("ppo_megatron_trainer").options.program, Program::verl_megatron);
+  const model::TrainingJob one = of("ppo_trainer").training.training;
+  EXPECT_EQ(one.precision, model::Precision::bf16_mixed) << "FSDP casts on one GPU, too";
+  EXPECT_EQ(one.layout.sharding.kind, model::Shardings::fsdp2);
 }
 
 }  // namespace

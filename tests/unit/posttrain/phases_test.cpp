@@ -260,5 +260,60 @@ TEST(Phases, AFrozenModelHasNoAdaptersAndNoOptimizer) {
   EXPECT_EQ(frozen.graph, job.policy.graph);
 }
 
+/// Completions of an engine on the same GPUs, trained over four of them.
+PostTrainingJob over_four(Program program, model::Shardings kind) {
+  PostTrainingJob job = job_of(Algorithm::grpo);
+  const auto sizes = serve::read_served_model(
+      R"({"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8,
+          "num_key_value_heads": 4, "intermediate_size": 512, "vocab_size": 1024, "max_position_embeddings": 4096})");
+  EXPECT_TRUE(succeeds(sizes));
+  if (sizes) job.served = std::make_shared<const serve::ServedModel>(*sizes);
+  job.options.program = program;
+  job.options.rollout = Rollout::colocated;
+  job.options.sleep_level = 1;
+  job.policy.precision = model::Precision::bf16_mixed;
+  job.policy.layout.data_parallel = 4;
+  job.policy.layout.sharding.kind = kind;
+  return job;
+}
+
+TEST(Phases, VerlsGradientsAreGoneBetweenItsUpdates) {
+  const auto held = [](model::Shardings kind) {
+    return static_cast<double>(allocated_in(estimated(over_four(Program::verl, kind)), "rollout"));
+  };
+  const auto shares =
+      static_cast<double>(over_four(Program::verl, model::Shardings::fsdp1).policy.graph->parameters()) / 4.0;
+  EXPECT_NEAR(held(model::Shardings::fsdp1), held(model::Shardings::fsdp2), shares) << "gradients are four times that";
+}
+
+TEST(Phases, VerlStreamsTheShardsOfARewardModelFromTheHost) {
+  PostTrainingJob job = over_four(Program::verl, model::Shardings::fsdp1);
+  const std::int64_t without = allocated_in(estimated(job), "load");
+  job.reward = job.policy.graph;
+  EXPECT_LT(allocated_in(estimated(job), "load") - without, job.policy.graph->parameters() / 4) << "half of its share";
+}
+
+TEST(Phases, SegmentsGrowWhereTheProgramSaysSo) {
+  const auto says_so = [](const PostTrainingJob& job) {
+    const auto decided = decide(job);
+    return decided && expands_segments(*decided);
+  };
+  PostTrainingJob job = over_four(Program::verl, model::Shardings::fsdp1);
+  EXPECT_TRUE(says_so(job));
+  job.options.rollout = Rollout::elsewhere;
+  EXPECT_FALSE(says_so(job)) << "nothing switches it on behind a rollout";
+  job.options.program = Program::roll;
+  EXPECT_TRUE(says_so(job));
+  EXPECT_FALSE(says_so(over_four(Program::trl, model::Shardings::fsdp1)));
+  const auto reserved = [](const PostTrainingJob& of) { return estimated(of).memory.reserved; };
+  job.options.rollout = Rollout::colocated;
+  job.options.program = Program::verl;
+  const auto gpu = find_profile("h100-80gb");
+  ASSERT_TRUE(succeeds(gpu));
+  const auto told = estimate_post_training(job, *gpu, {.expandable_segments = true});
+  ASSERT_TRUE(succeeds(told));
+  EXPECT_EQ(told->memory.reserved, reserved(job)) << "as if it was told";
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

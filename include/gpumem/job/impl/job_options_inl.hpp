@@ -384,7 +384,8 @@ inline constexpr JobOption kOptions[] = {
      .group = OptionGroup::fine_tuning,
      .flag = "lora-targets",
      .value = "NAMES",
-     .help = "layers that get adapters: q_proj+v_proj, or all-linear; default: PEFT's for the model",
+     .help = "layers that get adapters: q_proj+v_proj, or all-linear; not:NAMES leaves some out, parameter:NAMES takes "
+             "weights of no layer; default: PEFT's for the model",
      .remark = "on %",
      .place = plain<&TrainingJob::lora_targets>(kText)},
     {.name = "lora_dtype",

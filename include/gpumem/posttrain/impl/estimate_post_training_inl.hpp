@@ -233,6 +233,7 @@ inline core::Result<TrainingSide> run_training(const PostTrainingJob& job, const
   if (!context) return context.error();
   TrainingSide side = {*std::move(decided), *std::move(plan), *context};
   options.capacity = core::Bytes(core::kMostBytes);
+  options.expandable_segments = options.expandable_segments || expands_segments(side.decided);
   PhaseWatcher watcher(side.plan.phased);
   const analysis::AllocatorRun run = analysis::run_allocator(side.plan.phased.plan, gpu, options, &watcher);
   if (core::deadline_passed()) return core::deadline_error();

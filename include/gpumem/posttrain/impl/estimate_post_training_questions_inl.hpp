@@ -174,10 +174,9 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
 inline std::vector<model::Shardings> shardings_of(Program program, model::Shardings now, std::int64_t ranks) {
   using enum model::Shardings;
   if (row_of(program).megatron) return {distributed_optimizer};
+  const bool fsdp = row_of(program).optimizer_only_updates && program != Program::openrlhf;
+  if (fsdp) return {ranks == 1 || now == fsdp2 || now == hsdp ? fsdp2 : fsdp1};
   if (ranks == 1) return {none};
-  if (row_of(program).optimizer_only_updates && program != Program::openrlhf) {
-    return {now == fsdp2 || now == hsdp ? fsdp2 : fsdp1};
-  }
   if (program == Program::areal) return {fsdp2};
   return {ddp, zero_2, zero_3};
 }

@@ -196,16 +196,30 @@ inline const LaunchKey* find_key(Program program, std::string_view key) {
   return nullptr;
 }
 
+/// "--no_gradient_checkpointing", as transformers' HfArgumentParser has it for all that is on unless it is told
+/// otherwise; no setting whose own name begins so.
+inline constexpr std::string_view kNo = "no_";
+inline bool is_switched_off(Program program, const LaunchSetting& setting) {
+  const bool trainers = program == Program::trl || program == Program::unsloth || program == Program::ms_swift;
+  if (!trainers || setting.value != "true" || !setting.key.starts_with(kNo)) return false;
+  const std::string_view key = std::string_view(setting.key).substr(kNo.size());
+  const auto knows = [&](std::string_view name) {
+    return find_key(program, name) != nullptr || changes_nothing(program, name);
+  };
+  return !knows(setting.key) && knows(key);
+}
+
 inline bool is_false(std::string_view word) {
   return word.empty() || word == "false" || word == "False" || word == "none" || word == "null" || word == "None";
 }
 inline bool is_true(std::string_view word) { return word == "true" || word == "True" || word == "1"; }
 
-/// Whether a key has the value with which nothing differs: "true" also as "1", and all others also as what is off.
+/// Whether a key has the value with which nothing differs, or one of several: "true" also as "1", and all others also
+/// as what is off.
 inline bool is_usual(std::string_view value, std::string_view usual) {
   if (usual == "true" || usual == "True") return is_true(value);
   if (usual == "0" && !value.empty() && value.find_first_not_of("0.") == std::string_view::npos) return true;
-  return value == usual || is_false(value);
+  return is_among(value, usual) || is_false(value);
 }
 
 /// Without the quotes that a shell takes away.
@@ -324,6 +338,13 @@ struct Usual {
   static constexpr std::int64_t kCompletion = 512;
 };
 
+/// "1,024 tokens are taken, and max_length 2048 for the upper end of the range".
+inline std::string taken(std::int64_t tokens, std::int64_t most) {
+  std::string text = core::with_separators(tokens) + " tokens are taken";
+  if (most > tokens) text += ", and max_length " + std::to_string(most) + " for the upper end of the range";
+  return text;
+}
+
 /// Files hold settings of algorithms that they do not use.
 inline void leave_out_foreign(PostTrainingRequest& request) {
   PostTrainingOptions& to = request.options;
@@ -350,6 +371,15 @@ inline void leave_out_foreign(PostTrainingRequest& request) {
 
 /// A variable of the shell, which nobody knows here.
 inline bool is_variable(std::string_view word) { return word.find('$') != std::string_view::npos; }
+
+/// The last word of a path: "Qwen3-8B" of "$HOME/models/Qwen3-8B/".
+inline std::string_view folder_of(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return path.substr(path.rfind('/') + 1);
+}
+inline bool names_model(const LaunchKey& row) {
+  return row.means == Means::model || (row.means == Means::post && row.option.ends_with("_model"));
+}
 
 /// What "\ " and a line that ends in two of them leave behind a setting: no program means anything by it.
 inline bool is_left_by_shell(std::string_view word) {
@@ -419,7 +449,10 @@ GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> s
   if (any("hf_checkpoint")) return Program::slime;
   const bool renamed = any("actor.model_name_or_path") || any("model.model_name_or_path");
   if (any("pretrain") || renamed) return Program::openrlhf;
-  if (any("rlhf_type")) return any("micro_batch_size") ? Program::megatron : Program::ms_swift;
+  const std::string_view of_megatron[] = {"micro_batch_size", "global_batch_size", "tensor_model_parallel_size",
+                                          "pipeline_model_parallel_size", "expert_model_parallel_size"};
+  const bool megatron = std::any_of(std::begin(of_megatron), std::end(of_megatron), any);
+  if (any("rlhf_type")) return megatron ? Program::megatron : Program::ms_swift;
   if (any("per_device_train_batch_size") || any("model_name_or_path")) return Program::trl;
   return std::nullopt;
 }

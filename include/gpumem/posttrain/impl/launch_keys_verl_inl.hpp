@@ -14,13 +14,17 @@ namespace gpumem::posttrain {
 
 namespace launch_detail {
 
+/// verl's own files, which hydra puts below what it is told.
+inline constexpr std::string_view kOwnFiles =
+    "ppo_trainer ppo_trainer.yaml ppo_megatron_trainer ppo_megatron_trainer.yaml";
+
 /// verl's, as hydra overrides.
 inline constexpr LaunchKey kVerlKeys[] = {
     {"algorithm.adv_estimator", named},
-    {"config_name", named},
+    {"config_name", not_modelled, kOwnFiles},
     {"model_engine", named},
     {"config", not_modelled},  // a file
-    {"defaults", not_modelled},
+    {"defaults", not_modelled, kOwnFiles},
     {"rollout.nnodes", named},
     {"algorithm.use_kl_in_reward", named},
     {"data.max_prompt_length", post, "prompt_length"},
@@ -71,6 +75,7 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"actor_rollout_ref.actor.fsdp_config.offload_policy", named},
     {"actor_rollout_ref.actor.fsdp_config.fsdp_size", named},
     {"actor_rollout_ref.actor.fsdp_config.reshard_after_forward", named},
+    {"actor_rollout_ref.actor.fsdp_config.use_orig_params", not_modelled, "false"},
     {"actor_rollout_ref.actor.fsdp_config.dtype", not_modelled, "bfloat16"},
     {"actor_rollout_ref.actor.fsdp_config.mixed_precision*", not_modelled},
     {"actor_rollout_ref.actor.fsdp_config.wrap_policy.*", not_modelled, "0"},

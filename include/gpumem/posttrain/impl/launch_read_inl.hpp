@@ -57,7 +57,6 @@ class LaunchReader : private TrainingReader {
     if (on({policy}) && !second && !renamed_) {
       made_.decided.push_back(policy + " is FSDP2's, and strategy is not fsdp2: all stays on the GPU");
     } else if (on({policy})) {
-      if (made_.gpus == 1) want("sharding", second ? "fsdp2" : "fsdp1");
       want_offload(model::Offload::parameters, policy, word({policy}));
     }
     const std::string reshard = settings + "reshard_after_forward";
@@ -186,14 +185,23 @@ class LaunchReader : private TrainingReader {
     if (on({"deepspeed_enable_sleep"})) to.offload = Waiting::both;
   }
 
-  /// verl has no reward model unless it is enabled. Source: verl 0.7, trainer/config/reward_model/reward_model.yaml.
+  /// verl has no reward model unless it is enabled. Source: verl 0.7, trainer/config/reward_model/reward_model.yaml and
+  /// dp_reward_loop.yaml; experimental/reward_loop/reward_model.py.
   void leave_out_idle_reward() {
-    if (on({"reward_model.enable"}) || options().reward_model.empty()) return;
-    options().reward_model.clear();
-    if (!find("reward_model.enable")) {
-      made_.decided.emplace_back(
-          "reward_model.model.path is not held: reward_model.enable is false unless it is given");
+    if (options().reward_model.empty()) return;
+    const auto decide = [&](std::string_view text) {
+      made_.decided.emplace_back("reward_model.model.path " + std::string(text));
+    };
+    const bool enabled = on({"reward_model.enable"});
+    if (enabled && !on({"reward_model.enable_resource_pool"})) {
+      if (!on({"reward_model.use_reward_loop"}, true)) return;
+      return decide(
+          "is served by an engine of its own, which sleeps in other phases; it is taken as with "
+          "use_reward_loop=false");
     }
+    if (enabled) decide("has GPUs of its own: reward_model.enable_resource_pool");
+    else if (!find("reward_model.enable")) decide("is not held: reward_model.enable is false unless it is given");
+    options().reward_model.clear();
   }
 
   /// Compiled, unless verl is told not to. Source: verl 0.7, dp_actor.py; OpenRLHF 0.8, models/utils.py.
@@ -373,13 +381,6 @@ class LaunchReader : private TrainingReader {
     if (!algorithm().generates || step % group == 0) return;
     training().batch_size = group;
     made_.decided.push_back("num_generations " + std::to_string(group) + " does not divide a step, so it is the batch");
-  }
-
-  /// "1,024 tokens are taken, and max_length 2048 for the upper end of the range".
-  [[nodiscard]] static std::string taken(std::int64_t tokens, std::int64_t most) {
-    std::string text = core::with_separators(tokens) + " tokens are taken";
-    if (most > tokens) text += ", and max_length " + std::to_string(most) + " for the upper end of the range";
-    return text;
   }
 
   /// verl sizes the passes of policy and reference apart; the larger one is what takes more.

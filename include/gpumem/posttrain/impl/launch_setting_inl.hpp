@@ -41,20 +41,10 @@ class SettingReader {
     for (const LaunchSetting& setting : settings) {
       const std::string_view own = own_name(program_, setting.key);
       renamed_ = renamed_ || own != setting.key;
-      if (is_switched_off(setting)) settings_.push_back({std::string(own.substr(kNo.size())), "false", setting.key});
+      if (is_switched_off(program_, setting))
+        settings_.push_back({std::string(own.substr(kNo.size())), "false", setting.key});
       else settings_.push_back({std::string(own), setting.value, setting.key});
     }
-  }
-
-  /// "--no_gradient_checkpointing", as transformers' HfArgumentParser has it for all that is on unless it is told
-  /// otherwise; no setting whose own name begins so.
-  static constexpr std::string_view kNo = "no_";
-  [[nodiscard]] bool is_switched_off(const LaunchSetting& setting) const {
-    const bool trainers = of_trl() || program_ == Program::ms_swift;
-    if (!trainers || setting.value != "true" || !setting.key.starts_with(kNo)) return false;
-    const std::string_view key = std::string_view(setting.key).substr(kNo.size());
-    return find_key(program_, setting.key) == nullptr && !changes_nothing(program_, setting.key) &&
-           (find_key(program_, key) != nullptr || changes_nothing(program_, key));
   }
 
   /// All whose row says which option they are.
@@ -72,7 +62,8 @@ class SettingReader {
     if (told_megatron_) return true;
     if (const auto strategy = value("actor_rollout_ref.actor.strategy")) return *strategy == "megatron";
     if (const auto engine = value("model_engine")) return *engine == "megatron";
-    return word({"config_name"}).find("megatron") != std::string_view::npos || names_megatron();
+    const auto names_it = [&](std::string_view key) { return word({key}).find("megatron") != std::string_view::npos; };
+    return names_it("config_name") || names_it("defaults") || names_megatron();
   }
   [[nodiscard]] bool names_megatron() const {
     return std::any_of(settings_.begin(), settings_.end(), [](const OwnSetting& setting) {
@@ -92,7 +83,10 @@ class SettingReader {
         made_.unknown.push_back(core::shortened(setting.given, 80));
       return core::Done{};
     }
-    if (is_variable(setting.value) && row->means != Means::nothing) return core::Done{};  // as if it was not given
+    // A variable of the shell is as if it was not given; but a further model is there, whatever it is.
+    const bool further = row->means == Means::post && names_model(*row);
+    const bool variable = is_variable(names_model(*row) ? folder_of(setting.value) : setting.value);
+    if (variable && !further && row->means != Means::nothing) return core::Done{};
     switch (row->means) {
       case Means::training: return take_training(*row, setting);
       case Means::post: return take_post(*row, setting);
@@ -267,9 +261,12 @@ class LayoutReader : protected SettingReader {
     }
     if (layout.tensor_parallel == 1) layout.sequence_parallel = false;  // Megatron switches it off then
     if (in_megatron()) layout.sharding.kind = model::Shardings::distributed_optimizer;
-    if (in_megatron() || made_.gpus == 1) return;
-    const bool second = word({"actor_rollout_ref.actor.strategy"}) == "fsdp2";
-    if (program_ == Program::verl) layout.sharding.kind = second ? model::Shardings::fsdp2 : model::Shardings::fsdp1;
+    if (in_megatron()) return;
+    // FSDP of PyTorch 1 on one GPU casts unit by unit, too (NO_SHARD: _free_low_precision_sharded_param).
+    const bool second = word({"actor_rollout_ref.actor.strategy"}) == "fsdp2" || made_.gpus == 1;
+    const bool fsdp = program_ == Program::verl && word({"deepspeed_config_file"}).empty();
+    if (fsdp) layout.sharding.kind = second ? model::Shardings::fsdp2 : model::Shardings::fsdp1;
+    if (made_.gpus == 1) return;
     choose_deepspeed();
     choose_fsdp();
     if (layout.sharding.kind == model::Shardings::none) layout.sharding.kind = model::Shardings::ddp;

@@ -3,6 +3,7 @@
 #include "gpumem/posttrain/launch.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -165,7 +166,7 @@ inline std::string_view program_without_rules(std::span<const LaunchSetting> set
   return {};
 }
 
-/// The program that the command itself starts, where its keys say nothing: "trl dpo --config dpo.yaml".
+/// The program that the command itself starts: "trl dpo --config dpo.yaml", "megatron rlhf".
 inline std::optional<Program> program_in(std::span<const std::string> command) {
   const std::size_t at = read_launcher(command).begin;
   if (at >= command.size()) return std::nullopt;
@@ -173,6 +174,7 @@ inline std::optional<Program> program_in(std::span<const std::string> command) {
   if (word.substr(word.rfind('/') + 1) == "trl" || word.find("trl/scripts/") != std::string_view::npos) {
     return Program::trl;
   }
+  if (word.substr(word.rfind('/') + 1) == "megatron") return Program::megatron;
   return word.substr(word.rfind('/') + 1) == "swift" ? std::optional(Program::ms_swift) : std::nullopt;
 }
 
@@ -190,8 +192,8 @@ inline core::Result<Program> program_of_words(const PostTrainingWords& words, st
                            ", which are not read; say the job with options, and set `program` to the one most like it",
                        {}};
   }
-  if (const auto known = program_of(settings)) return *known;
   if (const auto named = program_in(words.command)) return *named;
+  if (const auto known = program_of(settings)) return *known;
   for (const LaunchSetting& setting : settings) {
     if (setting.key == "trainer" && launch_detail::is_supervised(setting.value)) {
       return launch_detail::supervised(setting.value);
@@ -242,15 +244,29 @@ inline core::Status say_missing(const PostTrainingWords& words, const Launch& la
   return core::Done{};
 }
 
+/// A folder of another machine, such as "$HOME/models/Qwen3-8B", says by its name which model is in it.
+inline void take_folder_name(std::string& model, std::vector<estimate::Assumption>& assumed) {
+  const bool path = !model.empty() && std::string_view("/.~$").find(model.front()) != std::string_view::npos;
+  const std::string name(launch_detail::folder_of(model));
+  std::error_code failure;
+  if (!path || name.empty() || name.ends_with(".json") || std::filesystem::exists(model, failure)) return;
+  if (launch_detail::is_variable(name)) return;
+  const std::string whole = core::quoted(core::shortened(model, 80));
+  assumed.push_back({"settings", whole + " is not here; a published model of its name is looked for"});
+  model = name;
+}
+
 /// The further models that a program's settings name. One with the policy's own name is the policy's, whatever of it is
 /// given to us.
-inline void name_models(PostTrainingRequest& request, const std::string& policy) {
+inline void name_models(PostTrainingRequest& request, const std::string& policy,
+                        std::vector<estimate::Assumption>& assumed) {
   PostTrainingOptions& to = request.options;
   for (std::string* const name : {&to.reference_model, &to.critic_model, &to.teacher_model}) {
     if (*name == policy) name->clear();
   }
-  for (const std::string& name : {to.reference_model, to.critic_model, to.reward_model, to.teacher_model}) {
-    if (!name.empty()) request.named.push_back(name);
+  for (std::string* const name : {&to.reference_model, &to.critic_model, &to.reward_model, &to.teacher_model}) {
+    take_folder_name(*name, assumed);
+    if (!name->empty()) request.named.push_back(*name);
   }
 }
 
@@ -270,7 +286,8 @@ inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRe
   for (const std::string& key : launch->unknown) say("the key " + key + " is not known");
   if (core::Status said = say_missing(words, *launch, request); !said) return said;
   PostTrainingRequest made = std::move(launch->request);
-  name_models(made, launch->model);
+  name_models(made, launch->model, request.assumed);
+  if (request.training.summary.empty()) take_folder_name(launch->model, request.assumed);
   made.training.summary = std::move(launch->model);
   if (core::Status laid = lay_over(request.training, made.training); !laid) return laid;
   // Who says how long the sequences are has no use for a limit.

@@ -103,11 +103,10 @@ class PlanMaker {
   }
 
   core::Status add_others() {
-    if (decided_.algorithm.critic) {
-      if (core::Status added = add_critic(); !added) return added.error();
-    }
+    if (core::Status added = decided_.algorithm.critic ? add_critic() : core::Done{}; !added) return added.error();
     if (job_.reward != nullptr) {
       model::TrainingJob reward = frozen_job(decided_, job_.reward);
+      if (decided_.program.streams_reference) stream_from_host(reward);
       reward.objective = {model::Objective::scores, 0};
       if (core::Status added = add(Role::reward, reward, forwards(), reward_); !added) return added.error();
     }
@@ -168,8 +167,7 @@ class PlanMaker {
   }
 
   void play(Runner& runner, const Categories& kept = plan::all_categories()) {
-    rewind(runner);
-    if (!next(runner)) return;
+    if (rewind(runner); !next(runner)) return;
     const auto [first, end] = next_events(runner);
     ++runner.mark;
     writer_.play(runner.model, first, end, kept);
@@ -216,14 +214,15 @@ class PlanMaker {
   }
   /// One of the policy, and one of a reference that is a model of its own.
   void load_towers() {
-    constexpr std::int64_t kBytes = 2;
     const bool left_out = decided_.policy.images == 0 && job_.policy.images != 0;
     const std::int64_t parameters = left_out ? tower_parameters(*job_.policy.graph) : job_.tower_parameters;
     if (parameters <= 0) return;
-    const std::int64_t bytes = core::bounded_product({parameters, kBytes});
-    static_cast<void>(writer_.allocate(policy_->model, bytes, plan::Category::parameter));
-    if (!reference_ || !is_own(decided_.reference)) return;
-    static_cast<void>(writer_.allocate(reference_->model, bytes, plan::Category::parameter));
+    const std::int64_t bytes = core::bounded_product({parameters, 2});
+    const auto take = [&](const Runner& runner) {
+      static_cast<void>(writer_.allocate(runner.model, bytes, plan::Category::parameter));
+    };
+    take(*policy_);
+    if (reference_ && is_own(decided_.reference)) take(*reference_);
   }
 
   void leave_states() {
@@ -280,9 +279,9 @@ class PlanMaker {
     const std::int64_t logits = logits_bytes(decided_.reading);
     const Entropy entropy = job_.options.entropy;
     if (entropy == Entropy::whole) hold_for_a_moment(*reader_, 3 * logits);  // they, probabilities, both multiplied
-    if (entropy == Entropy::chunked) hold_for_a_moment(*reader_, core::bounded_sum({logits, entropy_chunk()}));
+    if (entropy == Entropy::chunked)
+      hold_for_a_moment(*reader_, core::bounded_sum({logits, post_training_job_detail::entropy_chunk(decided_)}));
   }
-  [[nodiscard]] std::int64_t entropy_chunk() const { return post_training_job_detail::entropy_chunk(decided_); }
   /// Where backward begins, the gradient of the log-probabilities is no longer written over the logits, and the
   /// entropy's is added to it.
   void begin_backward_of_entropy() {
@@ -294,12 +293,12 @@ class PlanMaker {
       case Entropy::whole: return hold_for_a_moment(*policy_, (kGradients + 2) * logits);  // and what it kept
       case Entropy::chunked: break;
     }
-    hold_for_a_moment(*policy_, core::bounded_sum({kGradients * logits, entropy_chunk()}));
+    hold_for_a_moment(*policy_,
+                      core::bounded_sum({kGradients * logits, post_training_job_detail::entropy_chunk(decided_)}));
   }
   void hold_for_a_moment(const Runner& runner, std::int64_t bytes) {
     writer_.release(writer_.allocate(runner.model, bytes, plan::Category::temporary));
   }
-
   void read_reference() {
     if (decided_.reference == Reference::swapped && reader_) read(*reader_);
     if (!reference_) return;
@@ -321,6 +320,9 @@ class PlanMaker {
       if (critic_) update_alone(*critic_, "critic's update", false);
     }
     if (decided_.algorithm.generates) writer_.set_aside(policy_->model, kGathered);
+    const bool ends = decided_.program.flat_parameters;  // of what zero_grad() frees; else the next forward does
+    if (ends) writer_.set_aside(policy_->model, plan::only({plan::Category::gradient}));
+    if (ends && critic_) writer_.set_aside(critic_->model, plan::only({plan::Category::gradient}));
     between();
     if (decided_.program.optimizer_only_updates) leave_states();
   }
@@ -395,8 +397,7 @@ class PlanMaker {
   void compare() {
     if (!reference_) return;
     writer_.begin("reference");
-    read_reference();
-    if (decided_.algorithm.mismatched) read_reference();
+    for (int pass = decided_.algorithm.mismatched ? 0 : 1; pass < 2; ++pass) read_reference();
   }
 
   /// The teacher's logits and log-probabilities, the mixture's, and the two divergences from it, of which backward
