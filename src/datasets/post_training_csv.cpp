@@ -283,7 +283,7 @@ bool counts_engine(const core::CsvCells& cells) {
 
 /// What decides the figure and has no default; empty: nothing. What else is open has its program's default, and is
 /// named. An engine in the training process takes a share of the GPU, which the figure counts: a row without a command
-/// line says neither, and those that are published ask for a tenth to nine tenths.
+/// line says neither, and those that are published ask for a tenth to seven tenths.
 std::string_view undecided(const core::CsvCells& cells, bool has_command, const posttrain::Launch& launch) {
   const posttrain::PostTrainingOptions& options = launch.request.options;
   const bool generates = posttrain::row_of(options.algorithm).generates;

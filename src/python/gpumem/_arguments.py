@@ -110,8 +110,8 @@ OPTIONS_HELP = """
         separated by commas.
     train: layers or parameters that are trained, as patterns; without freeze, only these are.
     lora: adapters of rank R on a frozen base (LoRA, as PEFT runs it).
-    lora_targets: layers that get adapters: q_proj+v_proj, or all-linear; default: PEFT's for the
-        model.
+    lora_targets: layers that get adapters: q_proj+v_proj, or all-linear; not:NAMES leaves some out,
+        parameter:NAMES takes weights of no layer; default: PEFT's for the model.
     lora_dtype: the adapters' type: fp32, bf16.
     lora_dropout: dropout before each adapter, from 0 to less than 1.
     peft: the kind of adapters, as PEFT has it; lora is their rank, lora_targets the layers: none,

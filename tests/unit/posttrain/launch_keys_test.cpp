@@ -349,14 +349,14 @@ TEST(LaunchKeys, VerlsGroupsOfGpusHoldTheSame) {
 
 TEST(LaunchKeys, VerlHasARewardModelWhereItIsEnabled) {
   const LaunchSetting path = {"reward_model.model.path", "r"};
-  const LaunchSetting offload = {"reward_model.model.fsdp_config.param_offload", "True"};
-  const Launch off = read(Program::verl, {path, offload});
+  const LaunchSetting groups = {"reward_model.model.fsdp_config.fsdp_size", "4"};
+  const Launch off = read(Program::verl, {path, groups});
   EXPECT_TRUE(off.request.options.reward_model.empty());
   EXPECT_TRUE(off.not_modelled.empty());
   ASSERT_EQ(off.decided.size(), 1U);
   EXPECT_NE(off.decided.front().find("reward_model.enable"), std::string::npos);
   EXPECT_TRUE(read(Program::verl, {path, {"reward_model.enable", "False"}}).decided.empty());
-  const Launch on = read(Program::verl, {path, offload, {"reward_model.enable", "True"}});
+  const Launch on = read(Program::verl, {path, groups, {"reward_model.enable", "True"}});
   EXPECT_EQ(on.request.options.reward_model, "r");
   EXPECT_EQ(on.not_modelled.size(), 1U);
 }

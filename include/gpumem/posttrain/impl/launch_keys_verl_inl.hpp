@@ -77,6 +77,8 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"actor_rollout_ref.actor.fsdp_config.reshard_after_forward", named},
     {"actor_rollout_ref.actor.fsdp_config.use_orig_params", not_modelled, "false"},
     {"actor_rollout_ref.actor.fsdp_config.dtype", not_modelled, "bfloat16"},
+    {"actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype", not_modelled, "bf16 bfloat16"},
+    {"actor_rollout_ref.actor.fsdp_config.mixed_precision.*", not_modelled, "fp32 float32"},
     {"actor_rollout_ref.actor.fsdp_config.mixed_precision*", not_modelled},
     {"actor_rollout_ref.actor.fsdp_config.wrap_policy.*", not_modelled, "0"},
     {"actor_rollout_ref.ref.fsdp_config.fsdp_size", not_modelled, "-1"},
@@ -156,7 +158,7 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"critic.megatron.*", not_modelled},
     {"critic.use_dynamic_bsz", not_modelled, "false"},
     {"critic.ppo_max_token_len_per_gpu", not_modelled, "16384"},  // the actor's, where nobody says it
-    {"reward_model.model.fsdp_config.param_offload", not_modelled, "false"},
+    {"reward_model.model.fsdp_config.param_offload"},             // they are there in any case
     {"reward_model.model.fsdp_config.fsdp_size", not_modelled, "-1"},
     {"reward_model.model.fsdp_config.reshard_after_forward", not_modelled, "true"},
     {"critic.model.path", post, "critic_model"},
