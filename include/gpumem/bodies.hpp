@@ -91,7 +91,7 @@
 #include "gpumem/posttrain/impl/launch_words_inl.hpp"
 #include "gpumem/posttrain/impl/phases_inl.hpp"
 #include "gpumem/posttrain/impl/post_training_job_inl.hpp"
-#include "gpumem/posttrain/impl/post_training_options_inl.hpp"
+#include "gpumem/posttrain/impl/post_training_job_options_inl.hpp"
 #include "gpumem/record/impl/recorded_steps_inl.hpp"
 #include "gpumem/request/impl/targets_inl.hpp"
 #include "gpumem/search/impl/block_work_bound_inl.hpp"

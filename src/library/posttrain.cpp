@@ -14,4 +14,4 @@
 #include "gpumem/posttrain/impl/launch_words_inl.hpp"
 #include "gpumem/posttrain/impl/phases_inl.hpp"
 #include "gpumem/posttrain/impl/post_training_job_inl.hpp"
-#include "gpumem/posttrain/impl/post_training_options_inl.hpp"
+#include "gpumem/posttrain/impl/post_training_job_options_inl.hpp"
