@@ -25,9 +25,9 @@ class SummaryShelf {
   /// Errors: those of reading the summary; "-" is none, for standard input cannot be read for many rows.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take(const std::string& path);
 
-  /// Of the model of this name, for a table in this folder. `head`: how its class ends in place of "ForCausalLM";
-  /// empty: as its config has it. Errors: those of reading it; missing_information where no config has its name, or
-  /// such a class.
+  /// Of the model of this name, for a table in this folder; a name that begins with '{' is its config. `head`: how its
+  /// class ends in place of "ForCausalLM"; empty: as its config has it. Errors: those of reading it;
+  /// missing_information where no config has its name, or such a class.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take_model(std::string_view name,
                                                                                   const std::filesystem::path& folder,
                                                                                   std::string_view head = {});

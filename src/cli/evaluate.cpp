@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "accuracy_groups.hpp"
+#include "command_words.hpp"
 #include "commands.hpp"
 #include "figures.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem_datasets/datasets.hpp"
+#include "launch_command.hpp"
 #include "prediction.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -52,9 +54,21 @@ Selection select(const std::vector<MeasuredRun>& all, const std::string& filter)
   return selection;
 }
 
-/// What a trainer's file or its arguments say about a job.
+/// Of a command that is written out, without the files that it names.
+Result<trainer_files::TrainerJob> job_of_command(const std::string& command) {
+  const auto no_file = [](const std::string& path) -> Result<std::string> {
+    return Error{ErrorCode::unreadable_file, "is not among the table's settings", {path, 0, {}}};
+  };
+  auto launched = trainer_files::read_launch_command(trainer_files::shell_words(command), no_file);
+  if (!launched) return launched.error();
+  return std::move(launched->job);
+}
+
+/// What a trainer's file, its arguments or its command say about a job.
 Result<datasets::ToldJob> told_by_trainer(std::string_view settings, std::int64_t gpus) {
-  auto job = trainer_files::parse_trainer_job(settings);
+  const auto root = trainer_files::parse_settings(settings);
+  const trainer_files::Setting* const command = root ? root->field("command") : nullptr;
+  auto job = command == nullptr ? trainer_files::parse_trainer_job(settings) : job_of_command(command->word);
   if (!job) return job.error();
   datasets::ToldJob told{.program = job->format,
                          .model = job->model,

@@ -196,17 +196,13 @@ core::Result<ToldJob> told_by(const core::CsvCells& cells, const RunsOptions& op
   if (settings.contains("peak") && settings.contains("start")) {
     return told_by_notebook(settings, cells, run.gpu != "t4-16gb");
   }
-  const std::string command = word_of(settings, "command");
-  const std::size_t recipe = command.find("--recipe ");
-  if (recipe != std::string::npos) {
-    const std::string name = command.substr(recipe + std::string_view("--recipe ").size());
-    return missing(cells, run, "what Megatron-Bridge's recipe sets", name.substr(0, name.find(' ')));
-  }
   if (!options.read_settings) return missing(cells, run, "a reader of trainers' files");
   auto told = options.read_settings(args, run.gpus);
   if (!told && told.error().code == core::ErrorCode::unknown_format) {
     return missing(cells, run, "keys of a program that is known");
   }
+  const bool started = settings.contains("command");
+  if (!told && started) return missing(cells, run, "what its recipe sets", told.error().message);
   if (!told) return cells.malformed(told.error().message);
   return told;
 }
@@ -259,7 +255,9 @@ void take_images(const model::ModelGraph& graph, MeasuredRun& run, job::JobReque
 
 core::Status take_model(const core::CsvCells& cells, const ToldJob& told, SummaryShelf& shelf, MeasuredRun& run) {
   const std::filesystem::path folder = std::filesystem::path(cells.file()).parent_path();
-  auto graph = shelf.take_model(cells.text("model"), folder, told.head);
+  // A program's own arguments say more of the model than its config does.
+  const bool written_out = told.model.starts_with('{');
+  auto graph = shelf.take_model(written_out ? told.model : cells.text("model"), folder, told.head);
   if (!graph && !told.model.empty()) graph = shelf.take_model(told.model, folder, told.head);
   if (!graph && graph.error().code == core::ErrorCode::missing_information) {
     return missing(cells, run, "a config of its model", std::string(cells.text("model")) + ": `summaries`");

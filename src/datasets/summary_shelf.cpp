@@ -161,6 +161,7 @@ void SummaryShelf::look_for_configs(const std::filesystem::path& folder) {
 core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take_model(std::string_view name,
                                                                                 const std::filesystem::path& folder,
                                                                                 std::string_view head) {
+  if (name.starts_with('{')) return parse("its arguments", name);
   look_for_configs(folder);
   auto found = configs_.find(name);
   if (found == configs_.end()) found = configs_.find(summary_shelf_detail::key_of(name));

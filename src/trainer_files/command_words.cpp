@@ -29,6 +29,29 @@ Setting list_of(std::string_view key, std::span<const std::string> words) {
 }  // namespace command_words_detail
 }  // namespace
 
+std::vector<std::string> shell_words(std::string_view line) {
+  std::vector<std::string> words;
+  bool within = false;
+  char quote = 0;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    char letter = line[at];
+    const bool blank = letter == ' ' || letter == '\n' || letter == '\t';
+    if (quote == 0 && blank) {
+      within = false;
+      continue;
+    }
+    if (!within) words.emplace_back();
+    within = true;
+    if (letter == quote || (quote == 0 && (letter == '\'' || letter == '"'))) {
+      quote = quote == 0 ? letter : '\0';
+      continue;
+    }
+    if (letter == '\\' && quote != '\'' && at + 1 < line.size()) letter = line[++at];
+    if (letter != '\n') words.back() += letter;
+  }
+  return words;
+}
+
 Setting setting_of_word(std::string_view key, std::string_view word) {
   namespace detail = command_words_detail;
   if (word.starts_with('{')) {

@@ -25,6 +25,9 @@ inline constexpr std::size_t kLongestCommandWord = 8'192;
 /// "torchrun" of "/usr/bin/torchrun".
 [[nodiscard]] constexpr std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+/// The words of a command line as a shell takes it apart, without what it would put in their place.
+[[nodiscard]] std::vector<std::string> shell_words(std::string_view line);
+
 /// Several words behind one key are a list. '-' in a key is '_', and a leading '+' (hydra) is left out.
 [[nodiscard]] ProgramWords read_program_words(std::span<const std::string> words);
 

@@ -16,8 +16,10 @@
 #include "image_trainers.hpp"
 #include "launchers.hpp"
 #include "llama_factory.hpp"
+#include "megatron_bridge.hpp"
 #include "megatron_lm.hpp"
 #include "ms_swift.hpp"
+#include "shared_settings.hpp"
 #include "torchtitan.hpp"
 #include "torchtune.hpp"
 #include "trainer_files.hpp"
@@ -117,7 +119,20 @@ class CommandReader {
 
   // --- The program --------------------------------------------------------------------------------------------------
 
+  /// A recipe of Megatron-Bridge and its overrides, as Megatron-LM's arguments.
+  core::Status take_bridge() {
+    auto bridge = read_bridge_command(words_.subspan(launcher_.begin + 1));
+    if (!bridge) return bridge.error();
+    bridge_ = *std::move(bridge);
+    add_large_job(bridge_.settings);
+    read_into(megatron_lm(), bridge_.settings, made_.job);
+    made_.job.format = "megatron-bridge";
+    made_.known = true;
+    return core::Done{};
+  }
+
   core::Status take_program() {
+    if (is_bridge_command(word(0), words_.subspan(launcher_.begin + 1))) return take_bridge();
     const auto* const row = std::find_if(std::begin(kPrograms), std::end(kPrograms), [&](const ProgramRow& one) {
       return one.name == base_name(word(0)) && (one.command.empty() || one.command == word(1));
     });
@@ -125,11 +140,11 @@ class CommandReader {
     const bool python = launcher_.launcher != Launcher::none || word(0).ends_with(".py") ||
                         (launcher_.begin > 0 && words_[launcher_.begin - 1] == "-m");
     if (format == nullptr && !python) {
-      return refused(
-          "the command " + core::quoted(core::shortened(words_[launcher_.begin], 60)) +
-          " is not known; known are torchrun, accelerate launch, deepspeed, python, axolotl train, "
-          "llamafactory-cli train, tune run, torchtitan's run_train.sh, swift sft, megatron sft, trl sft, vllm "
-          "serve and sglang serve");
+      return refused("the command " + core::quoted(core::shortened(words_[launcher_.begin], 60)) +
+                     " is not known; known are torchrun, accelerate launch, deepspeed, python, axolotl train, "
+                     "llamafactory-cli train, tune run, torchtitan's run_train.sh, Megatron-Bridge's run_recipe.py, "
+                     "swift sft, megatron sft, trl sft, vllm "
+                     "serve and sglang serve");
     }
     std::size_t at = launcher_.begin + 1;
     if (format != nullptr && !row->command.empty()) {
@@ -250,7 +265,9 @@ class CommandReader {
   }
 
   [[nodiscard]] RankCount counted() const {
-    if (!runs_titan()) return rank_count(launcher_.launcher, launcher_.settings, launcher_.environment);
+    const RankCount ranks = rank_count(launcher_.launcher, launcher_.settings, launcher_.environment);
+    if (ranks.from.empty() && bridge_.gpus > 0) return {bridge_.gpus, bridge_.gpus_from};
+    if (!runs_titan()) return ranks;
     constexpr std::int64_t kUsual = 8;
     const Setting* const given = launcher_.environment.field("NGPU");
     const std::int64_t gpus = given == nullptr ? kUsual : core::parse_whole(given->word).value_or(kUsual);
@@ -309,7 +326,7 @@ class CommandReader {
     TrainerReading from(launcher_.settings, made_.job);
     const std::string type = from.word("distributed_type").value_or("NO");
     if (type == "DEEPSPEED") take_accelerates_deepspeed(from);
-    else if (type == "FSDP") take_accelerates_fsdp(from);
+    else if (type == "FSDP") want_accelerate_fsdp(from);
     else if (type == "MEGATRON_LM" || type == "TP") from.not_modelled("distributed_type");
     take_mixed_precision(from);
     return core::Done{};
@@ -351,22 +368,6 @@ class CommandReader {
       from.want("offload", "parameters", "deepspeed_config.offload_param_device");
     } else if (is_away("deepspeed_config.offload_optimizer_device")) {
       from.want("offload", "optimizer", "deepspeed_config.offload_optimizer_device");
-    }
-  }
-
-  static void take_accelerates_fsdp(TrainerReading& from) {
-    const bool second = from.word("fsdp_config.fsdp_version").value_or("1") == "2";
-    const std::string strategy = from.word("fsdp_config.fsdp_sharding_strategy").value_or("FULL_SHARD");
-    const bool whole = strategy == "NO_SHARD" || strategy == "3";
-    if (whole) from.want("sharding", "ddp", "fsdp_config.fsdp_sharding_strategy");
-    else from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp_config");
-    if (!whole && strategy != "1") from.not_modelled("fsdp_config.fsdp_sharding_strategy", "FULL_SHARD");
-    if (second) from.take("fsdp_config.fsdp_reshard_after_forward", "reshard_after_forward");
-    if (from.on("fsdp_config.fsdp_offload_params")) {
-      from.want("offload", "parameters", "fsdp_config.fsdp_offload_params");
-    }
-    if (from.on("fsdp_config.fsdp_activation_checkpointing")) {
-      from.want("checkpointing", "full", "fsdp_config.fsdp_activation_checkpointing");
     }
   }
 
@@ -465,6 +466,7 @@ class CommandReader {
   const ReadCommandFile& read_file_;
   const CommandVariable& variable_;
   LauncherWords launcher_;
+  BridgeCommand bridge_;
   LaunchedJob made_;
 };
 

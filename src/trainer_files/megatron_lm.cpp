@@ -13,6 +13,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/summary/model_folder.hpp"
+#include "megatron_bridge.hpp"
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -196,7 +197,6 @@ constexpr std::string_view kWithoutEffect[] = {"adam_*",
 constexpr std::string_view kNotModelled[] = {"cuda_graph_impl",
                                              "enable_cuda_graph",
                                              "external_cuda_graph",
-                                             "fp4_format",
                                              "fp16_lm_cross_entropy",
                                              "heterogeneous_layers_config_path",
                                              "hierarchical_context_parallel_sizes",
@@ -262,7 +262,9 @@ class MegatronReader {
     read_recomputation();
     read_kernels();
     read_megatron_float8(from_);
-    write_model();
+    if (bridge_model(from_.root()).empty()) write_model();
+    else know_model();
+    read_bridge_parts(from_);
     from_.know(kGpusKey);
     for (const std::string_view path : kNotModelled) from_.not_modelled(path);
     from_.without_effect(kWithoutEffect);
@@ -374,10 +376,19 @@ class MegatronReader {
     put("num_layers", std::to_string(pattern.size()));
   }
 
+  static bool known(std::string_view name) {
+    return is_among(kModelFields, name) || is_among(architectures::kMegatronRun, name);
+  }
+
+  /// Its config has the sizes.
+  void know_model() {
+    from_.know(kScriptKey);
+    for (const Setting& field : from_.root().items) {
+      if (known(field.key)) from_.know(field.key);
+    }
+  }
+
   void write_field(const Setting& field) {
-    const auto known = [&](std::string_view name) {
-      return is_among(kModelFields, name) || is_among(architectures::kMegatronRun, name);
-    };
     const std::string_view key = field.key;
     const bool negated = key.starts_with("no_") && known(key.substr(3)) && field.word == "true";
     if (!negated && !known(key)) return;

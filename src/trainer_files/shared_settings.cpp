@@ -310,6 +310,22 @@ void read_training_arguments(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+void want_accelerate_fsdp(TrainerReading& from) {
+  const bool second = from.word("fsdp_config.fsdp_version").value_or("1") == "2";
+  const std::string strategy = from.word("fsdp_config.fsdp_sharding_strategy").value_or("FULL_SHARD");
+  const bool whole = strategy == "NO_SHARD" || strategy == "3";
+  if (whole) from.want("sharding", "ddp", "fsdp_config.fsdp_sharding_strategy");
+  else from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp_config");
+  if (!whole && strategy != "1") from.not_modelled("fsdp_config.fsdp_sharding_strategy", "FULL_SHARD");
+  if (second) from.take("fsdp_config.fsdp_reshard_after_forward", "reshard_after_forward");
+  if (from.on("fsdp_config.fsdp_offload_params")) {
+    from.want("offload", "parameters", "fsdp_config.fsdp_offload_params");
+  }
+  if (from.on("fsdp_config.fsdp_activation_checkpointing")) {
+    from.want("checkpointing", "full", "fsdp_config.fsdp_activation_checkpointing");
+  }
+}
+
 void read_megatron_optimizer(TrainerReading& from) {
   if (from.on("optimizer_cpu_offload")) {
     from.not_modelled("optimizer_offload_fraction", "1");
@@ -334,6 +350,7 @@ void read_megatron_optimizer(TrainerReading& from) {
 }
 
 void read_megatron_float8(TrainerReading& from) {
+  if (from.word("fp4_format")) from.want("quantize", "nvfp4", "fp4_format");
   const std::string recipe = from.word("fp8_recipe").value_or("delayed");
   const bool gathers = from.on("fp8_param_gather");
   if (!from.word("fp8_format")) return;

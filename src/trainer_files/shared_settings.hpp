@@ -37,6 +37,9 @@ void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_vi
 /// Modules that PEFT trains whole beside the adapters: names, or how they end.
 void want_saved_modules(TrainerReading& from, std::string_view path);
 
+/// FSDP as accelerate's settings ask for it.
+void want_accelerate_fsdp(TrainerReading& from);
+
 /// Megatron's optimizer: states on the host (all of them, or a part, which is not modelled), and in fewer bits.
 void read_megatron_optimizer(TrainerReading& from);
 

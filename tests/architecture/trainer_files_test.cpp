@@ -12,7 +12,7 @@ namespace {
 using Names = std::set<std::string>;
 
 const Names kShared = {"setting",       "yaml_settings", "toml_settings",  "trainer_format", "shared_settings",
-                       "command_words", "launchers",     "image_trainers", "trained_blocks"};
+                       "command_words", "launchers",     "image_trainers", "trained_blocks", "megatron_bridge"};
 const Names kLists = {"trainer_files", "launch_command"};
 /// Laid over what another file says: no trainer's own.
 const Names kBeside = {"peft_adapter"};

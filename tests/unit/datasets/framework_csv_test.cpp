@@ -19,6 +19,9 @@ const std::string kHeader =
 
 /// What a test's program says: one batch of 2 x 16, packed.
 core::Result<ToldJob> tell(std::string_view settings, std::int64_t gpus) {
+  if (settings.find("of_somebody") != std::string_view::npos) {
+    return core::Error{core::ErrorCode::invalid_argument, "a recipe that is not known", {}};
+  }
   if (settings.find("odd") != std::string_view::npos) {
     return core::Error{core::ErrorCode::unknown_format, "keys of nobody", {}};
   }
@@ -123,7 +126,7 @@ TEST_F(FrameworkCsv, SaysWhatRowsLack) {
   EXPECT_EQ(refusal(""), "missing: the program's arguments");
   EXPECT_EQ(refusal(R"("{""odd"": 1}")"), "missing: keys of a program that is known");
   EXPECT_EQ(refusal(R"("{""command"": ""train.sh --recipe of_somebody --steps 2""}")"),
-            "missing: what Megatron-Bridge's recipe sets");
+            "missing: what its recipe sets");
   EXPECT_EQ(refusal(R"("{""neat"": true}")"), "not modelled: neat");
   EXPECT_EQ(refusal(R"("{""key"": 1}")", "grpo"), "not modelled: grpo");
 }

@@ -1,9 +1,12 @@
-// Files of torchtitan, and commands of torchtitan and Megatron-LM.
+// Files of torchtitan, and commands of torchtitan, Megatron-LM and Megatron-Bridge.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <map>
 #include <sstream>
 
+#include "command_words.hpp"
 #include "expect.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/session/session.hpp"
@@ -220,6 +223,119 @@ TEST(MegatronLm, NamesWhatChangesMemoryAndHasNoOption) {
   EXPECT_EQ(job.job.not_modelled, std::vector<std::string>{"no_bias_swiglu_fusion true"});
   EXPECT_NE(job.job.model.find("\"grad_reduce_in_bf16\": true"), std::string::npos) << "the model's source says it";
   expect_wanted(launched("torchrun" + kMegatron + " --optimizer sgd --sgd-momentum 0.0").job, {{"optimizer", "sgd"}});
+}
+
+TEST(MegatronBridge, ARecipeIsAJobInMegatronsForm) {
+  const LaunchedJob job = launched(
+      "torchrun --nproc-per-node=8 scripts/training/run_recipe.py --recipe "
+      "qwen3_8b_pretrain_config -mb 2 optimizer.lr=1e-4 logger.log_interval=1");
+  EXPECT_EQ(job.job.format, "megatron-bridge");
+  EXPECT_EQ(job.gpus, 8);
+  EXPECT_EQ(job.job.global_batch, 1024);
+  expect_wanted(job.job, {{"loop", "megatron"},
+                          {"batch_size", "2"},
+                          {"seq_length", "4096"},
+                          {"precision", "bf16-mixed"},
+                          {"sharding", "distributed-optimizer"},
+                          {"loss", "fused-ce"},
+                          {"checkpointing", "-"},
+                          {"lora", "-"}});
+  EXPECT_TRUE(job.job.unknown.empty()) << job.job.unknown.front();
+  EXPECT_TRUE(job.job.not_modelled.empty()) << job.job.not_modelled.front();
+  for (const char* part : {R"("num_layers": 36)", R"("grad_reduce_in_bf16": true)", R"("qk_layernorm": true)"}) {
+    EXPECT_NE(job.job.model.find(part), std::string::npos) << part << " in " << job.job.model;
+  }
+  const auto graph = session::read_summary(job.job.model);
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->parameters(), 8'190'735'360) << "as published";
+}
+
+TEST(MegatronBridge, ItsWordsWinOverTheRecipe) {
+  const std::string line = "run_recipe.py --recipe llama3_8b_sft_config ";
+  expect_wanted(launched("python " + line).job,
+                {{"tensor_parallel", "2"}, {"seq_length", "4096"}, {"quantize", "-"}, {"checkpointing", "-"}});
+  const LaunchedJob other = launched("torchrun --nproc_per_node 4 " + line +
+                                     "-tp 4 -sl 8192 mixed_precision=bf16_with_fp8_delayed_scaling_mixed "
+                                     "model.recompute_granularity=selective model.recompute_modules=[mlp,layernorm] "
+                                     "ddp.use_distributed_optimizer=false optimizer.optimizer_cpu_offload=true");
+  expect_wanted(other.job, {{"tensor_parallel", "4"},
+                            {"seq_length", "8192"},
+                            {"quantize", "float8-params"},
+                            {"checkpointing", "selective:mlp+layernorm"},
+                            {"sharding", "ddp"},
+                            {"offload", "optimizer"}});
+  const LaunchedJob odd = launched("python " + line + "model.oddity=3 sections.field=4 --odd-option 1");
+  EXPECT_EQ(odd.job.unknown, (std::vector<std::string>{"oddity", "sections", "odd_option"}));
+}
+
+TEST(MegatronBridge, FindsARecipeByItsModelOrByItsBenchmark) {
+  const LaunchedJob adapted = launched("python run_recipe.py --model qwen3_30b_a3b --mode lora");
+  expect_wanted(
+      adapted.job,
+      {{"lora", "8"}, {"lora_targets", "linear_qkv+linear_proj"}, {"tensor_parallel", "4"}, {"expert_parallel", "4"}});
+  EXPECT_EQ(adapted.gpus, 4) << "of the recipe's whole name";
+  expect_wanted(launched("python run_recipe.py --model qwen3_30b_a3b --mode dora").job, {{"peft", "dora"}});
+  const LaunchedJob benchmark = launched(
+      "uv run python scripts/performance/setup_experiment.py -a me -m deepseek -mr deepseek_v3 --num_gpus 256 "
+      "--gpus_per_node 4 -g gb300 -c fp8_mx -hf TOKEN");
+  EXPECT_EQ(benchmark.gpus, 256);
+  EXPECT_EQ(benchmark.job.model, "deepseek-ai/DeepSeek-V3");
+  expect_wanted(benchmark.job, {{"quantize", "float8-params"}, {"expert_parallel", "32"}, {"pipeline_parallel", "2"}});
+  EXPECT_NE(std::find(benchmark.job.not_modelled.begin(), benchmark.job.not_modelled.end(), "mtp_num_layers 1"),
+            benchmark.job.not_modelled.end());
+}
+
+TEST(MegatronBridge, HybridsHaveTheSizesOfTheirRecipe) {
+  const LaunchedJob job = launched(
+      "./scripts/training/train.sh --nodes 2 --gpus-per-node 8 --additional-slurm-params segment=2 --recipe "
+      "nemotron_3_5_lightning_pretrain_config "
+      "model.moe_router_force_load_balancing=true checkpoint.load=null");
+  EXPECT_EQ(job.gpus, 16);
+  expect_wanted(
+      job.job,
+      {{"context_parallel", "2"}, {"expert_parallel", "8"}, {"checkpointing", "selective:moe+layernorm+core_attn"}});
+  EXPECT_NE(job.job.model.find("EMEMEMEME/*E/*E"), std::string::npos) << job.job.model;
+  EXPECT_TRUE(succeeds(session::read_summary(job.job.model)));
+}
+
+TEST(MegatronBridge, ModelsThatSeeAreReadByTheirNames) {
+  const LaunchedJob job = launched("./train.sh --nodes 1 --gpus-per-node 8 --recipe gemma4_vl_26b_sft_config");
+  EXPECT_EQ(job.job.model, "google/gemma-4-26B-A4B-it");
+  EXPECT_NE(job.job.frozen_parts.find("model.vision_tower"), std::string::npos);
+  EXPECT_EQ(job.job.missing, std::vector<std::string>{"the size and number of its images"});
+  expect_wanted(launched("./train.sh --recipe qwen35_vl_27b_pretrain_16gpu_gb200_bf16_mock_config").job,
+                {{"image", "256x256"}, {"images", "1"}, {"tensor_parallel", "2"}});
+}
+
+TEST(MegatronBridge, NamesTheNearestRecipe) {
+  const auto refused = read_launch_command(shell_words("python run_recipe.py --recipe lama3_8b_sft_config"),
+                                           [](const std::string&) { return core::Result<std::string>(std::string()); });
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("did you mean 'llama3_8b_sft_config'"), std::string::npos)
+      << refused.error().message;
+  const auto cut = read_launch_command(shell_words("python run_recipe.py --recipe qwen3_8b_sft"),
+                                       [](const std::string&) { return core::Result<std::string>(std::string()); });
+  EXPECT_NE(cut.error().message.find("did you mean 'qwen3_8b_sft_config'"), std::string::npos) << cut.error().message;
+}
+
+TEST(MegatronBridge, EveryRecipeIsRead) {
+  std::ifstream table(GPUMEM_SOURCE_DIR "/src/trainer_files/megatron_bridge_recipes.inc");
+  int recipes = 0;
+  for (std::string line; std::getline(table, line);) {
+    if (!line.starts_with("{\"") || line.find('/') < line.find("\",")) continue;
+    const std::string name = line.substr(2, line.find('"', 2) - 2);
+    const LaunchedJob job = launched("python run_recipe.py --recipe " + name + " --mode sft");
+    EXPECT_TRUE(job.job.unknown.empty()) << name << ": " << job.job.unknown.front();
+    EXPECT_FALSE(job.job.model.empty()) << name;
+    ++recipes;
+  }
+  EXPECT_GT(recipes, 900);
+}
+
+TEST(ShellWords, AreTakenApartAsAShellDoes) {
+  EXPECT_EQ(shell_words("a  --b='c d' \"e\\\"f\" g\\ h ''"),
+            (std::vector<std::string>{"a", "--b=c d", "e\"f", "g h", ""}));
+  EXPECT_TRUE(shell_words(" \n").empty());
 }
 
 }  // namespace large_jobs_test
