@@ -111,14 +111,19 @@ def starts_processes() -> None:
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder, "train.py")
         script.write_text(
-            "import multiprocessing, torch\ndef work(rank): torch.nn.Linear(8, 8).cuda()\n"
-            "if __name__ == '__main__':\n    one = multiprocessing.get_context('fork').Process(target=work, args=(0,))\n"
-            "    one.start(); one.join()\n"
+            "import multiprocessing, torch\n"
+            "def work(rank):\n    assert rank == 0\n    net = torch.nn.Linear(8, 8).cuda()\n"
+            "    made = torch.optim.SGD(net.parameters(), 0.1)\n"
+            "    for _ in range(9):\n        net(torch.ones(2, 8).cuda()).sum().backward(); made.step()\n"
+            "if __name__ == '__main__':\n    kind = multiprocessing.get_context('fork').Process\n"
+            "    all = [kind(target=work, args=(rank,)) for rank in range(2)]\n"
+            "    for one in all: one.start()\n    for one in all: one.join()\n"
         )
         command = [sys.executable, "-m", "gpumem.record", "-o", f"{folder}/run.json", str(script)]
         path = {"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"}
         done = subprocess.run(command, capture_output=True, text=True, env=path)
-        assert done.returncode == 4 and "train.py:5: the process that runs work() is not recorded" in done.stderr, done.stderr
+        assert done.returncode == 0 and "it runs again, as the first of them" in done.stderr, done.stderr
+        assert "train.py:11: work() is recorded" in done.stderr and "of 2 training steps" not in done.stderr, done.stderr
 
 
 def a_module() -> None:

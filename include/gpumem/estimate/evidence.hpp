@@ -372,7 +372,7 @@ inline std::string setting_text(std::string_view name, const std::string& value,
     return "torch.compile: buffers are those of PyTorch's Inductor as it compiled for this GPU's capability; kernels "
            "that it would choose by measuring (padded products, max-autotune) are the default ones";
   }
-  if (name == "tf32") return {};
+  if (name == "tf32" || name == model::kRecordedTorch) return {};
   return "the program sets " + core::shortened(name, kLongestSetting) + "=" + said +
          "; workspaces are those without it";
 }
@@ -484,6 +484,7 @@ inline std::vector<Assumption> assumptions_of(const model::TrainingJob& job, con
   detail::add_layout(job, source, assumed);
   if (const model::StepRecording* recording = job.graph->recording()) {
     detail::add_recorded(*recording, job, allocator, assumed);
+    if (!recording->torch.empty()) assumed.push_back({"pytorch", model::torch_text(*recording)});
     const auto& [major, minor] = recording->capability;
     const std::string capability = std::to_string(major) + "." + std::to_string(minor);
     if (capability != gpu.compute_capability) {

@@ -104,8 +104,8 @@ struct PeakLayer {
 /// Something that an estimate takes as given although nobody said or measured it.
 struct Assumption {
   /// "adaptation", "benchmark", "capacity", "checkpointing", "communicators", "compile", "context", "edges", "fields",
-  /// "guess", "model_type", "padding", "parameters", "precision", "quantization", "quantize", "rank", "recording",
-  /// "routing", "settings", "sharding", "transformers", "values", "workspaces".
+  /// "guess", "model_type", "padding", "parameters", "precision", "pytorch", "quantization", "quantize", "rank",
+  /// "recording", "routing", "settings", "sharding", "transformers", "values", "workspaces".
   std::string about;
   std::string text;  ///< one clause for people
 };

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/named.hpp"
@@ -139,6 +140,7 @@ inline constexpr std::string_view kRecordedBenchmark = "cudnn_benchmark";
 inline constexpr std::string_view kRecordedMemoryFraction = "memory_fraction";
 inline constexpr std::string_view kRecordedGraphs = "cuda_graphs";
 inline constexpr std::string_view kRecordedCompiled = "compiled";
+inline constexpr std::string_view kRecordedTorch = "torch";  ///< the version that was pretended
 
 struct StepRecording {
   std::string title;
@@ -195,6 +197,16 @@ struct StepRecording {
     return share > 0.0 && share <= 1.0 ? std::optional(share) : std::nullopt;
   }
 };
+
+/// Which PyTorch's memory a recorded step takes: another one keeps other tensors for backward.
+[[nodiscard]] inline std::string torch_text(const StepRecording& recording) {
+  constexpr std::size_t kLongest = 40;
+  const std::string by = "PyTorch " + core::shortened(recording.torch, kLongest);
+  if (const std::string* const pretended = recording.setting(kRecordedTorch)) {
+    return "a training with PyTorch " + core::shortened(*pretended, kLongest) + ", as " + by + " was told to record";
+  }
+  return "a training with " + by + ", which recorded it; one with PyTorch 1 keeps more tensors";
+}
 
 /// What is said about an option that a recorded step has as it ran.
 [[nodiscard]] inline std::string fixed_by_recording(std::string_view option) {

@@ -416,7 +416,7 @@ TEST(Evidence, ReentrantCheckpointingUnderFullyShardIsSaid) {
 
 TEST(Evidence, ARecordingOfAnotherGenerationIsSaid) {
   const TrainingJob job = job_of(testing::kSmallRecording);
-  EXPECT_EQ(subjects(estimated(job, "a100-40gb")), "values ") << "the recording says that it invented one";
+  EXPECT_EQ(subjects(estimated(job, "a100-40gb")), "values pytorch ") << "the recording says that it invented one";
   const MemoryEstimate found = estimated(job, "t4-16gb");
   EXPECT_NE(subjects(found).find("recording"), std::string::npos);
 }
@@ -432,6 +432,13 @@ std::string texts_with(const std::string& settings, const std::string& alloc_con
   std::string all;
   for (const Assumption& assumption : found->assumed) all += assumption.text + "\n";
   return all;
+}
+
+TEST(Evidence, ARecordingSaysWhichPyTorchItIsOf) {
+  EXPECT_NE(texts_with("", "").find("PyTorch 2.6.0, which recorded it"), std::string::npos);
+  const std::string older = texts_with(R"("torch": "1.7")", "");
+  EXPECT_NE(older.find("with PyTorch 1.7, as PyTorch 2.6.0 was told"), std::string::npos) << older;
+  EXPECT_EQ(older.find("the program sets torch"), std::string::npos) << "said once";
 }
 
 TEST(Evidence, SaysWhetherASettingOfTheRecordedProgramCounts) {

@@ -152,6 +152,8 @@ class Compiled:
         inductor = importlib.import_module("torch._inductor.compile_fx")
         cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
         properties = importlib.import_module("torch._inductor.runtime.hints").DeviceProperties
+        # Its reset() empties pools of CUDA graphs, which only PyTorch for a GPU has. graphs keeps the recording's.
+        replaced.set(torch._TorchCompileInductorWrapper, "reset", _keep_graphs)
         for forget in (dynamo.reset, cache.cache_clear, properties.create.cache_clear):  # What another run compiled.
             forget()
             replaced.callback(forget)
@@ -207,6 +209,10 @@ class Compiled:
 
 def _no(**_options: object) -> bool:
     return False
+
+
+def _keep_graphs(_wrapper: object) -> None:
+    pass
 
 
 def _give_own_fakes(replaced: Replacements, failed: Callable[[Exception], None]) -> None:

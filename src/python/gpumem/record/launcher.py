@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -230,7 +231,21 @@ def _error_text(error: BaseException) -> str:
 
 
 def _in_process_of_its_own(script: str, arguments: list[str], options: argparse.Namespace, quiet: bool) -> Run:
-    """The run of a forked process, which has imported PyTorch already and nothing else."""
+    """The run of a forked process, which has imported PyTorch already and nothing else. A program that itself has nothing on the
+    GPU, and starts processes, runs once more with the first of them in its own."""
+    from .loaders import first_process_here
+    from .run import NOT_RECORDED, Allocate
+
+    run = _forked(script, arguments, options, quiet)
+    starts = any(each.text.startswith(NOT_RECORDED) for each in run.warnings)
+    if not starts or any(isinstance(event, Allocate) for event in run.events):
+        return run
+    print("the program trains in processes that it starts: it runs again, as the first of them", file=sys.stderr, flush=True)
+    with first_process_here():
+        return _forked(script, arguments, options, quiet)
+
+
+def _forked(script: str, arguments: list[str], options: argparse.Namespace, quiet: bool) -> Run:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -241,6 +256,8 @@ def _in_process_of_its_own(script: str, arguments: list[str], options: argparse.
             answer: object = _run_script(script, arguments, options)
         except BaseException as error:  # noqa: B902: whatever the script raises is told.
             answer = _error_text(error)
+        for started in multiprocessing.active_children():  # They would go on without the program.
+            started.terminate()
         sys.stdout.flush()
         sys.stderr.flush()
         with os.fdopen(writer, "wb") as pipe:
@@ -318,7 +335,8 @@ def _say_what_was_recorded(path: str, runs: list[Run], points: list[tuple[int, .
     sizes = ", ".join("x".join(map(str, point)) for point in points if point)
     allocations = len(runs[0].categories)
     at = f", recorded at {sizes}" if sizes else ""
-    print(f"{path}: {len(runs[0].calls)} calls, {allocations} allocations{at}")
+    torch = runs[0].settings.get("torch", runs[0].torch)
+    print(f"{path}: {len(runs[0].calls)} calls, {allocations} allocations, a training with PyTorch {torch}{at}")
     for warning, count in runs[0].warnings.items():
         place = f"{warning.where}: " if warning.where else ""
         print(f"warning: {place}{warning.text} ({count} times)", file=sys.stderr)

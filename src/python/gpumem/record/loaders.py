@@ -1,12 +1,15 @@
 """Data loaders during a recording: batches are loaded in the process itself, for neither worker processes nor pinned memory
-change what the GPU holds, and a fake tensor does not travel between processes. Processes that the program starts itself are told of:
-they run as they are, and what they put on a GPU is not seen."""
+change what the GPU holds, and a fake tensor does not travel between processes.
+
+Processes that the program starts itself run as they are, and what they put on a GPU is not seen. So a program that trains in such
+processes alone is run once more, with the first of them in the program's own."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -14,6 +17,7 @@ from torch.utils.data import DataLoader
 
 from .places import is_users, users_line
 from .pretended_cuda import Replacements
+from .run import NOT_RECORDED
 
 _IN_PROCESS = {
     "num_workers": 0,
@@ -41,16 +45,44 @@ def load_in_process(replaced: Replacements) -> None:
     replaced.set(DataLoader, "__init__", without_workers)
 
 
-def tell_of_processes(replaced: Replacements, warn: Callable[[str, str, str], None]) -> None:
+_first_runs_here = False
+
+
+@contextlib.contextmanager
+def first_process_here() -> Iterator[None]:
+    """While it lasts, a recorded program's first process is run by the program itself, and the others (the other GPUs') are not."""
+    global _first_runs_here
+    _first_runs_here = True
+    try:
+        yield
+    finally:
+        _first_runs_here = False
+
+
+def follow_processes(replaced: Replacements, warn: Callable[[str, str, str], None]) -> None:
     """warn: takes the kind, the text and the user's line. Processes of libraries (trackers, pools) are no training."""
-    start = BaseProcess.start
+    start, join = BaseProcess.start, BaseProcess.join
+    left: list[Any] = []  # Processes that were not started.
 
     @functools.wraps(start)
-    def told(process: Any, /) -> None:
+    def started(process: Any, /) -> None:
         target = getattr(process, "_target", None)
         code = getattr(target, "__code__", None)
-        if code is not None and is_users(code.co_filename):
-            warn("rule", f"the process that runs {code.co_name}() is not recorded", users_line())
-        start(process)
+        if code is None or not is_users(code.co_filename):
+            start(process)
+        elif not _first_runs_here:
+            warn("rule", f"{NOT_RECORDED}{code.co_name}() is not recorded", users_line())
+            start(process)
+        else:
+            left.append(process)
+            if len(left) == 1:
+                warn("rule", f"{code.co_name}() is recorded, which the program runs in a process for each GPU", users_line())
+                process.run()
 
-    replaced.set(BaseProcess, "start", told)
+    @functools.wraps(join)
+    def joined(process: Any, timeout: float | None = None, /) -> None:
+        if all(process is not each for each in left):
+            join(process, timeout)
+
+    replaced.set(BaseProcess, "start", started)
+    replaced.set(BaseProcess, "join", joined)

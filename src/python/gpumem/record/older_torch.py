@@ -113,6 +113,10 @@ class OlderTorch:
     def _before(self, version: _Version) -> bool:
         return self.version is not None and self.version < version
 
+    def setting(self) -> dict[str, str]:
+        """The version for a recording's settings; nothing: none is pretended."""
+        return {} if self.version is None else {"torch": ".".join(map(str, self.version))}
+
     def said(self) -> str:
         """What a recording says of it; empty: no version is pretended."""
         if self.version is None:

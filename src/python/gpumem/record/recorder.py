@@ -29,7 +29,7 @@ from .invented import Invented, asks
 from .kernels import follow_traces, install_kernels, refuse_flex_attention
 from .known_values import KnownValues
 from .legacy_types import replace_legacy, without_generator
-from .loaders import load_in_process, tell_of_processes
+from .loaders import follow_processes, load_in_process
 from .modules import Modules, precision_of
 from .older_torch import OlderTorch
 from .operators import is_factory, is_view, largest_size, rules_of, small_extra
@@ -115,7 +115,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if self.older.said():
             self.warn("rule", self.older.said(), "")
         self._describe_model()
-        self.run.settings = self.settings.seen()
+        self.run.settings = {**self.older.setting(), **self.settings.seen()}
         self.run.events = list(self.run.events)  # What dies from now on is not of the run.
         self.run.categories = dict(self.storages.categories)
 
@@ -431,7 +431,7 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         recorder.conversions.install(replaced)
         recorder.invented.install(replaced)
         load_in_process(replaced)
-        tell_of_processes(replaced, recorder.warn)
+        follow_processes(replaced, recorder.warn)
         replace_legacy(replaced)
         follow_groups(replaced)
         install_pickles(replaced, recorder.known)

@@ -127,6 +127,10 @@ class Warning(NamedTuple):
     where: str
 
 
+#: How the warning about a process of the program's own begins.
+NOT_RECORDED = "the process that runs "
+
+
 @dataclasses.dataclass
 class Run:
     """All that is known of one run."""

@@ -13,7 +13,7 @@ The object's keys; lists refer to each other by index, from 0; sizes are bytes, 
     optimizer       its class in lower case; empty: none, or several
     precision       gpumem's name for the types that were seen; empty: it has none
     settings        an object: cudnn_benchmark, deterministic, cudnn, tf32, alloc_conf, memory_fraction, cuda_graphs, compiled;
-                    those that are not at PyTorch's default
+                    those that are not at PyTorch's default; torch: the older version that was pretended
     warnings        [kind ("value", "size", "rule", "shape"), text, the user's line or "", how often]
     strings         a table
     dims            coefficients of 1, batch, sequence, batch * sequence; zeros at the end are left out
@@ -48,6 +48,7 @@ from typing import Any, TypeVar
 from .errors import RecordError, record_error
 from .expressions import Expression, Expressions, Point, dense_order, order_of_strides, runs_needed, value_of
 from .run import (
+    NOT_RECORDED,
     Allocate,
     Begin,
     Call,
@@ -364,7 +365,7 @@ def recording_text(runs: Sequence[Run], points: Sequence[Point], title: str) -> 
     """The recording of these runs, of which each had the sizes of its point. That of one run has numbers for sizes, and no
     axes; its point, where it is known, says at which sizes it was. Raises RecordError where nothing is on the GPU."""
     if not any(isinstance(event, Allocate) for run in runs for event in run.events):
-        processes = [f"{each.where}: {each.text}" for each in runs[0].warnings if each.text.startswith("the process that runs")]
+        processes = [f"{each.where}: {each.text}" for each in runs[0].warnings if each.text.startswith(NOT_RECORDED)]
         remedy = "record a script that calls that function itself" if processes else 'build its model and its batches on the device "cuda"'
         raise record_error("; ".join(["the program puts nothing on the GPU", *processes[:1]]), remedy)
     one = len(runs) == 1
