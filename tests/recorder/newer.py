@@ -56,8 +56,16 @@ def sharded_from_the_cpu() -> None:
             fsdp.fully_shard(part, **options)
         trained(model, lambda x: model(x).sum())
 
+    def third() -> None:  # DINOv3
+        with torch.device("meta"):
+            model = nn.Sequential(perceptron(), perceptron())
+        fsdp.fully_shard(model)
+        model.to_empty(device="cuda")
+        model.apply(lambda part: [nn.init.trunc_normal_(each) for each in part.parameters(recurse=False)])
+        trained(model, lambda x: model(x).sum())
+
     whole = 4 * sum(each.numel() for each in perceptron().parameters())
-    for body in (first, second) if hasattr(fsdp, "fully_shard") else (first,):
+    for body in (first, second, third) if hasattr(fsdp, "fully_shard") else (first,):
         run = recorded(body, world=4)
         assert calls(run, "_allgather"), {each.operator for each in run.calls if each.operator.startswith("c10d")}
         held = sum(torch.Size(each.form.shape).numel() * 4 for each in run.parameters)
@@ -446,7 +454,32 @@ def flex_attention() -> None:
         raise AssertionError("it is recorded")
 
 
+def fused_sgd() -> None:
+    """An operator that returns nothing needs no rule, and this one has none in PyTorch 2.6."""
+
+    def body() -> None:
+        model = perceptron().cuda()
+        model(torch.randn(8, WIDTH, device="cuda")).sum().backward()
+        torch.optim.SGD(model.parameters(), 0.1, fused=True).step()
+
+    if "fused" in inspect.signature(torch.optim.SGD).parameters:
+        assert calls(recorded(body), "_fused_sgd_") == 1
+
+
+def autotuned() -> None:
+    """airbench: what max-autotune compiled is forgotten afterwards, also by a PyTorch without CUDA graphs."""
+
+    def body() -> None:
+        model = perceptron().cuda()
+        model.compile(mode="max-autotune")
+        trained(model, lambda x: model(x).sum())
+
+    recorded(body)
+
+
 CASES: dict[str, Callable[[], Any]] = {
+    "fused SGD": fused_sgd,
+    "max-autotune": autotuned,
     "sharded from the CPU": sharded_from_the_cpu,
     "a communication hook": communication_hook,
     "weight norm": weight_norm,

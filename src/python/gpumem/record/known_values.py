@@ -31,6 +31,8 @@ _HEAVY = frozenset(
 )
 _UNSET = frozenset("empty empty_strided empty_like new_empty new_empty_strided empty_permuted resize_".split())
 _WHOLE = frozenset("fill_ zero_ copy_".split())
+#: What they write into stays as it is: a gradient scaler finds no overflow, another process sends what this one has.
+_KEEPING = frozenset(("_amp_foreach_non_finite_check_and_unscale_", "broadcast_"))
 
 
 @functools.cache
@@ -169,8 +171,7 @@ class KnownValues:
     def run(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> Any:
         """The operator's result on the values, None where they are not known. What it writes into is written."""
         worked_out = self._worked_out(func, args, kwargs, inputs)
-        if worked_out is None and base_name(func) != "_amp_foreach_non_finite_check_and_unscale_":
-            # A gradient scaler finds no overflow: what it writes that into stays 0.
+        if worked_out is None and base_name(func) not in _KEEPING:
             for each in _written_tensors(func, args, kwargs) if self._twins else ():
                 self.forget(each)
         return worked_out

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import os
 import sys
@@ -115,6 +116,17 @@ def _replace_objects(replaced: Replacements, module: Any) -> None:
         replaced.set(module, name, function)
 
 
+def _share_no_random_numbers(replaced: Replacements) -> None:
+    """A DTensor reads and sets the state of the GPU's random numbers, which mean nothing here. PyTorch 2.5 has named its module anew."""
+    for name in ("torch.distributed.tensor._random", "torch.distributed._tensor.random"):
+        try:
+            tracker = importlib.import_module(name).OffsetBasedRNGTracker
+        except (AttributeError, ImportError):
+            continue
+        replaced.set(tracker, "_distribute_region", lambda *_arguments, **_options: contextlib.nullcontext())
+        return
+
+
 def _leave_group() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
@@ -142,6 +154,7 @@ def _replace_distributed(replaced: Replacements, size: int, rank: int) -> None:
             of_world = _or_environment(said.get("world_size", -1), "WORLD_SIZE", 1)
             of_rank = _or_environment(said.get("rank", -1), "RANK", 0)
         real_init("fake", rank=of_rank, world_size=of_world, store=FakeStore())
+        _share_no_random_numbers(replaced)
 
     for module in (distributed, distributed.distributed_c10d):
         replaced.set(module, "init_process_group", init_process_group)
