@@ -11,7 +11,9 @@
 namespace gpumem::summary::published_models_detail {
 
 inline constexpr PublishedRow kApartRows[] = {
-    {"Qwen/Qwen3-Next-80B-A3B-Instruct Qwen/Qwen3-Next-80B-A3B-Thinking", "apart", 79'674'391'296, "",
+    {"Qwen/Qwen3-Next-80B-A3B-Instruct Qwen/Qwen3-Next-80B-A3B-Thinking Qwen/Qwen3-Coder-Next "
+     "Qwen/Qwen3-Coder-Next-Base",
+     "apart", 79'674'391'296, "",
      R"("model_type": "qwen3_next", "architectures": ["Qwen3NextForCausalLM"], "hidden_size": 2048, )"
      R"("intermediate_size": 5120, "num_hidden_layers": 48, "num_attention_heads": 16, "num_key_value_heads": 2, )"
      R"("head_dim": 256, "vocab_size": 151936, "max_position_embeddings": 262144, "hidden_act": "silu", )"
@@ -33,7 +35,7 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("rescale_prenorm_residual": true, "residual_in_fp32": false, "ssm_state_size": 128, "tie_word_embeddings": )"
      R"(false, "time_step_floor": 0.0001, "time_step_max": 0.1, "time_step_min": 0.001, "topk_group": 1, )"
      R"("use_bias": false, "use_conv_bias": true, "use_mamba_kernels": true, "vocab_size": 131072)"},
-    {"MiniMaxAI/MiniMax-M2 MiniMaxAI/MiniMax-M2.5", "apart", 228'689'748'992, "",
+    {"MiniMaxAI/MiniMax-M2 MiniMaxAI/MiniMax-M2.1 MiniMaxAI/MiniMax-M2.5", "apart", 228'689'748'992, "",
      R"("architectures": ["MiniMaxM2ForCausalLM"], "model_type": "minimax_m2", "num_hidden_layers": 62, )"
      R"("hidden_size": 3072, "num_attention_heads": 48, "num_key_value_heads": 8, "head_dim": 128, )"
      R"("intermediate_size": 1536, "vocab_size": 200064, "num_experts_per_tok": 8, "num_local_experts": 256, )"
@@ -70,7 +72,8 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("tie_word_embeddings": false, "vocab_size": 129280, "compress_ratios": [0, 0, 4, 128, 4, 128, 4, 128, 4, )"
      R"(128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, )"
      R"(128, 4, 128, 4, 128, 4, 128, 4, 0])"},
-    {"moonshotai/Kimi-K2-Instruct", "apart", 1'026'408'232'448, "",
+    {"moonshotai/Kimi-K2-Instruct moonshotai/Kimi-K2-Base moonshotai/Kimi-K2-Instruct-0905", "apart", 1'026'408'232'448,
+     "",
      R"("architectures": ["DeepseekV3ForCausalLM"], "attention_bias": false, "aux_loss_alpha": 0.001, )"
      R"("first_k_dense_replace": 1, "hidden_act": "silu", "hidden_size": 7168, "intermediate_size": 18432, )"
      R"("kv_lora_rank": 512, "max_position_embeddings": 131072, "model_type": "kimi_k2", "moe_intermediate_size": )"
@@ -92,25 +95,20 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("vocab_size": 151680, "max_position_embeddings": 32768, "hidden_act": "silu", "attention_bias": true, )"
      R"("sliding_window": 32768, "max_window_layers": 32, "use_sliding_window": false, "num_nextn_predict_layers": )"
      R"(1, "tie_word_embeddings": false)"},
-    {"zai-org/GLM-4.5-Air zai-org/GLM-4.5-Air-Base", "apart", 106'852'245'504, "",
-     R"("model_type": "glm4_moe", "architectures": ["Glm4MoeForCausalLM"], "hidden_size": 4096, )"
-     R"("intermediate_size": 10944, "moe_intermediate_size": 1408, "num_hidden_layers": 46, "num_attention_heads": )"
-     R"(96, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151552, "max_position_embeddings": 131072, )"
-     R"("n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 1, )"
-     R"("n_group": 1, "topk_group": 1, "attention_bias": true, "use_qk_norm": false, "hidden_act": "silu", )"
-     R"("partial_rotary_factor": 0.5, "tie_word_embeddings": false)"},
     {"ByteDance-Seed/Seed-OSS-36B-Base ByteDance-Seed/Seed-OSS-36B-Instruct", "apart", 36'151'104'512, "",
      R"("model_type": "seed_oss", "architectures": ["SeedOssForCausalLM"], "hidden_size": 5120, )"
      R"("intermediate_size": 27648, "num_hidden_layers": 64, "num_attention_heads": 80, "num_key_value_heads": 8, )"
      R"("head_dim": 128, "vocab_size": 155136, "max_position_embeddings": 524288, "attention_bias": true, )"
      R"("attention_out_bias": false, "mlp_bias": false, "hidden_act": "silu", "attention_dropout": 0.1, )"
      R"("residual_dropout": 0.1, "tie_word_embeddings": false)"},
-    {"THUDM/GLM-4-9B-0414 zai-org/GLM-4-9B-0414", "apart", 9'400'279'040, "",
+    {"THUDM/GLM-4-9B-0414 zai-org/GLM-4-9B-0414 zai-org/GLM-Z1-9B-0414 THUDM/GLM-Z1-9B-0414", "apart", 9'400'279'040,
+     "",
      R"("model_type": "glm4", "architectures": ["Glm4ForCausalLM"], "hidden_size": 4096, "intermediate_size": )"
      R"(13696, "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, )"
      R"("vocab_size": 151552, "max_position_embeddings": 32768, "attention_bias": true, "partial_rotary_factor": )"
      R"(0.5, "hidden_act": "silu", "tie_word_embeddings": false)"},
-    {"THUDM/GLM-4-32B-0414 zai-org/GLM-4-32B-0414", "apart", 32'566'081'536, "",
+    {"THUDM/GLM-4-32B-0414 zai-org/GLM-4-32B-0414 zai-org/GLM-Z1-32B-0414 THUDM/GLM-Z1-32B-0414", "apart",
+     32'566'081'536, "",
      R"("model_type": "glm4", "architectures": ["Glm4ForCausalLM"], "hidden_size": 6144, "intermediate_size": )"
      R"(23040, "num_hidden_layers": 61, "num_attention_heads": 48, "num_key_value_heads": 2, "head_dim": 128, )"
      R"("vocab_size": 151552, "max_position_embeddings": 32768, "attention_bias": false, "partial_rotary_factor": )"
@@ -122,18 +120,15 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("expert_layer_offset": 1, "attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16, )"
      R"("mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 256, "mamba_conv_bias": true, "mamba_proj_bias": )"
      R"(false, "hidden_act": "silu", "tie_word_embeddings": false)"},
-    {"allenai/Olmo-3-1025-7B allenai/Olmo-3-7B-Instruct allenai/Olmo-3-7B-Instruct-SFT allenai/Olmo-3-7B-Think",
-     "apart", 7'298'011'136, "",
-     R"("model_type": "olmo3", "architectures": ["Olmo3ForCausalLM"], "hidden_size": 4096, "intermediate_size": )"
-     R"(11008, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": )"
-     R"(100278, "max_position_embeddings": 65536, "sliding_window": 4096, "hidden_act": "silu", )"
-     R"("tie_word_embeddings": false)"},
-    {"allenai/OLMoE-1B-7B-0924", "apart", 6'919'161'856, "",
+    {"allenai/OLMoE-1B-7B-0924 allenai/OLMoE-1B-7B-0924-SFT allenai/OLMoE-1B-7B-0924-Instruct allenai/OLMoE-1B-7B-0125 "
+     "allenai/OLMoE-1B-7B-0125-SFT allenai/OLMoE-1B-7B-0125-Instruct",
+     "apart", 6'919'161'856, "",
      R"("model_type": "olmoe", "architectures": ["OlmoeForCausalLM"], "hidden_size": 2048, "intermediate_size": )"
      R"(1024, "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 50304, )"
      R"("max_position_embeddings": 4096, "num_experts": 64, "num_experts_per_tok": 8, "hidden_act": "silu", )"
      R"("tie_word_embeddings": false)"},
-    {"baidu/ERNIE-4.5-21B-A3B-PT", "apart", 21'825'437'888, "",
+    {"baidu/ERNIE-4.5-21B-A3B-PT baidu/ERNIE-4.5-21B-A3B-Base-PT baidu/ERNIE-4.5-21B-A3B-Thinking", "apart",
+     21'825'437'888, "",
      R"("model_type": "ernie4_5_moe", "architectures": ["Ernie4_5_MoeForCausalLM"], "hidden_size": 2560, )"
      R"("intermediate_size": 12288, "num_hidden_layers": 28, "num_attention_heads": 20, "num_key_value_heads": 4, )"
      R"("vocab_size": 103424, "max_position_embeddings": 131072, "moe_intermediate_size": 1536, "moe_num_experts": )"
@@ -159,6 +154,48 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("max_position_embeddings": 16384, "mamba_conv_bias": true, "mamba_proj_bias": false, "attention_bias": )"
      R"(false, "mlp_bias": false, "projectors_bias": false, "mamba_rms_norm": false, "mamba_norm_before_gate": )"
      R"(false, "hidden_act": "silu", "tie_word_embeddings": false)"},
+    {"nvidia/NVIDIA-Nemotron-Nano-9B-v2", "apart", 8'888'227'328, "",
+     R"("model_type": "nemotron_h", "architectures": ["NemotronHForCausalLM"], "hidden_size": 4480, )"
+     R"("intermediate_size": 15680, "num_hidden_layers": 56, "num_attention_heads": 40, "num_key_value_heads": 8, )"
+     R"("head_dim": 128, "mamba_num_heads": 128, "mamba_head_dim": 80, "ssm_state_size": 128, "n_groups": 8, )"
+     R"("conv_kernel": 4, "expand": 2, "vocab_size": 131072, "max_position_embeddings": 131072, "mlp_hidden_act": )"
+     R"("relu2", "hybrid_override_pattern": "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-", )"
+     R"("tie_word_embeddings": false)"},
+    {"LGAI-EXAONE/EXAONE-4.0-1.2B", "apart", 1'279'391'488, "",
+     R"("model_type": "exaone4", "architectures": ["Exaone4ForCausalLM"], "hidden_size": 2048, )"
+     R"("intermediate_size": 4096, "num_hidden_layers": 30, "num_attention_heads": 32, "num_key_value_heads": 8, )"
+     R"("head_dim": 64, "vocab_size": 102400, "max_position_embeddings": 65536, "sliding_window": null, )"
+     R"("hidden_act": "silu", "tie_word_embeddings": true)"},
+    {"baidu/ERNIE-4.5-0.3B-PT baidu/ERNIE-4.5-0.3B-Base-PT", "apart", 360'748'032, "",
+     R"("model_type": "ernie4_5", "architectures": ["Ernie4_5ForCausalLM"], "hidden_size": 1024, )"
+     R"("intermediate_size": 3072, "num_hidden_layers": 18, "num_attention_heads": 16, "num_key_value_heads": 2, )"
+     R"("head_dim": 128, "vocab_size": 103424, "max_position_embeddings": 131072, "use_bias": false, )"
+     R"("hidden_act": "silu", "tie_word_embeddings": true)"},
+    {"CohereLabs/c4ai-command-r7b-12-2024 CohereForAI/c4ai-command-r7b-12-2024", "apart", 8'028'033'024, "",
+     R"("model_type": "cohere2", "architectures": ["Cohere2ForCausalLM"], "hidden_size": 4096, )"
+     R"("intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, )"
+     R"("head_dim": 128, "vocab_size": 256000, "max_position_embeddings": 132096, "sliding_window": 4096, )"
+     R"("sliding_window_pattern": 4, "hidden_act": "silu", "tie_word_embeddings": true)"},
+    {"tencent/Hunyuan-1.8B-Instruct tencent/Hunyuan-1.8B-Pretrain", "apart", 1'791'080'448, "",
+     R"("model_type": "hunyuan_v1_dense", "architectures": ["HunYuanDenseV1ForCausalLM"], "hidden_size": 2048, )"
+     R"("intermediate_size": 6144, "num_hidden_layers": 32, "num_attention_heads": 16, "num_key_value_heads": 4, )"
+     R"("head_dim": 128, "vocab_size": 120818, "max_position_embeddings": 32768, "hidden_act": "silu", )"
+     R"("tie_word_embeddings": true)"},
+    {"tencent/Hunyuan-0.5B-Instruct tencent/Hunyuan-0.5B-Pretrain", "apart", 539'010'048, "",
+     R"("model_type": "hunyuan_v1_dense", "architectures": ["HunYuanDenseV1ForCausalLM"], "hidden_size": 1024, )"
+     R"("intermediate_size": 3584, "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 8, )"
+     R"("head_dim": 128, "vocab_size": 120818, "max_position_embeddings": 32768, "hidden_act": "silu", )"
+     R"("tie_word_embeddings": true)"},
+    {"arcee-ai/AFM-4.5B arcee-ai/AFM-4.5B-Base", "apart", 4'619'184'640, "",
+     R"("model_type": "arcee", "architectures": ["ArceeForCausalLM"], "hidden_size": 2560, )"
+     R"("intermediate_size": 18432, "num_hidden_layers": 36, "num_attention_heads": 20, "num_key_value_heads": 4, )"
+     R"("head_dim": 128, "vocab_size": 128004, "max_position_embeddings": 65536, "hidden_act": "relu2", )"
+     R"("tie_word_embeddings": false)"},
+    {"tencent/Hunyuan-7B-Instruct tencent/Hunyuan-7B-Pretrain", "apart", 7'504'568'320, "",
+     R"("model_type": "hunyuan_v1_dense", "architectures": ["HunYuanDenseV1ForCausalLM"], "hidden_size": 4096, )"
+     R"("intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, )"
+     R"("head_dim": 128, "vocab_size": 128167, "max_position_embeddings": 32768, "hidden_act": "silu", )"
+     R"("tie_word_embeddings": true)"},
 };
 
 }  // namespace gpumem::summary::published_models_detail

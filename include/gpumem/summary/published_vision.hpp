@@ -235,9 +235,13 @@ inline constexpr PublishedRow kPartRows[] = {
      "2048 6144 768 48 32"},
     {"Qwen/Qwen3-VL-235B-A22B-Instruct Qwen/Qwen3-VL-235B-A22B-Thinking", "qwen3_vl_moe", 235'670'022'896,
      "4096 12288 1536 94 64"},
-    {"google/gemma-3-4b-it google/gemma-3-4b-pt", "gemma3", 4'300'079'472, "2560 10240 34 8 4 256"},
-    {"google/gemma-3-12b-it google/gemma-3-12b-pt", "gemma3", 12'187'325'040, "3840 15360 48 16 8 256"},
-    {"google/gemma-3-27b-it google/gemma-3-27b-pt", "gemma3", 27'432'406'640, "5376 21504 62 32 16 128"},
+    {"google/gemma-3-4b-it google/gemma-3-4b-pt google/medgemma-4b-it google/medgemma-4b-pt google/medgemma-1.5-4b-it "
+     "google/translategemma-4b-it",
+     "gemma3", 4'300'079'472, "2560 10240 34 8 4 256"},
+    {"google/gemma-3-12b-it google/gemma-3-12b-pt google/translategemma-12b-it", "gemma3", 12'187'325'040,
+     "3840 15360 48 16 8 256"},
+    {"google/gemma-3-27b-it google/gemma-3-27b-pt google/medgemma-27b-it google/translategemma-27b-it", "gemma3",
+     27'432'406'640, "5376 21504 62 32 16 128"},
     {"llava-hf/llava-1.5-7b-hf", "apart", 7'063'427'072, "",
      R"("model_type": "llava", "architectures": ["LlavaForConditionalGeneration"], "vision_feature_layer": -2, )"
      R"("vision_feature_select_strategy": "default", "text_config": {"model_type": "llama", "hidden_size": 4096, )"

@@ -96,6 +96,27 @@ TEST(PublishedModels, CheckpointsOfFewerBitsAreTheWholeModels) {
   EXPECT_FALSE(published_model("-AWQ"));
 }
 
+TEST(PublishedModels, ModelsOf2025GoByTheirNames) {
+  const std::pair<const char*, std::int64_t> models[] = {{"ibm-granite/granite-4.0-h-tiny", 6'939'037'248},
+                                                         {"zai-org/GLM-4.6", 352'797'814'784},
+                                                         {"allenai/Olmo-3.1-32B-Think", 32'233'522'176},
+                                                         {"nvidia/NVIDIA-Nemotron-Nano-9B-v2", 8'888'227'328},
+                                                         {"Qwen/Qwen3-Coder-Next", 79'674'391'296},
+                                                         {"answerdotai/ModernBERT-base", 149'655'232},
+                                                         {"ibm-granite/granite-3.3-8b-instruct", 8'170'864'640},
+                                                         {"LiquidAI/LFM2-350M", 354'483'968}};
+  for (const auto& [name, parameters] : models) {
+    const auto published = published_model(name);
+    ASSERT_TRUE(published) << name;
+    const auto graph = session::parse_summary(published->config, false, name);
+    ASSERT_TRUE(succeeds(graph)) << name;
+    EXPECT_EQ(graph->parameters(), parameters) << name;
+  }
+  // As published without its four bits: neither form is taken for the other.
+  EXPECT_EQ(published_model("unsloth/gpt-oss-20b-BF16")->config.find("mxfp4"), std::string::npos);
+  EXPECT_NE(published_model("openai/gpt-oss-safeguard-20b")->config.find("mxfp4"), std::string::npos);
+}
+
 TEST(PublishedModels, AMisspeltNameGetsTheNearest) {
   const auto none = session::read_summary("meta-llama/Lama-3.1-8B");
   EXPECT_TRUE(testing::fails(none, core::ErrorCode::unreadable_file, 0, "did you mean 'meta-llama/Llama-3.1-8B'?"));
