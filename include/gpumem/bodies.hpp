@@ -76,6 +76,7 @@
 #include "gpumem/plan/impl/phased_plan_inl.hpp"
 #include "gpumem/plan/impl/run_state_inl.hpp"
 #include "gpumem/plan/impl/sharded_model_inl.hpp"
+#include "gpumem/plan/impl/sharded_model_swap_inl.hpp"
 #include "gpumem/plan/impl/step_plan_inl.hpp"
 #include "gpumem/plan/impl/step_plan_work_inl.hpp"
 #include "gpumem/posttrain/impl/estimate_post_training_inl.hpp"

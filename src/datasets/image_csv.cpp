@@ -10,6 +10,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "gpumem_datasets/adapter_file.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
 #include "image_models.hpp"
@@ -69,12 +70,22 @@ constexpr Wording kWordings[] = {
     {"offload", "vae and text encoder on the CPU, embeddings and latents precomputed on the GPU", "", ""},
     {"compile", "", "", ""},
     {"compile", "no", "", ""},
+    {"compile", "regional, default mode", "compile", "true"},
 };
 
 core::Status set(job::JobRequest& request, std::string_view name, std::string_view word) {
   const job::JobOption* const option = job::find_option(name);
   if (option == nullptr) return core::Done{};
   return job::set_option_text(*option, request, word);
+}
+
+/// "block swap of 11 blocks; embeddings and latents precomputed": the number, by SimpleTuner's rule.
+std::optional<core::Status> take_block_swap(std::string_view cell, job::JobRequest& request) {
+  constexpr std::string_view kBegin = "block swap of ";
+  constexpr std::string_view kRest = " blocks; embeddings and latents precomputed";
+  if (!cell.starts_with(kBegin) || !cell.ends_with(kRest)) return std::nullopt;
+  cell.remove_prefix(kBegin.size());
+  return set(request, "block_swap", "streamed:" + std::string(cell.substr(0, cell.size() - kRest.size())));
 }
 
 /// A cell of a column of kWordings. Errors: words that are not in the list, which nothing here models.
@@ -89,6 +100,9 @@ core::Status take_words(const core::CsvCells& cells, std::string_view column, jo
     if (core::Status taken = set(request, row.option, row.value); !taken) return taken;
   }
   if (known) return core::Done{};
+  if (column == "offload") {
+    if (const std::optional<core::Status> swapped = take_block_swap(cell, request)) return *swapped;
+  }
   run.refusal = "not modelled: " + std::string(column) + " " + std::string(cell.empty() ? "not stated" : cell);
   return cells.malformed(run.refusal);
 }
@@ -301,6 +315,15 @@ void complete_sample(const core::CsvCells& cells, const KnownModel& known, job::
   if (known.prompt > 0 && !request.training.sequence_length) request.training.sequence_length = known.prompt;
 }
 
+/// The text of a config that is in no file.
+std::string config_of(const KnownModel& known) {
+  if (known.config.starts_with("{")) return std::string(known.config);
+  const auto published = summary::published_model(known.name);
+  if (!published) return {};
+  const std::string more = known.config.empty() ? "" : ", " + std::string(known.config);
+  return published->config.substr(0, published->config.size() - 1) + more + "}";
+}
+
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
                         job::JobRequest request, MeasuredRun& run) {
   run.refusal = "a model that is not read";
@@ -318,7 +341,7 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   }
   model::HostAttention& hosted = request.training.checkpoints.host_attention;
   if (known->hooks_kernels && hosted != model::HostAttention::none) hosted = model::HostAttention::kernel;
-  auto graph = known->file.empty() ? shelf.parse(std::string(known->name), known->config)
+  auto graph = known->file.empty() ? shelf.parse(std::string(known->name), config_of(*known))
                                    : shelf.take((folder / "configs" / known->file).lexically_normal().string());
   if (!graph) return graph.error();
   auto job = job::job_from(request, *std::move(graph));

@@ -20,7 +20,8 @@ enum class Intervals : std::uint8_t {
   no_effect,   ///< Sana's figures with checkpointing and without it are equal; its code does not say why
 };
 
-/// The denoiser's config of a published model: a file of configs/, or the fields themselves.
+/// The denoiser's config of a published model: a file of configs/, or the fields themselves; else as the library
+/// publishes it by its name (summary/published_images.hpp), with these further fields.
 struct KnownModel {
   std::string_view name;
   std::string_view file;

@@ -10,5 +10,6 @@
 #include "gpumem/plan/impl/phased_plan_inl.hpp"
 #include "gpumem/plan/impl/run_state_inl.hpp"
 #include "gpumem/plan/impl/sharded_model_inl.hpp"
+#include "gpumem/plan/impl/sharded_model_swap_inl.hpp"
 #include "gpumem/plan/impl/step_plan_inl.hpp"
 #include "gpumem/plan/impl/step_plan_work_inl.hpp"

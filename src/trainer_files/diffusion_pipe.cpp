@@ -89,7 +89,7 @@ void read(TrainerReading& from) {
     if (held != dtype) want_image_quantization(from, held, path);
   }
   from.not_modelled("pipeline_stages", "1");
-  from.not_modelled("blocks_to_swap");
+  want_block_swap(from, "blocks_to_swap", "exchanged");
   from.without_effect(kWithoutEffect);
 }
 

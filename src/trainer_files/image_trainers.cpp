@@ -240,6 +240,11 @@ void want_image_quantization(TrainerReading& from, std::string_view name, std::s
                                     std::string(row->quantize) + " and otherwise");
 }
 
+void want_block_swap(TrainerReading& from, std::string_view path, std::string_view how) {
+  const std::string count = from.word(path).value_or("0");
+  if (core::parse_whole(count).value_or(0) > 0) from.want("block_swap", std::string(how) + ":" + count, path);
+}
+
 void miss_image_size(TrainerReading& from) {
   if (from.job().find("image") == nullptr) from.job().missing.emplace_back("the size of its images (--image)");
 }

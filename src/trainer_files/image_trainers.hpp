@@ -45,6 +45,8 @@ void want_frozen_type(TrainerReading& from, std::string_view type, std::string_v
 void want_image_size(TrainerReading& from, std::string_view path);
 /// Weights in fewer bits, by the names that quanto, torchao and SDNQ have for them ("int8-quanto", "qfloat8").
 void want_image_quantization(TrainerReading& from, std::string_view name, std::string_view path);
+/// A number of blocks whose weights take turns on the GPU, in this way.
+void want_block_swap(TrainerReading& from, std::string_view path, std::string_view how);
 /// Says that the size of the samples is not given, if it is not.
 void miss_image_size(TrainerReading& from);
 

@@ -264,7 +264,8 @@ void read_all(TrainerReading& from) {
   else want_optimizer(from, from.word("optimizer_type").value_or("adamw"), "optimizer_type");
   want_image_size(from, "resolution");
   read_parts(from);
-  from.not_modelled("blocks_to_swap");
+  want_block_swap(from, "blocks_to_swap", "exchanged");
+  from.not_modelled("block_swap_h2d_only");
   from.not_modelled("block_lr");
   from.not_modelled("masked_loss");
   from.not_modelled("torch_compile");

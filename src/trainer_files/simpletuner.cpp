@@ -94,6 +94,98 @@ constexpr std::string_view kSeparate[] = {"auraflow",         "cosmos",         
                                           "kandinsky5_image", "kandinsky5_video", "chroma", "longcat_image"};
 constexpr std::string_view kIgnored[] = {"sd1x", "sd2x", "sdxl", "kolors", "hidream", "omnigen"};
 
+/// What a family's flavours are called on the hub, the default first (helpers/models/*/model.py: HUGGINGFACE_PATHS,
+/// DEFAULT_MODEL_FLAVOUR): those that the library knows.
+struct Flavour {
+  std::string_view family;
+  std::string_view flavour;
+  std::string_view model;
+};
+constexpr Flavour kFlavours[] = {
+    {"auraflow", "v0.3", "terminusresearch/auraflow-v0.3"},
+    {"boogu_image", "v0.1-turbo", "SimpleTuner/Boogu-Image-0.1-Turbo"},
+    {"boogu_image", "v0.1-base", "SimpleTuner/Boogu-Image-0.1-Base"},
+    {"chroma", "base", "lodestones/Chroma1-Base"},
+    {"chroma", "hd", "lodestones/Chroma1-HD"},
+    {"chroma", "flash", "lodestones/Chroma1-Flash"},
+    {"cosmos", "2b", "nvidia/Cosmos-Predict2-2B-Text2Image"},
+    {"cosmos", "14b", "nvidia/Cosmos-Predict2-14B-Text2Image"},
+    {"ernie", "base", "baidu/ERNIE-Image"},
+    {"ernie", "turbo", "baidu/ERNIE-Image-Turbo"},
+    {"flux", "krea", "black-forest-labs/FLUX.1-Krea-dev"},
+    {"flux", "dev", "black-forest-labs/FLUX.1-dev"},
+    {"flux", "schnell", "black-forest-labs/FLUX.1-schnell"},
+    {"flux2", "klein-9b", "black-forest-labs/FLUX.2-klein-base-9B"},
+    {"flux2", "klein-4b", "black-forest-labs/FLUX.2-klein-base-4B"},
+    {"flux2", "dev", "black-forest-labs/FLUX.2-dev"},
+    {"hidream", "full", "HiDream-ai/HiDream-I1-Full"},
+    {"hidream", "dev", "HiDream-ai/HiDream-I1-Dev"},
+    {"hidream", "fast", "HiDream-ai/HiDream-I1-Fast"},
+    {"hunyuanvideo", "t2v-480p", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v"},
+    {"hunyuanvideo", "t2v-720p", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-720p_t2v"},
+    {"kandinsky5-image", "t2i-lite-sft", "kandinskylab/Kandinsky-5.0-T2I-Lite-sft-Diffusers"},
+    {"kandinsky5-video", "t2v-lite-sft-5s", "kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers"},
+    {"kolors", "1.0", "terminusresearch/kwai-kolors-1.0"},
+    {"krea2", "raw", "krea/Krea-2-Raw"},
+    {"krea2", "turbo", "krea/Krea-2-Turbo"},
+    {"longcat_image", "final", "meituan-longcat/LongCat-Image"},
+    {"longcat_image", "dev", "meituan-longcat/LongCat-Image-Dev"},
+    {"longcat_video", "final", "meituan-longcat/LongCat-Video"},
+    {"ltxvideo", "0.9.5", "Lightricks/LTX-Video-0.9.5"},
+    {"ltxvideo", "0.9.0", "Lightricks/LTX-Video"},
+    {"ltxvideo2", "dev", "Lightricks/LTX-2"},
+    {"lumina2", "2.0", "Alpha-VLLM/Lumina-Image-2.0"},
+    {"omnigen", "v1", "Shitao/OmniGen-v1-diffusers"},
+    {"pixart_sigma", "900M-1024-v0.6", "terminusresearch/pixart-900m-1024-ft-v0.6"},
+    {"qwen_image", "v2.0", "Qwen/Qwen-Image-2512"},
+    {"qwen_image", "v1.0", "Qwen/Qwen-Image"},
+    {"sana", "sana1.5-4.8b-1024", "Efficient-Large-Model/SANA1.5_4.8B_1024px_diffusers"},
+    {"sana", "sana1.0-1.6b-1024", "Efficient-Large-Model/Sana_1600M_1024px_BF16_diffusers"},
+    {"sanavideo", "2b-480p", "Efficient-Large-Model/SANA-Video_2B_480p_diffusers"},
+    {"sd1x", "dreamshaper", "Lykon/dreamshaper-8"},
+    {"sd1x", "1.5", "stable-diffusion-v1-5/stable-diffusion-v1-5"},
+    {"sd1x", "1.4", "CompVis/stable-diffusion-v1-4"},
+    {"sd3", "medium", "stabilityai/stable-diffusion-3.5-medium"},
+    {"sd3", "large", "stabilityai/stable-diffusion-3.5-large"},
+    {"sdxl", "base-1.0", "stabilityai/stable-diffusion-xl-base-1.0"},
+    {"wan", "t2v-480p-1.3b-2.1", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"},
+    {"wan", "t2v-480p-14b-2.1", "Wan-AI/Wan2.1-T2V-14B-Diffusers"},
+    {"wan", "i2v-14b-2.1", "Wan-AI/Wan2.1-I2V-14B-480P-Diffusers"},
+    {"wan", "i2v-14b-2.1-720p", "Wan-AI/Wan2.1-I2V-14B-720P-Diffusers"},
+    {"wan", "i2v-14b-2.2-high", "Wan-AI/Wan2.2-I2V-A14B-Diffusers"},
+    {"wan", "i2v-14b-2.2-low", "Wan-AI/Wan2.2-I2V-A14B-Diffusers"},
+    {"wan", "ti2v-5b-2.2", "Wan-AI/Wan2.2-TI2V-5B-Diffusers"},
+    {"z_image", "turbo-ostris-v2", "Tongyi-MAI/Z-Image-Turbo"},
+    {"z_image", "turbo", "Tongyi-MAI/Z-Image-Turbo"},
+    {"z_image", "base", "Tongyi-MAI/Z-Image"},
+    {"zlab_i1", "3b", "bghira/zlab-i1-diffusers"},
+};
+
+/// Empty: it is not known.
+std::string_view model_of(std::string_view family, std::string_view flavour) {
+  for (const Flavour& row : kFlavours) {
+    if (row.family == family && (flavour.empty() || row.flavour == flavour)) return row.model;
+  }
+  return {};
+}
+
+/// Families of which SimpleTuner has copies that keep other tensors than the class that the model's name stands for.
+constexpr std::string_view kCopied[] = {"wan", "sana", "ltxvideo2"};
+
+/// The model that is named, or the family's.
+void read_model(TrainerReading& from, std::string_view family) {
+  const std::string flavour = from.word("model_flavour").value_or("");
+  from.job().model = from.word("pretrained_transformer_model_name_or_path")
+                         .value_or(from.word("pretrained_model_name_or_path").value_or(""));
+  if (!from.job().model.empty()) return;
+  std::string hyphened(family);  // Kandinsky's families are written both ways
+  if (hyphened.starts_with("kandinsky5_")) hyphened[10] = '-';
+  from.job().model = model_of(hyphened, flavour);
+  if (!from.job().model.empty() && std::ranges::find(kCopied, family) != std::end(kCopied)) {
+    from.job().not_modelled.emplace_back("SimpleTuner's own copy of the class (`_code` in a config.json says it),");
+  }
+}
+
 /// Keys may have the two dashes of the command line.
 Setting without_dashes(const Setting& root) {
   Setting plain = root;
@@ -166,8 +258,10 @@ void read_lycoris(TrainerReading& from) {
 std::string_view targets_of(std::string_view family) {
   constexpr std::string_view kWithPrompt = "to_q+to_k+to_v+to_out.0+add_q_proj+add_k_proj+add_v_proj+to_add_out";
   if (family == "flux" || family == "auraflow" || family == "hunyuanvideo") return kWithPrompt;
-  // Its output projection is no list.
-  if (family == "hidream") return "to_q+to_k+to_v+to_out";
+  if (family == "hidream") return "to_q+to_k+to_v";  // "to_out.0" is none of its layers
+  if (family == "flux2") return "attn.to_q+attn.to_k+attn.to_v+attn.to_out.0+attn.to_qkv_mlp_proj";
+  if (family == "zlab_i1") return "qkv_image+qkv_text+proj_image+proj_text+w12+w3+linear";
+  if (family == "longcat_video") return "qkv+proj+q_linear+kv_linear";
   if (family == "ideogram") return "qkv+o+to_q+to_k+to_v+to_out.0+w1+w2+w3";  // its own copy, or diffusers' class
   if (family.starts_with("kandinsky5_")) return "to_key+to_query+to_value";
   return {};
@@ -193,8 +287,7 @@ bool sniff(const Setting& root) {
 
 void read_plain(TrainerReading& from) {
   const std::string family = from.word("model_family").value_or("");
-  from.job().model = from.word("pretrained_transformer_model_name_or_path")
-                         .value_or(from.word("pretrained_model_name_or_path").value_or(""));
+  read_model(from, family);
   want_image_loop(from, from.word("mixed_precision").value_or("bf16"), "mixed_precision");
   read_held_type(from);
   from.want("batch_size", from.word("train_batch_size").value_or("4"), "train_batch_size");
@@ -208,15 +301,15 @@ void read_plain(TrainerReading& from) {
     const bool blocks = from.word("ramtorch_target_modules").value_or("*") != "*";
     from.want("offload", blocks ? "ramtorch-blocks" : "ramtorch", "ramtorch");
   }
+  want_block_swap(from, "musubi_blocks_to_swap", "streamed");
   read_average(from);
   const std::string compiled = from.word("dynamo_backend").value_or("no");
   if (compiled != "no" && compiled != "disabled") from.want("compile", "true", "dynamo_backend");
   from.know("dynamo_use_regional_compilation");
   from.know("dynamo_mode");
   for (const std::string_view path :
-       {"musubi_blocks_to_swap", "controlnet", "control", "distillation_method", "tread_config", "enable_group_offload",
-        "context_parallel_size", "diffusion_blocks_config", "train_text_encoder", "layer_freeze_strategy",
-        "crepa_enabled"}) {
+       {"controlnet", "control", "distillation_method", "tread_config", "enable_group_offload", "context_parallel_size",
+        "diffusion_blocks_config", "train_text_encoder", "layer_freeze_strategy", "crepa_enabled"}) {
     from.not_modelled(path);
   }
   from.not_modelled("num_processes", "1");

@@ -146,6 +146,8 @@ class Forward {
   void pipeline_parts(const core::JsonValue* parts) { pipeline_parts_ = parts; }
   /// Something that was chosen, for the user.
   void remark(std::string text) { builder_.remark(std::move(text)); }
+  /// Width and height of the images that the model makes in this job.
+  void usual_image(std::vector<std::int64_t> sides) { builder_.usual_image(std::move(sides)); }
   [[nodiscard]] const model::Vocabulary& vocabulary() const { return vocabulary_; }
 
   /// Fails the graph if a printed layer with parameters of its own was not called: the model is not what its class
@@ -186,6 +188,8 @@ class Forward {
   /// Norms from now on run outside of autocast, in their input's type: a model that only helps to train another one, as
   /// accelerate's prepare() never wraps it.
   void outside_autocast(bool outside) { outside_autocast_ = outside; }
+  /// Layers from now on run under torch.autocast(dtype=float32): PyTorch takes that type on a GPU as any other.
+  void wide_autocast(bool wide) { wide_autocast_ = wide; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
   /// Whether the tree that is read has this module; false where sizes come from a config.
@@ -315,6 +319,7 @@ class Forward {
   bool repeats_ = false;
   bool freezes_ = false;
   bool outside_autocast_ = false;
+  bool wide_autocast_ = false;
   Split shared_ = Split::whole;
   bool turns_ = false;
   std::uint32_t expert_ = 0;

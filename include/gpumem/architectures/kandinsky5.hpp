@@ -1,3 +1,5 @@
+// Kandinsky 5 and LongCat-Video.
+//
 // Kandinsky 5: blocks over the prompt's tokens, then blocks of self-attention, attention to the prompt and a
 // feed-forward layer over the video's. Norms, scales, shifts and gates are computed in float32. Source: diffusers 0.38,
 // models/transformers/transformer_kandinsky.py, with dense attention (attention_type regular).
@@ -197,127 +199,201 @@ inline constexpr Architecture kArchitecture = {.name = "kandinsky5",
 
 }  // namespace kandinsky5
 
-// OmniGen: a language model's decoder over the prompt's tokens, one of the timestep and the image's, with a mask that
-// is as large as the square of the sequence. Source: diffusers 0.38, models/transformers/transformer_omnigen.py,
-// without images as conditions.
+// LongCat-Video: blocks of self-attention, attention to the prompt and a gated feed-forward layer; scales, shifts and
+// gates of each frame. These and the feed-forward layer run under autocast to float32.
+// Source: SimpleTuner 2026-08, helpers/models/longcat_video/transformer.py, which is the published model's own class.
+// Heads of self-attention are handed to diffusers' dispatch_attention_fn() as [N, heads, S, width], which takes them
+// for [N, S, heads, width].
 
-namespace omnigen {
+namespace longcat_video {
 
-inline constexpr std::array<std::string_view, 1> kBlocks = {"OmniGenBlock"};
+inline constexpr std::array<std::string_view, 1> kBlocks = {"LongCatSingleStreamBlock"};
 
 struct Model {
-  std::int64_t width = 3072;
-  std::int64_t heads = 32;
-  std::int64_t key_heads = 32;
-  std::int64_t layers = 32;
-  std::int64_t inner = 8192;
-  std::int64_t channels = 4;
-  std::int64_t patch = 2;
-  std::int64_t vocabulary = 32064;
-  std::int64_t side = 192;
+  std::int64_t channels = 16;
+  std::int64_t out = 16;
+  std::int64_t width = 4096;
+  std::int64_t layers = 48;
+  std::int64_t head_width = 128;
+  std::int64_t text = 4096;
+  std::int64_t inner = 11008;
+  std::int64_t time = 512;
   std::int64_t sinusoids = 256;
+  Sizes patch = {1, 2, 2};
 
-  [[nodiscard]] std::int64_t head_width() const { return width / heads; }
+  [[nodiscard]] std::int64_t patch_elements() const { return patch[0] * patch[1] * patch[2]; }
+};
+
+struct Grid {
+  std::int64_t frames = 1;
+  std::int64_t area = 1;  ///< tokens of a frame
+
+  [[nodiscard]] std::int64_t tokens() const { return frames * area; }
 };
 
 inline Model read(ConfigFields& config) {
   Model model;
-  model.width = dit_width(config, "hidden_size", 3072);
-  model.heads = dit_width(config, "num_attention_heads", 32);
-  model.key_heads = dit_width(config, "num_key_value_heads", 32);
-  model.layers = config.layers_or("num_layers", 32);
-  model.inner = dit_width(config, "intermediate_size", 8192);
-  model.channels = dit_width(config, "in_channels", 4);
-  model.patch = dit_patch(config);
-  model.vocabulary = config.size_or({"vocab_size"}, 32064);
-  model.side = config.size_or({"pos_embed_max_size"}, 192);
-  model.sinusoids = dit_width(config, "time_step_dim", 256);
-  if (model.width % (2 * model.heads) != 0) config.fail("does not divide hidden_size", "num_attention_heads");
-  if (model.key_heads != model.heads) config.fail("must be num_attention_heads", "num_key_value_heads");
-  if (model.side > 4096) config.fail("is larger than gpumem takes", "pos_embed_max_size");
-  config.ignore({"rms_norm_eps", "pad_token_id", "max_position_embeddings", "original_max_position_embeddings",
-                 "rope_base", "rope_scaling", "flip_sin_to_cos", "downscale_freq_shift", "timestep_activation_fn"});
+  model.channels = dit_width(config, "in_channels", 16);
+  model.out = dit_width(config, "out_channels", 16);
+  model.width = dit_width(config, "hidden_size", 4096);
+  model.layers = config.layers_or("depth", 48);
+  const std::int64_t heads = dit_width(config, "num_heads", 32);
+  if (model.width % heads != 0) config.fail("must divide `hidden_size`", "num_heads");
+  model.head_width = std::max<std::int64_t>(model.width / heads, 1);
+  if (model.head_width % 8 != 0) config.fail("must leave heads a multiple of 8 wide", "num_heads");
+  model.text = dit_width(config, "caption_channels", 4096);
+  // FeedForwardSwiGLU: two thirds, to a multiple of 256.
+  constexpr std::int64_t kMultiple = 256;
+  const std::int64_t wide = 2 * dit_inner(config, "mlp_ratio", model.width, 4.0) / 3;
+  model.inner = (wide + kMultiple - 1) / kMultiple * kMultiple;
+  model.time = dit_width(config, "adaln_tembed_dim", 512);
+  model.sinusoids = dit_width(config, "frequency_embedding_size", 256);
+  model.patch = dit_list(config, "patch_size", {1, 2, 2});
+  const bool small = model.patch[0] <= 16 && model.patch[1] <= 16 && model.patch[2] == model.patch[1];
+  if (!small) config.fail("must be no larger than 16, and alike in height and width", "patch_size");
+  if (config.flag("enable_bsa", false)) config.fail("is not known", "enable_bsa");
+  config.ignore({"enable_flashattn3", "enable_flashattn2", "enable_xformers", "bsa_params", "cp_split_hw",
+                 "text_tokens_zero_pad", "enable_bsa"});
   return model;
 }
 
-inline Tensor block(Forward& f, const Model& model, Tensor hidden, const PairTables& tables, Tensor mask) {
-  const std::int64_t each = model.head_width();
-  const Tensor normed = own_rms_norm(f, "input_layernorm", hidden, model.width);
-  Tensor mixed = 0;
-  {
-    const InModule inside(f, "self_attn", "Attention");
-    const auto heads = [&](std::string_view name) {
-      return as_heads(f, f.linear(name, normed, model.width, model.width, {.bias = false}), each);
-    };
-    Tensor query = heads("to_q");
-    Tensor key = heads("to_k");
-    const Tensor value = heads("to_v");
-    query = turn_pairs(f, query, tables, true);
-    key = turn_pairs(f, key, tables, true);
-    mixed = attend_heads(f, query, key, value, mask);
-    const InModule out(f, "to_out", "ModuleList");
-    mixed = f.linear("0", mixed, model.width, model.width, {.bias = false});
-  }
-  const Tensor attended = f.add(hidden, mixed);
-  const Tensor again = own_rms_norm(f, "post_attention_layernorm", attended, model.width);
-  const InModule inside(f, "mlp", "OmniGenFeedForward");
-  const Tensor wide = f.linear("gate_up_proj", again, model.width, 2 * model.inner, {.bias = false});
-  const std::vector<Tensor> parts = chunks(f, wide, 2, 2, model.inner);
-  const Tensor open = f.multiply(parts[1], f.activation("activation_fn", parts[0], "silu"));
-  return f.add(attended, f.linear("down_proj", open, model.inner, model.width, {.bias = false}));
+/// RMSNorm_FP32: the weight is multiplied in the heads' type.
+inline Tensor head_norm(Forward& f, std::string_view name, Tensor heads, std::int64_t width) {
+  const InModule inside(f, name, "RMSNorm_FP32");
+  const Tensor wide = f.to(heads, "float32");
+  const Tensor mean = f.call("mean", {f.call("pow", {wide})}, {{"dim", std::int64_t{-1}}, {"keepdim", true}});
+  const Tensor scaled = f.multiply(wide, f.call("rsqrt", {f.call("add", {mean})}));
+  return f.multiply(f.as_type_of(scaled, heads), f.parameter("weight", {width}));
 }
 
-inline Tensor image_tokens(Forward& f, const Model& model, const DenoiserSample& sample, std::int64_t tokens) {
-  const Tensor latents = latent_input(f, sample, model.channels);
-  const InModule inside(f, "patch_embedding", "OmniGenPatchEmbed");
-  const Tensor cut = f.layer("output_image_proj", "Conv2d", "conv2d", {latents},
-                             {{"in_channels", model.channels},
-                              {"out_channels", model.width},
-                              {"kernel_size", Sizes(2, model.patch)},
-                              {"stride", Sizes(2, model.patch)}});
-  f.parameter("input_image_proj.weight", {model.width, model.channels, model.patch, model.patch});
-  f.parameter("input_image_proj.bias", {model.width});
-  const Tensor table = f.constant("pos_embed", {1, model.side * model.side, model.width}, "parameters");
-  const Tensor places = f.call("clone", {f.slice(table, 1, 0, tokens)});
-  return f.add(f.permute(f.flatten(cut, 2, 3), {0, 2, 1}), places);
+/// RotaryPositionalEmbedding: of a float32 copy.
+inline Tensor turned(Forward& f, Tensor heads, const PairTables& tables) {
+  const Tensor wide = f.to(heads, "float32");
+  const std::vector<Tensor> parts = chunks(f, f.unflatten(wide, 3, {-1, 2}), 4, 2, 1);
+  const Tensor rotated = f.flatten(f.concatenate({f.call("neg", {parts[1]}), parts[0]}, 4), 3, 4);
+  return f.as_type_of(f.add(f.multiply(wide, tables.cosines), f.multiply(rotated, tables.sines)), heads);
+}
+
+inline Tensor self_attention(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "attn", "Attention");
+  const std::int64_t width = model.width;
+  const std::vector<Tensor> parts = chunks(f, f.linear("qkv", input, width, 3 * width), 2, 3, width);
+  const auto heads = [&](std::size_t at) { return as_heads(f, parts[at], model.head_width); };
+  const Tensor query = head_norm(f, "q_norm", heads(0), model.head_width);
+  const Tensor key = head_norm(f, "k_norm", heads(1), model.head_width);
+  const PairTables tables = pair_tables(f, {input}, model.head_width);  // made anew in each call
+  const Tensor first = turned(f, query, tables);
+  const Tensor second = turned(f, key, tables);
+  const Tensor mixed = f.call("scaled_dot_product_attention", {first, second, heads(2)});
+  return f.linear("proj", f.flatten(f.contiguous(mixed), 2, 3), width, width);
+}
+
+inline Tensor prompt_attention(Forward& f, const Model& model, Tensor input, Tensor prompt) {
+  const InModule inside(f, "cross_attn", "MultiHeadCrossAttention");
+  const std::int64_t width = model.width;
+  const Tensor asked = as_heads(f, f.linear("q_linear", input, width, width), model.head_width);
+  const std::vector<Tensor> parts = chunks(f, f.linear("kv_linear", prompt, width, 2 * width), 2, 2, width);
+  const Tensor query = head_norm(f, "q_norm", asked, model.head_width);
+  const Tensor key = head_norm(f, "k_norm", as_heads(f, parts[0], model.head_width), model.head_width);
+  const auto first = [&](Tensor heads) { return f.permute(heads, {0, 2, 1, 3}); };
+  const Tensor keys = f.call("clone", {first(key)});
+  const Tensor values = f.call("clone", {first(as_heads(f, parts[1], model.head_width))});
+  const Tensor mixed = f.call("scaled_dot_product_attention", {first(query), keys, values});
+  // Each sample is asked for itself, and their results are joined.
+  const Tensor joined = f.call("clone", {mixed});
+  return f.linear("proj", f.flatten(f.contiguous(first(joined)), 2, 3), width, width);
+}
+
+/// The rows of each frame, [N, frames, 1, width], in float32.
+inline std::vector<Tensor> rows_of(Forward& f, const Model& model, Tensor time, std::int64_t count) {
+  const InModule inside(f, "adaLN_modulation", "Sequential");
+  f.wide_autocast(true);
+  const Tensor made = f.linear("1", f.activation("0", time, "silu"), model.time, count * model.width);
+  f.wide_autocast(false);
+  return chunks(f, unsqueezed(f, made, 2), 3, count, model.width);
+}
+
+/// modulate_fp32: in float32, then in the type of what comes in.
+inline Tensor scaled(Forward& f, const Model& model, std::string_view name, Tensor hidden, Tensor shift, Tensor scale,
+                     const Grid& grid) {
+  const Tensor framed = f.unflatten(f.to(hidden, "float32"), 1, {grid.frames, grid.area});
+  const Tensor normed = modulated(f, bare_norm(f, name, framed, model.width), scale, shift);
+  return f.flatten(f.as_type_of(normed, hidden), 1, 2);
+}
+
+/// x + gate branch in float32, then in the type of x.
+inline Tensor joined(Forward& f, Tensor hidden, Tensor gate, Tensor branch, const Grid& grid) {
+  const Tensor gated = f.multiply(gate, f.unflatten(branch, 1, {grid.frames, grid.area}));
+  return f.as_type_of(f.add(hidden, f.flatten(gated, 1, 2)), hidden);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor hidden, Tensor prompt, Tensor time, const Grid& grid) {
+  const std::vector<Tensor> rows = rows_of(f, model, time, 6);
+  const Tensor normed = scaled(f, model, "mod_norm_attn", hidden, rows[0], rows[1], grid);
+  hidden = joined(f, hidden, rows[2], self_attention(f, model, normed), grid);
+  const Tensor asking = wide_norm(f, "pre_crs_attn_norm", hidden, model.width, true);
+  hidden = f.add(hidden, prompt_attention(f, model, asking, prompt));
+  hidden = scaled(f, model, "mod_norm_ffn", hidden, rows[3], rows[4], grid);  // what comes in is not added
+  f.wide_autocast(true);
+  const Tensor fed = three_layers(f, "ffn", "FeedForwardSwiGLU", hidden, model.width, model.inner);
+  f.wide_autocast(false);
+  return joined(f, hidden, rows[5], fed, grid);
+}
+
+/// The timestep of each frame, [N, frames, width], in float32.
+inline Tensor frame_times(Forward& f, const Model& model, const Grid& grid) {
+  const Tensor sinusoids = f.to(timestep_input(f, "timestep", model.sinusoids), "float32");
+  const InModule inside(f, "t_embedder", "TimestepEmbedder");
+  f.wide_autocast(true);
+  const Tensor open = f.activation("mlp.1", f.linear("mlp.0", sinusoids, model.sinusoids, model.time), "silu");
+  const Tensor time = f.linear("mlp.2", open, model.time, model.time);
+  f.wide_autocast(false);
+  const std::vector<core::Dim> shape = {core::Dim::batch(), core::Dim::fixed(grid.frames),
+                                        core::Dim::fixed(model.time)};
+  return f.call("clone", {f.call("expand", {unsqueezed(f, time, 1)}, {{"shape", shape}})});
 }
 
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
-  const DenoiserSample sample = denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_text = 256});
-  const std::int64_t tokens = sample.height * sample.width / (model.patch * model.patch);
-  if (tokens > model.side * model.side) f.fail("has positions for smaller images; give a smaller `image`");
-  if (f.failed()) return;
-  const Tensor image = image_tokens(f, model, sample, tokens);
-  const Tensor sinusoids = timestep_input(f, "timestep", model.sinusoids);
-  const Tensor token = timestep_embedding(f, "time_token", sinusoids, model.sinusoids, model.width);
-  const Tensor time = timestep_embedding(f, "t_embedder", sinusoids, model.sinusoids, model.width);
-  const Tensor ids = f.sample_input("input_ids", {sample.text});
-  const Tensor text = f.embedding("embed_tokens", ids, model.vocabulary, model.width);
-  Tensor hidden = f.concatenate({text, unsqueezed(f, token, 1), image}, 1);
-  const Tensor mask = f.call("causal_mask", {hidden}, {{"padded", true}});
-  const PairTables tables = pair_tables(f, {hidden}, model.head_width());
-  hidden = stack(f, "layers", kBlocks[0], model.layers, hidden,
-                 [&](Tensor x, std::int64_t) { return block(f, model, x, tables, mask); });
-  hidden = own_rms_norm(f, "norm", hidden, model.width);
-  hidden = f.slice(hidden, 1, sample.text + 1, Forward::kRest);
-  Tensor normed = 0;
+  const std::int64_t width = model.width;
+  const DenoiserSample sample = denoiser_sample(
+      f, {.side = 8, .frame = 4, .patch = model.patch[1], .usual_side = 480, .usual_frames = 93, .usual_text = 512});
+  const Grid grid = {std::max<std::int64_t>(sample.frames / model.patch[0], 1),
+                     sample.height / model.patch[1] * (sample.width / model.patch[2])};
+  const Tensor latents = latent_input(f, sample, model.channels, true);
+  const Tensor cut = f.layer("x_embedder.proj", "Conv3d", "conv3d", {latents},
+                             {{"in_channels", model.channels},
+                              {"out_channels", width},
+                              {"kernel_size", model.patch},
+                              {"stride", model.patch}});
+  const Tensor hidden = f.permute(f.flatten(cut, 2, 4), {0, 2, 1});
+  const Tensor time = frame_times(f, model, grid);
+  const Tensor text = text_input(f, sample, model.text);
+  Tensor prompt = 0;
   {
-    const InModule inside(f, "norm_out", "AdaLayerNorm");
-    const std::vector<Tensor> rows = modulation(f, "linear", time, model.width, model.width, 2);
-    normed = modulated(f, bare_norm(f, "norm", hidden, model.width), rows[1], rows[0]);
+    const InModule inside(f, "y_embedder", "CaptionEmbedder");
+    const Tensor open = f.activation("y_proj.1", f.linear("y_proj.0", text, model.text, width), "gelu_pytorch_tanh");
+    prompt = f.linear("y_proj.2", open, width, width);
   }
-  const std::int64_t out = model.patch * model.patch * model.channels;
-  denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, model.width, out)}), {tokens, out});
+  const Tensor all = stack(f, "blocks", kBlocks[0], model.layers, hidden,
+                           [&](Tensor x, std::int64_t) { return block(f, model, x, prompt, time, grid); });
+  const InModule inside(f, "final_layer", "FinalLayer_FP32");
+  const std::vector<Tensor> rows = rows_of(f, model, time, 2);
+  const Tensor normed = scaled(f, model, "norm_final", all, rows[0], rows[1], grid);
+  const std::int64_t out = model.out * model.patch_elements();
+  f.wide_autocast(true);
+  const Tensor output = f.linear("linear", normed, width, out);
+  f.wide_autocast(false);
+  denoiser_loss(f, f.call("clone", {output}), {grid.tokens(), out});
 }
 
-inline constexpr Architecture kArchitecture = {.name = "omnigen",
-                                               .model_types = names<"OmniGenTransformer2DModel">,
+inline constexpr Architecture kArchitecture = {.name = "longcat_video",
+                                               .model_types = names<"LongCatVideoTransformer3DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
                                                .blocks = kBlocks};
 
-}  // namespace omnigen
+}  // namespace longcat_video
 
 }  // namespace gpumem::architectures

@@ -120,6 +120,16 @@ inline constexpr std::array<Named<Offload>, 7> kOffloads = {{{Offload::none, "no
   return offload == Offload::ramtorch || offload == Offload::ramtorch_blocks;
 }
 
+/// How weights of repeated blocks take turns on the GPU; those of the others lie in the host's memory. With N of them.
+enum class BlockSwap : std::uint8_t {
+  none,
+  exchanged,  ///< linear layers' weights of N blocks, each in the place of another block's (kohya's ModelOffloader)
+  streamed,   ///< frozen weights of the last N blocks: there for their forward, and from their backward to the step's
+              ///< end
+};
+inline constexpr std::array<Named<BlockSwap>, 3> kBlockSwaps = {
+    {{BlockSwap::none, "none"}, {BlockSwap::exchanged, "exchanged:N"}, {BlockSwap::streamed, "streamed:N"}}};
+
 /// Which data parallel rank holds which parameters, gradients and states.
 enum class Shardings : std::uint8_t {
   none,                   ///< nothing is said

@@ -235,6 +235,8 @@ class ModelGraph {
   [[nodiscard]] std::span<const Doubt> doubts() const { return doubts_; }
   /// What was chosen where the source leaves it to the job, such as the size of images.
   [[nodiscard]] std::span<const std::string> remarks() const { return remarks_; }
+  /// Width and height of the images that the model makes where the job does not say; empty: it makes none.
+  [[nodiscard]] std::span<const std::int64_t> usual_image() const { return usual_image_; }
   /// Modules that the config's checkpoint leaves whole though its linear layers are quantised, by names or parts of
   /// paths; empty: it names none.
   [[nodiscard]] std::span<const std::string> whole_modules() const { return whole_modules_; }
@@ -275,6 +277,7 @@ class ModelGraph {
   std::vector<Warning> warnings_;
   std::vector<Doubt> doubts_;
   std::vector<std::string> remarks_;
+  std::vector<std::int64_t> usual_image_;
   std::vector<std::string> whole_modules_;
   std::vector<std::string> left_out_;
   std::string config_;

@@ -134,6 +134,7 @@ struct TrainingJob {
   CheckpointPolicy checkpoints = {};  ///< what activation checkpointing computes again
   AttentionBackend attention = AttentionBackend::sdpa;
   Offload offload = Offload::none;
+  Counted<BlockSwap> block_swap = {};
   Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is set apart from it
   Transformers transformers = Transformers::v4_48;
   std::string transformers_text = {};  ///< where nobody named that release: why it was taken, for people

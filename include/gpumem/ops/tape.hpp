@@ -252,9 +252,11 @@ class Tape {
     lists_.reserve(4 * kMost * layers);
   }
 
-  /// Calls recorded from now on belong to this layer.
-  void begin_layer(std::uint32_t layer) {
+  /// Calls recorded from now on belong to this layer. `wide`: torch.autocast(dtype=float32) is around it, so that what
+  /// autocast lowers is float32, whatever the job's precision.
+  void begin_layer(std::uint32_t layer, bool wide = false) {
     layer_ = layer;
+    wide_ = wide;
     layer_parameters_.clear();
   }
 
@@ -318,6 +320,7 @@ class Tape {
   Backend backend_;
   std::uint32_t layer_ = 0;
   std::uint32_t requirements_ = 0;
+  bool wide_ = false;
   std::vector<TapeTensor> tensors_;
   std::vector<Function> functions_;
   std::vector<TensorId> lists_;

@@ -136,10 +136,11 @@ struct Sharing {
   bool shares_on_host = false;                 ///< of partitioned gradients
   bool gradients_until_forward = false;        ///< zero_grad() does not release them; the next forward does
 
-  std::int64_t state_ranks = 1;   ///< that share masters and states
-  bool masters = false;           ///< float32 masters, besides the parameters
-  bool gradients_copied = false;  ///< the step makes float32 copies of the gradients for the masters
-  bool on_host = false;           ///< shards, their gradients and states are in the host's memory
+  std::int64_t state_ranks = 1;                      ///< that share masters and states
+  bool masters = false;                              ///< float32 masters, besides the parameters
+  bool gradients_copied = false;                     ///< the step makes float32 copies of the gradients for the masters
+  bool on_host = false;                              ///< shards, their gradients and states are in the host's memory
+  model::Counted<model::BlockSwap> block_swap = {};  ///< of a model that nothing shards
 
   // Of a trained parameter whose own type this is: what its shard, its masters and states, and its gradient while it is
   // reduced are held in.
@@ -174,6 +175,7 @@ struct Sharing {
   sharing.first_bucket_bytes = kMiB;
   sharing.masters = model::has_masters(job.precision);
   sharing.gradients_copied = sharing.masters;
+  sharing.block_swap = job.block_swap;
   return sharing;
 }
 

@@ -1,13 +1,13 @@
 // Input: what a job's sharding does (parallel/sharing.hpp).
 // Output: its events in a training run: shards and buckets when the model is wrapped, units gathered before their calls
-// and freed again, gradients reduced when a unit's backward has run. Does nothing for a job without sharding.
-// Units: bytes.
-// Source: what the files in parallel/ name.
+// and freed again, gradients reduced when a unit's backward has run. Does nothing for a job without sharding. And
+// blocks whose weights take turns on one GPU. Units: bytes. Source: what the files in parallel/ name.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "gpumem/model/layout.hpp"
 #include "gpumem/parallel/sharing.hpp"
 #include "gpumem/plan/run_state.hpp"
 
@@ -17,12 +17,68 @@ namespace gpumem::plan {
 inline constexpr std::uint8_t kGatherStream = 2;
 inline constexpr std::uint8_t kReduceStream = 3;
 
+// Input: a job whose blocks' weights take turns on the GPU (model::BlockSwap).
+// Output: which parameters have no memory there at the start, and the events of those that come and go.
+// Units: bytes.
+// Source: kohya-ss/musubi-tuner 2026, src/musubi_tuner/modules/custom_offloading_utils.py (ModelOffloader,
+// swap_weight_devices_cuda: a weight is copied into the memory of the one that leaves; norms and biases stay), which
+// sd-scripts and diffusion-pipe share, and enable_block_swap of flux/flux_models.py and flux_2/flux2_models.py.
+// SimpleTuner 2026-08, helpers/musubi_block_swap.py (MusubiBlockSwapManager: stream_in and stream_out around a block's
+// forward, stream_in by its backward's hooks, and nothing moves out until the next forward activates it).
+
+class SwappedBlocks {
+ public:
+  /// Errors: missing_information where the model has no such blocks.
+  [[nodiscard]] static core::Status check(const model::ModelGraph& graph,
+                                          const model::Counted<model::BlockSwap>& swap);
+  /// Blocks beyond what the program swaps are left out: one of a stack stays, or two where they take turns by exchange.
+  SwappedBlocks(RunState& state, const model::Counted<model::BlockSwap>& swap);
+
+  [[nodiscard]] bool starts_away(ops::TensorId parameter) const {
+    return !away_.empty() && away_[static_cast<std::size_t>(parameter)];
+  }
+  /// What the last backward left on the GPU goes to the host.
+  void begin_forward() {
+    for (const Block& block : streamed_) send(block);
+  }
+  void begin_call(std::size_t function) {
+    if (const std::uint32_t block = at(begins_, function); block != kNone) bring(streamed_[block]);
+  }
+  void end_call(std::size_t function) {
+    if (const std::uint32_t block = at(ends_, function); block != kNone) send(streamed_[block]);
+  }
+  void begin_backward_of(std::size_t function) {
+    if (const std::uint32_t block = at(ends_, function); block != kNone) bring(streamed_[block]);
+  }
+
+ private:
+  using Block = std::vector<ops::TensorId>;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  [[nodiscard]] static std::uint32_t at(const std::vector<std::uint32_t>& list, std::size_t function) {
+    return list.empty() ? kNone : list[function];
+  }
+  void find(const model::Counted<model::BlockSwap>& swap);
+  void take(const std::vector<bool>& layers, bool exchanged);
+  void add_streamed(std::uint32_t first_layer, std::uint32_t end_layer);
+  void bring(const Block& block);
+  void send(const Block& block);
+
+  RunState& state_;
+  std::vector<bool> away_;  ///< by tensor; empty: no parameter is away
+  std::vector<Block> streamed_;
+  std::vector<std::uint32_t> begins_;  ///< by function: the block that begins with it
+  std::vector<std::uint32_t> ends_;    ///< by function: the block that ends with it
+};
+
 class ShardedModel {
  public:
   ShardedModel(RunState& state, const parallel::Sharing& sharing);
 
   /// Whether the tape's parameters have no memory of their own: shards have, and units while they are gathered.
   [[nodiscard]] bool gathers() const { return sharing_.gather != parallel::Gather::never; }
+  /// Whether the parameter has no memory of its own when training begins.
+  [[nodiscard]] bool is_away(ops::TensorId parameter) const { return gathers() || swapped_.starts_away(parameter); }
   /// Whether gradients of parameters go to take_gradient().
   [[nodiscard]] bool takes_gradients() const {
     return sharing_.reduction != parallel::Reduction::none && sharing_.reduction != parallel::Reduction::bucketed;
@@ -36,15 +92,18 @@ class ShardedModel {
 
   void begin_forward();
   void begin_call(std::size_t function) {
+    swapped_.begin_call(function);
     if (begins_unit(function) && gathers()) gather(units_[begins_[function]], true);
   }
   void end_call(std::size_t function) {
+    swapped_.end_call(function);
     if (ends_unit(function)) end_call_of_unit(units_[ends_[function]]);
   }
   void end_forward();
 
   void begin_backward();
   void begin_backward_of(std::size_t function) {
+    swapped_.begin_backward_of(function);
     if (ends_unit(function)) begin_backward_of_unit(ends_[function]);
   }
   void end_backward_of(std::size_t function) {
@@ -138,6 +197,7 @@ class ShardedModel {
   RunState& state_;
   EventLog& log_;
   parallel::Sharing sharing_;
+  SwappedBlocks swapped_;
   std::vector<Unit> units_;             ///< the root first; the blocks in their order
   std::vector<std::uint32_t> begins_;   ///< by function: the unit that begins with it
   std::vector<std::uint32_t> ends_;     ///< by function: the unit that ends with it

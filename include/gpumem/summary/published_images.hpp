@@ -11,7 +11,8 @@
 namespace gpumem::summary::published_models_detail {
 
 inline constexpr PublishedRow kImageRows[] = {
-    {"stable-diffusion-v1-5/stable-diffusion-v1-5 runwayml/stable-diffusion-v1-5 CompVis/stable-diffusion-v1-4",
+    {"stable-diffusion-v1-5/stable-diffusion-v1-5 runwayml/stable-diffusion-v1-5 CompVis/stable-diffusion-v1-4 "
+     "Lykon/dreamshaper-8",
      "apart", 859'520'964, "",
      R"("_class_name": "UNet2DConditionModel", "cross_attention_dim": 768, "attention_head_dim": 8)"},
     {"stabilityai/stable-diffusion-2-1-base stabilityai/stable-diffusion-2-base", "apart", 865'910'724, "",
@@ -38,7 +39,7 @@ inline constexpr PublishedRow kImageRows[] = {
     {"stabilityai/stable-diffusion-3.5-large", "apart", 8'056'627'520, "",
      R"("_class_name": "SD3Transformer2DModel", "num_layers": 38, "num_attention_heads": 38, )"
      R"("caption_projection_dim": 2432, "pos_embed_max_size": 192, "qk_norm": "rms_norm")"},
-    {"black-forest-labs/FLUX.1-dev", "apart", 11'901'408'320, "",
+    {"black-forest-labs/FLUX.1-dev black-forest-labs/FLUX.1-Krea-dev", "apart", 11'901'408'320, "",
      R"("_class_name": "FluxTransformer2DModel", "guidance_embeds": true)"},
     {"black-forest-labs/FLUX.1-schnell", "apart", 11'891'178'560, "", R"("_class_name": "FluxTransformer2DModel")"},
     {"black-forest-labs/FLUX.2-dev", "apart", 32'223'281'152, "", R"("_class_name": "Flux2Transformer2DModel")"},
@@ -73,7 +74,77 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("use_rotary_positional_embeddings": true)"},
     {"hunyuanvideo-community/HunyuanVideo", "apart", 12'821'012'544, "",
      R"("_class_name": "HunyuanVideoTransformer3DModel")"},
-    {"Lightricks/LTX-Video", "apart", 1'923'385'472, "", R"("_class_name": "LTXVideoTransformer3DModel")"},
+    {"baidu/ERNIE-Image baidu/ERNIE-Image-Turbo", "apart", 8'033'490'048, "",
+     R"("_class_name": "ErnieImageTransformer2DModel", "hidden_size": 4096, "num_attention_heads": 32, )"
+     R"("num_layers": 36, "ffn_hidden_size": 12288, "in_channels": 128, "out_channels": 128, )"
+     R"("patch_size": 1, "text_in_dim": 3072, "rope_axes_dim": [32, 48, 48], "qk_layernorm": true)"},
+    {"terminusresearch/auraflow-v0.3 fal/AuraFlow-v0.3", "apart", 6'858'605'568, "",
+     R"("_class_name": "AuraFlowTransformer2DModel", "pos_embed_max_size": 9216)"},
+    {"nvidia/Cosmos-Predict2-2B-Text2Image", "apart", 1'956'405'248, "",
+     R"("_class_name": "CosmosTransformer3DModel", "in_channels": 16, "out_channels": 16, )"
+     R"("num_attention_heads": 16, "attention_head_dim": 128, "num_layers": 28, "mlp_ratio": 4.0, )"
+     R"("text_embed_dim": 1024, "adaln_lora_dim": 256, "patch_size": [1, 2, 2], )"
+     R"("concat_padding_mask": true, "extra_pos_embed_type": null)"},
+    {"nvidia/Cosmos-Predict2-14B-Text2Image", "apart", 14'265'265'152, "",
+     R"("_class_name": "CosmosTransformer3DModel", "in_channels": 16, "out_channels": 16, )"
+     R"("num_attention_heads": 40, "attention_head_dim": 128, "num_layers": 36, "mlp_ratio": 4.0, )"
+     R"("text_embed_dim": 1024, "adaln_lora_dim": 256, "patch_size": [1, 2, 2], )"
+     R"("concat_padding_mask": true, "extra_pos_embed_type": null)"},
+    {"Efficient-Large-Model/SANA1.5_4.8B_1024px_diffusers", "apart", 4'721'825'952, "",
+     R"("_class_name": "SanaTransformer2DModel", "num_layers": 60, "qk_norm": "rms_norm_across_heads")"},
+    {"Efficient-Large-Model/SANA-Video_2B_480p_diffusers", "apart", 1'905'841'344, "",
+     R"("_class_name": "SanaVideoTransformer3DModel")"},
+    {"Shitao/OmniGen-v1-diffusers", "apart", 3'762'072'592, "", R"("_class_name": "OmniGenTransformer2DModel")"},
+    {"krea/Krea-2 krea/Krea-2-Raw krea/Krea-2-Turbo", "apart", 12'820'073'036, "",
+     R"("_class_name": "Krea2Transformer2DModel")"},
+    {"meituan-longcat/LongCat-Image meituan-longcat/LongCat-Image-Dev meituan-longcat/LongCat-Image-Edit", "apart",
+     11'877'803'072, "",
+     R"("_class_name": "LongCatImageTransformer2DModel", "joint_attention_dim": 3584, )"
+     R"("pooled_projection_dim": 3584)"},
+    {"hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v "
+     "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-720p_t2v",
+     "apart", 8'326'608'160, "", R"("_class_name": "HunyuanVideo15Transformer3DModel")"},
+    {"kandinskylab/Kandinsky-5.0-T2I-Lite-sft-Diffusers", "apart", 6'022'080'576, "",
+     R"("_class_name": "Kandinsky5Transformer3DModel", "in_visual_dim": 16, "in_text_dim": 3584, )"
+     R"("in_text_dim2": 768, "time_dim": 512, "out_visual_dim": 16, "patch_size": [1, 2, 2], )"
+     R"("model_dim": 2560, "ff_dim": 10240, "num_text_blocks": 2, "num_visual_blocks": 50, )"
+     R"("axes_dims": [32, 48, 48], "visual_cond": false)"},
+    {"kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers", "apart", 2'007'702'848, "",
+     R"("_class_name": "Kandinsky5Transformer3DModel", "in_visual_dim": 16, "in_text_dim": 3584, )"
+     R"("in_text_dim2": 768, "time_dim": 512, "out_visual_dim": 16, "patch_size": [1, 2, 2], )"
+     R"("model_dim": 1792, "ff_dim": 7168, "num_text_blocks": 2, "num_visual_blocks": 32, )"
+     R"("axes_dims": [16, 24, 24], "visual_cond": true)"},
+    {"terminusresearch/kwai-kolors-1.0", "apart", 2'579'458'820, "",
+     R"("_class_name": "UNet2DConditionModel", "addition_embed_type": "text_time", )"
+     R"("addition_time_embed_dim": 256, "attention_head_dim": [5, 10, 20], )"
+     R"("block_out_channels": [320, 640, 1280], "cross_attention_dim": 2048, )"
+     R"("down_block_types": ["DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"], )"
+     R"("up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"], )"
+     R"("encoder_hid_dim": 4096, "encoder_hid_dim_type": "text_proj", )"
+     R"("projection_class_embeddings_input_dim": 5632, "transformer_layers_per_block": [1, 2, 10], )"
+     R"("use_linear_projection": true)"},
+    {"terminusresearch/pixart-900m-1024-ft-v0.6", "apart", 908'433'824, "",
+     R"("_class_name": "PixArtTransformer2DModel", "activation_fn": "gelu-approximate", )"
+     R"("attention_bias": true, "attention_head_dim": 72, "caption_channels": 4096, )"
+     R"("cross_attention_dim": 1152, "in_channels": 4, "interpolation_scale": 2, )"
+     R"("norm_elementwise_affine": false, "norm_eps": 1e-06, "norm_type": "ada_norm_single", )"
+     R"("num_attention_heads": 16, "num_embeds_ada_norm": 1000, "num_layers": 42, "out_channels": 8, )"
+     R"("patch_size": 2, "sample_size": 128, "use_additional_conditions": false)"},
+    {"bghira/zlab-i1-diffusers", "apart", 3'174'025'844, "", R"("_class_name": "ZlabI1Transformer2DModel")"},
+    {"SimpleTuner/Boogu-Image-0.1-Base SimpleTuner/Boogu-Image-0.1-Turbo", "apart", 10'292'556'288, "",
+     R"("_class_name": "BooguImageTransformer2DModel", "hidden_size": 3360, "num_layers": 40, )"
+     R"("num_double_stream_layers": 8, "num_refiner_layers": 2, "num_attention_heads": 28, )"
+     R"("num_kv_heads": 7, "instruction_feature_configs": {"instruction_feat_dim": 4096, )"
+     R"("reduce_type": "mean", "num_instruction_feat_layers": 1})"},
+    {"Wan-AI/Wan2.1-I2V-14B-480P-Diffusers Wan-AI/Wan2.1-I2V-14B-720P-Diffusers", "apart", 16'394'878'784, "",
+     R"("_class_name": "WanTransformer3DModel", "in_channels": 36, "out_channels": 16, "image_dim": 1280, )"
+     R"("added_kv_proj_dim": 5120)"},
+    {"Wan-AI/Wan2.2-I2V-A14B-Diffusers", "apart", 14'288'901'184, "",
+     R"("_class_name": "WanTransformer3DModel", "in_channels": 36, "out_channels": 16)"},
+    {"meituan-longcat/LongCat-Video", "apart", 13'581'071'424, "",
+     R"("_class_name": "LongCatVideoTransformer3DModel")"},
+    {"Lightricks/LTX-Video Lightricks/LTX-Video-0.9.5", "apart", 1'923'385'472, "",
+     R"("_class_name": "LTXVideoTransformer3DModel")"},
     {"Lightricks/LTX-2", "apart", 18'876'174'592, "",
      R"("_class_name": "LTX2VideoTransformer3DModel", "rope_type": "split")"},
 };

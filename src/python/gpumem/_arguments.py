@@ -106,6 +106,7 @@ OPTIONS_HELP = """
     attention: the kernels of scaled-dot-product attention: sdpa, flash, eager.
     offload: what is kept in the host's memory: none, activations, checkpoints, optimizer,
         parameters, ramtorch, ramtorch-blocks.
+    block_swap: how blocks' weights take turns on the GPU: none, exchanged:N, streamed:N.
     freeze: layers or parameters that are not trained: patterns such as model.layers.0 or *.bias,
         separated by commas.
     train: layers or parameters that are trained, as patterns; without freeze, only these are.

@@ -261,6 +261,14 @@ def boogu_image(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any
     }
 
 
+def longcat_video(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "hidden_states": video(golden, batch, dtype),
+        "timestep": made(batch, dtype=dtype),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "caption_channels"),
+    }
+
+
 INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "ControlNetModel": controlnet,
     "FluxControlNetModel": flux,
@@ -285,4 +293,5 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "Krea2Transformer2DModel": krea2,
     "Ideogram4Transformer2DModel": ideogram4,
     "BooguImageTransformer2DModel": boogu_image,
+    "LongCatVideoTransformer3DModel": longcat_video,
 }

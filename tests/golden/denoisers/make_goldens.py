@@ -33,7 +33,10 @@ from live import live_peak  # noqa: E402
 from models.adapters import adapt  # noqa: E402
 
 # Classes that a trainer brings.
-BROUGHT = {"BooguImageTransformer2DModel": "simpletuner.helpers.models.boogu_image.transformer"}
+BROUGHT = {
+    "BooguImageTransformer2DModel": "simpletuner.helpers.models.boogu_image.transformer",
+    "LongCatVideoTransformer3DModel": "simpletuner.helpers.models.longcat_video.transformer",
+}
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 

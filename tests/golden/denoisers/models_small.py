@@ -231,6 +231,19 @@ CONFIGS: dict[str, dict[str, Any]] = {
         17,
         lora="to_query+to_key+to_value",
     ),
+    "longcat_video": small(
+        {
+            "_class_name": "LongCatVideoTransformer3DModel",
+            "hidden_size": 256,
+            "num_heads": 8,
+            "depth": 4,
+            "caption_channels": 512,
+            "adaln_tembed_dim": 64,
+        },
+        (256, 192),
+        17,
+        lora="qkv+kv_linear",
+    ),
     "ltx": small(
         {
             "_class_name": "LTXVideoTransformer3DModel",

@@ -146,6 +146,16 @@ TEST(DitParts, RefuseSizesThatCannotBe) {
   }
 }
 
+TEST(DitParts, ReadLongCatVideo) {
+  const auto graph = read(of_class("LongCatVideoTransformer3DModel"));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->parameters(), 13'581'071'424);  // of SimpleTuner's class
+  EXPECT_EQ(connect::repeated_blocks(*graph).size(), 48U);
+  expect_refused(of_class("LongCatVideoTransformer3DModel", R"("num_heads": 2000000000)"));
+  expect_refused(of_class("LongCatVideoTransformer3DModel", R"("num_heads": 30)"));
+  expect_refused(of_class("LongCatVideoTransformer3DModel", R"("enable_bsa": true)"));
+}
+
 TEST(DitParts, ReadZlabsI1) {
   const auto graph = read(of_class("ZlabI1Transformer2DModel"));
   ASSERT_TRUE(succeeds(graph));

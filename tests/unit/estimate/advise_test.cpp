@@ -122,6 +122,20 @@ TEST(Changes, HostWeightsCostAJobWithAdaptersTimeAlone) {
             (std::vector<std::string>{"time: frozen weights cross for each product (RamTorch)"}));
 }
 
+TEST(Changes, SmallerImagesAreOfWhatTheModelMakesUsually) {
+  TrainingJob job(*parse_summary(R"({"_class_name": "FluxTransformer2DModel", "num_attention_heads": 2,
+    "attention_head_dim": 32, "num_layers": 2, "num_single_layers": 2, "joint_attention_dim": 64,
+    "pooled_projection_dim": 32, "axes_dims_rope": [8, 12, 12]})"),
+                  1);
+  std::string said;
+  for (const Change& change : changes()) {
+    for (const ChangedJob& form : change.forms(job, gpu_with(1))) {
+      if (form.settings[0].option == "image") said += form.settings[0].value + " ";
+    }
+  }
+  EXPECT_EQ(said, "768x768 512x512 ");
+}
+
 /// What changes of a job's parts say, joined by spaces.
 std::string parts_of_changes(const TrainingJob& job) {
   std::string said;

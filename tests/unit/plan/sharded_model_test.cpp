@@ -295,5 +295,89 @@ TEST(ShardedModel, OffloadedShardsTakeNothingBetweenSteps) {
   EXPECT_EQ(left.of(Category::parameter) + left.of(Category::gradient) + left.of(Category::optimizer), 0);
 }
 
+/// A small FLUX.1 with adapters on its queries: 4 blocks of two streams, 8 of one.
+TrainingJob swapping(model::Counted<model::BlockSwap> swap) {
+  TrainingJob job(*parse_summary(R"({"_class_name": "FluxTransformer2DModel", "num_attention_heads": 2,
+    "attention_head_dim": 32, "num_layers": 4, "num_single_layers": 8, "joint_attention_dim": 64,
+    "pooled_projection_dim": 32, "axes_dims_rope": [8, 12, 12]})"),
+                  1);
+  job.image = {128, 128};
+  job.lora = 4;
+  job.lora_targets = "to_q";
+  job.activation_checkpointing = true;
+  job.block_swap = swap;
+  return job;
+}
+
+/// Parameters on the GPU: when the first step begins, at most before its backward, at most, and at the end.
+struct SwappedBytes {
+  std::int64_t begin = 0;
+  std::int64_t forward = 0;
+  std::int64_t most = 0;
+  std::int64_t end = 0;
+};
+
+SwappedBytes swapped_bytes(const TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto steps = analysis.steps();
+  EXPECT_TRUE(testing::succeeds(steps));
+  SwappedBytes bytes;
+  if (!steps) return bytes;
+  const StepPlan& plan = **steps;
+  const auto begins = [&](Phase phase) {
+    const auto found = std::ranges::find(plan.phases, phase, &PhaseMark::phase);
+    return found == plan.phases.end() ? std::size_t{0} : std::size_t{found->first_event};
+  };
+  Live live(plan);
+  for (std::size_t at = 0; at < plan.events.size(); ++at) {
+    if (at == begins(Phase::forward)) bytes.begin = live.of(Category::parameter);
+    live.apply(plan.events[at]);
+    const std::int64_t now = live.of(Category::parameter);
+    if (at < begins(Phase::backward)) bytes.forward = std::max(bytes.forward, now);
+    bytes.most = std::max(bytes.most, now);
+  }
+  bytes.end = live.of(Category::parameter);
+  return bytes;
+}
+
+TEST(SwappedBlocks, ByExchangeTheirLinearWeightsAreNeverInAdditionToTheOthers) {
+  constexpr std::int64_t kTwoStreams = 12 * 64 * 64 + 8 * 64 * 64 + 4 * 64 * 256;
+  constexpr std::int64_t kOneStream = 3 * 64 * 64 + 64 * 256 + 320 * 64 + 3 * 64 * 64;
+  const SwappedBytes all = swapped_bytes(swapping({}));
+  const SwappedBytes four = swapped_bytes(swapping({model::BlockSwap::exchanged, 4}));
+  EXPECT_EQ(all.most - four.most, 4 * (2 * kTwoStreams + 4 * kOneStream)) << "half of four, and two for each left";
+  EXPECT_EQ(four.begin, four.most);
+  EXPECT_EQ(four.begin, four.end);
+  const SwappedBytes more = swapped_bytes(swapping({model::BlockSwap::exchanged, 40}));
+  EXPECT_EQ(all.most - more.most, 4 * (2 * kTwoStreams + 6 * kOneStream)) << "two blocks of a stack stay";
+}
+
+TEST(SwappedBlocks, StreamedOnesComeBackForBackwardAndStay) {
+  constexpr std::int64_t kOneStream = 3 * 64 * 65 + 65 * 256 + 321 * 64 + 3 * 64 * 65 + 2 * 32;
+  const SwappedBytes all = swapped_bytes(swapping({}));
+  const SwappedBytes six = swapped_bytes(swapping({model::BlockSwap::streamed, 6}));
+  EXPECT_EQ(all.most - six.begin, 4 * 6 * kOneStream);
+  EXPECT_EQ(six.forward, six.begin + 4 * kOneStream) << "one at a time";
+  EXPECT_EQ(six.most, all.most);
+  EXPECT_EQ(six.end, all.end);
+  const SwappedBytes many = swapped_bytes(swapping({model::BlockSwap::streamed, 40}));
+  EXPECT_EQ(many.most, all.most);
+  EXPECT_LT(many.begin, six.begin);
+}
+
+TEST(SwappedBlocks, NeedRecomputationAndAWholeModel) {
+  TrainingJob job = swapping({model::BlockSwap::exchanged, 4});
+  EXPECT_TRUE(model::validate(job));
+  job.activation_checkpointing = false;
+  EXPECT_NE(model::validate(job).error().message.find("say `checkpointing`"), std::string::npos);
+  job.compile = true;
+  EXPECT_TRUE(model::validate(job));
+  job.layout.sharding = {Shardings::fsdp2, 0};
+  EXPECT_NE(model::validate(job).error().message.find("leave `block_swap`"), std::string::npos);
+  job.layout.sharding = {};
+  job.block_swap.count = 0;
+  EXPECT_FALSE(model::validate(job));
+}
+
 }  // namespace
 }  // namespace gpumem::plan

@@ -163,6 +163,32 @@ TEST(ImageTrainers, ReadsOneTrainer) {
   EXPECT_TRUE(succeeds(find_model(job, kExamples + "one_trainer.json")));
 }
 
+TEST(ImageTrainers, SimpleTunerStreamsTheBlocksThatItSwaps) {
+  const std::string file = R"({"model_family": "wan", "model_type": "lora", "lora_rank": 4, "musubi_blocks_to_swap": )";
+  expect_wanted(parsed(file + "20}"), {{"block_swap", "streamed:20"}});
+  expect_wanted(parsed(file + "0}"), {{"block_swap", "-"}});
+}
+
+TEST(ImageTrainers, SimpleTunersFlavoursAreNamesOfModels) {
+  const auto model = [](const std::string& fields) {
+    return parsed("{\"model_type\": \"full\", " + fields + "}").model;
+  };
+  EXPECT_EQ(model(R"("model_family": "ernie")"), "baidu/ERNIE-Image");
+  EXPECT_EQ(model(R"("model_family": "wan", "model_flavour": "ti2v-5b-2.2")"), "Wan-AI/Wan2.2-TI2V-5B-Diffusers");
+  EXPECT_EQ(model(R"("model_family": "kandinsky5_image")"), "kandinskylab/Kandinsky-5.0-T2I-Lite-sft-Diffusers");
+  EXPECT_EQ(model(R"("model_family": "flux", "model_flavour": "kontext")"), "") << "it reads a second image";
+  EXPECT_EQ(model(R"("model_family": "flux", "pretrained_model_name_or_path": "mine")"), "mine");
+}
+
+TEST(ImageTrainers, SimpleTunersFamiliesHaveAdaptersOfTheirOwn) {
+  const auto targets = [](const std::string& family) {
+    return wanted(parsed(R"({"model_type": "lora", "model_family": ")" + family + "\"}"), "lora_targets");
+  };
+  EXPECT_EQ(targets("hidream"), "to_q+to_k+to_v") << "to_out.0 is none of its layers";
+  EXPECT_EQ(targets("longcat_video"), "qkv+proj+q_linear+kv_linear");
+  EXPECT_NE(targets("flux2").find("attn.to_qkv_mlp_proj"), std::string::npos);
+}
+
 TEST(ImageTrainers, OneTrainersPartsSayTheirTypes) {
   const auto with = [](const std::string& more) {
     return parsed(R"({"base_model_name": "m", "model_type": "QWEN", "train_dtype": "BFLOAT_16")" + more + "}");
@@ -275,9 +301,8 @@ TEST(ImageTrainers, ReadsDiffusionPipe) {
   expect_wanted(parsed(whole), {{"precision", "bf16"}, {"base_dtype", "-"}, {"quantize", "-"}});
   expect_wanted(parsed(whole + "diffusion_model_dtype = 'float8'\n[adapter]\ntype = 'lora'\nrank = 4\n"),
                 {{"precision", "amp-bf16"}, {"base_dtype", "bf16"}, {"quantize", "fp8wo-torchao"}});
-  EXPECT_NE(joined(parsed("blocks_to_swap = 32\npipeline_stages = 1\n[model]\ntype = 'wan'\n").not_modelled)
-                .find("blocks_to_swap 32"),
-            std::string::npos);
+  expect_wanted(parsed("blocks_to_swap = 32\npipeline_stages = 1\n[model]\ntype = 'wan'\n"),
+                {{"block_swap", "exchanged:32"}});
 }
 
 TEST(ImageTrainers, DiffusersScriptsAreToldByTheirNames) {
@@ -335,6 +360,11 @@ TEST(ImageTrainers, ScriptsReadTheirDataSets) {
                           {"parts", "-"},
                           {"quantize", "fp8wo-torchao"}});
   EXPECT_EQ(job.files, std::vector<std::string>{"data.toml"});
+  const LaunchedJob swapping = launched(
+      "accelerate launch flux_train_network.py --network_module networks.lora_flux --network_dim 4 --blocks_to_swap 18 "
+      "--block_swap_h2d_only");
+  expect_wanted(swapping.job, {{"block_swap", "exchanged:18"}});
+  EXPECT_NE(joined(swapping.job.not_modelled).find("block_swap_h2d_only"), std::string::npos);
   const LaunchedJob without = launched("accelerate launch flux_train_network.py --dataset_config other.toml");
   EXPECT_NE(joined(without.job.missing).find("other.toml"), std::string::npos);
 }

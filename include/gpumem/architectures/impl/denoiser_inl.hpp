@@ -157,6 +157,7 @@ GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule&
                                  ? ""
                                  : ", with " + core::with_separators(sample.text) + " tokens of text" +
                                        (said.text_tokens ? "" : ", as `seq_length` does not say otherwise");
+  forward.usual_image({size.width, size.height});
   forward.remark("each sample is " + what + std::to_string(size.width) + " x " + std::to_string(size.height) +
                  " pixels" + (said.size ? "" : ", as `image` does not say otherwise") + prompt);
   const std::int64_t seen = (sample.frames - 1) * rule.frame + 1;

@@ -211,7 +211,7 @@ GPUMEM_INLINE Tensor three_layers(Forward& f, std::string_view name, std::string
                                   std::int64_t width, std::int64_t inner) {
   const InModule inside(f, name, class_name);
   const Tensor open = f.call("silu", {f.linear("w1", input, width, inner, {.bias = false})});
-  const Tensor up = f.linear("w3", input, width, inner, {.bias = false});
+  const Tensor up = f.linear("w3", input, width, inner, {.bias = false, .out_of_order = true});
   return f.linear("w2", f.multiply(open, up), inner, width, {.bias = false});
 }
 

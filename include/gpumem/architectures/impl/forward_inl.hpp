@@ -218,9 +218,10 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
   const model::Layer* shown = printed(name);
   if (tree_ != nullptr && traits != nullptr) check_printed(shown, name, *traits, attributes);
   std::vector<model::Attribute> more;
-  if (outside_autocast_ && traits != nullptr && traits->family == model::OpFamily::norm) {
+  const bool plain = outside_autocast_ && traits != nullptr && traits->family == model::OpFamily::norm;
+  if (plain || wide_autocast_) {
     more.assign(attributes.begin(), attributes.end());
-    more.push_back({"outside_autocast", true});
+    more.push_back({plain ? "outside_autocast" : "wide_autocast", true});
     attributes = more;
   }
   return builder_.add({.name = name,

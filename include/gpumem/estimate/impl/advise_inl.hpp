@@ -153,7 +153,9 @@ GPUMEM_INLINE bool makes_images(const TrainingJob& job) {
 /// Of three quarters of each side, and of half.
 GPUMEM_INLINE Forms smaller_images(const TrainingJob& job, const device::GpuProfile&) {
   constexpr std::int64_t kStep = 64;
-  const std::vector<std::int64_t>& image = job.image;
+  const std::span<const std::int64_t> usual = job.graph->usual_image();
+  const std::vector<std::int64_t> image =
+      job.image.empty() ? std::vector<std::int64_t>(usual.begin(), usual.end()) : job.image;
   if (!makes_images(job) || image.size() != 2) return {};
   Forms forms;
   for (const std::int64_t quarters : {3, 2}) {

@@ -2,6 +2,7 @@
 
 #include "gpumem/model/training_job.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,6 +123,31 @@ GPUMEM_INLINE std::string projection_fault(const TrainingJob& job) {
          "` cuts; leave one of them out";
 }
 
+/// Without recomputation autograd would keep weights that have left.
+GPUMEM_INLINE std::string block_swap_fault(const TrainingJob& job) {
+  if (job.block_swap.kind == BlockSwap::none) return {};
+  if (job.block_swap.count < 1) return "the number of swapped blocks must be at least 1";
+  const Layout& layout = job.layout;
+  const bool whole = layout.sharding.kind == Shardings::none || layout.sharding.kind == Shardings::ddp;
+  if (!whole || layout.tensor_parallel > 1 || layout.pipeline_parallel > 1) {
+    return "blocks are swapped of a model that each GPU has whole; leave `block_swap` or the sharding out";
+  }
+  if (job.graph->recording() != nullptr) return "a recording has no blocks to swap; leave `block_swap` out";
+  const bool whole_blocks = job.activation_checkpointing && job.checkpoints.kind == Checkpoints::full;
+  if (whole_blocks || job.compile) return {};
+  return "swapped blocks run again in backward: say `checkpointing`, or leave `block_swap` out";
+}
+
+/// SimpleTuner's runs of LongCat-Video with such weights took half as much again as its code accounts for.
+GPUMEM_INLINE std::string wide_float8_fault(const TrainingJob& job) {
+  const bool float8 = job.quantize == Quantization::fp8_torchao || job.quantize == Quantization::fp8wo_torchao;
+  if (!float8 || !bounces_weights(job.offload)) return {};
+  const auto is_wide = [&](const Layer& layer) { return job.graph->attributes(layer).flag("wide_autocast", false); };
+  if (std::ranges::none_of(job.graph->layers(), is_wide)) return {};
+  return "float8 weights from the host are not modelled where the model runs under autocast to float32; say another "
+         "`quantize`";
+}
+
 /// What a strict job may not take as given of its model.
 GPUMEM_INLINE core::Status check_doubts(const ModelGraph& graph) {
   for (const Doubt& doubt : graph.doubts()) {
@@ -166,6 +192,8 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
     return refuse("other tensors on the GPU take " + std::to_string(job.resident) + " MiB; it must be from 0 to 2^30");
   }
   if (std::string fault = training_job_detail::images_fault(job); !fault.empty()) return refuse(std::move(fault));
+  if (std::string fault = training_job_detail::block_swap_fault(job); !fault.empty()) return refuse(std::move(fault));
+  if (std::string fault = training_job_detail::wide_float8_fault(job); !fault.empty()) return refuse(std::move(fault));
   for (const std::int64_t dim : job.input_shape) {
     if (dim < 1) return not_positive("an input dimension", dim);
   }

@@ -419,6 +419,7 @@ GPUMEM_INLINE core::Result<Sharing> sharing_of(const model::TrainingJob& job) {
   Sharing alone;
   alone.masters = model::has_masters(job.precision);
   alone.gradients_copied = alone.masters;
+  alone.block_swap = job.block_swap;
   return alone;
 }
 

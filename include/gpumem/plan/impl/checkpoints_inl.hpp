@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "gpumem/plan/forward_pass.hpp"
+#include "gpumem/plan/sharded_model.hpp"
 
 namespace gpumem::plan {
 
@@ -245,6 +246,7 @@ GPUMEM_INLINE ModuleNames names_of(const model::TrainingJob& job) {
 
 GPUMEM_INLINE core::Result<std::vector<Range>> recomputed_parts(const ForwardPass& pass,
                                                                 const model::TrainingJob& job) {
+  if (const core::Status swaps = SwappedBlocks::check(pass.wired.graph(), job.block_swap); !swaps) return swaps.error();
   if (job.activation_checkpointing) return checkpointed(pass, job.checkpoints, names_of(job));
   if (!job.compile || repeated_blocks(pass.wired.graph()).empty()) return std::vector<Range>();
   return checkpointed(pass);

@@ -260,7 +260,8 @@ class ForwardPassBuilder {
     }
     const model::Layer& layer = graph_.layers()[index];
     const ops::Op* op = wired_.op(layer);
-    tape().begin_layer(static_cast<std::uint32_t>(index));
+    const bool wide = graph_.attributes(layer).flag("wide_autocast", false);
+    tape().begin_layer(static_cast<std::uint32_t>(index), wide);
     if (op == nullptr) {  // unknown, in a graph that was read leniently
       if (layer.parameters > 0) tape().add_parameter(layer.parameters, false, layer.frozen);
       return std::nullopt;

@@ -111,12 +111,15 @@ GPUMEM_INLINE AutocastCopies::AutocastCopies(RunState& state) : state_(state) {
 
 GPUMEM_INLINE void AutocastCopies::copy_parameters(const ops::Function& function, bool keeps) {
   const auto parameters = state_.tape().list(function.parameters);
+  const std::int64_t size = core::element_size(state_.tape().tensor(function.output).size.dtype);
   for (std::uint32_t at = 0; at < parameters.size(); ++at) {
     const ops::TensorId of = state_.tied_to(parameters[at]);
+    const std::int64_t own = core::element_size(state_.tape().tensor(of).size.dtype);
+    if (own == size) continue;  // of that type already
     Slot& cached = cached_[static_cast<std::size_t>(of)];
     Slot copy = cached;
     if (copy == kNoSlot) {
-      copy = state_.log().allocate(state_.bytes(of) / 2, Category::activation, function.layer);
+      copy = state_.log().allocate(state_.bytes(of) / own * size, Category::activation, function.layer);
       if (state_.requires_grad(of)) {
         cached = copy;
         holding_.push_back(of);

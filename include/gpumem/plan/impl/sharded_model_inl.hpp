@@ -24,7 +24,7 @@ GPUMEM_INLINE std::int64_t divided(std::int64_t count, std::int64_t by) {
 }  // namespace sharded_model_detail
 
 GPUMEM_INLINE ShardedModel::ShardedModel(RunState& state, const parallel::Sharing& sharing)
-    : state_(state), log_(state.log()), sharing_(sharing) {
+    : state_(state), log_(state.log()), sharing_(sharing), swapped_(state, sharing.block_swap) {
   received_.assign(takes_gradients() ? state.tape().tensors().size() : 0, 0);
   if (sharing.whole_for_step) summed_.assign(received_.size(), kNoSlot);
   if (gathers() || sharing.reduction == parallel::Reduction::scattered) find_units();
@@ -251,6 +251,7 @@ GPUMEM_INLINE void ShardedModel::release(Unit& unit) {
 }
 
 GPUMEM_INLINE void ShardedModel::begin_forward() {
+  swapped_.begin_forward();
   if (!gathers()) return;
   if (sharing_.gradients_until_forward) {
     for (Unit& unit : units_) {

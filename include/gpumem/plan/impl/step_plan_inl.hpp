@@ -130,7 +130,7 @@ class TrainingScript {
     for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
       if (state_.pace().late()) return;
       add_buffers_before(parameter.tensor);
-      if (!parameter.tied && !shards_.gathers()) state_.add(parameter.tensor, Category::parameter);
+      if (!parameter.tied && !shards_.is_away(parameter.tensor)) state_.add(parameter.tensor, Category::parameter);
     }
     state_.add(buffers, Category::buffer);
   }
