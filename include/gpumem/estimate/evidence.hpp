@@ -257,6 +257,8 @@ inline void add_whole_layers(const model::TrainingJob& job, std::vector<Assumpti
                      "first layers as far as they add a twentieth to the weights"});
 }
 
+inline constexpr const char* kOfSwaps = "blocks take turns as in the programs' source; no such run was measured";
+
 inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
                            std::vector<Assumption>& assumed) {
   if (model::multiplies_copies(job.quantize) && job.loop == model::Loop::megatron) {
@@ -288,15 +290,7 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
                        "frozen weights cross from the host once for each product, as in SimpleTuner's RamTorch; of "
                        "each direction the last two stay on the GPU"});
   }
-  if (job.block_swap.kind != model::BlockSwap::none) {
-    const bool exchanged = job.block_swap.kind == model::BlockSwap::exchanged;
-    assumed.push_back({"adaptation", exchanged
-                                         ? "a swapped block's linear weights take the place of another block's, as "
-                                           "in kohya's ModelOffloader; no swapped run was measured"
-                                         : "swapped blocks are on the GPU for their forward, and from their "
-                                           "backward until the next step, as in SimpleTuner; no swapped run was "
-                                           "measured"});
-  }
+  if (job.block_swap.kind != model::BlockSwap::none) assumed.push_back({"adaptation", kOfSwaps});
   if (job.quantize == model::Quantization::none) return;
   const core::DType type =
       model::dtype_of(job.base_dtype).value_or(adapt::unquantised_dtype(job.quantize, job.precision));

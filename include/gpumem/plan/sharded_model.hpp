@@ -29,8 +29,7 @@ inline constexpr std::uint8_t kReduceStream = 3;
 class SwappedBlocks {
  public:
   /// Errors: missing_information where the model has no such blocks.
-  [[nodiscard]] static core::Status check(const model::ModelGraph& graph,
-                                          const model::Counted<model::BlockSwap>& swap);
+  [[nodiscard]] static core::Status check(const model::ModelGraph& graph, const model::Counted<model::BlockSwap>& swap);
   /// Blocks beyond what the program swaps are left out: one of a stack stays, or two where they take turns by exchange.
   SwappedBlocks(RunState& state, const model::Counted<model::BlockSwap>& swap);
 
