@@ -258,7 +258,6 @@ inline void add_whole_layers(const model::TrainingJob& job, std::vector<Assumpti
 }
 
 inline constexpr const char* kOfSwaps = "blocks take turns as in the programs' source; no such run was measured";
-
 inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
                            std::vector<Assumption>& assumed) {
   if (model::multiplies_copies(job.quantize) && job.loop == model::Loop::megatron) {
