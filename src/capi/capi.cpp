@@ -84,7 +84,8 @@ core::Status read_file(const char* path, const gpumem_read_options* given, gpume
   // name.
   std::error_code failure;
   const bool there = std::filesystem::exists(path, failure);
-  if (!summary::is_hub_name(path) || there || failure) return text.error();
+  const bool has_head = !summary::named_model(path).head.empty();
+  if (!has_head && (!summary::is_hub_name(path) || there || failure)) return text.error();
   Result<ModelGraph> named = summary::read_named(path, {&ops::vocabulary(), path, options->lenient != 0},
                                                  static_cast<std::size_t>(options->largest_bytes), text.error());
   if (!named) return named.error();

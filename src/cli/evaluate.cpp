@@ -73,7 +73,7 @@ Result<datasets::ToldJob> told_by_trainer(std::string_view settings, std::int64_
   datasets::ToldJob told{.program = job->format,
                          .model = job->model,
                          .frozen_parts = job->frozen_parts,
-                         .head = std::exchange(job->head, {}),
+                         .head = job->head,
                          .missing = std::exchange(job->missing, {}),
                          .shorter = job->shorter};
   if (!job->deepspeed.empty()) told.missing.push_back("the file " + job->deepspeed);

@@ -177,6 +177,23 @@ int post_train_it(const LaunchedJob& launched, const JobRequest& request, Questi
   return run_post_training(command);
 }
 
+/// The model with the head that the file asks for, where it is a config: its body alone for embeddings. Printed models
+/// and recordings have the head that they have.
+core::Status take_head(Session& session, const trainer_files::TrainerJob& job, JobRequest& request,
+                       std::vector<std::string>& texts) {
+  if (job.head.empty() || !summary::named_model(request.summary).head.empty()) return core::Done{};
+  const bool is_text = request.summary == "-" || request.summary.starts_with('{');
+  const auto given =
+      is_text ? Result<std::shared_ptr<const session::Model>>(Error{}) : session.read(request.summary, request.lenient);
+  if (given && (*given)->graph()->format() == "config_json") {
+    request.summary += ":" + job.head;
+    const auto headed = session.read(request.summary, request.lenient);
+    return headed ? core::Status(core::Done{}) : core::Status(headed.error());
+  }
+  texts.push_back("the model's class ends in " + job.head + "; the estimate is of the class that was given");
+  return core::Done{};
+}
+
 /// Blocks that the file trains, and parts that it leaves as they are, by their names in this model; an image that it
 /// speaks of for models that see is none of the others'. What the user asks for stays (`given`). What is wrong with the
 /// model the estimate says; standard input is read once, and so not here.
@@ -263,6 +280,7 @@ Result<ToldJob> told_by_trainer_file(Session& session, const EstimateOptions& op
     told.request.summary = by_name ? job->model : *std::move(model);
   }
   detail::leave_out_parts(options.request, told.request, *missing);
+  if (const core::Status taken = detail::take_head(session, *job, told.request, *missing); !taken) return taken.error();
   told.notes = detail::notes_of_file(*missing);
   if (const core::Status fits = detail::fit_to_model(session, *job, options.request, told.request); !fits) {
     return core::Error(fits.error()).in_file(options.trainer);
@@ -293,6 +311,8 @@ Result<ToldJob> told_by_command(Session& session, const Launched& launched, cons
   if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched);
   if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
   detail::leave_out_parts(request, made.request, texts);
+  if (const core::Status taken = detail::take_head(session, launched->job, made.request, texts); !taken)
+    return taken.error();
   if (const core::Status fits = detail::fit_to_model(session, launched->job, request, made.request); !fits)
     return fits.error();
   const bool recorded = made.request.summary.ends_with(".gz");  // a recording has a batch size

@@ -8,7 +8,6 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/summary/model_folder.hpp"
 
@@ -107,33 +106,6 @@ std::vector<fs::path> config_folders(const fs::path& table) {
   return found;
 }
 
-/// The class that a config names first, as a part of its text. Nothing: it names none, or writes it with escapes.
-std::optional<std::string_view> class_in(std::string_view config) {
-  const auto document = core::JsonDocument::parse(config, {.python_numbers = true});
-  if (!document || !document->root().is(core::JsonValue::Kind::object)) return std::nullopt;
-  for (const core::JsonValue& field : document->root().items()) {
-    if (field.key() != "architectures" || !field.is(core::JsonValue::Kind::list) || field.size() == 0) continue;
-    const core::JsonValue& first = *field.items().begin();
-    if (!first.is(core::JsonValue::Kind::text)) return std::nullopt;
-    const std::size_t at = config.find("\"" + std::string(first.text()) + "\"", config.find("\"architectures\""));
-    if (at == std::string_view::npos) return std::nullopt;
-    return config.substr(at + 1, first.text().size());
-  }
-  return std::nullopt;
-}
-
-/// The config with a class whose head ends so.
-std::optional<std::string> with_class(std::string_view config, std::string_view head) {
-  constexpr std::array<std::string_view, 2> kHeads = {"ForCausalLM", "ForConditionalGeneration"};
-  const auto named = class_in(config);
-  for (const std::string_view ending : kHeads) {
-    if (!named || !named->ends_with(ending)) continue;
-    const auto behind = static_cast<std::size_t>(named->data() - config.data()) + named->size();
-    return std::string(config).replace(behind - ending.size(), ending.size(), head);
-  }
-  return std::nullopt;
-}
-
 }  // namespace summary_shelf_detail
 }  // namespace
 
@@ -182,12 +154,9 @@ core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take_model(
 core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::with_head(const std::string& name,
                                                                                std::string_view config,
                                                                                std::string_view head) {
-  const std::optional<std::string> text = summary_shelf_detail::with_class(config, head);
-  if (text) return parse(name + " as " + std::string(head), *text);
-  return core::Error{
-      core::ErrorCode::missing_information,
-      "the config of " + core::quoted(name) + " names no class that ends in ForCausalLM or ForConditionalGeneration",
-      {}};
+  const core::Result<std::string> text = summary::with_head(config, head);
+  if (!text) return core::Error(text.error()).in_file(name);
+  return parse(name + " as " + std::string(head), *text);
 }
 
 core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take(const std::string& path) {

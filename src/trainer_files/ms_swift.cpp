@@ -1,7 +1,9 @@
 #include "ms_swift.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "gpumem/core/bytes.hpp"
@@ -144,13 +146,30 @@ std::int64_t count_of(TrainerReading& from, std::string_view path, std::int64_t 
   return usual;
 }
 
+/// Whether all its data sets hold pairs alone, which no text that does not fit goes with. Source: ms-swift 4,
+/// dataset/dataset/llm.py (StsbPreprocessor), mllm.py (TextCapsEmbPreprocessor).
+bool holds_pairs(TrainerReading& from) {
+  std::string names = from.word("dataset").value_or("");
+  std::replace(names.begin(), names.end(), '+', ',');
+  bool pairs = !names.empty();
+  each_name(names, [&](std::string_view name) {
+    name = name.substr(0, name.find('#'));  // how many samples are taken
+    pairs = pairs && (name == "sentence-transformers/stsb" || name == "sentence-transformers/stsb:positive" ||
+                      name == "swift/TextCaps:emb" || name == "HuggingFaceM4/TextCaps:emb");
+  });
+  return pairs;
+}
+
 /// An embedding's sample is an anchor, a text that fits, and with infonce those that do not: as many as the data has,
 /// of which the loss takes INFONCE_HARD_NEGATIVES. Source: ms-swift 4, template/base.py (_embedding_data_collator),
 /// loss/embedding.py (_parse_multi_negative_sentences).
 void want_embedded(TrainerReading& from, bool negatives) {
   constexpr std::int64_t kPair = 2;
   constexpr std::string_view kNegatives = "env:INFONCE_HARD_NEGATIVES";
-  if (negatives && !from.word(kNegatives)) from.job().missing.emplace_back("the number of its negatives");
+  if (negatives && !from.word(kNegatives) && !holds_pairs(from)) {
+    from.job().missing.emplace_back(
+        "the number of its negatives (INFONCE_HARD_NEGATIVES; pairs without any are taken)");
+  }
   want_texts(from, core::bounded_sum({kPair, negatives ? count_of(from, kNegatives, 0, 0) : 0}));
 }
 
@@ -262,8 +281,8 @@ void read_images(TrainerReading& from) {
     if (*tokens < 1) from.want("image", std::to_string(*tokens) + " tokens", "env:IMAGE_MAX_TOKEN_NUM");
     else pixels = core::bounded_product({*tokens, kTokenSide, kTokenSide});
   }
-  for (const std::string_view path : {"env:VIDEO_MAX_TOKEN_NUM", "env:VIDEO_MAX_PIXELS", "env:VIDEO_MIN_PIXELS",
-                                      "env:FPS_MAX_FRAMES", "env:FPS", "model_kwargs"}) {
+  for (const std::string_view path :
+       {"env:VIDEO_MAX_TOKEN_NUM", "env:VIDEO_MAX_PIXELS", "env:VIDEO_MIN_PIXELS", "env:FPS_MAX_FRAMES", "env:FPS"}) {
     from.know(path);
   }
   // What a model that reads images is given otherwise depends on the data.
@@ -428,7 +447,28 @@ bool sniff(const Setting& root) {
   return root.field("model") != nullptr && (named || (is_megatron(root) && root.field("global_batch_size") != nullptr));
 }
 
+/// The settings with what `model_kwargs` puts into the environment, over what is there. Nothing: it is not there, or no
+/// object. Source: ms-swift 4, arguments/base_args/base_args.py (_init_model_kwargs).
+std::optional<Setting> with_model_kwargs(const Setting& root) {
+  const Setting* const given = root.field("model_kwargs");
+  if (given == nullptr) return std::nullopt;
+  auto said = given->kind == Setting::Kind::text ? parse_json_settings(given->word) : core::Result<Setting>(*given);
+  if (!said || said->kind != Setting::Kind::object) return std::nullopt;
+  Setting made = root;
+  std::erase_if(made.items, [](const Setting& item) { return item.key == "model_kwargs"; });
+  for (Setting& variable : said->items) {
+    std::string name = "env:";
+    for (const char letter : variable.key) name += static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    std::erase_if(made.items, [&](const Setting& item) { return item.key == name; });
+    variable.key = std::move(name);
+    made.items.push_back(std::move(variable));
+  }
+  return made;
+}
+
 void read(TrainerReading& from) {
+  if (const auto made = with_model_kwargs(from.root())) return read_made(from, *made, &read);
+  from.not_modelled("model_kwargs");
   from.job().model = from.word("model").value_or("");
   if (is_megatron(from.root())) read_megatron(from);
   else read_transformers(from);

@@ -240,8 +240,6 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
     }
     notes.push_back(not_modelled(shown(wanted)));
   }
-  if (!job.head.empty())
-    notes.push_back("the model's class ends in " + job.head + "; the estimate is of the class that the config names");
   for (const std::string& text : job.not_modelled) notes.push_back(not_modelled(text));
   for (const std::string& text : job.missing) notes.push_back("the file does not say " + text);
   if (!job.unknown.empty()) notes.push_back("gpumem does not know its keys " + unknown_keys(job.unknown));

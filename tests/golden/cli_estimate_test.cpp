@@ -42,6 +42,24 @@ TEST(CliEstimate, OfOneGpuDoesNotTakeSeveral) {
   expect_golden_run("estimate_data_parallel", resnet50("--batch 32 --data-parallel 8"));
 }
 
+TEST(CliEstimate, WhatATrainerMakesOfTheModelHasNoVocabularyHead) {
+  const std::string model = "Qwen/Qwen3-Embedding-0.6B";
+  const auto peak_of = [&](const std::string& task, const std::string& file) {
+    const Outcome result =
+        run("estimate --gpu h100-80gb --json -- swift sft --model " + model +
+            " --tuner_type full --max_length 256 --dataset sentence-transformers/stsb:positive " + task);
+    EXPECT_EQ(result.exit, 0) << result.err;
+    const auto json = nlohmann::json::parse(result.out);
+    EXPECT_EQ(json["summary"]["file"], file);
+    return json["estimates"][0]["expected_bytes"].get<std::int64_t>();
+  };
+  const std::int64_t whole = peak_of("--per_device_train_batch_size 8", model);
+  const std::int64_t pairs =
+      peak_of("--per_device_train_batch_size 4 --task_type embedding --loss_type infonce", model + ":Model");
+  constexpr std::int64_t kLogits = 8LL * 256 * 151'669 * 2;  // in bfloat16, of as many texts
+  EXPECT_LT(pairs, whole - kLogits);
+}
+
 TEST(CliEstimate, EveryEstimatorAnswersForItself) {
   const Outcome result = run(resnet50("--batch 32 --estimator all --json"));
   ASSERT_EQ(result.exit, 0) << result.err;

@@ -51,7 +51,8 @@ using Formats = std::vector<const Format*>;
                                                    const Formats& known = formats());
 
 /// read() of a file, or read_folder() of a model's folder; "-" is standard input. A path that begins with '{' is the
-/// text itself: the sizes that a command gives. Errors: also unreadable_file.
+/// text itself: the sizes that a command gives. A config may be asked for with another head (named_model()). Errors:
+/// also unreadable_file.
 [[nodiscard]] core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,
                                                         const Formats& known = formats());
 

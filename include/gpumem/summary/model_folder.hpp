@@ -36,8 +36,20 @@ inline constexpr std::size_t kLargestConfig = std::size_t{64} << 20;
 /// HF_HOME, XDG_CACHE_HOME) and file_download.py (models--OWNER--NAME, refs, snapshots).
 [[nodiscard]] std::optional<std::string> cached_model(const std::string& name);
 
-/// The path of the model that somebody names: the name, if something of that name is there or no cache has it; else
-/// its folder in the cache.
+/// A model that somebody names, and the class that is made of it: "Qwen/Qwen3-Embedding-4B:Model".
+struct NamedModel {
+  std::string name;
+  std::string_view head = {};  ///< how the class ends: "Model", "ForSequenceClassification"; empty: as its config says
+};
+/// What is there under the whole name has no head.
+[[nodiscard]] NamedModel named_model(const std::string& name);
+
+/// The config.json's text with a class that ends so ("Qwen3ForCausalLM" as "Qwen3Model"). Errors: missing_information
+/// where it names no class of a known ending.
+[[nodiscard]] core::Result<std::string> with_head(std::string_view config, std::string_view head);
+
+/// The path of the model that somebody names, without its head: the name, if something of that name is there or no
+/// cache has it; else its folder in the cache.
 [[nodiscard]] std::string path_of_model(const std::string& name);
 
 /// Warnings of the graph name the first tensor of each thing that differs: counts, types, tied weights, files that are

@@ -48,6 +48,30 @@ TEST(PublishedModels, SizesStandWhereverAFamilyNamesThem) {
   }
 }
 
+TEST(PublishedModels, HeadsAreNamedBehindAColon) {
+  EXPECT_EQ(named_model("Qwen/Qwen3-8B:Model").name, "Qwen/Qwen3-8B");
+  EXPECT_EQ(named_model("Qwen/Qwen3-8B:Model").head, "Model");
+  for (const char* whole : {"Qwen/Qwen3-8B", "a:b", ":Model", "{\"a\":Model"}) {
+    EXPECT_EQ(named_model(whole).name, whole);
+    EXPECT_EQ(named_model(whole).head, "") << whole;
+  }
+  const auto whole = session::read_summary("Qwen/Qwen3-8B");
+  const auto body = session::read_summary("Qwen/Qwen3-8B:Model");
+  const auto classes = session::read_summary("Qwen/Qwen3-8B:ForSequenceClassification");
+  ASSERT_TRUE(succeeds(whole));
+  ASSERT_TRUE(succeeds(body));
+  ASSERT_TRUE(succeeds(classes));
+  constexpr std::int64_t kWidth = 4096;
+  EXPECT_EQ(whole->parameters() - body->parameters(), 151936 * kWidth);
+  EXPECT_EQ(classes->parameters() - body->parameters(), 2 * kWidth);
+  // A head that is there stays; what has no class has none that another could take the place of.
+  EXPECT_EQ(*with_head(R"({"architectures": ["GPT2LMHeadModel"]})", "Model"), R"({"architectures": ["GPT2Model"]})");
+  EXPECT_EQ(*with_head(R"({"architectures": ["BertModel"]})", "Model"), R"({"architectures": ["BertModel"]})");
+  EXPECT_FALSE(with_head(R"({"model_type": "bert"})", "Model"));
+  EXPECT_FALSE(with_head("no config", "Model"));
+  EXPECT_FALSE(session::read_summary("somebody/a-model:Model"));
+}
+
 TEST(PublishedModels, CaseDoesNotCount) {
   const auto published = published_model("META-llama/llama-3.1-8b");
   ASSERT_TRUE(published);

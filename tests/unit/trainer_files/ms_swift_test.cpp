@@ -84,6 +84,31 @@ TEST(MsSwift, AModelThatSpeaksHoldsWhatMakesSpeech) {
   EXPECT_EQ(parsed(base + R"(, "env:ENABLE_AUDIO_OUTPUT": "0"})").missing, std::vector<std::string>{});
 }
 
+TEST(MsSwift, DataSetsOfPairsHaveNoNegatives) {
+  const auto missing = [](const std::string& data) {
+    return parsed(R"({"model": "m", "per_device_train_batch_size": "2", "tuner_type": "lora", "task_type": "embedding",
+      "loss_type": "infonce", "dataset": )" +
+                  data + "}")
+        .missing.size();
+  };
+  EXPECT_EQ(missing(R"("sentence-transformers/stsb:positive")"), 0U);
+  EXPECT_EQ(missing(R"(["swift/TextCaps:emb#500", "sentence-transformers/stsb"])"), 0U);
+  EXPECT_EQ(missing(R"(["swift/TextCaps:emb", "mine.jsonl"])"), 1U);
+  EXPECT_EQ(missing(R"("")"), 1U);
+}
+
+TEST(MsSwift, ModelKwargsCountMoreThanTheEnvironment) {
+  const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": "lora",
+    "env:MAX_PIXELS": "10000", "model_kwargs": )";
+  const TrainerJob text = parsed(base + R"("{\"max_pixels\": 40000}"})");
+  expect_wanted(text, {{"image", "200x200"}});
+  EXPECT_EQ(text.unknown, std::vector<std::string>{});
+  EXPECT_EQ(text.not_modelled, std::vector<std::string>{});
+  expect_wanted(parsed(base + R"({"MAX_PIXELS": 90000}})"), {{"image", "300x300"}});
+  expect_wanted(parsed(base + "{}}"), {{"image", "100x100"}});
+  EXPECT_EQ(parsed(base + R"("{"})").not_modelled, std::vector<std::string>{"model_kwargs {"});
+}
+
 TEST(MsSwift, HeldBitsOptimizersAndSequences) {
   const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": "lora", )";
   const TrainerJob four = parsed(base + R"("quant_method": "bnb", "quant_bits": "4"})");

@@ -231,7 +231,8 @@ TEST(TrainerFiles, MsSwiftsTasksHaveHeadsOfTheirOwn) {
   const TrainerJob embeds = parsed(base + R"("embedding", "loss_type": "infonce"})");
   EXPECT_EQ(embeds.head, "Model");
   expect_wanted(embeds, {{"batch_size", "6"}});
-  EXPECT_EQ(embeds.missing, std::vector<std::string>{"the number of its negatives"});
+  ASSERT_EQ(embeds.missing.size(), 1U);
+  EXPECT_TRUE(embeds.missing.front().starts_with("the number of its negatives"));
   const TrainerJob pairs = parsed(base + R"("embedding", "loss_type": "contrastive"})");
   expect_wanted(pairs, {{"batch_size", "6"}});
   EXPECT_EQ(pairs.missing, std::vector<std::string>{});
@@ -243,11 +244,6 @@ TEST(TrainerFiles, MsSwiftsTasksHaveHeadsOfTheirOwn) {
   EXPECT_EQ(odd.not_modelled, (std::vector<std::string>{"task_type prm", "loss_type x"}));
   const TrainerJob packed = parsed(base + R"("embedding", "loss_type": "infonce", "packing": true})");
   expect_wanted(packed, {{"batch_size", "3"}});
-  job::JobRequest request;
-  const auto notes = apply(classes, request);
-  ASSERT_TRUE(succeeds(notes));
-  ASSERT_FALSE(notes->empty());
-  EXPECT_NE(notes->back().find("the model's class ends in ForSequenceClassification"), std::string::npos);
 }
 
 TEST(TrainerFiles, MsSwiftsEnvironmentSaysHowManyTextsASampleHas) {

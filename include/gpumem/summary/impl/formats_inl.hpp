@@ -99,6 +99,19 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_published(const std::string& 
   return read(published->config, options, known);
 }
 
+/// The config alone, with another class: what files store is not held against it.
+GPUMEM_INLINE core::Result<model::ModelGraph> read_with_head(const NamedModel& asked, const ReadOptions& options,
+                                                             const Formats& known, std::size_t largest) {
+  std::string place = path_of_model(asked.name);
+  if (is_model_folder(place)) place += "/config.json";
+  const core::Result<std::string> text = core::read_regular_file(place, largest);
+  const auto published = text ? std::nullopt : published_model(asked.name);
+  if (!text && !published) return unknown_name(asked.name, text.error());
+  const core::Result<std::string> changed = with_head(text ? *text : published->config, asked.head);
+  if (!changed) return core::Error(changed.error()).in_file(asked.name);
+  return read(*changed, options, known);
+}
+
 GPUMEM_INLINE std::string names_of(const Formats& known) {
   std::string names;
   for (const Format* format : known) {
@@ -183,6 +196,8 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path,
     return read(path, named, known);
   }
   if (named.file.empty()) named.file = path;
+  const NamedModel asked = named_model(path);
+  if (!asked.head.empty()) return read_detail::read_with_head(asked, named, known, kLargestConfig);
   const std::string place = path_of_model(path);
   if (is_model_folder(place)) return read_folder(place, named);
   const core::Result<std::string> text = core::read_file(place);
@@ -192,6 +207,8 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path,
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_named(const std::string& name, const ReadOptions& options,
                                                          std::size_t largest, core::Error no_file) {
+  const NamedModel asked = named_model(name);
+  if (!asked.head.empty()) return read_detail::read_with_head(asked, options, formats(), largest);
   if (const auto folder = cached_model(name)) return read_folder(*folder, options, largest);
   return read_detail::read_published(name, options, formats(), std::move(no_file));
 }

@@ -397,6 +397,8 @@ GPUMEM_INLINE std::optional<std::string> cached_model(const std::string& name) {
 GPUMEM_INLINE std::string path_of_model(const std::string& name) {
   std::error_code ignored;
   if (name == "-" || std::filesystem::exists(name, ignored)) return name;
+  const NamedModel asked = named_model(name);
+  if (!asked.head.empty()) return path_of_model(asked.name);
   return cached_model(name).value_or(name);
 }
 

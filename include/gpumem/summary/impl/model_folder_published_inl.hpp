@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <span>
 
 #include "gpumem/core/csv.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/summary/published_configs.hpp"
 #include "gpumem/summary/published_images.hpp"
 #include "gpumem/summary/published_rows.hpp"
@@ -166,7 +168,54 @@ inline std::optional<PublishedModel> named_without_owner(std::string_view name) 
   return found;
 }
 
+/// How classes of transformers end. "Model" is the body alone; GPT-2's "LMHeadModel" ends so too, and comes first.
+inline constexpr std::string_view kHeads[] = {"ForCausalLM",
+                                              "ForConditionalGeneration",
+                                              "ForMaskedLM",
+                                              "ForSequenceClassification",
+                                              "ForTokenClassification",
+                                              "ForQuestionAnswering",
+                                              "LMHeadModel",
+                                              "Model"};
+
+/// The class that a config names first, as a part of its text. Empty: it names none, or writes it with escapes.
+inline std::string_view class_in(std::string_view config) {
+  const auto document = core::JsonDocument::parse(config, {.python_numbers = true});
+  if (!document || !document->root().is(core::JsonValue::Kind::object)) return {};
+  for (const core::JsonValue& field : document->root().items()) {
+    if (field.key() != "architectures" || !field.is(core::JsonValue::Kind::list) || field.size() == 0) continue;
+    const core::JsonValue& first = *field.items().begin();
+    if (!first.is(core::JsonValue::Kind::text)) return {};
+    const std::size_t at = config.find("\"" + std::string(first.text()) + "\"", config.find("\"architectures\""));
+    return at == std::string_view::npos ? std::string_view() : config.substr(at + 1, first.text().size());
+  }
+  return {};
+}
+
 }  // namespace published_models_detail
+
+GPUMEM_INLINE NamedModel named_model(const std::string& name) {
+  const std::size_t colon = name.rfind(':');
+  if (colon == std::string::npos || colon == 0 || name.front() == '{') return {name};
+  const std::string_view behind = std::string_view(name).substr(colon + 1);
+  const auto* const head = std::ranges::find(published_models_detail::kHeads, behind);
+  std::error_code ignored;
+  if (head == std::end(published_models_detail::kHeads) || std::filesystem::exists(name, ignored)) return {name};
+  return {name.substr(0, colon), *head};
+}
+
+GPUMEM_INLINE core::Result<std::string> with_head(std::string_view config, std::string_view head) {
+  const std::string_view named = published_models_detail::class_in(config);
+  for (const std::string_view ending : published_models_detail::kHeads) {
+    if (!named.ends_with(ending) || named.size() == ending.size()) continue;
+    const auto begin = static_cast<std::size_t>(named.data() - config.data()) + named.size() - ending.size();
+    return std::string(config).replace(begin, ending.size(), head);
+  }
+  return core::Error{
+      core::ErrorCode::missing_information,
+      "names no class of transformers (`architectures`) whose head " + std::string(head) + " could take the place of",
+      {}};
+}
 
 GPUMEM_INLINE std::vector<std::string_view> published_model_names() {
   namespace detail = published_models_detail;
