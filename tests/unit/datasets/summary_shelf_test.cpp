@@ -75,7 +75,7 @@ TEST(SummaryShelf, GivesAModelAnotherHead) {
   std::ofstream(table / "configs" / "who--Talks.json") << R"({"architectures": ["TalksForCausalLM"], "x": 1})";
   std::ofstream(table / "configs" / "who--Reads.json")
       << R"({"text": {"architectures": ["InnerForCausalLM"]}, "x": Infinity, "architectures": ["ReadsForConditionalGeneration"]})";
-  std::ofstream(table / "configs" / "who--Sees.json") << R"({"architectures": ["SeesModel"], "y": "ForCausalLM"})";
+  std::ofstream(table / "configs" / "who--Sees.json") << R"({"architectures": ["SeesTower"], "y": "ForCausalLM"})";
   RunsOptions options = testing::small_shelf();
   std::string config;
   options.parse_summary = [&config](std::string_view text, const std::string& name) {
