@@ -253,6 +253,17 @@ void take_images(const model::ModelGraph& graph, MeasuredRun& run, job::JobReque
   else request.training.images = 0;
 }
 
+/// The tokens of which a sample cannot have more, as the model has a table of positions for so many; 0: it has none.
+std::int64_t most_tokens(const model::ModelGraph& graph) {
+  std::int64_t most = 0;
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.op(layer) != "positions") continue;
+    const std::int64_t rows = graph.attributes(layer).integer("most").value_or(0);
+    most = most == 0 ? rows : std::min(most, rows);
+  }
+  return most;
+}
+
 core::Status take_model(const core::CsvCells& cells, const ToldJob& told, SummaryShelf& shelf, MeasuredRun& run) {
   const std::filesystem::path folder = std::filesystem::path(cells.file()).parent_path();
   // A program's own arguments say more of the model than its config does.
@@ -267,6 +278,11 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
     return graph.error();
   }
   job::JobRequest request = told.request;
+  if (request.training.sequence_length < 1) {
+    request.training.sequence_length = most_tokens(**graph);
+    if (request.training.sequence_length < 1) return missing(cells, run, "a length of its samples");
+    run.at_most = true;
+  }
   const std::string frozen = posttrain::parts_of(**graph, told.frozen_parts);
   // Adapters that are not put on a tower leave it frozen too.
   const bool spares = request.training.lora_targets.find("not:model.visual") != std::string::npos;
@@ -324,7 +340,6 @@ core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, S
   if (shards && run.gpus == 1) return missing(cells, run, "how many GPUs share the model");
   if (core::Status taken = take_held_bits(cells, told->request, run); !taken) return taken;
   if (told->request.training.batch_size < 1) return missing(cells, run, "a batch size");
-  if (told->request.training.sequence_length < 1) return missing(cells, run, "a length of its samples");
   run.at_most = told->shorter;
   return take_model(cells, *told, shelf, run);
 }

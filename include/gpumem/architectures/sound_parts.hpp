@@ -15,6 +15,8 @@ namespace gpumem::architectures {
 
 namespace sound_parts_detail {
 
+inline constexpr std::string_view kData2Vec = "Data2VecAudio";
+
 struct Convolution {
   std::int64_t channels = 1;
   std::int64_t kernel = 1;
@@ -31,6 +33,7 @@ struct Front {
   bool norms_features = true;  ///< before they are projected
   std::int64_t position_kernel = 128;
   std::int64_t position_groups = 16;
+  std::int64_t position_layers = 0;  ///< data2vec's, each with a norm; 0: one, whose weight is normed
   std::string_view feature_activation = "gelu";
   double feature_dropout = 0.0;
 
@@ -53,7 +56,7 @@ inline void read_convolutions(ConfigFields& config, Front& front) {
     front.convolutions.push_back({channels[at], kernels[at], strides[at]});
   }
   front.convolution_bias = config.flag("conv_bias", false);
-  front.norms_all = config.text({"feat_extract_norm"}, "group") == "layer";
+  front.norms_all = front.prefix == kData2Vec || config.text({"feat_extract_norm"}, "group") == "layer";
   front.feature_activation = config.text({"feat_extract_activation"}, "gelu");
   front.norms_features = config.flag("feat_proj_layer_norm", true);
 }
@@ -61,7 +64,12 @@ inline void read_convolutions(ConfigFields& config, Front& front) {
 inline void read_front(ConfigFields& config, std::int64_t width, Front& front) {
   front.width = width;
   read_convolutions(config, front);
-  front.position_kernel = config.size_or({"num_conv_pos_embeddings"}, 128);
+  if (front.prefix == kData2Vec) {
+    front.position_layers = config.layers_or("num_conv_pos_embeddings", 5);
+    front.position_kernel = config.size_or({"conv_pos_kernel_size"}, 19);
+  } else {
+    front.position_kernel = config.size_or({"num_conv_pos_embeddings"}, 128);
+  }
   front.position_groups = config.size_or({"num_conv_pos_embedding_groups"}, 16);
   front.feature_dropout = config.number({"feat_proj_dropout"}, 0.0);
   constexpr std::int64_t kMost = 1 << 14;
@@ -80,9 +88,10 @@ inline Tensor frames(Forward& f, const Front& front, std::string_view module) {
     const Convolution& c = front.convolutions[at];
     const bool groups = !front.norms_all && at == 0;
     const InModule one(f, std::to_string(at),
-                       front.named(front.norms_all ? "LayerNormConvLayer"
-                                   : groups        ? "GroupNormConvLayer"
-                                                   : "NoLayerNormConvLayer"));
+                       front.named(front.prefix == kData2Vec ? "ConvLayer"
+                                   : front.norms_all         ? "LayerNormConvLayer"
+                                   : groups                  ? "GroupNormConvLayer"
+                                                             : "NoLayerNormConvLayer"));
     sound = f.layer("conv", "Conv1d", "conv1d", {sound},
                     {{"in_channels", in},
                      {"out_channels", c.channels},
@@ -110,8 +119,29 @@ inline Tensor projected(Forward& f, const Front& front, Tensor features) {
   return f.dropout("dropout", f.linear("projection", features, channels, front.width), front.feature_dropout);
 }
 
+/// Data2VecAudioPositionalConvEmbedding: convolutions over frames, each behind it a norm that learns nothing.
+inline Tensor stacked_positions(Forward& f, const Front& front, Tensor hidden) {
+  const InModule inside(f, "pos_conv_embed", front.named("PositionalConvEmbedding"));
+  const Tensor rows = stack(f, "layers", front.named("PositionalConvLayer"), front.position_layers,
+                            f.permute(hidden, {0, 2, 1}), [&](Tensor x, std::int64_t) {
+                              Tensor made = f.layer("conv", "Conv1d", "conv1d", {x},
+                                                    {{"in_channels", front.width},
+                                                     {"out_channels", front.width},
+                                                     {"kernel_size", Sizes(1, front.position_kernel)},
+                                                     {"padding", Sizes(1, front.position_kernel / 2)},
+                                                     {"groups", front.position_groups}});
+                              if (front.position_kernel % 2 == 0) made = f.slice(made, 2, 0, -1);
+                              const Tensor normed =
+                                  f.layer("layer_norm", "LayerNorm", "layer_norm", {f.permute(made, {0, 2, 1})},
+                                          {{"normalized_shape", front.width}, {"elementwise_affine", false}});
+                              return f.activation("activation", f.permute(normed, {0, 2, 1}), front.feature_activation);
+                            });
+  return f.permute(rows, {0, 2, 1});
+}
+
 /// A convolution over frames whose weight is a direction times a length for each place of the kernel (weight_norm).
 inline Tensor positions(Forward& f, const Front& front, Tensor hidden) {
+  if (front.position_layers > 0) return stacked_positions(f, front, hidden);
   const InModule inside(f, "pos_conv_embed", front.named("PositionalConvEmbedding"));
   const std::int64_t width = front.width;
   const std::int64_t kernel = front.position_kernel;

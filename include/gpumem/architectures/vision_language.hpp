@@ -35,9 +35,10 @@ void tell_pictures(Forward& forward, const Pictures& pictures, std::int64_t toke
 
 /// The fields of a config's text model: those under `field` with what its class has where that leaves fields out, or
 /// the config itself where it has none. A model type that is another one's inside a wrapper is that one
-/// ("qwen2_vl_text" is "qwen2"). Null: faults were remembered.
+/// ("qwen2_vl_text" is "qwen2"). `usual`: fields that the outer class completes, before those of the text model's own.
+/// Null: faults were remembered.
 [[nodiscard]] ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type,
-                                        std::string_view field = "text_config");
+                                        std::string_view field = "text_config", std::string_view usual = {});
 /// The fields of "vision_config"; where it is null or not there, those of its class. Null: it is no object.
 [[nodiscard]] ConfigFields* vision_fields(ConfigFields& config);
 

@@ -1,9 +1,9 @@
-// wav2vec 2.0, HuBERT, UniSpeech and WavLM: convolutions over samples of sound, a convolution whose weight is normed in
-// place of positions, and an encoder; WavLM's attention adds a learned bias of distances, gated by each token. A job's
-// sequence length counts samples of sound, of which there are 16,000 a second. Source: transformers 4.57,
-// models/wav2vec2/modeling_wav2vec2.py, hubert, unispeech, unispeech_sat, wavlm. Masks of spectrograms write in place.
-// Layers are never dropped here (layerdrop). The loss is taken of one label a frame, as large as CTC's
-// log-probabilities; CTC's tables of targets, which are small, are not counted.
+// wav2vec 2.0, HuBERT, UniSpeech, data2vec and WavLM: convolutions over samples of sound, a convolution whose weight is
+// normed in place of positions, and an encoder; WavLM's attention adds a learned bias of distances, gated by each
+// token. A job's sequence length counts samples of sound, of which there are 16,000 a second. Source:
+// transformers 4.57, models/wav2vec2/modeling_wav2vec2.py, hubert, unispeech, unispeech_sat, wavlm. Masks of
+// spectrograms write in place. Layers are never dropped here (layerdrop). The loss is taken of one label a frame, as
+// large as CTC's log-probabilities; CTC's tables of targets, which are small, are not counted.
 #pragma once
 
 #include <array>
@@ -23,7 +23,8 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Wav2Vec2", "wav2ve
                                                             {"Hubert", "hubert", "hubert"},
                                                             {"WavLM", "wavlm", "wavlm"},
                                                             {"UniSpeechSat", "unispeech-sat", "unispeech_sat"},
-                                                            {"UniSpeech", "unispeech", "unispeech"}});
+                                                            {"UniSpeech", "unispeech", "unispeech"},
+                                                            {"Data2VecAudio", "data2vec-audio", "data2vec_audio"}});
 
 struct Model : sound_parts_detail::Front {
   DecoderSizes sizes;
@@ -218,8 +219,12 @@ inline Tensor body(Forward& f, const Model& model, Head head) {
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
-  const bool known = head == Head::none || head == Head::causal_lm || head == Head::sequence_classification;
-  if (!known) config.fail("only ForCTC, ForSequenceClassification and the model without a head are known");
+  const bool known = head == Head::none || head == Head::causal_lm || head == Head::sequence_classification ||
+                     head == Head::token_classification;
+  if (!known) {
+    config.fail(
+        "only ForCTC, ForSequenceClassification, ForAudioFrameClassification and the model without a head are known");
+  }
   if (!config.status()) return;
   f.remark("the sequence length counts samples of sound, 16,000 a second");
   const Tensor hidden = body(f, model, head);
@@ -232,6 +237,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor made = f.linear("projector", hidden, width, model.classifier);
     const Tensor pooled = f.call("mean", {made}, {{"dim", std::int64_t{1}}});
     (void)f.linear("classifier", pooled, model.classifier, model.labels);
+  } else if (head == Head::token_classification) {
+    (void)f.linear("classifier", hidden, width, model.labels);
   }
 }
 
@@ -262,11 +269,19 @@ inline constexpr auto kBlocks = std::to_array<std::string_view>({"Wav2Vec2Encode
                                                                  "UniSpeechSatEncoderLayerStableLayerNorm",
                                                                  "UniSpeechSatNoLayerNormConvLayer",
                                                                  "UniSpeechSatLayerNormConvLayer",
-                                                                 "UniSpeechSatGroupNormConvLayer"});
+                                                                 "UniSpeechSatGroupNormConvLayer",
+                                                                 "Data2VecAudioEncoderLayer",
+                                                                 "Data2VecAudioConvLayer"});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  sound_parts_detail::front_of_tree(t, {"feature_extractor", "feature_projection", "encoder.pos_conv_embed"});
+  const bool several = t.class_name().starts_with(sound_parts_detail::kData2Vec);
+  const std::string positions = several ? "encoder.pos_conv_embed.layers.0" : "encoder.pos_conv_embed";
+  sound_parts_detail::front_of_tree(t, {"feature_extractor", "feature_projection", positions});
+  if (several) {
+    t.size("conv_pos_kernel_size", positions + ".conv", "kernel_size");
+    t.count("num_conv_pos_embeddings", "encoder.pos_conv_embed.layers");
+  }
   const std::string layer = "encoder.layers.0.";
   t.size("hidden_size", "feature_projection.projection", "out_features");
   t.count("num_hidden_layers", "encoder.layers");
@@ -283,7 +298,7 @@ inline void read_tree(TreeFields& t) {
   const std::int64_t width = t.value("feature_projection.projection", "out_features").value_or(0);
   // The name of the encoder's class says it, which no layer prints; the largest published models have it.
   const bool stable = t.value(layer + "adapter_layer.linear_1", "out_features").has_value() ||
-                      t.has("feature_extractor.conv_layers.1.layer_norm");
+                      (!several && t.has("feature_extractor.conv_layers.1.layer_norm"));
   t.set_flag("do_stable_layer_norm", stable);
   t.assume(std::string("norms ") + (stable ? "before" : "behind") + " each part, and attention's dropout of 0.1, as " +
            std::string(name) + " of these convolutions has");
@@ -292,7 +307,7 @@ inline void read_tree(TreeFields& t) {
 
 inline constexpr Architecture kArchitecture = {
     .name = "wav2vec2",
-    .model_types = names<"wav2vec2", "hubert", "wavlm", "unispeech", "unispeech-sat">,
+    .model_types = names<"wav2vec2", "hubert", "wavlm", "unispeech", "unispeech-sat", "data2vec-audio">,
     .write = write,
     .classes = kClasses,
     .read_tree = read_tree,

@@ -77,7 +77,7 @@ inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
                       .no_gradient = ~0U});
 }
 
-inline constexpr std::array<std::string_view, 10> kTorch = {"Embedding",
+inline constexpr std::array<std::string_view, 20> kTorch = {"Embedding",
                                                             "OPTLearnedPositionalEmbedding",
                                                             "BartLearnedPositionalEmbedding",
                                                             "MBartLearnedPositionalEmbedding",
@@ -86,7 +86,17 @@ inline constexpr std::array<std::string_view, 10> kTorch = {"Embedding",
                                                             "GemmaTextScaledWordEmbedding",
                                                             "Gemma3TextScaledWordEmbedding",
                                                             "WhisperPositionalEmbedding",
-                                                            "TimeSeriesSinusoidalPositionalEmbedding"};
+                                                            "TimeSeriesSinusoidalPositionalEmbedding",
+                                                            "MarianSinusoidalPositionalEmbedding",
+                                                            "PegasusSinusoidalPositionalEmbedding",
+                                                            "M2M100ScaledWordEmbedding",
+                                                            "PLBartLearnedPositionalEmbedding",
+                                                            "PLBartScaledWordEmbedding",
+                                                            "BlenderbotLearnedPositionalEmbedding",
+                                                            "BlenderbotScaledWordEmbedding",
+                                                            "BlenderbotSmallLearnedPositionalEmbedding",
+                                                            "InformerSinusoidalPositionalEmbedding",
+                                                            "AutoformerSinusoidalPositionalEmbedding"};
 inline constexpr std::array<std::string_view, 1> kKeras = {"Embedding"};
 inline constexpr std::array<std::string_view, 1> kBag = {"EmbeddingBag"};
 inline constexpr std::array<std::string_view, 2> kPositional = {"num_embeddings", "embedding_dim"};

@@ -347,6 +347,17 @@ inline constexpr PublishedRow kPartRows[] = {
      R"("hidden_activation": "gelu_pytorch_tanh"}, "audio_config": {"model_type": "gemma4_audio", "hidden_size": )"
      R"(1024, "num_hidden_layers": 12, "num_attention_heads": 8, "subsampling_conv_channels": [128, 32], )"
      R"("conv_kernel_size": 5, "output_proj_dims": 1536})"},
+    {"mistralai/Voxtral-Mini-3B-2507", "apart", 4'676'271'104, "",
+     R"("model_type": "voxtral", "architectures": ["VoxtralForConditionalGeneration"], "audio_config": {}, )"
+     R"("text_config": {"model_type": "llama", "max_position_embeddings": 131072})"},
+    {"mistralai/Voxtral-Small-24B-2507", "apart", 24'261'800'960, "",
+     R"("model_type": "voxtral", "architectures": ["VoxtralForConditionalGeneration"], "audio_config": {}, )"
+     R"("text_config": {"model_type": "llama", "hidden_size": 5120, "intermediate_size": 32768, )"
+     R"("num_hidden_layers": 40, "max_position_embeddings": 131072})"},
+    {"Qwen/Qwen2-Audio-7B Qwen/Qwen2-Audio-7B-Instruct", "apart", 8'397'094'912, "",
+     R"("model_type": "qwen2_audio", "architectures": ["Qwen2AudioForConditionalGeneration"], "audio_config": {}, )"
+     R"("text_config": {"model_type": "qwen2", "intermediate_size": 11008, "vocab_size": 156032, )"
+     R"("max_position_embeddings": 8192})"},
     {"meta-llama/Llama-3.2-11B-Vision meta-llama/Llama-3.2-11B-Vision-Instruct", "apart", 10'670'220'835, "",
      R"("model_type": "mllama", "architectures": ["MllamaForConditionalGeneration"], "tie_word_embeddings": false, )"
      R"("text_config": {"model_type": "mllama_text_model", "hidden_size": 4096, "intermediate_size": 14336, )"

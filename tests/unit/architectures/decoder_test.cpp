@@ -126,8 +126,24 @@ TEST(Decoder, OnlyTheDecodersSelfAttentionIsCausalInModelsThatHaveBoth) {
   constexpr std::string_view kSizes = R"("d_model": 64, "vocab_size": 100, "max_position_embeddings": 32,
     "encoder_layers": 3, "encoder_attention_heads": 4, "encoder_ffn_dim": 128,
     "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 128})";
-  EXPECT_EQ(causal_attentions(R"({"model_type": "bart", )" + std::string(kSizes)), "decoder self_attn 2");
-  EXPECT_EQ(causal_attentions(R"({"model_type": "whisper", )" + std::string(kSizes)), "decoder self_attn 2");
+  for (const std::string type :
+       {"bart", "mbart", "marian", "m2m_100", "pegasus", "plbart", "blenderbot", "blenderbot-small", "whisper"}) {
+    EXPECT_EQ(causal_attentions(R"({"model_type": ")" + type + R"(", )" + std::string(kSizes)), "decoder self_attn 2")
+        << type;
+  }
+}
+
+// MarianConfig.share_encoder_decoder_embeddings: without it each side has a table, and the head is the decoder's.
+TEST(Decoder, SidesMayHaveTablesOfTheirOwn) {
+  constexpr std::string_view kMarian = R"({"model_type": "marian", "d_model": 64, "vocab_size": 100,
+    "decoder_vocab_size": 80, "max_position_embeddings": 32, "encoder_layers": 1, "encoder_attention_heads": 4,
+    "encoder_ffn_dim": 128, "decoder_layers": 1, "decoder_attention_heads": 4, "decoder_ffn_dim": 128)";
+  const auto parameters = [&](std::string_view more) {
+    const auto graph = read_config(std::string(kMarian) + std::string(more), ops::vocabulary());
+    EXPECT_TRUE(graph);
+    return graph ? graph->parameters() : 0;
+  };
+  EXPECT_EQ(parameters(R"(, "share_encoder_decoder_embeddings": false})") - parameters("}"), 80 * 64);
 }
 
 TEST(Decoder, LeavesHeadsAloneThatAreNotWhole) {

@@ -74,6 +74,29 @@ constexpr std::string_view kV4 =
     "index_n_heads": 4, "index_head_dim": 16, "moe_intermediate_size": 32, "n_routed_experts": 4,
     "num_experts_per_tok": 2, "vocab_size": 100, "compress_ratios": [0, 4, 128])";
 
+TEST(NewestModels, LanguageModelsHearSoundsOfThirtySeconds) {
+  constexpr std::string_view kText = R"("text_config": {"hidden_size": 64, "intermediate_size": 96,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 100},
+      "audio_config": {"hidden_size": 32, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}})";
+  for (const std::string_view type : {"voxtral", "qwen2_audio"}) {
+    const std::string config = R"({"model_type": ")" + std::string(type) + R"(", )" + std::string(kText);
+    const auto with = [&](std::int64_t sounds) {
+      model::Images images;
+      images.count = sounds;
+      return held(config, 1600, images);
+    };
+    EXPECT_GT(with(2), with(1)) << type;
+    EXPECT_GT(with(1), with(0)) << type;
+    const auto graph = read(config);
+    ASSERT_TRUE(succeeds(graph) && !graph->remarks().empty());
+    const std::string_view tokens = type == "voxtral" ? "375" : "750";
+    EXPECT_NE(graph->remarks().front().find(tokens), std::string::npos) << graph->remarks().front();
+    model::Images video;
+    video.frames = 4;
+    EXPECT_TRUE(fails(read(config, video), ErrorCode::malformed_input, 0, "reads no videos")) << type;
+  }
+}
+
 TEST(NewestModels, DeepSeekV4HoldsItsStreamsAndTheRoundsThatMixThem) {
   const std::string base(kV4);
   const auto four = held(base + R"(, "hc_mult": 4, "hc_sinkhorn_iters": 20})", 512);

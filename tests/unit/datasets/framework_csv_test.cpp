@@ -36,9 +36,15 @@ core::Result<ToldJob> tell(std::string_view settings, std::int64_t gpus) {
       return TrainedNames{graph.layers().empty() ? "nothing" : "blocks.0.*", "blocks.*"};
     };
   }
+  if (settings.find("endless") != std::string_view::npos) told.request.training.sequence_length = 0;
   told.shorter = settings.find("short") != std::string_view::npos;
   return told;
 }
+
+/// A model with positions for 96 tokens.
+constexpr std::string_view kWrites = R"({"model_type": "whisper", "d_model": 64, "vocab_size": 100,
+    "max_target_positions": 96, "max_source_positions": 50, "encoder_layers": 1, "encoder_attention_heads": 4,
+    "encoder_ffn_dim": 128, "decoder_layers": 1, "decoder_attention_heads": 4, "decoder_ffn_dim": 128})";
 
 /// A folder with a table's configs, of which each is the small model.
 class FrameworkCsv : public ::testing::Test {
@@ -46,6 +52,7 @@ class FrameworkCsv : public ::testing::Test {
   FrameworkCsv() {
     fs::create_directories(folder_ / "configs_of_tests");
     std::ofstream(folder_ / "configs_of_tests" / "Who--Talks-3B.json") << "{}";
+    std::ofstream(folder_ / "configs_of_tests" / "Who--Writes-1B.json") << kWrites;
   }
   ~FrameworkCsv() override { fs::remove_all(folder_.parent_path()); }
   FrameworkCsv(const FrameworkCsv&) = delete;
@@ -57,7 +64,7 @@ class FrameworkCsv : public ::testing::Test {
     EXPECT_TRUE(framework_csv().sniff(*table));
     RunsOptions options = testing::small_shelf();
     options.read_summary = [](const std::string& path) -> core::Result<model::ModelGraph> {
-      return testing::small_model(path);
+      return path.find("Writes") == std::string::npos ? testing::small_model(path) : parse_summary(kWrites);
     };
     options.read_settings = &tell;
     const auto all = framework_csv().read(*table, options);
@@ -96,6 +103,17 @@ TEST_F(FrameworkCsv, AsksWhichBlocksOfTheModelAreTrained) {
   ASSERT_FALSE(run.error) << core::to_string(*run.error);
   EXPECT_EQ(run.job.train, "blocks.0.*");
   EXPECT_EQ(run.job.freeze, "blocks.*");
+}
+
+TEST_F(FrameworkCsv, BoundsSamplesWithoutALengthByTheModelsPositions) {
+  const auto of = [&](const std::string& model) {
+    return read_one("a,Who/" + model + R"(,sft,full,2,1,H100,reserved,9,,ok,,"{""endless"": 1}")");
+  };
+  const MeasuredRun run = of("Writes-1B");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.job.sequence_length, 96);
+  EXPECT_TRUE(run.at_most);
+  EXPECT_EQ(of("Talks-3B").refusal, "missing: a length of its samples");
 }
 
 TEST_F(FrameworkCsv, TakesCopiesAndTunedModelsForTheirBase) {

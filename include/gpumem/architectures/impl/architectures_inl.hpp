@@ -20,7 +20,7 @@ struct NamedHead {
   std::string_view ending;
   Head head;
 };
-inline constexpr std::array<NamedHead, 21> kHeads = {
+inline constexpr std::array<NamedHead, 23> kHeads = {
     {{"ForCausalLM", Head::causal_lm},
      {"ForCTC", Head::causal_lm},
      {"LMHeadModel", Head::causal_lm},
@@ -31,6 +31,7 @@ inline constexpr std::array<NamedHead, 21> kHeads = {
      {"ForImageClassification", Head::sequence_classification},
      {"ForImageClassificationWithTeacher", Head::sequence_classification},
      {"ForAudioClassification", Head::sequence_classification},
+     {"ForAudioFrameClassification", Head::token_classification},
      {"ForTokenClassification", Head::token_classification},
      {"ForQuestionAnsweringSimple", Head::question_answering},
      {"ForQuestionAnswering", Head::question_answering},
@@ -41,6 +42,7 @@ inline constexpr std::array<NamedHead, 21> kHeads = {
      {"ForClassification", Head::own},
      {"ForRegression", Head::own},
      {"EncoderModel", Head::encoder},
+     {"MarianMTModel", Head::causal_lm},
      {"Model", Head::none}}};
 
 GPUMEM_INLINE core::Error malformed(std::string message) {
@@ -48,9 +50,9 @@ GPUMEM_INLINE core::Error malformed(std::string message) {
 }
 
 /// Endings of transformers' classes whose heads no architecture has: one must not be taken for the usual head.
-inline constexpr std::array<std::string_view, 8> kOtherHeads = {
-    "ForAudioFrameClassification", "ForImageTextRetrieval",   "ForMaskedImageModeling",      "ForMultipleChoice",
-    "ForNextSentencePrediction",   "ForSemanticSegmentation", "ForTimeSeriesClassification", "ForXVector"};
+inline constexpr std::array<std::string_view, 7> kOtherHeads = {
+    "ForImageTextRetrieval",   "ForMaskedImageModeling",      "ForMultipleChoice", "ForNextSentencePrediction",
+    "ForSemanticSegmentation", "ForTimeSeriesClassification", "ForXVector"};
 
 /// The head of the first class in "architectures"; nothing if it names none that is known.
 GPUMEM_INLINE std::optional<Head> named_head(ConfigFields& config) {

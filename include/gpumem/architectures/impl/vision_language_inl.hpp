@@ -138,9 +138,10 @@ GPUMEM_INLINE ConfigFields* vision_fields(ConfigFields& config) {
   return config.part("vision_config");
 }
 
-GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type, std::string_view field) {
+GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type, std::string_view field,
+                                        std::string_view usual) {
   namespace detail = vision_language_detail;
-  ConfigFields* inner = config.part(field);
+  ConfigFields* inner = config.part(field, usual);
   ConfigFields* text = inner == nullptr ? &config : inner;
   std::string type(inner == nullptr ? usual_type : inner->text({"model_type"}, usual_type));
   // A model that was saved whole names its outer type in both places.
