@@ -45,7 +45,7 @@ inline constexpr auto kForms = std::to_array<Form>(
      {"marian", "Marian", false, WordNorm::none, Positions::sines},
      {"m2m_100", "M2M100", true, WordNorm::none, Positions::sines_apart, false, true},
      {"pegasus", "Pegasus", true, WordNorm::none, Positions::sines},
-     {"plbart", "PLBart", false, WordNorm::sum},
+     {"plbart", "PLBart", false, WordNorm::sum, Positions::learned_two_more, true, true},
      {"blenderbot", "Blenderbot", true, WordNorm::none, Positions::learned},
      {"blenderbot-small", "BlenderbotSmall", false, WordNorm::words_in_decoder, Positions::learned}});
 inline constexpr auto kModelTypes = model_types_of(kForms);

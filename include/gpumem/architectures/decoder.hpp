@@ -135,7 +135,7 @@ struct StreamAttention {
   std::int64_t heads = 1;
   double dropout = 0.0;
   bool key_bias = true;
-  bool copies = true;  ///< heads are copied before the kernel; else it reads views
+  bool copies = true;  ///< the class itself copies heads before the kernel, whatever the release; else it reads views
   /// Where `copies` is false: the jobs in which they are copied all the same.
   std::array<std::optional<When>, 2> copies_when = {};
   bool caches = false;  ///< keys and values are returned

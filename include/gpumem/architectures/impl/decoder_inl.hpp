@@ -231,7 +231,7 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
   const std::int64_t width = options.width;
   const auto parted = [&](Tensor tensor) {
     Tensor heads = split_heads(forward, tensor, width / options.heads);
-    if (options.copies) return forward.contiguous(heads, When::before_4_56);
+    if (options.copies) return forward.contiguous(heads);
     for (const std::optional<When>& when : options.copies_when) {
       if (when) heads = forward.contiguous(heads, *when);
     }
