@@ -26,7 +26,7 @@ const std::map<std::string, Names> kSharedInRooms = {
      {"architecture",       "config_fields", "forward",           "decoder",       "latent_attention", "mixture",
       "megatron_arguments", "mamba_mixers",  "hyper_connections", "module_tree",   "vision_language",  "image_rules",
       "image_towers",       "image_tokens",  "printed_module",    "printed_table", "denoiser",         "unet_parts",
-      "dit_parts",          "sound_parts",   "series_parts"}},
+      "dit_parts",          "sound_parts",   "series_parts",      "bart_parts"}},
     {"ops", {"op", "tape", "matrix", "axis", "language_loss", "attention_kernels"}},
     {"estimate", {"estimator", "memory_estimate", "evidence", "fit", "advise", "timeline"}},
 };

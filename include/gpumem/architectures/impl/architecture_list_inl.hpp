@@ -68,7 +68,6 @@
 #include "gpumem/architectures/sana.hpp"
 #include "gpumem/architectures/sd3.hpp"
 #include "gpumem/architectures/segmentation_nets.hpp"
-#include "gpumem/architectures/sound_language.hpp"
 #include "gpumem/architectures/speecht5.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/step3.hpp"
@@ -84,6 +83,7 @@
 #include "gpumem/architectures/wan.hpp"
 #include "gpumem/architectures/wav2vec2.hpp"
 #include "gpumem/architectures/wav2vec2_bert.hpp"
+#include "gpumem/architectures/whisper.hpp"
 #include "gpumem/architectures/xlnet.hpp"
 #include "gpumem/model/training_loop.hpp"
 
