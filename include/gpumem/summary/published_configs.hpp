@@ -1,6 +1,6 @@
 // Input: none.
-// Output: the published sizes of language models that have fields which few others have, as their config.json files
-// have them. published_model() finds them by their names.
+// Output: the published sizes of language models that have fields which few others have, and of those that translate
+// and sum up, as their config.json files have them. published_model() finds them by their names.
 // Source: the models' config files, as their makers publish them; ai-dynamo/aiconfigurator (@095f58a) and
 // lidajiededa/vllm-vram-estimator (@3f8a4f0) have copies of many. Parameters: the models' cards. What no layer
 // depends on (tokens, dropout that is off, initialisation) is left out.
@@ -196,6 +196,50 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, )"
      R"("head_dim": 128, "vocab_size": 128167, "max_position_embeddings": 32768, "hidden_act": "silu", )"
      R"("tie_word_embeddings": true)"},
-};
+    {"facebook/nllb-200-distilled-600M", "apart", 615'073'792, "",
+     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 1024, )"
+     R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 256206, )"
+     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
+    {"facebook/nllb-200-distilled-1.3B facebook/nllb-200-1.3B", "apart", 1'370'638'336, "",
+     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 1024, )"
+     R"("encoder_layers": 24, "decoder_layers": 24, "encoder_ffn_dim": 8192, "decoder_ffn_dim": 8192, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 256206, )"
+     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
+    {"facebook/nllb-200-3.3B", "apart", 3'344'863'232, "",
+     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 2048, )"
+     R"("encoder_layers": 24, "decoder_layers": 24, "encoder_ffn_dim": 8192, "decoder_ffn_dim": 8192, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 256206, )"
+     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
+    {"facebook/m2m100_418M", "apart", 483'905'536, "",
+     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 1024, )"
+     R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 128112, )"
+     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
+    {"facebook/m2m100_1.2B", "apart", 1'239'470'080, "",
+     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 1024, )"
+     R"("encoder_layers": 24, "decoder_layers": 24, "encoder_ffn_dim": 8192, "decoder_ffn_dim": 8192, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 128112, )"
+     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
+    {"facebook/mbart-large-50 facebook/mbart-large-50-many-to-many-mmt", "apart", 610'879'488, "",
+     R"("model_type": "mbart", "architectures": ["MBartForConditionalGeneration"], "d_model": 1024, )"
+     R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 250054, )"
+     R"("max_position_embeddings": 1024, "scale_embedding": true)"},
+    {"google/pegasus-xsum", "apart", 569'748'480, "",
+     R"("model_type": "pegasus", "architectures": ["PegasusForConditionalGeneration"], "d_model": 1024, )"
+     R"("encoder_layers": 16, "decoder_layers": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 96103, )"
+     R"("max_position_embeddings": 512, "scale_embedding": true, "activation_function": "relu")"},
+    {"google/pegasus-large google/pegasus-cnn_dailymail", "apart", 570'797'056, "",
+     R"("model_type": "pegasus", "architectures": ["PegasusForConditionalGeneration"], "d_model": 1024, )"
+     R"("encoder_layers": 16, "decoder_layers": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 96103, )"
+     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
+    {"Helsinki-NLP/opus-mt-en-de", "apart", 74'410'496, "",
+     R"("model_type": "marian", "architectures": ["MarianMTModel"], "d_model": 512, "encoder_layers": 6, )"
+     R"("decoder_layers": 6, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048, "encoder_attention_heads": 8, )"
+     R"("decoder_attention_heads": 8, "vocab_size": 58101, "max_position_embeddings": 512, "scale_embedding": )"
+     R"(true, "activation_function": "swish")"}};
 
 }  // namespace gpumem::summary::published_models_detail
