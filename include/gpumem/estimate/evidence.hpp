@@ -1,7 +1,6 @@
 // Input: a job, what its plan is made from, and a GPU.
 // Output: how far such jobs lay from the replay where they were measured, and what an estimate takes as given although
-// nobody measured it.
-// Units: shares of the reserved memory.
+// nobody measured it. Units: shares of the reserved memory.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +35,7 @@ struct Margin {
 /// lie below `upper` and 97.5 % above `lower`; of the even lines, which had no part in it, see the README. With
 /// convolutions cuDNN's choice of kernels decides; without them the rounding of the allocator is all there is, and the
 /// margin is for what a summary does not tell of a program. It held on an RTX 3060 and an RTX 4060 too (xMem's
-/// published runs, PyTorch 2.6): all of 78 runs with convolutions were within it. Anywhere else it is widened by
-/// judgement.
+/// published runs, PyTorch 2.6): all of 78 runs with convolutions were within it. Elsewhere judgement widens it.
 [[nodiscard]] Margin margin_of(const model::TrainingJob& job, const analysis::PlanSource& source,
                                const device::GpuProfile& gpu);
 
@@ -257,7 +255,6 @@ inline void add_whole_layers(const model::TrainingJob& job, std::vector<Assumpti
                      "first layers as far as they add a twentieth to the weights"});
 }
 
-inline constexpr const char* kOfSwaps = "blocks take turns as in the programs' source; no such run was measured";
 inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
                            std::vector<Assumption>& assumed) {
   if (model::multiplies_copies(job.quantize) && job.loop == model::Loop::megatron) {
@@ -289,7 +286,9 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
                        "frozen weights cross from the host once for each product, as in SimpleTuner's RamTorch; of "
                        "each direction the last two stay on the GPU"});
   }
-  if (job.block_swap.kind != model::BlockSwap::none) assumed.push_back({"adaptation", kOfSwaps});
+  if (job.block_swap.kind != model::BlockSwap::none) {
+    assumed.push_back({"adaptation", "blocks take turns as in the programs' source; no such run was measured"});
+  }
   if (job.quantize == model::Quantization::none) return;
   const core::DType type =
       model::dtype_of(job.base_dtype).value_or(adapt::unquantised_dtype(job.quantize, job.precision));
