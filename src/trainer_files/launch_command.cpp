@@ -126,6 +126,7 @@ class CommandReader {
     bridge_ = *std::move(bridge);
     add_large_job(bridge_.settings);
     read_into(megatron_lm(), bridge_.settings, made_.job);
+    made_.job.unknown.insert(made_.job.unknown.end(), bridge_.unknown.begin(), bridge_.unknown.end());
     made_.job.format = "megatron-bridge";
     made_.known = true;
     return core::Done{};
@@ -143,8 +144,7 @@ class CommandReader {
       return refused("the command " + core::quoted(core::shortened(words_[launcher_.begin], 60)) +
                      " is not known; known are torchrun, accelerate launch, deepspeed, python, axolotl train, "
                      "llamafactory-cli train, tune run, torchtitan's run_train.sh, Megatron-Bridge's run_recipe.py, "
-                     "swift sft, megatron sft, trl sft, vllm "
-                     "serve and sglang serve");
+                     "swift sft, megatron sft, trl sft, vllm serve and sglang serve");
     }
     std::size_t at = launcher_.begin + 1;
     if (format != nullptr && !row->command.empty()) {

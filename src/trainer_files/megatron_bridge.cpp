@@ -21,6 +21,7 @@ namespace megatron_bridge_detail {
 using megatron_bridge_keys::kModelKey;
 using megatron_bridge_keys::kOptions;
 using megatron_bridge_keys::kQuiet;
+using megatron_bridge_keys::kQuietFields;
 using megatron_bridge_keys::kQuietOfModel;
 using megatron_bridge_keys::kQuietOptions;
 using megatron_bridge_keys::kRecipes;
@@ -28,7 +29,7 @@ using megatron_bridge_keys::kRenamed;
 using megatron_bridge_keys::kTextOnlyKey;
 using megatron_bridge_keys::RecipeRow;
 
-/// Whether the list has this name; one of it that ends in '*' means all that begin so.
+/// Whether the list has this name. An entry that ends in '*' means all names that begin so.
 bool lists(std::span<const std::string_view> names, std::string_view name) {
   return std::any_of(names.begin(), names.end(), [&](std::string_view one) {
     return one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : name == one;
@@ -147,8 +148,11 @@ class BridgeReader {
     if (dot == std::string::npos) return take_option(path, word, root);
     const std::string_view section = std::string_view(path).substr(0, dot);
     const std::string_view field = std::string_view(path).substr(dot + 1);
-    if (is_among(kQuiet, section) || (section == "model" && lists(kQuietOfModel, field))) return;
-    put_setting(root, section == "model" ? std::string(field) : path, value_of(word));
+    if (section == "model") {
+      if (!lists(kQuietOfModel, field)) put_setting(root, field, value_of(word));
+    } else if (!is_among(kQuiet, section) && !lists(kQuietFields, path)) {
+      made_.unknown.push_back(path);
+    }
   }
 
   /// What chooses the recipe, and the number of GPUs; what is none of these has a name that nobody knows.
@@ -226,8 +230,10 @@ class BridgeReader {
     std::string exact = before + chosen("num_gpus") + behind;
     if (recipe_named(exact) != nullptr) return exact;
     const auto matches = [&](const RecipeRow& row) {
-      return row.name.starts_with(before) && row.name.ends_with(behind) &&
-             row.name.substr(before.size()).find('_') == row.name.size() - before.size() - behind.size() + 3;
+      if (!row.name.starts_with(before) || !row.name.ends_with(behind)) return false;
+      std::string_view number = row.name.substr(before.size());
+      number.remove_suffix(std::min(behind.size(), number.size()));
+      return core::parse_whole(number).has_value();
     };
     const auto* const found = std::find_if(std::begin(kRecipes), std::end(kRecipes), matches);
     return found == std::end(kRecipes) ? exact : std::string(found->name);
@@ -411,7 +417,13 @@ void read_bridge_parts(TrainerReading& from) {
   from.job().model = model;
   detail::read_images(from, text_alone);
   // transformers' form of a model has none of these.
-  for (const std::string_view path : {"mtp_num_layers", "grad_reduce_in_bf16", "offload_modules", "num_layers"}) {
+  for (const std::string_view path : {"mtp_num_layers", "grad_reduce_in_bf16", "offload_modules"}) {
+    from.not_modelled(path);
+  }
+  // The sizes are those of its config, whatever an override says.
+  for (const std::string_view path :
+       {"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels",
+        "num_experts", "moe_ffn_hidden_size", "moe_router_topk", "moe_shared_expert_intermediate_size"}) {
     from.not_modelled(path);
   }
   from.not_modelled("expert_tensor_parallel_size", "1");

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/core/result.hpp"
 #include "trainer_format.hpp"
@@ -18,6 +19,7 @@ struct BridgeCommand {
   Setting settings;       ///< an object, as megatron_lm() reads it
   std::int64_t gpus = 0;  ///< that the words or the recipe's name say; 0: neither does
   std::string gpus_from;
+  std::vector<std::string> unknown;  ///< overrides of other sections than the model's that nobody knows
 };
 
 /// Whether a program with these words is Megatron-Bridge's.

@@ -264,8 +264,15 @@ TEST(MegatronBridge, ItsWordsWinOverTheRecipe) {
                             {"checkpointing", "selective:mlp+layernorm"},
                             {"sharding", "ddp"},
                             {"offload", "optimizer"}});
-  const LaunchedJob odd = launched("python " + line + "model.oddity=3 sections.field=4 --odd-option 1");
-  EXPECT_EQ(odd.job.unknown, (std::vector<std::string>{"oddity", "sections", "odd_option"}));
+  expect_wanted(launched("python " + line + "dataset.sequence_length=2048").job, {{"seq_length", "2048"}});
+}
+
+TEST(MegatronBridge, NamesWhatItDoesNotKnow) {
+  const LaunchedJob odd = launched(
+      "python run_recipe.py --recipe llama3_8b_sft_config model.oddity=3 sections.field=4 --odd-option 1 "
+      "train.micro_batchsize=4 peft.n_adapters=2 train.manual_gc=true optimizer.adam_beta2=0.95");
+  EXPECT_EQ(odd.job.unknown, (std::vector<std::string>{"oddity", "odd_option", "sections.field",
+                                                       "train.micro_batchsize", "peft.n_adapters"}));
 }
 
 TEST(MegatronBridge, FindsARecipeByItsModelOrByItsBenchmark) {
@@ -305,6 +312,8 @@ TEST(MegatronBridge, ModelsThatSeeAreReadByTheirNames) {
   EXPECT_EQ(job.job.missing, std::vector<std::string>{"the size and number of its images"});
   expect_wanted(launched("./train.sh --recipe qwen35_vl_27b_pretrain_16gpu_gb200_bf16_mock_config").job,
                 {{"image", "256x256"}, {"images", "1"}, {"tensor_parallel", "2"}});
+  const LaunchedJob other = launched("./train.sh --recipe gemma4_vl_26b_sft_config model.hidden_size=64");
+  EXPECT_EQ(std::count(other.job.not_modelled.begin(), other.job.not_modelled.end(), "hidden_size 64"), 1);
 }
 
 TEST(MegatronBridge, NamesTheNearestRecipe) {
