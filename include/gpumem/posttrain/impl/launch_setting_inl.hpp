@@ -41,9 +41,8 @@ class SettingReader {
     for (const LaunchSetting& setting : settings) {
       const std::string_view own = own_name(program_, setting.key);
       renamed_ = renamed_ || own != setting.key;
-      if (is_switched_off(program_, setting))
-        settings_.push_back({std::string(own.substr(kNo.size())), "false", setting.key});
-      else settings_.push_back({std::string(own), setting.value, setting.key});
+      const bool off = is_switched_off(program_, setting);
+      settings_.push_back({std::string(own.substr(off ? kNo.size() : 0)), off ? "false" : setting.value, setting.key});
     }
   }
 

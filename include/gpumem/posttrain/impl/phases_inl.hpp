@@ -279,9 +279,9 @@ class PlanMaker {
     const std::int64_t logits = logits_bytes(decided_.reading);
     const Entropy entropy = job_.options.entropy;
     if (entropy == Entropy::whole) hold_for_a_moment(*reader_, 3 * logits);  // they, probabilities, both multiplied
-    if (entropy == Entropy::chunked)
-      hold_for_a_moment(*reader_, core::bounded_sum({logits, post_training_job_detail::entropy_chunk(decided_)}));
+    if (entropy == Entropy::chunked) hold_for_a_moment(*reader_, core::bounded_sum({logits, entropy_chunk()}));
   }
+  [[nodiscard]] std::int64_t entropy_chunk() const { return post_training_job_detail::entropy_chunk(decided_); }
   /// Where backward begins, the gradient of the log-probabilities is no longer written over the logits, and the
   /// entropy's is added to it.
   void begin_backward_of_entropy() {
@@ -293,8 +293,7 @@ class PlanMaker {
       case Entropy::whole: return hold_for_a_moment(*policy_, (kGradients + 2) * logits);  // and what it kept
       case Entropy::chunked: break;
     }
-    hold_for_a_moment(*policy_,
-                      core::bounded_sum({kGradients * logits, post_training_job_detail::entropy_chunk(decided_)}));
+    hold_for_a_moment(*policy_, core::bounded_sum({kGradients * logits, entropy_chunk()}));
   }
   void hold_for_a_moment(const Runner& runner, std::int64_t bytes) {
     writer_.release(writer_.allocate(runner.model, bytes, plan::Category::temporary));
@@ -320,9 +319,9 @@ class PlanMaker {
       if (critic_) update_alone(*critic_, "critic's update", false);
     }
     if (decided_.algorithm.generates) writer_.set_aside(policy_->model, kGathered);
-    const bool ends = decided_.program.flat_parameters;  // of what zero_grad() frees; else the next forward does
-    if (ends) writer_.set_aside(policy_->model, plan::only({plan::Category::gradient}));
-    if (ends && critic_) writer_.set_aside(critic_->model, plan::only({plan::Category::gradient}));
+    const bool freed = decided_.program.flat_parameters;  // by zero_grad(); others go with the next forward
+    if (freed) writer_.set_aside(policy_->model, plan::only({plan::Category::gradient}));
+    if (freed && critic_) writer_.set_aside(critic_->model, plan::only({plan::Category::gradient}));
     between();
     if (decided_.program.optimizer_only_updates) leave_states();
   }
@@ -397,7 +396,8 @@ class PlanMaker {
   void compare() {
     if (!reference_) return;
     writer_.begin("reference");
-    for (int pass = decided_.algorithm.mismatched ? 0 : 1; pass < 2; ++pass) read_reference();
+    read_reference();
+    if (decided_.algorithm.mismatched) read_reference();
   }
 
   /// The teacher's logits and log-probabilities, the mixture's, and the two divergences from it, of which backward

@@ -237,8 +237,9 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   const double under_way = detail::blocks_under_way(job, ranks.front());
   const double in_backward = detail::backward_bytes(*sharing, gathered, ranks.front() > 1) * of_block;
   // A first stage of an embedding alone has no block to run.
-  if (ranks.front() > 0)
+  if (ranks.front() > 0) {
     first += std::max(kept * under_way + gathered * of_block, kept * (under_way - 1.0) + in_backward);
+  }
   const double further = static_cast<double>(ranks.back()) - static_cast<double>(detail::kFewer.back());
   const double a_block = activations->most_block + more * activations->most_block_more;
   // A rank of fewer blocks than the smaller model has: nothing is said about it.
