@@ -119,10 +119,10 @@ class Analysis {
   /// An Analysis that has made nothing yet takes what another one has made of the model before its forward pass, where
   /// that is the same for both jobs. Both must have one catalogue of ops.
   void take_stages_of(const Analysis& other);
-  /// Where jobs come whose layouts split the model in many ways: what is known of a part is kept while the parts have
-  /// no more layers than this together.
+  /// Keeps what is known of the parts of a model while they have no more layers than this together. A search through
+  /// many layouts comes back to the same parts.
   void keep_parts(std::size_t layers) { kept_layers_ = layers; }
-  /// The memory that its plans took becomes that of another one, which plans next.
+  /// Gives the memory of its plans to another Analysis, so that the next plan need not allocate.
   void hand_memory_to(Analysis& next);
   /// Whether the forward pass stays if the job becomes this one.
   [[nodiscard]] bool forward_alike(const model::TrainingJob& job) const {

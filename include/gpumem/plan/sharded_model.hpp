@@ -1,7 +1,9 @@
 // Input: what a job's sharding does (parallel/sharing.hpp).
 // Output: its events in a training run: shards and buckets when the model is wrapped, units gathered before their calls
-// and freed again, gradients reduced when a unit's backward has run. Does nothing for a job without sharding. And
-// blocks whose weights take turns on one GPU. Units: bytes. Source: what the files in parallel/ name.
+// and freed again, gradients reduced when a unit's backward has run. Does nothing for a job without sharding. Blocks
+// whose weights take turns on one GPU are here too.
+// Units: bytes.
+// Source: what the files in parallel/ name.
 #pragma once
 
 #include <cstdint>

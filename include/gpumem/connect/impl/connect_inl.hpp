@@ -70,7 +70,7 @@ GPUMEM_INLINE std::optional<Connected> of_table(const model::TrainingJob& job, c
   return *std::move(made);
 }
 
-/// What of the whole model a part of it lacks: names of these mean something all the same.
+/// Notes the layers that only the whole model has, so that an option that names one of them is no mistake.
 GPUMEM_INLINE void note_left_out(const model::ModelGraph& whole, model::ModelGraph& part) {
   std::unordered_set<std::string> there;
   for (const model::Layer& layer : part.layers()) there.insert(part.path(layer));
