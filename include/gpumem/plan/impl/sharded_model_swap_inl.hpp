@@ -50,8 +50,8 @@ GPUMEM_INLINE std::vector<Stack> main_stacks(const model::ModelGraph& graph) {
 
 /// How many blocks of each stack are swapped. Where the second is twice as long, its blocks are half as large: half the
 /// number is of the first stack, and two of the second stand for each that is left. This is sd-scripts' rule;
-/// musubi-tuner and diffusion-pipe swap one more of the second, which is not taken off here. Other pairs of stacks share
-/// the number by their lengths, and what the first cannot give comes from the second.
+/// musubi-tuner and diffusion-pipe swap one more of the second, which is not taken off here. Other pairs of stacks
+/// share the number by their lengths, and what the first cannot give comes from the second.
 GPUMEM_INLINE std::vector<std::size_t> exchanged_of(const std::vector<Stack>& stacks, std::size_t count) {
   constexpr std::size_t kStay = 2;
   std::vector<std::size_t> most;
