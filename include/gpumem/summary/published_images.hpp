@@ -98,9 +98,9 @@ inline constexpr PublishedRow kImageRows[] = {
     {"krea/Krea-2 krea/Krea-2-Raw krea/Krea-2-Turbo", "apart", 12'820'073'036, "",
      R"("_class_name": "Krea2Transformer2DModel")"},
     {"meituan-longcat/LongCat-Image meituan-longcat/LongCat-Image-Dev meituan-longcat/LongCat-Image-Edit", "apart",
-     11'877'803'072, "",
-     R"("_class_name": "LongCatImageTransformer2DModel", "joint_attention_dim": 3584, )"
-     R"("pooled_projection_dim": 3584)"},
+     6'270'668'864, "",
+     R"("_class_name": "LongCatImageTransformer2DModel", "num_layers": 10, "num_single_layers": 20, )"
+     R"("joint_attention_dim": 3584, "pooled_projection_dim": 3584)"},
     {"hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v "
      "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-720p_t2v",
      "apart", 8'326'608'160, "", R"("_class_name": "HunyuanVideo15Transformer3DModel")"},

@@ -38,7 +38,8 @@ struct Known {
 constexpr Known kKnown[] = {
     {"FLUX.1-dev", "FluxTransformer2DModel", R"("guidance_embeds": true)", 11'901'408'320, 57},
     {"Chroma1", "ChromaTransformer2DModel", "", 8'899'983'424, 57},
-    {"LongCat-Image", "LongCatImageTransformer2DModel", "", 11'877'803'072, 57},
+    {"LongCat-Image", "LongCatImageTransformer2DModel", R"("num_layers": 10, "num_single_layers": 20)", 6'270'668'864,
+     30},
     {"FLUX.2-dev", "Flux2Transformer2DModel", "", 32'223'281'152, 56},
     {"FLUX.2-klein-4B", "Flux2Transformer2DModel",
      R"("num_layers": 5, "num_single_layers": 20, "num_attention_heads": 24, "joint_attention_dim": 7680,
