@@ -94,6 +94,15 @@ constexpr std::string_view kSeparate[] = {"auraflow",         "cosmos",         
                                           "kandinsky5_image", "kandinsky5_video", "chroma", "longcat_image"};
 constexpr std::string_view kIgnored[] = {"sd1x", "sd2x", "sdxl", "kolors", "hidream", "omnigen"};
 
+/// A family as the rows of this file call it, which is its folder in helpers/models/. SimpleTuner registers
+/// "kandinsky5-image" and "cosmos2image" (ModelRegistry.register()).
+std::string family_of(TrainerReading& from) {
+  std::string family = from.word("model_family").value_or("");
+  if (family == "cosmos2image") return "cosmos";
+  std::ranges::replace(family, '-', '_');
+  return family;
+}
+
 /// What a family's flavours are called on the hub, the default first (helpers/models/*/model.py: HUGGINGFACE_PATHS,
 /// DEFAULT_MODEL_FLAVOUR): those that the library knows.
 struct Flavour {
@@ -123,8 +132,8 @@ constexpr Flavour kFlavours[] = {
     {"hidream", "fast", "HiDream-ai/HiDream-I1-Fast"},
     {"hunyuanvideo", "t2v-480p", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v"},
     {"hunyuanvideo", "t2v-720p", "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-720p_t2v"},
-    {"kandinsky5-image", "t2i-lite-sft", "kandinskylab/Kandinsky-5.0-T2I-Lite-sft-Diffusers"},
-    {"kandinsky5-video", "t2v-lite-sft-5s", "kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers"},
+    {"kandinsky5_image", "t2i-lite-sft", "kandinskylab/Kandinsky-5.0-T2I-Lite-sft-Diffusers"},
+    {"kandinsky5_video", "t2v-lite-sft-5s", "kandinskylab/Kandinsky-5.0-T2V-Lite-sft-5s-Diffusers"},
     {"kolors", "1.0", "terminusresearch/kwai-kolors-1.0"},
     {"krea2", "raw", "krea/Krea-2-Raw"},
     {"krea2", "turbo", "krea/Krea-2-Turbo"},
@@ -178,9 +187,7 @@ void read_model(TrainerReading& from, std::string_view family) {
   from.job().model = from.word("pretrained_transformer_model_name_or_path")
                          .value_or(from.word("pretrained_model_name_or_path").value_or(""));
   if (!from.job().model.empty()) return;
-  std::string hyphened(family);  // Kandinsky's families are written both ways
-  if (hyphened.starts_with("kandinsky5_")) hyphened[10] = '-';
-  from.job().model = model_of(hyphened, flavour);
+  from.job().model = model_of(family, flavour);
   if (!from.job().model.empty() && std::ranges::find(kCopied, family) != std::end(kCopied)) {
     from.job().not_modelled.emplace_back("SimpleTuner's own copy of the class (`_code` in a config.json says it),");
   }
@@ -267,12 +274,12 @@ std::string_view targets_of(std::string_view family) {
   return {};
 }
 
-void read_adapters(TrainerReading& from) {
+void read_adapters(TrainerReading& from, std::string_view family) {
   if (!adapts(from)) return;
   if (from.word("lora_type").value_or("standard") == "lycoris") return read_lycoris(from);
   from.want("lora", from.word("lora_rank").value_or("16"), "lora_rank");
   from.want("lora_dtype", "bf16");
-  const std::string_view targets = targets_of(from.word("model_family").value_or(""));
+  const std::string_view targets = targets_of(family);
   if (!targets.empty()) from.want("lora_targets", std::string(targets), "model_family");
   want_lora_targets(from, "peft_lora_target_modules");
   if (from.on("use_dora")) from.want("peft", "dora", "use_dora");
@@ -286,7 +293,7 @@ bool sniff(const Setting& root) {
 }
 
 void read_plain(TrainerReading& from) {
-  const std::string family = from.word("model_family").value_or("");
+  const std::string family = family_of(from);
   read_model(from, family);
   want_image_loop(from, from.word("mixed_precision").value_or("bf16"), "mixed_precision");
   read_held_type(from);
@@ -294,7 +301,7 @@ void read_plain(TrainerReading& from) {
   from.take("gradient_accumulation_steps", "accumulate");
   want_optimizer(from, from.word("optimizer").value_or("adamw_bf16"), "optimizer");
   read_size(from);
-  read_adapters(from);
+  read_adapters(from, family);
   read_checkpointing(from, family);
   want_image_quantization(from, from.word("base_model_precision").value_or("no_change"), "base_model_precision");
   if (from.on("ramtorch")) {

@@ -176,6 +176,7 @@ TEST(ImageTrainers, SimpleTunersFlavoursAreNamesOfModels) {
   EXPECT_EQ(model(R"("model_family": "ernie")"), "baidu/ERNIE-Image");
   EXPECT_EQ(model(R"("model_family": "wan", "model_flavour": "ti2v-5b-2.2")"), "Wan-AI/Wan2.2-TI2V-5B-Diffusers");
   EXPECT_EQ(model(R"("model_family": "kandinsky5_image")"), "kandinskylab/Kandinsky-5.0-T2I-Lite-sft-Diffusers");
+  EXPECT_EQ(model(R"("model_family": "cosmos2image")"), "nvidia/Cosmos-Predict2-2B-Text2Image");
   EXPECT_EQ(model(R"("model_family": "flux", "model_flavour": "kontext")"), "") << "it reads a second image";
   EXPECT_EQ(model(R"("model_family": "flux", "pretrained_model_name_or_path": "mine")"), "mine");
 }
@@ -186,6 +187,7 @@ TEST(ImageTrainers, SimpleTunersFamiliesHaveAdaptersOfTheirOwn) {
   };
   EXPECT_EQ(targets("hidream"), "to_q+to_k+to_v") << "to_out.0 is none of its layers";
   EXPECT_EQ(targets("longcat_video"), "qkv+proj+q_linear+kv_linear");
+  EXPECT_EQ(targets("kandinsky5-image"), "to_key+to_query+to_value");
   EXPECT_NE(targets("flux2").find("attn.to_qkv_mlp_proj"), std::string::npos);
 }
 
