@@ -201,7 +201,7 @@ inline constexpr Architecture kArchitecture = {.name = "kandinsky5",
 
 // LongCat-Video: blocks of self-attention, attention to the prompt and a gated feed-forward layer; scales, shifts and
 // gates of each frame. These and the feed-forward layer run under autocast to float32.
-// Source: SimpleTuner 2026-08, helpers/models/longcat_video/transformer.py, which is the published model's own class.
+// Source: SimpleTuner 2026-08, helpers/models/longcat_video/transformer.py, its copy of the makers' class.
 // Heads of self-attention are handed to diffusers' dispatch_attention_fn() as [N, heads, S, width], which takes them
 // for [N, S, heads, width].
 

@@ -135,17 +135,18 @@ GPUMEM_INLINE std::string block_swap_fault(const TrainingJob& job) {
   if (job.graph->recording() != nullptr) return "a recording has no blocks to swap; leave `block_swap` out";
   const bool whole_blocks = job.activation_checkpointing && job.checkpoints.kind == Checkpoints::full;
   if (whole_blocks || job.compile) return {};
-  return "swapped blocks run again in backward: say `checkpointing`, or leave `block_swap` out";
+  return "swapped blocks run again in backward, each as a whole: say `checkpointing` full, or leave `block_swap` out";
 }
 
-/// SimpleTuner's runs of LongCat-Video with such weights took half as much again as its code accounts for.
+/// A measured gap, not a rule: SimpleTuner's runs of LongCat-Video with such weights took half as much again as its
+/// code accounts for.
 GPUMEM_INLINE std::string wide_float8_fault(const TrainingJob& job) {
   const bool float8 = job.quantize == Quantization::fp8_torchao || job.quantize == Quantization::fp8wo_torchao;
   if (!float8 || !bounces_weights(job.offload)) return {};
   const auto is_wide = [&](const Layer& layer) { return job.graph->attributes(layer).flag("wide_autocast", false); };
   if (std::ranges::none_of(job.graph->layers(), is_wide)) return {};
-  return "float8 weights from the host are not modelled where the model runs under autocast to float32; say another "
-         "`quantize`";
+  return "float8 weights from the host are not modelled where the model runs under autocast to float32: such runs took "
+         "half as much again as the program's source accounts for; say another `quantize`, or leave `offload` out";
 }
 
 /// What a strict job may not take as given of its model.

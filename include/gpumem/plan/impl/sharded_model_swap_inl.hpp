@@ -67,6 +67,7 @@ GPUMEM_INLINE std::vector<std::size_t> exchanged_of(const std::vector<Stack>& st
     swapped[1] = twice ? 2 * (count - count / 2) : static_cast<std::size_t>(std::nearbyint(first * ratio));
     const std::size_t over = swapped[0] - std::min(swapped[0], most[0]);
     swapped[1] += 2 * over;
+    if (count > 0 && swapped[0] + swapped[1] == 0) swapped[1] = 1;
   }
   for (std::size_t at = 0; at < stacks.size(); ++at) swapped[at] = std::min(swapped[at], most[at]);
   return swapped;
