@@ -27,22 +27,19 @@ __version__: str = _gpumem.VERSION
 _Told = TypeVar("_Told")
 _Ask = Callable[[Summary, Mapping[str, _gpumem.Word]], _Told]
 
-#: The names that `optimizer` and `precision` take.
+#: The names that `optimizer`, `precision`, `loss`, `loop` and `transformers` take.
 OPTIMIZERS: tuple[str, ...] = _gpumem.NAMES["optimizers"]
 PRECISIONS: tuple[str, ...] = _gpumem.NAMES["precisions"]
-#: The names that `loss` takes.
 LOSSES: tuple[str, ...] = _gpumem.NAMES["losses"]
-#: The names that `loop` and `transformers` take.
 LOOPS: tuple[str, ...] = _gpumem.NAMES["loops"]
 TRANSFORMERS: tuple[str, ...] = _gpumem.NAMES["transformers"]
-#: The names that `attention` and `offload` take.
+#: The names that `attention`, `offload`, `schedule` and `zero_grad` take.
 ATTENTIONS: tuple[str, ...] = _gpumem.NAMES["attentions"]
 OFFLOADS: tuple[str, ...] = _gpumem.NAMES["offloads"]
-#: The names that `sharding` takes; the N of "hsdp:N" is a number.
-SHARDINGS: tuple[str, ...] = _gpumem.NAMES["shardings"]
-#: The names that `schedule` and `zero_grad` take.
 SCHEDULES: tuple[str, ...] = _gpumem.NAMES["schedules"]
 ZERO_GRADS: tuple[str, ...] = _gpumem.NAMES["zero_grads"]
+#: The names that `sharding` takes; the N of "hsdp:N" is a number.
+SHARDINGS: tuple[str, ...] = _gpumem.NAMES["shardings"]
 
 
 def read_summary(
