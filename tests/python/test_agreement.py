@@ -38,7 +38,8 @@ def value_of(drawn, name, kind, usual, choices):
     if kind == "fraction":
         return drawn.choice([0.05, 0.1, 0.5, 0.0001])
     if choices:
-        return drawn.choice([choice.replace(":N", ":2") for choice in choices if choice != "all"])
+        # A loop has defaults of its own, and in Python an option at its usual value counts as not given.
+        return drawn.choice([choice.replace(":N", ":2") for choice in choices if choice not in ("all", usual)])
     return None
 
 

@@ -238,7 +238,7 @@ inline Model read(ConfigFields& config) {
   model.width = dit_width(config, "hidden_size", 4096);
   model.layers = config.layers_or("depth", 48);
   const std::int64_t heads = dit_width(config, "num_heads", 32);
-  if (model.width % heads != 0) config.fail("must divide `hidden_size`", "num_heads");
+  if (model.width % heads != 0) config.fail("must divide hidden_size", "num_heads");
   model.head_width = std::max<std::int64_t>(model.width / heads, 1);
   if (model.head_width % 8 != 0) config.fail("must leave heads a multiple of 8 wide", "num_heads");
   model.text = dit_width(config, "caption_channels", 4096);

@@ -247,12 +247,40 @@ inline void add_frozen_type(const model::TrainingJob& job, const analysis::PlanS
                                        ", as diffusers' examples cast it; `base_dtype` says otherwise"});
 }
 
-inline void add_whole_layers(const model::TrainingJob& job, std::vector<Assumption>& assumed) {
-  if (!guesses_whole_layers(job)) return;
-  assumed.push_back({"quantize",
-                     "which layers Unsloth's checkpoint leaves whole is in its own config.json "
-                     "(quantization_config.llm_int8_skip_modules), which this is not: routers and towers do, and the "
-                     "first layers as far as they add a twentieth to the weights"});
+inline void add_quantised_base(const model::TrainingJob& job, std::vector<Assumption>& assumed) {
+  if (job.quantize == model::Quantization::none) return;
+  const core::DType type =
+      model::dtype_of(job.base_dtype).value_or(adapt::unquantised_dtype(job.quantize, job.precision));
+  if (job.quantize == model::Quantization::int8_sdnq) {
+    assumed.push_back({"quantize",
+                       "SDNQ holds linear layers in int8 with a scale a row (group_size -1), and multiplies copies in "
+                       "int8, rotated by Hadamard matrices; its kernels are compiled; embedders, modulation of whole "
+                       "models and the last layer are held in " +
+                           std::string(core::to_string(type))});
+    return;
+  }
+  if (!model::has_own_adapters(job.quantize)) {
+    const bool whole = job.quantize == model::Quantization::fp8wo_torchao;
+    assumed.push_back(
+        {"quantize", std::string(whole ? "torchao makes each weight whole for its product, which keeps it for backward"
+                                       : "torchao's copies of rows in float8 are made call by call, not compiled, and "
+                                         "autograd keeps what they are made of") +
+                         "; other weights are held in " + std::string(core::to_string(type))});
+    return;
+  }
+  if (guesses_whole_layers(job)) {
+    assumed.push_back({"quantize",
+                       "which layers Unsloth's checkpoint leaves whole is in its own config.json "
+                       "(quantization_config.llm_int8_skip_modules), which this is not: routers and towers do, and the "
+                       "first layers as far as they add a twentieth to the weights"});
+  }
+  const std::string as_prepared = type == core::DType::float32 ? ", as prepare_model_for_kbit_training() leaves them"
+                                                               : ", without prepare_model_for_kbit_training()";
+  assumed.push_back(
+      {"quantize", "norms, embeddings and the head are held in " + std::string(core::to_string(type)) + as_prepared});
+  if (job.quantize == model::Quantization::int8) {
+    assumed.push_back({"quantize", "no columns of outliers, which int8 multiplies separately"});
+  }
 }
 
 inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
@@ -286,37 +314,9 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
                        "frozen weights cross from the host once for each product, as in SimpleTuner's RamTorch; of "
                        "each direction the last two stay on the GPU"});
   }
-  if (job.block_swap.kind != model::BlockSwap::none) {
+  if (job.block_swap.kind != model::BlockSwap::none)
     assumed.push_back({"adaptation", "blocks take turns as in the programs' source; no such run was measured"});
-  }
-  if (job.quantize == model::Quantization::none) return;
-  const core::DType type =
-      model::dtype_of(job.base_dtype).value_or(adapt::unquantised_dtype(job.quantize, job.precision));
-  if (job.quantize == model::Quantization::int8_sdnq) {
-    assumed.push_back({"quantize",
-                       "SDNQ holds linear layers in int8 with a scale a row (group_size -1), and multiplies copies in "
-                       "int8, rotated by Hadamard matrices; its kernels are compiled; embedders, modulation of whole "
-                       "models and the last layer are held in " +
-                           std::string(core::to_string(type))});
-    return;
-  }
-  if (!model::has_own_adapters(job.quantize)) {
-    const bool whole = job.quantize == model::Quantization::fp8wo_torchao;
-    assumed.push_back(
-        {"quantize", std::string(whole ? "torchao makes each weight whole for its product, which keeps it for backward"
-                                       : "torchao's copies of rows in float8 are made call by call, not compiled, and "
-                                         "autograd keeps what they are made of") +
-                         "; other weights are held in " + std::string(core::to_string(type))});
-    return;
-  }
-  add_whole_layers(job, assumed);
-  const std::string as_prepared = type == core::DType::float32 ? ", as prepare_model_for_kbit_training() leaves them"
-                                                               : ", without prepare_model_for_kbit_training()";
-  assumed.push_back(
-      {"quantize", "norms, embeddings and the head are held in " + std::string(core::to_string(type)) + as_prepared});
-  if (job.quantize == model::Quantization::int8) {
-    assumed.push_back({"quantize", "no columns of outliers, which int8 multiplies separately"});
-  }
+  add_quantised_base(job, assumed);
 }
 
 inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource& source,

@@ -213,7 +213,7 @@ GPUMEM_INLINE core::Result<std::string> with_head(std::string_view config, std::
   }
   return core::Error{
       core::ErrorCode::missing_information,
-      "names no class of transformers (`architectures`) whose head " + std::string(head) + " could take the place of",
+      "names no class of transformers (architectures) whose head " + std::string(head) + " could take the place of",
       {}};
 }
 
