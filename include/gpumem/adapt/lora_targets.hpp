@@ -301,10 +301,10 @@ inline core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& lin
     one = one || any;
   }
   if (one) return found;
+  const bool commas = targets.find(',') != std::string_view::npos;
   return core::Error{core::ErrorCode::invalid_argument,
-                     "no linear layer is called " + core::quoted(targets) +
-                         ", where adapters are asked for; they are "
-                         "called " +
+                     "no linear layer is called " + core::quoted(targets) + ", where adapters are asked for; " +
+                         std::string(commas ? "names are joined by `+`; " : "") + "they are called " +
                          detail::names_of(linears),
                      {}};
 }

@@ -156,6 +156,10 @@ inline constexpr PublishedFamily kFamilies[] = {
      "hidden_size intermediate_size num_hidden_layers moe_intermediate_size n_routed_experts first_k_dense_replace "
      "max_position_embeddings",
      R"("model_type": "glm4_moe", "architectures": ["Glm4MoeForCausalLM"], "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151552, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1, "attention_bias": true, "use_qk_norm": true, "hidden_act": "silu", "partial_rotary_factor": 0.5, "tie_word_embeddings": false)"},
+    {"granite4_h",
+     "hidden_size intermediate_size shared_intermediate_size num_attention_heads num_key_value_heads mamba_n_heads "
+     "num_local_experts num_experts_per_tok",
+     R"("model_type": "granitemoehybrid", "architectures": ["GraniteMoeHybridForCausalLM"], "hidden_act": "silu", "num_hidden_layers": 40, "layer_types": ["mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba"], "mamba_d_conv": 4, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_chunk_size": 256, "mamba_conv_bias": true, "mamba_proj_bias": false, "vocab_size": 100352, "max_position_embeddings": 131072, "position_embedding_type": "nope", "tie_word_embeddings": true)"},
     {"modernbert", "hidden_size intermediate_size num_hidden_layers num_attention_heads",
      R"("model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "vocab_size": 50368, "max_position_embeddings": 8192, "global_attn_every_n_layers": 3, "local_attention": 128)"},
     {"lfm2",
@@ -480,6 +484,9 @@ inline constexpr PublishedRow kRows[] = {
     {"swiss-ai/Apertus-70B-2509 swiss-ai/Apertus-70B-Instruct-2509", "apertus", 70'599'864'480, "8192 43008 80 64 8 131072 65536"},
     {"ibm-granite/granite-3.3-2b-base ibm-granite/granite-3.3-2b-instruct", "granite", 2'533'539'840, "2048 8192 40 32 8 49159 131072"},
     {"ibm-granite/granite-3.3-8b-base ibm-granite/granite-3.3-8b-instruct", "granite", 8'170'864'640, "4096 12800 40 32 8 49159 131072"},
+    {"ibm-granite/granite-4.0-h-micro ibm-granite/granite-4.0-h-micro-base", "granite4_h", 3'191'396'096, "2048 8192 8192 32 8 64 0 0"},
+    {"ibm-granite/granite-4.0-h-tiny ibm-granite/granite-4.0-h-tiny-base", "granite4_h", 6'939'037'248, "1536 512 1024 12 4 48 64 6"},
+    {"ibm-granite/granite-4.0-h-small ibm-granite/granite-4.0-h-small-base", "granite4_h", 32'207'337'984, "4096 768 1536 32 8 128 72 10"},
     {"zai-org/GLM-4.5-Air zai-org/GLM-4.5-Air-Base PrimeIntellect/INTELLECT-3", "glm4_moe", 106'852'245'504, "4096 10944 46 1408 128 1 131072", R"("use_qk_norm": false)"},
     {"zai-org/GLM-4.5 zai-org/GLM-4.5-Base", "glm4_moe", 352'797'814'784, "5120 12288 92 1536 160 3 131072"},
     {"zai-org/GLM-4.6 zai-org/GLM-4.7", "glm4_moe", 352'797'814'784, "5120 12288 92 1536 160 3 202752"},

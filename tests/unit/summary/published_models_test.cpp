@@ -121,7 +121,8 @@ TEST(PublishedModels, CheckpointsOfFewerBitsAreTheWholeModels) {
 }
 
 TEST(PublishedModels, ModelsOf2025GoByTheirNames) {
-  const std::pair<const char*, std::int64_t> models[] = {{"zai-org/GLM-4.6", 352'797'814'784},
+  const std::pair<const char*, std::int64_t> models[] = {{"ibm-granite/granite-4.0-h-tiny", 6'939'037'248},
+                                                         {"zai-org/GLM-4.6", 352'797'814'784},
                                                          {"allenai/Olmo-3.1-32B-Think", 32'233'522'176},
                                                          {"nvidia/NVIDIA-Nemotron-Nano-9B-v2", 8'888'227'328},
                                                          {"Qwen/Qwen3-Coder-Next", 79'674'391'296},

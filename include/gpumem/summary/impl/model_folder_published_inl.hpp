@@ -36,11 +36,24 @@ inline std::string_view named_by(std::string_view names, std::string_view name) 
   return {};
 }
 
-/// The family's fields that the row does not have itself, then the row's. No value of theirs holds ", \"".
+/// How long the first of these fields is: to the next comma that is in no list and in no object. No text of theirs
+/// holds a bracket or a comma.
+inline std::size_t field_length(std::string_view fields) {
+  int depth = 0;
+  for (std::size_t at = 0; at < fields.size(); ++at) {
+    const char letter = fields[at];
+    if (letter == '[' || letter == '{') ++depth;
+    if (letter == ']' || letter == '}') --depth;
+    if (letter == ',' && depth == 0) return at;
+  }
+  return fields.size();
+}
+
+/// The family's fields that the row does not have itself, then the row's.
 inline std::string fields_of(const PublishedFamily& family, const PublishedRow& row) {
   std::string text(row.fields);
   for (std::string_view rest = family.fields; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(", \""), rest.size());
+    const std::size_t end = field_length(rest);
     const std::string_view field = rest.substr(0, end);
     const std::string key(field.substr(0, field.find(':') + 1));
     if (row.fields.find(key) == std::string_view::npos) text += (text.empty() ? "" : ", ") + std::string(field);
