@@ -77,8 +77,12 @@ constexpr std::string_view kWithoutEffect[] = {"base_model_*",
 
 void read_adapter(TrainerReading& from) {
   const auto adapter = from.word("adapter");
-  if (from.on("load_in_4bit")) from.want("quantize", "nf4-double", "load_in_4bit");
+  // Experts of one tensor stay whole unless it says so (monkeypatch/moe_quant.py). In eight bits they are made whole in
+  // float32 (Bnb8bitParametrization), which no option says.
+  const bool experts = from.on("quantize_moe_experts");
+  if (from.on("load_in_4bit")) from.want("quantize", experts ? "nf4-experts" : "nf4-double", "load_in_4bit");
   if (from.on("load_in_8bit")) from.want("quantize", "int8", "load_in_8bit");
+  if (experts && !from.on("load_in_4bit")) from.job().unlike = "quantize_moe_experts without load_in_4bit";
   if (!adapter || adapter->empty()) return;
   if (*adapter != "lora" && *adapter != "qlora") {
     from.job().unlike = "adapter " + *adapter;
@@ -237,7 +241,7 @@ void read(TrainerReading& from) {
   from.job().shorter = !from.on("sample_packing") && !from.on("pad_to_sequence_len");
   if (from.word("processor_type")) from.job().missing.emplace_back("the size and number of its images");
   for (const std::string_view path : {"rl", "llama4_linearized_experts", "relora_steps", "reward_model",
-                                      "mean_resizing_embeddings", "quantize_moe_experts", "qat", "diffusion"}) {
+                                      "mean_resizing_embeddings", "qat", "diffusion"}) {
     from.not_modelled(path);
   }
   read_mesh(from);

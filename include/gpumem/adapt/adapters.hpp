@@ -357,9 +357,6 @@ inline core::Result<ParameterAdapters> ParameterAdapters::of(const connect::Wire
       return fault("PEFT's LoRA takes no parameter of the whole model's own; leave it out");
     const std::size_t axes = wired.outputs(at)[0].rank();
     if (axes != 2 && axes != 3) return fault("PEFT's LoRA takes parameters of two or three axes; leave it out");
-    if (storage[at].quantization != model::Quantization::none) {
-      return fault("LoRA of a parameter that is held in fewer bits is not modelled; leave `quantize` out");
-    }
     const std::string module = path.substr(0, path.rfind('.') + 1);
     if (made.modules_.empty() || made.modules_.back().path != module) {
       made.modules_.push_back({.path = module, .first = at});

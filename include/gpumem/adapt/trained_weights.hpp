@@ -154,45 +154,13 @@ class CopyingLayers {
 /// Names of modules that SDNQ leaves as they are: at the model's root where they begin with a dot, else any part of a
 /// path. Source: SDNQ 2026-08, common.py (common_skip_keys, module_skip_keys_dict: of image models, what is called the
 /// same means the same) and utils.py (check_param_name_in); diffusers' _skip_layerwise_casting_patterns.
-inline constexpr auto kNotForSdnq = std::to_array<std::string_view>({".time_embed",
-                                                                     ".context_embedder",
-                                                                     ".condition_embedder",
-                                                                     ".x_embedder",
-                                                                     ".t_embedder",
-                                                                     ".y_embedder",
-                                                                     ".proj_in",
-                                                                     ".emb_in",
-                                                                     ".txt_in",
-                                                                     ".img_in",
-                                                                     ".vid_in",
-                                                                     ".proj_out",
-                                                                     ".norm_out",
-                                                                     ".emb_out",
-                                                                     ".txt_out",
-                                                                     ".img_out",
-                                                                     ".vid_out",
-                                                                     ".final_layer",
-                                                                     "time_text_embed",
-                                                                     "patch_embedding",
-                                                                     "patch_embed",
-                                                                     "lm_head",
-                                                                     "pos_embed",
-                                                                     "adaln_single",
-                                                                     "distilled_guidance_layer",
-                                                                     "double_stream_modulation_img",
-                                                                     "double_stream_modulation_txt",
-                                                                     "single_stream_modulation",
-                                                                     "time_guidance_embed",
-                                                                     "time_caption_embed",
-                                                                     "cap_embedder",
-                                                                     "all_x_embedder",
-                                                                     "all_final_layer",
-                                                                     "input_proj",
-                                                                     "llm_cond_proj",
-                                                                     "t_embedding",
-                                                                     "adaln_proj",
-                                                                     "crossattn_proj",
-                                                                     "caption_projection"});
+inline constexpr std::string_view kNotForSdnq =
+    ".time_embed .context_embedder .condition_embedder .x_embedder .t_embedder .y_embedder .proj_in .emb_in "
+    ".txt_in .img_in .vid_in .proj_out .norm_out .emb_out .txt_out .img_out .vid_out .final_layer "
+    "time_text_embed patch_embedding patch_embed lm_head pos_embed adaln_single distilled_guidance_layer "
+    "double_stream_modulation_img double_stream_modulation_txt single_stream_modulation time_guidance_embed "
+    "time_caption_embed cap_embedder all_x_embedder all_final_layer input_proj llm_cond_proj t_embedding "
+    "adaln_proj crossattn_proj caption_projection";
 
 inline bool is_skipped(std::string_view path, std::string_view key) {
   if (key.front() == '.') return path.starts_with(key.substr(1));
@@ -213,7 +181,12 @@ inline bool takes_sdnq(const BaseLinear& linear) {
   const auto elements = (core::Checked(linear.in) * core::Checked(linear.out)).value();
   if (linear.in < kShortest || linear.out < kShortest || !elements || *elements < kFewest) return false;
   if (linear.in % kMultiple != 0 || linear.out % kMultiple != 0) return false;
-  return std::ranges::none_of(kNotForSdnq, [&](std::string_view key) { return is_skipped(linear.path, key); });
+  for (std::string_view left = kNotForSdnq; !left.empty();) {
+    const std::size_t end = std::min(left.find(' '), left.size());
+    if (is_skipped(linear.path, left.substr(0, end))) return false;
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return true;
 }
 
 /// Whether the job's way to hold weights takes this layer. torchao's takes the last one of an image model, too
@@ -294,17 +267,32 @@ inline bool holds_experts(const model::ModelGraph& graph, const model::Layer& la
   return graph.op(layer) == model::kParameterOp && is_skipped(graph.path(layer), "experts");
 }
 
+/// Whether axolotl holds it in four bits: "expert" is in its name, and it has three axes or more. Source: axolotl
+/// 2026-08, monkeypatch/moe_quant.py (_patched_set_param_for_module).
+inline bool holds_expert_matrices(const model::ModelGraph& graph, const model::Layer& layer) {
+  constexpr std::size_t kFewestAxes = 3;
+  if (graph.op(layer) != model::kParameterOp || graph.path(layer).find("expert") == std::string::npos) return false;
+  const model::Attributes attributes = graph.attributes(layer);
+  const model::AttributeValue* shape = attributes.find("shape");
+  const auto* sizes = shape == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(shape);
+  return sizes != nullptr && sizes->size() >= kFewestAxes;
+}
+
 /// Where most weights are experts that are one tensor a layer, Unsloth's checkpoints have linear layers in their place
 /// (unsloth_zoo 2026-08, temporary_patches/gpt_oss.py), which this graph does not. Loops with models of their own read
 /// no such checkpoint.
 inline core::Status has_dynamic_form(const model::ModelGraph& graph, const model::TrainingJob& job) {
-  if (job.quantize != model::Quantization::nf4_dynamic) return core::Done{};
+  const bool dynamic = job.quantize == model::Quantization::nf4_dynamic;
+  if (!dynamic && job.quantize != model::Quantization::nf4_experts) return core::Done{};
   if (const model::LoopRow& loop = model::row_of(job.loop); loop.own_model) {
+    const std::string_view whose =
+        dynamic ? "nf4-dynamic` is for Unsloth's checkpoints" : "nf4-experts` is for transformers' models";
     return core::Error{core::ErrorCode::invalid_argument,
-                       "`quantize=nf4-dynamic` is for Unsloth's checkpoints, which `loop=" + std::string(loop.name) +
+                       "`quantize=" + std::string(whose) + ", which `loop=" + std::string(loop.name) +
                            "` does not read; say `quantize=nf4-double`",
                        {graph.file(), 0, {}}};
   }
+  if (!dynamic) return core::Done{};
   core::Checked in_experts = 0;
   core::Pace pace;
   for (const model::Layer& layer : graph.layers()) {
@@ -312,10 +300,12 @@ inline core::Status has_dynamic_form(const model::ModelGraph& graph, const model
     if (layer.parameters > 0 && holds_experts(graph, layer)) in_experts += layer.parameters;
   }
   if (in_experts.value().value_or(graph.parameters()) <= graph.parameters() / 2) return core::Done{};
-  return core::Error{core::ErrorCode::missing_information,
-                     "the experts of this model are one tensor a layer; Unsloth's dynamic checkpoints hold them as "
-                     "linear layers in four bits, which is not modelled; `quantize=nf4-double` holds the experts whole",
-                     {graph.file(), 0, {}}};
+  return core::Error{
+      core::ErrorCode::missing_information,
+      "the experts of this model are one tensor a layer; Unsloth's dynamic checkpoints hold them as "
+      "linear layers in four bits, which is not modelled; `quantize=nf4-double` holds the experts whole, and "
+      "`nf4-experts` in four bits",
+      {graph.file(), 0, {}}};
 }
 
 /// Which layers hold fewer bits; false: none does. Errors: deadline.
@@ -326,6 +316,7 @@ inline core::Result<bool> mark_quantised(const model::ModelGraph& graph, const s
   const bool own_model = model::row_of(job.loop).own_model;
   const bool older = model::is_nf4(job.quantize) && own_model;
   const bool dynamic = job.quantize == model::Quantization::nf4_dynamic;
+  const bool experts = job.quantize == model::Quantization::nf4_experts;
   const bool listed = model::has_own_adapters(job.quantize) && !own_model;
   const WholeModules whole(graph, job.quantize);
   bool quantised = false;
@@ -334,8 +325,14 @@ inline core::Result<bool> mark_quantised(const model::ModelGraph& graph, const s
     if (pace.late()) return core::deadline_error();
     if (!older && !takes_quantization(linear, job, graph.reads_tokens())) continue;
     if (listed && whole.have(linear.path)) continue;
-    storage[linear.layer].quantization = dynamic ? model::Quantization::nf4_double : job.quantize;
+    storage[linear.layer].quantization = dynamic || experts ? model::Quantization::nf4_double : job.quantize;
     storage[linear.layer].older_four_bits = older;
+    quantised = true;
+  }
+  for (std::size_t at = 0; experts && at < storage.size(); ++at) {
+    if (pace.late()) return core::deadline_error();
+    if (!holds_expert_matrices(graph, graph.layers()[at])) continue;
+    storage[at].quantization = model::Quantization::nf4_double;
     quantised = true;
   }
   if (dynamic && graph.whole_modules().empty()) leave_some_whole(graph, linears, storage);

@@ -193,7 +193,8 @@ inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
   switch (quantization) {
     case Quantization::nf4: return hold_nf4(tape, sides, false);
     case Quantization::nf4_double:
-    case Quantization::nf4_dynamic: return hold_nf4(tape, sides, true);
+    case Quantization::nf4_dynamic:
+    case Quantization::nf4_experts: return hold_nf4(tape, sides, true);
     case Quantization::int8: return hold_int8(tape, sides);
     case Quantization::gptq_4bit: return hold_gptq(tape, sides);
     case Quantization::int8_sdnq: return hold_int8(tape, sides);
@@ -445,6 +446,17 @@ inline TensorId quantized_product(Tape& tape, TensorId rows, const TensorSize& o
                                   const model::WeightStorage& held, std::int64_t in, std::int64_t out, bool bias) {
   const core::DType given = tape.tensor(rows).size.dtype;
   return tape.cast(quantized_detail::four_bit_product(tape, rows, output, weight, held, {in, out}, bias), given);
+}
+
+/// A weight of four bits that no linear layer has, made whole where it is read; what reads it keeps it. Source:
+/// bitsandbytes 2026-08, nn/parametrize.py (Bnb4bitParametrization), whose cache ends with the module's forward().
+inline TensorId whole_parameter(const OpCall& call, Tape& tape) {
+  const quantized_detail::Sides sides{1, call.parameters};
+  add_quantized_parameters(call, tape, sides.in, sides.out, false);
+  const core::DType type = call.weights.dtype.value_or(tape.dtype());
+  const TensorSize scales{quantized_detail::parts_of(sides.weights(), quantized_detail::kNf4Block), 0,
+                          core::DType::float32};
+  return tape.record({.output = {sides.weights(), 0, type}, .scratch = {&scales, 1}, .differentiable = false});
 }
 
 /// Records a linear layer with `in` x `out` quantised weights; its bias is not.

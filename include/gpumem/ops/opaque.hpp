@@ -7,6 +7,7 @@
 #include <array>
 
 #include "gpumem/model/model_graph.hpp"
+#include "gpumem/ops/matrix.hpp"
 #include "gpumem/ops/op.hpp"
 
 namespace gpumem::ops {
@@ -88,6 +89,7 @@ inline core::Result<core::Shape> own_shape(const OpInput& input) {
 
 /// With a shape the parameter is itself the tensor that leaves; without one nobody knows who reads it.
 inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+  if (call.weights.quantization != model::Quantization::none) return whole_parameter(call, tape);
   add_parameters(call, tape, {core::Checked(call.parameters)});
   const bool leaves = shape_attribute(call.attributes) != nullptr && tape.layer_parameters().size() == 1;
   return leaves ? tape.layer_parameters()[0] : kNoTensor;

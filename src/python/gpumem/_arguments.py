@@ -124,7 +124,7 @@ OPTIONS_HELP = """
     peft_options: settings of the method, by PEFT's names: n_frequency=1000.
     quantize: how the frozen linear layers are held: none, nf4, nf4-double, int8, gptq-4bit, float8,
         int8-sdnq, fp8-torchao, fp8wo-torchao, mxfp8, nvfp4, float8-params, nf4-dynamic,
-        float8-gather.
+        float8-gather, nf4-experts.
     base_dtype: the type of frozen weights that are not quantised: the precision's, or the type they
         were loaded in: precision, fp32, bf16, fp16.
     gpu: the GPU: a name from 'gpumem gpus', or a path to a profile.

@@ -159,6 +159,20 @@ TEST(Adapters, OfExpertsMakeTheUpdatesOfAllOfThem) {
   }
 }
 
+/// Held in four bits, the experts' weights are made whole for the sum, which alone stays.
+TEST(Adapters, OfExpertsInFourBitsAddToWeightsThatAreMadeWhole) {
+  TrainingJob job = with_experts("parameter:experts.down_proj");
+  const auto events_of = [&](std::string_view bytes) {
+    return std::ranges::count_if(testing::adapted_events(job, plan::Phase::forward),
+                                 [&](const std::string& line) { return line.starts_with(bytes); });
+  };
+  const auto made = events_of("+512 model.experts.down_proj");
+  const auto freed = events_of("-512");
+  job.quantize = model::Quantization::nf4_experts;
+  EXPECT_EQ(events_of("+512 model.experts.down_proj"), made + 1);
+  EXPECT_EQ(events_of("-512"), freed + 1);
+}
+
 /// A layer of another module may stand between two parameters of one.
 TEST(Adapters, OfAModulesLastParameterAreThereToo) {
   TrainingJob job = testing::job_of(R"({"name": "ids", "shape": ["N", 4], "dtype": "int64"})", R"(

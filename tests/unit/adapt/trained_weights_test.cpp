@@ -157,6 +157,18 @@ std::string quantised(const std::string& layers, model::Quantization quantizatio
   return text;
 }
 
+TEST(TrainedWeights, OfExpertsInOneTensorAreQuantisedWhereTheJobSaysSo) {
+  const std::string layers = R"(
+    {"name": "mlp.q_proj", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 512, "out_features": 512}},
+    {"name": "mlp.experts.down_proj", "op": "parameter", "inputs": [], "attrs": {"shape": [2, 512, 64]}},
+    {"name": "mlp.experts.down_proj_bias", "op": "parameter", "inputs": [], "attrs": {"shape": [2, 64]}},
+    {"name": "mlp.experts.product", "op": "grouped_product", "inputs": ["mlp.q_proj", "mlp.experts.down_proj"]},
+    {"name": "head", "op": "linear", "inputs": ["mlp.experts.product"],
+     "attrs": {"in_features": 64, "out_features": 8}})";
+  EXPECT_EQ(quantised(layers, model::Quantization::nf4_double), "q----");
+  EXPECT_EQ(quantised(layers, model::Quantization::nf4_experts), "qq---") << "matrices, and no biases";
+}
+
 TEST(TrainedWeights, OfImageModelsAreQuantisedAsTheirLibraryChoosesThem) {
   const std::string layers = R"(
     {"name": "x_embedder", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 512, "out_features": 512}},

@@ -118,6 +118,9 @@ TEST(TrainerFiles, NamesParametersThatLoraAdapts) {
                 {{"lora_targets", "q_proj+parameter:experts.gate_up_proj+parameter:experts.down_proj"}});
   expect_wanted(parsed(R"({"base_model": "m", "adapter": "lora", "lora_target_parameters": "experts.down_proj"})"),
                 {{"lora_targets", "parameter:experts.down_proj"}});
+  const std::string experts = R"({"base_model": "m", "adapter": "lora", "quantize_moe_experts": true, )";
+  expect_wanted(parsed(experts + R"("load_in_4bit": true})"), {{"quantize", "nf4-experts"}});
+  EXPECT_NE(parsed(experts + R"("load_in_8bit": true})").unlike.find("quantize_moe_experts"), std::string::npos);
 }
 
 TEST(TrainerFiles, AxolotlsPluginsAndLayouts) {

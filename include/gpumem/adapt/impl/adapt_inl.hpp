@@ -158,6 +158,16 @@ GPUMEM_INLINE void remark_unknown(connect::GraphCopy& copy, const LoraTargets& t
   }
 }
 
+/// What a job that quantises experts of one tensor does not count, of a model that shows them as layers.
+GPUMEM_INLINE void remark_experts(connect::GraphCopy& copy, const model::ModelGraph& graph,
+                                  const model::TrainingJob& job) {
+  const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
+  if (job.quantize != model::Quantization::nf4_experts || std::ranges::none_of(graph.layers(), of_expert)) return;
+  copy.remark(
+      "experts are read as layers, each of which makes its own weight whole; transformers 5 makes those of a block "
+      "whole together, and this is not counted");
+}
+
 /// The adapters of parameters that the targets name. PEFT's LoRA alone has them, without dropout and without variants
 /// (ParamWrapper.__init__()). Without modules at least one name must be known.
 GPUMEM_INLINE core::Result<ParameterAdapters> parameter_adapters(const connect::WiredGraph& wired,
@@ -293,6 +303,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     copy.remark("the adapter of " + litgpt->leaves_out() + ", which a chunked loss calls, is not counted");
   }
   adapt_detail::remark_unknown(copy, targets, passed_over(wired.graph(), job), parameters->unknown());
+  adapt_detail::remark_experts(copy, wired.graph(), job);
   return std::move(copy).finish();
 }
 
