@@ -158,9 +158,11 @@ GPUMEM_INLINE void remark_unknown(connect::GraphCopy& copy, const LoraTargets& t
   }
 }
 
-/// What a job that quantises experts of one tensor does not count, of a model that shows them as layers.
-GPUMEM_INLINE void remark_experts(connect::GraphCopy& copy, const model::ModelGraph& graph,
-                                  const model::TrainingJob& job) {
+/// What is not counted: of experts that are quantised as one tensor, in a model that shows them as layers; and the
+/// adapter of `unread`, a layer of litgpt's that a chunked loss calls.
+GPUMEM_INLINE void remark_uncounted(connect::GraphCopy& copy, const model::ModelGraph& graph,
+                                    const model::TrainingJob& job, const std::string& unread) {
+  if (!unread.empty()) copy.remark("the adapter of " + unread + ", which a chunked loss calls, is not counted");
   const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
   if (job.quantize != model::Quantization::nf4_experts || std::ranges::none_of(graph.layers(), of_expert)) return;
   copy.remark(
@@ -299,11 +301,8 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization, rank);
     ++linear;
   }
-  if (litgpt && !litgpt->leaves_out().empty()) {
-    copy.remark("the adapter of " + litgpt->leaves_out() + ", which a chunked loss calls, is not counted");
-  }
+  adapt_detail::remark_uncounted(copy, wired.graph(), job, litgpt ? std::string(litgpt->leaves_out()) : std::string());
   adapt_detail::remark_unknown(copy, targets, passed_over(wired.graph(), job), parameters->unknown());
-  adapt_detail::remark_experts(copy, wired.graph(), job);
   return std::move(copy).finish();
 }
 
