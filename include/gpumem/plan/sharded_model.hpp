@@ -25,9 +25,9 @@ inline constexpr std::uint8_t kReduceStream = 3;
 // Source: kohya-ss/musubi-tuner 2026, src/musubi_tuner/modules/custom_offloading_utils.py (ModelOffloader,
 // swap_weight_devices_cuda: a weight is copied into the memory of the one that leaves; norms and biases stay), which
 // sd-scripts and diffusion-pipe share; enable_block_swap of sd-scripts' library/flux_models.py and of musubi-tuner's
-// flux_2/flux2_models.py. musubi-tuner's FLUX.1 and HunyuanVideo swap one single-stream block more than is counted here.
-// SimpleTuner 2026-08, helpers/musubi_block_swap.py (MusubiBlockSwapManager: stream_in and stream_out around a block's
-// forward, stream_in by its backward's hooks, and nothing moves out until the next forward activates it).
+// flux_2/flux2_models.py. musubi-tuner's FLUX.1 and HunyuanVideo swap one single-stream block more than is counted
+// here. SimpleTuner 2026-08, helpers/musubi_block_swap.py (MusubiBlockSwapManager: stream_in and stream_out around a
+// block's forward, stream_in by its backward's hooks, and nothing moves out until the next forward activates it).
 
 class SwappedBlocks {
  public:

@@ -15,6 +15,7 @@ struct PublishedFamily {
   std::string_view fields;  ///< of every config
 };
 
+// clang-format off
 inline constexpr PublishedFamily kFamilies[] = {
     {"apart", "", ""},  // each row with all of its fields
     {"llama",
@@ -196,7 +197,6 @@ struct PublishedRow {
 };
 
 // Beside texts as long as some of these every field would have a line of its own.
-// clang-format off
 inline constexpr PublishedRow kRows[] = {
     {"meta-llama/Llama-2-7b-hf meta-llama/Llama-2-7b-chat-hf lmsys/vicuna-7b-v1.5", "llama", 6'738'415'616,
      "4096 11008 32 32 32 32000 4096"},

@@ -104,8 +104,8 @@ TEST(LoraTargets, ThatThereAreNotAreAnError) {
   EXPECT_TRUE(testing::fails(lora_targets(linears, "q_proj"), core::ErrorCode::invalid_argument, 0, "q_proj"));
   EXPECT_TRUE(testing::fails(lora_targets(linears, ""), core::ErrorCode::missing_information, 0, "up, down"));
   EXPECT_TRUE(testing::fails(lora_targets({}, "all-linear"), core::ErrorCode::invalid_argument, 0, "none"));
-  EXPECT_TRUE(
-      testing::fails(lora_targets(linears, "up,down"), core::ErrorCode::invalid_argument, 0, "names are joined by `+`"));
+  EXPECT_TRUE(testing::fails(lora_targets(linears, "up,down"), core::ErrorCode::invalid_argument, 0,
+                             "names are joined by `+`"));
 }
 
 }  // namespace
