@@ -301,7 +301,7 @@ def main(source, commit):
     source = os.path.join(source, "src")
     sys.meta_path.insert(0, Finder(source))
     recipes = recipes_of(source)
-    print(f"// {len(recipes)} recipes of NVIDIA-NeMo/Megatron-Bridge at {commit}.")
+    print(f"// Recipes of NVIDIA-NeMo/Megatron-Bridge at {commit}.")
     print("// Made by megatron_bridge_recipes.py: name, model (of an alias the recipe), settings; behind them, by models,")
     print("// the sizes that recipes say themselves.")
     sizes_of, rows = {}, {}

@@ -55,6 +55,7 @@ GPUMEM_INLINE std::vector<Stack> main_stacks(const model::ModelGraph& graph) {
 GPUMEM_INLINE std::vector<std::size_t> exchanged_of(const std::vector<Stack>& stacks, std::size_t count) {
   constexpr std::size_t kStay = 2;
   std::vector<std::size_t> most;
+  most.reserve(stacks.size());
   for (const Stack& stack : stacks) most.push_back(stack.blocks.size() - kStay);
   std::vector<std::size_t> swapped(stacks.size(), 0);
   if (stacks.empty()) return swapped;
