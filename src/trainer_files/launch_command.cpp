@@ -265,7 +265,7 @@ class CommandReader {
   }
 
   [[nodiscard]] RankCount counted() const {
-    const RankCount ranks = rank_count(launcher_.launcher, launcher_.settings, launcher_.environment);
+    RankCount ranks = rank_count(launcher_.launcher, launcher_.settings, launcher_.environment);
     if (ranks.from.empty() && bridge_.gpus > 0) return {bridge_.gpus, bridge_.gpus_from};
     if (!runs_titan()) return ranks;
     constexpr std::int64_t kUsual = 8;
