@@ -25,16 +25,16 @@ struct EstimateOptions {
 int run_estimate(const EstimateOptions& options);
 
 struct FitOptions {
-  JobRequest request;                 ///< its batch size is ignored
-  std::optional<std::int64_t> batch;  ///< the longest sequence at this batch size is asked for
-  std::vector<std::string> command;   ///< that starts the training; empty: none
+  JobRequest request;                      ///< its batch size is ignored
+  std::optional<std::int64_t> batch = {};  ///< the longest sequence at this batch size is asked for
+  std::vector<std::string> command = {};   ///< that starts the training; empty: none
   bool json = false;
 };
 int run_fit(const FitOptions& options);
 
 struct AdviseOptions {
   JobRequest request;
-  std::vector<std::string> command;  ///< that starts the training; empty: none
+  std::vector<std::string> command = {};  ///< that starts the training; empty: none
   bool json = false;
 };
 int run_advise(const AdviseOptions& options);

@@ -26,17 +26,16 @@ using Assumptions = std::vector<estimate::Assumption>;
 constexpr int kNoAnswer = 4;  ///< it does not fit
 
 int print_answer(const std::string& text, const nlohmann::ordered_json& json, bool as_json, int code) {
-  using Json = nlohmann::ordered_json;
-  const std::string shown = as_json ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text;
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+  const std::string shown = as_json ? json.dump(2, ' ', false, kReplace) + "\n" : text;
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   return code;
 }
 
 /// The leaves of a file's settings, with the keys above them: "actor_rollout_ref.model.path".
 void flatten(const trainer_files::Setting& setting, const std::string& path, std::vector<LaunchSetting>& all) {
-  using Kind = trainer_files::Setting::Kind;
   if (path == "defaults") return;  // take_defaults()
-  if (setting.kind == Kind::object) {
+  if (setting.kind == trainer_files::Setting::Kind::object) {
     for (const trainer_files::Setting& item : setting.items) {
       flatten(item, path.empty() ? item.key : path + "." + item.key, all);
     }
@@ -44,7 +43,7 @@ void flatten(const trainer_files::Setting& setting, const std::string& path, std
   }
   std::string value = setting.word;
   for (const trainer_files::Setting& item : setting.items) value += (value.empty() ? "" : "+") + item.word;
-  if (setting.kind != Kind::null) all.push_back({path, std::move(value)});
+  if (setting.kind != trainer_files::Setting::Kind::null) all.push_back({path, std::move(value)});
 }
 
 Result<std::vector<LaunchSetting>> settings_of_file(const std::string& file, int depth = 0);
