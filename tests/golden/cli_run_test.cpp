@@ -108,7 +108,7 @@ TEST_F(CliRun, EstimatesAndWritesWhatTheJobReallyTook) {
 }
 
 TEST_F(CliRun, ShowsWhoRunsAndWhoWaitsAndWhy) {
-  run_behind("--memory 30GiB --name first --gpus 2 -- " + (kJob + gib(25)) + " 3", "first");
+  run_behind("--memory 30GiB --name first --gpus 2 -- " + (kJob + gib(25)) + " 60", "first");
   ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 1 && jobs[0]["seen_bytes"] == 25LL << 30; }));
   run_behind("--memory 20GiB --name second -- true", "second");
   ASSERT_TRUE(are_there(2));
@@ -127,6 +127,7 @@ TEST_F(CliRun, ShowsWhoRunsAndWhoWaitsAndWhy) {
   for (const char* word : {"first#1", "GPU 0, GPU 1", "30.00 GiB", "25.00 GiB", "asks for 1", "after second#2"}) {
     EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
   }
+  EXPECT_EQ(run("cancel 1").exit, 0);
   EXPECT_TRUE(nobody_is_there());
   EXPECT_NE(testing::text_of(queue_ / "second").find("second#2 waits: not now: GPU GPU-0 comes closest"),
             std::string::npos);
@@ -187,7 +188,7 @@ TEST_F(CliRun, KillsAJobThatRunsAloneAndDoesNotEnd) {
 }
 
 TEST_F(CliRun, NamesDoNotSpeakToTheTerminal) {
-  run_behind("--memory 30GiB --name \"$(printf 'a\\033[2J')\" --gpus 2 -- sleep 2", "runs");
+  run_behind("--memory 30GiB --name \"$(printf 'a\\033[2J')\" --gpus 2 -- sleep 60", "runs");
   ASSERT_TRUE(are_there(1));
   run_behind("--memory 30GiB --name \"$(printf 'b\\nc')\" -- true", "waits");
   ASSERT_TRUE(are_there(2));
@@ -195,6 +196,7 @@ TEST_F(CliRun, NamesDoNotSpeakToTheTerminal) {
   ASSERT_TRUE(are_there(3));
   EXPECT_EQ(run("queue").out.find('\033'), std::string::npos);
   EXPECT_EQ(run("cancel 2").out, "b?c#2 leaves the queue\n");
+  EXPECT_EQ(run("cancel 1").exit, 0);
   EXPECT_TRUE(nobody_is_there());
   EXPECT_NE(testing::text_of(queue_ / "runs").find("a?[2J#1 runs on"), std::string::npos);
   EXPECT_NE(testing::text_of(queue_ / "waits").find("b?c#2 was cancelled"), std::string::npos);
