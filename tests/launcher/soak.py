@@ -199,6 +199,10 @@ def judge(site):
         if tag in site.starved and not started and code == 3:
             site.counts["refused for a full disk"] += 1
             continue
+        # A job that began while its launcher's disk was full has that disk, too, and dies of what it writes.
+        if tag in site.starved and started and code == 128 + signal.SIGXFSZ:
+            site.counts["died of a full disk"] += 1
+            continue
         site.fault(f"{tag}: exit code {code}, started {started}, ended {ended}: {errors}")
 
 
