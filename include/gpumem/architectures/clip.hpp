@@ -41,11 +41,12 @@ struct Usual {
   std::int64_t vocabulary = 49408;
   std::int64_t positions = 77;
   std::int64_t patch = 32;
+  bool siglip = false;
 };
 inline constexpr Usual kText = {512, 2048, 8};
 inline constexpr Usual kImages = {768, 3072, 12};
 /// SiglipTextConfig and SiglipVisionConfig.
-inline constexpr Usual kSiglip = {768, 3072, 12, "gelu_pytorch_tanh", 32000, 64, 16};
+inline constexpr Usual kSiglip = {768, 3072, 12, "gelu_pytorch_tanh", 32000, 64, 16, true};
 
 inline Tower read_tower(ConfigFields& config, const Usual& usual) {
   constexpr std::int64_t kUsualLayers = 12;
@@ -60,7 +61,7 @@ inline Tower read_tower(ConfigFields& config, const Usual& usual) {
   tower.side = config.size_or({"image_size"}, 224);
   tower.patch = config.size_or({"patch_size"}, usual.patch);
   tower.channels = config.size_or({"num_channels"}, 3);
-  tower.siglip = usual.positions == kSiglip.positions;
+  tower.siglip = usual.siglip;
   tower.pools = tower.siglip && config.flag("vision_use_head", true);
   tower.projected = tower.siglip ? config.size_or({"projection_size"}, tower.sizes.width) : 0;
   if (tower.side < tower.patch) config.fail("is smaller than patch_size", "image_size");

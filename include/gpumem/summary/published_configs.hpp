@@ -1,6 +1,6 @@
 // Input: none.
-// Output: the published sizes of language models that have fields which few others have, and of those that translate
-// and sum up, as their config.json files have them. published_model() finds them by their names.
+// Output: the published sizes of language models that have fields which few others have, and of those that read
+// both ways, translate or sum up, as their config.json files have them. published_model() finds them by their names.
 // Source: the models' config files, as their makers publish them; ai-dynamo/aiconfigurator (@095f58a) and
 // lidajiededa/vllm-vram-estimator (@3f8a4f0) have copies of many. Parameters: the models' cards. What no layer
 // depends on (tokens, dropout that is off, initialisation) is left out.
@@ -196,31 +196,14 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, )"
      R"("head_dim": 128, "vocab_size": 128167, "max_position_embeddings": 32768, "hidden_act": "silu", )"
      R"("tie_word_embeddings": true)"},
-    {"facebook/nllb-200-distilled-600M", "apart", 615'073'792, "",
-     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 1024, )"
-     R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
-     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 256206, )"
-     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
-    {"facebook/nllb-200-distilled-1.3B facebook/nllb-200-1.3B", "apart", 1'370'638'336, "",
-     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 1024, )"
-     R"("encoder_layers": 24, "decoder_layers": 24, "encoder_ffn_dim": 8192, "decoder_ffn_dim": 8192, )"
-     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 256206, )"
-     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
-    {"facebook/nllb-200-3.3B", "apart", 3'344'863'232, "",
-     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 2048, )"
-     R"("encoder_layers": 24, "decoder_layers": 24, "encoder_ffn_dim": 8192, "decoder_ffn_dim": 8192, )"
-     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 256206, )"
-     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
-    {"facebook/m2m100_418M", "apart", 483'905'536, "",
-     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 1024, )"
-     R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
-     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 128112, )"
-     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
-    {"facebook/m2m100_1.2B", "apart", 1'239'470'080, "",
-     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "d_model": 1024, )"
-     R"("encoder_layers": 24, "decoder_layers": 24, "encoder_ffn_dim": 8192, "decoder_ffn_dim": 8192, )"
-     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 128112, )"
-     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
+    {"facebook/nllb-200-distilled-600M", "m2m_100", 615'073'792, "1024 12 12 4096 4096 256206"},
+    {"facebook/nllb-200-distilled-1.3B facebook/nllb-200-1.3B", "m2m_100", 1'370'638'336,
+     "1024 24 24 8192 8192 256206"},
+    {"facebook/nllb-200-3.3B", "m2m_100", 3'344'863'232, "2048 24 24 8192 8192 256206"},
+    {"facebook/m2m100_418M", "m2m_100", 483'905'536, "1024 12 12 4096 4096 128112"},
+    {"facebook/m2m100_1.2B", "m2m_100", 1'239'470'080, "1024 24 24 8192 8192 128112"},
+    {"answerdotai/ModernBERT-base", "modernbert", 149'655'232, "768 1152 22 12"},
+    {"answerdotai/ModernBERT-large", "modernbert", 395'881'664, "1024 2624 28 16"},
     {"facebook/mbart-large-50 facebook/mbart-large-50-many-to-many-mmt", "apart", 610'879'488, "",
      R"("model_type": "mbart", "architectures": ["MBartForConditionalGeneration"], "d_model": 1024, )"
      R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"

@@ -163,6 +163,8 @@ inline constexpr PublishedFamily kFamilies[] = {
      R"("model_type": "granitemoehybrid", "architectures": ["GraniteMoeHybridForCausalLM"], "hidden_act": "silu", "num_hidden_layers": 40, "layer_types": ["mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba"], "mamba_d_conv": 4, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_chunk_size": 256, "mamba_conv_bias": true, "mamba_proj_bias": false, "vocab_size": 100352, "max_position_embeddings": 131072, "position_embedding_type": "nope", "tie_word_embeddings": true)"},
     {"modernbert", "hidden_size intermediate_size num_hidden_layers num_attention_heads",
      R"("model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "vocab_size": 50368, "max_position_embeddings": 8192, "global_attn_every_n_layers": 3, "local_attention": 128)"},
+    {"m2m_100", "d_model encoder_layers decoder_layers encoder_ffn_dim decoder_ffn_dim vocab_size",
+     R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "encoder_attention_heads": 16, "decoder_attention_heads": 16, "max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
     {"lfm2",
      "hidden_size block_ff_dim num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
      "max_position_embeddings",
@@ -492,8 +494,6 @@ inline constexpr PublishedRow kRows[] = {
     {"zai-org/GLM-4.6 zai-org/GLM-4.7", "glm4_moe", 352'797'814'784, "5120 12288 92 1536 160 3 202752"},
     {"LiquidAI/LFM2-350M", "lfm2", 354'483'968, "1024 6656 16 16 8 65536 128000", R"("full_attn_idxs": [2, 5, 8, 10, 12, 14])"},
     {"LiquidAI/LFM2-700M", "lfm2", 742'489'344, "1536 10240 16 24 8 65536 128000", R"("full_attn_idxs": [2, 5, 8, 10, 12, 14])"},
-    {"answerdotai/ModernBERT-base", "modernbert", 149'655'232, "768 1152 22 12"},
-    {"answerdotai/ModernBERT-large", "modernbert", 395'881'664, "1024 2624 28 16"},
 };
 // clang-format on
 

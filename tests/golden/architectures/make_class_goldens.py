@@ -9,12 +9,11 @@ transformers sees that in a mask of ones, and not in a tensor without values, so
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from typing import Any
 
-from make_sound_goldens import BATCH, HERE, PRECISIONS, measure
+from make_sound_goldens import BATCH, PRECISIONS, measure, write_golden
 
 import torch
 import transformers
@@ -190,9 +189,7 @@ def main() -> None:
         if length == 0:
             measured = [({key: of for key, of in run.items() if key != "sequence_length"}, n) for run, n in measured]
         measured = [(run | {"transformers": "5.0"}, n) for run, n in measured]
-        golden = {"config": config, "parameters": measured[0][1], "runs": [run for run, _ in measured]}
-        (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
-        print(name, flush=True)
+        write_golden(name, config, measured)
 
 
 if __name__ == "__main__":

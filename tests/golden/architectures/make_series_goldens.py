@@ -10,12 +10,11 @@ here: it selects values by a mask.
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from typing import Any
 
-from make_sound_goldens import BATCH, HERE, PRECISIONS, measure
+from make_sound_goldens import BATCH, PRECISIONS, measure, write_golden
 
 import torch
 import transformers
@@ -201,9 +200,7 @@ def main() -> None:
         measured = [measure(config, *way, length, batch_of) for way in ways]
         if "image_size" in config:
             measured = [({key: of for key, of in run.items() if key != "sequence_length"}, n) for run, n in measured]
-        golden = {"config": config, "parameters": measured[0][1], "runs": [run for run, _ in measured]}
-        (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
-        print(name, flush=True)
+        write_golden(name, config, measured)
 
 
 if __name__ == "__main__":

@@ -162,6 +162,13 @@ def measure(
     return run, parameters
 
 
+def write_golden(name: str, config: dict[str, Any], measured: list[tuple[dict[str, Any], int]]) -> None:
+    """Of what measure() says of each run."""
+    golden = {"config": config, "parameters": measured[0][1], "runs": [run for run, _ in measured]}
+    (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
+    print(name, flush=True)
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
@@ -176,9 +183,7 @@ def main() -> None:
         measured = [measure(config, *way, length) for way in ways]
         if name == "ast":  # as of this release attention's inputs are copies, which its output follows
             measured = [(run | {"transformers": "4.52"}, count) for run, count in measured]
-        golden = {"config": config, "parameters": measured[0][1], "runs": [run for run, _ in measured]}
-        (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
-        print(name, flush=True)
+        write_golden(name, config, measured)
 
 
 if __name__ == "__main__":
