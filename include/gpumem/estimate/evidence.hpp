@@ -479,8 +479,7 @@ inline std::vector<Assumption> assumptions_of(const model::TrainingJob& job, con
   }
   const bool decomposes = model::row_of(job.optimizer).projection == model::OptimizerRow::Projection::singular;
   if (decomposes) assumed.push_back({"optimizer", "what cuSOLVER takes to decompose a gradient is not counted"});
-  if (!job.transformers_text.empty()) assumed.push_back({"transformers", job.transformers_text});
-  if (!job.lengths_text.empty()) assumed.push_back({"lengths", job.lengths_text});
+  for (const model::SettingNote& note : job.notes) assumed.push_back({note.setting, note.text});
   detail::add_adaptation(job, source, assumed);
   detail::add_layout(job, source, assumed);
   if (const model::StepRecording* recording = job.graph->recording()) {

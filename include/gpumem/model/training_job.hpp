@@ -101,6 +101,14 @@ inline constexpr std::array<Named<ZeroGrad>, 5> kZeroGrads = {{{ZeroGrad::step_s
   return precision == Precision::bf16_mixed || precision == Precision::fp16_mixed;
 }
 
+/// A setting that a request leaves open, and how it was decided: one clause for people.
+struct SettingNote {
+  std::string setting;
+  std::string text;
+
+  friend bool operator==(const SettingNote&, const SettingNote&) = default;
+};
+
 /// One training job, seen from one GPU of its layout. Copies are cheap: the graph is shared and immutable.
 struct TrainingJob {
   std::shared_ptr<const ModelGraph> graph;
@@ -110,7 +118,6 @@ struct TrainingJob {
   std::optional<std::int64_t> sequence_length = {};  ///< tokens a sample, for models that read token ids
   std::vector<std::int64_t> image = {};     ///< width and height of each image of a sample; empty: the model's usual
   std::optional<std::int64_t> images = {};  ///< a sample, for models that read text and images
-  std::string lengths_text = {};  ///< what `sequence_length` is of lengths that differ (job/lengths.hpp); empty: alike
   std::optional<std::int64_t> frames = {};  ///< of each video, in place of images
   std::string parts =
       {};  ///< of a diffusers folder that lie on the GPU besides the denoiser: "vae+text_encoder", "all"
@@ -137,7 +144,7 @@ struct TrainingJob {
   Counted<BlockSwap> block_swap = {};
   Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is set apart from it
   Transformers transformers = Transformers::v4_48;
-  std::string transformers_text = {};  ///< where nobody named that release: why it was taken, for people
+  std::vector<SettingNote> notes = {};  ///< what the request leaves open, and how it was decided
   BatchLengths batch_lengths = BatchLengths::alike;
   bool padding = false;  ///< batches of tokens hold padding, so that attention has a mask; loops differ, see LoopRow
   ZeroGrad zero_grad = ZeroGrad::before_forward;

@@ -302,10 +302,15 @@ TEST(YoungModels, HaveTheCallsOfTheReleaseThatBroughtThem) {
   for (const model::ModelGraph& graph : {*config, *tree}) {
     const TrainingJob job = job_of(graph);
     EXPECT_EQ(job.transformers, model::Transformers::v4_51);
-    EXPECT_NE(job.transformers_text.find("transformers 4.51"), std::string::npos) << job.transformers_text;
+    ASSERT_EQ(job.notes.size(), 1U);
+    EXPECT_NE(job.notes.front().text.find("transformers 4.51"), std::string::npos) << job.notes.front().text;
     EXPECT_EQ(job_of(graph, "4.45").transformers, model::Transformers::v4_45) << "what is asked for counts";
-    EXPECT_EQ(job_of(graph, "4.45").transformers_text, "");
+    EXPECT_TRUE(job_of(graph, "4.45").notes.empty());
     EXPECT_EQ(job_of(graph, {}, "megatron").transformers, model::Transformers::v4_48) << "its models are others";
+    const TrainingJob newest = job_of(graph, "5.0");
+    ASSERT_EQ(newest.notes.size(), 1U) << "transformers 5 loads another type than float32";
+    EXPECT_EQ(newest.notes.front().setting, "precision");
+    EXPECT_TRUE(job_of(graph, "5.0", "megatron").notes.empty());
   }
 }
 

@@ -153,8 +153,9 @@ TEST(Lengths, SayHowLongAJobsBatchesAre) {
   ASSERT_TRUE(succeeds(job));
   EXPECT_EQ(job->sequence_length, 96);
   EXPECT_TRUE(job->padding);
-  EXPECT_NE(job->lengths_text.find("the longest batch of 11 steps has 96 tokens"), std::string::npos)
-      << job->lengths_text;
+  ASSERT_EQ(job->notes.size(), 1U);
+  EXPECT_NE(job->notes.front().text.find("the longest batch of 11 steps has 96 tokens"), std::string::npos)
+      << job->notes.front().text;
   request.lengths_options = "batching=by_moonlight";
   EXPECT_FALSE(job_from(request, shared));
   request.lengths_options = "steps=1";

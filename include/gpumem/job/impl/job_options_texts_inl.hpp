@@ -355,13 +355,14 @@ GPUMEM_INLINE core::Status take_lengths(const JobRequest& request, model::Traini
   if (!found) return found.error();
   training.sequence_length = found->peak;
   if (!is_given(*find_option("padding"), request)) training.padding = training.padding || found->padded;
-  training.lengths_text =
-      found->usual == found->peak && !found->padded
-          ? "all batches have " + std::to_string(found->peak) + " tokens a sample"
-          : "the longest batch of " + std::to_string(found->steps) + " steps has " + std::to_string(found->peak) +
-                " tokens a sample or fewer in " + fraction_text(options->percentile) +
-                " % of runs; half of the batches have at most " + std::to_string(found->usual) + ", 99 % at most " +
-                std::to_string(found->nearly_all) + "; what the allocator keeps of other lengths is not counted";
+  training.notes.push_back(
+      {"lengths", found->usual == found->peak && !found->padded
+                      ? "all batches have " + std::to_string(found->peak) + " tokens a sample"
+                      : "the longest batch of " + std::to_string(found->steps) + " steps has " +
+                            std::to_string(found->peak) + " tokens a sample or fewer in " +
+                            fraction_text(options->percentile) + " % of runs; half of the batches have at most " +
+                            std::to_string(found->usual) + ", 99 % at most " + std::to_string(found->nearly_all) +
+                            "; what the allocator keeps of other lengths is not counted"});
   return core::Done{};
 }
 
@@ -386,9 +387,22 @@ GPUMEM_INLINE void take_release(const JobRequest& request, model::TrainingJob& t
   const std::optional<model::Transformers> oldest = training.graph->run_settings().transformers;
   if (!oldest || *oldest <= training.transformers || !model::row_of(training.loop).caches) return;
   training.transformers = *oldest;
-  training.transformers_text = "calls are those of transformers " +
-                               std::string(model::name_of(model::kTransformers, *oldest)) +
-                               ", from the age of the model or the version in its config; `transformers` names another";
+  training.notes.push_back(
+      {"transformers", "calls are those of transformers " + std::string(model::name_of(model::kTransformers, *oldest)) +
+                           ", from the age of the model or the version in its config; `transformers` names another"});
+}
+
+/// Weights of a checkpoint are float32 where no type is said, which transformers 5 no longer does.
+/// Source: transformers 5.0, modeling_utils.py: from_pretrained(), whose dtype is "auto".
+GPUMEM_INLINE void note_precision(const JobRequest& request, model::TrainingJob& training) {
+  const bool of_transformers = training.graph != nullptr && training.graph->recording() == nullptr &&
+                               training.graph->reads_tokens() && !training.graph->architecture().empty() &&
+                               model::row_of(training.loop).caches;
+  const bool said = is_given(*find_option("precision"), request) || training.base_dtype != model::BaseType::precision;
+  if (!of_transformers || said || training.transformers < model::Transformers::v5_0) return;
+  training.notes.push_back({"precision",
+                            "weights and activations are float32, as no `precision` is given; from_pretrained() of "
+                            "transformers 5 takes the checkpoint's type, mostly bfloat16: `precision=bf16`"});
 }
 
 }  // namespace job_from_detail
@@ -410,6 +424,7 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
   if (const core::Status taken = job_from_detail::take_lengths(request, training); !taken) return taken.error();
   job_from_detail::take_stages(training);
   job_from_detail::take_release(request, training);
+  job_from_detail::note_precision(request, training);
   const core::Status valid = model::validate(training);
   if (!valid) return valid.error();
   return training;
