@@ -215,9 +215,12 @@ void read_task(TrainerReading& from) {
   // Tables have spare rows, and are filled up to a multiple of 128 where those do not suffice (ms-swift 4,
   // model/register.py: resize_token_embeddings).
   from.know("new_special_tokens");
-  for (const std::string_view path : {"rlhf_type", "enable_dft_loss", "enable_channel_loss", "predict_with_generate"}) {
-    from.not_modelled(path);
-  }
+  for (const std::string_view path : {"rlhf_type", "enable_dft_loss", "enable_channel_loss"}) from.not_modelled(path);
+  // What an evaluation generates has keys and values, and logits of one token (trainers/seq2seq_trainer.py).
+  const std::int64_t trained = from.whole("per_device_train_batch_size").value_or(1);
+  const bool few = from.whole("per_device_eval_batch_size").value_or(1) <= core::bounded_product({2, trained});
+  if (few) from.know("predict_with_generate");
+  else from.not_modelled("predict_with_generate");
 }
 
 /// A model that speaks holds what makes speech, as its config says, unless the environment says otherwise. Source:
@@ -452,7 +455,9 @@ bool sniff(const Setting& root) {
 std::optional<Setting> with_model_kwargs(const Setting& root) {
   const Setting* const given = root.field("model_kwargs");
   if (given == nullptr) return std::nullopt;
-  auto said = given->kind == Setting::Kind::text ? parse_json_settings(given->word) : core::Result<Setting>(*given);
+  std::string text = given->word;  // of a shell, with its quotes
+  if (text.size() > 2 && text.front() == '\'' && text.back() == '\'') text = text.substr(1, text.size() - 2);
+  auto said = given->kind == Setting::Kind::text ? parse_json_settings(text) : core::Result<Setting>(*given);
   if (!said || said->kind != Setting::Kind::object) return std::nullopt;
   Setting made = root;
   std::erase_if(made.items, [](const Setting& item) { return item.key == "model_kwargs"; });

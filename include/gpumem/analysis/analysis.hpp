@@ -87,12 +87,15 @@ struct PlanSource {
   std::int64_t routed_elements = 0;           ///< a sample, of what the rank's experts make of the tokens sent to them
 };
 
+/// What NCCL takes of each GPU of a job.
+[[nodiscard]] device::Communicators communicators(const model::TrainingJob& job, const device::GpuProfile& gpu);
+
 /// A job on one GPU.
 struct JobRun {
   AllocatorRun run;                  ///< of a job that does not fit: what it would take on a GPU that is large enough
   device::AllocatorOptions options;  ///< with the capacity that `run` had
   device::Context context;           ///< CUDA's
-  parallel::Communicators communicators = {};  ///< of a job on several GPUs
+  device::Communicators communicators = {};  ///< of a job on several GPUs
   /// What the process may take of the GPU, also outside of the allocator: all of it, or a fraction that is set.
   core::Bytes limit = {};
   bool fits = false;

@@ -119,6 +119,45 @@ struct WorkspaceChoice {
 /// common/util/multi_stream.cpp: four streams.
 [[nodiscard]] std::int64_t grouped_workspace(const GpuProfile& gpu);
 
+// Input: a GPU, and the groups of ranks that NCCL connects.
+// Output: what NCCL's buffers take of the GPU, by cudaMalloc, outside of PyTorch's allocator.
+// Units: bytes, MiB.
+// Source: NCCL 2.18 to 2.30. src/init.cc, computeBuffSizes(), and src/transport/p2p.cc: a channel's connection has a
+// buffer for each protocol, 9.2 MiB on one side and what both ranks write on the other; in pages of 2 MiB 12 together.
+// src/graph/connect.cc: where NVSwitches join a node's GPUs there are 12 rings, doubled; a ring's rank has one
+// connection, a tree's inside a node as many as it has neighbours in a chain. src/graph/paths.cc,
+// ncclTopoComputeP2pChannels(): a rank sends to each other rank over 32 channels of their own.
+//
+// src/transport/nvls.cc: from Hopper on more than two ranks sum by their switches, with buffers of 1 MiB.
+//
+// Of 4 and 2 A100s this says 720 and 576 MiB a communicator, and 688 and 544 were seen (NVIDIA/nccl, issue 964); of the
+// first all-to-all of 8 H100s 2.6 GiB, and 3.3 GB were seen (issue 1685). All of a Megatron job's with TP 2, PP 2 and
+// DP 2 on 8 H100s took 7 GB a rank (verl-project/verl, pull request 6408), 1.3 times what this says. Since NCCL 2.22 a
+// tree is connected, and the switches are used, only when a sum first asks for it.
+
+/// Ranks that NCCL connects.
+struct Communicator {
+  std::int64_t ranks = 1;
+  std::int64_t peers = 0;  ///< ranks that each rank sends to by itself: in an all-to-all, a pipeline, a ring of pairs
+};
+
+/// What all of a job's communicators take.
+struct Communicators {
+  core::Bytes expected;
+  core::Bytes lower;
+  core::Bytes upper;
+  std::int64_t count = 0;
+};
+
+/// Whether the profile has links between GPUs as fast as NVLink.
+[[nodiscard]] bool has_nvlink(const GpuProfile& gpu);
+
+/// Nothing of no communicators. Of GPUs without NVLink it is a guess for all together: 0.2 to 2 GiB were seen.
+[[nodiscard]] Communicators nccl_buffers(const GpuProfile& gpu, std::span<const Communicator> groups);
+
+/// What a report says of them.
+[[nodiscard]] std::string nccl_text(const GpuProfile& gpu, const Communicators& all);
+
 /// cublasLt's, for a matrix product with a bias, for the length of the call.
 inline constexpr std::int64_t kCublasLtWorkspace = std::int64_t{1} << 20;
 

@@ -319,14 +319,10 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
   add_quantised_base(job, assumed);
 }
 
-inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource& source,
+inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource& source, const device::GpuProfile& gpu,
                        std::vector<Assumption>& assumed) {
-  const parallel::Communicators more = parallel::communicators(job.layout);
-  if (more.expected.count() > 0) {
-    assumed.push_back({"communicators", core::to_string(more.expected) + " for NCCL's buffers, a guess (" +
-                                            core::to_string(more.lower) + " to " + core::to_string(more.upper) +
-                                            " were seen with one or more communicators)"});
-  }
+  const device::Communicators more = analysis::communicators(job, gpu);
+  if (more.count > 0) assumed.push_back({"communicators", device::nccl_text(gpu, more)});
   if (reentrant_fully_shard(job)) {
     assumed.push_back({"checkpointing",
                        "blocks are checkpointed without reentrance (use_reentrant=False); the reentrant "
@@ -481,7 +477,7 @@ inline std::vector<Assumption> assumptions_of(const model::TrainingJob& job, con
   if (decomposes) assumed.push_back({"optimizer", "what cuSOLVER takes to decompose a gradient is not counted"});
   for (const model::SettingNote& note : job.notes) assumed.push_back({note.setting, note.text});
   detail::add_adaptation(job, source, assumed);
-  detail::add_layout(job, source, assumed);
+  detail::add_layout(job, source, gpu, assumed);
   if (const model::StepRecording* recording = job.graph->recording()) {
     detail::add_recorded(*recording, job, allocator, assumed);
     if (!recording->torch.empty()) assumed.push_back({"pytorch", model::torch_text(*recording)});

@@ -7,6 +7,7 @@
 // many) and context (each rank has a part of every sequence).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <tuple>
@@ -62,7 +63,20 @@ struct SplitWay {
     const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout, const SplitWay& way);
 
 /// Whether ranks can share the graph's layers at all: somebody has said how.
-[[nodiscard]] bool says_split(const model::ModelGraph& graph, model::TensorSplit split);
+[[nodiscard]] inline bool says_split(const model::ModelGraph& graph, model::TensorSplit split) {
+  const auto layers = graph.layers();
+  return std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) { return layer.split == split; });
+}
+
+/// The words of a table that ranks share; a head has as many outputs. Where these are no multiple of the ranks, both
+/// are padded, or the last rank has fewer (mcore-bridge 1.2, model/gpt_model.py; DTensor's chunks). Megatron-LM pads
+/// further, to a multiple of 128 for each rank. 0: there is no such table.
+[[nodiscard]] inline std::int64_t shared_words(const model::ModelGraph& graph) {
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.op(layer) == "embedding") return graph.attributes(layer).integer("num_embeddings").value_or(0);
+  }
+  return 0;
+}
 
 /// How many tensor parallel ranks share the weights of each expert (Megatron's expert_tensor_parallel_size); at least
 /// 1, at most all.

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
@@ -67,18 +68,17 @@ namespace gpumem::parallel {
 /// those of check(); invalid_argument, naming the option that is not modelled.
 [[nodiscard]] core::Status check_modelled(const model::TrainingJob& job, std::string_view method);
 
-/// What communicators take of each GPU outside of the allocator.
-struct Communicators {
-  core::Bytes expected;
-  core::Bytes lower;
-  core::Bytes upper;
+/// A group of ranks that the job's steps make a communicator for, and how many of them each rank sends to by itself.
+struct RankGroup {
+  std::int64_t ranks = 1;
+  std::int64_t peers = 0;
 };
-/// Nothing on one GPU. NCCL allocates by cudaMalloc, for each connection that it receives over a buffer a protocol: 4
-/// MiB (Simple), 512 KiB (LL) and 4,800 KiB (LL128), 9.2 MiB together (NCCL 2.19, src/init.cc: computeBuffSizes();
-/// src/include/device.h). A ring of 24 channels has 24 such connections (220 MiB), trees and further communicators have
-/// theirs. 0.2 to 2 GiB were seen of jobs with one to several communicators. The expected figure is a guess in this
-/// range, 43 connections, and `assumed` says so.
-[[nodiscard]] Communicators communicators(const model::Layout& layout);
+/// All of them. PyTorch makes one when a group is first used, also where two groups have the same ranks. The default
+/// group is always used. Megatron has one for each dimension, its norm of gradients, what a model's ranks agree on, and
+/// the counts of experts' tokens (Megatron-Core 0.12 to 0.17: core/parallel_state.py; core/optimizer/__init__.py:
+/// grad_stats_parallel_group; core/transformer/moe/token_dispatcher.py: tp_ep_group). DeepSpeed copies the default
+/// group (0.16, utils/groups.py: _clone_world_group). Others have one for each dimension of a mesh with several.
+[[nodiscard]] std::vector<RankGroup> communicators(const model::TrainingJob& job);
 
 /// "fsdp2", "hsdp:4".
 [[nodiscard]] std::string name_of(const model::Sharding& sharding);
@@ -469,5 +469,32 @@ struct SharedParameter {
 /// `expert_ranks`: that hold the same experts.
 [[nodiscard]] std::vector<bool> held_layer_by_layer(const std::vector<SharedParameter>& parameters,
                                                     const model::Layout& layout, std::int64_t expert_ranks);
+
+inline std::vector<RankGroup> communicators(const model::TrainingJob& job) {
+  const model::Layout& of = job.layout;
+  const model::Shardings kind = of.sharding.kind;
+  const bool megatron = job.loop == model::Loop::megatron || kind == model::Shardings::distributed_optimizer;
+  const std::int64_t model_ranks = of.tensor_parallel * of.pipeline_parallel;
+  const std::int64_t all = core::bounded_product({sharing_ranks(of), model_ranks});
+  std::vector<RankGroup> made;
+  // The Trainer has no pipelines: one process lays the blocks on its GPUs (device_map).
+  if (job.loop == model::Loop::hf_trainer && of.pipeline_parallel > 1) return made;
+  const auto add = [&made](std::int64_t ranks, std::int64_t peers) {
+    if (ranks > 1) made.push_back({ranks, peers});
+  };
+  const auto add_dimension = [&](std::int64_t ranks) { add(megatron || ranks < all ? ranks : 1, 0); };
+  add(all, 0);
+  if (kind >= model::Shardings::zero_1) add(all, 0);  // DeepSpeed's and Megatron's
+  for (const std::int64_t ranks : {of.tensor_parallel, sharing_ranks(of)}) add_dimension(ranks);
+  if (kind == model::Shardings::hsdp) add_dimension(of.sharding.count);
+  for (const std::int64_t ranks : {of.pipeline_parallel, of.context_parallel}) {
+    add(ranks, std::min<std::int64_t>(ranks - 1, 2));
+  }
+  if (megatron) add(model_ranks, 0);
+  add(of.expert_parallel, of.expert_parallel - 1);
+  if (megatron) add(of.expert_parallel, 0);
+  if (of.expert_parallel > 1) add_dimension(expert_sharing_ranks(of, 1));
+  return made;
+}
 
 }  // namespace gpumem::parallel

@@ -28,6 +28,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -139,8 +140,15 @@ class MemoryBound {
   /// Of these, without and with checkpointing, which connects a model anew.
   std::array<std::array<std::unique_ptr<analysis::Analysis>, 2>, 2> analyses_;
   std::map<Split, std::optional<Activations>> known_;
-  /// By what communicators take, and what of a layout widens an estimate's range: sharding and checkpointing.
-  std::map<std::tuple<core::Bytes, core::Bytes, model::Shardings, bool>, std::int64_t> rooms_;
+  /// What CUDA leaves of the GPU, and how much of that a range takes.
+  struct Room {
+    std::int64_t expected = std::numeric_limits<std::int64_t>::max();
+    std::int64_t upper = std::numeric_limits<std::int64_t>::max();
+    double margin = 1.0;
+    bool covered = true;
+  };
+  /// By whether there are communicators, and what of a layout widens an estimate's range: sharding and checkpointing.
+  std::map<std::tuple<bool, model::Shardings, bool>, Room> rooms_;
 };
 
 }  // namespace gpumem::search

@@ -324,19 +324,20 @@ TEST(Evidence, CommunicatorsAreInTheRangeAndApartFromIt) {
   const TrainingJob job = on_several_gpus("");
   const MemoryEstimate found = estimated(job, "a100-40gb");
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-  EXPECT_EQ(found.communicators.below.count(), 200 * kMiB);
-  EXPECT_EQ(found.communicators.above.count(), 1648 * kMiB);
-  EXPECT_GT(found.upper.count() - found.expected.count(), 1648 * kMiB);
+  // Three communicators of two ranks, 576 MiB each by NCCL's source.
+  EXPECT_EQ(found.communicators.below.count(), (3 * 576 - 200) * kMiB);
+  EXPECT_EQ(found.communicators.above.count(), 3 * 576 / 2 * kMiB);
+  EXPECT_GT(found.upper.count() - found.expected.count(), 3 * 576 / 2 * kMiB);
   EXPECT_EQ(found.gpus, 2);
   EXPECT_NE(subjects(found).find("communicators"), std::string::npos);
   // Of a job that fits and could take more than there is, only what is left is theirs.
   GpuProfile small = *find_profile("a100-40gb");
   small.usable_bytes = {};
-  small.memory_bytes.value = found.upper.count() - 1000 * kMiB;
+  small.memory_bytes.value = found.upper.count() - 100 * kMiB;
   const auto limited = (*make_estimator("replay"))->estimate(job, small);
   ASSERT_TRUE(succeeds(limited));
   if (limited->fits) {
-    EXPECT_EQ(limited->communicators.above.count(), 648 * kMiB);
+    EXPECT_EQ(limited->communicators.above.count(), (3 * 576 / 2 - 100) * kMiB);
   }
   TrainingJob alone = job;
   alone.layout = {};

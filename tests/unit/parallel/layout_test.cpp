@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "expect.hpp"
@@ -270,13 +272,50 @@ TEST(Layout, APipelineMayKeepResultsOfCheckpointing) {
   EXPECT_TRUE(succeeds(check_modelled(job, "replay")));
 }
 
+using Groups = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+/// The ranks and the peers of each communicator, in order.
+Groups groups_of(const TrainingJob& job) {
+  Groups groups;
+  for (const auto& [ranks, peers] : communicators(job)) groups.emplace_back(ranks, peers);
+  std::ranges::sort(groups);
+  return groups;
+}
+
 TEST(Layout, OnlyJobsOfSeveralGpusHaveCommunicators) {
-  EXPECT_EQ(communicators(Layout()).upper.count(), 0);
-  Layout layout;
-  layout.pipeline_parallel = 2;
-  const Communicators more = communicators(layout);
-  EXPECT_LT(more.lower, more.expected);
-  EXPECT_LT(more.expected, more.upper);
+  EXPECT_EQ(groups_of(job_with([](Layout&) {})), Groups{});
+  TrainingJob pipeline = job_with([](Layout& of) { of.pipeline_parallel = 2; });
+  EXPECT_EQ(groups_of(pipeline), (Groups{{2, 0}, {2, 1}}));
+  pipeline.loop = model::Loop::hf_trainer;
+  EXPECT_EQ(groups_of(pipeline), Groups{}) << "one process (device_map)";
+}
+
+TEST(Layout, AMeshOfOneDimensionUsesTheDefaultGroup) {
+  const auto sharded = [](Shardings kind, std::int64_t tensor_ranks) {
+    return groups_of(job_with([&](Layout& of) {
+      of.data_parallel = 8;
+      of.tensor_parallel = tensor_ranks;
+      of.sharding = {kind, kind == Shardings::hsdp ? 4 : 0};
+    }));
+  };
+  EXPECT_EQ(sharded(Shardings::fsdp2, 1), (Groups{{8, 0}}));
+  EXPECT_EQ(sharded(Shardings::zero_3, 1), (Groups{{8, 0}, {8, 0}})) << "DeepSpeed copies it";
+  EXPECT_EQ(sharded(Shardings::fsdp2, 2), (Groups{{2, 0}, {8, 0}, {16, 0}}));
+  EXPECT_EQ(sharded(Shardings::hsdp, 1), (Groups{{4, 0}, {8, 0}}));
+}
+
+TEST(Layout, MegatronHasAGroupForEachPurpose) {
+  TrainingJob job = job_with([](Layout& of) {
+    of.data_parallel = 2;
+    of.tensor_parallel = 4;
+    of.sharding.kind = Shardings::distributed_optimizer;
+  });
+  job.loop = model::Loop::megatron;
+  // The default group and that of norms; tensor parallel ranks and a model's ranks; those that share states.
+  EXPECT_EQ(groups_of(job), (Groups{{2, 0}, {4, 0}, {4, 0}, {8, 0}, {8, 0}}));
+  job.layout.expert_parallel = 4;
+  // Experts: tokens go from each rank to each, their counts to all; two ranks hold the same experts.
+  EXPECT_EQ(groups_of(job), (Groups{{2, 0}, {2, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 3}, {8, 0}, {8, 0}}));
 }
 
 TEST(Layout, ShardingsHaveTheirOptionsNames) {

@@ -71,5 +71,18 @@ TEST(RankGraphOfModels, ANormedHeadMayBeTheEmbedding) {
   EXPECT_EQ(apart - parameters(baichuan(R"(, "tie_word_embeddings": true)", 1)), 100 * 64);
 }
 
+core::Result<connect::WiredGraph> llama_of_words(const std::string& words, std::int64_t ranks) {
+  return ranked(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+    "intermediate_size": 96, "hidden_act": "silu", "vocab_size": )" +
+                    words + "}",
+                {.tensor_parallel = ranks, .sequence_parallel = ranks > 1});
+}
+
+TEST(RankGraphOfModels, WordsThatRanksCannotShareEvenlyArePadded) {
+  EXPECT_EQ(parameters(llama_of_words("126", 4)), parameters(llama_of_words("128", 4)));
+  EXPECT_EQ(parameters(llama_of_words("128", 4)) - parameters(llama_of_words("124", 4)), 2 * 64)
+      << "of the table and of the head";
+}
+
 }  // namespace
 }  // namespace gpumem::parallel

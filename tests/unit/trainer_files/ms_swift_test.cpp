@@ -105,8 +105,16 @@ TEST(MsSwift, ModelKwargsCountMoreThanTheEnvironment) {
   EXPECT_EQ(text.unknown, std::vector<std::string>{});
   EXPECT_EQ(text.not_modelled, std::vector<std::string>{});
   expect_wanted(parsed(base + R"({"MAX_PIXELS": 90000}})"), {{"image", "300x300"}});
+  expect_wanted(parsed(base + R"("'{\"max_pixels\": 40000}'"})"), {{"image", "200x200"}});
   expect_wanted(parsed(base + "{}}"), {{"image", "100x100"}});
   EXPECT_EQ(parsed(base + R"("{"})").not_modelled, std::vector<std::string>{"model_kwargs {"});
+}
+
+TEST(MsSwift, AnEvaluationMayGenerateUnlessItsBatchesAreLarge) {
+  const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": "lora",
+    "predict_with_generate": "true", "per_device_eval_batch_size": )";
+  EXPECT_EQ(parsed(base + R"("2"})").not_modelled, std::vector<std::string>{});
+  EXPECT_EQ(parsed(base + R"("16"})").not_modelled, std::vector<std::string>{"predict_with_generate true"});
 }
 
 TEST(MsSwift, HeldBitsOptimizersAndSequences) {

@@ -316,6 +316,12 @@ GPUMEM_INLINE core::Result<device::Context> Analysis::context(const device::GpuP
   return device::context_of(gpu, job_.software, {from->convolves, from->normalises});
 }
 
+GPUMEM_INLINE device::Communicators communicators(const model::TrainingJob& job, const device::GpuProfile& gpu) {
+  std::vector<device::Communicator> groups;
+  for (const auto& [ranks, peers] : parallel::communicators(job)) groups.push_back({ranks, peers});
+  return device::nccl_buffers(gpu, groups);
+}
+
 GPUMEM_INLINE device::Context JobRun::beside() const {
   const auto sum = [](core::Bytes left, core::Bytes right) { return core::Bytes(left.count() + right.count()); };
   device::Context all = context;
@@ -369,7 +375,7 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu, 
   if (!cuda) return cuda.error();
   JobRun beginning;
   beginning.context = *cuda;
-  beginning.communicators = parallel::communicators(job_.layout);
+  beginning.communicators = communicators(job_, gpu);
   RunKey key{gpu.capacity(), beginning.beside().expected, device::cublas_workspace(gpu), gpu.convolution_workspace,
              options};
   const auto known =

@@ -134,6 +134,11 @@ inline constexpr std::array<WorkspaceVariant, 21> kVariants = {{
     {.name = "first-never", .first_layer = Copies::never},
 }};
 
+GPUMEM_INLINE bool from_hopper(const GpuProfile& gpu) {
+  constexpr std::size_t kOneDigit = 3;  // "8.0"; "10.0" is longer
+  return gpu.compute_capability.size() > kOneDigit || gpu.compute_capability >= "9";
+}
+
 }  // namespace workspace_detail
 
 GPUMEM_INLINE std::span<const WorkspaceVariant> workspace_variants() { return workspace_detail::kVariants; }
@@ -184,10 +189,49 @@ GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const
 GPUMEM_INLINE std::int64_t grouped_workspace(const GpuProfile& gpu) {
   constexpr std::int64_t kStreams = 4;
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-  constexpr std::size_t kOneDigit = 3;  // "8.0"; "10.0" is longer
-  const std::string& capability = gpu.compute_capability;
-  const bool from_hopper = capability.size() > kOneDigit || capability >= "9";
-  return kStreams * (from_hopper ? 32 : 4) * kMiB;
+  return kStreams * (workspace_detail::from_hopper(gpu) ? 32 : 4) * kMiB;
+}
+
+GPUMEM_INLINE bool has_nvlink(const GpuProfile& gpu) {
+  constexpr std::int64_t kLeast = 100'000'000'000;
+  return gpu.link_bandwidth_bytes_per_second && gpu.link_bandwidth_bytes_per_second->value >= kLeast;
+}
+
+GPUMEM_INLINE Communicators nccl_buffers(const GpuProfile& gpu, std::span<const Communicator> groups) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  constexpr std::int64_t kLeastSeen = 200 * kMiB;
+  constexpr std::int64_t kMostSeen = 2048 * kMiB;
+  constexpr std::int64_t kGuess = 400 * kMiB;
+  constexpr std::int64_t kConnection = 12 * kMiB;
+  constexpr std::int64_t kChannels = 24;
+  constexpr std::int64_t kChannelsToAPeer = 32;
+  constexpr std::int64_t kMulticast = 2 * 16 * kMiB;  // both ways, of 16 channels, for each rank that heads some
+  constexpr std::int64_t kUsualNode = 8;
+  constexpr std::int64_t kLargestNode = 1024;
+  if (groups.empty()) return {};
+  const auto count = static_cast<std::int64_t>(groups.size());
+  if (!has_nvlink(gpu)) return {core::Bytes(kGuess), core::Bytes(kLeastSeen), core::Bytes(kMostSeen), count};
+  const std::int64_t node =
+      std::clamp<std::int64_t>(gpu.gpus_per_node ? gpu.gpus_per_node->value : kUsualNode, 2, kLargestNode);
+  std::int64_t expected = 0;
+  for (const Communicator& group : groups) {
+    const std::int64_t together = std::clamp<std::int64_t>(group.ranks, 2, node);
+    // A ring, and on average a chain's neighbours.
+    const std::int64_t connections = kChannels + kChannels * 2 * (together - 1) / together;
+    const std::int64_t to_peers = kChannelsToAPeer * std::min(group.peers, together - 1);
+    expected += (connections + to_peers) * kConnection;
+    if (workspace_detail::from_hopper(gpu) && together > 2) expected += together * kMulticast;
+  }
+  return {core::Bytes(expected), core::Bytes(std::min(kLeastSeen, expected)),
+          core::Bytes(std::max(kMostSeen, expected + expected / 2)), count};
+}
+
+GPUMEM_INLINE std::string nccl_text(const GpuProfile& gpu, const Communicators& all) {
+  const std::string range = core::to_string(all.lower) + " to " + core::to_string(all.upper);
+  const std::string text = core::to_string(all.expected) + " for NCCL's buffers";
+  if (!has_nvlink(gpu)) return text + ", a guess (" + range + " were seen with one or more communicators)";
+  const std::string many = all.count == 1 ? "one communicator" : std::to_string(all.count) + " communicators";
+  return text + ", as NCCL 2.18 to 2.30 connects the GPUs of a node over NVLink for " + many + " (" + range + ")";
 }
 
 GPUMEM_INLINE std::int64_t cublas_workspace(const GpuProfile& gpu) {

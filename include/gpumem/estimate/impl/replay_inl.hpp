@@ -98,7 +98,7 @@ GPUMEM_INLINE core::Bytes most_needed(const analysis::JobRun& of_job, const Marg
 }
 
 /// A job that fits takes no more than there is. Says what of the range that is left is the communicators'.
-GPUMEM_INLINE void limit_upper(MemoryEstimate& estimate, const parallel::Communicators& communicators,
+GPUMEM_INLINE void limit_upper(MemoryEstimate& estimate, const device::Communicators& communicators,
                                core::Bytes limit) {
   const auto limited = [&](core::Bytes upper) { return std::max(estimate.expected, std::min(upper, limit)); };
   const std::int64_t above = communicators.upper.count() - communicators.expected.count();

@@ -318,7 +318,8 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
                  std::to_string(experts == 0 ? 1 : std::gcd(experts, layout.expert_parallel)) + "`");
   }
   const bool lora = job.peft == model::PeftMethod::none || job.peft == model::PeftMethod::lora;
-  if ((job.has_adapters() && !lora) || model::holds_in_fewer_bits(job.quantize)) {
+  const bool cuts = layout.tensor_parallel > 1 || layout.expert_parallel > 1;  // a layer's weights
+  if ((job.has_adapters() && !lora) || (cuts && model::holds_in_fewer_bits(job.quantize))) {
     return fault(
         "a layout that splits the model is modelled with no adapters but LoRA's, and without quantised weights");
   }
@@ -385,13 +386,15 @@ struct SplitSize {
   std::string_view attribute;
   std::string_view what;    ///< for messages
   std::size_t element = 0;  ///< of a list
+  bool padded = false;      ///< where ranks cannot share it evenly
 };
 
-GPUMEM_INLINE SplitSize split_size(TensorSplit split, const model::Attributes& attributes) {
+GPUMEM_INLINE SplitSize split_size(TensorSplit split, const model::Attributes& attributes, std::int64_t words) {
+  const bool head = words > 0 && attributes.integer("out_features") == words;
   switch (split) {
-    case TensorSplit::columns: return {"out_features", "output features"};
+    case TensorSplit::columns: return {"out_features", "output features", 0, head};
     case TensorSplit::rows: return {"in_features", "input features"};
-    case TensorSplit::vocabulary: return {"num_embeddings", "words in its vocabulary"};
+    case TensorSplit::vocabulary: return {"num_embeddings", "words in its vocabulary", 0, true};
     case TensorSplit::heads:
       if (attributes.find("shape") != nullptr) return {"shape", "heads", 1};
       return {"sizes", "heads of keys and values"};
@@ -441,17 +444,13 @@ GPUMEM_INLINE core::Status divide(std::vector<model::Attribute>& attributes, con
       if (size.element < list->size()) value = &(*list)[size.element];
     }
     if (value == nullptr) return uneven(size.what, 0, ranks);
+    if (size.padded) *value = core::rounded_up(*value, ranks);
     if (core::Status shared = divide(*value, size.what, ranks); !shared) return shared;
   }
   return core::Done{};
 }
 
 }  // namespace tensor_parallel_detail
-
-GPUMEM_INLINE bool says_split(const model::ModelGraph& graph, model::TensorSplit split) {
-  const auto layers = graph.layers();
-  return std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) { return layer.split == split; });
-}
 
 GPUMEM_INLINE std::int64_t expert_tensor_ranks(const model::ModelGraph& graph, const model::Layout& layout) {
   for (const model::Layer& layer : graph.layers()) {
@@ -478,16 +477,13 @@ GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_
     changed->push_back({"ranks", ranks});
     return changed;
   }
-  if (way.split == TensorSplit::mixer) {
-    if (const core::Status shared = tensor_parallel_detail::divide_mixer(*changed, ranks); !shared) {
-      return shared.error();
-    }
-    return changed;
-  }
-  const auto size = tensor_parallel_detail::split_size(way.split, graph.attributes(layer));
-  if (const core::Status shared = tensor_parallel_detail::divide(*changed, size, ranks); !shared) {
-    return shared.error();
-  }
+  const bool mixes = way.split == TensorSplit::mixer;
+  const std::int64_t words = shared_words(graph);
+  const auto size = tensor_parallel_detail::split_size(way.split, graph.attributes(layer), words);
+  const core::Status shared = mixes ? tensor_parallel_detail::divide_mixer(*changed, ranks)
+                                    : tensor_parallel_detail::divide(*changed, size, ranks);
+  if (!shared) return shared.error();
+  if (mixes) return changed;
   const bool tokens = layout.sequence_parallel && layer.expert == 0;  // experts are sent their tokens
   if (tokens && way.gathers && way.split == TensorSplit::columns) changed->push_back({"gathered", ranks});
   if (tokens && way.split == TensorSplit::rows) {

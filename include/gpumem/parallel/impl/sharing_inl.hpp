@@ -318,17 +318,6 @@ GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, st
   return layout_detail::refused(std::string(method) + " does not model " + split + "; " + std::string(remedy));
 }
 
-GPUMEM_INLINE Communicators communicators(const model::Layout& layout) {
-  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-  constexpr std::int64_t kGuess = 400;
-  constexpr std::int64_t kLeastSeen = 200;
-  constexpr std::int64_t kMostSeen = 2048;
-  const bool alone = layout.data_parallel == 1 && layout.tensor_parallel == 1 && layout.pipeline_parallel == 1 &&
-                     layout.context_parallel == 1;
-  if (alone) return {};
-  return {core::Bytes(kGuess * kMiB), core::Bytes(kLeastSeen * kMiB), core::Bytes(kMostSeen * kMiB)};
-}
-
 GPUMEM_INLINE std::string name_of(const model::Sharding& sharding) {
   std::string text(model::name_of(model::kShardings, sharding.kind));
   if (text.ends_with(":N")) text.replace(text.size() - 1, 1, std::to_string(sharding.count));

@@ -248,7 +248,7 @@ class Estimate {
  public:
   Estimate(const PostTrainingJob& job, const TrainingSide& side, const device::GpuProfile& gpu)
       : job_(job), decided_(side.decided), gpu_(gpu), plan_(side.plan), peaks_(side.peaks), beside_(side.context) {
-    const parallel::Communicators communicators = parallel::communicators(decided_.policy.layout);
+    const device::Communicators communicators = analysis::communicators(decided_.policy, gpu_);
     const auto add = [](core::Bytes& to, core::Bytes more) { to = core::Bytes(to.count() + more.count()); };
     add(beside_.expected, communicators.expected);
     add(beside_.lower, communicators.lower);

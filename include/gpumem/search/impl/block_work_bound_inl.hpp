@@ -133,28 +133,29 @@ GPUMEM_INLINE MemoryBound::MemoryBound(const connect::WiredGraph& whole, const d
 
 /// What tensors may hold of a job that fits.
 GPUMEM_INLINE std::int64_t MemoryBound::room_for(const model::TrainingJob& job) {
-  const parallel::Communicators more = parallel::communicators(job.layout);
+  const device::Communicators more = analysis::communicators(job, gpu_);
   const auto [known, fresh] =
-      rooms_.try_emplace({more.expected, more.upper, job.layout.sharding.kind, job.activation_checkpointing},
-                         std::numeric_limits<std::int64_t>::max());
-  if (!fresh) return known->second;
-  model::TrainingJob small = job;
-  if (fewer_[0] != nullptr) small = of_fewer_blocks(std::move(small), fewer_[0]);
-  small.layout.pipeline_parallel = 1;
-  small.layout.virtual_stages = 1;
-  small.layout.schedule = {};
-  analysis::Analysis analysis(std::move(small));
-  const auto source = analysis.source();
-  const auto context = analysis.context(gpu_);
-  if (!source || !context) return known->second;
-  const estimate::Margin margin = estimate::margin_of(job, *source, gpu_);
-  const auto beside = [&](core::Bytes of_cuda, core::Bytes of_ranks) {
-    return gpu_.capacity().count() - of_cuda.count() - of_ranks.count();
-  };
-  const std::int64_t expected = beside(context->expected, more.expected);
-  const double upper = static_cast<double>(beside(context->upper, more.upper)) / margin.upper;
-  known->second = margin.coverage ? expected : std::min(expected, static_cast<std::int64_t>(std::max(upper, 0.0)));
-  return known->second;
+      rooms_.try_emplace({more.count > 0, job.layout.sharding.kind, job.activation_checkpointing});
+  Room& room = known->second;
+  if (fresh) {
+    model::TrainingJob small = job;
+    if (fewer_[0] != nullptr) small = of_fewer_blocks(std::move(small), fewer_[0]);
+    small.layout.pipeline_parallel = 1;
+    small.layout.virtual_stages = 1;
+    small.layout.schedule = {};
+    analysis::Analysis analysis(std::move(small));
+    const auto source = analysis.source();
+    const auto context = analysis.context(gpu_);
+    if (source && context) {
+      const estimate::Margin margin = estimate::margin_of(job, *source, gpu_);
+      const auto beside = [&](core::Bytes of_cuda) { return gpu_.capacity().count() - of_cuda.count(); };
+      room = {beside(context->expected), beside(context->upper), margin.upper, margin.coverage.has_value()};
+    }
+  }
+  const std::int64_t expected = room.expected - more.expected.count();
+  if (room.covered) return expected;
+  const double upper = static_cast<double>(room.upper - more.upper.count()) / room.margin;
+  return std::min(expected, static_cast<std::int64_t>(std::max(upper, 0.0)));
 }
 
 GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, std::int64_t peak) {
