@@ -22,12 +22,14 @@ std::int64_t parameters(const core::Result<connect::WiredGraph>& graph) {
   return graph ? graph->graph().parameters() : 0;
 }
 
-core::Result<connect::WiredGraph> ranked(std::string_view config, const model::Layout& layout) {
+core::Result<connect::WiredGraph> ranked(std::string_view config, const model::Layout& layout,
+                                         void (*change)(model::TrainingJob&) = nullptr) {
   const auto graph = architectures::read_config(config, ops::vocabulary());
   if (!graph) return graph.error();
   model::TrainingJob job(*graph, 2);
   job.sequence_length = 16;
   job.layout = layout;
+  if (change != nullptr) change(job);
   const auto wired = connect::connect(job, ops::catalogue());
   if (!wired) return wired.error();
   return rank_graph(*wired, job, ops::catalogue());
@@ -71,17 +73,34 @@ TEST(RankGraphOfModels, ANormedHeadMayBeTheEmbedding) {
   EXPECT_EQ(apart - parameters(baichuan(R"(, "tie_word_embeddings": true)", 1)), 100 * 64);
 }
 
-core::Result<connect::WiredGraph> llama_of_words(const std::string& words, std::int64_t ranks) {
-  return ranked(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+std::string llama_of_words(const std::string& words) {
+  return R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
     "intermediate_size": 96, "hidden_act": "silu", "vocab_size": )" +
-                    words + "}",
-                {.tensor_parallel = ranks, .sequence_parallel = ranks > 1});
+         words + "}";
 }
 
 TEST(RankGraphOfModels, WordsThatRanksCannotShareEvenlyArePadded) {
-  EXPECT_EQ(parameters(llama_of_words("126", 4)), parameters(llama_of_words("128", 4)));
-  EXPECT_EQ(parameters(llama_of_words("128", 4)) - parameters(llama_of_words("124", 4)), 2 * 64)
-      << "of the table and of the head";
+  const auto shared = [](const std::string& words) {
+    return parameters(ranked(llama_of_words(words), {.tensor_parallel = 4, .sequence_parallel = true}));
+  };
+  EXPECT_EQ(shared("126"), shared("128"));
+  EXPECT_EQ(shared("128") - shared("124"), 2 * 64) << "of the table and of the head";
+}
+
+TEST(RankGraphOfModels, OneProcessMayLayQuantisedBlocksOnItsGpus) {
+  const auto quantised = [](model::TrainingJob& job) {
+    job.lora = 4;
+    job.quantize = model::Quantization::nf4;
+  };
+  const auto of_one_process = [](model::TrainingJob& job) {
+    job.lora = 4;
+    job.quantize = model::Quantization::nf4;
+    job.loop = model::Loop::hf_trainer;
+  };
+  const model::Layout layout = {.pipeline_parallel = 2};
+  EXPECT_TRUE(succeeds(ranked(llama_of_words("128"), layout, of_one_process)));
+  EXPECT_TRUE(testing::fails(ranked(llama_of_words("128"), layout, quantised), core::ErrorCode::invalid_argument, 0,
+                             "without quantised weights"));
 }
 
 }  // namespace

@@ -318,8 +318,10 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
                  std::to_string(experts == 0 ? 1 : std::gcd(experts, layout.expert_parallel)) + "`");
   }
   const bool lora = job.peft == model::PeftMethod::none || job.peft == model::PeftMethod::lora;
-  const bool cuts = layout.tensor_parallel > 1 || layout.expert_parallel > 1;  // a layer's weights
-  if ((job.has_adapters() && !lora) || (cuts && model::holds_in_fewer_bits(job.quantize))) {
+  // One process that lays whole blocks on its GPUs (device_map) leaves their weights as they are.
+  const bool in_turn = job.loop == model::Loop::hf_trainer && layout.pipeline_parallel > 1 &&
+                       layout.data_parallel == 1 && layout.tensor_parallel == 1 && layout.context_parallel == 1;
+  if ((job.has_adapters() && !lora) || (!in_turn && model::holds_in_fewer_bits(job.quantize))) {
     return fault(
         "a layout that splits the model is modelled with no adapters but LoRA's, and without quantised weights");
   }
