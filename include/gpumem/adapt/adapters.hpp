@@ -253,7 +253,7 @@ inline core::Shape sizes(const std::vector<std::int64_t>& all) {
 
 /// Whether the job's loss calls the layer's weight and not the layer.
 inline bool is_in_loss(const BaseLinear& base, const model::TrainingJob& job) {
-  if (!base.output || job.loss_form.kind != model::LossForms::fused) return false;
+  if (!base.output || !model::joins_head(job.loss_form.kind)) return false;
   const std::string_view leaf = base.leaf();
   return leaf != "score" && leaf != "classifier" && leaf != "qa_outputs";
 }

@@ -5,16 +5,23 @@
 // Source: the rules of device/caching_allocator.hpp and device/workspace.hpp.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/device/allocator_options.hpp"
 #include "gpumem/device/caching_allocator.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/device/workspace.hpp"
+#include "gpumem/model/step_recording.hpp"
+#include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/tape.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
@@ -200,5 +207,98 @@ inline AllocatorRun run_allocator(const plan::StepPlan& plan, const device::GpuP
                                   AllocatorMemory* memory) {
   return allocator_run_detail::Runner(plan, gpu, options, memory).run(observer);
 }
+
+// Input: a job and its plan.
+// Output: what its run through the allocator depends on: the options and the room that it has there, and how Unsloth's
+// loss in chunks looks at what is left of it.
+// Units: bytes.
+
+namespace analysis_detail {
+
+/// What is asked; where nothing is, what the recorded program sets. Its threshold of garbage collection counts after
+/// set_per_process_memory_fraction() alone (CUDACachingAllocator.cpp, garbage_collect_cached_blocks). The fraction of
+/// that call comes in place of the variable's.
+inline device::AllocatorOptions as_recorded(const model::TrainingJob& job, const device::AllocatorOptions& asked) {
+  const model::StepRecording* const recording = job.graph == nullptr ? nullptr : job.graph->recording();
+  if (recording == nullptr || asked != device::AllocatorOptions{}) return asked;
+  const std::string* const text = recording->setting(model::kRecordedAllocConf);
+  if (text == nullptr) return asked;
+  const auto recorded = device::parse_allocator_options(*text);
+  if (!recorded) return asked;
+  device::AllocatorOptions options = *recorded;
+  options.said = false;
+  if (recording->memory_fraction()) {
+    options.memory_fraction.reset();
+  } else if (!options.memory_fraction) {
+    options.garbage_collection_threshold = 0.0;
+  }
+  return options;
+}
+
+/// What the allocator may reserve of `capacity`, beside which `context` is taken. A fraction that is asked for comes
+/// before the recorded program's.
+inline core::Bytes room_for(const model::TrainingJob& job, const device::AllocatorOptions& options,
+                            core::Bytes capacity, core::Bytes context) {
+  const std::int64_t room = std::max<std::int64_t>(capacity.count() - context.count(), 0);
+  const model::StepRecording* const recording = job.graph == nullptr ? nullptr : job.graph->recording();
+  std::optional<double> fraction = options.memory_fraction;
+  if (!fraction && recording != nullptr) fraction = recording->memory_fraction();
+  if (!fraction) return core::Bytes(room);
+  return core::Bytes(std::min(room, static_cast<std::int64_t>(static_cast<double>(capacity.count()) * *fraction)));
+}
+
+/// What chunks of a loss may take more than planned, where batches hold padding: then some have fewer tokens.
+inline std::int64_t more_in_smaller_batches(const ops::Tape& tape, const model::TrainingJob& job) {
+  if (!job.padding || job.loss_form.kind == model::LossForms::fused || !model::joins_head(job.loss_form.kind)) return 0;
+  std::int64_t more = 0;
+  for (const ops::TapeTensor& tensor : tape.tensors()) {
+    if (tensor.size.chunks.target == 0) continue;
+    more = core::bounded_sum({more, tensor.size.more_in_smaller_batches(job.batch_size)});
+  }
+  return more;
+}
+
+/// How the chunks of Unsloth's loss are chosen. Source: as ops::Chunks.
+inline std::string loss_text(const model::TrainingJob& job, std::int64_t target,
+                             const std::optional<core::Bytes>& free) {
+  if (job.loss_form.kind == model::LossForms::fused || !model::joins_head(job.loss_form.kind)) return {};
+  const std::string shorter =
+      job.padding ? "; a batch with fewer tokens may get larger chunks, which `upper` covers" : "";
+  const std::string compiled = "; the loss is compiled, as Unsloth's is where PyTorch can compile it";
+  if (!model::asks_for_free(job.loss_form.kind)) {
+    return "chunks of tokens have float32 logits of at most " + std::to_string(job.loss_form.count) + " MiB" + shorter +
+           compiled;
+  }
+  const bool rounds = job.loss_form.kind == model::LossForms::fused_free_2025;
+  const std::string rule = rounds ? "half of the memory that is free at the first loss, the number of chunks rounded "
+                                    "(Unsloth from September 2025 to June 2026)"
+                                  : "half of the memory that is free at the first loss, 4 GiB at most (Unsloth since "
+                                    "July 2026)";
+  const std::string chosen = free ? core::to_string(*free) + " are free, so " + std::to_string(target) + " MiB"
+                                  : "no GPU was named, so all tokens are one chunk";
+  return "chunks of tokens have float32 logits of " + rule + ": " + chosen + shorter + compiled;
+}
+
+/// What the allocator will have reserved when the first step computes its loss: about the most that tensors held.
+inline std::int64_t reserved_before(const plan::StepPlan& steps, std::uint32_t loss) {
+  std::vector<std::int64_t> held(steps.slots, 0);
+  std::int64_t live = 0;
+  std::int64_t most = 0;
+  bool forward = false;
+  std::size_t mark = 0;
+  for (std::size_t at = 0; at < steps.events.size(); ++at) {
+    for (; mark < steps.phases.size() && steps.phases[mark].first_event <= at; ++mark) {
+      forward = steps.phases[mark].phase == plan::Phase::forward && steps.phases[mark].step == 1;
+    }
+    const plan::Event& event = steps.events[at];
+    if (forward && event.layer == loss) break;
+    if (event.kind == plan::Event::Kind::allocate) live += held[event.slot] = event.bytes;
+    if (event.kind == plan::Event::Kind::release) live -= std::exchange(held[event.slot], 0);
+    most = std::max(most, live);
+  }
+  return most;
+}
+
+}  // namespace analysis_detail
 
 }  // namespace gpumem::analysis

@@ -85,6 +85,10 @@ struct PlanSource {
   std::int64_t unknown_layers = 0;            ///< layers for which at most the parameters are counted
   std::span<const std::string> remarks = {};  ///< what adapting the graph took as given
   std::int64_t routed_elements = 0;           ///< a sample, of what the rank's experts make of the tokens sent to them
+  /// Of a loss in chunks that are chosen by the number of tokens: how many bytes more those of a smaller batch may
+  /// take.
+  std::int64_t shorter_batches = 0;
+  std::string loss = {};  ///< in words: how such chunks are chosen, where they depend on the GPU
 };
 
 /// What NCCL takes of each GPU of a job.
@@ -202,6 +206,8 @@ class Analysis {
   [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
                                               JobRun made);
   void forget_plans();
+  [[nodiscard]] core::Status choose_loss_chunks(const device::GpuProfile& gpu, core::Bytes beside);
+  void set_loss_target(std::int64_t mib);
   [[nodiscard]] bool same_adaptation(const model::TrainingJob& job) const {
     return adapt::adaptation_key(job_) == adapt::adaptation_key(job) &&
            adapt::inputs_need_gradients(job_) == adapt::inputs_need_gradients(job);
@@ -236,7 +242,10 @@ class Analysis {
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;
   std::optional<core::Status> modelled_;
-  WorkingMemory memory_;  ///< of plans that are no longer needed, and of the allocator's last run
+  std::int64_t loss_target_ = 0;             ///< MiB of a chunk, of a loss that asks for free memory; 0: not chosen
+  std::optional<core::Bytes> free_at_loss_;  ///< what it was chosen by
+  std::optional<core::Bytes> room_at_loss_;  ///< of a GPU and its contexts, where it was chosen
+  WorkingMemory memory_;                     ///< of plans that are no longer needed, and of the allocator's last run
 };
 
 // Input: jobs, from any number of threads.

@@ -439,8 +439,8 @@ inline Margin margin_of(const model::TrainingJob& job, const analysis::PlanSourc
   detail::widen_for_doubts(margin, *job.graph);
   margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);
   margin.more = detail::of_batch(source.guesses.more_elements, job);
-  const core::Bytes routed = detail::of_batch(source.routed_elements, job);
-  margin.more = core::Bytes(core::bounded_sum({margin.more.count(), detail::of_routing(routed, job).count()}));
+  const std::int64_t routed = detail::of_routing(detail::of_batch(source.routed_elements, job), job).count();
+  margin.more = core::Bytes(core::bounded_sum({margin.more.count(), routed, source.shorter_batches}));
   return margin;
 }
 
@@ -454,15 +454,15 @@ inline std::vector<Assumption> assumptions_of(const model::TrainingJob& job, con
     assumed.push_back(
         {"capacity", "all of " + core::to_string(gpu.capacity()) + " can be used; a driver keeps a little"});
   }
-  if (source.convolves && !gpu.convolution_workspace.fitted) {
+  if (source.convolves && !gpu.convolution_workspace.fitted)
     assumed.push_back({"workspaces", "cuDNN takes the workspaces that it takes on an A100"});
-  }
   if (job.cudnn_benchmark && source.convolves) {
     assumed.push_back({"benchmark",
                        "cuDNN's benchmark mode takes the workspaces that its heuristics take; of 100 measured runs 3 "
                        "took more, half of these 1.3 times as much"});
   }
   if (job.compile) assumed.push_back({"compile", detail::compile_text(job, source)});
+  if (!source.loss.empty()) assumed.push_back({"loss", source.loss});
   if (source.guesses.edges > 0 || source.guesses.bounded > 0) detail::add_guesses(source, assumed);
   if (!detail::measured_in(job.precision)) {
     const std::string name(model::name_of(model::kPrecisions, job.precision));

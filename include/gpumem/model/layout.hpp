@@ -80,13 +80,29 @@ enum class LossForms : std::uint8_t {
   fused,     ///< head and loss are one function, and the logits are never whole (Liger)
   fused_ce,  ///< the loss is one kernel, which leaves its gradient in the logits' place (Liger, unsloth)
   compiled,  ///< torch.compile of the loss: one kernel each way, which reads the logits in their own type (torchtitan)
+  fused_target,     ///< fused, in chunks of tokens whose logits would take N MiB in float32 (Unsloth)
+  fused_free,       ///< the same: half of what is free on the GPU, 4 GiB at most (Unsloth since July 2026)
+  fused_free_2025,  ///< the same: half of what is free, the number of chunks rounded (Unsloth until then)
 };
 using LossForm = Counted<LossForms>;
-inline constexpr std::array<Named<LossForms>, 5> kLossForms = {{{LossForms::standard, "standard"},
+inline constexpr std::array<Named<LossForms>, 8> kLossForms = {{{LossForms::standard, "standard"},
                                                                 {LossForms::chunked, "chunked:N"},
                                                                 {LossForms::fused, "fused"},
                                                                 {LossForms::fused_ce, "fused-ce"},
-                                                                {LossForms::compiled, "compiled"}}};
+                                                                {LossForms::compiled, "compiled"},
+                                                                {LossForms::fused_target, "fused-target:N"},
+                                                                {LossForms::fused_free, "fused-free"},
+                                                                {LossForms::fused_free_2025, "fused-free-2025"}}};
+
+/// Whether a chunk is the larger the more memory is free when the first loss is computed.
+[[nodiscard]] constexpr bool asks_for_free(LossForms kind) {
+  return kind == LossForms::fused_free || kind == LossForms::fused_free_2025;
+}
+
+/// Whether head and loss are one function, which reads the head's own weight.
+[[nodiscard]] constexpr bool joins_head(LossForms kind) {
+  return kind == LossForms::fused || kind == LossForms::fused_target || asks_for_free(kind);
+}
 
 /// Which kernels compute scaled-dot-product attention.
 enum class AttentionBackend : std::uint8_t {

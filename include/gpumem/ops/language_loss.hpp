@@ -2,8 +2,9 @@
 // Output: head and cross entropy, recorded in the forms that take less memory than whole logits.
 // Units: elements.
 // Source: Liger-Kernel 0.5, ops/fused_linear_cross_entropy.py and ops/cross_entropy.py; unsloth,
-// kernels/cross_entropy_loss.py; PyTorch 2.6, _functorch/partitioners.py (torch.compile); litgpt, model.py
-// (lm_head_chunk_size) and utils.py (chunked_cross_entropy); torchtune 0.4, modules/loss/ce_chunked_output_loss.py.
+// kernels/cross_entropy_loss.py; unsloth_zoo 2025-08 to 2026-08, fused_losses/cross_entropy_loss.py; PyTorch 2.6,
+// _functorch/partitioners.py (torch.compile); litgpt, model.py (lm_head_chunk_size) and utils.py
+// (chunked_cross_entropy); torchtune 0.4, modules/loss/ce_chunked_output_loss.py.
 #pragma once
 
 #include <algorithm>
@@ -111,33 +112,65 @@ inline TensorId record_vocabulary_parallel(Tape& tape, TensorId logits, bool fus
                       .gradient = Gradient::over_input});
 }
 
-/// LigerFusedLinearCrossEntropyFunction: forward makes the gradients of input, weight and bias, and keeps nothing else.
-/// It works on as many rows at a time that their logits are as large as its input (Liger rounds these rows up to a
-/// power of two); the name of one chunk's logits lives until the next one's are made. Gradients have the types of what
-/// they are of, also under autocast, whose copy of the weight lives through the call. Where the last token has no
-/// label, the others' hidden states are copied.
-inline TensorId record_fused_linear_cross_entropy(Tape& tape, const LanguageHead& head) {
-  TensorId input = head.hidden;
-  const TensorSize counted = head.rows.times(head.width);
-  if (counted.elements.value() != tape.tensor(input).size.elements.value()) {
-    const TensorId part = tape.record(
-        {.inputs = {&input, 1}, .output = counted, .kind = Output::view, .layout = {Layout::kInOrder, true}});
-    input = contiguous(tape, part);
+namespace language_loss_detail {
+
+/// The parts of the logits that a fused loss has at a time. Liger's have as many rows as make them as large as its
+/// input; the name of one chunk's logits lives until the next one's are made. Unsloth's are compiled: of a chunk there
+/// are its logits and their gradient, in the type of the product, and nothing of their size in float32 (as PyTorch
+/// 2.6's Inductor was seen to plan them: TorchInductor's buffers of torch.func.grad_and_value of the chunk).
+inline void add_chunks(const LanguageHead& head, core::DType type, const Chunks& asked,
+                       std::vector<TensorSize>& scratch) {
+  TensorSize chunk = head.rows.times(head.vocabulary).as(type);
+  if (asked.target > 0) {
+    chunk.chunks = asked;
+    scratch.insert(scratch.end(), 2, chunk);
+    return;
   }
+  const std::int64_t chunks = std::max<std::int64_t>((head.vocabulary + head.width - 1) / head.width, 1);
+  chunk.elements = chunk.elements.value().value_or(0) / chunks;
+  scratch.insert(scratch.end(), chunks > 1 ? 2 : 1, chunk);
+}
+
+/// All hidden states, or a copy of those whose tokens have a label.
+inline TensorId counted_rows(Tape& tape, const LanguageHead& head) {
+  const TensorSize counted = head.rows.times(head.width);
+  if (counted.elements.value() == tape.tensor(head.hidden).size.elements.value()) return head.hidden;
+  const TensorId part = tape.record(
+      {.inputs = {&head.hidden, 1}, .output = counted, .kind = Output::view, .layout = {Layout::kInOrder, true}});
+  return contiguous(tape, part);
+}
+
+}  // namespace language_loss_detail
+
+/// In what chunks Unsloth's loss goes about the tokens; none for other losses. One for all, where nobody said what is
+/// free on the GPU.
+inline Chunks chunks_of(const model::LossForm& form) {
+  constexpr std::int64_t kMost = INT32_MAX;
+  if (form.kind == model::LossForms::fused || !model::joins_head(form.kind)) return {};
+  return {static_cast<std::int32_t>(form.count > 0 ? std::min(form.count, kMost) : kMost),
+          form.kind == model::LossForms::fused_free_2025};
+}
+
+/// LigerFusedLinearCrossEntropyFunction: forward makes the gradients of input, weight and bias, and keeps nothing else.
+/// It works on some rows at a time. Gradients have the types of what they are of, also under autocast, whose copy of
+/// the weight lives through the call. Where the last token has no label, the others' hidden states are copied; Unsloth
+/// (`chunks`) gives that token a label that does not count, and adds the gradient of each chunk to that of the weight.
+inline TensorId record_fused_linear_cross_entropy(Tape& tape, LanguageHead head, const Chunks& chunks = {}) {
+  const bool whole = chunks.target > 0;
+  if (whole) head.rows = *rows_of(head.shape);
+  const TensorId input = whole ? head.hidden : language_loss_detail::counted_rows(tape, head);
   const core::DType type = tape.computing_type({.inputs = {&input, 1}, .autocast = Autocast::lower});
   std::vector<TensorSize> gradients;
   if (language_loss_detail::trains(tape, input)) gradients.push_back(tape.tensor(input).size);
   for (const TensorId parameter : head.parameters) {
     if (language_loss_detail::trains(tape, parameter)) gradients.push_back(tape.tensor(parameter).size);
   }
-  const std::int64_t chunks = std::max<std::int64_t>((head.vocabulary + head.width - 1) / head.width, 1);
-  TensorSize chunk = head.rows.times(head.vocabulary).as(type);
-  chunk.elements = chunk.elements.value().value_or(0) / chunks;
-  std::vector<TensorSize> scratch = {head.rows.as(core::DType::float32), chunk};
-  if (chunks > 1) scratch.push_back(chunk);
+  std::vector<TensorSize> scratch = {head.rows.as(core::DType::float32)};
+  language_loss_detail::add_chunks(head, type, chunks, scratch);
   for (const TensorId parameter : head.parameters) {
     const TensorSize& size = tape.tensor(parameter).size;
     if (size.dtype != type) scratch.push_back(size.as(type));
+    if (whole && language_loss_detail::trains(tape, parameter)) scratch.push_back(size);
   }
   return tape.record({.inputs = {&input, 1},
                       .output = language_loss_detail::kScalar,

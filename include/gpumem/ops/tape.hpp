@@ -18,21 +18,39 @@
 
 namespace gpumem::ops {
 
-/// How large a tensor is for any batch size: elements · N^batch_power · element size.
+/// How a tensor is made in parts, one at a time: in so few that a part would take `target` MiB in float32; 0: as a
+/// whole. Their number is one, or a multiple of four. Source: unsloth_zoo 2026-08 (of `nearest`: 2025-08 to 2026-06),
+/// fused_losses/cross_entropy_loss.py: get_chunk_size().
+struct Chunks {
+  std::int32_t target = 0;
+  bool nearest = false;  ///< the number is rounded to the nearest, half to even, in place of up
+
+  [[nodiscard]] std::int64_t count(std::int64_t elements) const;
+  /// The most elements that a part has, whatever the size of the whole up to this one.
+  [[nodiscard]] std::int64_t largest(std::int64_t elements) const;
+};
+
+/// How large a tensor is for any batch size: elements · N^batch_power · element size, or a part of it.
 struct TensorSize {
   core::Checked elements = 0;
   std::uint8_t batch_power = 0;
   core::DType dtype = core::DType::float32;
+  Chunks chunks = {};
 
   [[nodiscard]] core::Checked bytes(std::int64_t batch_size) const {
     core::Checked result = elements * core::Checked(core::element_size(dtype));
     for (std::uint8_t power = 0; power < batch_power; ++power) result *= batch_size;
-    return result;
+    return chunks.target == 0 ? result : part_of(result);
   }
+  /// How many bytes more a part of a smaller batch may have.
+  [[nodiscard]] std::int64_t more_in_smaller_batches(std::int64_t batch_size) const;
   /// The same elements in another type.
   [[nodiscard]] TensorSize as(core::DType other) const { return {elements, batch_power, other}; }
   /// `count` such tensors in one.
   [[nodiscard]] TensorSize times(std::int64_t count) const { return {elements * count, batch_power, dtype}; }
+
+ private:
+  [[nodiscard]] core::Checked part_of(core::Checked whole) const;
 };
 
 /// The size of a tensor of this shape; nothing if a dimension is unknown.

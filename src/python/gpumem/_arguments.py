@@ -39,7 +39,8 @@ OPTIONS_HELP = """
     precision: the element types: fp32, fp32-strict, amp-fp16, amp-bf16, bf16, bf16-mixed,
         fp16-mixed.
     loss: the loss function; for a language model, the form of its cross entropy: cross-entropy,
-        mse, bce-with-logits, chunked:N, fused, fused-ce, compiled.
+        mse, bce-with-logits, chunked:N, fused, fused-ce, compiled, fused-target:N, fused-free,
+        fused-free-2025.
     samples: samples per epoch; decides how large the last batch is.
     loop: the program that trains; decides which tensors are held between forward and the next step:
         script, hf-trainer, lightning, torchtune, litgpt, megatron, torchtitan.

@@ -80,6 +80,71 @@ TEST(Analyses, TheSameJobIsMovedToAnotherGpu) {
   }
 }
 
+/// Eight samples of 2,048 tokens and 64,000 words have logits of 4 GiB in float32.
+TrainingJob chunked_job(model::LossForms form) {
+  TrainingJob job = {
+      *parse_summary(R"({"model_type": "llama", "vocab_size": 65536, "hidden_size": 64, "intermediate_size":
+      128, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu"})"),
+      8};
+  job.sequence_length = 2048;
+  job.precision = Precision::bf16;
+  job.loss_form = {form, form == model::LossForms::fused_target ? 1 : 0};
+  return job;
+}
+
+TEST(Analyses, ALossThatAsksForFreeMemoryHasLargerChunksOnALargerGpu) {
+  const Replay replay;
+  const auto taken = [&](const TrainingJob& job, const char* name) {
+    const auto found = replay.estimate(job, *find_profile(name));
+    EXPECT_TRUE(succeeds(found));
+    return found ? found->reserved->count() : 0;
+  };
+  constexpr std::int64_t kWhole = std::int64_t{4} << 30;  // logits and their gradient, two bytes each
+  const TrainingJob free = chunked_job(model::LossForms::fused_free_2025);
+  const std::int64_t least = taken(chunked_job(model::LossForms::fused_target), "a100-40gb");
+  EXPECT_GT(taken(free, "a100-40gb"), kWhole) << "more than twice as much is free: one chunk";
+  EXPECT_LT(taken(free, "a100-40gb"), kWhole + 2 * least);
+  EXPECT_EQ(taken(chunked_job(model::LossForms::fused_free), "h100-80gb"), taken(free, "h100-80gb"))
+      << "4 GiB are the most, and what one chunk takes";
+  TrainingJob more = free;
+  more.batch_size = 20;
+  const std::int64_t rounded = taken(more, "a100-40gb");
+  more.loss_form.kind = model::LossForms::fused_free;
+  EXPECT_LT(taken(more, "a100-40gb"), rounded - kWhole) << "10 GiB in chunks of at most 4";
+  EXPECT_LT(taken(free, "t4-16gb"), taken(more, "a100-40gb") + kWhole);
+
+  // An Analysis that is lent again chooses for the GPU and the batch at hand.
+  Analyses analyses;
+  for (const char* name : {"t4-16gb", "a100-40gb", "t4-16gb"}) {
+    for (const std::int64_t batch : {20, 40}) {
+      more.batch_size = batch;
+      const auto found = replay.estimate(*analyses.take(more), *find_profile(name));
+      ASSERT_TRUE(succeeds(found));
+      EXPECT_EQ(found->reserved->count(), taken(more, name)) << name << " " << batch;
+    }
+  }
+}
+
+TEST(Analyses, AShorterBatchMayHaveALargerChunkWhichUpperCovers) {
+  const Replay replay;
+  TrainingJob job = chunked_job(model::LossForms::fused_target);
+  job.loss_form.count = 3072;
+  const auto exact = replay.estimate(job, *find_profile("a100-40gb"));
+  job.padding = true;
+  const auto padded = replay.estimate(job, *find_profile("a100-40gb"));
+  ASSERT_TRUE(succeeds(exact));
+  ASSERT_TRUE(succeeds(padded));
+  constexpr std::int64_t kGib = std::int64_t{1} << 30;
+  EXPECT_GE(padded->upper.count() - exact->upper.count(), 2 * kGib) << "chunks of 3 GiB in place of 1";
+  const auto says = [](const auto& of, std::string_view words) {
+    return std::ranges::any_of(of->assumed, [&](const auto& each) {
+      return each.about == "loss" && each.text.find(words) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says(padded, "at most 3072 MiB; a batch with fewer tokens"));
+  EXPECT_TRUE(says(exact, "at most 3072 MiB; the loss is compiled"));
+}
+
 TEST(Analyses, AFailureLeavesTheOthersAlone) {
   Analyses analyses;
   const Replay replay;

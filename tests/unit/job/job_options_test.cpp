@@ -128,7 +128,8 @@ TEST(JobOptions, ACountedChoiceTakesAWholeNumberOfOneOrMore) {
   for (const char* word : {"chunked", "chunked:", "chunked:N", "chunked:0", "chunked:-1", "chunked:1x", "chunked: 1",
                            "fused:2", "chunked:99999999999999999999"}) {
     EXPECT_TRUE(fails(set_option_text(option("loss"), request, word), ErrorCode::invalid_argument, 0,
-                      "choose one of cross-entropy, mse, bce-with-logits, chunked:N, fused, fused-ce, compiled"))
+                      "choose one of cross-entropy, mse, bce-with-logits, chunked:N, fused, fused-ce, compiled, "
+                      "fused-target:N, fused-free, fused-free-2025"))
         << word;
   }
   EXPECT_EQ(request, before);

@@ -419,5 +419,34 @@ TEST(Tape, CallsAreRepeatedOnlyWhereTheyReadTheSame) {
   EXPECT_FALSE(alike(read)) << "a tensor has changed since";
 }
 
+/// By unsloth_zoo's get_chunk_size(): the number of chunks of logits that take so many MiB in float32.
+TEST(TensorSize, IsMadeInAsManyChunksAsUnslothMakes) {
+  constexpr std::int64_t kMib = (std::int64_t{1} << 20) / 4;
+  const auto up = [](std::int64_t mib, std::int64_t more = 0) { return Chunks{1024, false}.count(mib * kMib + more); };
+  EXPECT_EQ(up(1024), 1) << "it fits";
+  EXPECT_EQ(up(1024, 1), 4) << "else a multiple of four";
+  EXPECT_EQ(up(4096), 4);
+  EXPECT_EQ(up(4096, 1), 8);
+  const auto nearest = [](std::int64_t mib) { return Chunks{1024, true}.count(mib * kMib); };
+  EXPECT_EQ(nearest(2048), 1) << "half of four is rounded to even, none, and one is the least";
+  EXPECT_EQ(nearest(2049), 4);
+  EXPECT_EQ(nearest(6143), 4);
+  EXPECT_EQ(nearest(6144), 8) << "one and a half times four is rounded to even, two";
+  EXPECT_EQ(nearest(10240), 8);
+  EXPECT_EQ(Chunks().count(INT64_MAX), 1);
+}
+
+TEST(TensorSize, OfAChunkIsAPartThatMayBeLargerInASmallerBatch) {
+  constexpr std::int64_t kElements = 262144;  // a MiB in float32
+  const TensorSize size = {kElements, 1, DType::float16, {4, false}};
+  EXPECT_EQ(size.bytes(4).value(), 4 * kElements * 2);
+  EXPECT_EQ(size.bytes(5).value(), 5 * kElements * 2 / 4) << "four chunks";
+  EXPECT_EQ(size.more_in_smaller_batches(4), 0);
+  EXPECT_EQ(size.more_in_smaller_batches(5), (4 * 4 - 5) * kElements * 2 / 4) << "a batch of four is one";
+  EXPECT_EQ((TensorSize{kElements, 1, DType::float16, {4, true}}).more_in_smaller_batches(16), 4 * kElements * 2)
+      << "a batch of eight is one, that of 16 is four";
+  EXPECT_EQ(size.bytes(INT64_MAX).value(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace gpumem::ops

@@ -88,6 +88,27 @@ TEST(LanguageLoss, FusedWithTheHeadItMakesItsGradientsInForward) {
       << "it is the one of forward";
 }
 
+TEST(LanguageLoss, UnslothsChunksHaveLogitsAndTheirGradientInTheTypeOfTheProduct) {
+  TrainingJob job = job_with({model::LossForms::fused_target, 1});
+  const auto plan = planned(job).plan;
+  const Events forward = events(job, plan, Phase::forward);
+  EXPECT_EQ(count(forward, "+240 loss temporary"), 2) << "all tokens are one chunk, with the last one";
+  EXPECT_EQ(count(forward, "+160 loss activation"), 1) << "the gradient of all hidden states, which are not copied";
+  EXPECT_EQ(count(forward, "+96 loss activation") + count(forward, "+96 loss temporary"), 2)
+      << "the weight's gradient, and that of a chunk";
+  job.precision = Precision::amp_bf16;
+  const Events under_autocast = events(job, planned(job).plan, Phase::forward);
+  EXPECT_EQ(count(under_autocast, "+120 loss temporary"), 2);
+  EXPECT_EQ(count(under_autocast, "+48 loss temporary"), 1) << "the weight, cast";
+  const auto chunked = [](std::int64_t batch) {
+    TrainingJob large = job_with({model::LossForms::fused_target, 1});
+    large.batch_size = batch;
+    return events(large, planned(large).plan, Phase::forward);
+  };
+  EXPECT_EQ(count(chunked(8738), "+1048560 loss temporary"), 2) << "120 B a sample: just below a MiB";
+  EXPECT_EQ(count(chunked(8740), "+262200 loss temporary"), 2) << "four chunks";
+}
+
 TEST(LanguageLoss, AFusedCrossEntropyWritesItsGradientOverTheLogits) {
   const TrainingJob job = job_with({model::LossForms::fused_ce, 0});
   const auto plan = planned(job).plan;
@@ -180,9 +201,11 @@ TEST(LanguageLoss, TorchtuneComputesTheLossOfChunksInFloat32) {
 }
 
 TEST(LanguageLoss, WhatEveryFormLeavesIsTheSame) {
-  for (const model::LossForms form : {model::LossForms::standard, model::LossForms::chunked, model::LossForms::fused,
-                                      model::LossForms::fused_ce, model::LossForms::compiled}) {
-    TrainingJob job = job_with({form, form == model::LossForms::chunked ? 2 : 0});
+  for (const model::LossForms form :
+       {model::LossForms::standard, model::LossForms::chunked, model::LossForms::fused, model::LossForms::fused_ce,
+        model::LossForms::compiled, model::LossForms::fused_target, model::LossForms::fused_free}) {
+    const bool counts = form == model::LossForms::chunked || form == model::LossForms::fused_target;
+    TrainingJob job = job_with({form, counts ? 2 : 0});
     job.loop = model::Loop::hf_trainer;
     job.zero_grad = model::ZeroGrad::step_end;
     const auto plan = planned(job).plan;

@@ -179,6 +179,16 @@ GPUMEM_INLINE void Analysis::forget_plans() {
   }
   work_.reset();
   runs_.clear();
+  room_at_loss_.reset();
+}
+
+/// A loss that asks for free memory is recorded with the chunks that this gives it.
+GPUMEM_INLINE void Analysis::set_loss_target(std::int64_t mib) {
+  if (mib == loss_target_) return;
+  forget_plans();
+  other_parts_.clear();
+  for (Stage<plan::ForwardPass>& pass : forward_passes_) pass.reset();
+  loss_target_ = mib;
 }
 
 /// What the stage holds, made if it holds nothing. What was made while the deadline passed may not be whole.
@@ -231,6 +241,7 @@ GPUMEM_INLINE core::Result<const plan::ForwardPass*> Analysis::forward_pass(ops:
     if (!graph) return graph.error();
     model::TrainingJob seen;
     forward_pass_key(seen) = forward_pass_key(std::as_const(job_));
+    if (model::asks_for_free(seen.loss_form.kind)) seen.loss_form.count = loss_target_;
     return plan::make_forward_pass(**graph, seen, *ops_, backend);
   });
 }
@@ -252,7 +263,9 @@ GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
                     .guesses = wired.guesses(),
                     .unknown_layers = wired.graph().unknown_layers() + (*forward)->skipped_layers,
                     .remarks = wired.remarks(),
-                    .routed_elements = analysis_detail::routed_elements(wired, job_)};
+                    .routed_elements = analysis_detail::routed_elements(wired, job_),
+                    .shorter_batches = analysis_detail::more_in_smaller_batches((*forward)->tape, job_),
+                    .loss = analysis_detail::loss_text(job_, loss_target_, free_at_loss_)};
 }
 
 GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {
@@ -331,43 +344,6 @@ GPUMEM_INLINE device::Context JobRun::beside() const {
   return all;
 }
 
-namespace analysis_detail {
-
-/// What is asked; where nothing is, what the recorded program sets. Its threshold of garbage collection counts after
-/// set_per_process_memory_fraction() alone (CUDACachingAllocator.cpp, garbage_collect_cached_blocks). The fraction of
-/// that call comes in place of the variable's.
-GPUMEM_INLINE device::AllocatorOptions as_recorded(const model::TrainingJob& job,
-                                                   const device::AllocatorOptions& asked) {
-  const model::StepRecording* const recording = job.graph == nullptr ? nullptr : job.graph->recording();
-  if (recording == nullptr || asked != device::AllocatorOptions{}) return asked;
-  const std::string* const text = recording->setting(model::kRecordedAllocConf);
-  if (text == nullptr) return asked;
-  const auto recorded = device::parse_allocator_options(*text);
-  if (!recorded) return asked;
-  device::AllocatorOptions options = *recorded;
-  options.said = false;
-  if (recording->memory_fraction()) {
-    options.memory_fraction.reset();
-  } else if (!options.memory_fraction) {
-    options.garbage_collection_threshold = 0.0;
-  }
-  return options;
-}
-
-/// What the allocator may reserve of `capacity`, beside which `context` is taken. A fraction that is asked for comes
-/// before the recorded program's.
-GPUMEM_INLINE core::Bytes room_for(const model::TrainingJob& job, const device::AllocatorOptions& options,
-                                   core::Bytes capacity, core::Bytes context) {
-  const std::int64_t room = std::max<std::int64_t>(capacity.count() - context.count(), 0);
-  const model::StepRecording* const recording = job.graph == nullptr ? nullptr : job.graph->recording();
-  std::optional<double> fraction = options.memory_fraction;
-  if (!fraction && recording != nullptr) fraction = recording->memory_fraction();
-  if (!fraction) return core::Bytes(room);
-  return core::Bytes(std::min(room, static_cast<std::int64_t>(static_cast<double>(capacity.count()) * *fraction)));
-}
-
-}  // namespace analysis_detail
-
 GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu, const device::AllocatorOptions& asked) {
   const device::AllocatorOptions options = analysis_detail::as_recorded(job_, asked);
   if (const core::Status& known = modelled(); !known) return known.error();
@@ -376,6 +352,9 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu, 
   JobRun beginning;
   beginning.context = *cuda;
   beginning.communicators = communicators(job_, gpu);
+  if (model::asks_for_free(job_.loss_form.kind)) {
+    if (core::Status chosen = choose_loss_chunks(gpu, beginning.beside().expected); !chosen) return chosen.error();
+  }
   RunKey key{gpu.capacity(), beginning.beside().expected, device::cublas_workspace(gpu), gpu.convolution_workspace,
              options};
   const auto known =
@@ -386,6 +365,28 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu, 
   if (runs_.size() == kMostRuns) runs_.erase(runs_.begin());
   runs_.push_back({std::move(key), made});
   return made;
+}
+
+/// Unsloth asks how much is free when the first loss is computed, and keeps to it (functools.cache).
+GPUMEM_INLINE core::Status Analysis::choose_loss_chunks(const device::GpuProfile& gpu, core::Bytes beside) {
+  constexpr std::int64_t kMib = std::int64_t{1} << 20;
+  constexpr std::int64_t kMost = 4096;
+  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - beside.count(), 0));
+  if (room_at_loss_ == room) return core::Done{};
+  set_loss_target(1);
+  const auto forward = forward_pass();
+  if (!forward) return forward.error();
+  const auto planned = steps();
+  if (!planned) return planned.error();
+  const ops::TensorId loss = (*forward)->loss;
+  const std::uint32_t layer = loss == ops::kNoTensor ? plan::kNoLayer : (*forward)->tape.tensor(loss).layer;
+  const std::int64_t taken = analysis_detail::reserved_before(**planned, layer);
+  const core::Bytes free(std::max<std::int64_t>(room.count() - taken, 0));
+  const std::int64_t half = std::max<std::int64_t>(free.count() / 2 / kMib, 1);
+  set_loss_target(job_.loss_form.kind == model::LossForms::fused_free ? std::min(half, kMost) : half);
+  free_at_loss_ = free;
+  room_at_loss_ = room;
+  return core::Done{};
 }
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,

@@ -17,7 +17,43 @@ GPUMEM_INLINE std::optional<TensorSize> product(const core::Shape& shape, std::s
   return size;
 }
 
+/// Of a tensor in float32 that takes this many MiB.
+GPUMEM_INLINE std::int64_t elements_of_mib(std::int64_t mib) { return mib * ((std::int64_t{1} << 20) / 4); }
+
 }  // namespace tape_detail
+
+GPUMEM_INLINE std::int64_t Chunks::count(std::int64_t elements) const {
+  constexpr std::int64_t kMultiple = 4;
+  const std::int64_t part = tape_detail::elements_of_mib(target);
+  if (part == 0 || elements <= part) return 1;
+  const std::int64_t multiple = kMultiple * part;
+  const std::int64_t whole = elements / multiple;
+  const std::int64_t rest = elements % multiple;
+  if (!nearest) return kMultiple * (whole + (rest > 0 ? 1 : 0));
+  const bool up = 2 * rest > multiple || (2 * rest == multiple && whole % 2 == 1);
+  return std::max<std::int64_t>(kMultiple * (whole + (up ? 1 : 0)), 1);
+}
+
+GPUMEM_INLINE std::int64_t Chunks::largest(std::int64_t elements) const {
+  const std::int64_t part = tape_detail::elements_of_mib(target);
+  return part == 0 ? elements : std::min(elements, nearest ? 2 * part : part);
+}
+
+GPUMEM_INLINE core::Checked TensorSize::part_of(core::Checked whole) const {
+  const auto bytes = whole.value();
+  if (!bytes) return whole;
+  const std::int64_t size = core::element_size(dtype);
+  const std::int64_t count = chunks.count(*bytes / size);
+  return (*bytes / size + count - 1) / count * size;
+}
+
+GPUMEM_INLINE std::int64_t TensorSize::more_in_smaller_batches(std::int64_t batch_size) const {
+  const auto whole = TensorSize{elements, batch_power, dtype}.bytes(batch_size).value();
+  const auto part = bytes(batch_size).value();
+  if (!whole || !part) return 0;
+  const std::int64_t size = core::element_size(dtype);
+  return std::max<std::int64_t>(chunks.largest(*whole / size) * size - *part, 0);
+}
 
 GPUMEM_INLINE std::optional<TensorSize> size_of(const core::Shape& shape, core::DType dtype) {
   return tape_detail::product(shape, shape.rank(), dtype);

@@ -119,7 +119,7 @@ class ForwardPassBuilder {
     const model::LossForms form = job_.loss_form.kind;
     const bool compiled = form == model::LossForms::compiled;
     const bool chunked = form == model::LossForms::chunked;
-    if (!chunked && form != model::LossForms::fused && !compiled && !has_objective()) return std::nullopt;
+    if (!chunked && !model::joins_head(form) && !compiled && !has_objective()) return std::nullopt;
     core::Result<HeadAndLoss> found = find_head_and_loss(wired_);
     // A pipeline stage that hands on what it makes has neither head nor loss; a compiled loss may be the only one.
     if (!found && (compiled || sends_on())) return std::nullopt;
@@ -190,7 +190,7 @@ class ForwardPassBuilder {
                            bias ? core::Checked(head_.vocabulary) : core::Checked(0)});
       return std::nullopt;
     }
-    if (job_.loss_form.kind == model::LossForms::fused) {
+    if (model::joins_head(job_.loss_form.kind)) {
       return core::Error{core::ErrorCode::invalid_argument,
                          "the fused loss multiplies with the head's own weight, which is quantised here; give "
                          "`loss=chunked:128`, or `quantize=none`",
@@ -221,7 +221,9 @@ class ForwardPassBuilder {
     const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;
     if (!rows || !known) return unknown_size("what the head reads", head_.shape);
     head_.rows = *rows;
-    if (job_.loss_form.kind == model::LossForms::fused) return ops::record_fused_linear_cross_entropy(tape(), head_);
+    if (model::joins_head(job_.loss_form.kind)) {
+      return ops::record_fused_linear_cross_entropy(tape(), head_, ops::chunks_of(job_.loss_form));
+    }
     const bool upcasts = model::row_of(job_.loop).upcasts;
     const ops::ChunkedLoss how = {job_.loss_form.count, hands_out_float(), upcasts,
                                   job_.compile && upcasts ? head_.vocabulary : 0};
