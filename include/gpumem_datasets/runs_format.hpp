@@ -35,6 +35,8 @@ struct ToldJob {
   bool shorter = false;                        ///< samples have at most the length, and are not padded to it
   /// Where only some blocks of its model are trained: their names in this one.
   std::function<core::Result<TrainedNames>(const model::ModelGraph& graph)> trained_blocks = {};
+  /// What a program does with some models and not with others.
+  std::function<void(const model::ModelGraph& graph, job::JobRequest& request)> choose_by_model = {};
 };
 
 struct RunsOptions {

@@ -125,34 +125,121 @@ void take_optimizer(const std::string& word, ToldJob& told) {
   if (word == "adamw_torch_fused") set(told.request, "fused", "true");
 }
 
-/// Whether the software is an Unsloth of before this month ("unsloth 2024.11.9"), or does not say its month.
-bool is_unsloth_before(std::string_view software, std::int64_t year, std::int64_t month) {
-  constexpr std::string_view kName = "unsloth ";
-  if (!software.starts_with(kName)) return true;
-  software.remove_prefix(kName.size());
-  const std::size_t dot = std::min(software.find('.'), software.size() - 1);
-  const std::string_view behind = software.substr(dot + 1);
-  const auto its_year = core::parse_whole(software.substr(0, dot));
-  const auto its_month = core::parse_whole(behind.substr(0, behind.find('.')));
-  return !its_year || !its_month || std::pair(*its_year, *its_month) < std::pair(year, month);
+/// The release of a notebook's software: "unsloth 2024.11.9 torch 2.8.0+cu126."; zeros where it does not say one. Older
+/// releases say none.
+using Release = std::array<std::int64_t, 3>;
+
+Release release_of(std::string_view software, std::string_view name) {
+  Release release = {};
+  const std::size_t at = software.find(name);
+  if (at == std::string_view::npos) return release;
+  software.remove_prefix(at + name.size());
+  if (software.starts_with(' ')) software.remove_prefix(1);
+  for (std::int64_t& part : release) {
+    const std::size_t end = std::min(software.find_first_not_of("0123456789"), software.size());
+    const auto number = core::parse_whole(software.substr(0, end));
+    if (!number) break;
+    part = *number;
+    software.remove_prefix(end);
+    if (!software.starts_with('.')) break;
+    software.remove_prefix(1);
+  }
+  return release;
+}
+
+/// The class of the model below its head.
+std::string_view class_of(const model::ModelGraph& graph) {
+  for (std::uint32_t at = 0; at < graph.scopes(); ++at) {
+    if (const std::string_view name = graph.class_name(graph.scope(at)); !name.empty()) return name;
+  }
+  return {};
+}
+
+/// The end of a class that has no head.
+constexpr std::string_view kEmbeds = "Model";
+
+template <std::size_t Count>
+bool is_one_of(const std::array<std::string_view, Count>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// What Unsloth does with a model's head. It has a forward() of its own for some models; those of others it rewrites
+/// where they look as it knows them. Source: unsloth and unsloth_zoo from 2024.9 to 2026.8, models/llama.py
+/// (CausalLM_fast_forward), models/loader.py; compiler.py (cross_entropy_find_1 to 3), fused_losses/ and __init__.py
+/// (UNSLOTH_ENABLE_CCE); dates by their repositories' history. GraniteMoe's models cast the logits before transformers
+/// 5 (#42753), which is not known to it; Gemma 3's and 3n's that see have a loss of their own.
+std::string_view loss_of_unsloth(std::string_view name, Release unsloth, Release torch, bool trains_head, bool sees) {
+  constexpr std::array<std::string_view, 6> kOwn = {"LlamaModel",  "MistralModel", "GemmaModel",
+                                                    "Gemma2Model", "Qwen2Model",   "Qwen3Model"};
+  constexpr std::array<std::string_view, 3> kCasts = {"GraniteMoeModel", "GraniteMoeHybridModel",
+                                                      "GraniteMoeSharedModel"};
+  // The logits were made, and their gradient written over them; then Apple's Cut Cross Entropy came.
+  if (unsloth < Release{2024, 11, 8}) return "fused-ce";
+  const bool own = is_one_of(kOwn, name) && !trains_head;
+  if (!own && is_one_of(kCasts, name) && unsloth < Release{2026, 5, 3}) return "fused-ce";
+  const bool chunks = unsloth >= Release{2025, 8, 5};
+  const bool own_loss = name == "Gemma3nModel" || (name == "Gemma3Model" && sees);
+  const bool can_cut = torch < Release{2, 8, 0} || unsloth < Release{2025, 8, 9};
+  const bool cuts = own ? !chunks : !trains_head && !own_loss && can_cut;
+  if (cuts) return "fused";
+  // A loss of whole logits, which was compiled.
+  if (!chunks) return "compiled";
+  // At first a chunk's logits were to take 1 GiB, and took up to 2 where their number was rounded down.
+  if (unsloth < Release{2025, 9, 2}) return "fused-target:2048";
+  return unsloth < Release{2026, 7, 1} ? "fused-free-2025" : "fused-free";
+}
+
+/// Gemma 3's models are called with eager attention since September 2025 (models/loader.py:
+/// DISABLE_SDPA_MODEL_NAMES). Since December 2025 TRL's SFTTrainer makes one row of a batch's tokens there (trainer.py:
+/// _should_auto_padding_free), of which eager attention then has all pairs: not of packed samples, nor of images.
+void choose_attention(std::string_view name, Release unsloth, bool may_join, job::JobRequest& request) {
+  model::TrainingJob& training = request.training;
+  if (name != "Gemma3Model" && name != "Gemma3TextModel") return;
+  if (unsloth < Release{2025, 9, 8}) return;
+  training.attention = model::AttentionBackend::eager;
+  if (unsloth < Release{2025, 12, 3} || !may_join || !training.sequence_length) return;
+  training.sequence_length = core::bounded_product({*training.sequence_length, training.batch_size});
+  training.batch_size = 1;
 }
 
 /// What Unsloth's models do. Source: unsloth 2025.8, models/llama.py (weights in bfloat16, on a GPU without it in
-/// float16; 4-bit weights are nf4 with double quantisation; adapters in float32), kernels/cross_entropy_loss.py and
-/// unsloth_zoo's fused_losses (no float32 copy of the logits), gradient_checkpointing.py ("unsloth": inputs of blocks
-/// go to the host).
+/// float16; 4-bit weights are nf4 with double quantisation; adapters in float32), gradient_checkpointing.py ("unsloth":
+/// inputs of blocks go to the host).
 void take_unsloth(const Settings& settings, std::string_view software, bool has_bf16, ToldJob& told) {
   job::JobRequest& request = told.request;
   const std::string type = has_bf16 ? "bf16" : "fp16";
   set(request, "precision", "amp-" + type);
   if (request.training.lora) set(request, "base_dtype", type);
-  // Before 2024.11 the logits were made, and their gradient written over them.
-  set(request, "loss", is_unsloth_before(software, 2024, 11) ? "fused-ce" : "fused");
+  const Release release = release_of(software, "unsloth");
+  const Release torch = release_of(software, "torch");
+  const bool packs = word_of(settings, "packing") == "True";
+  const bool trains_head = !request.training.lora || word_of(settings, "targets").find("lm_head") != std::string::npos;
+  const bool told_to_see = settings.contains("fv");
+  told.choose_by_model = [=, embeds = told.head == kEmbeds](const model::ModelGraph& graph, job::JobRequest& chosen) {
+    const std::string_view name = class_of(graph);
+    // Text alone of a model that sees may be told by the config of its language model.
+    const bool sees = told_to_see || !graph.config().empty();
+    if (!embeds) set(chosen, "loss", std::string(loss_of_unsloth(name, release, torch, trains_head, sees)));
+    choose_attention(name, release, !embeds && !sees && !packs, chosen);
+  };
   const bool quantized = word_of(settings, "load4") == "True" || told.model.ends_with("bnb-4bit");
-  const auto held = posttrain::four_bits_of_unsloth(told.model, is_unsloth_before(software, 2024, 12));
+  const auto held = posttrain::four_bits_of_unsloth(told.model, release < Release{2024, 12, 0});
   if (quantized) set(request, "quantize", std::string(model::name_of(model::kQuantizations, held)));
   if (word_of(settings, "load8") == "True") set(request, "quantize", "int8");
   if (word_of(settings, "gc").find("unsloth") != std::string::npos) set(request, "offload", "checkpoints");
+}
+
+/// Unsloth's FastSentenceTransformer with MultipleNegativesRankingLoss: no trainer of language models is named, nor
+/// that the model is loaded in four bits, which it does not offer. Both texts of a pair go through the model, and what
+/// backward needs of both is kept. Source: unsloth 2026.1, models/sentence_transformer.py; sentence-transformers 5,
+/// losses/MultipleNegativesRankingLoss.py.
+void take_pairs(const Settings& settings, ToldJob& told) {
+  if (!word_of(settings, "trainer").empty()) return;
+  if (told.program != "unsloth" || settings.contains("load4")) {
+    return told.not_modelled.push_back("trainer that the notebook does not name is not modelled");
+  }
+  told.head = kEmbeds;
+  told.request.training.batch_size = core::bounded_product({2, told.request.training.batch_size});
 }
 
 /// A notebook of Unsloth or TRL: the table has the values that its cells pass.
@@ -168,7 +255,8 @@ ToldJob told_by_notebook(const Settings& settings, const core::CsvCells& cells, 
   set(request, "transformers", printed ? std::string(model::name_of(model::kTransformers, *release)) : "4.51");
   // Of models that see, the trainer's configuration says it (TRL's SFTConfig, max_length).
   take_setting(settings, word_of(settings, "max_seq").empty() ? "max_length" : "max_seq", "seq_length", told);
-  take_setting(settings, "batch", "batch_size", told);
+  // What the run prints, where the cell was edited after it.
+  take_setting(settings, word_of(settings, "batchprint").empty() ? "batch" : "batchprint", "batch_size", told);
   take_setting(settings, "accum", "accumulate", told);
   take_optimizer(word_of(settings, "optim"), told);
   set(request, "weight_decay", "true");
@@ -182,10 +270,10 @@ ToldJob told_by_notebook(const Settings& settings, const core::CsvCells& cells, 
                        : "all-linear+not:model.visual+not:model.vision_tower+not:model.multi_modal_projector");
   }
   if (word_of(settings, "gc") != "False") set(request, "checkpointing", "full");
+  take_pairs(settings, told);
   if (told.program == "unsloth") take_unsloth(settings, cells.text("software"), has_bf16, told);
   else set(request, "precision", has_bf16 ? "amp-bf16" : "amp-fp16");
   told.shorter = word_of(settings, "packing") != "True";
-  if (word_of(settings, "trainer").empty()) told.not_modelled.emplace_back("trainer of embeddings is not modelled");
   return told;
 }
 
@@ -288,6 +376,7 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
   const bool spares = request.training.lora_targets.find("not:model.visual") != std::string::npos;
   take_images(**graph, run, request, !frozen.empty() || spares);
   if (!frozen.empty()) set(request, "freeze", frozen);
+  if (told.choose_by_model) told.choose_by_model(**graph, request);
   if (told.trained_blocks) {
     const auto names = told.trained_blocks(**graph);
     if (!names) return cells.malformed(names.error().message);

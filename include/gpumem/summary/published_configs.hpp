@@ -204,6 +204,19 @@ inline constexpr PublishedRow kApartRows[] = {
     {"facebook/m2m100_1.2B", "m2m_100", 1'239'470'080, "1024 24 24 8192 8192 128112"},
     {"answerdotai/ModernBERT-base", "modernbert", 149'655'232, "768 1152 22 12"},
     {"answerdotai/ModernBERT-large", "modernbert", 395'881'664, "1024 2624 28 16"},
+    {"Alibaba-NLP/gte-modernbert-base", "apart", 149'014'272, "",
+     R"("model_type": "modernbert", "architectures": ["ModernBertModel"], "hidden_size": 768, )"
+     R"("intermediate_size": 1152, "num_hidden_layers": 22, "num_attention_heads": 12, "vocab_size": 50368, )"
+     R"("max_position_embeddings": 8192, "global_attn_every_n_layers": 3, "local_attention": 128)"},
+    {"sentence-transformers/all-MiniLM-L6-v2", "apart", 22'713'216, "",
+     R"("model_type": "bert", "architectures": ["BertModel"], "hidden_act": "gelu", "hidden_size": 384, )"
+     R"("intermediate_size": 1536, "num_hidden_layers": 6, "num_attention_heads": 12, "vocab_size": 30522, )"
+     R"("max_position_embeddings": 512, "type_vocab_size": 2)"},
+    {"google/embeddinggemma-300m", "apart", 302'863'104, "",
+     R"("model_type": "gemma3_text", "architectures": ["Gemma3TextModel"], "hidden_size": 768, )"
+     R"("intermediate_size": 1152, "num_hidden_layers": 24, "num_attention_heads": 3, "num_key_value_heads": 1, )"
+     R"("head_dim": 256, "vocab_size": 262144, "max_position_embeddings": 2048, "sliding_window": 512, )"
+     R"("sliding_window_pattern": 6, "hidden_activation": "gelu_pytorch_tanh")"},
     {"facebook/mbart-large-50 facebook/mbart-large-50-many-to-many-mmt", "apart", 610'879'488, "",
      R"("model_type": "mbart", "architectures": ["MBartForConditionalGeneration"], "d_model": 1024, )"
      R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"

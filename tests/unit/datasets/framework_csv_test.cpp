@@ -46,13 +46,35 @@ constexpr std::string_view kWrites = R"({"model_type": "whisper", "d_model": 64,
     "max_target_positions": 96, "max_source_positions": 50, "encoder_layers": 1, "encoder_attention_heads": 4,
     "encoder_ffn_dim": 128, "decoder_layers": 1, "decoder_attention_heads": 4, "decoder_ffn_dim": 128})";
 
+/// Small models of classes that Unsloth takes differently, by a part of their names.
+std::string config_of(std::string_view path) {
+  const auto sized = [](std::string_view type, std::string_view more = "") {
+    return R"({"model_type": ")" + std::string(type) +
+           R"(", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+               "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32)" +
+           std::string(more) + "}";
+  };
+  if (path.find("Writes") != std::string_view::npos) return std::string(kWrites);
+  if (path.find("Speaks") != std::string_view::npos) return sized("llama");
+  if (path.find("Gems") != std::string_view::npos) return sized("gemma3_text");
+  if (path.find("Grants") != std::string_view::npos) {
+    return sized("granitemoe", R"(, "num_local_experts": 4, "num_experts_per_tok": 2)");
+  }
+  if (path.find("Sees") == std::string_view::npos) return {};
+  return R"({"model_type": "gemma3", "mm_tokens_per_image": 4, "text_config": )" + sized("gemma3_text") +
+         R"(, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 64, "intermediate_size": 128,
+              "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 56, "patch_size": 14}})";
+}
+
 /// A folder with a table's configs, of which each is the small model.
 class FrameworkCsv : public ::testing::Test {
  protected:
   FrameworkCsv() {
     fs::create_directories(folder_ / "configs_of_tests");
     std::ofstream(folder_ / "configs_of_tests" / "Who--Talks-3B.json") << "{}";
-    std::ofstream(folder_ / "configs_of_tests" / "Who--Writes-1B.json") << kWrites;
+    for (const char* name : {"Writes-1B", "Speaks-3B", "Gems-1B", "Grants-1B", "Sees-4B"}) {
+      std::ofstream(folder_ / "configs_of_tests" / ("Who--" + std::string(name) + ".json")) << config_of(name);
+    }
   }
   ~FrameworkCsv() override { fs::remove_all(folder_.parent_path()); }
   FrameworkCsv(const FrameworkCsv&) = delete;
@@ -64,7 +86,8 @@ class FrameworkCsv : public ::testing::Test {
     EXPECT_TRUE(framework_csv().sniff(*table));
     RunsOptions options = testing::small_shelf();
     options.read_summary = [](const std::string& path) -> core::Result<model::ModelGraph> {
-      return path.find("Writes") == std::string::npos ? testing::small_model(path) : parse_summary(kWrites);
+      const std::string config = config_of(path);
+      return config.empty() ? testing::small_model(path) : parse_summary(config);
     };
     options.read_settings = &tell;
     const auto all = framework_csv().read(*table, options);
@@ -186,8 +209,40 @@ TEST_F(FrameworkCsv, ReadsWhatANotebookSets) {
   EXPECT_EQ(with("True", "unsloth 2024.11.9").job.quantize, model::Quantization::nf4_double);
   EXPECT_EQ(with("True", "unsloth 2024.12.4").job.quantize, model::Quantization::nf4_dynamic);
   EXPECT_EQ(with("True", "unsloth").job.quantize, model::Quantization::nf4_double) << "it does not say its month";
-  EXPECT_EQ(with("False", "unsloth 2024.9.1").job.loss_form.kind, model::LossForms::fused_ce);
-  EXPECT_EQ(with("False", "unsloth 2024.11.6").job.loss_form.kind, model::LossForms::fused);
+}
+
+/// By the releases' own dates.
+TEST_F(FrameworkCsv, TakesTheLossThatTheReleaseOfUnslothHas) {
+  const auto run_of = [&](std::string_view model, const std::string& software, const std::string& more = "") {
+    return read_one(
+        "a,Who/" + std::string(model) + ",sft,lora,2,1,Tesla T4,reserved (torch),9,,ok," + software +
+        R"(,"{""peak"": ""1.5"", ""start"": ""1.0"", ""model"": ""Who/Talks-3B"", ""trainer"": ""SFTTrainer"", )" +
+        R"(""max_seq"": ""64"", ""batch"": ""2"", ""r"": ""8"")" + more + "}\"");
+  };
+  const auto form_of = [&](std::string_view model, const std::string& software) {
+    const MeasuredRun run = run_of(model, software);
+    EXPECT_FALSE(run.error) << core::to_string(*run.error);
+    return run.job.loss_form;
+  };
+  using enum model::LossForms;
+  const auto is = [](model::LossForms kind, std::int64_t count = 0) { return model::LossForm{kind, count}; };
+  EXPECT_EQ(form_of("Talks-3B", "unsloth 2024.9.1"), is(fused_ce));
+  EXPECT_EQ(form_of("Talks-3B", "unsloth 2024.11.7"), is(fused_ce));
+  EXPECT_EQ(form_of("Speaks-3B", "unsloth 2024.11.8"), is(fused));
+  EXPECT_EQ(form_of("Speaks-3B", "unsloth 2025.8.4"), is(fused));
+  EXPECT_EQ(form_of("Speaks-3B", "unsloth 2025.9.1 torch 2.7.0"), is(fused_target, 2048));
+  EXPECT_EQ(form_of("Speaks-3B", "unsloth 2025.12.8 torch 2.7.0"), is(fused_free_2025));
+  EXPECT_EQ(form_of("Speaks-3B", "unsloth 2026.7.2"), is(fused_free));
+  EXPECT_EQ(form_of("Sees-4B", "unsloth 2025.3.19 torch 2.6.0"), is(compiled)) << "its loss is its own";
+  EXPECT_EQ(form_of("Grants-1B", "unsloth 2025.10.11 torch 2.8.0"), is(fused_ce)) << "it casts its logits";
+  EXPECT_EQ(form_of("Gems-1B", "unsloth 2025.10.1 torch 2.7.1"), is(fused)) << "not yet PyTorch 2.8";
+  EXPECT_EQ(form_of("Gems-1B", "unsloth 2025.10.1 torch 2.8.0+cu126."), is(fused_free_2025));
+  const MeasuredRun joined = run_of("Gems-1B", "unsloth 2025.12.3 torch 2.8.0", R"(, ""batchprint"": ""4"")");
+  EXPECT_EQ(joined.job.attention, model::AttentionBackend::eager);
+  EXPECT_EQ(joined.job.batch_size, 1) << "all tokens of a batch are one row";
+  EXPECT_EQ(joined.job.sequence_length, 4 * 64) << "and the run printed a batch of four";
+  EXPECT_EQ(run_of("Gems-1B", "unsloth 2025.9.8 torch 2.8.0").job.batch_size, 2);
+  EXPECT_EQ(run_of("Gems-1B", "unsloth 2025.9.7 torch 2.8.0").job.attention, model::AttentionBackend::sdpa);
 }
 
 TEST_F(FrameworkCsv, AsksForItsColumns) {

@@ -127,6 +127,9 @@ TEST(PublishedModels, ModelsOf2025GoByTheirNames) {
                                                          {"nvidia/NVIDIA-Nemotron-Nano-9B-v2", 8'888'227'328},
                                                          {"Qwen/Qwen3-Coder-Next", 79'674'391'296},
                                                          {"answerdotai/ModernBERT-base", 149'655'232},
+                                                         {"Alibaba-NLP/gte-modernbert-base", 149'014'272},
+                                                         {"sentence-transformers/all-MiniLM-L6-v2", 22'713'216},
+                                                         {"google/embeddinggemma-300m", 302'863'104},
                                                          {"ibm-granite/granite-3.3-8b-instruct", 8'170'864'640},
                                                          {"LiquidAI/LFM2-350M", 354'483'968}};
   for (const auto& [name, parameters] : models) {
