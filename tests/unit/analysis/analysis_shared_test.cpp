@@ -97,7 +97,7 @@ TEST(Analyses, ALossThatAsksForFreeMemoryHasLargerChunksOnALargerGpu) {
   const auto taken = [&](const TrainingJob& job, const char* name) {
     const auto found = replay.estimate(job, *find_profile(name));
     EXPECT_TRUE(succeeds(found));
-    return found ? found->reserved->count() : 0;
+    return found ? found->allocated->count() : 0;
   };
   constexpr std::int64_t kWhole = std::int64_t{4} << 30;  // logits and their gradient, two bytes each
   const TrainingJob free = chunked_job(model::LossForms::fused_free_2025);
@@ -120,7 +120,7 @@ TEST(Analyses, ALossThatAsksForFreeMemoryHasLargerChunksOnALargerGpu) {
       more.batch_size = batch;
       const auto found = replay.estimate(*analyses.take(more), *find_profile(name));
       ASSERT_TRUE(succeeds(found));
-      EXPECT_EQ(found->reserved->count(), taken(more, name)) << name << " " << batch;
+      EXPECT_EQ(found->allocated->count(), taken(more, name)) << name << " " << batch;
     }
   }
 }
