@@ -81,6 +81,7 @@
 #include "gpumem/plan/impl/step_plan_work_inl.hpp"
 #include "gpumem/posttrain/impl/estimate_post_training_inl.hpp"
 #include "gpumem/posttrain/impl/estimate_post_training_questions_inl.hpp"
+#include "gpumem/posttrain/impl/launch_apart_inl.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
 #include "gpumem/posttrain/impl/launch_keys_inl.hpp"
 #include "gpumem/posttrain/impl/launch_keys_verl_inl.hpp"

@@ -131,17 +131,35 @@ std::string take_hydra_file(std::vector<std::string>& words) {
   return file;
 }
 
-std::string settings_file(const PostTrainingCommand& command, std::vector<std::string>& words) {
-  if (!command.config.empty()) return command.config;
+/// PRIME-RL's "@ rl.toml", of which the last file counts most, and "@rl.toml"; those that are there leave the words.
+std::vector<std::string> take_files_at(std::vector<std::string>& words) {
+  std::vector<std::string> files;
+  for (auto at = words.begin(); at != words.end();) {
+    const bool apart = *at == "@" && at + 1 != words.end();
+    const std::string file = apart ? *(at + 1) : at->starts_with('@') ? at->substr(1) : std::string();
+    const bool there = !file.empty() && core::read_regular_file(file, trainer_files::kLargestTrainerFile);
+    if (there) files.push_back(file);
+    at = there ? words.erase(at, at + (apart ? 2 : 1)) : at + 1;
+  }
+  return files;
+}
+
+std::vector<std::string> settings_files(const PostTrainingCommand& command, std::vector<std::string>& words) {
+  if (!command.config.empty()) return {command.config};
+  if (std::vector<std::string> files = take_files_at(words); !files.empty()) return files;
   std::string named = take_named_file(words);
-  return named.empty() ? take_hydra_file(words) : named;
+  return {named.empty() ? take_hydra_file(words) : named};
 }
 
 core::Status read_request(const PostTrainingCommand& command, PostTrainingRequest& request) {
   std::vector<std::string> words = command.command;
-  auto settings = settings_of_file(settings_file(command, words));
-  if (!settings) return settings.error();
-  return posttrain::read_words({*std::move(settings), words, command.values}, request);
+  std::vector<LaunchSetting> all;
+  for (const std::string& file : settings_files(command, words)) {
+    const auto settings = settings_of_file(file);
+    if (!settings) return settings.error();
+    all.insert(all.end(), settings->begin(), settings->end());
+  }
+  return posttrain::read_words({std::move(all), words, command.values}, request);
 }
 
 Result<int> ask_scheduler(const PostTrainingCommand& command, const PostTrainingRequest& request) {

@@ -281,17 +281,21 @@ bool counts_engine(const core::CsvCells& cells) {
   return says || software.starts_with("siirl") || software.starts_with("verl-agent");
 }
 
-/// What decides the figure and has no default; empty: nothing. What else is open has its program's default, and is
-/// named. An engine in the training process takes a share of the GPU, which the figure counts: a row without a command
-/// line says neither, and those that are published ask for a tenth to seven tenths.
-std::string_view undecided(const core::CsvCells& cells, bool has_command, const posttrain::Launch& launch) {
+/// Whether the figure counts an engine whose share of the GPU nobody knows: a row without a command line does not say
+/// it, and one that names no GPU does not say of what. The program's default is taken then, of the usual GPU, and the
+/// range is that of other shares: those that are published ask for a tenth to nine tenths.
+bool shares_unknown(const core::CsvCells& cells, const posttrain::Launch& launch, Notes& notes) {
   const posttrain::PostTrainingOptions& options = launch.request.options;
   const bool generates = posttrain::row_of(options.algorithm).generates;
   const bool shares = generates && options.rollout == posttrain::Rollout::colocated && counts_engine(cells);
   const bool names_gpu = !cells.text("gpu").empty() && cells.text("gpu") != "not stated";
-  if (shares && !has_command && !options.gpu_memory_utilization) return "the engine's share of the GPU";
-  if (shares && !names_gpu) return "the GPU, of which the engine takes a share";
-  return {};
+  if (!shares || (options.gpu_memory_utilization && names_gpu)) return false;
+  if (!options.gpu_memory_utilization) {
+    notes.push_back({"rollout",
+                     "nobody says the engine's share of the GPU; the program's default is taken, and a "
+                     "tenth to nine tenths for the range"});
+  }
+  return true;
 }
 
 /// What the cells of a published notebook say, and the table does not. Its figures are older than its cell for float32:
@@ -323,8 +327,6 @@ core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredR
   for (const posttrain::MissingSetting& each : launch->missing) {
     if (each.required) return refuse(cells, "missing: " + each.what, run).error();
   }
-  const std::string_view open = undecided(cells, has_command, *launch);
-  if (!open.empty()) return refuse(cells, "missing: " + std::string(open), run).error();
   say_open(*launch, notes);
   return launch;
 }
@@ -421,6 +423,7 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   whole.teacher = models.other(options.teacher_model, "teacher", *graph, notes);
   whole.reference = models.other(options.reference_model, "reference", *graph, notes);
   whole.one_process = counts_engine(cells);
+  whole.share_unknown = shares_unknown(cells, launch, notes);
   whole.assumed = std::move(notes);
   run.post_training = std::make_shared<const posttrain::PostTrainingJob>(std::move(whole));
   return core::Done{};

@@ -3,6 +3,7 @@
 
 #include "gpumem/posttrain/impl/estimate_post_training_inl.hpp"
 #include "gpumem/posttrain/impl/estimate_post_training_questions_inl.hpp"
+#include "gpumem/posttrain/impl/launch_apart_inl.hpp"
 #include "gpumem/posttrain/impl/launch_inl.hpp"
 #include "gpumem/posttrain/impl/launch_keys_inl.hpp"
 #include "gpumem/posttrain/impl/launch_keys_verl_inl.hpp"

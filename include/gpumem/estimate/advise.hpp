@@ -7,10 +7,13 @@
 // a judgement (first what costs nothing, then time, then digits of the arithmetic).
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
@@ -49,6 +52,21 @@ struct ChangeEffect {
   std::vector<Setting> settings;
   core::Result<MemoryEstimate> estimate;  ///< errors: the estimator's; invalid_argument for a recording that fixes it
 };
+
+/// The first of two changes that `tried` finds something for: of two pairs, that whose dearer change is the cheaper
+/// one. A change may do nothing alone and much with another. `changes`: cheapest first. `tried(cheaper, dearer)` gives
+/// a core::Result of an optional; its error ends the search.
+template <typename Changes, typename Tried>
+[[nodiscard]] auto cheapest_pair(const Changes& changes, const Tried& tried) {
+  using Found = decltype(tried(changes[0], changes[0]));
+  for (std::size_t dearer = 1; dearer < changes.size(); ++dearer) {
+    for (std::size_t cheaper = 0; cheaper < dearer; ++cheaper) {
+      Found found = tried(changes[cheaper], changes[dearer]);
+      if (!found || *found) return found;
+    }
+  }
+  return Found(std::remove_cvref_t<decltype(*std::declval<Found&>())>());
+}
 
 /// What advice looks for: a job that surely fits, not a tight one.
 [[nodiscard]] inline bool is_enough(const MemoryEstimate& estimate) { return estimate.verdict == Verdict::fits; }

@@ -35,6 +35,12 @@ class PhaseWriter {
   using Model = std::uint8_t;
   using Categories = std::array<bool, kCategories>;
 
+  PhaseWriter() = default;
+  /// Writes where another plan was, whose content means nothing: to make room anew costs more than to write.
+  explicit PhaseWriter(PhasedPlan reused);
+  /// Makes room for so many events, which grow in place then.
+  void expect(std::size_t events) { made_.plan.events.reserve(events); }
+
   /// A model and its plan, none of whose events is played yet. At most kMostModels.
   [[nodiscard]] Model add(StepPlan plan);
   static constexpr std::size_t kMostModels = 16;

@@ -46,12 +46,12 @@ struct PostTrainingPlan {
 /// models/qwen2_5_vl: _input_embed_layer.
 [[nodiscard]] std::int64_t kept_of_frozen_tower(const Decided& decided, analysis::Analysis& policy);
 
-/// `lengths_differ`: from batch to batch. `analyses`, if there are any, must outlive the plan. `alike`: of a policy
-/// from which it takes what is the same. Errors: those of connecting, adapting and planning of each model.
+/// `lengths_differ`: from batch to batch. `analyses`, if there are any, must outlive the plan. `reused`: a plan that is
+/// through, whose memory it takes. Errors: those of connecting, adapting and planning of each model.
 [[nodiscard]] core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
                                                                 const device::GpuProfile& gpu,
                                                                 bool lengths_differ = false,
                                                                 analysis::Analyses* analyses = nullptr,
-                                                                const analysis::Analysis* alike = nullptr);
+                                                                plan::PhasedPlan reused = {});
 
 }  // namespace gpumem::posttrain

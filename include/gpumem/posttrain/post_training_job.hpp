@@ -76,6 +76,8 @@ enum class Program : std::uint8_t {
   areal_megatron,
   roll,
   roll_megatron,
+  open_instruct,
+  prime_rl,
 };
 
 /// When the reference model runs.
@@ -96,6 +98,8 @@ struct ProgramRow {
   bool all_logits = false;    ///< log-probabilities of completions from the logits of all tokens
   bool always_old = false;    ///< the policy's log-probabilities of completions are computed before the update
   bool optimizer_only_updates = false;  ///< states that are offloaded are on the GPU in the update only
+  bool states_for_step = false;         ///< and then for the optimizer's step alone
+  bool old_of_engine = false;           ///< log-probabilities of completions are what the engine says
   bool empties_cache = false;           ///< torch.cuda.empty_cache() between phases
   bool reference_first = false;         ///< a reference of its own runs before what the policy's weights are needed for
   bool streams_reference = false;       ///< its shards are on the host, and each unit comes to the GPU for its passes
@@ -244,6 +248,22 @@ inline constexpr std::array kProgramRows = {
                .empties_cache = true,
                .reference_first = true,
                .expands = true},
+    ProgramRow{.value = Program::open_instruct,
+               .name = "open-instruct",
+               .source = "open-instruct (2026-08), grpo_fast.py: step; grpo_utils.py: compute_logprobs; "
+                         "dpo_tune_cache.py",
+               .reference = ReferencePlace::before,
+               .fused_logits = true,
+               .old_of_engine = true,
+               .empties_cache = true},
+    ProgramRow{.value = Program::prime_rl,
+               .name = "prime-rl",
+               .source = "PRIME-RL (2026-08), trainer/rl/train.py; trainer/optim/state_offload.py",
+               .reference = ReferencePlace::before,
+               .fused_logits = true,
+               .optimizer_only_updates = true,
+               .states_for_step = true,
+               .old_of_engine = true},
 };
 [[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
   return kProgramRows[static_cast<std::size_t>(program)];
@@ -394,6 +414,7 @@ struct PostTrainingJob {
   std::shared_ptr<const serve::ServedModel> served = nullptr;  ///< the policy's sizes, for who generates
   std::int64_t tower_parameters = 0;  ///< of a frozen image tower in bfloat16 that the policy's graph leaves out
   bool one_process = false;           ///< vLLM runs in the training process: its memory is allocated there, too
+  bool share_unknown = false;  ///< nobody knows the engine's share of the GPU: the range is that of any usual one
   std::vector<estimate::Assumption> assumed = {};  ///< by who made the job
 };
 

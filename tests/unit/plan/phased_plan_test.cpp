@@ -55,6 +55,23 @@ TEST(PhasedPlan, ModelsKeepTheirOwnSlots) {
   EXPECT_EQ(made.owner_of_slot, (std::vector<std::uint8_t>{0, 0, 1, 1}));
 }
 
+TEST(PhasedPlan, APlanInTheMemoryOfAnotherIsTheSame) {
+  const auto written = [](PhasedPlan memory) {
+    PhaseWriter writer(std::move(memory));
+    const auto policy = writer.add(small_plan(100, 10));
+    writer.expect(8);
+    writer.begin("load");
+    writer.play(policy, 0, 3);
+    return std::move(writer).take();
+  };
+  const PhasedPlan first = written({});
+  const PhasedPlan again = written(first);
+  EXPECT_EQ(live_after_each(again.plan), live_after_each(first.plan));
+  EXPECT_EQ(again.plan.peak_bytes, first.plan.peak_bytes);
+  EXPECT_EQ(again.owner_of_slot, first.owner_of_slot);
+  EXPECT_EQ(again.phases.size(), 1U);
+}
+
 TEST(PhasedPlan, AShareIsOfWhatBelongsToABatch) {
   PhaseWriter writer;
   const auto policy = writer.add(small_plan(100, 10));

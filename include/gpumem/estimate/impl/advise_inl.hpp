@@ -313,28 +313,24 @@ GPUMEM_INLINE bool is_pair_of(Among among, const Change& cheaper, const Change& 
   return same == (among == Among::with_the_same_result);
 }
 
-/// The two cheapest that are enough together: of two pairs, that whose dearer change is the cheaper one. A change may
-/// do nothing alone and much with another: a fused optimizer, once activations are no longer the peak. The cheaper
-/// change takes one form, the mildest.
+/// The two cheapest that are enough together, as a fused optimizer is once activations are no longer the peak. The
+/// cheaper change takes one form, the mildest.
 GPUMEM_INLINE Together two_of(Among among, const TrainingJob& job, analysis::Analysis& analysis,
                               const device::GpuProfile& gpu, const Estimator& estimator) {
   if (job.graph->recording() != nullptr) return std::optional<ChangeEffect>();
-  for (const Change& dearer : kChanges) {
-    for (const Change* cheaper = kChanges.data(); cheaper != &dearer; ++cheaper) {
-      const Forms before = is_pair_of(among, *cheaper, dearer) ? cheaper->forms(job, gpu) : Forms();
-      Forms forms = before.empty() ? Forms() : dearer.forms(before.front().job, gpu);
-      if (forms.empty()) continue;
-      auto [changed, estimate] = best_of(dearer, std::move(forms), analysis, gpu, estimator);
-      if (is_late(estimate)) return estimate.error();
-      if (!estimate || !is_enough(*estimate)) continue;
-      std::vector<Setting> settings = before.front().settings;
-      add_settings(settings, std::move(changed.settings));
-      std::string costs = std::string(cheaper->cost) + "; " + std::string(dearer.cost);
-      return std::optional(ChangeEffect{std::move(costs), among == Among::with_the_same_result, std::move(settings),
-                                        *std::move(estimate)});
-    }
-  }
-  return std::optional<ChangeEffect>();
+  return cheapest_pair(kChanges, [&](const Change& cheaper, const Change& dearer) -> Together {
+    const Forms before = is_pair_of(among, cheaper, dearer) ? cheaper.forms(job, gpu) : Forms();
+    Forms forms = before.empty() ? Forms() : dearer.forms(before.front().job, gpu);
+    if (forms.empty()) return std::optional<ChangeEffect>();
+    auto [changed, estimate] = best_of(dearer, std::move(forms), analysis, gpu, estimator);
+    if (is_late(estimate)) return estimate.error();
+    if (!estimate || !is_enough(*estimate)) return std::optional<ChangeEffect>();
+    std::vector<Setting> settings = before.front().settings;
+    add_settings(settings, std::move(changed.settings));
+    std::string costs = std::string(cheaper.cost) + "; " + std::string(dearer.cost);
+    return std::optional(ChangeEffect{std::move(costs), among == Among::with_the_same_result, std::move(settings),
+                                      *std::move(estimate)});
+  });
 }
 
 /// The cheapest changes one after another, until the job fits. One that helps nothing is left out.

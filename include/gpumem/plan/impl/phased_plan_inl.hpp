@@ -27,6 +27,13 @@ GPUMEM_INLINE void keep_on_host(StepPlan& plan, double share) {
   }
 }
 
+GPUMEM_INLINE PhaseWriter::PhaseWriter(PhasedPlan reused) {
+  made_.plan.events = std::move(reused.plan.events);
+  made_.plan.events.clear();
+  made_.owner_of_slot = std::move(reused.owner_of_slot);
+  made_.owner_of_slot.clear();
+}
+
 GPUMEM_INLINE PhaseWriter::Model PhaseWriter::add(StepPlan plan) {
   StepPlan& all = made_.plan;
   const auto number = static_cast<Model>(models_.size());
@@ -101,7 +108,7 @@ GPUMEM_INLINE void PhaseWriter::give_slot(std::uint32_t slot) {
 
 /// Sums of several plans stay below 2^63 as long as each stays below kMostBytes.
 GPUMEM_INLINE void PhaseWriter::raise(std::int64_t bytes) {
-  live_ = core::bounded_sum({live_, bytes});
+  live_ = bytes <= core::kMostBytes - live_ ? live_ + bytes : core::kMostBytes;
   made_.plan.peak_bytes = std::max(made_.plan.peak_bytes, live_);
 }
 

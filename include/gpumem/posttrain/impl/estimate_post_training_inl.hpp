@@ -213,21 +213,25 @@ inline void add_part(std::vector<NamedBytes>& parts, std::string name, std::int6
   else known->bytes = core::Bytes(known->bytes.count() + bytes);
 }
 
+/// Of a run that is through, for the next one.
+struct RunMemory {
+  plan::PhasedPlan plan;
+  analysis::AllocatorMemory allocator;
+};
 /// A job's models, planned and run: all of an estimate that does not depend on how much of the GPU the engine takes.
 struct TrainingSide {
   Decided decided;
-  PostTrainingPlan plan;
+  PostTrainingPlan plan;    ///< without its events, which are through
   device::Context context;  ///< CUDA's
   std::vector<PhasePeak> peaks = {};
 };
 
 inline core::Result<TrainingSide> run_training(const PostTrainingJob& job, const device::GpuProfile& gpu,
                                                device::AllocatorOptions options, bool lengths_differ,
-                                               analysis::Analyses* analyses,
-                                               const analysis::Analysis* alike = nullptr) {
+                                               analysis::Analyses* analyses, RunMemory& memory) {
   core::Result<Decided> decided = decide(job);
   if (!decided) return decided.error();
-  core::Result<PostTrainingPlan> plan = plan_post_training(job, *decided, gpu, lengths_differ, analyses, alike);
+  auto plan = plan_post_training(job, *decided, gpu, lengths_differ, analyses, std::move(memory.plan));
   if (!plan) return plan.error();
   const core::Result<device::Context> context = plan->policy->context(gpu);
   if (!context) return context.error();
@@ -235,12 +239,14 @@ inline core::Result<TrainingSide> run_training(const PostTrainingJob& job, const
   options.capacity = core::Bytes(core::kMostBytes);
   options.expandable_segments = options.expandable_segments || expands_segments(side.decided);
   PhaseWatcher watcher(side.plan.phased);
-  const analysis::AllocatorRun run = analysis::run_allocator(side.plan.phased.plan, gpu, options, &watcher);
+  const analysis::AllocatorRun run =
+      analysis::run_allocator(side.plan.phased.plan, gpu, options, &watcher, &memory.allocator);
   if (core::deadline_passed()) return core::deadline_error();
   if (run.out_of_memory) {
     return core::Error{core::ErrorCode::overflow, "the job's memory is beyond any machine's", {}};
   }
   side.peaks = std::move(watcher).peaks();
+  memory.plan = std::exchange(side.plan.phased, {});
   return side;
 }
 
@@ -401,10 +407,10 @@ class Estimate {
 inline void widen(PostTrainingEstimate& likely, const PostTrainingEstimate& longest, const model::ModelGraph& graph,
                   core::Bytes capacity) {
   std::int64_t grows = 0;
-  for (const NamedBytes& part : likely.parts) {
-    const bool does = part.name.ends_with("activations") || part.name.ends_with("temporaries") ||
-                      part.name == "cache of the allocator";
-    if (does) grows = core::bounded_sum({grows, part.bytes.count()});
+  for (const auto& [name, bytes] : likely.parts) {
+    const bool does =
+        name.ends_with("activations") || name.ends_with("temporaries") || name == "cache of the allocator";
+    if (does) grows = core::bounded_sum({grows, bytes.count()});
   }
   estimate::MemoryEstimate& memory = likely.memory;
   const double whole = static_cast<double>(std::max<std::int64_t>(memory.expected.count(), 1));
@@ -417,8 +423,8 @@ inline void widen(PostTrainingEstimate& likely, const PostTrainingEstimate& long
   estimate::judge(memory, graph, capacity);
 }
 
-/// A job whose training was run, with the longest samples as they are given and, where that is another length, as the
-/// limit is. The estimate may be asked for again and again.
+/// A job whose training was run, with the longest samples as they are given and, where it is another, of the limit's
+/// length. The estimate may be asked for again and again.
 class RunJob {
  public:
   /// `analyses`: where the models' analyses come from and go back to, for jobs that are nearly alike. Errors: those of
@@ -428,12 +434,12 @@ class RunJob {
     // Rows of many samples are nearly alike. Expandable segments grow: no block is held beside one of another size.
     const bool padded = !row_of(job.options.algorithm).generates && !job.options.packing;
     const bool differ = job.options.length_limit && padded && !options.expandable_segments;
-    core::Result<TrainingSide> likely = run_training(job, gpu, options, differ, analyses);
+    RunMemory memory;
+    auto likely = run_training(job, gpu, options, differ, analyses, memory);
     if (!likely) return likely.error();
     RunJob made(job, gpu, *std::move(likely));
     if (!job.options.length_limit) return made;
-    const analysis::Analysis& alike = *made.likely_.plan.policy;
-    core::Result<TrainingSide> longest = run_training(longer(job), gpu, options, differ, analyses, &alike);
+    auto longest = run_training(longer(job), gpu, options, differ, analyses, memory);
     if (!longest) return longest.error();
     made.longest_ = *std::move(longest);
     return made;
@@ -444,15 +450,29 @@ class RunJob {
     PostTrainingJob job = job_;
     if (utilization) job.options.gpu_memory_utilization = utilization;
     core::Result<PostTrainingEstimate> likely = Estimate(job, likely_, gpu_).make(likely_.context);
+    if (likely && !utilization && job.share_unknown) widen_by_shares(*likely);
     if (!likely || !longest_) return likely;
     const PostTrainingJob limit = longer(job);
-    const core::Result<PostTrainingEstimate> longest = Estimate(limit, *longest_, gpu_).make(longest_->context);
+    const auto longest = Estimate(limit, *longest_, gpu_).make(longest_->context);
     if (!longest) return longest.error();
     widen(*likely, *longest, *job.policy.graph, gpu_.capacity());
     return likely;
   }
 
  private:
+  /// Over what published commands give an engine on the same GPUs, of a GPU that may be another one, too.
+  void widen_by_shares(PostTrainingEstimate& likely) const {
+    for (const double share : {0.1, 0.9}) {
+      PostTrainingJob job = job_;
+      job.options.gpu_memory_utilization = share;
+      const auto other = Estimate(job, likely_, gpu_).make(likely_.context);
+      estimate::MemoryEstimate& memory = likely.memory;
+      const std::int64_t moved = other ? other->memory.allocated->count() - memory.allocated->count() : 0;
+      memory.lower = std::max(core::Bytes(0), std::min(memory.lower, core::Bytes(memory.lower.count() + moved)));
+      memory.upper = std::max(memory.upper, core::Bytes(memory.upper.count() + moved));
+    }
+  }
+
   RunJob(const PostTrainingJob& job, const device::GpuProfile& gpu, TrainingSide likely)
       : job_(job), gpu_(gpu), likely_(std::move(likely)) {}
 
@@ -474,8 +494,7 @@ GPUMEM_INLINE core::Result<PostTrainingEstimate> estimate_post_training(const Po
                                                                         const device::GpuProfile& gpu,
                                                                         const device::AllocatorOptions& options) {
   const auto run = estimate_post_training_detail::RunJob::of(job, gpu, options);
-  if (!run) return run.error();
-  return run->estimate();
+  return run ? run->estimate() : core::Result<PostTrainingEstimate>(run.error());
 }
 
 }  // namespace gpumem::posttrain

@@ -10,6 +10,7 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/estimate/advise.hpp"
 #include "gpumem/posttrain/phases.hpp"
 
 namespace gpumem::posttrain {
@@ -174,6 +175,7 @@ inline std::vector<Candidate> candidates(const PostTrainingJob& job, const Decid
 inline std::vector<model::Shardings> shardings_of(Program program, model::Shardings now, std::int64_t ranks) {
   using enum model::Shardings;
   if (row_of(program).megatron) return {distributed_optimizer};
+  if (program == Program::prime_rl) return {fsdp2};
   const bool fsdp = row_of(program).optimizer_only_updates && program != Program::openrlhf;
   if (fsdp) return {ranks == 1 || now == fsdp2 || now == hsdp ? fsdp2 : fsdp1};
   if (ranks == 1) return {none};
@@ -215,17 +217,16 @@ class Together {
   using Found = core::Result<std::optional<PostTrainingChange>>;
   Together(const Asked& asked, const std::vector<Candidate>& candidates) : asked_(asked), candidates_(candidates) {}
 
-  /// Of two pairs, that whose dearer change is the cheaper one. A change may do nothing alone and much with another.
+  /// The two cheapest that are enough.
   [[nodiscard]] Found two() const {
-    for (const Candidate& dearer : candidates_) {
-      for (const Candidate* cheaper = candidates_.data(); cheaper != &dearer; ++cheaper) {
-        if (!cheaper->possible || !dearer.possible || cheaper->option == dearer.option) continue;
-        auto estimate = after({cheaper, &dearer});
-        if (!estimate) return estimate.error();
-        if (estimate->has_value() && fits(**estimate)) return change_of({cheaper, &dearer}, **std::move(estimate));
-      }
-    }
-    return std::optional<PostTrainingChange>();
+    return estimate::cheapest_pair(candidates_, [&](const Candidate& cheaper, const Candidate& dearer) -> Found {
+      const std::optional<PostTrainingChange> none;
+      if (!cheaper.possible || !dearer.possible || cheaper.option == dearer.option) return none;
+      auto estimate = after({&cheaper, &dearer});
+      if (!estimate) return estimate.error();
+      if (!estimate->has_value() || !fits(**estimate)) return none;
+      return std::optional(change_of({&cheaper, &dearer}, **std::move(estimate)));
+    });
   }
 
   /// The cheapest one after another, until the job fits. One after which it does not take less is left out, and of one

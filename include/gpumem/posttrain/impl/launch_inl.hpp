@@ -447,6 +447,8 @@ GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> s
   if (any("actor_train.*") || any("sft_train.strategy_args.*") || any("student.strategy_args.*")) return Program::roll;
   if (any("actor.backend") || any("allocation_mode")) return Program::areal;
   if (any("hf_checkpoint")) return Program::slime;
+  if (any("num_samples_per_prompt_rollout") || any("num_learners_per_node")) return Program::open_instruct;
+  if (any("orchestrator.*") || any("trainer.model.*")) return Program::prime_rl;
   const bool renamed = any("actor.model_name_or_path") || any("model.model_name_or_path");
   if (any("pretrain") || renamed) return Program::openrlhf;
   const std::string_view of_megatron[] = {"micro_batch_size", "global_batch_size", "tensor_model_parallel_size",

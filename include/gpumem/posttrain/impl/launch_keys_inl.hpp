@@ -44,6 +44,8 @@ inline constexpr LaunchKey kLauncherKeys[] = {
     {"deepspeed_config_file", named},
     {"module"},
     {"multi_gpu"},
+    {"use_deepspeed"},
+    {"deepspeed_multinode_launcher"},
     {"mixed_precision", not_modelled, "bf16"},
     {"master_*"},
     {"main_process_*"},

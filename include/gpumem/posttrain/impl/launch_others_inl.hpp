@@ -14,7 +14,8 @@ namespace launch_detail {
 /// Restates the settings of NeMo-RL, slime, AReaL and ROLL as verl's, whose form of an iteration they have.
 class OtherReader : private RestatingReader {
  public:
-  using RestatingReader::RestatingReader;
+  OtherReader(Program program, std::span<const LaunchSetting> settings)
+      : RestatingReader(program, settings, known_to(program)) {}
 
   [[nodiscard]] RestatedSettings read() {
     made_.program = program_;
@@ -32,6 +33,15 @@ class OtherReader : private RestatingReader {
   }
 
  private:
+  static KnownKeys known_to(Program program) {
+    switch (program) {
+      case Program::nemo_rl: return {kNemoRlKeys, kOfNemoRl};
+      case Program::slime: return {kSlimeKeys, kOfSlime};
+      case Program::areal: return {kArealKeys, kOfAreal};
+      default: return {kRollKeys, kOfRoll};
+    }
+  }
+
   // --- NeMo-RL ------------------------------------------------------------------------------------------------------
 
   static constexpr std::int64_t kRank = 8;  ///< examples/configs/sft.yaml: lora_cfg.dim, peft.dim
@@ -466,25 +476,6 @@ class OtherReader : private RestatingReader {
     }
   }
 };
-
-inline bool is_restated(Program program) {
-  using enum Program;
-  const Program all[] = {nemo_rl, nemo_rl_megatron, slime, areal, areal_megatron, roll, roll_megatron};
-  return std::find(std::begin(all), std::end(all), program) != std::end(all);
-}
-/// The program whose settings these are, however it trains.
-inline Program settings_of(Program program) {
-  using enum Program;
-  if (program == nemo_rl_megatron) return nemo_rl;
-  if (program == areal_megatron) return areal;
-  return program == roll_megatron ? roll : program;
-}
-inline Program in_megatron(Program program) {
-  using enum Program;
-  if (program == nemo_rl) return nemo_rl_megatron;
-  if (program == areal) return areal_megatron;
-  return program == roll ? roll_megatron : program;
-}
 
 }  // namespace launch_detail
 

@@ -1,13 +1,12 @@
 #pragma once
 
-#include "gpumem/posttrain/impl/launch_others_inl.hpp"
+#include "gpumem/posttrain/impl/launch_apart_inl.hpp"
 #include "gpumem/posttrain/impl/launch_setting_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
 namespace gpumem::posttrain {
 
 namespace launch_detail {
-
 class LaunchReader : private TrainingReader {
  public:
   using TrainingReader::TrainingReader;
@@ -479,9 +478,12 @@ class LaunchReader : private TrainingReader {
 GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const LaunchSetting> settings,
                                                std::int64_t gpus) {
   namespace detail = launch_detail;
+  if (program == Program::open_instruct && detail::prefers(settings)) {
+    return detail::LaunchReader(Program::trl, detail::open_instruct_dpo(settings), gpus).read();
+  }
   if (!detail::is_restated(program)) return detail::LaunchReader(program, settings, gpus).read();
   const Program whose = detail::settings_of(program);
-  detail::RestatedSettings restated = detail::OtherReader(whose, settings).read();
+  detail::RestatedSettings restated = detail::restated(whose, settings);
   const bool swaps = restated.swaps_reference;
   const bool whole = restated.whole_reference;
   const std::int64_t sleep_level = restated.sleep_level;

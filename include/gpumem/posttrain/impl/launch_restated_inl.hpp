@@ -310,7 +310,13 @@ class Interpolation {
 /// The settings of a program that are restated as verl's.
 class RestatingReader {
  public:
-  RestatingReader(Program program, std::span<const LaunchSetting> settings) : program_(program) {
+  /// The keys of a program, and those of them that change no memory.
+  struct KnownKeys {
+    std::span<const LaunchKey> rows;
+    std::string_view idle;
+  };
+  RestatingReader(Program program, std::span<const LaunchSetting> settings, KnownKeys known)
+      : program_(program), known_(known) {
     std::map<std::string, std::string> given;
     for (const LaunchSetting& setting : settings) given[setting.key] = setting.value;
     const Interpolation all(given);
@@ -323,32 +329,16 @@ class RestatingReader {
 
   // --- One setting --------------------------------------------------------------------------------------------------
 
-  [[nodiscard]] std::span<const LaunchKey> keys() const {
-    switch (program_) {
-      case Program::nemo_rl: return kNemoRlKeys;
-      case Program::slime: return kSlimeKeys;
-      case Program::areal: return kArealKeys;
-      default: return kRollKeys;
-    }
-  }
-  [[nodiscard]] bool is_idle(std::string_view key) const {
-    switch (program_) {
-      case Program::nemo_rl: return is_among(key, kOfNemoRl);
-      case Program::slime: return is_among(key, kOfSlime);
-      case Program::areal: return is_among(key, kOfAreal);
-      default: return is_among(key, kOfRoll);
-    }
-  }
   void take_all() {
     for (const auto& [key, value] : values_) {
-      const auto rows = keys();
+      const auto rows = known_.rows;
       const std::string_view name = key;
       const auto row =
           std::find_if(rows.begin(), rows.end(), [&](const LaunchKey& at) { return matches(at.key, name); });
       if (row == rows.end()) {
         const bool launches = std::any_of(std::begin(kLauncherKeys), std::end(kLauncherKeys),
                                           [&](const LaunchKey& at) { return matches(at.key, name); });
-        if (!is_idle(key) && !launches) made_.unknown.push_back(core::shortened(key, 80));
+        if (!is_among(key, known_.idle) && !launches) made_.unknown.push_back(core::shortened(key, 80));
         continue;
       }
       if (row->means == Means::post) put(row->option, key);
@@ -461,6 +451,7 @@ class RestatingReader {
   }
 
   Program program_;
+  KnownKeys known_;
   std::map<std::string, std::string> values_;  ///< the last one counts; what OmegaConf puts in is in its place
   RestatedSettings made_;
 };

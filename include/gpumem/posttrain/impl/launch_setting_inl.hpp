@@ -293,9 +293,9 @@ class LayoutReader : protected SettingReader {
     if (own.empty() && config.find("_gpu") != std::string_view::npos) return;  // multi_gpu.yaml
     std::string_view stage = word({"zero_stage"}, program_ == Program::openrlhf ? "2" : "");
     for (const std::string_view each : {"0", "1", "2", "3"}) {
-      const bool named = config.find("zero" + std::string(each)) != std::string_view::npos ||
-                         config.find("zero_" + std::string(each)) != std::string_view::npos;
-      if (named) stage = each;
+      for (const std::string_view name : {"zero", "zero_", "stage", "stage_"}) {
+        if (config.find(std::string(name).append(each)) != std::string_view::npos) stage = each;
+      }
     }
     // In bfloat16 stage 0 shares masters and states as stage 1 does. Source: DeepSpeed 0.16, runtime/engine.py:
     // _configure_optimizer; runtime/bf16_optimizer.py: _setup_for_real_optimizer.
@@ -303,7 +303,8 @@ class LayoutReader : protected SettingReader {
     if (stage == "1" || stage == "2" || stage == "3") want("sharding", "zero-" + std::string(stage));
     made_.request.buckets_by_width = of_swift() && stage == "3";  // its zero3.json says "auto"
     if (!config.empty() && stage.empty()) say_missing("what is in " + core::quoted(config), {"sharding"});
-    const bool told = config.find("offload") != std::string_view::npos;
+    const bool told =
+        config.find("offload") != std::string_view::npos && config.find("no_offload") == std::string_view::npos;
     if (!told && !on({"adam_offload"})) return;
     std::string_view key = "adam_offload";
     for (const std::string_view each : {"config_file", "deepspeed_config_file", "deepspeed"}) {
@@ -469,7 +470,8 @@ class TrainingReader : protected LayoutReader {
     if (!half && !on({"bf16"}, true)) say_not_modelled("bf16", "false");
     const model::Shardings sharding = training().layout.sharding.kind;
     const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
-                           sharding == model::Shardings::zero_3 || program_ == Program::openrlhf;
+                           sharding == model::Shardings::zero_3 || program_ == Program::openrlhf ||
+                           (restated_ && !word({"deepspeed_config_file"}).empty());
     if (in_megatron() || deepspeed) {
       training().precision = half ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
       return;

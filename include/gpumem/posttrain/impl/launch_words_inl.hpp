@@ -48,7 +48,7 @@ class LauncherReader {
   /// What Ray is given starts a program as any other command does: one launcher more, and no second Ray.
   LauncherWords read() {
     read_launch();
-    if (read_.launcher == Launcher::ray) read_launch();
+    if (read_.launcher == Launcher::ray || skip_mason()) read_launch();
     read_.begin = std::min(at_, words_.size());
     return std::move(read_);
   }
@@ -69,6 +69,16 @@ class LauncherReader {
   }
 
  private:
+  /// open-instruct's mason.py sends what is behind its "--" to a cluster.
+  bool skip_mason() {
+    if (name_at(at_) != "mason.py") return false;
+    const auto begin = words_.begin() + static_cast<std::ptrdiff_t>(at_);
+    const auto dashes = std::find(begin, words_.end(), "--");
+    if (dashes == words_.end()) return false;
+    at_ = static_cast<std::size_t>(dashes - words_.begin()) + 1;
+    return true;
+  }
+
   void read_launch() {
     read_environment();
     skip_to_launcher();
@@ -174,8 +184,19 @@ inline std::optional<Program> program_in(std::span<const std::string> command) {
   if (word.substr(word.rfind('/') + 1) == "trl" || word.find("trl/scripts/") != std::string_view::npos) {
     return Program::trl;
   }
+  const bool of_open_instruct = word.find("open_instruct/") != std::string_view::npos;
+  if (of_open_instruct) return Program::open_instruct;
+  if (word == "rl" || word.ends_with("/rl")) return Program::prime_rl;
   if (word.substr(word.rfind('/') + 1) == "megatron") return Program::megatron;
   return word.substr(word.rfind('/') + 1) == "swift" ? std::optional(Program::ms_swift) : std::nullopt;
+}
+
+/// open-instruct's scripts that train with OLMo-core; empty: the command is none of them.
+inline std::string_view script_without_rules(std::span<const std::string> command) {
+  const std::size_t at = read_launcher(command).begin;
+  const std::string_view word = at < command.size() ? std::string_view(command[at]) : std::string_view();
+  const bool has = word.ends_with("open_instruct/dpo.py") || word.ends_with("open_instruct/grpo.py");
+  return has ? word : std::string_view();
 }
 
 /// The program that the options name, or whose keys the settings are.
@@ -190,6 +211,12 @@ inline core::Result<Program> program_of_words(const PostTrainingWords& words, st
     return core::Error{core::ErrorCode::unknown_format,
                        "these are settings of " + std::string(other) +
                            ", which are not read; say the job with options, and set `program` to the one most like it",
+                       {}};
+  }
+  if (const std::string_view other = script_without_rules(words.command); !other.empty()) {
+    return core::Error{core::ErrorCode::unknown_format,
+                       core::quoted(core::shortened(other, 60)) +
+                           " trains with OLMo-core, whose settings are not read; give the job with options",
                        {}};
   }
   if (const auto named = program_in(words.command)) return *named;

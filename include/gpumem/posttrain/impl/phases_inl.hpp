@@ -28,13 +28,14 @@ struct Runner {
 class PlanMaker {
  public:
   PlanMaker(const PostTrainingJob& job, const Decided& decided, const device::GpuProfile& gpu, bool lengths_differ,
-            analysis::Analyses* analyses, const analysis::Analysis* alike)
-      : job_(job), decided_(decided), gpu_(gpu), analyses_(analyses), alike_(alike), shares_(kAlike) {
+            analysis::Analyses* analyses, plan::PhasedPlan reused)
+      : job_(job), decided_(decided), gpu_(gpu), analyses_(analyses), writer_(std::move(reused)) {
     if (lengths_differ) shares_ = kGrowing;
   }
 
   core::Result<PostTrainingPlan> make() {
     if (core::Status added = add_models(); !added) return added.error();
+    writer_.expect(events_ * iterations());
     load();
     for (std::size_t played = 0; played < iterations(); ++played) {
       if (decided_.algorithm.generates) gather_experience();
@@ -67,9 +68,8 @@ class PlanMaker {
   }
   /// Of the passes of a step the second is like all that follow; a pipeline has them all at once.
   [[nodiscard]] std::int64_t passes() const {
-    constexpr std::int64_t kDistinct = 2;
     const std::int64_t all = decided_.policy.gradient_accumulation;
-    return decided_.policy.layout.pipeline_parallel > 1 ? all : std::min(all, kDistinct);
+    return decided_.policy.layout.pipeline_parallel > 1 ? all : std::min<std::int64_t>(all, 2);
   }
   /// Enough for all batches, and at least two: from the second on all steps are alike.
   [[nodiscard]] std::size_t iterations() const {
@@ -81,7 +81,6 @@ class PlanMaker {
     model::TrainingJob policy = decided_.policy;
     policy.gradient_accumulation = passes();
     made_.policy = analysis_of(std::move(policy));
-    if (alike_ != nullptr) made_.policy->take_stages_of(*alike_);
     if (core::Status chosen = estimate::choose_rank(*made_.policy, gpu_, {}); !chosen) return chosen.error();
     rank_ = made_.policy->job().layout.rank;
     into_tower_ = kept_of_frozen_tower(decided_, *made_.policy);
@@ -144,6 +143,7 @@ class PlanMaker {
     // The first mark is the model's construction, and each part has as many as another.
     const std::size_t marks = plan->phases.size();
     const std::size_t each = parts.empty() || marks == 0 ? 0 : (marks - 1) / parts.size();
+    events_ += plan->events.size();
     runner = Runner{writer_.add(*std::move(plan)), 0, marks - each};
     made_.roles.push_back(role);
     return core::Done{};
@@ -154,8 +154,8 @@ class PlanMaker {
   }
 
   [[nodiscard]] bool reads_policy() const {
-    const bool older =
-        decided_.program.always_old || decided_.rollout == Rollout::colocated || decided_.rollout == Rollout::elsewhere;
+    const bool serves = decided_.rollout == Rollout::colocated || decided_.rollout == Rollout::elsewhere;
+    const bool older = decided_.program.always_old || (serves && !decided_.program.old_of_engine);
     return decided_.algorithm.mismatched || (before_update() && older);
   }
 
@@ -189,8 +189,8 @@ class PlanMaker {
 
   /// The phase that the model's next part is of.
   [[nodiscard]] std::optional<plan::Phase> next(const Runner& runner) const {
-    const plan::StepPlan& plan = writer_.plan_of(runner.model);
-    return runner.mark < plan.phases.size() ? std::optional(plan.phases[runner.mark].phase) : std::nullopt;
+    const auto& phases = writer_.plan_of(runner.model).phases;
+    return runner.mark < phases.size() ? std::optional(phases[runner.mark].phase) : std::nullopt;
   }
   /// Its events, from the first to before the last.
   [[nodiscard]] std::pair<std::size_t, std::size_t> next_events(const Runner& runner) const {
@@ -309,7 +309,7 @@ class PlanMaker {
   void update() {
     constexpr Categories kGathered = plan::only({plan::Category::gathered});
     if (decided_.algorithm.generates) writer_.begin("update: forward");
-    if (decided_.program.optimizer_only_updates) take_states();
+    if (decided_.program.optimizer_only_updates && !decided_.program.states_for_step) take_states();
     writer_.bring_back(policy_->model, kGathered);
     rewind(*policy_);
     if (critic_) rewind(*critic_);
@@ -333,6 +333,7 @@ class PlanMaker {
       if (*phase == plan::Phase::optimizer) {
         writer_.set_share(1.0);
         writer_.begin(std::string(name) + ": optimizer");
+        if (decided_.program.states_for_step) take_states();
         return play(runner);
       }
       const bool forward = *phase == plan::Phase::forward;
@@ -470,9 +471,9 @@ class PlanMaker {
   const Decided& decided_;
   const device::GpuProfile& gpu_;
   analysis::Analyses* analyses_;
-  const analysis::Analysis* alike_;
-  std::span<const double> shares_;
-  std::size_t batch_ = 0;  ///< that begins next
+  std::span<const double> shares_ = kAlike;
+  std::size_t batch_ = 0;   ///< that begins next
+  std::size_t events_ = 0;  ///< of all models' plans
   PostTrainingPlan made_;
   plan::PhaseWriter writer_;
   model::Rank rank_;
@@ -492,9 +493,8 @@ class PlanMaker {
 
 GPUMEM_INLINE core::Result<PostTrainingPlan> plan_post_training(const PostTrainingJob& job, const Decided& decided,
                                                                 const device::GpuProfile& gpu, bool lengths_differ,
-                                                                analysis::Analyses* analyses,
-                                                                const analysis::Analysis* alike) {
-  return phases_detail::PlanMaker(job, decided, gpu, lengths_differ, analyses, alike).make();
+                                                                analysis::Analyses* analyses, plan::PhasedPlan reused) {
+  return phases_detail::PlanMaker(job, decided, gpu, lengths_differ, analyses, std::move(reused)).make();
 }
 
 }  // namespace gpumem::posttrain

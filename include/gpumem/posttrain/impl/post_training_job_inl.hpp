@@ -130,6 +130,8 @@ inline model::Loop loop_of(const ProgramRow& program) {
     case Program::roll_megatron:
     case Program::verl_megatron: return model::Loop::megatron;
     case Program::nemo_rl:
+    case Program::open_instruct:
+    case Program::prime_rl:
     case Program::areal:
     case Program::roll:
     case Program::verl:
