@@ -82,6 +82,10 @@ constexpr ModuleLayers kModules[] = {
      {"to_q", "to_k", "to_v", "0", "add_q_proj", "add_k_proj", "add_v_proj", "to_add_out"}},
     {"FeedForward", "net.0.proj+net.2", {"proj", "2"}},
     {"Kandinsky5Attention", "to_query+to_key+to_value+out_layer", {"to_query", "to_key", "to_value", "out_layer"}},
+    // Of the generator alone, as SimpleTuner loads it.
+    {"Cosmos3PackedMoTAttention",
+     "add_q_proj+add_k_proj+add_v_proj+to_add_out",
+     {"add_q_proj", "add_k_proj", "add_v_proj", "to_add_out"}},
     {"Kandinsky5FeedForward", "in_layer+out_layer", {"in_layer", "out_layer"}},
 };
 

@@ -70,6 +70,10 @@ constexpr KnownModel kModels[] = {
     // The template of its system prompt is 24 tokens around the prompt's own four.
     {"SimpleTuner/Boogu-Image-0.1-Base", "", "", Intervals::int8_alone, false, false, 64, 28},
     {"SimpleTuner/Boogu-Image-0.1-Turbo", "", "", Intervals::int8_alone, false, false, 64, 28},
+    {"natalie5/Mage-Flow-Turbo", "", "", Intervals::joined},
+    {"natalie5/Mage-Flow-Base", "", "", Intervals::joined},
+    {"nvidia/Cosmos3-Edge", "", kSimpleTuners},
+    {"nvidia/Cosmos3-Nano", "", kSimpleTuners},
     {"Alpha-VLLM/Lumina-Image-2.0", "Lumina2-transformer.json", "", Intervals::joined},
     // The sentence that OmniGenMultiModalProcessor puts before a prompt, one word, and three tokens of the template.
     {"Shitao/OmniGen-v1-diffusers", "OmniGen-transformer.json", "", Intervals::ignored, false, false, 64, 20},

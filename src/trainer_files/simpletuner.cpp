@@ -111,6 +111,10 @@ struct Flavour {
   std::string_view model;
 };
 constexpr Flavour kFlavours[] = {
+    {"ace_step", "base", ""},  // 1.0, the default, is another class
+    {"ace_step", "v15-base", "ACE-Step/acestep-v15-base"},
+    {"ace_step", "v15-sft", "ACE-Step/acestep-v15-sft"},
+    {"ace_step", "v15-turbo", "ACE-Step/acestep-v15-turbo"},
     {"auraflow", "v0.3", "terminusresearch/auraflow-v0.3"},
     {"boogu_image", "v0.1-turbo", "SimpleTuner/Boogu-Image-0.1-Turbo"},
     {"boogu_image", "v0.1-base", "SimpleTuner/Boogu-Image-0.1-Base"},
@@ -119,6 +123,8 @@ constexpr Flavour kFlavours[] = {
     {"chroma", "flash", "lodestones/Chroma1-Flash"},
     {"cosmos", "2b", "nvidia/Cosmos-Predict2-2B-Text2Image"},
     {"cosmos", "14b", "nvidia/Cosmos-Predict2-14B-Text2Image"},
+    {"cosmos3", "nano", "nvidia/Cosmos3-Nano"},
+    {"cosmos3", "edge", "nvidia/Cosmos3-Edge"},
     {"ernie", "base", "baidu/ERNIE-Image"},
     {"ernie", "turbo", "baidu/ERNIE-Image-Turbo"},
     {"flux", "krea", "black-forest-labs/FLUX.1-Krea-dev"},
@@ -144,6 +150,12 @@ constexpr Flavour kFlavours[] = {
     {"ltxvideo", "0.9.0", "Lightricks/LTX-Video"},
     {"ltxvideo2", "dev", "Lightricks/LTX-2"},
     {"lumina2", "2.0", "Alpha-VLLM/Lumina-Image-2.0"},
+    {"mageflow", "base", "microsoft/Mage-Flow-Base"},
+    {"mageflow", "default", "microsoft/Mage-Flow"},
+    {"mageflow", "turbo", "microsoft/Mage-Flow-Turbo"},
+    {"mageflow", "edit-base", "microsoft/Mage-Flow-Edit-Base"},
+    {"mageflow", "edit", "microsoft/Mage-Flow-Edit"},
+    {"mageflow", "edit-turbo", "microsoft/Mage-Flow-Edit-Turbo"},
     {"omnigen", "v1", "Shitao/OmniGen-v1-diffusers"},
     {"pixart_sigma", "900M-1024-v0.6", "terminusresearch/pixart-900m-1024-ft-v0.6"},
     {"qwen_image", "v2.0", "Qwen/Qwen-Image-2512"},
@@ -179,7 +191,7 @@ std::string_view model_of(std::string_view family, std::string_view flavour) {
 }
 
 /// Families of which SimpleTuner has copies that keep other tensors than the class that the model's name stands for.
-constexpr std::string_view kCopied[] = {"wan", "sana", "ltxvideo2"};
+constexpr std::string_view kCopied[] = {"wan", "sana", "ltxvideo2", "ace_step", "cosmos3"};
 
 /// The model that is named, or the family's.
 void read_model(TrainerReading& from, std::string_view family) {
@@ -223,7 +235,14 @@ void read_average(TrainerReading& from) {
 }
 
 /// The side of images where nothing says it (field_registry/sections/data.py). A data set's own is in another file.
-void read_size(TrainerReading& from) {
+void read_size(TrainerReading& from, std::string_view family) {
+  if (family == "ace_step") {
+    from.know("resolution");
+    if (from.job().find("seconds") == nullptr) {
+      from.job().missing.emplace_back("the seconds of its sounds (--seconds), which data_backend_config may limit");
+    }
+    return from.know("data_backend_config");
+  }
   const bool by_area = from.word("resolution_type").value_or("pixel_area").starts_with("pixel");
   if (by_area || from.word("resolution") == std::nullopt) from.want("image", "1024x1024");
   if (by_area) want_image_size(from, "resolution");
@@ -264,7 +283,8 @@ void read_lycoris(TrainerReading& from) {
 /// What each family's class has for DEFAULT_LORA_TARGET (helpers/models/*/model.py), where it is not the usual.
 std::string_view targets_of(std::string_view family) {
   constexpr std::string_view kWithPrompt = "to_q+to_k+to_v+to_out.0+add_q_proj+add_k_proj+add_v_proj+to_add_out";
-  if (family == "flux" || family == "auraflow" || family == "hunyuanvideo") return kWithPrompt;
+  if (family == "flux" || family == "auraflow" || family == "hunyuanvideo" || family == "mageflow") return kWithPrompt;
+  if (family == "cosmos3") return "add_q_proj+add_k_proj+add_v_proj+to_add_out";
   if (family == "hidream") return "to_q+to_k+to_v";  // "to_out.0" is none of its layers
   if (family == "flux2") return "attn.to_q+attn.to_k+attn.to_v+attn.to_out.0+attn.to_qkv_mlp_proj";
   if (family == "zlab_i1") return "qkv_image+qkv_text+proj_image+proj_text+w12+w3+linear";
@@ -300,7 +320,7 @@ void read_plain(TrainerReading& from) {
   from.want("batch_size", from.word("train_batch_size").value_or("4"), "train_batch_size");
   from.take("gradient_accumulation_steps", "accumulate");
   want_optimizer(from, from.word("optimizer").value_or("adamw_bf16"), "optimizer");
-  read_size(from);
+  read_size(from, family);
   read_adapters(from, family);
   read_checkpointing(from, family);
   want_image_quantization(from, from.word("base_model_precision").value_or("no_change"), "base_model_precision");
@@ -322,7 +342,7 @@ void read_plain(TrainerReading& from) {
   from.not_modelled("num_processes", "1");
   from.know("distillation_config");
   from.know("lora_rank");
-  miss_image_size(from);
+  if (family != "ace_step") miss_image_size(from);
   from.without_effect(kWithoutEffect);
 }
 

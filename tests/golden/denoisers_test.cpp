@@ -16,18 +16,19 @@ namespace fs = std::filesystem;
 constexpr double kDenoiserTolerance = 0.025;
 
 /// Models that hold more in places than the plan says, or less, and by how much at most they are off, with adapters.
-/// Products of complex numbers (Qwen-Image) and pairs that are written into their places of a new tensor (Wan) are told
-/// by what they amount to. ERNIE-Image has tokens on the first axis: of several samples each linear layer copies its
-/// input there, of one sample none does, and so none does here. LTX-Video turns queries and keys as a whole, LTX-2
-/// turns them by halves in place; Ideogram 4 makes its mask of other masks. HunyuanVideo with
-/// adapters holds 2.6 % more, which is not explained.
+/// Products of complex numbers (Qwen-Image, Mage-Flow) and pairs that are written into their places of a new tensor
+/// (Wan) are told by what they amount to. ERNIE-Image has tokens on the first axis: of several samples each linear
+/// layer copies its input there, of one sample none does, and so none does here. LTX-Video turns queries and keys as a
+/// whole, LTX-2 turns them by halves in place; Ideogram 4 makes its mask of other masks. HunyuanVideo with adapters
+/// holds 2.6 % more, which is not explained, and Cosmos 3 with checkpointing and adapters in bfloat16 a megabyte less.
 struct KnownDenoiser {
   std::string_view golden;
   double at_most;
 };
-constexpr KnownDenoiser kKnownDenoisers[] = {{"wan", 0.07},        {"ernie_image", 0.105},  {"ltx", 0.045},
-                                             {"ltx2", 0.069},      {"ltx23", 0.054},        {"qwen_image", 0.062},
-                                             {"ideogram4", 0.045}, {"hunyuan_video", 0.026}};
+constexpr KnownDenoiser kKnownDenoisers[] = {{"wan", 0.07},           {"ernie_image", 0.105},   {"ltx", 0.045},
+                                             {"ltx2", 0.069},         {"ltx23", 0.054},         {"qwen_image", 0.062},
+                                             {"ideogram4", 0.045},    {"hunyuan_video", 0.026}, {"cosmos3", 0.052},
+                                             {"cosmos3_edge", 0.034}, {"mage_flow", 0.047}};
 
 double denoiser_tolerance(const fs::path& file) {
   for (const KnownDenoiser& known : kKnownDenoisers) {
@@ -39,8 +40,9 @@ double denoiser_tolerance(const fs::path& file) {
 TrainingJob denoiser_job(const std::shared_ptr<const ModelGraph>& graph, const nlohmann::json& golden,
                          const nlohmann::json& run) {
   TrainingJob job(graph, run["batch_size"].get<std::int64_t>());
-  job.image = golden["image"].get<std::vector<std::int64_t>>();
-  if (golden["frames"].get<std::int64_t>() > 0) job.frames = golden["frames"].get<std::int64_t>();
+  if (golden.contains("seconds")) job.seconds = golden["seconds"].get<std::int64_t>();
+  else job.image = golden["image"].get<std::vector<std::int64_t>>();
+  if (golden.value("frames", 0) > 0) job.frames = golden["frames"].get<std::int64_t>();
   job.sequence_length = golden["sequence_length"].get<std::int64_t>();
   job.precision = *model::value_of(model::kPrecisions, run["precision"].get<std::string>());
   job.activation_checkpointing = run["activation_checkpointing"].get<bool>();
@@ -72,7 +74,7 @@ TEST(Denoisers, HoldWhatDiffusersHolds) {
       ++compared;
     }
   }
-  EXPECT_GE(compared, 160U);
+  EXPECT_GE(compared, 180U);
 }
 
 /// A small denoiser of videos or images, with an autoencoder as a part of its pipeline that makes the latents.

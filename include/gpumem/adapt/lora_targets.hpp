@@ -75,7 +75,7 @@ struct UsualTargets {
   std::string_view targets;
 };
 
-inline constexpr std::array<UsualTargets, 13> kUsual = {{
+inline constexpr std::array<UsualTargets, 14> kUsual = {{
     {"dense", "q_proj+v_proj+fc1+fc2"},  // phi: its output projection is called dense
     {"", "q_proj+v_proj"},               // llama, mistral, mixtral, qwen2, gemma, gptj, gpt_neo, opt, bart, stablelm
     {"", "qkv_proj"},                    // phi3, codegen
@@ -89,6 +89,7 @@ inline constexpr std::array<UsualTargets, 13> kUsual = {{
     {"", "in_proj"},                     // deberta
     {"", "qkv"},                         // timm's and GLM's fused projections
     {"", "to_k+to_q+to_v+to_out.0"},     // diffusers' examples of LoRA
+    {"", "add_q_proj+add_k_proj+add_v_proj+to_add_out"},  // Cosmos 3: its generator, as SimpleTuner adapts it
 }};
 
 inline std::vector<std::string_view> parted(std::string_view targets) {

@@ -44,6 +44,18 @@ struct DenoiserSample {
 /// that is known how it makes the latents.
 [[nodiscard]] DenoiserSample denoiser_sample(Forward& forward, const LatentRule& rule);
 
+/// The same of a model that makes sounds.
+struct SoundRule {
+  std::int64_t latents = 25;  ///< a second
+  std::int64_t usual_seconds = 60;
+  std::int64_t usual_text = 256;  ///< tokens that tell what to make
+};
+struct SoundSample {
+  std::int64_t latents = 1;
+  std::int64_t text = 1;
+};
+[[nodiscard]] SoundSample sound_sample(Forward& forward, const SoundRule& rule);
+
 /// Of pixels [N, channels, ..., height, width] what an autoencoder reads at once: the first sample, or all of them, and
 /// of each the first tile. All others take as much, one after the other.
 [[nodiscard]] Tensor read_at_once(Forward& forward, Tensor pixels, const Encoded& all, const Encoded& tile);

@@ -105,6 +105,8 @@ struct PairTables {
 };
 [[nodiscard]] PairTables pair_tables(Forward& forward, std::initializer_list<Tensor> tokens, std::int64_t width,
                                      std::string_view dtype = "float32");
+/// Of tables in the type of the model's activations.
+inline constexpr std::string_view kOwnType = "";
 /// apply_rotary_emb: pairs side by side are turned, in float32. `heads` [N, S, heads, width]; `halves`: the pairs are
 /// half a head apart.
 Tensor turn_pairs(Forward& forward, Tensor heads, const PairTables& tables, bool halves = false);
@@ -119,6 +121,9 @@ Tensor turn_complex(Forward& forward, Tensor heads, const PairTables& tables, st
 [[nodiscard]] Tensor as_heads(Forward& forward, Tensor tensor, std::int64_t head_width);
 /// Attention over heads [N, S, heads, width]; what it leaves is [N, S, heads width].
 Tensor attend_heads(Forward& forward, Tensor query, Tensor key, Tensor value, std::optional<Tensor> mask = {});
+
+/// The same where keys and values may have fewer heads, which the kernel repeats (enable_gqa).
+Tensor attend_fewer_heads(Forward& forward, Tensor query, Tensor key, Tensor value, bool causal = false);
 
 /// x cos + rotate_half(x) sin in the type of the heads [N, S, heads, width], with tables of that type.
 Tensor turn_halves(Forward& forward, Tensor heads, const PairTables& tables, std::int64_t width);
@@ -189,6 +194,9 @@ struct JointAttention {
   bool heads_first = false;  ///< streams are joined as [N, heads, S, width]
   /// Each stream is turned by itself, as complex numbers, before they are joined: `tables` are the image's.
   const PairTables* text_tables = nullptr;
+  /// Samples of a batch lie one behind the other: streams are written into a tensor of all, and gathered from what
+  /// attention leaves. The image alone is turned, as complex numbers.
+  bool packed = false;
 };
 [[nodiscard]] TwoStreams joint_attention(Forward& forward, const JointAttention& options, const TwoStreams& streams,
                                          const StreamLengths& lengths);

@@ -316,4 +316,145 @@ inline constexpr Architecture kArchitecture = {.name = "cogview4",
 
 }  // namespace cogview4
 
+// Mage-Flow: the blocks of Qwen-Image (sd3.hpp) over samples of a batch that lie one behind the other: scales, shifts
+// and gates are copied for each token, and the text is not turned. Source: SimpleTuner 2026-08,
+// helpers/models/mageflow/vendor/models/mage_flow.py, modules/mage_layers.py, which are Microsoft's; the config.json of
+// microsoft/Mage-Flow (transformer) has the class's own defaults.
+
+namespace mage_flow {
+
+inline constexpr std::array<std::string_view, 1> kBlocks = {"MageFlowTransformerBlock"};
+
+struct Model {
+  std::int64_t width = 3072;
+  std::int64_t heads = 24;
+  std::int64_t layers = 12;
+  std::int64_t channels = 128;
+  std::int64_t out = 128;
+  std::int64_t text_width = 2560;
+  StreamLengths lengths;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.width = dit_width(config, "hidden_size", 3072);
+  model.heads = config.size_or({"num_heads", "num_attention_heads"}, 24);
+  model.layers = config.size_or({"depth", "num_layers"}, 12);
+  model.channels = dit_width(config, "in_channels", 128);
+  model.out = dit_width(config, "out_channels", 128);
+  model.text_width = dit_width(config, "context_in_dim", 2560);
+  if (model.layers > ConfigFields::kMostLayers) config.fail("is more layers than gpumem takes", "depth");
+  if (model.width % (2 * model.heads) != 0) config.fail("must be of heads of an even width", "hidden_size");
+  if (dit_width(config, "patch_size", 1) != 1) config.fail("must be 1", "patch_size");
+  config.ignore({"axes_dim",
+                 "checkpoint",
+                 "vec_in_dim",
+                 "mlp_ratio",
+                 "depth_single_blocks",
+                 "theta",
+                 "qkv_bias",
+                 "guidance_embed",
+                 "rope_type",
+                 "time_type",
+                 "double_block_type",
+                 "vec_type",
+                 "apply_text_rotary_emb",
+                 "txt_max_length",
+                 "max_sequence_length",
+                 "param_dtype",
+                 "packing",
+                 "schedule_mode",
+                 "static_shift",
+                 "use_time_shift",
+                 "attn_type"});
+  return model;
+}
+
+/// repeat_interleave() of a sample's row for its tokens.
+inline Tensor spread(Forward& f, Tensor row, std::int64_t tokens, std::int64_t width) {
+  const std::vector<core::Dim> shape = {core::Dim::batch(), core::Dim::fixed(tokens), core::Dim::fixed(width)};
+  return f.call("clone", {f.call("expand", {row}, {{"shape", shape}})});
+}
+
+inline std::vector<Tensor> rows_of(Forward& f, const Model& model, std::string_view name, Tensor time) {
+  const InModule inside(f, name, "Sequential");
+  const Tensor open = f.activation("0", time, "silu");
+  return row_chunks(f, f.linear("1", open, model.width, 6 * model.width), 6, model.width);
+}
+
+inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Tensor time, const PairTables& tables) {
+  const std::int64_t width = model.width;
+  const std::vector<Tensor> image = rows_of(f, model, "img_mod", time);
+  const std::vector<Tensor> text = rows_of(f, model, "txt_mod", time);
+  std::array<Tensor, 2> gates{};
+  const auto scaled = [&](std::string_view name, Tensor hidden, const std::vector<Tensor>& rows, std::size_t at,
+                          std::int64_t tokens, Tensor& gate) {
+    const Tensor normed = bare_norm(f, name, hidden, width);
+    const Tensor shift = spread(f, rows[at], tokens, width);
+    const Tensor scale = spread(f, rows[at + 1], tokens, width);
+    gate = spread(f, rows[at + 2], tokens, width);
+    return modulated(f, normed, scale, shift);
+  };
+  const Tensor normed = scaled("img_norm1", in.image, image, 0, model.lengths.image, gates[0]);
+  const Tensor normed_text = scaled("txt_norm1", in.text, text, 0, model.lengths.text, gates[1]);
+  const TwoStreams mixed = joint_attention(f,
+                                           {.width = width,
+                                            .head_width = width / model.heads,
+                                            .norm = DitHeadNorm::own_rms,
+                                            .tables = &tables,
+                                            .packed = true},
+                                           {normed, normed_text}, model.lengths);
+  const auto fed = [&](Tensor hidden, const std::vector<Tensor>& rows, std::string_view norm, std::string_view layers,
+                       std::int64_t tokens) {
+    Tensor gate = 0;
+    const Tensor again = scaled(norm, hidden, rows, 3, tokens, gate);
+    const Tensor made = dit_feed_forward(f, layers, again, width, 4 * width, DitActivation::gelu_tanh);
+    return gated_sum(f, hidden, gate, made);
+  };
+  const Tensor attended = gated_sum(f, in.image, gates[0], mixed.image);
+  const Tensor attended_text = gated_sum(f, in.text, gates[1], mixed.text);
+  const Tensor left = fed(attended, image, "img_norm2", "img_mlp", model.lengths.image);
+  return {left, fed(attended_text, text, "txt_norm2", "txt_mlp", model.lengths.text)};
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  constexpr std::int64_t kSinusoids = 256;
+  Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 16, .usual_text = 256});
+  model.lengths = {sample.height * sample.width, sample.text};
+  const std::int64_t width = model.width;
+  const Tensor latents = token_latents(f, model.lengths.image, model.channels);
+  const Tensor prompt = text_input(f, sample, model.text_width);
+  const Tensor image = f.linear("img_in", latents, model.channels, width);
+  const Tensor normed_prompt = own_rms_norm(f, "txt_norm", prompt, model.text_width);
+  const Tensor sinusoids = timestep_input(f, "timestep", kSinusoids);
+  Tensor time = 0;
+  {
+    const InModule inside(f, "time_text_embed", "MageFlowTimestepProjEmbeddings");
+    time = timestep_embedding(f, "timestep_embedder", sinusoids, kSinusoids, width);
+  }
+  const Tensor text = f.linear("txt_in", normed_prompt, model.text_width, width);
+  const PairTables tables = pair_tables(f, {image}, width / model.heads);
+  const TwoStreams streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, TwoStreams{image, text},
+                                   [&](const TwoStreams& x, std::int64_t) { return block(f, model, x, time, tables); });
+  Tensor normed = 0;
+  {
+    const InModule inside(f, "norm_out", "AdaLayerNormContinuous");
+    const std::vector<Tensor> rows = modulation(f, "linear", time, width, width, 2);
+    const Tensor bare = bare_norm(f, "norm", streams.image, width);
+    const Tensor scale = spread(f, rows[0], model.lengths.image, width);
+    normed = modulated(f, bare, scale, spread(f, rows[1], model.lengths.image, width));
+  }
+  denoiser_loss(f, f.linear("proj_out", normed, width, model.out), {model.lengths.image, model.out});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "mage_flow",
+                                               .model_types = names<"MageFlowTransformer2DModel", "MageFlow">,
+                                               .usual_head = Head::none,
+                                               .write = write,
+                                               .blocks = kBlocks};
+
+}  // namespace mage_flow
+
 }  // namespace gpumem::architectures

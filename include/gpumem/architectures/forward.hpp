@@ -141,6 +141,9 @@ class Forward {
   [[nodiscard]] const model::Images& images();
   void images(const model::Images& images) { images_ = images; }
   [[nodiscard]] bool reads_images() const { return reads_images_; }
+  /// The same of the sounds that it makes.
+  [[nodiscard]] const model::Images& sounds();
+  [[nodiscard]] bool makes_sounds() const { return makes_sounds_; }
   /// The configs of the other parts of the model's pipeline, by their names; null: it comes alone.
   [[nodiscard]] const core::JsonValue* pipeline_parts() const { return pipeline_parts_; }
   void pipeline_parts(const core::JsonValue* parts) { pipeline_parts_ = parts; }
@@ -314,6 +317,7 @@ class Forward {
   std::optional<Tensor> text_mask_;
   model::Images images_;
   bool reads_images_ = false;
+  bool makes_sounds_ = false;
   std::int64_t usual_tokens_ = 0;  ///< 0: the job must say
   const core::JsonValue* pipeline_parts_ = nullptr;
   bool repeats_ = false;

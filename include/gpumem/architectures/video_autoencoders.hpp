@@ -1,8 +1,9 @@
 // Autoencoders of videos as frozen parts of a pipeline: AutoencoderKLWan (Wan 2.1 and 2.2), AutoencoderKLQwenImage,
-// AutoencoderKLCogVideoX and AutoencoderKLHunyuanVideo. Those of Wan 2.1 and Qwen-Image encode a sample: the first
-// frame, then four frames at a time, with the last two frames that each convolution saw (_encode). Of the others only
-// the parameters are known. Source: diffusers 0.38, models/autoencoders/autoencoder_kl_wan.py,
-// autoencoder_kl_qwenimage.py, autoencoder_kl_cogvideox.py, autoencoder_kl_hunyuan_video.py.
+// AutoencoderKLCogVideoX and AutoencoderKLHunyuanVideo; and AutoencoderKLHunyuanImage of images. Those of Wan 2.1 and
+// Qwen-Image encode a sample: the first frame, then four frames at a time, with the last two frames that each
+// convolution saw (_encode). Of the others only the parameters are known. Source: diffusers 0.38,
+// models/autoencoders/autoencoder_kl_wan.py, autoencoder_kl_qwenimage.py, autoencoder_kl_cogvideox.py,
+// autoencoder_kl_hunyuan_video.py, autoencoder_kl_hunyuanimage.py (Tencent's own code calls it HYVAE2D).
 #pragma once
 
 #include <algorithm>
@@ -241,9 +242,55 @@ inline void write_half(const Parts& p, const Levels& l, bool decodes) {
   p.conv("conv_out", in, decodes ? l.out : 2 * l.latents, kCube);
 }
 
+/// AutoencoderKLHunyuanImage, an autoencoder of images: a side is halved where pixels become channels.
+inline void write_pixel_half(const Parts& p, const Levels& l, std::int64_t shrinks, bool joins, bool decodes) {
+  const InModule inside(p.f, decodes ? "decoder" : "encoder", decodes ? "Decoder2D" : "Encoder2D");
+  std::vector<std::int64_t> widths = l.widths;
+  if (decodes) std::reverse(widths.begin(), widths.end());
+  const auto block = [&](std::int64_t from, std::int64_t to) {
+    p.norm("norm1", from, true);
+    p.conv("conv1", from, to, kSquare);
+    p.norm("norm2", to, true);
+    p.conv("conv2", to, to, kSquare);
+    if (from != to) p.conv("conv_shortcut", from, to, kPixel);
+  };
+  p.conv("conv_in", decodes ? l.latents : l.in, widths.front(), kSquare);
+  {
+    const InModule middle(p.f, "mid_block", "MidBlock2D");
+    const std::int64_t width = l.widths.back();
+    blocks(p.f, 2, width, width, block);
+    p.norm("attentions.0.norm", width, true);
+    for (const std::string_view name : {"to_q", "to_k", "to_v", "proj"}) {
+      p.linear("attentions.0." + std::string(name), width);
+    }
+  }
+  std::int64_t in = widths.front();
+  for (std::size_t level = 0; level < widths.size() && !p.f.failed(); ++level) {
+    const InModule stage(p.f, "blocks." + std::to_string(level), "Blocks2D");
+    blocks(p.f, decodes ? l.layers + 1 : l.layers, in, widths[level], block);
+    in = widths[level];
+    if (level + 1 == widths.size() || std::int64_t{1} << level >= shrinks) continue;
+    const std::int64_t next = joins ? widths[level + 1] : in;
+    p.conv(decodes ? "upsampler.conv" : "downsampler.conv", in, decodes ? 4 * next : next / 4, kSquare);
+    in = next;
+  }
+  p.norm("norm_out", in, true);
+  p.conv("conv_out", in, decodes ? l.out : 2 * l.latents, kSquare);
+}
+
+inline void write_pixels(ConfigFields& config, Forward& f) {
+  const Levels levels = read_levels(config, false);
+  const std::int64_t shrinks = config.size_or({"spatial_compression_ratio", "ffactor_spatial"}, 32);
+  const bool joins = config.flag("downsample_match_channel", true);
+  if (!config.status()) return;
+  write_pixel_half({f}, levels, shrinks, joins, false);
+  write_pixel_half({f}, levels, shrinks, config.flag("upsample_match_channel", true), true);
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
   const std::string_view type = config.text({"_class_name"}, "");
   const Parts p{f};
+  if (type == "AutoencoderKLHunyuanImage" || type == "HYVAE2D") return write_pixels(config, f);
   if (type == "AutoencoderKLWan" || type == "AutoencoderKLQwenImage") {
     const Wan wan = read_wan(config);
     if (!config.status()) return;
@@ -442,7 +489,7 @@ inline void encode(ConfigFields& config, const Encoded& size, Forward& f) {
 inline constexpr Architecture kArchitecture = {
     .name = "video_autoencoders",
     .model_types = names<"AutoencoderKLWan", "AutoencoderKLQwenImage", "AutoencoderKLCogVideoX",
-                         "AutoencoderKLHunyuanVideo", "AutoencoderKLCausal3D">,
+                         "AutoencoderKLHunyuanVideo", "AutoencoderKLCausal3D", "AutoencoderKLHunyuanImage", "HYVAE2D">,
     .usual_head = Head::none,
     .write = write,
     .parameters_only = true,

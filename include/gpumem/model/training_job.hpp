@@ -33,13 +33,15 @@ struct Images {
   std::optional<PictureSize> size = {};
   std::optional<std::int64_t> count = {};        ///< images or videos a sample; 0: samples of text alone
   std::optional<std::int64_t> frames = {};       ///< of each video; nothing: samples bring images
+  std::optional<std::int64_t> seconds = {};      ///< of each sound, of models that make these
   std::optional<std::int64_t> text_tokens = {};  ///< of the prompt that an image or video model reads
   std::string parts = {};  ///< of a pipeline that lie on the GPU besides its denoiser: "vae+text_encoder", "all"
 
-  [[nodiscard]] bool said() const { return size || count || frames; }
+  [[nodiscard]] bool said() const { return size || count || frames || seconds; }
 
   static constexpr std::int64_t kLargestSide = 1 << 16;
   static constexpr std::int64_t kMostImages = 4096;
+  static constexpr std::int64_t kMostSeconds = 3600;
 };
 
 enum class Precision : std::uint8_t {
@@ -118,7 +120,8 @@ struct TrainingJob {
   std::optional<std::int64_t> sequence_length = {};  ///< tokens a sample, for models that read token ids
   std::vector<std::int64_t> image = {};     ///< width and height of each image of a sample; empty: the model's usual
   std::optional<std::int64_t> images = {};  ///< a sample, for models that read text and images
-  std::optional<std::int64_t> frames = {};  ///< of each video, in place of images
+  std::optional<std::int64_t> frames = {};   ///< of each video, in place of images
+  std::optional<std::int64_t> seconds = {};  ///< of each sound, of models that make these
   std::string parts =
       {};  ///< of a diffusers folder that lie on the GPU besides the denoiser: "vae+text_encoder", "all"
   /// Of other tensors that lie on the GPU from the start, such as another model or a cache of embeddings, in MiB.
@@ -188,8 +191,12 @@ struct TrainingJob {
 
 /// What the job says about images. `job` is valid.
 [[nodiscard]] inline Images images_of(const TrainingJob& job) {
-  Images images = {
-      .size = {}, .count = job.images, .frames = job.frames, .text_tokens = job.sequence_length, .parts = job.parts};
+  Images images = {.size = {},
+                   .count = job.images,
+                   .frames = job.frames,
+                   .seconds = job.seconds,
+                   .text_tokens = job.sequence_length,
+                   .parts = job.parts};
   if (job.image.size() == 2) images.size = PictureSize{job.image[0], job.image[1]};
   return images;
 }

@@ -145,6 +145,23 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("_class_name": "LongCatVideoTransformer3DModel")"},
     {"Lightricks/LTX-Video Lightricks/LTX-Video-0.9.5", "apart", 1'923'385'472, "",
      R"("_class_name": "LTXVideoTransformer3DModel")"},
+    // Two billion with the encoder of text, lyrics and timbre, which is a part of the pipeline; XL has five.
+    {"ACE-Step/Ace-Step1.5 ACE-Step/acestep-v15-base ACE-Step/acestep-v15-sft ACE-Step/acestep-v15-turbo", "apart",
+     1'575'458'880, "", R"("_class_name": "AceStepTransformer1DModel")"},
+    {"ACE-Step/acestep-v15-xl-turbo-diffusers", "apart", 4'168'897'088, "",
+     R"("_class_name": "AceStepTransformer1DModel", "hidden_size": 2560, "intermediate_size": 9728, )"
+     R"("num_hidden_layers": 32, "num_attention_heads": 32, "encoder_hidden_size": 2048)"},
+    {"microsoft/Mage-Flow microsoft/Mage-Flow-Base microsoft/Mage-Flow-Turbo microsoft/Mage-Flow-Edit "
+     "microsoft/Mage-Flow-Edit-Base microsoft/Mage-Flow-Edit-Turbo natalie5/Mage-Flow natalie5/Mage-Flow-Base "
+     "natalie5/Mage-Flow-Turbo natalie5/Mage-Flow-Edit natalie5/Mage-Flow-Edit-Base natalie5/Mage-Flow-Edit-Turbo",
+     "apart", 4'115'745'408, "", R"("_class_name": "MageFlowTransformer2DModel")"},
+    {"nvidia/Cosmos3-Nano", "apart", 15'173'669'120, "",
+     R"("_class_name": "Cosmos3OmniTransformer", "action_gen": true, "action_dim": 64, "sound_gen": true, )"
+     R"("sound_dim": 64)"},
+    {"nvidia/Cosmos3-Edge", "apart", 3'369'657'024, "",
+     R"("_class_name": "Cosmos3OmniTransformer", "hidden_size": 2048, "intermediate_size": 9216, )"
+     R"("num_attention_heads": 16, "num_hidden_layers": 28, "vocab_size": 131072, "hidden_act": "relu2", )"
+     R"("qk_norm_for_text": false, "use_und_k_norm_for_gen": true, "action_gen": true, "action_dim": 64)"},
     {"Lightricks/LTX-2", "apart", 18'876'174'592, "",
      R"("_class_name": "LTX2VideoTransformer3DModel", "rope_type": "split")"},
 };

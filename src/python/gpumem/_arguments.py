@@ -26,6 +26,7 @@ OPTIONS_HELP = """
         images.
     images: images (or videos) per sample; 0: text alone.
     frames: samples are videos of N frames, or bring them in place of images.
+    seconds: samples are sounds of N seconds, for models that make sounds.
     parts: parts of a diffusers folder on the GPU besides the denoiser: vae+text_encoder, or all;
         default: none.
     resident: MiB of other tensors that lie on the GPU from the start: another model, a cache of

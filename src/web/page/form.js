@@ -7,7 +7,7 @@ const LAYOUT = ['data_parallel', 'sharding', 'reshard_after_forward', 'semi_sync
 const LABELS = {gpu: 'GPU', seq_length: 'Sequence length', input: "One sample's shape", rank: 'Rank shown', lora: 'LoRA rank',
   checkpointing: 'Checkpointing', alloc_conf: 'Allocator settings', lora_targets: 'LoRA targets', lora_dtype: 'LoRA type',
   lora_dropout: 'LoRA dropout', peft: 'PEFT method', peft_options: 'PEFT settings', base_dtype: 'Type of frozen weights', cudnn_benchmark: 'cuDNN benchmark', model: 'Trained model',
-  image: 'Size of images', images: 'Images per sample', frames: 'Frames per video', parts: 'Parts on the GPU', resident: 'Other tensors, MiB', ema: 'Average of weights',
+  image: 'Size of images', images: 'Images per sample', frames: 'Frames per video', seconds: 'Seconds per sound', parts: 'Parts on the GPU', resident: 'Other tensors, MiB', ema: 'Average of weights',
   accumulate: 'Gradient accumulation', compile: 'torch.compile', batch_lengths: 'Lengths of batches', samples: 'Samples per epoch', lengths: 'Tokens of samples',
   lengths_options: 'Batches of these'};
 const fields = new Map();  // option's name → {option, element, counter}

@@ -269,6 +269,55 @@ def longcat_video(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, A
     }
 
 
+def ace_step(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    latents = golden["seconds"] * 25
+    return {
+        "hidden_states": made(batch, latents, 64, dtype=dtype),
+        "context_latents": made(batch, latents, 128, dtype=dtype),
+        "timestep": made(batch, dtype=dtype),
+        "timestep_r": made(batch, dtype=dtype),
+        "encoder_hidden_states": made(batch, golden["sequence_length"], golden["config"]["hidden_size"], dtype=dtype),
+    }
+
+
+def cosmos3(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    """One sample: the class takes no batch."""
+    width, height = golden["image"]
+    grid, text = (1, height // 32, width // 32), golden["sequence_length"]
+    tokens = grid[1] * grid[2]
+    places = torch.arange(text, text + tokens, device="cuda")
+    return {
+        "input_ids": made(text, dtype=torch.int64),
+        "text_indexes": torch.arange(text, device="cuda"),
+        "position_ids": made(3, text + tokens, dtype=torch.int64),
+        "und_len": text,
+        "sequence_length": text + tokens,
+        "vision_tokens": [made(1, 48, 1, height // 16, width // 16, dtype=dtype)],
+        "vision_token_shapes": [grid],
+        "vision_sequence_indexes": places,
+        "vision_mse_loss_indexes": places,
+        "vision_timesteps": made(tokens, dtype=torch.float32),
+        "vision_noisy_frame_indexes": [torch.arange(1, device="cuda")],
+    }
+
+
+def mage_flow(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    width, height = golden["image"]
+    grid, text = (1, height // 16, width // 16), golden["sequence_length"]
+
+    def ends(length: int) -> torch.Tensor:
+        return torch.tensor([length * at for at in range(batch + 1)], dtype=torch.int32, device="cuda")
+
+    return {
+        "img": made(1, batch * grid[1] * grid[2], golden["config"].get("in_channels", 128), dtype=dtype),
+        "txt": made(1, batch * text, golden["config"]["context_in_dim"], dtype=dtype),
+        "timesteps": made(batch, dtype=dtype),
+        "img_shapes": [[grid] * batch],
+        "img_cu_seqlens": ends(grid[1] * grid[2]),
+        "txt_cu_seqlens": ends(text),
+    }
+
+
 INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "ControlNetModel": controlnet,
     "FluxControlNetModel": flux,
@@ -292,6 +341,9 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "LTX2VideoTransformer3DModel": ltx2,
     "Krea2Transformer2DModel": krea2,
     "Ideogram4Transformer2DModel": ideogram4,
+    "AceStepTransformer1DModel": ace_step,
     "BooguImageTransformer2DModel": boogu_image,
+    "Cosmos3OmniTransformer": cosmos3,
+    "MageFlowTransformer2DModel": mage_flow,
     "LongCatVideoTransformer3DModel": longcat_video,
 }

@@ -35,8 +35,10 @@ from models.adapters import adapt  # noqa: E402
 # Classes that a trainer brings.
 BROUGHT = {
     "BooguImageTransformer2DModel": "simpletuner.helpers.models.boogu_image.transformer",
+    "MageFlowTransformer2DModel": "simpletuner.helpers.models.mageflow.transformer",
     "LongCatVideoTransformer3DModel": "simpletuner.helpers.models.longcat_video.transformer",
 }
+BATCH = {"Cosmos3OmniTransformer": 1}
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -90,6 +92,8 @@ def program(golden: dict[str, Any], precision: str, checkpointing: bool, batch: 
         inputs = INPUTS[golden["config"]["_class_name"]](golden, batch, dtype)
         optimizer.zero_grad()
         outputs = model(**inputs, return_dict=False)
+        while not torch.is_tensor(outputs[0]):  # Cosmos3OmniTransformer: a list of each kind of sample
+            outputs = outputs[0]
         outputs = (outputs,) if torch.is_tensor(outputs) else outputs
         sounds = "audio_hidden_states" in inputs
         prediction = torch.cat([each.flatten(1) for each in outputs], 1) if sounds else outputs[0]
@@ -124,7 +128,7 @@ def main() -> None:
         with torch.device("meta"):
             golden["parameters"] = sum(each.numel() for each in build(golden["config"]).parameters())
         golden["runs"] = [
-            measure(golden, precision, checkpointing, 2, lora)
+            measure(golden, precision, checkpointing, BATCH.get(golden["config"]["_class_name"], 2), lora)
             for precision in PRECISIONS
             for checkpointing in (False, True)
             for lora in dict.fromkeys(("", golden["lora_targets"]))

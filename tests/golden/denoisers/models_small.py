@@ -8,10 +8,16 @@ QKV = "to_q+to_k+to_v"
 
 
 def small(
-    config: dict[str, Any], pixels: tuple[int, int] = (512, 384), frames: int = 0, text: int = 96, lora: str = QKV
+    config: dict[str, Any],
+    pixels: tuple[int, int] = (512, 384),
+    frames: int = 0,
+    text: int = 96,
+    lora: str = QKV,
+    seconds: int = 0,
 ) -> dict[str, Any]:
-    """`pixels`: width and height."""
-    return {"config": config, "image": pixels, "frames": frames, "sequence_length": text, "lora_targets": lora}
+    """`pixels`: width and height; `seconds`: of a sound, which has none."""
+    sample: dict[str, Any] = {"seconds": seconds} if seconds else {"image": pixels, "frames": frames}
+    return {"config": config, **sample, "sequence_length": text, "lora_targets": lora}
 
 
 HEADS = {"num_attention_heads": 8, "attention_head_dim": 32}
@@ -28,7 +34,51 @@ LTX2 = {
 
 UNET = {"block_out_channels": [64, 128, 256], "layers_per_block": 2, "cross_attention_dim": 128}
 
+# Two towers of blocks.
+COSMOS3 = {
+    "_class_name": "Cosmos3OmniTransformer",
+    "head_dim": 32,
+    "hidden_size": 256,
+    "intermediate_size": 768,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "num_hidden_layers": 4,
+    "vocab_size": 4096,
+    "rope_axes_dim": [8, 4, 4],
+}
+
 CONFIGS: dict[str, dict[str, Any]] = {
+    "ace_step": small(
+        {
+            "_class_name": "AceStepTransformer1DModel",
+            "hidden_size": 512,
+            "intermediate_size": 1536,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "head_dim": 64,
+        },
+        seconds=30,
+        text=160,
+    ),
+    "cosmos3": small(COSMOS3, (512, 384), lora="add_q_proj+add_k_proj+add_v_proj+to_add_out"),
+    "cosmos3_edge": small(
+        {**COSMOS3, "hidden_act": "relu2", "qk_norm_for_text": False, "use_und_k_norm_for_gen": True},
+        (512, 384),
+        lora="add_q_proj+add_k_proj+add_v_proj+to_add_out",
+    ),
+    "mage_flow": small(
+        {
+            "_class_name": "MageFlowTransformer2DModel",
+            "hidden_size": 256,
+            "num_heads": 8,
+            "depth": 4,
+            "context_in_dim": 512,
+            "axes_dim": [8, 12, 12],
+        },
+        (1024, 768),
+        lora=f"{QKV}+to_out.0+add_q_proj+add_k_proj+add_v_proj+to_add_out",
+    ),
     "flux": small(
         {
             "_class_name": "FluxTransformer2DModel",

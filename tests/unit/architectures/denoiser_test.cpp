@@ -176,6 +176,23 @@ TEST(Autoencoders, OfVideosHaveTheirPublishedParameters) {
   EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderKLHunyuanVideo"})"), 246478803);
 }
 
+TEST(Autoencoders, OfHunyuanImageAndOfSoundsHaveTheirClassesParameters) {
+  EXPECT_EQ(part_parameters(R"({"_class_name": "HYVAE2D", "latent_channels": 64, "ffactor_spatial": 32,
+    "block_out_channels": [128, 256, 512, 512, 1024, 1024], "layers_per_block": 2})"),
+            405575491);
+  EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderOobleck"})"), 156112514);
+  EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderOobleck", "downsampling_ratios": [2, 4, 4, 6, 10]})"),
+            168695426);
+  EXPECT_EQ(part_parameters(R"({"_class_name": "AceStepConditionEncoder"})"), 608369664);
+}
+
+TEST(Denoisers, MakeSoundsOfSoManySeconds) {
+  const auto graph = read(R"({"_class_name": "AceStepTransformer1DModel", "num_hidden_layers": 2})", {.seconds = 7});
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(core::to_string(graph->graph_inputs()[2].shape), "[N, 175, 128]") << "25 latents a second";
+  EXPECT_TRUE(fails(read(kSmallUnet, {.seconds = 7}), core::ErrorCode::invalid_argument, 0, "makes no sounds"));
+}
+
 TEST(Autoencoders, SayHowManyPassesOverAVideoAreCounted) {
   const auto says_so = [](std::int64_t frames) {
     const auto graph = read(R"({"_class_name": "WanTransformer3DModel", "num_attention_heads": 2,

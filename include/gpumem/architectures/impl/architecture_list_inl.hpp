@@ -6,6 +6,7 @@
 #include <array>
 #include <span>
 
+#include "gpumem/architectures/ace_step.hpp"
 #include "gpumem/architectures/albert.hpp"
 #include "gpumem/architectures/autoencoder_kl.hpp"
 #include "gpumem/architectures/bamba.hpp"
@@ -17,6 +18,7 @@
 #include "gpumem/architectures/cogvideox.hpp"
 #include "gpumem/architectures/controlnet.hpp"
 #include "gpumem/architectures/conv_nets.hpp"
+#include "gpumem/architectures/cosmos3.hpp"
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
@@ -102,7 +104,9 @@ inline constexpr std::array<std::span<const ModuleForward>, 39> kModuleForwards 
      kTimmVolo,          kTorchvisionMaxvit, kXceptionBlocks}};
 
 /// In the order of their names.
-inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
+inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitecture,
+                                                         &ace_step::parts::kArchitecture,
+                                                         &albert::kArchitecture,
                                                          &apertus::kArchitecture,
                                                          &auraflow::kArchitecture,
                                                          &autoencoder_kl::kArchitecture,
@@ -118,6 +122,7 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &cohere::kArchitecture,
                                                          &controlnet::kArchitecture,
                                                          &cosmos::kArchitecture,
+                                                         &cosmos3::kArchitecture,
                                                          &deberta::kArchitecture,
                                                          &deci::kArchitecture,
                                                          &deepseek::kArchitecture,
@@ -166,6 +171,7 @@ inline constexpr const Architecture* kArchitectures[] = {&albert::kArchitecture,
                                                          &ltx::kArchitecture,
                                                          &ltx2::kArchitecture,
                                                          &lumina2::kArchitecture,
+                                                         &mage_flow::kArchitecture,
                                                          &mamba::kArchitecture,
                                                          &megatron::kArchitecture,
                                                          &megatron_t5::kArchitecture,

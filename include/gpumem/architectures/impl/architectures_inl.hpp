@@ -274,14 +274,20 @@ GPUMEM_INLINE core::Status holds_only(const model::ModelGraph& graph, const Know
   return core::Done{};
 }
 
-/// `images` must not be said of a model that reads none, and parts not of one that stands alone.
-GPUMEM_INLINE core::Status check_images(const model::Images& images, bool reads, bool in_pipeline) {
+/// `images` must not be said of a model that reads none, sounds not of one that makes none, and parts not of one that
+/// stands alone.
+GPUMEM_INLINE core::Status check_images(const model::Images& images, const Forward* forward) {
+  const bool in_pipeline = forward != nullptr && forward->pipeline_parts() != nullptr;
   if (!images.parts.empty() && images.parts != "none" && !in_pipeline) {
     return core::Error{core::ErrorCode::invalid_argument,
                        "the model is not read from a diffusers folder with its model_index.json; leave `parts` out",
                        {}};
   }
-  if (reads || !images.said()) return core::Done{};
+  if (images.seconds && (forward == nullptr || !forward->makes_sounds())) {
+    return core::Error{core::ErrorCode::invalid_argument, "the model makes no sounds; leave `seconds` out", {}};
+  }
+  const bool pictures = images.size || images.count || images.frames;
+  if (!pictures || (forward != nullptr && forward->reads_images())) return core::Done{};
   const std::string_view said = images.size ? "image" : images.count ? "images" : "frames";
   return core::Error{
       core::ErrorCode::invalid_argument, "the model reads no images; leave `" + std::string(said) + "` out", {}};
@@ -437,10 +443,9 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (const core::Status whole = detail::check_parts(config, *choice); !whole) {
     return core::Error(whole.error()).in_file(file);
   }
-  const core::Status shown =
-      detail::check_images(asked.images, forward.reads_images(), forward.pipeline_parts() != nullptr);
+  const core::Status shown = detail::check_images(asked.images, &forward);
   if (!shown) return core::Error(shown.error()).in_file(file);
-  if (forward.reads_images()) builder.config(text);
+  if (forward.reads_images() || forward.makes_sounds()) builder.config(text);
   core::Result<model::ModelGraph> graph = std::move(builder).build();
   if (graph && !asked.one_expert) detail::check_name(config, *graph);
   if (graph) {
@@ -483,7 +488,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> with_images(const model::ModelGrap
                                                           const model::Vocabulary& vocabulary,
                                                           const model::Images& images) {
   if (!graph.config().empty()) return read_config(graph.config(), vocabulary, graph.file(), images);
-  const core::Status sound = architectures_detail::check_images(images, false, false);
+  const core::Status sound = architectures_detail::check_images(images, nullptr);
   if (!sound) return core::Error(sound.error()).in_file(graph.file());
   return graph;
 }

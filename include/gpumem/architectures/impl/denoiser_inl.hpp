@@ -99,8 +99,7 @@ GPUMEM_INLINE std::string names_of(const core::JsonValue& parts) {
   return names;
 }
 
-GPUMEM_INLINE void write_parts(Forward& forward, const Encoded& size) {
-  const std::string& said = forward.images().parts;
+GPUMEM_INLINE void write_parts(Forward& forward, const std::string& said, const Encoded& size) {
   const core::JsonValue* parts = forward.pipeline_parts();
   if (said.empty() || said == "none") {
     const bool others = parts != nullptr && parts->is(core::JsonValue::Kind::object) && parts->size() > 0;
@@ -134,6 +133,20 @@ GPUMEM_INLINE void write_parts(Forward& forward, const Encoded& size) {
   forward.fail("has the parts " + names_of(*parts) + "; `parts` names others: " + core::quoted(said));
 }
 
+/// Tokens of the prompt, or of what else a text encoder reads.
+GPUMEM_INLINE std::int64_t text_tokens(Forward& forward, const model::Images& said, std::int64_t usual) {
+  constexpr std::int64_t kMostText = 1 << 20;
+  const std::int64_t tokens = said.text_tokens.value_or(usual);
+  if (tokens <= kMostText) return tokens;
+  forward.fail("takes no prompt of so many tokens: `seq_length`");
+  return 1;
+}
+
+GPUMEM_INLINE std::string with_text(const model::Images& said, std::int64_t tokens) {
+  return ", with " + core::with_separators(tokens) + " tokens of text" +
+         (said.text_tokens ? "" : ", as `seq_length` does not say otherwise");
+}
+
 }  // namespace denoiser_detail
 
 GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule& rule) {
@@ -144,24 +157,27 @@ GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule&
   sample.height = denoiser_detail::latent_side(size.height, rule);
   sample.width = denoiser_detail::latent_side(size.width, rule);
   sample.frames = denoiser_detail::latent_frames(frames, rule);
-  constexpr std::int64_t kMostText = 1 << 20;
-  sample.text = said.text_tokens.value_or(rule.usual_text);
-  if (sample.text > kMostText) {
-    forward.fail("takes no prompt of so many tokens: `seq_length`");
-    sample.text = 1;
-  }
+  sample.text = denoiser_detail::text_tokens(forward, said, rule.usual_text);
   if (said.count && *said.count != 1) forward.fail("makes one image or video a sample; leave `images` out");
   if (rule.frame == 0 && frames != 1) forward.fail("makes images, and no videos; leave `frames` out");
   const std::string what = rule.frame == 0 ? "an image of " : "a video of " + std::to_string(frames) + " frames of ";
-  const std::string prompt = rule.usual_text == 0
-                                 ? ""
-                                 : ", with " + core::with_separators(sample.text) + " tokens of text" +
-                                       (said.text_tokens ? "" : ", as `seq_length` does not say otherwise");
+  const std::string prompt = rule.usual_text == 0 ? "" : denoiser_detail::with_text(said, sample.text);
   forward.usual_image({size.width, size.height});
   forward.remark("each sample is " + what + std::to_string(size.width) + " x " + std::to_string(size.height) +
                  " pixels" + (said.size ? "" : ", as `image` does not say otherwise") + prompt);
   const std::int64_t seen = (sample.frames - 1) * rule.frame + 1;
-  denoiser_detail::write_parts(forward, {sample.height * rule.side, sample.width * rule.side, seen});
+  denoiser_detail::write_parts(forward, said.parts, {sample.height * rule.side, sample.width * rule.side, seen});
+  return sample;
+}
+
+GPUMEM_INLINE SoundSample sound_sample(Forward& forward, const SoundRule& rule) {
+  const model::Images& said = forward.sounds();
+  const std::int64_t seconds = said.seconds.value_or(rule.usual_seconds);
+  const SoundSample sample = {seconds * rule.latents, denoiser_detail::text_tokens(forward, said, rule.usual_text)};
+  forward.remark("each sample is a sound of " + core::with_separators(seconds) + " seconds" +
+                 (said.seconds ? "" : ", as `seconds` does not say otherwise") +
+                 denoiser_detail::with_text(said, sample.text));
+  denoiser_detail::write_parts(forward, said.parts, {});
   return sample;
 }
 

@@ -277,6 +277,15 @@ GPUMEM_INLINE Tensor attend_heads(Forward& f, Tensor query, Tensor key, Tensor v
   return f.flatten(first(mixed), 2, 3);
 }
 
+GPUMEM_INLINE Tensor attend_fewer_heads(Forward& f, Tensor query, Tensor key, Tensor value, bool causal) {
+  const auto first = [&](Tensor heads) { return f.permute(heads, {0, 2, 1, 3}); };
+  const Tensor q = first(query);
+  const Tensor k = first(key);
+  const Tensor mixed =
+      f.call("scaled_dot_product_attention", {q, k, first(value)}, {{"is_causal", causal}, {"enable_gqa", true}});
+  return f.flatten(first(mixed), 2, 3);
+}
+
 GPUMEM_INLINE Tensor plain_attention(Forward& f, const PlainAttention& options, Tensor input, Tensor source) {
   const InModule inside(f, options.name, "Attention");
   const Linear linear = {.bias = options.bias};
@@ -375,7 +384,7 @@ GPUMEM_INLINE std::array<Tensor, 3> stream_heads(Forward& f, const JointAttentio
 }
 
 GPUMEM_INLINE Tensor attend_turned(Forward& f, const JointAttention& options, std::array<Tensor, 3> heads) {
-  if (options.tables != nullptr && options.text_tables == nullptr) {
+  if (options.tables != nullptr && options.text_tables == nullptr && !options.packed) {
     heads[0] = turn_pairs(f, heads[0], *options.tables);
     heads[1] = turn_pairs(f, heads[1], *options.tables);
   }
@@ -407,14 +416,16 @@ GPUMEM_INLINE TwoStreams joint_attention(Forward& f, const JointAttention& optio
   const std::array<Tensor, 3> text = detail::stream_heads(f, options, streams.text, detail::kText);
   std::array<Tensor, 3> heads{};
   for (std::size_t at = 0; at < heads.size(); ++at) {
-    const bool turns = options.text_tables != nullptr && at < 2;
+    const bool turns = (options.packed || options.text_tables != nullptr) && at < 2;
+    const bool both = turns && options.text_tables != nullptr;
     const Tensor image_part = turns ? turn_complex(f, image[at], *options.tables) : image[at];
-    const Tensor text_part = turns ? turn_complex(f, text[at], *options.text_tables) : text[at];
+    const Tensor text_part = both ? turn_complex(f, text[at], *options.text_tables) : text[at];
     heads[at] = detail::joined_heads(f, options, image_part, text_part);
   }
   const Tensor mixed = detail::attend_turned(f, options, heads);
   const Sizes sizes = options.text_first ? Sizes{lengths.text, lengths.image} : Sizes{lengths.image, lengths.text};
-  const std::vector<Tensor> parts = f.split(mixed, 1, sizes);
+  std::vector<Tensor> parts = f.split(mixed, 1, sizes);
+  for (Tensor& part : parts) part = options.packed ? f.call("clone", {part}) : part;
   const std::size_t at = options.text_first ? 1 : 0;
   TwoStreams left = {detail::first_of_list(f, "to_out", parts[at], options.width, options.bias), parts[1 - at]};
   if (options.text_leaves) {

@@ -119,6 +119,11 @@ GPUMEM_INLINE const model::Images& Forward::images() {
   return images_;
 }
 
+GPUMEM_INLINE const model::Images& Forward::sounds() {
+  makes_sounds_ = true;
+  return images_;
+}
+
 /// The text model's own modules close while the model around it computes what the part reads, and open again.
 GPUMEM_INLINE Tensor Forward::embed_text(Tensor ids, Tensor embedded) {
   embedded_ = true;

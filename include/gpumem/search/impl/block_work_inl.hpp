@@ -232,6 +232,7 @@ GPUMEM_INLINE model::TrainingJob of_fewer_blocks(model::TrainingJob job, std::sh
   job.image.clear();
   job.images.reset();
   job.frames.reset();
+  job.seconds.reset();
   job.parts = model::TrainingJob().parts;
   return job;
 }
