@@ -119,19 +119,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     if (head == Head::none || head == Head::encoder) f.hand_out(hidden);
     if (pools) hidden = pooled(f, model, hidden);
   }
-  switch (head) {
-    case Head::none:
-    case Head::own:
-    case Head::encoder: return;
-    case Head::causal_lm:
-    case Head::masked_lm: return masked_lm(f, model, hidden);
-    case Head::sequence_classification:
-    case Head::token_classification:
-      hidden = f.dropout("dropout", hidden, model.classifier_dropout);
-      f.linear("classifier", hidden, width, model.labels);
-      return;
-    case Head::question_answering: (void)f.linear("qa_outputs", hidden, width, 2); return;
-  }
+  const auto dropped = [&](Tensor x) { return f.dropout("dropout", x, model.classifier_dropout); };
+  encoder_head(f, head, hidden,
+               {.width = width,
+                .labels = model.labels,
+                .words = [&](Tensor x) { masked_lm(f, model, x); },
+                .sample = [&](Tensor x) { (void)f.linear("classifier", dropped(x), width, model.labels); },
+                .token = dropped});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Albert", "albert", "albert", kAlwaysTied}});

@@ -96,8 +96,8 @@ inline Tensor decoder(Forward& f, const Model& model, Tensor ids, Tensor encoded
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
-  if (head != Head::none && head != Head::causal_lm)
-    config.fail("only the class that writes text and the model without a head are known");
+  if ((head != Head::none && head != Head::causal_lm) || config.class_name().ends_with("ForCausalLM"))
+    config.fail("only the class of both sides that writes text, and the model without a head, are known");
   Tensor decoded = 0;
   {
     const InModule inside(f, "model", model.form.prefix);

@@ -181,21 +181,12 @@ inline Tensor body(Forward& f, const Model& model, Head head) {
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
-  const std::int64_t width = model.sizes.width;
-  Tensor hidden = body(f, model, head);
-  switch (head) {
-    case Head::none:
-    case Head::own:
-    case Head::encoder: return;
-    case Head::causal_lm:
-    case Head::masked_lm: return masked_lm(f, model, hidden);
-    case Head::sequence_classification: return classifier(f, model, hidden);
-    case Head::token_classification:
-      hidden = f.dropout("dropout", hidden, model.classifier_dropout);
-      f.linear("classifier", hidden, width, model.labels);
-      return;
-    case Head::question_answering: (void)f.linear("qa_outputs", hidden, width, 2); return;
-  }
+  encoder_head(f, head, body(f, model, head),
+               {.width = model.sizes.width,
+                .labels = model.labels,
+                .words = [&](Tensor x) { masked_lm(f, model, x); },
+                .sample = [&](Tensor x) { classifier(f, model, x); },
+                .token = [&](Tensor x) { return f.dropout("dropout", x, model.classifier_dropout); }});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bert", "bert", "bert", kAlwaysTied},
@@ -307,31 +298,18 @@ inline Tensor embeddings(Forward& f, const Model& model) {
   return f.dropout("dropout", f.layer_norm("LayerNorm", f.add(words, places), model.width), model.dropout);
 }
 
-inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
+inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
   const std::int64_t width = model.width;
-  switch (head) {
-    case Head::none:
-    case Head::own:
-    case Head::encoder: return;
-    case Head::causal_lm:
-    case Head::masked_lm: {
-      const Tensor changed =
-          f.activation("activation", f.linear("vocab_transform", hidden, width, width), model.activation);
-      const Tensor normed = f.layer_norm("vocab_layer_norm", changed, width);
-      token_loss(f, f.linear("vocab_projector", normed, width, model.vocabulary, {.tied = true, .returned = true}));
-      return;
-    }
-    case Head::sequence_classification: {
-      const Tensor dense = f.linear("pre_classifier", f.select(hidden, 1, 0), width, width);
-      const Tensor active = f.activation("relu", dense, "relu");
-      f.linear("classifier", f.dropout("dropout", active, model.classifier_dropout), width, model.labels);
-      return;
-    }
-    case Head::token_classification:
-      f.linear("classifier", f.dropout("dropout", hidden, model.dropout), width, model.labels);
-      return;
-    case Head::question_answering: f.linear("qa_outputs", f.dropout("dropout", hidden, 0.1), width, 2); return;
-  }
+  const Tensor changed =
+      f.activation("activation", f.linear("vocab_transform", hidden, width, width), model.activation);
+  const Tensor normed = f.layer_norm("vocab_layer_norm", changed, width);
+  token_loss(f, f.linear("vocab_projector", normed, width, model.vocabulary, {.tied = true, .returned = true}));
+}
+
+inline void classifier(Forward& f, const Model& model, Tensor hidden) {
+  const Tensor dense = f.linear("pre_classifier", f.select(hidden, 1, 0), model.width, model.width);
+  const Tensor active = f.activation("relu", dense, "relu");
+  f.linear("classifier", f.dropout("dropout", active, model.classifier_dropout), model.width, model.labels);
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
@@ -346,7 +324,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
                    [&](Tensor x, std::int64_t) { return block(f, model, x); });
     hidden = f.leave_function(hidden, {embedded});
   }
-  add_head(f, model, head, hidden);
+  encoder_head(f, head, hidden,
+               {.width = model.width,
+                .labels = model.labels,
+                .words = [&](Tensor x) { masked_lm(f, model, x); },
+                .sample = [&](Tensor x) { classifier(f, model, x); },
+                .token = [&](Tensor x) { return f.dropout("dropout", x, model.dropout); },
+                .span = [&](Tensor x) { return f.dropout("dropout", x, 0.1); }});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"DistilBert", "distilbert", "distilbert", kAlwaysTied}});

@@ -11,6 +11,7 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/image_tokens.hpp"
 
 namespace gpumem::architectures {
 
@@ -157,13 +158,7 @@ inline Tensor patches(Forward& f, const Tower& tower) {
   const Tensor image = f.sample_input("pixel_values", {tower.channels, tower.side, tower.side});
   const InModule embeddings(f, "embeddings", tower.named("VisionEmbeddings"));
   const Tensor first = tower.siglip ? 0 : f.parameter("class_embedding", {1, 1, width});
-  const Tensor cut = f.layer("patch_embedding", "Conv2d", "conv2d", {image},
-                             {{"in_channels", tower.channels},
-                              {"out_channels", width},
-                              {"kernel_size", Sizes(2, tower.patch)},
-                              {"stride", Sizes(2, tower.patch)},
-                              {"bias", tower.siglip}});
-  const Tensor rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
+  const Tensor rows = cut_patches(f, "patch_embedding", image, {tower.channels, width, tower.patch, {}, tower.siglip});
   if (tower.siglip) return f.add(rows, f.parameter("position_embedding.weight", {1, tower.patches(), width}));
   const std::vector<core::Dim> each = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
   const Tensor all = f.concatenate({f.call("expand", {first}, {{"shape", each}}), rows}, 1);

@@ -225,34 +225,21 @@ inline Tensor encoder(Forward& f, const Model& model, Tensor embedded, Tensor id
   return f.leave_function(hidden, {places.mask, places.apart, embedded});
 }
 
-inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
-  const std::int64_t width = model.sizes.width;
-  switch (head) {
-    case Head::none:
-    case Head::own:
-    case Head::encoder: return;
-    case Head::causal_lm:
-    case Head::masked_lm: {
-      const InModule inside(f, "cls.predictions", "DebertaV2LMPredictionHead");
-      const std::int64_t narrow = model.embedding_width;
-      const Tensor dense = f.linear("transform.dense", hidden, width, narrow);
-      const Tensor changed = f.activation("transform.act", dense, model.sizes.activation);
-      const Tensor normed = f.layer_norm("transform.LayerNorm", changed, narrow);
-      const Linear tied = {.tied = model.sizes.tied, .returned = true};
-      return token_loss(f, f.linear("decoder", normed, narrow, model.sizes.vocabulary, tied));
-    }
-    case Head::sequence_classification: {
-      const Tensor first = f.dropout("pooler.dropout", f.select(hidden, 1, 0), model.pooler_dropout);
-      const Tensor dense = f.linear("pooler.dense", first, model.pooler_width, model.pooler_width);
-      const Tensor pooled = f.dropout("dropout", f.activation("pooler.act", dense, "gelu"), model.dropout);
-      f.linear("classifier", pooled, model.pooler_width, model.labels);
-      return;
-    }
-    case Head::token_classification:
-      f.linear("classifier", f.dropout("dropout", hidden, model.dropout), width, model.labels);
-      return;
-    case Head::question_answering: (void)f.linear("qa_outputs", hidden, width, 2); return;
-  }
+inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "cls.predictions", "DebertaV2LMPredictionHead");
+  const std::int64_t narrow = model.embedding_width;
+  const Tensor dense = f.linear("transform.dense", hidden, model.sizes.width, narrow);
+  const Tensor changed = f.activation("transform.act", dense, model.sizes.activation);
+  const Tensor normed = f.layer_norm("transform.LayerNorm", changed, narrow);
+  const Linear tied = {.tied = model.sizes.tied, .returned = true};
+  token_loss(f, f.linear("decoder", normed, narrow, model.sizes.vocabulary, tied));
+}
+
+inline void classifier(Forward& f, const Model& model, Tensor hidden) {
+  const Tensor first = f.dropout("pooler.dropout", f.select(hidden, 1, 0), model.pooler_dropout);
+  const Tensor dense = f.linear("pooler.dense", first, model.pooler_width, model.pooler_width);
+  const Tensor pooled = f.dropout("dropout", f.activation("pooler.act", dense, "gelu"), model.dropout);
+  f.linear("classifier", pooled, model.pooler_width, model.labels);
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
@@ -264,7 +251,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor ids = f.token_input("input_ids");
     hidden = encoder(f, model, embeddings(f, model, ids), ids);
   }
-  add_head(f, model, head, hidden);
+  encoder_head(f, head, hidden,
+               {.width = model.sizes.width,
+                .labels = model.labels,
+                .words = [&](Tensor x) { masked_lm(f, model, x); },
+                .sample = [&](Tensor x) { classifier(f, model, x); },
+                .token = [&](Tensor x) { return f.dropout("dropout", x, model.dropout); }});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"DebertaV2", "deberta-v2", "deberta", kAlwaysTied}});

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -269,6 +270,18 @@ struct LanguageHead {
 /// the last token's copied, cross entropy. The classifiers of transformers have no bias on decoders.
 void decoder_head(Forward& forward, ConfigFields& config, const DecoderSizes& sizes, Head head, Tensor hidden,
                   const LanguageHead& options = {});
+
+/// What stands on an encoder's hidden states: for words and for samples what the class itself has, for tokens and spans
+/// one linear layer.
+struct EncoderHeads {
+  std::int64_t width = 1;
+  std::int64_t labels = 2;
+  std::function<void(Tensor)> words = {};
+  std::function<void(Tensor)> sample = {};
+  std::function<Tensor(Tensor)> token = {};  ///< what the classifier of tokens reads; empty: the hidden states
+  std::function<Tensor(Tensor)> span = {};   ///< what the layer of answers reads
+};
+void encoder_head(Forward& forward, Head head, Tensor hidden, const EncoderHeads& heads);
 
 /// The names of a language model's body and of its embedding, and what is on top of it.
 struct DecoderBody {

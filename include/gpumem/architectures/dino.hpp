@@ -10,6 +10,7 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/image_tokens.hpp"
 
 namespace gpumem::architectures {
 
@@ -101,19 +102,14 @@ inline Model read(ConfigFields& config) {
 inline Tensor embeddings(Forward& f, const Model& model) {
   const InModule inside(f, "embeddings", model.part("Embeddings"));
   const Tensor image = f.sample_input("pixel_values", {model.channels, model.side, model.side});
-  const std::vector<core::Dim> each = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
   const auto tokens = [&](std::string_view name, std::int64_t count) {
-    return f.call("expand", {f.parameter(name, {1, count, model.width})}, {{"shape", each}});
+    return learned_tokens(f, name, model.width, count);
   };
   Tensor rows = 0;
   {
     const InModule patches(f, model.third ? std::string_view() : "patch_embeddings", model.part("PatchEmbeddings"));
-    const Tensor cut = f.layer(model.third ? "patch_embeddings" : "projection", "Conv2d", "conv2d", {image},
-                               {{"in_channels", model.channels},
-                                {"out_channels", model.width},
-                                {"kernel_size", Sizes(2, model.patch)},
-                                {"stride", Sizes(2, model.patch)}});
-    rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
+    rows = cut_patches(f, model.third ? "patch_embeddings" : "projection", image,
+                       {model.channels, model.width, model.patch});
   }
   if (model.masks_patches) (void)f.parameter("mask_token", {1, 1, model.width});
   const Tensor first = tokens("cls_token", 1);

@@ -279,29 +279,26 @@ inline Tensor changed(Forward& f, const Model& model, Tensor hidden) {
   return f.layer_norm("norm", active, width, model.norm_bias);
 }
 
+inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
+  const Linear decoder = {.bias = model.decoder_bias, .tied = model.sizes.tied, .returned = true};
+  const Tensor logits =
+      f.linear("decoder", changed(f, model, hidden), model.sizes.width, model.sizes.vocabulary, decoder);
+  token_loss(f, f.to(logits, "float32"));
+}
+
 inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
   const std::int64_t width = model.sizes.width;
-  switch (head) {
-    case Head::none:
-    case Head::own:
-    case Head::encoder: return;
-    case Head::causal_lm:
-    case Head::masked_lm: {
-      const Linear decoder = {.bias = model.decoder_bias, .tied = model.sizes.tied, .returned = true};
-      const Tensor logits = f.linear("decoder", changed(f, model, hidden), width, model.sizes.vocabulary, decoder);
-      return token_loss(f, f.to(logits, "float32"));
-    }
-    case Head::sequence_classification:
-      hidden = model.means ? f.call("mean", {hidden}, {{"dim", std::int64_t{1}}}) : f.select(hidden, 1, 0);
-      hidden = f.dropout("drop", changed(f, model, hidden), model.classifier_dropout);
-      f.linear("classifier", hidden, width, model.labels);
-      return;
-    case Head::token_classification:
-      hidden = f.dropout("drop", changed(f, model, hidden), model.classifier_dropout);
-      f.linear("classifier", hidden, width, model.labels);
-      return;
-    case Head::question_answering: (void)f.linear("qa_outputs", changed(f, model, hidden), width, 2); return;
-  }
+  const auto dropped = [&](Tensor x) { return f.dropout("drop", changed(f, model, x), model.classifier_dropout); };
+  const auto one = [&](Tensor x) {
+    return model.means ? f.call("mean", {x}, {{"dim", std::int64_t{1}}}) : f.select(x, 1, 0);
+  };
+  encoder_head(f, head, hidden,
+               {.width = width,
+                .labels = model.labels,
+                .words = [&](Tensor x) { masked_lm(f, model, x); },
+                .sample = [&](Tensor x) { (void)f.linear("classifier", dropped(one(x)), width, model.labels); },
+                .token = dropped,
+                .span = [&](Tensor x) { return changed(f, model, x); }});
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {

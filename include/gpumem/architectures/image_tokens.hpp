@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpumem/architectures/decoder.hpp"
@@ -17,6 +18,30 @@ namespace gpumem::architectures {
 
 inline Tensor reshaped(Forward& f, Tensor tensor, const Sizes& shape) {
   return f.call("reshape", {tensor}, {{"shape", shape}});
+}
+
+/// How a convolution cuts images into patches.
+struct PatchCut {
+  std::int64_t channels = 3;
+  std::int64_t width = 1;  ///< of a token
+  std::int64_t patch = 16;
+  Sizes step = {};  ///< empty: patches lie side by side
+  bool bias = true;
+};
+/// [N, C, h, w] -> [N, patches, width], a view of what the convolution leaves.
+inline Tensor cut_patches(Forward& f, std::string_view name, Tensor image, const PatchCut& cut) {
+  std::vector<model::Attribute> attributes = {{"in_channels", cut.channels},
+                                              {"out_channels", cut.width},
+                                              {"kernel_size", Sizes(2, cut.patch)},
+                                              {"stride", cut.step.empty() ? Sizes(2, cut.patch) : cut.step}};
+  if (!cut.bias) attributes.push_back({"bias", false});
+  const Tensor made = f.layer(name, "Conv2d", "conv2d", {image}, std::move(attributes));
+  return f.permute(f.flatten(made, 2, 3), {0, 2, 1});
+}
+/// A learned token of this name for each sample, `count` of them.
+inline Tensor learned_tokens(Forward& f, std::string_view name, std::int64_t width, std::int64_t count = 1) {
+  const std::vector<core::Dim> each = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  return f.call("expand", {f.parameter(name, {1, count, width})}, {{"shape", each}});
 }
 
 /// [N, C, h, w] -> [N, h w, C]: flatten(2).transpose(1, 2).

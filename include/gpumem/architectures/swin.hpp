@@ -114,12 +114,7 @@ inline Tensor embeddings(Forward& f, const Model& model) {
   Tensor rows = 0;
   {
     const InModule cutter(f, "patch_embeddings", "SwinPatchEmbeddings");
-    const Tensor cut = f.layer("projection", "Conv2d", "conv2d", {image},
-                               {{"in_channels", model.channels},
-                                {"out_channels", width},
-                                {"kernel_size", Sizes(2, model.patch)},
-                                {"stride", Sizes(2, model.patch)}});
-    rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
+    rows = cut_patches(f, "projection", image, {model.channels, width, model.patch});
   }
   Tensor normed = f.layer_norm("norm", rows, width);
   if (model.absolute) normed = f.add(normed, f.parameter("position_embeddings", {1, patches * patches, width}));

@@ -11,6 +11,7 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/image_tokens.hpp"
 
 namespace gpumem::architectures {
 
@@ -141,20 +142,12 @@ inline Tensor embeddings(Forward& f, const Model& model) {
   Tensor rows = 0;
   {
     const InModule patches(f, "patch_embeddings", model.named("PatchEmbeddings"));
-    const Tensor cut = f.layer("projection", "Conv2d", "conv2d", {image},
-                               {{"in_channels", model.channels},
-                                {"out_channels", width},
-                                {"kernel_size", Sizes(2, model.patch)},
-                                {"stride", Sizes{model.side_step, model.length_step}}});
-    rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
+    rows =
+        cut_patches(f, "projection", image, {model.channels, width, model.patch, {model.side_step, model.length_step}});
   }
-  const std::vector<core::Dim> each = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
-  const auto token = [&](std::string_view name) {
-    return f.call("expand", {f.parameter(name, {1, 1, width})}, {{"shape", each}});
-  };
-  const Tensor first = token("cls_token");
-  const Tensor all =
-      model.distils ? f.concatenate({first, token("distillation_token"), rows}, 1) : f.concatenate({first, rows}, 1);
+  const Tensor first = learned_tokens(f, "cls_token", width);
+  const Tensor all = model.distils ? f.concatenate({first, learned_tokens(f, "distillation_token", width), rows}, 1)
+                                   : f.concatenate({first, rows}, 1);
   const Tensor places = f.parameter("position_embeddings", {1, model.patches() + model.extra_tokens(), width});
   return f.dropout("dropout", f.add(all, places), model.dropout);
 }

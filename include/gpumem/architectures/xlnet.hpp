@@ -213,30 +213,25 @@ inline void search_answers(Forward& f, const Model& model, Tensor hidden) {
   (void)logits(active, "dense_1", false);
 }
 
-inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
-  switch (head) {
-    case Head::none:
-    case Head::own:
-    case Head::encoder: return;
-    case Head::causal_lm:
-    case Head::masked_lm:
-      return token_loss(
-          f, f.linear("lm_loss", hidden, model.width, model.vocabulary, {.tied = model.tied, .returned = true}));
-    case Head::sequence_classification:
-      (void)f.linear("logits_proj", summarised(f, model, hidden), model.width, model.labels);
-      return;
-    case Head::token_classification: (void)f.linear("classifier", hidden, model.width, model.labels); return;
-    case Head::question_answering:
-      if (model.beams) return search_answers(f, model, hidden);
-      (void)f.linear("qa_outputs", hidden, model.width, 2);
-      return;
-  }
+inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
+  const Linear tied = {.tied = model.tied, .returned = true};
+  token_loss(f, f.linear("lm_loss", hidden, model.width, model.vocabulary, tied));
+}
+
+inline void classifier(Forward& f, const Model& model, Tensor hidden) {
+  (void)f.linear("logits_proj", summarised(f, model, hidden), model.width, model.labels);
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
-  add_head(f, model, head, body(f, model, "transformer"));
+  const Tensor hidden = body(f, model, "transformer");
+  if (head == Head::question_answering && model.beams) return search_answers(f, model, hidden);
+  encoder_head(f, head, hidden,
+               {.width = model.width,
+                .labels = model.labels,
+                .words = [&](Tensor x) { masked_lm(f, model, x); },
+                .sample = [&](Tensor x) { classifier(f, model, x); }});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"XLNet", "xlnet", "transformer", kAlwaysTied}});

@@ -222,16 +222,8 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
      R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 250054, )"
      R"("max_position_embeddings": 1024, "scale_embedding": true)"},
-    {"google/pegasus-xsum", "apart", 569'748'480, "",
-     R"("model_type": "pegasus", "architectures": ["PegasusForConditionalGeneration"], "d_model": 1024, )"
-     R"("encoder_layers": 16, "decoder_layers": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
-     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 96103, )"
-     R"("max_position_embeddings": 512, "scale_embedding": true, "activation_function": "relu")"},
-    {"google/pegasus-large google/pegasus-cnn_dailymail", "apart", 570'797'056, "",
-     R"("model_type": "pegasus", "architectures": ["PegasusForConditionalGeneration"], "d_model": 1024, )"
-     R"("encoder_layers": 16, "decoder_layers": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
-     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 96103, )"
-     R"("max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
+    {"google/pegasus-xsum", "pegasus", 569'748'480, "96103 512"},
+    {"google/pegasus-large google/pegasus-cnn_dailymail", "pegasus", 570'797'056, "96103 1024"},
     {"Helsinki-NLP/opus-mt-en-de", "apart", 74'410'496, "",
      R"("model_type": "marian", "architectures": ["MarianMTModel"], "d_model": 512, "encoder_layers": 6, )"
      R"("decoder_layers": 6, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048, "encoder_attention_heads": 8, )"

@@ -165,9 +165,9 @@ inline constexpr PublishedFamily kFamilies[] = {
      R"("model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "vocab_size": 50368, "max_position_embeddings": 8192, "global_attn_every_n_layers": 3, "local_attention": 128)"},
     {"m2m_100", "d_model encoder_layers decoder_layers encoder_ffn_dim decoder_ffn_dim vocab_size",
      R"("model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"], "encoder_attention_heads": 16, "decoder_attention_heads": 16, "max_position_embeddings": 1024, "scale_embedding": true, "activation_function": "relu")"},
-    {"lfm2",
-     "hidden_size block_ff_dim num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
-     "max_position_embeddings",
+    {"pegasus", "vocab_size max_position_embeddings",
+     R"("model_type": "pegasus", "architectures": ["PegasusForConditionalGeneration"], "d_model": 1024, "encoder_layers": 16, "decoder_layers": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, "encoder_attention_heads": 16, "decoder_attention_heads": 16, "scale_embedding": true, "activation_function": "relu")"},
+    {"lfm2", "hidden_size block_ff_dim num_hidden_layers num_attention_heads num_key_value_heads vocab_size max_position_embeddings",
      R"("model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"], "tie_word_embeddings": true)"},
 };
 

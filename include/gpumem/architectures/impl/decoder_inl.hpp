@@ -401,6 +401,22 @@ GPUMEM_INLINE void decoder_head(Forward& forward, ConfigFields& config, const De
   }
 }
 
+GPUMEM_INLINE void encoder_head(Forward& forward, Head head, Tensor hidden, const EncoderHeads& heads) {
+  const auto read = [&](const std::function<Tensor(Tensor)>& before) { return before ? before(hidden) : hidden; };
+  switch (head) {
+    case Head::none:
+    case Head::own:
+    case Head::encoder: return;
+    case Head::causal_lm:
+    case Head::masked_lm: return heads.words(hidden);
+    case Head::sequence_classification: return heads.sample(hidden);
+    case Head::token_classification:
+      (void)forward.linear("classifier", read(heads.token), heads.width, heads.labels);
+      return;
+    case Head::question_answering: (void)forward.linear("qa_outputs", read(heads.span), heads.width, 2); return;
+  }
+}
+
 GPUMEM_INLINE Tensor row_mask(Forward& forward, Tensor attention_mask) {
   const Tensor row = forward.call("unsqueeze", {attention_mask}, {{"dim", std::int64_t{1}}});
   return forward.call("masked_fill", {forward.call("unsqueeze", {row}, {{"dim", std::int64_t{1}}})});
