@@ -118,8 +118,8 @@ struct TrainingJob {
   std::vector<std::int64_t> input_shape =
       {};  ///< one sample without the batch: {3, 224, 224}; empty: as the graph says
   std::optional<std::int64_t> sequence_length = {};  ///< tokens a sample, for models that read token ids
-  std::vector<std::int64_t> image = {};     ///< width and height of each image of a sample; empty: the model's usual
-  std::optional<std::int64_t> images = {};  ///< a sample, for models that read text and images
+  std::vector<std::int64_t> image = {};      ///< width and height of each image of a sample; empty: the model's usual
+  std::optional<std::int64_t> images = {};   ///< a sample, for models that read text and images
   std::optional<std::int64_t> frames = {};   ///< of each video, in place of images
   std::optional<std::int64_t> seconds = {};  ///< of each sound, of models that make these
   std::string parts =

@@ -128,7 +128,8 @@ GPUMEM_INLINE std::string projection_fault(const TrainingJob& job) {
 }
 
 /// Without recomputation autograd would keep weights that have left. That streamed blocks may not be compiled is a
-/// measured gap, not a rule: SimpleTuner's runs of Cosmos 3 and Mage-Flow took 1.6 to 8 times what its code accounts for.
+/// measured gap, not a rule: SimpleTuner's runs of Cosmos 3 and Mage-Flow took 1.6 to 8 times what its code accounts
+/// for.
 GPUMEM_INLINE std::string block_swap_fault(const TrainingJob& job) {
   if (job.block_swap.kind == BlockSwap::none) return {};
   if (job.block_swap.count < 1) return "the number of swapped blocks must be at least 1";
