@@ -263,7 +263,7 @@ inline std::string loss_text(const model::TrainingJob& job, std::int64_t target,
                              const std::optional<core::Bytes>& free) {
   if (job.loss_form.kind == model::LossForms::fused || !model::joins_head(job.loss_form.kind)) return {};
   const std::string shorter =
-      job.padding ? "; a batch with fewer tokens may get larger chunks, which `upper` covers" : "";
+      job.padding ? "; a batch with fewer tokens may get larger chunks, which the upper figure covers" : "";
   const std::string compiled = "; the loss is compiled, as Unsloth's is where PyTorch can compile it";
   if (!model::asks_for_free(job.loss_form.kind)) {
     return "chunks of tokens have float32 logits of at most " + std::to_string(job.loss_form.count) + " MiB" + shorter +

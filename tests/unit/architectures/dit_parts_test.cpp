@@ -154,7 +154,8 @@ TEST(DitParts, SayWhoseCodeRuns) {
 
 TEST(DitParts, RefuseSizesThatCannotBe) {
   for (const Known& known : kKnown) {
-    expect_refused(of_class(known.class_name, R"("in_channels": 2000000000, "in_visual_dim": 2000000000)"));
+    expect_refused(of_class(known.class_name, R"("in_channels": 2000000000, "in_visual_dim": 2000000000,
+      "patch_latent_dim": 2000000000)"));
     expect_refused(of_class(known.class_name, R"("num_attention_heads": 2000000000, "n_heads": 2000000000,
       "axes_dims": [1000000, 1000000, 1000000])"));
   }

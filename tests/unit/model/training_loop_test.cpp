@@ -61,7 +61,7 @@ TEST(MemorySavers, NamesOfAListDifferAndSayWhereANumberStands) {
     EXPECT_EQ(numbers, counted);
   };
   check(kCheckpoints, 6);
-  check(kLossForms, 1);
+  check(kLossForms, 2);
   EXPECT_EQ(CheckpointPolicy().kind, Checkpoints::full);
   EXPECT_EQ(LossForm().kind, LossForms::standard);
 }

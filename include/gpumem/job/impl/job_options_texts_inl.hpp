@@ -395,9 +395,9 @@ GPUMEM_INLINE void take_release(const JobRequest& request, model::TrainingJob& t
 /// Weights of a checkpoint are float32 where no type is said, which transformers 5 no longer does.
 /// Source: transformers 5.0, modeling_utils.py: from_pretrained(), whose dtype is "auto".
 GPUMEM_INLINE void note_precision(const JobRequest& request, model::TrainingJob& training) {
-  const bool of_transformers = training.graph != nullptr && training.graph->recording() == nullptr &&
-                               training.graph->reads_tokens() && !training.graph->architecture().empty() &&
-                               model::row_of(training.loop).caches;
+  const model::ModelGraph* const graph = training.graph.get();
+  const bool of_transformers = graph != nullptr && graph->reads_tokens() && model::row_of(training.loop).caches &&
+                               (!graph->architecture().empty() || graph->run_settings().transformers.has_value());
   const bool said = is_given(*find_option("precision"), request) || training.base_dtype != model::BaseType::precision;
   if (!of_transformers || said || training.transformers < model::Transformers::v5_0) return;
   training.notes.push_back({"precision",
