@@ -2,6 +2,7 @@
 // Output: a status and a message, whatever happens in the body. What fails is remembered for gpumem_last_failure().
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -15,6 +16,9 @@
 #include "sized.hpp"
 
 namespace gpumem::capi {
+
+/// How long a question may watch the GPUs, in milliseconds.
+inline constexpr std::int64_t kLongestWindow = 3'600'000;
 
 [[nodiscard]] inline gpumem_status status_of(core::ErrorCode code) {
   switch (code) {

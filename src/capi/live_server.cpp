@@ -18,8 +18,6 @@ namespace gpumem::capi {
 
 namespace {
 
-constexpr std::int64_t kLongestWindow = 3'600'000;
-
 gpumem_server_gpu gpu_of(const place::ServerGpu& from) {
   gpumem_server_gpu gpu = GPUMEM_SERVER_GPU_INIT;
   gpu.id = from.id.c_str();

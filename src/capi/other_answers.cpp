@@ -12,6 +12,7 @@
 #include "gpumem/posttrain/post_training_job.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/serve/server_command.hpp"
+#include "guarded.hpp"
 #include "held.hpp"
 #include "job_json.hpp"
 #include "post_training_report.hpp"
@@ -224,7 +225,6 @@ Answered answer_server(Question& question) {
   const auto window_ms = question.words.take_whole("window_ms");
   if (!window_ms) return window_ms.error();
   if (const core::Status taken = question.words.refuse_rest(); !taken) return taken.error();
-  constexpr std::int64_t kLongestWindow = 3'600'000;
   const std::int64_t window = window_ms->value_or(0);
   if (window < 0 || window > kLongestWindow) return refused("window_ms is not from 0 to 3,600,000");
   const auto live = monitor::read_server(std::chrono::milliseconds(window));

@@ -15,6 +15,8 @@
 
 namespace gpumem::cli {
 
+using Json = nlohmann::ordered_json;
+
 namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
@@ -172,7 +174,6 @@ Result<ContextFit> fit_site(const std::vector<datasets::MeasuredRun>& runs, cons
 
 Result<std::string> calibrated_profile(std::string_view json, const std::string& name, const ContextFit& fit,
                                        const std::string& source) {
-  using Json = nlohmann::ordered_json;
   Json profile = Json::parse(json, nullptr, false);
   if (!profile.is_object()) return Error{ErrorCode::malformed_input, "the profile is not JSON", {}};
   profile["name"] = name;

@@ -81,7 +81,6 @@ static void advice_names_changes(void) {
 
 static void a_model_is_named(void) {
   gpumem_summary* summary = NULL;
-  char message[512];
   CHECK(gpumem_summary_from_file("meta-llama/llama-3.1-8b", NULL, &summary, message, sizeof message) == GPUMEM_OK);
   gpumem_summary_free(summary);
   CHECK(gpumem_summary_from_file("meta-llama/Lama-3.1-8B", NULL, &summary, message, sizeof message) ==

@@ -118,7 +118,7 @@ TEST(ShippedGraphs, HavePyTorchsShapesAtEveryNode) {
     for (std::size_t index = 0; index < graph->layers().size(); ++index) {
       layers.emplace(graph->name(graph->layers()[index]), index);
     }
-    for (const std::size_t run : {0, 1}) {
+    for (const std::size_t run : {0U, 1U}) {
       const TrainingJob job = graph_job(graph, measured.input[run]);
       const auto wired = connect::connect(job, ops::catalogue());
       ASSERT_TRUE(testing::succeeds(wired)) << file;

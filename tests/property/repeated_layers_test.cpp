@@ -61,7 +61,9 @@ bool expect_same_figures(const TrainingJob& job, const TrainingJob& long_way, co
   const auto other = right.steps();
   EXPECT_EQ(one.has_value(), other.has_value()) << what;
   if (!one || !other) {
-    if (!one && !other) EXPECT_EQ(one.error().message, other.error().message) << what;
+    if (!one && !other) {
+      EXPECT_EQ(one.error().message, other.error().message) << what;
+    }
     return false;
   }
   EXPECT_TRUE(same((*one)->events, (*other)->events)) << what;

@@ -24,7 +24,7 @@ std::string help_of_a_job(std::size_t width) {
 }
 
 TEST(HelpText, LinesEndBeforeTheWidth) {
-  for (const std::size_t width : {50, 80, 100}) {
+  for (const std::size_t width : {50U, 80U, 100U}) {
     std::istringstream lines(help_of_a_job(width));
     for (std::string line; std::getline(lines, line);) {
       const bool one_word = line.find_first_not_of(' ') == line.find_last_of(' ') + 1;

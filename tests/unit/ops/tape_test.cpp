@@ -389,7 +389,9 @@ TEST(Tape, RepeatsTheCallsOfALayerAsTheyWouldBeRecordedAgain) {
       for (std::uint32_t layer = 0; layer < 4; ++layer) {
         tape->begin_layer(layer);
         const bool again = tape == &repeated && layer >= 2;  // layer 1 is the first whose input needs a gradient
-        if (again) ASSERT_TRUE(tape->reads_alike(calls, inputs));
+        if (again) {
+          ASSERT_TRUE(tape->reads_alike(calls, inputs));
+        }
         const TapeMark first = tape->mark();
         const TensorId output = again ? tape->repeat(calls, inputs) : record_layer(*tape, inputs);
         if (!again) calls = {first, tape->mark(), inputs, output};

@@ -393,7 +393,7 @@ TEST(PostTraining, ThePhaseThatRunsOutOfMemoryIsNamed) {
     const PhaseEstimate& peak = on_large.phases.at(on_large.peak_phase);
     EXPECT_EQ(peak.name, heavy.phase);
     for (const PhaseEstimate& at : on_large.phases) {
-      if (at.name != peak.name) EXPECT_LT(at.allocated, peak.allocated) << at.name;
+      EXPECT_TRUE(at.name == peak.name || at.allocated < peak.allocated) << at.name;
     }
     // A GPU that holds what lives in all phases but this one.
     device::GpuProfile small = gpu();

@@ -73,7 +73,9 @@ TEST(FindLayouts, StatesGoToTheHostWhereNothingFitsOtherwise) {
       on_host = true;
       EXPECT_EQ(offload, framework == "fsdp2" ? model::Offload::parameters : model::Offload::optimizer);
       const model::Layout& layout = plan->layouts.front().job.layout;
-      if (offload == model::Offload::parameters) EXPECT_GT(parallel::sharing_ranks(layout), 1);
+      if (offload == model::Offload::parameters) {
+        EXPECT_GT(parallel::sharing_ranks(layout), 1);
+      }
       EXPECT_NE(plan->assumed.front().text.find(" GiB a GPU"), std::string::npos) << plan->assumed.front().text;
     }
     EXPECT_TRUE(on_host) << framework;

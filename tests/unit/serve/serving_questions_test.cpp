@@ -119,7 +119,9 @@ TEST(PlanServer, TheLayoutWithMostTokensComesFirst) {
     const ServingLayout& layout = (*layouts)[at];
     EXPECT_EQ(layout.tensor_parallel * layout.pipeline_parallel * layout.data_parallel, 8);
     EXPECT_EQ(layout.kv_cache_tokens, layout.estimate.kv_cache_tokens * layout.data_parallel);
-    if (at > 0) EXPECT_GE((*layouts)[at - 1].kv_cache_tokens, layout.kv_cache_tokens);
+    if (at > 0) {
+      EXPECT_GE((*layouts)[at - 1].kv_cache_tokens, layout.kv_cache_tokens);
+    }
     EXPECT_LT(layout.data_parallel, 8) << "one GPU does not hold the model";
   }
   EXPECT_FALSE(plan_server(llama(), {}, gpu, 0));
