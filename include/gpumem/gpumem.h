@@ -161,7 +161,7 @@ typedef struct gpumem_job {
   const char* precision; /* "fp32", "amp-bf16", ...; NULL: "fp32" */
   const char* estimator; /* "replay", ..., as `gpumem estimate --help` lists them; NULL: "replay" */
   const char* model;     /* of learned estimators: a built-in model, or the path of a model's folder; NULL: their own */
-  const char* zero_grad; /* "step-start", "before-forward", ...; NULL: "before-forward" */
+  const char* zero_grad; /* "step-start", "before-forward", ...; NULL: where the loop does */
   const char* software;  /* a software stack that the GPU's profile names; NULL: its first */
   const char* alloc_conf; /* as PYTORCH_CUDA_ALLOC_CONF; NULL: PyTorch's defaults */
   int32_t no_foreach;     /* not 0: the optimizer's single-tensor form */
@@ -204,7 +204,7 @@ typedef struct gpumem_job_option {
   const char* name;  /* in JSON: "data_parallel" */
   const char* flag;  /* on a command line, behind "--": "data-parallel" */
   const char* value; /* what stands for its value in a line of help: "N"; NULL: a flag, which is true or false */
-  const char* usual; /* its default as text; NULL: none */
+  const char* usual; /* its default as text; NULL: none, or the loop or the model says it */
   const char* help;  /* one line, with the choices if there are any */
 } gpumem_job_option;
 #define GPUMEM_JOB_OPTION_INIT \

@@ -83,6 +83,11 @@ bool holds(const StructField& field, const OptionValue& value) {
   return !std::holds_alternative<std::int32_t gpumem_job::*>(field.place) || std::holds_alternative<bool>(value);
 }
 
+/// Of an option without a usual value, its default would count as given.
+bool says(const JobOption& option, const JobRequest& request) {
+  return job::is_given(option, request) || job::default_value(option) || !job::is_default(option, request);
+}
+
 /// The request in a struct: each option in its field, and what has none in `more_options`.
 std::unique_ptr<OwnedJob> owned(const JobRequest& request) {
   auto job = std::make_unique<OwnedJob>();
@@ -91,8 +96,9 @@ std::unique_ptr<OwnedJob> owned(const JobRequest& request) {
     const auto value = option.place.get(request);
     const StructField* field = field_of(option);
     if (field != nullptr && value && !holds(*field, *value)) field = nullptr;
-    if (field != nullptr && value) put(*job, *field, option, *value);
-    if (field == nullptr && !job::is_default(option, request)) {
+    if (field != nullptr && value && says(option, request)) put(*job, *field, option, *value);
+    const bool chosen = option.depends && job::is_given(option, request);
+    if (field == nullptr && (chosen || !job::is_default(option, request))) {
       more[std::string(option.name)] = job_json::to_json(value);
     }
   }

@@ -126,7 +126,7 @@ Json json_of(const job::JobOption& option) {
   const job::Names choices = option.place.choices == nullptr ? job::Names() : option.place.choices();
   return {{"name", option.name},
           {"kind", kind_of(option.place.type)},
-          {"default", job_json::to_json(option.place.get(job::JobRequest()))},
+          {"default", job_json::to_json(job::default_value(option))},
           {"choices", Json(std::vector<std::string>(choices.begin(), choices.end()))}};
 }
 

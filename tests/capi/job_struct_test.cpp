@@ -89,6 +89,23 @@ TEST(JobStruct, TakesEveryOptionInMoreOptions) {
   }
 }
 
+/// Whether a job made of one of these has the option as given.
+bool gives(const core::Result<JobRequest>& request, const char* option) {
+  return request && job::is_given(*job::find_option(option), *request);
+}
+
+TEST(JobStruct, TellsAValueThatTheLoopWouldDecideFromNone) {
+  EXPECT_TRUE(gives(from_words("zero-grad", "before-forward"), "zero_grad"));
+  EXPECT_TRUE(gives(from_words("padding", "false"), "padding"));
+  EXPECT_TRUE(gives(from_words("transformers", "4.48"), "transformers"));
+  EXPECT_TRUE(gives(from_json(R"({"padding": false})"), "padding"));
+  for (const char* option : {"zero_grad", "padding", "transformers"}) {
+    EXPECT_FALSE(gives(from_words("loop", "hf-trainer"), option)) << option;
+    EXPECT_FALSE(gives(from_json(R"({"loop": "hf-trainer"})"), option)) << option;
+    EXPECT_EQ(job::default_text(*job::find_option(option)), "") << option;
+  }
+}
+
 TEST(JobStruct, OfZerosIsAllDefaults) {
   const gpumem_job job = GPUMEM_JOB_INIT;
   const auto request = request_of(job);

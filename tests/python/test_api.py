@@ -347,6 +347,17 @@ class Lists(unittest.TestCase):
         for loop in gpumem.LOOPS:
             gpumem.estimate(VGG16, batch_size=1, loop=loop)
 
+    def test_options_that_the_loop_or_the_model_decides(self):
+        def report(model="meta-llama/Llama-3.2-1B", **options):
+            return str(gpumem.estimate(model, batch_size=4, seq_length=256, precision="bf16", loop="hf-trainer", **options))
+
+        self.assertEqual(report(), report(padding=True))
+        self.assertNotEqual(report(), report(padding=False))
+        self.assertEqual(report(), report(zero_grad="step-end"))
+        self.assertNotEqual(report(), report(zero_grad="before-forward"))
+        young = "Qwen/Qwen3-8B"
+        self.assertNotEqual(report(young), report(young, transformers="4.48"))
+
     def test_version(self):
         self.assertIn(gpumem.__version__, command_line("--version").stdout)
 

@@ -96,6 +96,7 @@ struct JobOption {
   bool after_recording = false;  ///< it can be chosen after the step was recorded
   bool repeats = false;          ///< on a command line it may be given several times: commas part the values
   bool trains = true;            ///< it says how the job is trained; false: what is asked about it
+  bool depends = false;          ///< not given, the loop or the model says what it is, so that no value of it is usual
   OptionPlace place;
 
   /// Whether this is one of its names in JSON and in tables.
@@ -136,6 +137,8 @@ void forget_defaults(JobRequest& request);
 
 /// "adam", "8", "true", "3x224x224".
 [[nodiscard]] std::string to_text(const OptionValue& value);
+/// Nothing: there is none, or the rest of the job says it.
+[[nodiscard]] std::optional<OptionValue> default_value(const JobOption& option);
 /// Empty where there is none.
 [[nodiscard]] std::string default_text(const JobOption& option);
 

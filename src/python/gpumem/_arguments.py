@@ -45,8 +45,8 @@ OPTIONS_HELP = """
     samples: samples per epoch; decides how large the last batch is.
     loop: the program that trains; decides which tensors are held between forward and the next step:
         script, hf-trainer, lightning, torchtune, litgpt, megatron, torchtitan.
-    transformers: HuggingFace models: the release that runs them, 4.45 and before, or later: 4.45,
-        4.48, 4.51, 4.52, 4.56, 5.0.
+    transformers: HuggingFace models: the release that runs them, 4.45 and before, or later;
+        default: 4.48, or what the model needs: 4.45, 4.48, 4.51, 4.52, 4.56, 5.0.
     batch_lengths: whether all batches have the same length, or all are shorter than the first one:
         alike, longest-first.
     lengths: tokens of each sample, one a line or with how many have it, or 512x40+2048: batches are
@@ -207,7 +207,7 @@ _USUAL = {name: _WORD[kind](name, usual) for name, kind, usual, _ in _gpumem.OPT
 
 def job_of(arguments: Mapping[str, Any]) -> dict[str, _gpumem.Word]:
     """The words of the job that a function's arguments describe, without options at their defaults; None is an option that is
-    not given."""
+    not given. One that the loop or the model decides has no default, so that each of its values counts as given."""
     words: dict[str, _gpumem.Word] = {}
     for name, kind in KINDS.items():
         if name not in arguments or (arguments[name] is None and name in _MAY_BE_NONE):

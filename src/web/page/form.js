@@ -18,7 +18,10 @@ const choicesOf = (option, about) => {
   if (option.name === 'estimator') return about.estimators.map((name) => [name, name]);
   if (option.name === 'rank') return option.choices.filter((name) => name !== 'all').map((name) => [name, name]);
   const choices = (option.choices || []).map((name) => [name, name.replace(/:N$/, ', every N')]);
-  return option.type === 'switch' ? [['false', 'off'], ['true', 'on'], ...choices] : choices;
+  if (option.type === 'switch' || (option.type === 'flag' && option.default === '')) choices.unshift(['false', 'off'], ['true', 'on']);
+  // Without a default of its own, the loop or the model decides.
+  if (choices.length > 0 && option.default === '') choices.unshift(['', 'as the loop or the model has it']);
+  return choices;
 };
 
 const makeSelect = (id, option, choices) => {
@@ -58,7 +61,7 @@ const makeField = (option, about) => {
   const choices = choicesOf(option, about);
   const element = choices.length > 0 ? makeSelect(id, option, choices) : makeInput(id, option);
   const entry = {option, element, counter: null};
-  if (option.type === 'flag') {
+  if (element.type === 'checkbox') {
     const row = make('div', null, {class: 'check'});
     row.append(element, label);
     field.append(row);
@@ -101,16 +104,16 @@ const makeForm = (about) => {
 
 // As JSON takes it; undefined where it is the default.
 const valueOf = ({option, element, counter}) => {
-  if (option.type === 'flag') return String(element.checked) === option.default ? undefined : element.checked;
+  if (element.type === 'checkbox') return String(element.checked) === option.default ? undefined : element.checked;
   const text = element.value.trim();
   if (text === '' || text === option.default) return undefined;
   if (option.type === 'whole' || option.type === 'fraction') return Number(text);
-  if (option.type === 'switch' && (text === 'true' || text === 'false')) return text === 'true';
+  if ((option.type === 'switch' || option.type === 'flag') && (text === 'true' || text === 'false')) return text === 'true';
   return text.endsWith(':N') && counter ? `${text.slice(0, -1)}${counter.value || 1}` : text;
 };
 
 const setField = ({option, element, counter}, value) => {
-  if (option.type === 'flag') {
+  if (element.type === 'checkbox') {
     element.checked = value === undefined ? option.default === 'true' : value === true;
     return;
   }

@@ -124,8 +124,12 @@ GPUMEM_INLINE std::string to_text(const OptionValue& value) {
   return text;
 }
 
+GPUMEM_INLINE std::optional<OptionValue> default_value(const JobOption& option) {
+  return option.depends ? std::nullopt : option.place.get(JobRequest());
+}
+
 GPUMEM_INLINE std::string default_text(const JobOption& option) {
-  const auto value = option.place.get(JobRequest());
+  const auto value = default_value(option);
   return value ? to_text(*value) : std::string();
 }
 
