@@ -68,14 +68,14 @@ struct SplitWay {
   return std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) { return layer.split == split; });
 }
 
-/// The words of a table that ranks share; a head has as many outputs. Where these are no multiple of the ranks, both
-/// are padded, or the last rank has fewer (mcore-bridge 1.2, model/gpt_model.py; DTensor's chunks). Megatron-LM pads
-/// further, to a multiple of 128 for each rank. 0: there is no such table.
-[[nodiscard]] inline std::int64_t shared_words(const model::ModelGraph& graph) {
-  for (const model::Layer& layer : graph.layers()) {
-    if (graph.op(layer) == "embedding") return graph.attributes(layer).integer("num_embeddings").value_or(0);
-  }
-  return 0;
+/// Whether a table has so many words, as a head has outputs. Where these are no multiple of the ranks that share them,
+/// both are padded, or the last rank has fewer (mcore-bridge 1.2, model/gpt_model.py; DTensor's chunks). Megatron-LM
+/// pads further, to a multiple of 128 for each rank.
+[[nodiscard]] inline bool has_words(const model::ModelGraph& graph, std::int64_t words) {
+  const auto layers = graph.layers();
+  return std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) {
+    return graph.op(layer) == "embedding" && graph.attributes(layer).integer("num_embeddings") == words;
+  });
 }
 
 /// How many tensor parallel ranks share the weights of each expert (Megatron's expert_tensor_parallel_size); at least

@@ -391,8 +391,7 @@ struct SplitSize {
   bool padded = false;      ///< where ranks cannot share it evenly
 };
 
-GPUMEM_INLINE SplitSize split_size(TensorSplit split, const model::Attributes& attributes, std::int64_t words) {
-  const bool head = words > 0 && attributes.integer("out_features") == words;
+GPUMEM_INLINE SplitSize split_size(TensorSplit split, const model::Attributes& attributes, bool head) {
   switch (split) {
     case TensorSplit::columns: return {"out_features", "output features", 0, head};
     case TensorSplit::rows: return {"in_features", "input features"};
@@ -480,8 +479,10 @@ GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_
     return changed;
   }
   const bool mixes = way.split == TensorSplit::mixer;
-  const std::int64_t words = shared_words(graph);
-  const auto size = tensor_parallel_detail::split_size(way.split, graph.attributes(layer), words);
+  const auto outputs = graph.attributes(layer).integer("out_features");
+  const bool uneven = way.split == TensorSplit::columns && outputs && *outputs % ranks != 0;
+  const bool head = uneven && has_words(graph, *outputs);
+  const auto size = tensor_parallel_detail::split_size(way.split, graph.attributes(layer), head);
   const core::Status shared = mixes ? tensor_parallel_detail::divide_mixer(*changed, ranks)
                                     : tensor_parallel_detail::divide(*changed, size, ranks);
   if (!shared) return shared.error();
