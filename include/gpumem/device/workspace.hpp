@@ -124,6 +124,9 @@ struct WorkspaceChoice {
 // Units: bytes, MiB.
 // Source: NCCL 2.18 to 2.30. src/init.cc, computeBuffSizes(), and src/transport/p2p.cc: a channel's connection has a
 // buffer for each protocol, 9.2 MiB on one side and what both ranks write on the other; in pages of 2 MiB 12 together.
+// Over the network (src/transport/net.cc) each side has one without that of LL, which the host has: 8.7 MiB, 10 in
+// pages; a rank that is alone on its node has the channels of its own adapter: one, doubled, and doubled again from
+// Hopper on (connect.cc). What it sends to other nodes by itself goes through a pool of a few MiB.
 // src/graph/connect.cc: where NVSwitches join a node's GPUs there are 12 rings, doubled; a ring's rank has one
 // connection, a tree's inside a node as many as it has neighbours in a chain. src/graph/paths.cc,
 // ncclTopoComputeP2pChannels(): a rank sends to each other rank over 32 channels of their own.
@@ -139,6 +142,7 @@ struct WorkspaceChoice {
 struct Communicator {
   std::int64_t ranks = 1;
   std::int64_t peers = 0;  ///< ranks that each rank sends to by itself: in an all-to-all, a pipeline, a ring of pairs
+  std::int64_t apart = 1;  ///< how many ranks from one to the next
 };
 
 /// What all of a job's communicators take.
@@ -149,10 +153,11 @@ struct Communicators {
   std::int64_t count = 0;
 };
 
-/// Whether the profile has links between GPUs as fast as NVLink.
-[[nodiscard]] bool has_nvlink(const GpuProfile& gpu);
+/// Whether the profile has links as fast as those that NVSwitches join: A100's 300 GB/s and more. A V100's 150 are
+/// often a mesh, whose pairs have one link or two.
+[[nodiscard]] bool has_nvswitch(const GpuProfile& gpu);
 
-/// Nothing of no communicators. Of GPUs without NVLink it is a guess for all together: 0.2 to 2 GiB were seen.
+/// Nothing of no communicators. Of GPUs without NVSwitches it is a guess for all together: 0.2 to 2 GiB were seen.
 [[nodiscard]] Communicators nccl_buffers(const GpuProfile& gpu, std::span<const Communicator> groups);
 
 /// What a report says of them.

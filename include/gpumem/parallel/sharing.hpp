@@ -72,12 +72,15 @@ namespace gpumem::parallel {
 struct RankGroup {
   std::int64_t ranks = 1;
   std::int64_t peers = 0;
+  std::int64_t apart = 1;  ///< how many ranks from one to the next: a node has 8 / apart of them
 };
 /// All of them. PyTorch makes one when a group is first used, also where two groups have the same ranks. The default
 /// group is always used. Megatron has one for each dimension, its norm of gradients, what a model's ranks agree on, and
 /// the counts of experts' tokens (Megatron-Core 0.12 to 0.17: core/parallel_state.py; core/optimizer/__init__.py:
 /// grad_stats_parallel_group; core/transformer/moe/token_dispatcher.py: tp_ep_group). DeepSpeed copies the default
-/// group (0.16, utils/groups.py: _clone_world_group). Others have one for each dimension of a mesh with several.
+/// group (0.16, utils/groups.py: _clone_world_group). Others have one for each dimension of a mesh with several. The
+/// ranks of a tensor parallel group follow each other, then those of context, data and pipeline (parallel_state.py,
+/// `order`; torchtitan's parallel_dims.py).
 [[nodiscard]] std::vector<RankGroup> communicators(const model::TrainingJob& job);
 
 /// "fsdp2", "hsdp:4".
@@ -469,32 +472,5 @@ struct SharedParameter {
 /// `expert_ranks`: that hold the same experts.
 [[nodiscard]] std::vector<bool> held_layer_by_layer(const std::vector<SharedParameter>& parameters,
                                                     const model::Layout& layout, std::int64_t expert_ranks);
-
-inline std::vector<RankGroup> communicators(const model::TrainingJob& job) {
-  const model::Layout& of = job.layout;
-  const model::Shardings kind = of.sharding.kind;
-  const bool megatron = job.loop == model::Loop::megatron || kind == model::Shardings::distributed_optimizer;
-  const std::int64_t model_ranks = of.tensor_parallel * of.pipeline_parallel;
-  const std::int64_t all = core::bounded_product({sharing_ranks(of), model_ranks});
-  std::vector<RankGroup> made;
-  // The Trainer has no pipelines: one process lays the blocks on its GPUs (device_map).
-  if (job.loop == model::Loop::hf_trainer && of.pipeline_parallel > 1) return made;
-  const auto add = [&made](std::int64_t ranks, std::int64_t peers) {
-    if (ranks > 1) made.push_back({ranks, peers});
-  };
-  const auto add_dimension = [&](std::int64_t ranks) { add(megatron || ranks < all ? ranks : 1, 0); };
-  add(all, 0);
-  if (kind >= model::Shardings::zero_1) add(all, 0);  // DeepSpeed's and Megatron's
-  for (const std::int64_t ranks : {of.tensor_parallel, sharing_ranks(of)}) add_dimension(ranks);
-  if (kind == model::Shardings::hsdp) add_dimension(of.sharding.count);
-  for (const std::int64_t ranks : {of.pipeline_parallel, of.context_parallel}) {
-    add(ranks, std::min<std::int64_t>(ranks - 1, 2));
-  }
-  if (megatron) add(model_ranks, 0);
-  add(of.expert_parallel, of.expert_parallel - 1);
-  if (megatron) add(of.expert_parallel, 0);
-  if (of.expert_parallel > 1) add_dimension(expert_sharing_ranks(of, 1));
-  return made;
-}
 
 }  // namespace gpumem::parallel

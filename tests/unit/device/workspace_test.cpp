@@ -194,7 +194,16 @@ TEST(Nccl, RanksOnOtherNodesAddNoConnections) {
   EXPECT_EQ(bytes({8, 7}), bytes({64, 63}));
 }
 
-TEST(Nccl, WithoutNvlinkAllTogetherAreAGuess) {
+TEST(Nccl, RanksThatAreAloneOnTheirNodesHaveTheChannelsOfAnAdapter) {
+  const GpuProfile gpu = profile("h100-80gb");
+  const auto bytes = [&](Communicator group) { return nccl_buffers(gpu, std::array{group}).expected; };
+  EXPECT_EQ(bytes({64, 0, 8}).count(), 4 * 6 * 10 * kMiB) << "four channels, in a ring and a tree";
+  EXPECT_EQ(bytes({64, 0, 8}), bytes({4, 3, 64}));
+  EXPECT_EQ(bytes({64, 0, 2}), bytes({4, 0})) << "four of them are on a node";
+}
+
+TEST(Nccl, WithoutSwitchesAllTogetherAreAGuess) {
+  EXPECT_FALSE(has_nvswitch(profile("v100-32gb")));
   const GpuProfile gpu = profile("rtx4090-24gb");
   const std::array groups = {Communicator{8, 0}, Communicator{4, 3}};
   const Communicators all = nccl_buffers(gpu, groups);

@@ -277,7 +277,7 @@ using Groups = std::vector<std::pair<std::int64_t, std::int64_t>>;
 /// The ranks and the peers of each communicator, in order.
 Groups groups_of(const TrainingJob& job) {
   Groups groups;
-  for (const auto& [ranks, peers] : communicators(job)) groups.emplace_back(ranks, peers);
+  for (const RankGroup& group : communicators(job)) groups.emplace_back(group.ranks, group.peers);
   std::ranges::sort(groups);
   return groups;
 }
@@ -288,6 +288,8 @@ TEST(Layout, OnlyJobsOfSeveralGpusHaveCommunicators) {
   EXPECT_EQ(groups_of(pipeline), (Groups{{2, 0}, {2, 1}}));
   pipeline.loop = model::Loop::hf_trainer;
   EXPECT_EQ(groups_of(pipeline), Groups{}) << "one process (device_map)";
+  pipeline.layout.data_parallel = 2;
+  EXPECT_EQ(groups_of(pipeline), (Groups{{2, 0}})) << "two of them";
 }
 
 TEST(Layout, AMeshOfOneDimensionUsesTheDefaultGroup) {
@@ -301,7 +303,20 @@ TEST(Layout, AMeshOfOneDimensionUsesTheDefaultGroup) {
   EXPECT_EQ(sharded(Shardings::fsdp2, 1), (Groups{{8, 0}}));
   EXPECT_EQ(sharded(Shardings::zero_3, 1), (Groups{{8, 0}, {8, 0}})) << "DeepSpeed copies it";
   EXPECT_EQ(sharded(Shardings::fsdp2, 2), (Groups{{2, 0}, {8, 0}, {16, 0}}));
-  EXPECT_EQ(sharded(Shardings::hsdp, 1), (Groups{{4, 0}, {8, 0}}));
+  EXPECT_EQ(sharded(Shardings::hsdp, 1), (Groups{{2, 0}, {4, 0}, {8, 0}})) << "two ranks have the same shard";
+}
+
+TEST(Layout, GroupsOfWholeNodesHaveTheirRanksApart) {
+  TrainingJob job = job_with([](Layout& of) {
+    of.data_parallel = 8;
+    of.tensor_parallel = 8;
+    of.pipeline_parallel = 8;
+  });
+  job.loop = model::Loop::megatron;
+  std::vector<std::pair<std::int64_t, std::int64_t>> apart;
+  for (const RankGroup& group : communicators(job)) apart.emplace_back(group.ranks, group.apart);
+  // All of them; tensor, data and pipeline parallel ranks; a model's.
+  EXPECT_EQ(apart, (Groups{{512, 1}, {8, 1}, {8, 8}, {8, 64}, {64, 1}}));
 }
 
 TEST(Layout, MegatronHasAGroupForEachPurpose) {

@@ -331,7 +331,9 @@ GPUMEM_INLINE core::Result<device::Context> Analysis::context(const device::GpuP
 
 GPUMEM_INLINE device::Communicators communicators(const model::TrainingJob& job, const device::GpuProfile& gpu) {
   std::vector<device::Communicator> groups;
-  for (const auto& [ranks, peers] : parallel::communicators(job)) groups.push_back({ranks, peers});
+  for (const parallel::RankGroup& group : parallel::communicators(job)) {
+    groups.push_back({group.ranks, group.peers, group.apart});
+  }
   return device::nccl_buffers(gpu, groups);
 }
 

@@ -192,35 +192,51 @@ GPUMEM_INLINE std::int64_t grouped_workspace(const GpuProfile& gpu) {
   return kStreams * (workspace_detail::from_hopper(gpu) ? 32 : 4) * kMiB;
 }
 
-GPUMEM_INLINE bool has_nvlink(const GpuProfile& gpu) {
-  constexpr std::int64_t kLeast = 100'000'000'000;
+GPUMEM_INLINE bool has_nvswitch(const GpuProfile& gpu) {
+  constexpr std::int64_t kLeast = 200'000'000'000;
   return gpu.link_bandwidth_bytes_per_second && gpu.link_bandwidth_bytes_per_second->value >= kLeast;
 }
+
+namespace workspace_detail {
+
+/// Of one group, on nodes of so many GPUs.
+GPUMEM_INLINE std::int64_t buffers_of(const Communicator& group, std::int64_t node, bool hopper) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  constexpr std::int64_t kConnection = 12 * kMiB;
+  constexpr std::int64_t kChannels = 24;
+  constexpr std::int64_t kChannelsToAPeer = 32;
+  constexpr std::int64_t kOverNetwork = 10 * kMiB;    // one way
+  constexpr std::int64_t kMulticast = 2 * 16 * kMiB;  // both ways, of 16 channels, for each rank that heads some
+  const std::int64_t most = std::max<std::int64_t>(node / std::max<std::int64_t>(group.apart, 1), 1);
+  const std::int64_t together = std::min(group.ranks, most);
+  // A ring, which one sends to and receives from, and a tree, whose ranks have two neighbours or fewer on average.
+  if (together == 1) {
+    const std::int64_t channels = hopper ? 4 : 2;
+    return channels * (group.ranks > 2 ? 2 + 4 : 2 + 2) * kOverNetwork;
+  }
+  const std::int64_t connections = kChannels + kChannels * 2 * (together - 1) / together;
+  const std::int64_t to_peers = kChannelsToAPeer * std::min(group.peers, together - 1);
+  const std::int64_t multicast = hopper && together > 2 ? together * kMulticast : 0;
+  return (connections + to_peers) * kConnection + multicast;
+}
+
+}  // namespace workspace_detail
 
 GPUMEM_INLINE Communicators nccl_buffers(const GpuProfile& gpu, std::span<const Communicator> groups) {
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   constexpr std::int64_t kLeastSeen = 200 * kMiB;
   constexpr std::int64_t kMostSeen = 2048 * kMiB;
   constexpr std::int64_t kGuess = 400 * kMiB;
-  constexpr std::int64_t kConnection = 12 * kMiB;
-  constexpr std::int64_t kChannels = 24;
-  constexpr std::int64_t kChannelsToAPeer = 32;
-  constexpr std::int64_t kMulticast = 2 * 16 * kMiB;  // both ways, of 16 channels, for each rank that heads some
   constexpr std::int64_t kUsualNode = 8;
   constexpr std::int64_t kLargestNode = 1024;
   if (groups.empty()) return {};
   const auto count = static_cast<std::int64_t>(groups.size());
-  if (!has_nvlink(gpu)) return {core::Bytes(kGuess), core::Bytes(kLeastSeen), core::Bytes(kMostSeen), count};
+  if (!has_nvswitch(gpu)) return {core::Bytes(kGuess), core::Bytes(kLeastSeen), core::Bytes(kMostSeen), count};
   const std::int64_t node =
       std::clamp<std::int64_t>(gpu.gpus_per_node ? gpu.gpus_per_node->value : kUsualNode, 2, kLargestNode);
   std::int64_t expected = 0;
   for (const Communicator& group : groups) {
-    const std::int64_t together = std::clamp<std::int64_t>(group.ranks, 2, node);
-    // A ring, and on average a chain's neighbours.
-    const std::int64_t connections = kChannels + kChannels * 2 * (together - 1) / together;
-    const std::int64_t to_peers = kChannelsToAPeer * std::min(group.peers, together - 1);
-    expected += (connections + to_peers) * kConnection;
-    if (workspace_detail::from_hopper(gpu) && together > 2) expected += together * kMulticast;
+    expected += workspace_detail::buffers_of(group, node, workspace_detail::from_hopper(gpu));
   }
   return {core::Bytes(expected), core::Bytes(std::min(kLeastSeen, expected)),
           core::Bytes(std::max(kMostSeen, expected + expected / 2)), count};
@@ -229,7 +245,7 @@ GPUMEM_INLINE Communicators nccl_buffers(const GpuProfile& gpu, std::span<const 
 GPUMEM_INLINE std::string nccl_text(const GpuProfile& gpu, const Communicators& all) {
   const std::string range = core::to_string(all.lower) + " to " + core::to_string(all.upper);
   const std::string text = core::to_string(all.expected) + " for NCCL's buffers";
-  if (!has_nvlink(gpu)) return text + ", a guess (" + range + " were seen with one or more communicators)";
+  if (!has_nvswitch(gpu)) return text + ", a guess (" + range + " were seen with one or more communicators)";
   const std::string many = all.count == 1 ? "one communicator" : std::to_string(all.count) + " communicators";
   return text + ", as NCCL 2.18 to 2.30 connects the GPUs of a node over NVLink for " + many + " (" + range + ")";
 }
