@@ -173,6 +173,15 @@ class Analysis {
   /// invalid_argument for a software stack that the GPU's profile does not name.
   [[nodiscard]] core::Result<device::Context> context(const device::GpuProfile& gpu);
 
+  /// Chooses what depends on what is free on the GPU, which is nothing but the chunks of a loss that asks for it. Plans
+  /// that were made before are gone. run() does so too. Errors: those of planning.
+  [[nodiscard]] core::Status choose_for(const device::GpuProfile& gpu);
+  /// What was chosen is open again.
+  void forget_gpu() {
+    set_loss_target(0);
+    free_at_loss_.reset();
+  }
+
   /// The run through the allocator, in the GPU's memory less the context (a capacity among the options is ignored: the
   /// GPU has one). Errors: those of planning and of modelled(); overflow for a job beyond any machine.
   [[nodiscard]] core::Result<JobRun> run(const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
@@ -207,7 +216,6 @@ class Analysis {
   [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
                                               JobRun made);
   void forget_plans();
-  [[nodiscard]] core::Status choose_loss_chunks(const device::GpuProfile& gpu, core::Bytes beside);
   void set_loss_target(std::int64_t mib);
   [[nodiscard]] bool same_adaptation(const model::TrainingJob& job) const {
     return adapt::adaptation_key(job_) == adapt::adaptation_key(job) &&

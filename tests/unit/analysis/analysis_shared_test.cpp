@@ -125,6 +125,36 @@ TEST(Analyses, ALossThatAsksForFreeMemoryHasLargerChunksOnALargerGpu) {
   }
 }
 
+TEST(Analyses, WhatAGpuChoseForALossIsForgotten) {
+  TrainingJob job = chunked_job(model::LossForms::fused_free);
+  job.batch_size = 20;
+  const auto bytes_of = [](Analysis& analysis) {
+    const auto steps = analysis.steps();
+    EXPECT_TRUE(succeeds(steps));
+    return steps ? (*steps)->peak_bytes : 0;
+  };
+  Analysis fresh(job);
+  const std::int64_t before = bytes_of(fresh);
+  Analyses analyses;
+  {
+    const auto lent = analyses.take(job);
+    ASSERT_TRUE(succeeds(lent->run(*find_profile("t4-16gb"))));
+    EXPECT_LT(bytes_of(*lent), before);
+  }
+  EXPECT_EQ(bytes_of(*analyses.take(job)), before) << "as if no GPU had been named";
+
+  // An estimator that runs nothing says the same before another one and behind it.
+  const GpuProfile gpu = *find_profile("a100-40gb");
+  const auto fake = *make_estimator("fake-tensor");
+  const auto first = fake->estimate(job, gpu);
+  ASSERT_TRUE(succeeds(first));
+  Analysis shared(job);
+  ASSERT_TRUE(succeeds(Replay().estimate(shared, *find_profile("t4-16gb"))));
+  const auto behind = fake->estimate(shared, gpu);
+  ASSERT_TRUE(succeeds(behind));
+  EXPECT_EQ(behind->expected, first->expected);
+}
+
 TEST(Analyses, AShorterBatchMayHaveALargerChunkWhichUpperCovers) {
   const Replay replay;
   TrainingJob job = chunked_job(model::LossForms::fused_target);

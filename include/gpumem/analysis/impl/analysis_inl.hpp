@@ -354,9 +354,7 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu, 
   JobRun beginning;
   beginning.context = *cuda;
   beginning.communicators = communicators(job_, gpu);
-  if (model::asks_for_free(job_.loss_form.kind)) {
-    if (core::Status chosen = choose_loss_chunks(gpu, beginning.beside().expected); !chosen) return chosen.error();
-  }
+  if (const core::Status chosen = choose_for(gpu); !chosen) return chosen.error();
   RunKey key{gpu.capacity(), beginning.beside().expected, device::cublas_workspace(gpu), gpu.convolution_workspace,
              options};
   const auto known =
@@ -370,10 +368,14 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu, 
 }
 
 /// Unsloth asks how much is free when the first loss is computed, and keeps to it (functools.cache).
-GPUMEM_INLINE core::Status Analysis::choose_loss_chunks(const device::GpuProfile& gpu, core::Bytes beside) {
+GPUMEM_INLINE core::Status Analysis::choose_for(const device::GpuProfile& gpu) {
   constexpr std::int64_t kMib = std::int64_t{1} << 20;
   constexpr std::int64_t kMost = 4096;
-  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - beside.count(), 0));
+  if (!model::asks_for_free(job_.loss_form.kind)) return core::Done{};
+  const auto cuda = context(gpu);
+  if (!cuda) return cuda.error();
+  const std::int64_t beside = core::bounded_sum({cuda->expected.count(), communicators(job_, gpu).expected.count()});
+  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - beside, 0));
   if (room_at_loss_ == room) return core::Done{};
   set_loss_target(1);
   const auto forward = forward_pass();
@@ -468,6 +470,7 @@ GPUMEM_INLINE Analyses::Lent Analyses::take(const model::TrainingJob& job, const
   std::unique_ptr<Analysis> analysis = find(job);
   if (analysis == nullptr) analysis = std::make_unique<Analysis>(job, ops);
   else analysis->set_job(job);
+  analysis->forget_gpu();
   return {analysis.release(), PutBack(this)};
 }
 

@@ -137,7 +137,8 @@ GPUMEM_INLINE core::Status add_coverage(analysis::Analysis& analysis, Coverage& 
 }  // namespace fake_tensor_detail
 
 GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(analysis::Analysis& analysis,
-                                                                   const device::GpuProfile&) const {
+                                                                   const device::GpuProfile& gpu) const {
+  if (const core::Status chosen = analysis.choose_for(gpu); !chosen) return chosen.error();
   const bool first = step_ == Step::forward_backward;
   const auto which = first ? analysis::Steps::without_optimizer : analysis::Steps::whole;
   const bool recorded = analysis.job().graph->recording() != nullptr;

@@ -231,6 +231,7 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
       held * static_cast<double>(ranks.back()) * of_block + (held + gathered) * (behind + (whole ? before : 0.0));
   const auto room = static_cast<double>(room_for(job));
   if (std::max(first, last) > room) return true;
+  if (model::asks_for_free(job.loss_form.kind)) return false;  // its chunks are known where the job is run
   const std::optional<Activations>& activations = activations_of(job);
   if (!activations) return false;
   const auto more = static_cast<double>(job.batch_size - 1);
@@ -249,6 +250,7 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
 }
 
 GPUMEM_INLINE bool MemoryBound::first_rank_too_large(analysis::Analysis& analysis, model::TrainingJob job) {
+  if (model::asks_for_free(job.loss_form.kind)) return false;
   if (job.layout.pipeline_parallel > 1) job.layout.rank = {model::Ranks::one, 0};
   analysis.set_job(job);
   const auto more = analysis.holds_more_than(room_for(job));
