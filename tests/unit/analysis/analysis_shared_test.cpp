@@ -5,6 +5,7 @@
 
 #include "expect.hpp"
 #include "golden.hpp"
+#include "gpumem/estimate/published.hpp"
 #include "gpumem/estimate/replay.hpp"
 #include "graphs.hpp"
 
@@ -144,13 +145,13 @@ TEST(Analyses, WhatAGpuChoseForALossIsForgotten) {
   EXPECT_EQ(bytes_of(*analyses.take(job)), before) << "as if no GPU had been named";
 
   // An estimator that runs nothing says the same before another one and behind it.
-  const GpuProfile gpu = *find_profile("a100-40gb");
-  const auto fake = *make_estimator("fake-tensor");
-  const auto first = fake->estimate(job, gpu);
+  const GpuProfile larger = *find_profile("a100-40gb");
+  const estimate::FakeTensor fake;
+  const auto first = fake.estimate(job, larger);
   ASSERT_TRUE(succeeds(first));
   Analysis shared(job);
   ASSERT_TRUE(succeeds(Replay().estimate(shared, *find_profile("t4-16gb"))));
-  const auto behind = fake->estimate(shared, gpu);
+  const auto behind = fake.estimate(shared, larger);
   ASSERT_TRUE(succeeds(behind));
   EXPECT_EQ(behind->expected, first->expected);
 }
