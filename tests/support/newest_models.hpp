@@ -1,7 +1,7 @@
 // Models of 2025 and 2026 whose configs say more than decoders have, and models for sound, proteins and images: their
 // parameters. Those of Gemma 3n, Llama 3.2 Vision, wav2vec 2.0, HuBERT, WavLM and ESM-2 are published to the digit; of
-// the others the card gives a rounded number of billions, which is `billions`. Time series have the sizes of their
-// classes' own defaults.
+// the others the card gives a rounded number of billions, which is `billions`. Time series, nanochat,
+// HyperCLOVA X and Mellum have the sizes of their classes' own defaults.
 #pragma once
 
 #include "published_models.hpp"
@@ -78,6 +78,20 @@ inline constexpr Newest
           R"({"model_type": "voxtral", "architectures": ["VoxtralForConditionalGeneration"], "audio_config": {}, "text_config": {"model_type": "llama", "hidden_size": 5120, "intermediate_size": 32768, "num_hidden_layers": 40}})"},
          {"qwen2-audio-7b", 8'397'094'912, 8.4,
           R"({"model_type": "qwen2_audio", "architectures": ["Qwen2AudioForConditionalGeneration"], "audio_config": {}, "text_config": {"model_type": "qwen2", "intermediate_size": 11008, "vocab_size": 156032}})"},
-         {"blenderbot-small-90m", 87'508'992, 0.0875, R"({"model_type": "blenderbot-small", "architectures": ["BlenderbotSmallForConditionalGeneration"], "vocab_size": 54944, "d_model": 512, "encoder_layers": 8, "decoder_layers": 8, "encoder_attention_heads": 16, "decoder_attention_heads": 16, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048, "max_position_embeddings": 512})"}};
+         {"blenderbot-small-90m", 87'508'992, 0.0875, R"({"model_type": "blenderbot-small", "architectures": ["BlenderbotSmallForConditionalGeneration"], "vocab_size": 54944, "d_model": 512, "encoder_layers": 8, "decoder_layers": 8, "encoder_attention_heads": 16, "decoder_attention_heads": 16, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048, "max_position_embeddings": 512})"},
+         {"nanochat", 256'573'440, 0.2566,
+          R"({"model_type": "nanochat", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 6, "intermediate_size": 8192, "vocab_size": 50304})"},
+         {"hyperclovax", 6'738'677'760, 6.739,
+          R"({"model_type": "hyperclovax", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 32000})"},
+         {"ministral-8b", 8'019'808'256, 8.02,
+          R"({"model_type": "ministral", "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 131072})"},
+         {"solar-open-100b", 102'651'793'408, 102.65,
+          R"({"model_type": "solar_open", "hidden_size": 4096, "num_hidden_layers": 48, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "moe_intermediate_size": 1280, "n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 8, "vocab_size": 196608})"},
+         {"hy3-preview", 295'033'528'320, 295,
+          R"({"model_type": "hy_v3", "hidden_size": 4096, "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 13312, "moe_intermediate_size": 1536, "num_experts": 192, "num_experts_per_tok": 8, "vocab_size": 120832})"},
+         {"mellum", 12'149'923'072, 12.15,
+          R"({"model_type": "mellum", "hidden_size": 2304, "num_hidden_layers": 28, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 7168, "moe_intermediate_size": 896, "num_local_experts": 64, "num_experts_per_tok": 8, "vocab_size": 98304})"},
+         {"lfm2-8b-a1b", 8'339'929'856, 8.34,
+          R"({"model_type": "lfm2_moe", "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 7168, "moe_intermediate_size": 1792, "num_experts": 32, "num_experts_per_tok": 4, "num_dense_layers": 2, "vocab_size": 65536, "layer_types": ["conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "full_attention", "conv", "conv"]})"}};
 
 }  // namespace gpumem::testing

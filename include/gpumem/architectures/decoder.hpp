@@ -65,6 +65,10 @@ struct Heads {
 Tensor wide_norm(Forward& forward, std::string_view name, std::string_view class_name, Tensor input, std::int64_t width,
                  bool adds_one = true);
 
+/// An RMS norm without weights, of a float32 copy, in the type of x.
+Tensor plain_norm(Forward& forward, std::string_view name, std::string_view class_name, Tensor input,
+                  std::int64_t width);
+
 /// (up + 1) gate sigmoid(alpha gate), of clamped halves of the last of the axes (gpt-oss, MiniMax-M3).
 Tensor clamped_gate(Forward& forward, Tensor gate, Tensor up);
 
@@ -170,6 +174,7 @@ struct RotaryAttention {
   HeadNorm norm_place = HeadNorm::each;
   std::string_view query_norm = "q_norm";
   std::string_view key_norm = "k_norm";
+  bool plain_norms = false;  ///< without weights
   Turning turning = Turning::halves;
   double output_dropout = 0.0;
   bool clips = false;           ///< what the projections leave, in place

@@ -178,8 +178,9 @@ inline constexpr Architecture kArchitecture = {
 
 }  // namespace jamba
 
-// LFM2: layers of a gated short convolution, some of attention, and a gated feed-forward layer after each.
-// Source: transformers 4.57, models/lfm2/modeling_lfm2.py: Lfm2ShortConv.cuda_kernels_forward.
+// LFM2: layers of a gated short convolution, some of attention, and a gated feed-forward layer after each. LFM2-MoE has
+// experts in place of that layer from the third layer on.
+// Source: transformers 4.57, models/lfm2/modeling_lfm2.py: Lfm2ShortConv.cuda_kernels_forward; 5.16, models/lfm2_moe.
 
 namespace lfm2 {
 
@@ -188,6 +189,14 @@ struct Model {
   std::vector<LayerKind> kinds;
   std::int64_t kernel = 3;
   bool bias = false;  ///< of convolutions and their projections
+  bool mixes = false;
+  std::int64_t dense = 0;  ///< the first layers have no experts
+  Mixture mixture;
+  bool biases_choice = true;  ///< a buffer of the experts' block is added to the scores that choose
+
+  [[nodiscard]] std::string named(std::string_view part) const {
+    return std::string(mixes ? "Lfm2Moe" : "Lfm2").append(part);
+  }
 };
 
 /// full_attn_idxs: which layers are attention; all, where nothing says so.
@@ -217,16 +226,33 @@ inline std::int64_t read_inner(ConfigFields& config, std::int64_t inner) {
   return std::min(rounded, ConfigFields::kLargestSize);
 }
 
+/// Lfm2MoeConfig's defaults.
+inline void read_mixture(ConfigFields& config, Model& model) {
+  model.dense = config.count_or("num_dense_layers", 2);
+  // What a tree does not tell is missing.
+  const auto size = [&](std::string_view field, std::int64_t usual) {
+    return config.fuses_experts() ? config.size({field}) : config.size_or({field}, usual);
+  };
+  model.mixture = {.experts = size("num_experts", 32),
+                   .per_token = size("num_experts_per_tok", 4),
+                   .inner = size("moe_intermediate_size", 1792)};
+  model.biases_choice = config.flag("use_expert_bias", true);
+  check_mixture(config, model.mixture, model.sizes.layers, "num_experts", "num_experts_per_tok");
+  config.ignore({"routed_scaling_factor", "norm_topk_prob"});
+}
+
 inline Model read(ConfigFields& config) {
   Model model;
-  const std::int64_t inner = config.size_or({"block_ff_dim", "intermediate_size"}, 12288);
+  model.mixes = config.text({"model_type"}, "lfm2") == "lfm2_moe";
+  const std::int64_t inner = config.size_or({"block_ff_dim", "intermediate_size"}, model.mixes ? 7168 : 12288);
   const bool tied = config.flag("tie_embedding", true);
   model.sizes = decoder_sizes(config, {.tied = tied, .inner_factor = 1});
-  model.sizes.inner = read_inner(config, inner);
+  model.sizes.inner = model.mixes ? inner : read_inner(config, inner);
   model.sizes.activation = "silu";
   model.kinds = read_kinds(config, model.sizes.layers);
   model.kernel = config.size_or({"conv_L_cache"}, 3);
   model.bias = config.flag("conv_bias", false);
+  if (model.mixes) read_mixture(config, model);
   config.ignore({"block_dim", "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale", "block_use_swiglu",
                  "block_use_xavier_init", "conv_dim", "conv_dim_out", "conv_use_xavier_init", "num_heads",
                  "use_pos_enc", "theta"});
@@ -234,7 +260,7 @@ inline Model read(ConfigFields& config) {
 }
 
 inline Tensor short_convolution(Forward& f, const Model& model, Tensor input) {
-  const InModule inside(f, "conv", "Lfm2ShortConv");
+  const InModule inside(f, "conv", model.named("ShortConv"));
   const std::int64_t width = model.sizes.width;
   const Tensor made = f.linear("in_proj", input, width, 3 * width, {.bias = model.bias});
   const std::vector<Tensor> parts = f.split(made, 2, {width, width, width});
@@ -245,7 +271,7 @@ inline Tensor short_convolution(Forward& f, const Model& model, Tensor input) {
 }
 
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
-  const InModule inside(f, "self_attn", "Lfm2Attention");
+  const InModule inside(f, "self_attn", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
   const std::int64_t each = s.head_width;
   const auto heads = [&](std::string_view name, std::int64_t count) {
@@ -253,7 +279,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
                        {-1, each});
   };
   const auto normed = [&](std::string_view name, Tensor of) {
-    return f.permute(f.rms_norm(name, of, each, "Lfm2RMSNorm"), {0, 2, 1, 3});
+    return f.permute(f.rms_norm(name, of, each, model.named("RMSNorm")), {0, 2, 1, 3});
   };
   const Tensor query = normed("q_layernorm", heads("q_proj", s.heads));
   const Tensor key = normed("k_layernorm", heads("k_proj", s.kv_heads));
@@ -265,32 +291,62 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   return f.linear("out_proj", attended, s.heads * each, s.width, {.bias = false, .split = Split::rows});
 }
 
+/// The feed-forward layer, or experts that the sigmoid of their scores chooses, in the model's type.
+inline Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t index) {
+  const DecoderSizes& s = model.sizes;
+  const Mixture& m = model.mixture;
+  const bool mixes = model.mixes && index >= model.dense;
+  const InModule inside(f, "feed_forward", model.named(mixes ? "SparseMoeBlock" : "MLP"));
+  if (!mixes) return gated_layer(f, s.width, s.inner, s.activation, input, {.gate = "w1", .up = "w3", .down = "w2"});
+  if (model.biases_choice) f.constant("expert_bias", {m.experts}, "float32");
+  const Tensor scores = held_scores(f, "gate", model.named("TopKRouter"), m, s.width, input);
+  const Tensor chosen = f.slice(f.call("sigmoid", {scores}), 2, 0, m.per_token);
+  const std::string experts = model.named("Experts");
+  const GroupedExperts all = {.list_class = experts, .width = s.width, .activation = s.activation};
+  return add_grouped_experts(f, m, all, input, f.scale(chosen));
+}
+
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   doubt_kernels(f, "causal-conv1d");
-  decoder_model(f, config, s, head, {.class_name = "Lfm2Model"}, [&](Tensor ids, Tensor hidden) {
+  if (model.mixes) warn_of_routing(f);
+  decoder_model(f, config, s, head, {.class_name = model.named("Model")}, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = stack(f, "layers", "Lfm2DecoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
       const bool attends = model.kinds[static_cast<std::size_t>(index)] == LayerKind::attention;
-      const Tensor normed = f.rms_norm("operator_norm", x, s.width, "Lfm2RMSNorm");
+      const Tensor normed = f.rms_norm("operator_norm", x, s.width, model.named("RMSNorm"));
       const Tensor mixed =
           f.add(attends ? attention(f, model, normed, rotary) : short_convolution(f, model, normed), x);
-      const Tensor again = f.rms_norm("ffn_norm", mixed, s.width, "Lfm2RMSNorm");
-      const InModule fed(f, "feed_forward", "Lfm2MLP");
-      return f.add(mixed,
-                   gated_layer(f, s.width, s.inner, s.activation, again, {.gate = "w1", .up = "w3", .down = "w2"}));
+      const Tensor again = f.rms_norm("ffn_norm", mixed, s.width, model.named("RMSNorm"));
+      return f.add(mixed, fed(f, model, again, index));
     });
-    return f.rms_norm("embedding_norm", hidden, s.width, "Lfm2RMSNorm");
+    return f.rms_norm("embedding_norm", hidden, s.width, model.named("RMSNorm"));
   });
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"Lfm2", "lfm2", "model", kAlwaysTied}});
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"Lfm2", "lfm2", "model", kAlwaysTied}, {"Lfm2Moe", "lfm2_moe", "model", kAlwaysTied}});
+
+/// Of LFM2-MoE: the layers before the first with experts, and what these are.
+inline void read_experts(TreeFields& t) {
+  const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
+  const auto block = [](std::int64_t at) { return "layers." + std::to_string(at) + ".feed_forward"; };
+  std::int64_t first = 0;
+  while (first < layers && !t.has(block(first) + ".experts")) ++first;
+  t.set("num_dense_layers", first);
+  fused_experts(t, {.model_type = "lfm2_moe",
+                    .router = block(first) + ".gate",
+                    .list = block(first) + ".experts",
+                    .number = "num_experts",
+                    .inner = "moe_intermediate_size"});
+}
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
+  if (t.class_name().starts_with("Lfm2Moe")) read_experts(t);
   std::string attention;
   std::string convolution;
   std::string indices;
@@ -311,8 +367,11 @@ inline void read_tree(TreeFields& t) {
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .norm = attention + ".q_layernorm"});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "lfm2", .model_types = names<"lfm2">, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "lfm2",
+                                               .model_types = names<"lfm2", "lfm2_moe">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
 }  // namespace lfm2
 

@@ -1,9 +1,9 @@
 // Llama 1 to 3.3, and the models that are built like it: Mistral, Qwen2 and Qwen2.5, Qwen3, Granite, SmolLM3, Seed-OSS,
-// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM, InternLM3.
+// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM, InternLM3, Ministral, HyperCLOVA X, nanochat.
 // Source: transformers 4.48 (Qwen3: 4.51; SmolLM3: 4.53, modular_smollm3.py: SmolLM3Config, SmolLM3Attention; Arcee:
-// 4.53; ERNIE 4.5: 4.54; Seed-OSS, Hunyuan: 4.56; CWM: 4.57), models/llama/modeling_llama.py and what the others'
-// modular_*.py change in it; MiMo: modeling_mimo.py of MiMo-7B; InternLM3:
-// modeling_internlm3.py of internlm3-8b-instruct.
+// 4.53; ERNIE 4.5: 4.54; Seed-OSS, Hunyuan: 4.56; CWM, Ministral: 4.57; HyperCLOVA X, nanochat: 5.16),
+// models/llama/modeling_llama.py and what the others' modular_*.py change in it; MiMo: modeling_mimo.py of MiMo-7B;
+// InternLM3: modeling_internlm3.py of internlm3-8b-instruct.
 #pragma once
 
 #include <array>
@@ -25,8 +25,15 @@ struct Variant {
   std::int64_t unturned = 0;    ///< one layer in so many has no rotary positions, where the config does not say
   Turning turning = Turning::halves;
   HeadNorm norm_place = HeadNorm::each;
-  bool scales_queries = false;                      ///< by a figure of their position
-  bool ungated = false;                             ///< the feed-forward layer has no gate
+  std::string_view query_norm = "q_norm";
+  std::string_view key_norm = "k_norm";
+  bool plain_norms = false;            ///< no norm has weights, and one stands before the blocks too
+  bool normed_behind = false;          ///< a norm after each half of a block, where the config says so
+  bool scales_queries = false;         ///< by a figure of their position
+  bool ungated = false;                ///< the feed-forward layer has no gate
+  std::string_view widen = "up_proj";  ///< of such a one
+  std::string_view narrow = "down_proj";
+  std::string_view activation = "act_fn";
   std::string_view bias = "attention_bias";         ///< the field of the projections' bias
   std::string_view output_bias = "attention_bias";  ///< the field of the output projection's; empty: it has none
   std::string_view mlp_bias = "mlp_bias";
@@ -35,9 +42,11 @@ inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "llama", .prefix = "Llama"},
      {.model_type = "mistral", .prefix = "Mistral"},
      {.model_type = "ministral3", .prefix = "Ministral3", .scales_queries = true},
+     {.model_type = "ministral", .prefix = "Ministral", .bias = "", .output_bias = "", .mlp_bias = ""},
      {.model_type = "qwen2", .prefix = "Qwen2", .biased_queries = true},
      {.model_type = "qwen3", .prefix = "Qwen3", .normed_heads = true},
      {.model_type = "granite", .prefix = "Granite", .multiplies = true},
+     {.model_type = "hyperclovax", .prefix = "HyperCLOVAX", .multiplies = true, .normed_behind = true},
      {.model_type = "smollm3", .prefix = "SmolLM3", .unturned = 4},
      {.model_type = "seed_oss", .prefix = "SeedOss", .output_bias = "attention_out_bias"},
      {.model_type = "ernie4_5",
@@ -50,6 +59,18 @@ inline constexpr auto kVariants = std::to_array<Variant>(
       .prefix = "HunYuanDenseV1",
       .normed_heads = true,
       .norm_place = HeadNorm::turned,
+      .query_norm = "query_layernorm",
+      .key_norm = "key_layernorm",
+      .mlp_bias = ""},
+     {.model_type = "nanochat",
+      .prefix = "NanoChat",
+      .normed_heads = true,
+      .norm_place = HeadNorm::turned,
+      .plain_norms = true,
+      .ungated = true,
+      .widen = "fc1",
+      .narrow = "fc2",
+      .activation = "activation_fn",
       .mlp_bias = ""},
      {.model_type = "helium", .prefix = "Helium", .turning = Turning::pairs, .output_bias = ""},
      {.model_type = "arcee", .prefix = "Arcee", .ungated = true},
@@ -69,6 +90,8 @@ struct Model {
   bool output_bias = false;
   bool mlp_bias = false;
   bool head_bias = false;           ///< of the language model's head
+  bool normed_behind = false;       ///< see Variant
+  double softcap = 0.0;             ///< of the logits
   double residual_dropout = 0.0;    ///< behind attention and feed-forward layer
   std::int64_t unturned = 0;        ///< see Variant
   std::int64_t further_tokens = 0;  ///< layers that predict further tokens: held, and not called in training
@@ -92,6 +115,8 @@ inline Model read(ConfigFields& config) {
   model.output_bias = flag(variant.output_bias, false);
   model.mlp_bias = flag(variant.mlp_bias, false);
   model.head_bias = type == "ernie4_5" && model.mlp_bias;
+  model.normed_behind = variant.normed_behind && config.flag("use_post_norm", true);
+  if (type == "nanochat") model.softcap = config.number({"final_logit_softcapping"}, 15.0);
   model.unturned = variant.unturned;
   if (model.unturned > 0) model.unturned = config.size_or({"no_rope_layer_interval"}, model.unturned);
   if (seed) model.residual_dropout = config.number({"residual_dropout"}, 0.1);
@@ -109,9 +134,9 @@ inline Tensor fed(Forward& f, const Model& model, Tensor input) {
   if (model.variant.ungated) {
     return feed_forward(f, model.sizes, input,
                         {.class_name = name,
-                         .widen = "up_proj",
-                         .narrow = "down_proj",
-                         .activation = "act_fn",
+                         .widen = model.variant.widen,
+                         .narrow = model.variant.narrow,
+                         .activation = model.variant.activation,
                          .bias = model.mlp_bias,
                          .split = true});
   }
@@ -120,14 +145,19 @@ inline Tensor fed(Forward& f, const Model& model, Tensor input) {
   return f.call("dropout", {made}, {{"p", model.residual_dropout}});
 }
 
+inline Tensor norm_of(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  const std::string class_name = model.named("RMSNorm");
+  return model.variant.plain_norms ? plain_norm(f, name, class_name, input, model.sizes.width)
+                                   : f.rms_norm(name, input, model.sizes.width, class_name);
+}
+
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
-  const auto joined = [&](Tensor residual, Tensor branch) {
+  const auto joined = [&](Tensor residual, Tensor branch, std::string_view norm_behind) {
+    if (model.normed_behind) branch = norm_of(f, model, norm_behind, branch);
     return f.add(residual, model.variant.multiplies ? f.scale(branch) : branch);
   };
-  const std::int64_t width = model.sizes.width;
   const std::string attention = model.named("Attention");
   const std::string norm = model.named("RMSNorm");
-  const bool turned = model.variant.norm_place == HeadNorm::turned;
   const RotaryAttention options = {
       .class_name = attention,
       .input_bias = model.attention_bias || model.variant.biased_queries,
@@ -135,15 +165,16 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
       .head_norm = model.variant.normed_heads ? std::string_view(norm) : std::string_view(),
       .turns = model.unturned == 0 || (index + 1) % model.unturned != 0,
       .norm_place = model.variant.norm_place,
-      .query_norm = turned ? "query_layernorm" : "q_norm",
-      .key_norm = turned ? "key_layernorm" : "k_norm",
+      .query_norm = model.variant.query_norm,
+      .key_norm = model.variant.key_norm,
+      .plain_norms = model.variant.plain_norms,
       .turning = model.variant.turning,
       .output_dropout = model.residual_dropout,
       .scales_queries = model.variant.scales_queries};
-  const Tensor normed = f.rms_norm("input_layernorm", input, width, norm);
-  const Tensor attended = joined(input, rotary_attention(f, model.sizes, normed, rotary, options));
-  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, norm);
-  return joined(attended, fed(f, model, again));
+  const Tensor normed = norm_of(f, model, "input_layernorm", input);
+  const Tensor attended = joined(input, rotary_attention(f, model.sizes, normed, rotary, options), "post_norm1");
+  const Tensor again = norm_of(f, model, "post_attention_layernorm", attended);
+  return joined(attended, fed(f, model, again), "post_norm2");
 }
 
 /// Blocks that predict further tokens (MTP), which MiMo's model holds and its forward() does not call: no gradient.
@@ -174,14 +205,15 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  const LanguageHead on_top = {.bias = model.head_bias, .scales = model.variant.multiplies};
+  const LanguageHead on_top = {.bias = model.head_bias, .softcap = model.softcap, .scales = model.variant.multiplies};
   const DecoderBody body = {.class_name = model.named("Model"), .head = on_top};
   decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
     if (model.variant.multiplies) hidden = f.scale(hidden);
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    if (model.variant.plain_norms) hidden = norm_of(f, model, "norm", hidden);
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+    hidden = norm_of(f, model, "norm", hidden);
     if (model.further_tokens > 0) further_token_blocks(f, model);
     return hidden;
   });
@@ -190,6 +222,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 inline constexpr auto kClasses =
     std::to_array<ModelClass>({{"Llama", "llama", "model", 3072, 128256},
                                {"Mistral", "mistral", "model"},
+                               {"Ministral", "ministral", "model"},
                                {"Qwen2", "qwen2", "model", 2048},
                                {"Qwen3", "qwen3", "model", 2560},
                                {"Granite", "granite", "model", kAlwaysTied},
@@ -201,7 +234,9 @@ inline constexpr auto kClasses =
                                {"Arcee", "arcee", "model"},
                                {"MiMo", "mimo", "model"},
                                {"Cwm", "cwm", "model"},
-                               {"InternLM3", "internlm3", "model"}});
+                               {"InternLM3", "internlm3", "model"},
+                               {"HyperCLOVAX", "hyperclovax", "model"},
+                               {"NanoChat", "nanochat", "model"}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>(
     {{2048, 32}, {3072, 24}, {4096, 32}, {5120, 40}, {6656, 52}, {8192, 64}, {16384, 128}});
@@ -213,8 +248,13 @@ inline constexpr auto kWideHeads =
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
   const bool ungated = !t.has("layers.0.mlp.gate_proj");
-  t.size("intermediate_size", ungated ? "layers.0.mlp.up_proj" : "layers.0.mlp.gate_proj", "out_features");
   const std::string_view name = t.class_name();
+  const bool nano = name.starts_with("NanoChat");
+  const std::string_view widen = nano ? "layers.0.mlp.fc1" : "layers.0.mlp.up_proj";
+  t.size("intermediate_size", ungated ? widen : "layers.0.mlp.gate_proj", "out_features");
+  if (name.starts_with("HyperCLOVAX")) {
+    t.set_flag("use_post_norm", t.value("layers.0.post_norm1", "normalized_shape").has_value());
+  }
   // Of these the output projection says less than the queries'.
   const bool apart = name.starts_with("SeedOss") || name.starts_with("Helium");
   t.flag("attention_bias", apart ? "layers.0.self_attn.q_proj" : "layers.0.self_attn.o_proj");

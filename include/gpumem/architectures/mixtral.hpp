@@ -1,6 +1,8 @@
 // Llamas with experts in place of the feed-forward layer: Mixtral, Qwen2-MoE (with a shared expert), Qwen3-MoE, OLMoE,
-// Phi-3.5-MoE, GLM-4.5 to 4.7, ERNIE 4.5, Hunyuan, dots.llm1; MiniMax-M2, whose experts are one tensor.
-// Source: transformers 4.48 (Qwen3-MoE: 4.51; dots1: 4.53; GLM-4.5, ERNIE 4.5: 4.54; Hunyuan: 4.56; MiniMax-M2: 5.0),
+// Phi-3.5-MoE, GLM-4.5 to 4.7, ERNIE 4.5, Hunyuan, dots.llm1; MiniMax-M2, Solar Open, Hy 3 and Mellum, whose experts
+// are one tensor.
+// Source: transformers 4.48 (Qwen3-MoE: 4.51; dots1: 4.53; GLM-4.5, ERNIE 4.5: 4.54; Hunyuan: 4.56; MiniMax-M2: 5.0;
+// Solar Open, Hy 3, Mellum: 5.16),
 // models/mixtral/modeling_mixtral.py, qwen2_moe, qwen3_moe, olmoe, phimoe, glm4_moe, ernie4_5_moe, hunyuan_v1_moe,
 // dots1: a loop over the experts; 5.17, the same files, for trees that print experts of one tensor each. Which tokens
 // go where depends on the data; here every expert gets as many. Layers that predict further tokens (MTP) are not part
@@ -25,6 +27,7 @@ enum class Router : std::uint8_t {
   wide,       ///< the same of float32 tokens (Hunyuan)
   corrected,  ///< the same, with a bias of the scores that choose (ERNIE 4.5)
   sigmoid,    ///< DeepSeek-V3's: float32 all through, with such a bias
+  apart,      ///< the same, where the block has the bias (Hy 3)
   own_type,   ///< MiniMax-M2: a product in the model's type, its sigmoid in float32, with such a bias
 };
 
@@ -51,8 +54,12 @@ struct Variant {
   bool normed_heads = false;
   HeadNorm norm_place = HeadNorm::each;
   Turning turning = Turning::halves;
-  bool expert_mlps = true;  ///< experts are feed-forward layers of the model's own class
-  bool tied = false;        ///< where the config does not say
+  bool expert_mlps = true;                              ///< experts are feed-forward layers of the model's own class
+  bool tied = false;                                    ///< where the config does not say
+  bool fused = false;                                   ///< the experts' weights are one tensor each in every release
+  std::string_view shared_number = "n_shared_experts";  ///< the field of Shared::as_many
+  std::int64_t shared_usual = 0;                        ///< where the config does not say
+  std::int64_t dense = 0;                               ///< the first layers have no experts, as the class has it
 };
 inline constexpr auto kVariants =
     std::to_array<Variant>({{.model_type = "mixtral", .prefix = "Mixtral", .expert_mlps = false},
@@ -84,7 +91,9 @@ inline constexpr auto kVariants =
                              .output_bias = "",
                              .router = Router::sigmoid,
                              .shared = Shared::as_many,
-                             .block_class = "MoE"},
+                             .block_class = "MoE",
+                             .shared_usual = 1,
+                             .dense = 1},
                             {.model_type = "ernie4_5_moe",
                              .prefix = "Ernie4_5_Moe",
                              .experts = "moe_num_experts",
@@ -95,7 +104,8 @@ inline constexpr auto kVariants =
                              .router = Router::corrected,
                              .shared = Shared::as_many,
                              .turning = Turning::wide_pairs,
-                             .tied = true},
+                             .tied = true,
+                             .shared_number = "moe_num_shared_experts"},
                             {.model_type = "hunyuan_v1_moe",
                              .prefix = "HunYuanMoEV1",
                              .experts = "num_experts",
@@ -113,13 +123,42 @@ inline constexpr auto kVariants =
                              .router = Router::sigmoid,
                              .shared = Shared::as_many,
                              .block_class = "MoE",
-                             .normed_heads = true},
+                             .normed_heads = true,
+                             .dense = 1},
+                            {.model_type = "solar_open",
+                             .prefix = "SolarOpen",
+                             .experts = "n_routed_experts",
+                             .inner = "moe_intermediate_size",
+                             .output_bias = "",
+                             .router = Router::sigmoid,
+                             .shared = Shared::as_many,
+                             .block_class = "MoE",
+                             .fused = true,
+                             .shared_usual = 1},
+                            {.model_type = "hy_v3",
+                             .prefix = "HYV3",
+                             .experts = "num_experts",
+                             .inner = "moe_intermediate_size",
+                             .router = Router::apart,
+                             .shared = Shared::as_many,
+                             .block_class = "MoE",
+                             .normed_heads = true,
+                             .fused = true,
+                             .shared_number = "num_shared_experts",
+                             .shared_usual = 1,
+                             .dense = 1},
+                            {.model_type = "mellum",
+                             .prefix = "Mellum",
+                             .inner = "moe_intermediate_size",
+                             .normed_heads = true,
+                             .fused = true},
                             {.model_type = "minimax_m2",
                              .prefix = "MiniMaxM2",
                              .output_bias = "",
                              .router = Router::own_type,
                              .normed_heads = true,
-                             .norm_place = HeadNorm::all}});
+                             .norm_place = HeadNorm::all,
+                             .fused = true}});
 inline constexpr auto kModelTypes = model_types_of(kVariants);
 
 struct Model {
@@ -128,6 +167,7 @@ struct Model {
   Mixture mixture;
   std::int64_t shared_inner = 0;  ///< of the expert that all tokens go to; 0: there is none
   std::vector<bool> mixes;        ///< by layer: it has experts
+  std::vector<bool> slides = {};  ///< by layer: its window does, and turns by tables of its own (Mellum)
   std::int64_t rotary_width = 1;
   bool bias = false;
   bool output_bias = false;
@@ -137,17 +177,21 @@ struct Model {
   bool clips = false;
   bool layer_norms = false;  ///< in place of RMS norms (Phi-3.5-MoE)
   bool fused = false;        ///< the experts' weights are one tensor each, as transformers 5 has them
+  bool wide_sum = false;     ///< of the chosen and the shared experts: in float32
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
   [[nodiscard]] bool is(std::string_view type) const { return variant.model_type == type; }
-  [[nodiscard]] bool grouped() const { return fused || is("minimax_m2"); }
 };
 
 /// Which layers have experts.
 inline std::vector<bool> mixing_layers(ConfigFields& config, const Model& model) {
   const std::int64_t layers = model.sizes.layers;
   std::vector<bool> mixes(static_cast<std::size_t>(layers), true);
-  const std::int64_t dense = model.variant.router == Router::sigmoid ? config.count_or("first_k_dense_replace", 1) : 0;
+  std::vector<bool> listed =
+      config.layers_with("mlp_layer_types", layers, std::string_view("sparse"), std::string_view("dense"));
+  if (!listed.empty()) return listed;
+  const bool says = model.variant.router == Router::sigmoid && model.variant.dense > 0;
+  const std::int64_t dense = says ? config.count_or("first_k_dense_replace", model.variant.dense) : model.variant.dense;
   const bool ernie = model.is("ernie4_5_moe");
   const std::int64_t first = ernie ? config.count_or("moe_layer_start_index", 1) : dense;
   const core::JsonValue* end = config.find("moe_layer_end_index");
@@ -170,8 +214,8 @@ inline std::int64_t shared_inner(ConfigFields& config, const Model& model) {
     case Shared::one: config.ignore({"num_shared_expert"}); return inner;
     case Shared::as_many: break;
   }
-  const std::string_view field = model.is("ernie4_5_moe") ? "moe_num_shared_experts" : "n_shared_experts";
-  const std::int64_t many = config.count_or(field, model.is("glm4_moe") ? 1 : 0);
+  const std::string_view field = model.variant.shared_number;
+  const std::int64_t many = config.count_or(field, model.variant.shared_usual);
   if (many > ConfigFields::kLargestSize / std::max<std::int64_t>(inner, 1))
     config.fail("makes the shared experts too wide", field);
   return many * inner;
@@ -190,9 +234,9 @@ inline std::int64_t turned_width(ConfigFields& config, const Model& model) {
 inline void ignore_fields(ConfigFields& config, const Model& model) {
   config.ignore({"router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "norm_topk_prob",
                  "num_nextn_predict_layers", "n_group", "topk_group", "routed_scaling_factor", "scoring_func",
-                 "input_jitter_noise", "use_qk_norm", "moe_norm_min", "topk_method"});
+                 "input_jitter_noise", "use_qk_norm", "moe_norm_min", "topk_method", "router_scaling_factor"});
   if (model.is("hunyuan_v1_moe")) config.ignore({"moe_intermediate_size", "moe_layer_num_skipped", "moe_drop_tokens"});
-  if (model.grouped())
+  if (model.fused)
     config.ignore({"use_mtp", "mtp_transformer_layers", "num_mtp_modules", "qk_norm_type", "use_routing_bias"});
 }
 
@@ -203,7 +247,8 @@ inline Model read(ConfigFields& config) {
     if (variant.model_type == type) model.variant = variant;
   }
   const Variant& variant = model.variant;
-  model.sizes = decoder_sizes(config, {.tied = variant.tied});
+  // Solar Open has no layer without experts, and no size of one.
+  model.sizes = decoder_sizes(config, {.tied = variant.tied, .inner_factor = type == "solar_open" ? 1 : 0});
   model.mixture = {.experts = config.size_of_layers(variant.experts, 0),
                    .per_token = config.size_of_layers(variant.per_token, 0),
                    .inner = config.size_of_layers(variant.inner, 0),
@@ -215,15 +260,21 @@ inline Model read(ConfigFields& config) {
   }
   model.bias = config.flag(variant.bias, variant.model_type == "qwen2_moe");
   model.output_bias = !variant.output_bias.empty() && config.flag(variant.output_bias, false);
-  model.mlp_bias = model.is("ernie4_5_moe") && model.bias;
-  model.head_bias = model.mlp_bias || (model.is("phimoe") && config.flag("lm_head_bias", false));
+  const bool ernie = model.is("ernie4_5_moe");
+  model.mlp_bias = ernie ? model.bias : model.is("hy_v3") && config.flag("mlp_bias", false);
+  model.wide_sum = model.is("hy_v3") && config.flag("enable_moe_fp32_combine", true);
+  model.head_bias = (ernie && model.bias) || (model.is("phimoe") && config.flag("lm_head_bias", false));
   model.layer_norms = model.is("phimoe");
   model.normed_heads = variant.normed_heads || (model.is("glm4_moe") && config.flag("use_qk_norm", false));
   model.clips = model.is("olmoe") && config.find("clip_qkv") != nullptr;
-  model.fused = config.fuses_experts();
+  model.fused = variant.fused || config.fuses_experts();
   model.rotary_width = turned_width(config, model);
   model.shared_inner = shared_inner(config, model);
   model.mixes = mixing_layers(config, model);
+  if (model.is("mellum")) {
+    model.slides = config.layers_with("layer_types", model.sizes.layers, std::string_view("sliding_attention"),
+                                      std::string_view("full_attention"));
+  }
   check_mixture(config, model.mixture, model.sizes.layers, variant.experts, variant.per_token);
   ignore_fields(config, model);
   return model;
@@ -270,13 +321,14 @@ inline Tensor softmax_weights(Forward& f, const Model& model, Tensor input) {
 /// Weights of the experts that are chosen, in float32. The bias of the choice is a buffer.
 inline Tensor sigmoid_weights(Forward& f, const Model& model, Tensor input) {
   const Mixture& m = model.mixture;
-  const bool wide = model.variant.router == Router::sigmoid;
-  if (!wide) f.constant("e_score_correction_bias", {m.experts}, "float32");
-  const InModule gate(f, "gate", model.named(wide ? "TopkRouter" : "TopKRouter"));
+  const bool inside = model.variant.router == Router::sigmoid;
+  const bool wide = inside || model.variant.router == Router::apart;
+  if (!inside) f.constant("e_score_correction_bias", {m.experts}, "float32");
+  const InModule gate(f, "gate", model.named(inside ? "TopkRouter" : "TopKRouter"));
   const Tensor weight = f.parameter("weight", {m.experts, model.sizes.width});
   const Tensor scores =
       f.call("linear_function", {wide ? f.to(input, "float32") : input, wide ? f.to(weight, "float32") : weight});
-  if (wide) f.constant("e_score_correction_bias", {m.experts}, "float32");
+  if (inside) f.constant("e_score_correction_bias", {m.experts}, "float32");
   const Tensor weights = f.call("sigmoid", {wide ? scores : f.to(scores, "float32")});
   return f.scale(f.slice(weights, 2, 0, m.per_token));
 }
@@ -286,9 +338,9 @@ inline Tensor routed(Forward& f, const Model& model, Tensor input) {
   const Mixture& m = model.mixture;
   const std::int64_t width = model.sizes.width;
   const Router router = model.variant.router;
-  const bool soft = router != Router::sigmoid && router != Router::own_type;
+  const bool soft = router != Router::sigmoid && router != Router::apart && router != Router::own_type;
   const Tensor chosen = soft ? softmax_weights(f, model, input) : sigmoid_weights(f, model, input);
-  if (model.grouped()) {
+  if (model.fused) {
     const std::string experts = model.named("Experts");
     return add_grouped_experts(f, m, {.list_class = experts, .width = width, .activation = model.sizes.activation},
                                input, chosen);
@@ -308,7 +360,9 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
                         model.named(model.variant.block_class));
   if (model.shared_inner == 0) return routed(f, model, input);
   const Tensor sum = routed(f, model, input);
-  return f.add(sum, shared_expert(f, model, input));
+  if (!model.wide_sum) return f.add(sum, shared_expert(f, model, input));
+  const Tensor wide = f.to(sum, "float32");
+  return f.as_type_of(f.add(wide, f.to(shared_expert(f, model, input), "float32")), input);
 }
 
 inline Tensor norm_of(Forward& f, const Model& model, std::string_view name, Tensor input) {
@@ -345,8 +399,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderBody body = {.class_name = model.named("Model"), .head = {.bias = model.head_bias}};
   decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
-    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    const auto slides = std::count(model.slides.begin(), model.slides.end(), true);
+    const bool both = slides > 0 && slides < s.layers;
+    const Rotary sliding = both ? rotary_tables(f, ids, model.rotary_width) : rotary;
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
+      const bool slid = both && model.slides[static_cast<std::size_t>(index)];
+      return block(f, model, x, slid ? sliding : rotary, index);
+    });
     return norm_of(f, model, "norm", hidden);
   });
 }
@@ -360,6 +419,9 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mixtral", "mixtral
                                                             {"Ernie4_5_Moe", "ernie4_5_moe", "model", kAlwaysTied},
                                                             {"HunYuanMoEV1", "hunyuan_v1_moe", "model", kAlwaysTied},
                                                             {"Dots1", "dots1", "model"},
+                                                            {"SolarOpen", "solar_open", "model"},
+                                                            {"HYV3", "hy_v3", "model"},
+                                                            {"Mellum", "mellum", "model"},
                                                             {"MiniMaxM2", "minimax_m2", "model"}});
 
 /// The first layer with experts, of those whose first layers are dense; and what its experts are.
@@ -371,6 +433,14 @@ inline void read_experts(TreeFields& t, const Variant& variant) {
   const auto at = [&](std::string_view name) { return "layers." + std::to_string(first) + part + std::string(name); };
   while (first < layers && !t.has(at("experts"))) ++first;
   t.set("first_k_dense_replace", first);
+  if (variant.model_type == "hy_v3" || variant.model_type == "mellum") {
+    std::string kinds;
+    for (std::int64_t at = 0; at < layers; ++at) {
+      const bool mixes = t.has("layers." + std::to_string(at) + ".mlp.experts");
+      kinds += (kinds.empty() ? "" : ", ") + std::string(mixes ? "\"sparse\"" : "\"dense\"");
+    }
+    t.set_text("mlp_layer_types", "[" + kinds + "]");
+  }
   t.set("moe_layer_start_index", first);
   t.size("shared_expert_intermediate_size", at("shared_expert.gate_proj"), "out_features");
   const std::string wide = at(old ? "experts.0.w1" : "experts.0.gate_proj");
@@ -384,8 +454,7 @@ inline void read_experts(TreeFields& t, const Variant& variant) {
                                                        .query = "layers.0.self_attn.q_proj"})
                                    : t.value(wide, "out_features").value_or(1);
   const std::int64_t shared = t.value(at("shared_experts.gate_proj"), "out_features").value_or(0);
-  t.set(variant.model_type == "ernie4_5_moe" ? "moe_num_shared_experts" : "n_shared_experts",
-        shared / std::max<std::int64_t>(inner, 1));
+  t.set(variant.shared_number, shared / std::max<std::int64_t>(inner, 1));
   if (fused) return;
   t.count(variant.experts, at("experts"));
   t.size(variant.inner, wide, "out_features");
@@ -411,6 +480,7 @@ inline void read_tree(TreeFields& t) {
   t.labels();
   read_experts(t, variant);
   if (variant.model_type == "minimax_m2") t.set("rotary_dim", 64);
+  t.flag("mlp_bias", "layers.0.mlp.gate_proj");
   if (!t.has("layers.0.mlp.gate_proj") && variant.inner != "intermediate_size") t.set("intermediate_size", 1);
   const bool all = variant.norm_place == HeadNorm::all;
   t.heads({.query = "layers.0.self_attn.q_proj",

@@ -177,6 +177,10 @@ inline constexpr auto kPublishedExperts = std::to_array<PublishedExperts>({
     {"hunyuan_v1_moe", 4096, 32, 64, 3072, 8},       // tencent/Hunyuan-A13B-Instruct
     {"dots1", 4096, 62, 128, 1408, 6},               // rednote-hilab/dots.llm1.base
     {"minimax_m2", 3072, 62, 256, 1536, 8},          // MiniMaxAI/MiniMax-M2
+    {"solar_open", 4096, 48, 128, 1280, 8},          // upstage/Solar-Open-100B
+    {"hy_v3", 4096, 80, 192, 1536, 8},               // tencent/Hy3-preview
+    {"mellum", 2304, 28, 64, 896, 8},                // the defaults of its class, transformers 5.16
+    {"lfm2_moe", 2048, 24, 32, 1792, 4},             // LiquidAI/LFM2-8B-A1B
     {"deepseek_v2", 2048, 27, 64, 1408, 6},          // deepseek-ai/DeepSeek-V2-Lite
     {"deepseek_v2", 5120, 60, 160, 1536, 6},         // deepseek-ai/DeepSeek-V2
     {"deepseek_v3", 2048, 27, 64, 1408, 6},          // moonshotai/Moonlight-16B-A3B

@@ -397,6 +397,37 @@ TEST(ReadConfig, CountsExpertsByHand) {
   EXPECT_EQ(dots, kRest + 2 * heads + kDense + 8 * 64 + 10 * kExpert);
 }
 
+TEST(ReadConfig, CountsTheExpertsOfNewerModelsByHand) {
+  constexpr std::int64_t kAttention = 2 * 64 * 64 + 2 * 64 * 32;
+  constexpr std::int64_t kHeads = kAttention + 2 * 16;
+  constexpr std::int64_t kExpert = 3 * 64 * 32;
+  constexpr std::int64_t kDense = 3 * 64 * 128;
+  constexpr std::int64_t kRest = 2 * 100 * 64 + 5 * 64;
+  constexpr std::int64_t kShared = 8 * 64 + 9 * kExpert;
+  const auto of = [](std::string_view more) {
+    return parameters_of(mixture_of(R"("num_experts_per_tok": 2, )" + std::string(more)));
+  };
+  EXPECT_EQ(of(R"("model_type": "solar_open", "n_routed_experts": 8)"), kRest + 2 * (kAttention + kShared));
+  EXPECT_EQ(of(R"("model_type": "hy_v3", "num_experts": 8)"), kRest + 2 * kHeads + kDense + kShared);
+  EXPECT_EQ(of(R"("model_type": "hy_v3", "num_experts": 8, "mlp_layer_types": ["sparse", "sparse"])"),
+            kRest + 2 * (kHeads + kShared));
+  EXPECT_EQ(of(R"("model_type": "mellum", "num_local_experts": 8, "mlp_layer_types": ["sparse", "dense"])"),
+            kRest + 2 * kHeads + kDense + 8 * 64 + 8 * kExpert);
+  constexpr std::int64_t kConvolution = 4 * 64 * 64 + 3 * 64;
+  EXPECT_EQ(of(R"("model_type": "lfm2_moe", "num_experts": 8, "layer_types": ["conv", "full_attention"],
+                  "num_dense_layers": 1)"),
+            kRest - 100 * 64 + kConvolution + kDense + kHeads + 8 * 64 + 8 * kExpert);
+}
+
+TEST(ReadConfig, CountsNormsThatAModelHasMoreOrLessOf) {
+  const auto of = [](std::string_view more) { return parameters_of(small(more)); };
+  const std::int64_t llama = of(R"("model_type": "llama")");
+  EXPECT_EQ(of(R"("model_type": "ministral", "attention_bias": true)"), llama) << "it has no biases";
+  EXPECT_EQ(of(R"("model_type": "hyperclovax")"), llama + 2 * 2 * 64);
+  EXPECT_EQ(of(R"("model_type": "hyperclovax", "use_post_norm": false)"), llama);
+  EXPECT_EQ(of(R"("model_type": "nanochat")"), llama - 5 * 64 - 2 * 64 * 128);
+}
+
 TEST(ReadConfig, CountsExpertsOfOneTensorByHand) {
   constexpr std::int64_t kRest = 2 * 100 * 64 + 5 * 64;
   constexpr std::int64_t kAttention = 2 * 64 * 64 + 2 * 64 * 32 + 4 * 16 + 2 * 2 * 16 + 64;  // with biases

@@ -278,6 +278,37 @@ TEST(NewestModels, OfSoundAndProteinsAConfigAndItsTreeAgree) {
   }
 }
 
+TEST(NewestModels, OfLanguageAConfigAndItsTreeAgree) {
+  constexpr std::string_view kSizes = R"("hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "head_dim": 128, "intermediate_size": 512, "vocab_size": 1000})";
+  for (const auto& [type, class_name] :
+       {std::pair("nanochat", "NanoChatForCausalLM"), std::pair("hyperclovax", "HyperCLOVAXForCausalLM"),
+        std::pair("ministral", "MinistralForCausalLM")}) {
+    const auto graph = parse_summary("{\"model_type\": \"" + std::string(type) + "\", \"architectures\": [\"" +
+                                     std::string(class_name) + "\"], " + std::string(kSizes));
+    ASSERT_TRUE(succeeds(graph)) << type;
+    const auto tree = parse_summary(printed_tree(*graph, class_name, ""));
+    ASSERT_TRUE(succeeds(tree)) << type;
+    EXPECT_EQ(tree->parameters(), graph->parameters()) << type;
+    EXPECT_EQ(held(*tree, 128), held(*graph, 128)) << type;
+  }
+}
+
+TEST(NewestModels, Hy3AddsItsExpertsInFloat32WhereTheConfigSaysSo) {
+  const auto of = [](std::string_view combines) {
+    return R"({"model_type": "hy_v3", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 64,
+      "intermediate_size": 512, "moe_intermediate_size": 64, "num_experts": 4, "num_experts_per_tok": 1, "vocab_size": 10,
+      "enable_moe_fp32_combine": )" +
+           std::string(combines) + "}";
+  };
+  const auto calls = [](const std::string& config) {
+    const auto graph = read(config);
+    EXPECT_TRUE(succeeds(graph));
+    return graph ? graph->layers().size() : 0;
+  };
+  EXPECT_GT(calls(of("true")), calls(of("false"))) << "casts";
+}
+
 /// The job of a request for this model, with the option that names the release, or without.
 TrainingJob job_of(const model::ModelGraph& graph, std::string_view release = {}, std::string_view loop = "script") {
   job::JobRequest request;

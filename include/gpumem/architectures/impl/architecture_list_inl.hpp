@@ -240,7 +240,8 @@ namespace architecture_list_detail {
 
 /// The types that came with a release of --transformers, or with one up to the next. Types that nearly all use with
 /// code of the model's own from before that are left out. Marian, Pegasus, PLBart and Blenderbot are as they are since
-/// then: before, their attention was written out. Source: huggingface/transformers, notes of the releases 4.49 to 5.6.
+/// then: before, their attention was written out. Source: huggingface/transformers, notes of the releases 4.49 to 5.6,
+/// and its main of 5.16.
 inline constexpr std::array<std::string_view, 15> kSince4_49 = {
     "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",         "mistral3",
     "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal"};
@@ -268,10 +269,11 @@ inline constexpr std::array<std::string_view, 24> kSince4_52 = {"granitemoehybri
                                                                 "plbart",
                                                                 "blenderbot",
                                                                 "blenderbot-small"};
-inline constexpr std::array<std::string_view, 12> kSince4_56 = {
+inline constexpr std::array<std::string_view, 13> kSince4_56 = {
     "seed_oss",     "apertus",   "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
-    "qwen3_vl_moe", "glm4v_moe", "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker"};
-inline constexpr std::array<std::string_view, 22> kSince5_0 = {"qwen3_5",
+    "qwen3_vl_moe", "glm4v_moe", "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
+    "ministral"};
+inline constexpr std::array<std::string_view, 28> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -292,7 +294,13 @@ inline constexpr std::array<std::string_view, 22> kSince5_0 = {"qwen3_5",
                                                                "kimi_k3",
                                                                "step3p5",
                                                                "step3p7",
-                                                               "ministral3"};
+                                                               "ministral3",
+                                                               "nanochat",
+                                                               "hyperclovax",
+                                                               "solar_open",
+                                                               "hy_v3",
+                                                               "mellum",
+                                                               "lfm2_moe"};
 
 }  // namespace architecture_list_detail
 

@@ -135,6 +135,13 @@ GPUMEM_INLINE Tensor wide_norm(Forward& forward, std::string_view name, std::str
   return forward.as_type_of(forward.multiply(normed, adds_one ? forward.call("add", {weight}) : weight), input);
 }
 
+GPUMEM_INLINE Tensor plain_norm(Forward& forward, std::string_view name, std::string_view class_name, Tensor input,
+                                std::int64_t width) {
+  const Tensor normed = forward.layer(name, class_name, "rms_norm", {forward.to(input, "float32")},
+                                      {{"normalized_shape", width}, {"elementwise_affine", false}});
+  return forward.as_type_of(normed, input);
+}
+
 GPUMEM_INLINE Tensor clamped_gate(Forward& forward, Tensor gate, Tensor up) {
   const Tensor held = forward.call("clamp", {gate});
   const Tensor other = forward.call("clamp", {up});
@@ -324,8 +331,12 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
   if (options.turns) turned = turn_heads(forward, query, key, layer_tables(forward, rotary), each, options.turning);
   if (options.scales_queries) turned[0] = forward.scale(turned[0]);
   if (!options.head_norm.empty() && options.norm_place == HeadNorm::turned) {
-    turned[0] = forward.rms_norm(options.query_norm, turned[0], each, options.head_norm);
-    turned[1] = forward.rms_norm(options.key_norm, turned[1], each, options.head_norm);
+    const auto normed = [&](std::string_view name, Tensor of) {
+      return options.plain_norms ? plain_norm(forward, name, options.head_norm, of, each)
+                                 : forward.rms_norm(name, of, each, options.head_norm);
+    };
+    turned[0] = normed(options.query_norm, turned[0]);
+    turned[1] = normed(options.key_norm, turned[1]);
   }
   forward.cache(turned[1]);
   forward.cache(value);
