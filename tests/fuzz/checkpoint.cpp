@@ -3,7 +3,6 @@
 #include "checkpoints.hpp"
 #include "fuzz.hpp"
 #include "gpumem_datasets/gpumemnet_checkpoint.hpp"
-#include "gpumem_datasets/lightning_checkpoint.hpp"
 
 namespace {
 
