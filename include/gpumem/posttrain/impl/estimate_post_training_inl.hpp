@@ -471,6 +471,7 @@ class RunJob {
       memory.lower = std::max(core::Bytes(0), std::min(memory.lower, core::Bytes(memory.lower.count() + moved)));
       memory.upper = std::max(memory.upper, core::Bytes(memory.upper.count() + moved));
     }
+    estimate::judge(likely.memory, *job_.policy.graph, gpu_.capacity());
   }
 
   RunJob(const PostTrainingJob& job, const device::GpuProfile& gpu, TrainingSide likely)
