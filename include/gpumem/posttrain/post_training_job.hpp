@@ -99,7 +99,7 @@ struct ProgramRow {
   bool always_old = false;    ///< the policy's log-probabilities of completions are computed before the update
   bool optimizer_only_updates = false;  ///< states that are offloaded are on the GPU in the update only
   bool states_for_step = false;         ///< and then for the optimizer's step alone
-  bool old_of_engine = false;           ///< log-probabilities of completions are what the engine says
+  bool old_of_engine = false;           ///< or of the update's first pass: no pass before it computes them
   bool empties_cache = false;           ///< torch.cuda.empty_cache() between phases
   bool reference_first = false;         ///< a reference of its own runs before what the policy's weights are needed for
   bool streams_reference = false;       ///< its shards are on the host, and each unit comes to the GPU for its passes

@@ -165,5 +165,18 @@ TEST(LaunchApart, PrimeRlsSettingsAreFollowed) {
   EXPECT_EQ(job.optimizer, model::Optimizer::muon);
 }
 
+TEST(LaunchApart, PrimeRlOffloadsWhatBlocksKeepOnlyWhereTheyRunAgain) {
+  EXPECT_TRUE(apart_training(prime({{"trainer.model.ac", "None"}})).activation_checkpointing);
+  const Launch neither = prime({{"trainer.model.ac", "None"}, {"trainer.model.ac_offloading", "None"}});
+  EXPECT_FALSE(apart_training(neither).activation_checkpointing);
+}
+
+TEST(LaunchApart, OpenInstructsEntropyAndSecondCopyOfWeightsAreNamed) {
+  EXPECT_TRUE(says_apart(open_instruct({{"record_entropy", "true"}}).not_modelled, "record_entropy"));
+  const Settings third = {{"deepspeed_stage", "3"}};
+  EXPECT_TRUE(says_apart(open_instruct(third).decided, "deepspeed_zpg"));
+  EXPECT_FALSE(says_apart(open_instruct({{"deepspeed_stage", "3"}, {"deepspeed_zpg", "1"}}).decided, "deepspeed_zpg"));
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

@@ -33,6 +33,8 @@ inline constexpr LaunchKey kOpenInstructKeys[] = {
     {"sequence_parallel_size", named},
     {"gradient_checkpointing"},  // on, whatever is said
     {"model_dtype", not_modelled, "bfloat16"},
+    {"record_entropy", not_modelled, "false"},  // a second tensor of logits' size
+    {"deepspeed_zpg", named},
     {"fsdp_*", not_modelled},
     {"vllm_gpu_memory_utilization", post, "actor_rollout_ref.rollout.gpu_memory_utilization"},
     {"vllm_tensor_parallel_size", post, "actor_rollout_ref.rollout.tensor_model_parallel_size"},
@@ -48,14 +50,14 @@ inline constexpr LaunchKey kOpenInstructKeys[] = {
 inline constexpr std::string_view kOfOpenInstruct =
     "active_sampling add_bos additive_format_reward advantage_normalization_type alpha apply_* async_steps "
     "attn_implementation auto_* backend_timeout budget cache_dataset_only chat_template_name checkpoint_state_* clip_* "
-    "cluster code_* collect_* config_name dataset_* deepspeed_checkpoint_load_universal deepspeed_zpg description "
+    "cluster code_* collect_* config_name dataset_* deepspeed_checkpoint_load_universal description "
     "enable_* env eval_* exp_name filter_zero_std_samples fused_optimizer gather_whole_model gpus gs_* "
     "ground_truths_key "
     "hf_* image inflight_updates keep_last_n_checkpoints kl_estimator learning_rate llm_judge_* local_eval_every "
     "loss_denominator loss_fn lr_scheduler_type mask_* max_active_rubrics max_grad_norm max_length_verifier_* "
     "max_steps "
     "max_tool_calls mcp_* no_* non_stop_penalty* num_epochs num_evals num_training_steps oe_* only_reward_* output_dir "
-    "pool_size preemptible priority pure_docker_mode push_to_hub queue_* record_entropy ref_policy_update_freq "
+    "pool_size preemptible priority pure_docker_mode push_to_hub queue_* ref_policy_update_freq "
     "remap_verifier rollouts_save_path reward_* rho_* run_name save_* search_* secret seed send_slack_alerts "
     "set_weight_decay_on_bias_and_norm shuffle_eval_dataset sft_messages_key stop_strings system_prompt_* task_name "
     "temperature timeout tokenizer_* tool_* tools total_episodes truncated_importance_sampling_ratio_cap try_* "
@@ -192,6 +194,10 @@ class ApartReader : private RestatingReader {
     generate("vllm", !on("single_gpu_mode"), 0);
     say(joined(kActor, "use_kl_loss"), on("load_ref_policy", true));
     made_.whole_reference = stage != 3;
+    if (stage == 3 && number("deepspeed_zpg", 8) > 1) {
+      made_.decided.emplace_back(
+          "the second copy of the weights that deepspeed_zpg spreads over a node is not counted");
+    }
   }
 
   /// FSDP2 over float32 shards that compute in bfloat16, one row of `seq_len` tokens a pass, a head and a loss of some
@@ -233,8 +239,10 @@ class ApartReader : private RestatingReader {
   /// What takes time or the host's memory in place of the GPU's.
   void prime_saves() {
     const auto off = [&](std::string_view key) { return is_said_off(value(key)); };
-    say("actor_rollout_ref.model.enable_gradient_checkpointing", !off("trainer.model.ac"));
-    say("actor_rollout_ref.model.enable_activation_offload", !off("trainer.model.ac_offloading"));
+    const bool offloads = !off("trainer.model.ac_offloading");
+    // trainer.py: ac_offloading_requires_ac turns checkpointing on.
+    say("actor_rollout_ref.model.enable_gradient_checkpointing", offloads || !off("trainer.model.ac"));
+    say("actor_rollout_ref.model.enable_activation_offload", offloads);
     const bool states = on("trainer.model.optim_cpu_offload",
                            !says("trainer.model.full_offload") && !on("trainer.model.fsdp_cpu_offload"));
     say(joined(kActor, "fsdp_config.optimizer_offload"), states);
