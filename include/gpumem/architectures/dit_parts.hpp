@@ -106,7 +106,7 @@ struct PairTables {
 [[nodiscard]] PairTables pair_tables(Forward& forward, std::initializer_list<Tensor> tokens, std::int64_t width,
                                      std::string_view dtype = "float32");
 /// Of tables in the type of the model's activations.
-inline constexpr std::string_view kOwnType = "";
+inline constexpr std::string_view kOwnType;
 /// apply_rotary_emb: pairs side by side are turned, in float32. `heads` [N, S, heads, width]; `halves`: the pairs are
 /// half a head apart.
 Tensor turn_pairs(Forward& forward, Tensor heads, const PairTables& tables, bool halves = false);

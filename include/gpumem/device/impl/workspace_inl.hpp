@@ -206,7 +206,7 @@ GPUMEM_INLINE std::int64_t buffers_of(const Communicator& group, std::int64_t no
   constexpr std::int64_t kChannels = 24;
   constexpr std::int64_t kChannelsToAPeer = 32;
   constexpr std::int64_t kOverNetwork = 10 * kMiB;    // one way
-  constexpr std::int64_t kMulticast = 2 * 16 * kMiB;  // both ways, of 16 channels, for each rank that heads some
+  constexpr std::int64_t kMulticast = kMiB * 2 * 16;  // both ways, of 16 channels, for each rank that heads some
   const std::int64_t most = std::max<std::int64_t>(node / std::max<std::int64_t>(group.apart, 1), 1);
   const std::int64_t together = std::min(group.ranks, most);
   // A ring, which one sends to and receives from, and a tree, whose ranks have two neighbours or fewer on average.

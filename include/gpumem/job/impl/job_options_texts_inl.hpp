@@ -400,8 +400,10 @@ GPUMEM_INLINE void take_release(const JobRequest& request, model::TrainingJob& t
 /// Source: transformers 5.0, modeling_utils.py: from_pretrained(), whose dtype is "auto".
 GPUMEM_INLINE void note_precision(const JobRequest& request, model::TrainingJob& training) {
   const model::ModelGraph* const graph = training.graph.get();
-  const bool of_transformers = graph != nullptr && graph->reads_tokens() && model::row_of(training.loop).caches &&
-                               (!graph->architecture().empty() || graph->run_settings().transformers.has_value());
+  if (graph == nullptr || !model::row_of(training.loop).caches) return;
+  // Before its layers are connected, a printed tree does not tell what it reads.
+  const bool of_transformers =
+      graph->run_settings().transformers || (graph->reads_tokens() && !graph->architecture().empty());
   const bool said = is_given(*find_option("precision"), request) || training.base_dtype != model::BaseType::precision;
   if (!of_transformers || said || training.transformers < model::Transformers::v5_0) return;
   training.notes.push_back({"precision",
