@@ -1,4 +1,4 @@
-"""Writes the goldens of transformers' own classes that translate, write, see images and hear next to this file, as
+"""Writes the goldens of transformers' own classes that translate, see images and hear next to this file, as
 make_series_goldens.py writes its own.
 
     PYTHONPATH=TRANSFORMERS/src python3 tests/golden/architectures/make_class_goldens.py [NAME...]
@@ -151,18 +151,6 @@ CONFIGS: dict[str, tuple[dict[str, Any], int]] = {
         },
         375,
     ),
-    "nanochat": ({"model_type": "nanochat", "architectures": ["NanoChatForCausalLM"], **DECODER}, TEXT_TOKENS),
-    "hyperclovax": (
-        {
-            "model_type": "hyperclovax",
-            "architectures": ["HyperCLOVAXForCausalLM"],
-            "residual_multiplier": 0.5,
-            "logits_scaling": 0.5,
-            **DECODER,
-        },
-        TEXT_TOKENS,
-    ),
-    "ministral": ({"model_type": "ministral", "architectures": ["MinistralForCausalLM"], **DECODER}, TEXT_TOKENS),
 }
 
 
