@@ -14,11 +14,13 @@
 #include <vector>
 
 #include "gpumem/connect/wired_graph.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/layout.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
 
@@ -86,6 +88,54 @@ struct SplitWay {
 /// (adapt/trainer_models.hpp).
 [[nodiscard]] inline std::int64_t expert_tensor_ranks(const model::TrainingJob& job) {
   return model::is_megatron_model(*job.graph, job) ? 1 : expert_tensor_ranks(*job.graph, job.layout);
+}
+
+/// A group of ranks that the job's steps make a communicator for, and how many of them each rank sends to by itself.
+struct RankGroup {
+  std::int64_t ranks = 1;
+  std::int64_t peers = 0;
+  std::int64_t apart = 1;  ///< how many ranks from one to the next: a node has 8 / apart of them
+};
+/// All of them. PyTorch makes one when a group is first used, also where two groups have the same ranks. The default
+/// group is always used. Megatron has one for each dimension, its norm of gradients, what a model's ranks agree on, and
+/// the counts of experts' tokens (Megatron-Core 0.12 to 0.17: core/parallel_state.py; core/optimizer/__init__.py:
+/// grad_stats_parallel_group; core/transformer/moe/token_dispatcher.py: tp_ep_group). DeepSpeed copies the default
+/// group (0.16, utils/groups.py: _clone_world_group). Others have one for each dimension of a mesh with several. The
+/// ranks of a tensor parallel group follow each other, then those of context, data and pipeline (parallel_state.py,
+/// `order`; torchtitan's parallel_dims.py).
+[[nodiscard]] inline std::vector<RankGroup> communicators(const model::TrainingJob& job) {
+  const model::Layout& of = job.layout;
+  const model::Shardings kind = of.sharding.kind;
+  const bool megatron = job.loop == model::Loop::megatron || kind == model::Shardings::distributed_optimizer;
+  // The Trainer has no pipelines: one process lays the blocks on its GPUs (device_map).
+  const std::int64_t stages = job.loop == model::Loop::hf_trainer ? 1 : of.pipeline_parallel;
+  const std::int64_t model_ranks = core::bounded_product({of.tensor_parallel, stages});
+  const std::int64_t sharing = sharing_ranks(of);
+  const std::int64_t all = core::bounded_product({sharing, model_ranks});
+  const std::int64_t of_stage = all / stages;
+  std::vector<RankGroup> made;
+  const auto add = [&made](const RankGroup& group) {
+    if (group.ranks > 1) made.push_back(group);
+  };
+  const auto add_dimension = [&](const RankGroup& group) {
+    if (megatron || group.ranks < all) add(group);
+  };
+  add({all, 0});
+  if (kind >= model::Shardings::zero_1) add({all, 0});  // DeepSpeed's and Megatron's
+  add_dimension({of.tensor_parallel, 0});
+  add_dimension({sharing, 0, of.tensor_parallel});
+  if (kind == model::Shardings::hsdp) {
+    const std::int64_t shards = std::max<std::int64_t>(of.sharding.count, 1);
+    add_dimension({shards, 0, of.tensor_parallel});
+    add_dimension({sharing / shards, 0, core::bounded_product({of.tensor_parallel, shards})});
+  }
+  add({stages, std::min<std::int64_t>(stages - 1, 2), of_stage});
+  add({of.context_parallel, std::min<std::int64_t>(of.context_parallel - 1, 2), of.tensor_parallel});
+  if (megatron) add({model_ranks, 0, of.tensor_parallel > 1 ? 1 : of_stage});
+  add({of.expert_parallel, of.expert_parallel - 1});
+  if (megatron) add({of.expert_parallel, 0});
+  if (of.expert_parallel > 1) add_dimension({expert_sharing_ranks(of, 1), 0, of.expert_parallel});
+  return made;
 }
 
 }  // namespace gpumem::parallel

@@ -68,21 +68,6 @@ namespace gpumem::parallel {
 /// those of check(); invalid_argument, naming the option that is not modelled.
 [[nodiscard]] core::Status check_modelled(const model::TrainingJob& job, std::string_view method);
 
-/// A group of ranks that the job's steps make a communicator for, and how many of them each rank sends to by itself.
-struct RankGroup {
-  std::int64_t ranks = 1;
-  std::int64_t peers = 0;
-  std::int64_t apart = 1;  ///< how many ranks from one to the next: a node has 8 / apart of them
-};
-/// All of them. PyTorch makes one when a group is first used, also where two groups have the same ranks. The default
-/// group is always used. Megatron has one for each dimension, its norm of gradients, what a model's ranks agree on, and
-/// the counts of experts' tokens (Megatron-Core 0.12 to 0.17: core/parallel_state.py; core/optimizer/__init__.py:
-/// grad_stats_parallel_group; core/transformer/moe/token_dispatcher.py: tp_ep_group). DeepSpeed copies the default
-/// group (0.16, utils/groups.py: _clone_world_group). Others have one for each dimension of a mesh with several. The
-/// ranks of a tensor parallel group follow each other, then those of context, data and pipeline (parallel_state.py,
-/// `order`; torchtitan's parallel_dims.py).
-[[nodiscard]] std::vector<RankGroup> communicators(const model::TrainingJob& job);
-
 /// "fsdp2", "hsdp:4".
 [[nodiscard]] std::string name_of(const model::Sharding& sharding);
 

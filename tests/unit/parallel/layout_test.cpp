@@ -1,3 +1,4 @@
+#include "gpumem/parallel/rank_graph.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 #include <gtest/gtest.h>

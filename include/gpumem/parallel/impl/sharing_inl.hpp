@@ -318,41 +318,6 @@ GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, st
   return layout_detail::refused(std::string(method) + " does not model " + split + "; " + std::string(remedy));
 }
 
-GPUMEM_INLINE std::vector<RankGroup> communicators(const model::TrainingJob& job) {
-  const model::Layout& of = job.layout;
-  const model::Shardings kind = of.sharding.kind;
-  const bool megatron = job.loop == model::Loop::megatron || kind == model::Shardings::distributed_optimizer;
-  // The Trainer has no pipelines: one process lays the blocks on its GPUs (device_map).
-  const std::int64_t stages = job.loop == model::Loop::hf_trainer ? 1 : of.pipeline_parallel;
-  const std::int64_t model_ranks = core::bounded_product({of.tensor_parallel, stages});
-  const std::int64_t sharing = sharing_ranks(of);
-  const std::int64_t all = core::bounded_product({sharing, model_ranks});
-  const std::int64_t of_stage = all / stages;
-  std::vector<RankGroup> made;
-  const auto add = [&made](const RankGroup& group) {
-    if (group.ranks > 1) made.push_back(group);
-  };
-  const auto add_dimension = [&](const RankGroup& group) {
-    if (megatron || group.ranks < all) add(group);
-  };
-  add({all, 0});
-  if (kind >= model::Shardings::zero_1) add({all, 0});  // DeepSpeed's and Megatron's
-  add_dimension({of.tensor_parallel, 0});
-  add_dimension({sharing, 0, of.tensor_parallel});
-  if (kind == model::Shardings::hsdp) {
-    const std::int64_t shards = std::max<std::int64_t>(of.sharding.count, 1);
-    add_dimension({shards, 0, of.tensor_parallel});
-    add_dimension({sharing / shards, 0, core::bounded_product({of.tensor_parallel, shards})});
-  }
-  add({stages, std::min<std::int64_t>(stages - 1, 2), of_stage});
-  add({of.context_parallel, std::min<std::int64_t>(of.context_parallel - 1, 2), of.tensor_parallel});
-  if (megatron) add({model_ranks, 0, of.tensor_parallel > 1 ? 1 : of_stage});
-  add({of.expert_parallel, of.expert_parallel - 1});
-  if (megatron) add({of.expert_parallel, 0});
-  if (of.expert_parallel > 1) add_dimension({expert_sharing_ranks(of, 1), 0, of.expert_parallel});
-  return made;
-}
-
 GPUMEM_INLINE std::string name_of(const model::Sharding& sharding) {
   std::string text(model::name_of(model::kShardings, sharding.kind));
   if (text.ends_with(":N")) text.replace(text.size() - 1, 1, std::to_string(sharding.count));
