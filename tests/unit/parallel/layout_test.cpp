@@ -1,4 +1,3 @@
-#include "gpumem/parallel/rank_graph.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 
 #include "expect.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
+#include "gpumem/parallel/rank_graph.hpp"
 
 namespace gpumem::parallel {
 namespace {
