@@ -452,8 +452,7 @@ class RunJob {
     core::Result<PostTrainingEstimate> likely = Estimate(job, likely_, gpu_).make(likely_.context);
     if (likely && !utilization && job.share_unknown) widen_by_shares(*likely);
     if (!likely || !longest_) return likely;
-    const PostTrainingJob limit = longer(job);
-    const auto longest = Estimate(limit, *longest_, gpu_).make(longest_->context);
+    const auto longest = Estimate(longer(job), *longest_, gpu_).make(longest_->context);
     if (!longest) return longest.error();
     widen(*likely, *longest, *job.policy.graph, gpu_.capacity());
     return likely;
