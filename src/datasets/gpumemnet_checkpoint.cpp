@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gpumem/ml/trained_model.hpp"
+#include "gpumem_datasets/lightning_checkpoint.hpp"
 
 namespace gpumem::datasets {
 

@@ -1,3 +1,5 @@
+#include "gpumem_datasets/lightning_checkpoint.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -5,7 +7,6 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem_datasets/gpumemnet_checkpoint.hpp"
 #include "gpumem_datasets/pickle.hpp"
 #include "gpumem_datasets/zip_archive.hpp"
 

@@ -15,9 +15,9 @@ using SourceNames = std::set<std::string>;
 constexpr std::string_view kDatasets = "gpumem_datasets/";
 
 /// What several readers share, and what reads through them; every other file reads one table or one dialect.
-const SourceNames kSharedByDatasets = {"measured_run", "runs_format",   "runs_tables", "summary_shelf",
-                                       "adapter_file", "gpumemnet_net", "accuracy",    "trace",
-                                       "simulation",   "pickle",        "zip_archive", "serving_starts"};
+const SourceNames kSharedByDatasets = {
+    "measured_run", "runs_format", "runs_tables", "summary_shelf",        "adapter_file", "gpumemnet_net", "accuracy",
+    "trace",        "simulation",  "pickle",      "lightning_checkpoint", "zip_archive",  "serving_starts"};
 /// What is no table of runs.
 const SourceNames kOtherDatasets = {"rad_file", "gpumemnet_checkpoint", "simulator", "serving_table",
                                     "vllm_log", "image_models"};

@@ -3,6 +3,7 @@
 #include "checkpoints.hpp"
 #include "fuzz.hpp"
 #include "gpumem_datasets/gpumemnet_checkpoint.hpp"
+#include "gpumem_datasets/lightning_checkpoint.hpp"
 
 namespace {
 
