@@ -249,7 +249,7 @@ inline core::Bytes room_for(const model::TrainingJob& job, const device::Allocat
 
 /// What chunks of a loss may take more than planned, where batches hold padding: then some have fewer tokens.
 inline std::int64_t more_in_smaller_batches(const ops::Tape& tape, const model::TrainingJob& job) {
-  if (!job.padding || job.loss_form.kind == model::LossForms::fused || !model::joins_head(job.loss_form.kind)) return 0;
+  if (!job.padding || !model::sizes_chunks(job.loss_form.kind)) return 0;
   std::int64_t more = 0;
   for (const ops::TapeTensor& tensor : tape.tensors()) {
     if (tensor.size.chunks.target == 0) continue;
@@ -261,7 +261,7 @@ inline std::int64_t more_in_smaller_batches(const ops::Tape& tape, const model::
 /// How the chunks of Unsloth's loss are chosen. Source: as ops::Chunks.
 inline std::string loss_text(const model::TrainingJob& job, std::int64_t target,
                              const std::optional<core::Bytes>& free) {
-  if (job.loss_form.kind == model::LossForms::fused || !model::joins_head(job.loss_form.kind)) return {};
+  if (!model::sizes_chunks(job.loss_form.kind)) return {};
   const std::string shorter =
       job.padding ? "; a batch with fewer tokens may get larger chunks, which the upper figure covers" : "";
   const std::string compiled = "; the loss is compiled, as Unsloth's is where PyTorch can compile it";

@@ -87,9 +87,7 @@ inline Tensor norm(Forward& f, std::string_view name, Tensor input, std::int64_t
 
 inline Tensor unscaled_norm(Forward& f, std::string_view name, Tensor input, std::int64_t width) {
   const InModule inside(f, name, kNorm);
-  return f.as_type_of(f.layer("norm", {}, "rms_norm", {f.to(input, "float32")},
-                              {{"normalized_shape", width}, {"elementwise_affine", false}}),
-                      input);
+  return plain_norm(f, "norm", {}, input, width);
 }
 
 inline Tensor mean_of_last(Forward& f, Tensor of) {

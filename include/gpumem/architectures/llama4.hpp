@@ -60,9 +60,7 @@ inline Tensor turned(Forward& f, const Model& model, Tensor heads, Tensor positi
   const Tensor wide = f.multiply(f.to(heads, "float32"), positions);
   const Tensor back = f.as_type_of(wide, heads);
   if (!model.norms) return back;
-  const Tensor normed = f.layer("qk_norm", "Llama4TextL2Norm", "rms_norm", {f.to(back, "float32")},
-                                {{"normalized_shape", model.sizes.head_width}, {"elementwise_affine", false}});
-  return f.as_type_of(normed, back);
+  return plain_norm(f, "qk_norm", "Llama4TextL2Norm", back, model.sizes.head_width);
 }
 
 /// Tables of all layers: of the turning, [1, S, 1, d], and of the queries' scales, [1, S, 1, 1].

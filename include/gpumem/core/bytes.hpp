@@ -96,9 +96,12 @@ inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
 
 /// The sum of sizes, none of which is negative; kMostBytes where it is larger.
 [[nodiscard]] constexpr std::int64_t bounded_sum(std::initializer_list<std::int64_t> sizes) {
-  Checked sum = 0;
-  for (const std::int64_t size : sizes) sum += size;
-  return std::min(sum.value().value_or(kMostBytes), kMostBytes);
+  std::int64_t sum = 0;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || size > kMostBytes - sum) return kMostBytes;
+    sum += size;
+  }
+  return sum;
 }
 
 /// The next multiple of `multiple`; beyond kMostBytes that of kMostBytes.

@@ -99,10 +99,13 @@ inline constexpr std::array<Named<LossForms>, 8> kLossForms = {{{LossForms::stan
   return kind == LossForms::fused_free || kind == LossForms::fused_free_2025;
 }
 
-/// Whether head and loss are one function, which reads the head's own weight.
-[[nodiscard]] constexpr bool joins_head(LossForms kind) {
-  return kind == LossForms::fused || kind == LossForms::fused_target || asks_for_free(kind);
+/// Whether head and loss are one function that goes by chunks of tokens, whose logits have a size to keep to.
+[[nodiscard]] constexpr bool sizes_chunks(LossForms kind) {
+  return kind == LossForms::fused_target || asks_for_free(kind);
 }
+
+/// Whether head and loss are one function, which reads the head's own weight.
+[[nodiscard]] constexpr bool joins_head(LossForms kind) { return kind == LossForms::fused || sizes_chunks(kind); }
 
 /// Which kernels compute scaled-dot-product attention.
 enum class AttentionBackend : std::uint8_t {

@@ -146,7 +146,7 @@ inline TensorId counted_rows(Tape& tape, const LanguageHead& head) {
 /// free on the GPU.
 inline Chunks chunks_of(const model::LossForm& form) {
   constexpr std::int64_t kMost = INT32_MAX;
-  if (form.kind == model::LossForms::fused || !model::joins_head(form.kind)) return {};
+  if (!model::sizes_chunks(form.kind)) return {};
   return {static_cast<std::int32_t>(form.count > 0 ? std::min(form.count, kMost) : kMost),
           form.kind == model::LossForms::fused_free_2025};
 }

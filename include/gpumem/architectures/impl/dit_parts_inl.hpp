@@ -267,23 +267,30 @@ GPUMEM_INLINE Tensor as_heads(Forward& f, Tensor tensor, std::int64_t head_width
   return f.unflatten(tensor, 2, {-1, head_width});
 }
 
+namespace dit_parts_detail {
+
+/// `mix` calls attention's kernel on queries, keys and values whose heads come before their tokens.
+template <typename Mix>
+Tensor with_heads_first(Forward& f, const std::array<Tensor, 3>& heads, const Mix& mix) {
+  const auto first = [&](Tensor of) { return f.permute(of, {0, 2, 1, 3}); };
+  const Tensor query = first(heads[0]);
+  const Tensor key = first(heads[1]);
+  return f.flatten(first(mix(query, key, first(heads[2]))), 2, 3);
+}
+
+}  // namespace dit_parts_detail
+
 GPUMEM_INLINE Tensor attend_heads(Forward& f, Tensor query, Tensor key, Tensor value, std::optional<Tensor> mask) {
-  const auto first = [&](Tensor heads) { return f.permute(heads, {0, 2, 1, 3}); };
-  const Tensor q = first(query);
-  const Tensor k = first(key);
-  const Tensor v = first(value);
-  const Tensor mixed = mask ? f.call("scaled_dot_product_attention", {q, k, v, *mask})
-                            : f.call("scaled_dot_product_attention", {q, k, v});
-  return f.flatten(first(mixed), 2, 3);
+  return dit_parts_detail::with_heads_first(f, {query, key, value}, [&](Tensor q, Tensor k, Tensor v) {
+    return mask ? f.call("scaled_dot_product_attention", {q, k, v, *mask})
+                : f.call("scaled_dot_product_attention", {q, k, v});
+  });
 }
 
 GPUMEM_INLINE Tensor attend_fewer_heads(Forward& f, Tensor query, Tensor key, Tensor value, bool causal) {
-  const auto first = [&](Tensor heads) { return f.permute(heads, {0, 2, 1, 3}); };
-  const Tensor q = first(query);
-  const Tensor k = first(key);
-  const Tensor mixed =
-      f.call("scaled_dot_product_attention", {q, k, first(value)}, {{"is_causal", causal}, {"enable_gqa", true}});
-  return f.flatten(first(mixed), 2, 3);
+  return dit_parts_detail::with_heads_first(f, {query, key, value}, [&](Tensor q, Tensor k, Tensor v) {
+    return f.call("scaled_dot_product_attention", {q, k, v}, {{"is_causal", causal}, {"enable_gqa", true}});
+  });
 }
 
 GPUMEM_INLINE Tensor plain_attention(Forward& f, const PlainAttention& options, Tensor input, Tensor source) {

@@ -108,7 +108,7 @@ GPUMEM_INLINE void PhaseWriter::give_slot(std::uint32_t slot) {
 
 /// Sums of several plans stay below 2^63 as long as each stays below kMostBytes.
 GPUMEM_INLINE void PhaseWriter::raise(std::int64_t bytes) {
-  live_ = bytes <= core::kMostBytes - live_ ? live_ + bytes : core::kMostBytes;
+  live_ = core::bounded_sum({live_, bytes});
   made_.plan.peak_bytes = std::max(made_.plan.peak_bytes, live_);
 }
 
