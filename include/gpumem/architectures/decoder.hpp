@@ -177,8 +177,9 @@ struct RotaryAttention {
   bool plain_norms = false;  ///< without weights
   Turning turning = Turning::halves;
   double output_dropout = 0.0;
-  bool clips = false;           ///< what the projections leave, in place
-  bool scales_queries = false;  ///< by a figure of their position
+  bool clips = false;              ///< what the projections leave, in place
+  bool scales_queries = false;     ///< by a figure of their position
+  std::string_view sub_norm = {};  ///< class of an RMS norm before the output projection; empty: there is none
 };
 /// Queries and keys with their positions.
 [[nodiscard]] std::array<Tensor, 2> turn_heads(Forward& forward, Tensor query, Tensor key, const Rotary& rotary,
@@ -186,9 +187,10 @@ struct RotaryAttention {
 Tensor rotary_attention(Forward& forward, const DecoderSizes& sizes, Tensor input, const Rotary& rotary,
                         const RotaryAttention& options);
 
-/// down_proj(act_fn(gate_proj(x)) * up_proj(x)), in a module of this class.
+/// down_proj(act_fn(gate_proj(x)) * up_proj(x)), in a module of this class. `sub_norm`: class of an RMS norm before
+/// down_proj.
 Tensor gated_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, std::string_view class_name,
-                          bool bias = false);
+                          bool bias = false, std::string_view sub_norm = {});
 
 /// The same with gate_proj and up_proj in one: down_proj(up * activation_fn(gate)).
 Tensor packed_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, std::string_view class_name);

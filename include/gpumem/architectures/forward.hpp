@@ -79,18 +79,23 @@ enum class When : std::uint8_t {
   in_4_52_masked,      ///< the same, where attention has a mask
   heads_are_repeated,  ///< by copies, and not by the kernel (transformers' use_gqa_in_sdpa, since 4.54)
   masked,
+  masked_or_before_5_0,  ///< masks of encoders that are added to scores, since then only where a batch has padding
+  cached,                ///< by transformers 4.56 and later
   checkpointed
 };
 /// The attribute of such a call, and its values.
 inline constexpr std::string_view kWhen = "when";
-inline constexpr std::array<model::Named<When>, 8> kWhens = {{{When::until_4_51, "until 4.51"},
-                                                              {When::since_4_52, "since 4.52"},
-                                                              {When::before_4_56, "before 4.56"},
-                                                              {When::in_4_52, "in 4.52"},
-                                                              {When::in_4_52_masked, "in 4.52, with a mask"},
-                                                              {When::heads_are_repeated, "heads are repeated"},
-                                                              {When::masked, "with a mask"},
-                                                              {When::checkpointed, "checkpointed"}}};
+inline constexpr std::array<model::Named<When>, 10> kWhens = {
+    {{When::until_4_51, "until 4.51"},
+     {When::since_4_52, "since 4.52"},
+     {When::before_4_56, "before 4.56"},
+     {When::in_4_52, "in 4.52"},
+     {When::in_4_52_masked, "in 4.52, with a mask"},
+     {When::heads_are_repeated, "heads are repeated"},
+     {When::masked, "with a mask"},
+     {When::masked_or_before_5_0, "before 5.0, or with a mask"},
+     {When::cached, "cached, since 4.56"},
+     {When::checkpointed, "checkpointed"}}};
 
 /// When a model makes a cache of keys and values: in every job, in training where blocks are not checkpointed, or where
 /// it serves alone.
@@ -266,6 +271,10 @@ class Forward {
   void hand_out(Tensor tensor);
   /// A key or value of the model's cache, and when the model returns that.
   void cache(Tensor tensor, Caches when = Caches::unless_checkpointed);
+  /// The same of both. Returns the values as attention reads them: since transformers 4.56 a cache has one type, that
+  /// of its first keys (cache_utils.py: DynamicLayer, which joins both to empty tensors of it), and under autocast keys
+  /// that tables of float32 turned are wider than values.
+  Tensor cache(Tensor key, Tensor value, Caches when = Caches::unless_checkpointed);
   /// `result` leaves a function whose names for these other tensors end only now.
   Tensor leave_function(Tensor result, std::initializer_list<Tensor> names);
 

@@ -125,8 +125,7 @@ inline Heads keys_of(Forward& f, const Model& model, Tensor input, std::int64_t 
   Heads made;
   made.key = rotate(f, norm(f, "k_norm", flat, width), shared.tables[kind], width);
   made.value = norm(f, "v_norm", value, width, false);
-  f.cache(made.key);
-  f.cache(made.value);
+  made.value = f.cache(made.key, made.value);
   shared.heads[kind] = made;
   return made;
 }

@@ -36,9 +36,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor packed = f.linear("query_key_value", input, s.width, 3 * s.width, {.bias = model.bias});
   const Tensor each = split_heads(f, packed, 3 * s.head_width);
   const std::vector<Tensor> parts = f.split(each, 3, Sizes(3, s.head_width));
-  const Heads turned = {rotate(f, parts[0], rotary, s.head_width), rotate(f, parts[1], rotary, s.head_width), parts[2]};
-  f.cache(turned.key);
-  f.cache(turned.value);
+  Heads turned = {rotate(f, parts[0], rotary, s.head_width), rotate(f, parts[1], rotary, s.head_width), parts[2]};
+  turned.value = f.cache(turned.key, turned.value);
   const Tensor attended = attend(f, turned, {.dropout = s.attention_dropout});
   return f.linear("dense", attended, s.width, s.width, {.bias = model.bias});
 }

@@ -284,9 +284,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor query = normed("q_layernorm", heads("q_proj", s.heads));
   const Tensor key = normed("k_layernorm", heads("k_proj", s.kv_heads));
   const Tensor value = f.permute(heads("v_proj", s.kv_heads), {0, 2, 1, 3});
-  const Heads turned = {rotate(f, query, rotary, each), rotate(f, key, rotary, each), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
+  Heads turned = {rotate(f, query, rotary, each), rotate(f, key, rotary, each), value};
+  turned.value = f.cache(turned.key, turned.value);
   const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads});
   return f.linear("out_proj", attended, s.heads * each, s.width, {.bias = false, .split = Split::rows});
 }

@@ -55,9 +55,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor query = heads("q_proj", s.heads, "q_layernorm");
   const Tensor key = heads("k_proj", s.kv_heads, "k_layernorm");
   const Tensor value = heads("v_proj", s.kv_heads, "");
-  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
+  Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  turned.value = f.cache(turned.key, turned.value);
   const std::int64_t groups = s.heads / s.kv_heads;
   const auto copied = [&](Tensor tensor) { return f.contiguous(tensor, When::masked); };
   const Heads read = {copied(turned.query), copied(repeat_heads(f, turned.key, groups, true)),
@@ -141,7 +140,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const InModule inside(f, "self_attn", "Starcoder2Attention");
   const DecoderSizes& s = model.sizes;
   const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias});
-  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
   const Tensor attended = attend_cached(f, s, turned);
   const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
   return f.dropout("residual_dropout", output, model.dropout);

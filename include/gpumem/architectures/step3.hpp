@@ -133,9 +133,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor key = norm(f, "k_norm", heads("k_proj", keys), s.head_width);
   const Tensor value = heads("v_proj", keys);
   const Tensor gates = model.gates ? f.linear("g_proj", input, s.width, count, {.bias = false}) : 0;
-  const Heads ready = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
-  f.cache(ready.key);
-  f.cache(ready.value);
+  Heads ready = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  ready.value = f.cache(ready.key, ready.value);
   Tensor mixed = attend(f, ready, {.groups = count / keys, .dropout = s.attention_dropout});
   if (model.gates) {
     const Tensor open = f.call("sigmoid", {f.call("unsqueeze", {gates}, {{"dim", std::int64_t{3}}})});

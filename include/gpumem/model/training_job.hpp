@@ -207,6 +207,13 @@ struct TrainingJob {
   return row_of(job.optimizer).has_fused && (job.fused || row_of(job.loop).main_gradients);
 }
 
+/// Whether models return keys and values, where their blocks run once: Trainer.__init__ of transformers 5 sets
+/// config.use_cache to TrainingArguments.use_cache, which is False unless given.
+[[nodiscard]] inline bool returns_cache(const TrainingJob& job) {
+  const bool none = job.loop == Loop::hf_trainer && job.transformers >= Transformers::v5_0;
+  return job.objective.kind == Objective::loss && !none && row_of(job.loop).caches;
+}
+
 /// Whether the job runs Megatron's code of this model: transformers' code named its architecture. A config of
 /// Megatron's own arguments shows the model that runs.
 [[nodiscard]] inline bool is_megatron_model(const ModelGraph& graph, const TrainingJob& job) {

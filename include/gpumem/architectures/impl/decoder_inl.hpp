@@ -196,11 +196,10 @@ GPUMEM_INLINE Heads project_heads(Forward& forward, const DecoderSizes& sizes, T
 }
 
 GPUMEM_INLINE Tensor attend_cached(Forward& forward, const DecoderSizes& sizes, const Heads& heads, Attention options) {
-  forward.cache(heads.key);
-  forward.cache(heads.value);
+  const Tensor value = forward.cache(heads.key, heads.value);
   options.groups = sizes.heads / sizes.kv_heads;
   options.dropout = sizes.attention_dropout;
-  return attend(forward, heads, options);
+  return attend(forward, {heads.query, heads.key, value}, options);
 }
 
 GPUMEM_INLINE Tensor sink_attention(Forward& forward, const Heads& heads, std::optional<Tensor> sinks, Tensor mask,
@@ -292,7 +291,8 @@ GPUMEM_INLINE Tensor projected_heads(Forward& f, const DecoderSizes& sizes, cons
                                      Tensor input, std::string_view name, std::string_view norm, std::int64_t count) {
   const std::int64_t each = sizes.head_width;
   // A norm over all heads needs all of them, so ranks do not share these projections.
-  const Split split = options.norm_place == HeadNorm::all ? Split::whole : Split::columns;
+  const bool whole = options.norm_place == HeadNorm::all || !options.sub_norm.empty();
+  const Split split = whole ? Split::whole : Split::columns;
   Tensor flat = f.linear(name, input, sizes.width, count * each, {.bias = options.input_bias, .split = split});
   const bool normed = !norm.empty() && !options.head_norm.empty();
   if (normed && options.norm_place == HeadNorm::all) flat = f.rms_norm(norm, flat, count * each, options.head_norm);
@@ -326,7 +326,7 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
   };
   const Tensor query = heads("q_proj", options.query_norm, sizes.heads);
   const Tensor key = heads("k_proj", options.key_norm, sizes.kv_heads);
-  const Tensor value = heads("v_proj", "", sizes.kv_heads);
+  Tensor value = heads("v_proj", "", sizes.kv_heads);
   std::array<Tensor, 2> turned = {query, key};
   if (options.turns) turned = turn_heads(forward, query, key, layer_tables(forward, rotary), each, options.turning);
   if (options.scales_queries) turned[0] = forward.scale(turned[0]);
@@ -338,13 +338,14 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
     turned[0] = normed(options.query_norm, turned[0]);
     turned[1] = normed(options.key_norm, turned[1]);
   }
-  forward.cache(turned[1]);
-  forward.cache(value);
-  const Tensor attended = attend(forward, {turned[0], turned[1], value},
-                                 {.groups = sizes.heads / sizes.kv_heads, .dropout = sizes.attention_dropout});
-  Tensor output = forward.linear(
-      "o_proj", attended, sizes.heads * each, sizes.width,
-      {.bias = options.output_bias, .split = options.norm_place == HeadNorm::all ? Split::whole : Split::rows});
+  value = forward.cache(turned[1], value);
+  Tensor attended = attend(forward, {turned[0], turned[1], value},
+                           {.groups = sizes.heads / sizes.kv_heads, .dropout = sizes.attention_dropout});
+  const bool sub = !options.sub_norm.empty();
+  if (sub) attended = forward.rms_norm("attn_sub_norm", attended, sizes.heads * each, options.sub_norm);
+  const bool whole = sub || options.norm_place == HeadNorm::all;
+  Tensor output = forward.linear("o_proj", attended, sizes.heads * each, sizes.width,
+                                 {.bias = options.output_bias, .split = whole ? Split::whole : Split::rows});
   if (options.output_dropout > 0.0) output = forward.call("dropout", {output}, {{"p", options.output_dropout}});
   return forward.leave_function(output, {turned[0], turned[1], value, input});
 }
@@ -372,14 +373,17 @@ GPUMEM_INLINE Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, T
 }
 
 GPUMEM_INLINE Tensor gated_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
-                                        std::string_view class_name, bool bias) {
+                                        std::string_view class_name, bool bias, std::string_view sub_norm) {
   const InModule inside(forward, "mlp", class_name);
-  const Linear wide = {.bias = bias, .split = Split::columns};
+  const bool whole = !sub_norm.empty();  // such a norm needs all columns
+  const Linear wide = {.bias = bias, .split = whole ? Split::whole : Split::columns};
   const Tensor gate = forward.linear("gate_proj", input, sizes.width, sizes.inner, wide);
   const Tensor open = forward.activation("act_fn", gate, sizes.activation);
   const Tensor up = forward.linear("up_proj", input, sizes.width, sizes.inner, wide);
-  const Linear rows = {.bias = bias, .split = Split::rows};
-  const Tensor down = forward.linear("down_proj", forward.multiply(open, up), sizes.inner, sizes.width, rows);
+  const Linear rows = {.bias = bias, .split = whole ? Split::whole : Split::rows};
+  Tensor gated = forward.multiply(open, up);
+  if (whole) gated = forward.rms_norm("ffn_sub_norm", gated, sizes.inner, sub_norm);
+  const Tensor down = forward.linear("down_proj", gated, sizes.inner, sizes.width, rows);
   return forward.leave_function(down, {input});
 }
 

@@ -453,6 +453,14 @@ GPUMEM_INLINE void Forward::cache(Tensor tensor, Caches when) {
   add_layer("cached", {}, "cached", {&tensor, 1}, attributes, {.returned = trains});
 }
 
+GPUMEM_INLINE Tensor Forward::cache(Tensor key, Tensor value, Caches when) {
+  const bool trains = caches_ && when == Caches::unless_checkpointed;
+  const Tensor joined = trains ? as_type_of(value, key, When::cached) : value;
+  cache(key, when);
+  cache(joined, when);
+  return joined;
+}
+
 GPUMEM_INLINE Tensor Forward::leave_function(Tensor result, std::initializer_list<Tensor> names) {
   std::vector<Tensor> inputs = {result};
   inputs.insert(inputs.end(), names.begin(), names.end());

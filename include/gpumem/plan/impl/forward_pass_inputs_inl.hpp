@@ -235,11 +235,7 @@ GPUMEM_INLINE void rename_cast_logits(const ForwardPass& pass, std::vector<ops::
 
 GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass) {
   const bool older = job.transformers == model::Transformers::v4_45;
-  const bool asks = job.objective.kind == model::Objective::loss;
-  // Trainer.__init__ of transformers 5 sets config.use_cache to TrainingArguments.use_cache, which is False unless
-  // given.
-  const bool none = job.loop == model::Loop::hf_trainer && job.transformers >= model::Transformers::v5_0;
-  const bool has_caches = asks && !none && model::row_of(job.loop).caches;
+  const bool has_caches = model::returns_cache(job);
   if (has_caches && !job.activation_checkpointing && !older) return pass.held;
   const model::ModelGraph& graph = pass.wired.graph();
   std::vector<ops::TensorId> held;
