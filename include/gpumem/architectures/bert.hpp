@@ -1,5 +1,6 @@
-// BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA: encoders with norms after attention and feed-forward layer.
-// Source: transformers 4.48, models/bert/modeling_bert.py, roberta, electra (without a kernel).
+// BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA and MPNet: encoders with norms after attention and feed-forward layer.
+// Source: transformers 4.48, models/bert/modeling_bert.py, roberta, electra (without a kernel); MPNet (without a
+// kernel, with biases of distances that all layers share): 4.57 and 5.16, models/mpnet/modeling_mpnet.py.
 #pragma once
 
 #include <array>
@@ -20,10 +21,13 @@ struct Model {
   std::int64_t labels = 2;
   double dropout = 0.1;
   double classifier_dropout = 0.1;
-  bool counts_positions = false;  ///< RoBERTa: of each sample's tokens that are no padding
+  bool counts_positions = false;  ///< RoBERTa, MPNet: of each sample's tokens that are no padding
+  std::int64_t buckets = 32;      ///< of distances, of MPNet
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+  [[nodiscard]] bool is_mpnet() const { return prefix == "MPNet"; }
   [[nodiscard]] std::string_view module() const {
+    if (is_mpnet()) return "mpnet";
     return prefix == "Electra" ? "electra" : counts_positions ? "roberta" : "bert";
   }
 };
@@ -33,10 +37,12 @@ inline Model read(ConfigFields& config) {
   const std::string_view type = config.text({"model_type"}, "bert");
   model.counts_positions = type != "bert" && type != "electra";
   model.prefix = type == "electra" ? "Electra" : model.counts_positions ? "Roberta" : "Bert";
+  if (type == "mpnet") model.prefix = "MPNet";
   model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true});
   model.sizes.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.1);
   model.positions = config.size({"max_position_embeddings"});
   model.types = config.size_or({"type_vocab_size"}, 2);
+  if (type == "mpnet") model.buckets = config.size_or({"relative_attention_num_buckets"}, 32);
   model.embedding_width = type == "electra" ? config.size_or({"embedding_size"}, 128) : model.sizes.width;
   model.labels = labels_of(config);
   model.dropout = config.number({"hidden_dropout_prob"}, 0.1);
@@ -52,17 +58,17 @@ inline Tensor embeddings(Forward& f, const Model& model) {
   const InModule inside(f, "embeddings", model.named("Embeddings"));
   const std::int64_t width = model.embedding_width;
   const Tensor ids = f.token_input("input_ids");
-  const Tensor kinds = f.token_input("token_type_ids");
+  const Tensor kinds = model.is_mpnet() ? ids : f.token_input("token_type_ids");
   (void)f.token_input("attention_mask");
   const Tensor words = f.embedding("word_embeddings", ids, model.sizes.vocabulary, width);
-  const Tensor types = f.embedding("token_type_embeddings", kinds, model.types, width);
-  const Tensor sum = f.add(words, types);
+  Tensor sum = words;
+  if (!model.is_mpnet()) sum = f.add(words, f.embedding("token_type_embeddings", kinds, model.types, width));
   // RoBERTa's first row of positions is after the padding's: two rows of the table are never read.
   const std::int64_t most = model.counts_positions ? model.positions - 2 : model.positions;
   const Tensor numbers = f.positions(ids, std::max<std::int64_t>(most, 1));
   const Tensor places =
       f.embedding("position_embeddings", model.counts_positions ? ids : numbers, model.positions, width);
-  const Tensor embedded = f.call("add", {sum, places}, {{"inplace", true}});
+  const Tensor embedded = model.is_mpnet() ? f.add(sum, places) : f.call("add", {sum, places}, {{"inplace", true}});
   return f.dropout("dropout", f.layer_norm("LayerNorm", embedded, width), model.dropout);
 }
 
@@ -107,9 +113,42 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   return f.leave_function(joined(f, model, attended, s.width, input, "SelfOutput"), {attended});
 }
 
-inline Tensor block(Forward& f, const Model& model, Tensor input) {
+/// [N, heads, S, S] of the table of distances, which the scores of all layers add.
+inline Tensor distance_bias(Forward& f, const Model& model, Tensor ids) {
+  const Tensor distances = f.call("relative_positions", {ids});
+  const Tensor values = f.embedding("relative_attention_bias", distances, model.buckets, model.sizes.heads);
+  const Tensor one = f.call("unsqueeze", {f.permute(values, {2, 0, 1})}, {{"dim", std::int64_t{0}}});
+  const core::Dim kept = core::Dim::fixed(-1);
+  return f.contiguous(
+      f.call("expand", {one}, {{"shape", std::vector<core::Dim>{core::Dim::batch(), kept, kept, kept}}}));
+}
+
+inline Tensor biased_attention(Forward& f, const Model& model, Tensor input, Tensor bias) {
+  const InModule outer(f, "attention", "MPNetAttention");
   const DecoderSizes& s = model.sizes;
-  const Tensor attended = attention(f, model, input);
+  Tensor attended = 0;
+  {
+    const InModule inside(f, "attn", "MPNetSelfAttention");
+    const auto heads = [&](std::string_view name) {
+      return split_heads(f, f.linear(name, input, s.width, s.width), s.head_width);
+    };
+    const Tensor query = heads("q");
+    const Tensor key = heads("k");
+    const Tensor value = heads("v");
+    const Tensor scores = f.scale(f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})}));
+    const Tensor biased = f.call("add", {scores, bias}, {{"inplace", true}});
+    const Tensor masked = f.add(biased, When::masked_or_before_5_0);
+    const Tensor weights = f.dropout("dropout", f.call("softmax", {masked}), s.attention_dropout);
+    const Tensor merged = merge_heads(f, f.call("matmul", {weights, value}));
+    attended = f.leave_function(f.linear("o", merged, s.width, s.width), {masked, weights, query, key, value, merged});
+  }
+  const Tensor dropped = f.dropout("dropout", attended, model.dropout);
+  return f.leave_function(f.layer_norm("LayerNorm", f.add(dropped, input), s.width), {attended});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, std::optional<Tensor> bias) {
+  const DecoderSizes& s = model.sizes;
+  const Tensor attended = bias ? biased_attention(f, model, input, *bias) : attention(f, model, input);
   Tensor wide = 0;
   {
     const InModule inside(f, "intermediate", model.named("Intermediate"));
@@ -128,7 +167,7 @@ inline Tensor pooled(Forward& f, const Model& model, Tensor hidden) {
 inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
   const std::int64_t narrow = model.embedding_width;
   const bool bert = model.prefix == "Bert";
-  const bool roberta = model.counts_positions;
+  const bool roberta = model.counts_positions;  // and MPNet, whose activation is a function
   const std::string_view transform = bert ? "cls.predictions.transform" : roberta ? "lm_head" : "generator_predictions";
   Tensor changed = 0;
   {
@@ -143,7 +182,7 @@ inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
   token_loss(f, f.linear(decoder, changed, narrow, model.sizes.vocabulary, tied));
 }
 
-/// RoBERTa and ELECTRA classify samples by a dense layer of their own, BERT by the pooler's output.
+/// RoBERTa, ELECTRA and MPNet classify samples by a dense layer of their own, BERT by the pooler's output.
 inline void classifier(Forward& f, const Model& model, Tensor hidden) {
   const std::int64_t width = model.sizes.width;
   if (model.prefix == "Bert") {
@@ -167,8 +206,10 @@ inline Tensor body(Forward& f, const Model& model, Head head) {
   Tensor hidden = 0;
   {
     const InModule encoder(f, "encoder", model.named("Encoder"));
+    const auto bias = model.is_mpnet() ? std::optional(distance_bias(f, model, embedded)) : std::nullopt;
     hidden = stack(f, "layer", model.named("Layer"), model.sizes.layers, embedded,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x); });
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, bias); });
+    if (bias) hidden = f.leave_function(hidden, {*bias});
   }
   const bool alone = head == Head::none || head == Head::encoder;
   const bool pools =
@@ -193,12 +234,14 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bert", "bert", "be
                                                             {"Roberta", "roberta", "roberta", kAlwaysTied},
                                                             {"XLMRoberta", "xlm-roberta", "roberta", kAlwaysTied},
                                                             {"Camembert", "camembert", "roberta", kAlwaysTied},
-                                                            {"Electra", "electra", "electra", kAlwaysTied}});
+                                                            {"Electra", "electra", "electra", kAlwaysTied},
+                                                            {"MPNet", "mpnet", "mpnet", kAlwaysTied}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{128, 2}, {256, 4}, {512, 8}, {768, 12}, {1024, 16}});
 /// Heads whose own bias is their decoder's bias.
-inline constexpr auto kTiedBias = std::to_array<std::string_view>(
-    {"BertLMPredictionHead", "RobertaLMHead", "XLMRobertaLMHead", "CamembertLMHead", "ElectraGeneratorPredictions"});
+inline constexpr auto kTiedBias =
+    std::to_array<std::string_view>({"BertLMPredictionHead", "RobertaLMHead", "XLMRobertaLMHead", "CamembertLMHead",
+                                     "ElectraGeneratorPredictions", "MPNetLMHead"});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
@@ -207,19 +250,22 @@ inline void read_tree(TreeFields& t) {
   t.size("max_position_embeddings", "embeddings.position_embeddings", "num_embeddings");
   t.size("type_vocab_size", "embeddings.token_type_embeddings", "num_embeddings");
   t.count("num_hidden_layers", "encoder.layer");
-  t.size("hidden_size", "encoder.layer.0.attention.self.query", "in_features");
+  const bool mpnet = t.has("encoder.layer.0.attention.attn");
+  const std::string self = mpnet ? "encoder.layer.0.attention.attn." : "encoder.layer.0.attention.self.";
+  const std::string query = self + (mpnet ? "q" : "query");
+  t.size("relative_attention_num_buckets", "encoder.relative_attention_bias", "num_embeddings");
+  t.size("hidden_size", query, "in_features");
   t.size("intermediate_size", "encoder.layer.0.intermediate.dense", "out_features");
-  t.dropout("attention_probs_dropout_prob", "encoder.layer.0.attention.self.dropout");
+  t.dropout("attention_probs_dropout_prob", self + "dropout");
   t.dropout("hidden_dropout_prob", "embeddings.dropout");
   t.dropout("classifier_dropout", t.has("/classifier.dropout") ? "/classifier.dropout" : "/dropout");
   t.size("num_labels", t.has("/classifier.out_proj") ? "/classifier.out_proj" : "/classifier", "out_features");
-  t.heads_of_width({.published = kPublished},
-                   t.value("encoder.layer.0.attention.self.query", "in_features").value_or(0));
+  t.heads_of_width({.published = kPublished}, t.value(query, "in_features").value_or(0));
 }
 
 inline constexpr Architecture kArchitecture = {
     .name = "bert",
-    .model_types = names<"bert", "roberta", "xlm-roberta", "camembert", "electra">,
+    .model_types = names<"bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet">,
     .usual_head = Head::masked_lm,
     .write = write,
     .classes = kClasses,

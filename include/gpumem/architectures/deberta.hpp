@@ -1,6 +1,7 @@
-// DeBERTa-v2 and v3: disentangled attention. Scores of content with content, of content with distances and of distances
-// with content are written out, and gathered by how far tokens are from each other.
-// Source: transformers 4.48, models/deberta_v2/modeling_deberta_v2.py; arXiv:2006.03654.
+// DeBERTa, v2 and v3: disentangled attention. Scores of content with content, of content with distances and of
+// distances with content are written out, and gathered by how far tokens are from each other. Source:
+// transformers 4.48, models/deberta_v2/modeling_deberta_v2.py; 4.57 and 5.16, models/deberta/modeling_deberta.py;
+// arXiv:2006.03654.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace deberta {
 
 struct Model {
   DecoderSizes sizes;
+  bool first = false;  ///< DeBERTa v1: queries, keys and values are one projection, and norms are written out
   std::int64_t positions = 512;
   std::int64_t types = 0;
   std::int64_t embedding_width = 1;
@@ -32,10 +34,15 @@ struct Model {
   bool shares = false;  ///< the distances' queries and keys are projected as the content's
   bool content_to_place = false;
   bool place_to_content = false;
+
+  [[nodiscard]] std::string named(std::string_view part) const {
+    return std::string(first ? "Deberta" : "DebertaV2").append(part);
+  }
 };
 
 inline Model read(ConfigFields& config) {
   Model model;
+  model.first = config.text({"model_type"}, "deberta-v2") == "deberta";
   model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true});
   const DecoderSizes& s = model.sizes;
   model.sizes.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.1);
@@ -69,12 +76,30 @@ inline Model read(ConfigFields& config) {
   const core::JsonValue* kernel = config.find("conv_kernel_size");
   model.convolution = kernel == nullptr || kernel->is(0) ? 0 : config.size({"conv_kernel_size"});
   if (model.convolution % 2 == 0 && model.convolution > 0) config.fail("must be odd", "conv_kernel_size");
+  if (config.flag("talking_head", false)) config.fail("heads that are mixed are not known", "talking_head");
   config.ignore({"pooler_hidden_act", "conv_act", "attention_head_size", "legacy", "summary_type"});
   return model;
 }
 
+/// DebertaLayerNorm of v1: in float32, one operation after the other.
+inline Tensor written_norm(Forward& f, std::string_view name, Tensor input, std::int64_t width) {
+  const InModule inside(f, name, "DebertaLayerNorm");
+  const Tensor wide = f.to(input, "float32");
+  const auto mean = [&](Tensor of) { return f.call("mean", {of}, {{"dim", std::int64_t{-1}}, {"keepdim", true}}); };
+  const Tensor middle = mean(wide);
+  const Tensor variance = mean(f.call("pow", {f.call("sub", {wide, middle})}));
+  const Tensor spread = f.call("sqrt", {f.call("add", {variance})});
+  const Tensor normed = f.as_type_of(f.call("div", {f.call("sub", {wide, middle}), spread}), input);
+  return f.add(f.multiply(normed, f.parameter("weight", {width})), f.parameter("bias", {width}));
+}
+
+inline Tensor norm_of(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  const std::int64_t width = model.sizes.width;
+  return model.first ? written_norm(f, name, input, width) : f.layer_norm(name, input, width);
+}
+
 inline Tensor embeddings(Forward& f, const Model& model, Tensor ids) {
-  const InModule inside(f, "embeddings", "DebertaV2Embeddings");
+  const InModule inside(f, "embeddings", model.named("Embeddings"));
   const std::int64_t width = model.embedding_width;
   const Tensor kinds = f.token_input("token_type_ids");
   const Tensor mask = f.token_input("attention_mask");
@@ -85,7 +110,7 @@ inline Tensor embeddings(Forward& f, const Model& model, Tensor ids) {
   }
   if (model.types > 0) sum = f.add(sum, f.embedding("token_type_embeddings", kinds, model.types, width));
   if (width != model.sizes.width) sum = f.linear("embed_proj", sum, width, model.sizes.width, {.bias = false});
-  const Tensor normed = f.layer_norm("LayerNorm", sum, model.sizes.width);
+  const Tensor normed = norm_of(f, model, "LayerNorm", sum);
   // The samples' padding is multiplied away.
   const Tensor rows = f.to(f.call("unsqueeze", {mask}, {{"dim", std::int64_t{2}}}), "float32");
   return f.dropout("dropout", f.multiply(normed, f.as_type_of(rows, normed)), model.dropout);
@@ -148,15 +173,58 @@ inline std::optional<Tensor> place_scores(Forward& f, const Model& model, Tensor
   return sum ? std::optional(f.leave_function(*sum, {names.front(), names.back()})) : sum;
 }
 
+/// The same of v1: of as many distances as samples have tokens, with no bias where content meets them.
+inline std::optional<Tensor> first_place_scores(Forward& f, const Model& model, Tensor query, Tensor key,
+                                                const Places& places) {
+  const DecoderSizes& s = model.sizes;
+  const Tensor dropped = f.dropout("pos_dropout", places.distances, model.dropout);
+  const Tensor near = f.call("slice", {dropped, places.ids}, {{"like_dim", std::int64_t{1}}, {"both_sides", true}});
+  const Tensor rows = f.call("unsqueeze", {near}, {{"dim", std::int64_t{0}}});
+  const auto made = [&](std::string_view name, bool bias) {
+    return split_heads(f, f.linear(name, rows, s.width, s.width, {.bias = bias}), s.head_width);
+  };
+  std::optional<Tensor> sum;
+  std::vector<Tensor> names;
+  if (model.content_to_place) {
+    names.push_back(gathered(f, query, made("pos_proj", false), places.apart));
+    sum = f.call("add", {names.back()});
+  }
+  if (model.place_to_content) {
+    const Tensor scaled = f.call("mul", {made("pos_q_proj", true)}, {{"inplace", true}});
+    names.push_back(f.permute(gathered(f, key, scaled, places.apart), {0, 1, 3, 2}));
+    sum = sum ? f.call("add", {*sum, names.back()}, {{"inplace", true}}) : f.call("add", {names.back()});
+  }
+  return sum ? std::optional(f.leave_function(*sum, {names.front(), names.back()})) : sum;
+}
+
+inline Heads projected(Forward& f, const Model& model, Tensor input) {
+  const DecoderSizes& s = model.sizes;
+  if (!model.first) {
+    const Tensor query = heads_of(f, model, "query_proj", input);
+    const Tensor key = heads_of(f, model, "key_proj", input);
+    return {query, key, heads_of(f, model, "value_proj", input)};
+  }
+  const Tensor packed = f.linear("in_proj", input, s.width, 3 * s.width, {.bias = false});
+  const std::vector<Tensor> parts = f.split(split_heads(f, packed, 3 * s.head_width), 3, Sizes(3, s.head_width));
+  const auto biased = [&](std::string_view name, Tensor of) {
+    const Tensor bias = f.unflatten(f.parameter(name, {s.width}), 0, {s.heads, s.head_width});
+    return f.add(of, f.call("unsqueeze", {bias}, {{"dim", std::int64_t{1}}}));
+  };
+  const Tensor query = biased("q_bias", parts[0]);
+  const Tensor value = biased("v_bias", parts[2]);
+  return {f.scale(query), parts[1], value};
+}
+
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Places& places) {
   const InModule inside(f, "self", "DisentangledSelfAttention");
   const DecoderSizes& s = model.sizes;
-  const Tensor query = heads_of(f, model, "query_proj", input);
-  const Tensor key = heads_of(f, model, "key_proj", input);
-  const Tensor value = heads_of(f, model, "value_proj", input);
-  Tensor scores = f.call("matmul", {query, f.scale(f.permute(key, {0, 1, 3, 2}))});
+  const auto [query, key, value] = projected(f, model, input);
+  const Tensor turned_key = f.permute(key, {0, 1, 3, 2});
+  Tensor scores = f.call("matmul", {query, model.first ? turned_key : f.scale(turned_key)});
   std::optional<Tensor> more;
-  if (model.relative) more = place_scores(f, model, query, key, places);
+  if (model.relative) {
+    more = model.first ? first_place_scores(f, model, query, key, places) : place_scores(f, model, query, key, places);
+  }
   if (more) scores = f.add(scores, *more);
   // Each layer turns the mask round, [N, 1, S, S].
   const Tensor turned = f.call("causal_mask", {places.ids}, {{"padded", true}, {"dtype", std::string("bool")}});
@@ -172,7 +240,7 @@ inline Tensor joined(Forward& f, const Model& model, Tensor input, std::int64_t 
                      std::string_view class_name) {
   const InModule inside(f, "output", class_name);
   const Tensor projected = f.dropout("dropout", f.linear("dense", input, in, model.sizes.width), model.dropout);
-  const Tensor normed = f.layer_norm("LayerNorm", f.add(projected, residual), model.sizes.width);
+  const Tensor normed = norm_of(f, model, "LayerNorm", f.add(projected, residual));
   return f.leave_function(normed, {projected});
 }
 
@@ -180,15 +248,15 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Places& 
   const DecoderSizes& s = model.sizes;
   Tensor attended = 0;
   {
-    const InModule inside(f, "attention", "DebertaV2Attention");
-    attended = joined(f, model, attention(f, model, input, places), s.width, input, "DebertaV2SelfOutput");
+    const InModule inside(f, "attention", model.named("Attention"));
+    attended = joined(f, model, attention(f, model, input, places), s.width, input, model.named("SelfOutput"));
   }
   Tensor wide = 0;
   {
-    const InModule inside(f, "intermediate", "DebertaV2Intermediate");
+    const InModule inside(f, "intermediate", model.named("Intermediate"));
     wide = f.activation("intermediate_act_fn", f.linear("dense", attended, s.width, s.inner), s.activation);
   }
-  return f.leave_function(joined(f, model, wide, s.inner, attended, "DebertaV2Output"), {input, attended, wide});
+  return f.leave_function(joined(f, model, wide, s.inner, attended, model.named("Output")), {input, attended, wide});
 }
 
 /// ConvLayer of the xlarge models: parallel to the first layer, on the embeddings.
@@ -207,7 +275,7 @@ inline Tensor convolved(Forward& f, const Model& model, Tensor input, Tensor fir
 }
 
 inline Tensor encoder(Forward& f, const Model& model, Tensor embedded, Tensor ids) {
-  const InModule inside(f, "encoder", "DebertaV2Encoder");
+  const InModule inside(f, "encoder", model.named("Encoder"));
   const std::int64_t width = model.sizes.width;
   Places places = {.ids = ids};
   places.apart = f.call("relative_positions", {ids});
@@ -217,19 +285,21 @@ inline Tensor encoder(Forward& f, const Model& model, Tensor embedded, Tensor id
   }
   // The product of the tokens' mask with itself, in its type.
   places.mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("int64")}});
-  Tensor hidden = stack(f, "layer", "DebertaV2Layer", model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
-    const Tensor made = block(f, model, x, places);
-    return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
-  });
+  Tensor hidden =
+      stack(f, "layer", model.named("Layer"), model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
+        const Tensor made = block(f, model, x, places);
+        return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
+      });
   if (model.relative) hidden = f.leave_function(hidden, {places.distances});
   return f.leave_function(hidden, {places.mask, places.apart, embedded});
 }
 
 inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
-  const InModule inside(f, "cls.predictions", "DebertaV2LMPredictionHead");
+  const InModule inside(f, "cls.predictions", model.named("LMPredictionHead"));
   const std::int64_t narrow = model.embedding_width;
   const Tensor dense = f.linear("transform.dense", hidden, model.sizes.width, narrow);
-  const Tensor changed = f.activation("transform.act", dense, model.sizes.activation);
+  const std::string_view active = model.first ? "transform.transform_act_fn" : "transform.act";
+  const Tensor changed = f.activation(active, dense, model.sizes.activation);
   const Tensor normed = f.layer_norm("transform.LayerNorm", changed, narrow);
   const Linear tied = {.tied = model.sizes.tied, .returned = true};
   token_loss(f, f.linear("decoder", normed, narrow, model.sizes.vocabulary, tied));
@@ -247,7 +317,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   Tensor hidden = 0;
   {
-    const InModule inside(f, "deberta", "DebertaV2Model");
+    const InModule inside(f, "deberta", model.named("Model"));
     const Tensor ids = f.token_input("input_ids");
     hidden = encoder(f, model, embeddings(f, model, ids), ids);
   }
@@ -259,12 +329,14 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
                 .token = [&](Tensor x) { return f.dropout("dropout", x, model.dropout); }});
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"DebertaV2", "deberta-v2", "deberta", kAlwaysTied}});
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"DebertaV2", "deberta-v2", "deberta", kAlwaysTied}, {"Deberta", "deberta", "deberta", kAlwaysTied}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{384, 6}, {768, 12}, {1024, 16}, {1536, 24}});
 /// Heads whose own bias is their decoder's bias.
 inline constexpr auto kTiedBias =
-    std::to_array<std::string_view>({"LegacyDebertaV2LMPredictionHead", "DebertaV2LMPredictionHead"});
+    std::to_array<std::string_view>({"LegacyDebertaV2LMPredictionHead", "DebertaV2LMPredictionHead",
+                                     "LegacyDebertaLMPredictionHead", "DebertaLMPredictionHead"});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
@@ -278,29 +350,34 @@ inline void read_tree(TreeFields& t) {
     t.set("type_vocab_size", 0);
   }
   const std::string self = "encoder.layer.0.attention.self.";
+  const bool first = t.has(self + "in_proj");
+  const std::string query = self + (first ? "in_proj" : "query_proj");
   t.count("num_hidden_layers", "encoder.layer");
-  t.size("hidden_size", self + "query_proj", "in_features");
+  t.size("hidden_size", query, "in_features");
   t.size("intermediate_size", "encoder.layer.0.intermediate.dense", "out_features");
   t.dropout("hidden_dropout_prob", "embeddings.dropout");
   t.dropout("attention_probs_dropout_prob", self + "dropout");
   t.there("relative_attention", "encoder.rel_embeddings");
-  if (const auto rows = t.value("encoder.rel_embeddings", "num_embeddings")) t.set("position_buckets", *rows / 2);
+  if (const auto rows = t.value("encoder.rel_embeddings", "num_embeddings"))
+    t.set(first ? "max_relative_positions" : "position_buckets", *rows / 2);
   t.set_string("norm_rel_ebd", t.has("encoder.LayerNorm") ? "layer_norm" : "none");
-  const bool own = t.has(self + "pos_key_proj") || t.has(self + "pos_query_proj");
+  const std::string to_place = self + (first ? "pos_proj" : "pos_key_proj");
+  const std::string to_content = self + (first ? "pos_q_proj" : "pos_query_proj");
+  const bool own = first || t.has(to_place) || t.has(to_content);
   t.set_flag("share_att_key", !own);
   std::string kinds;
-  if (!own || t.has(self + "pos_key_proj")) kinds = "c2p";
-  if (!own || t.has(self + "pos_query_proj")) kinds += kinds.empty() ? "p2c" : "|p2c";
+  if (!own || t.has(to_place)) kinds = "c2p";
+  if (!own || t.has(to_content)) kinds += kinds.empty() ? "p2c" : "|p2c";
   t.set_string("pos_att_type", kinds);
   t.size("conv_kernel_size", "encoder.conv.conv", "kernel_size");
   t.dropout("pooler_dropout", "/pooler.dropout");
   t.size("pooler_hidden_size", "/pooler.dense", "out_features");
   t.size("num_labels", "/classifier", "out_features");
-  t.heads_of_width({.published = kPublished}, t.value(self + "query_proj", "in_features").value_or(0));
+  t.heads_of_width({.published = kPublished}, t.value(query, "in_features").value_or(0));
 }
 
 inline constexpr Architecture kArchitecture = {.name = "deberta",
-                                               .model_types = names<"deberta-v2">,
+                                               .model_types = names<"deberta", "deberta-v2">,
                                                .usual_head = Head::masked_lm,
                                                .write = write,
                                                .classes = kClasses,

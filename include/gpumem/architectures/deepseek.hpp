@@ -1,10 +1,10 @@
-// DeepSeek-V2, V3 and V3.2, and what is built like them: Kimi K2, GLM-5, GLM-4.7-Flash, openPangu Ultra. Attention over
-// keys and values that are compressed (MLA), routed experts and shared ones after the first dense layers. The module
-// that predicts further tokens (MTP) is not part of it, as transformers does not load it. Which groups experts are
-// chosen from changes no memory here. V3.2 and GLM-5 choose keys with an indexer. Source: transformers 4.51,
-// models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its positions as complex
-// numbers; it is taken as V3 here. transformers 5: deepseek_v32, glm_moe_dsa, glm4_moe_lite, whose experts are one
-// tensor each; Kimi K2 is taken as 5 has DeepSeek-V3. openPangu: the norms of its sandwich.
+// DeepSeek-V2, V3 and V3.2, and what is built like them: Kimi K2, GLM-5, GLM-4.7-Flash, openPangu Ultra, Youtu-LLM,
+// A.X-K1, MiniCPM3. Attention over keys and values that are compressed (MLA), routed experts and shared ones after the
+// first dense layers. The module that predicts further tokens (MTP) is not part of it, as transformers does not load
+// it. Which groups experts are chosen from changes no memory here. V3.2 and GLM-5 choose keys with an indexer. Source:
+// transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its positions
+// as complex numbers; it is taken as V3 here. transformers 5: deepseek_v32, glm_moe_dsa, glm4_moe_lite, whose experts
+// are one tensor each; Kimi K2 is taken as 5 has DeepSeek-V3. openPangu: the norms of its sandwich.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,9 @@ struct Variant {
   bool counts_bias = true;  ///< it is a parameter; else a buffer
   bool grouped = false;     ///< the experts' weights are one tensor each
   bool indexes = false;     ///< an indexer chooses the keys
+  bool dense = false;       ///< no layer has experts, and the head's weight is the embedding's
+  bool normed = false;      ///< a norm behind the experts
+  bool multiplies = false;  ///< by numbers: embeddings, residuals, what the head reads; positions turn halves
 };
 inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "deepseek_v2", .prefix = "DeepseekV2", .corrects = false},
@@ -37,6 +40,9 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "deepseek_v32", .prefix = "DeepseekV32", .counts_bias = false, .grouped = true, .indexes = true},
      {.model_type = "glm_moe_dsa", .prefix = "GlmMoeDsa", .counts_bias = false, .grouped = true, .indexes = true},
      {.model_type = "glm4_moe_lite", .prefix = "Glm4MoeLite", .counts_bias = false, .grouped = true},
+     {.model_type = "youtu", .prefix = "Youtu", .dense = true},
+     {.model_type = "axk1", .prefix = "AXK1", .counts_bias = false, .grouped = true, .normed = true},
+     {.model_type = "minicpm3", .prefix = "MiniCPM3", .dense = true, .multiplies = true},
      {.model_type = "pangu_ultra_moe", .prefix = "PanguUltraMoE", .corrects = false}});
 inline constexpr auto kModelTypes = model_types_of(kVariants);
 
@@ -55,7 +61,10 @@ struct Model {
 };
 
 inline LatentAttention read_attention(ConfigFields& config, const Model& model) {
-  LatentAttention attention = read_latent_attention(config, model.sizes);
+  const DecoderSizes& s = model.sizes;
+  const bool halves = model.variant.multiplies;
+  LatentAttention attention = read_latent_attention(config, s, halves ? s.width / s.heads : 0);
+  attention.halves = halves;
   attention.index_heads = model.variant.indexes ? config.size({"index_n_heads"}) : 0;
   attention.index_width = model.variant.indexes ? config.size({"index_head_dim"}) : 1;
   attention.class_name = model.named("Attention");
@@ -97,7 +106,7 @@ inline Model read(ConfigFields& config) {
   for (const Variant& variant : kVariants) {
     if (variant.model_type == type) model.variant = variant;
   }
-  model.sizes = decoder_sizes(config);
+  model.sizes = decoder_sizes(config, {.tied = model.variant.dense});
   model.attention = read_attention(config, model);
   model.mixes.resize(static_cast<std::size_t>(model.sizes.layers), false);
   const bool fused = config.fuses_experts();  // as transformers 5, where the bias is a buffer
@@ -119,9 +128,11 @@ inline Model read(ConfigFields& config) {
   if (model.variant.indexes) model.takes_over = sharing_layers(config, model.sizes.layers);
   if (model.variant.indexes)  // layer_types: that of the only attention there is
     config.ignore({"index_topk", "index_topk_pattern", "index_share_for_mtp_iteration", "layer_types"});
+  if (model.variant.multiplies) config.ignore({"scale_emb", "scale_depth", "dim_model_base"});
   config.ignore({"aux_loss_alpha", "ep_size", "n_group", "norm_topk_prob", "num_nextn_predict_layers",
                  "routed_scaling_factor", "scoring_func", "seq_aux", "topk_group", "rope_interleave", "topk_method",
-                 "qk_head_dim", "indexer_rope_interleave", "moe_router_dtype", "partial_rotary_factor"});
+                 "qk_head_dim", "indexer_rope_interleave", "embedding_initializer_range", "moe_router_dtype",
+                 "partial_rotary_factor"});
   return model;
 }
 
@@ -153,9 +164,11 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
     const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
     sum = f.as_type_of(add_experts(f, m, input, weights, f.call("token_zeros", {wide}), expert), input);
   }
-  if (model.shared == 0) return sum;
-  const InModule shared(f, "shared_experts", model.named("MLP"));
-  return f.add(sum, gated_layer(f, width, model.shared * m.inner, model.sizes.activation, input));
+  if (model.shared > 0) {
+    const InModule shared(f, "shared_experts", model.named("MLP"));
+    sum = f.add(sum, gated_layer(f, width, model.shared * m.inner, model.sizes.activation, input));
+  }
+  return model.variant.normed ? f.rms_norm("post_mlp_layernorm", sum, width, model.named("RMSNorm")) : sum;
 }
 
 /// `mask`: of the last indexer.
@@ -165,7 +178,10 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
   const auto norm = [&](std::string_view name, Tensor tensor) {
     return f.rms_norm(name, tensor, model.sizes.width, model.named("RMSNorm"));
   };
-  const auto behind = [&](std::string_view name, Tensor part) { return model.sandwich ? norm(name, part) : part; };
+  const auto behind = [&](std::string_view name, Tensor part) {
+    if (model.variant.multiplies) return f.scale(part);
+    return model.sandwich ? norm(name, part) : part;
+  };
   const Tensor normed = norm("input_layernorm", input);
   const bool takes_over = !model.takes_over.empty() && model.takes_over[at];
   const Attended mixed =
@@ -184,11 +200,13 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
   decoder_model(f, config, s, head, {.class_name = model.named("Model")}, [&](Tensor ids, Tensor hidden) {
+    if (model.variant.multiplies) hidden = f.scale(hidden);
     const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
     std::optional<Tensor> mask;
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index, mask); });
-    return f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+    return model.variant.multiplies ? f.scale(hidden) : hidden;
   });
 }
 
@@ -197,6 +215,9 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"DeepseekV2", "deep
                                                             {"DeepseekV32", "deepseek_v32", "model"},
                                                             {"GlmMoeDsa", "glm_moe_dsa", "model"},
                                                             {"Glm4MoeLite", "glm4_moe_lite", "model"},
+                                                            {"Youtu", "youtu", "model", kAlwaysTied},
+                                                            {"AXK1", "axk1", "model"},
+                                                            {"MiniCPM3", "minicpm3", "model", kAlwaysTied},
                                                             {"PanguUltraMoE", "pangu_ultra_moe", "model"}});
 
 /// The indexer of each layer that has one.

@@ -1,6 +1,7 @@
 // Gemma 1, 2 and 3 (text): wide heads, norms that multiply in float32, embeddings times a number; Gemma 2 and 3 with a
-// norm after each part too, Gemma 2 with logits below a cap, Gemma 3 with normed queries and keys. Source:
-// transformers 4.48 and 4.51, models/gemma/modeling_gemma.py, gemma2, gemma3.
+// norm after each part too, Gemma 2 with logits below a cap, Gemma 3 with normed queries and keys; VaultGemma, Gemma 2
+// without these norms. Source: transformers 4.48 and 4.51, models/gemma/modeling_gemma.py, gemma2, gemma3; 5.16,
+// vaultgemma.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,8 @@ struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Gemma";
   bool normed_behind = false;  ///< Gemma 2 and 3
-  bool normed_heads = false;   ///< Gemma 3
+  bool vault = false;
+  bool normed_heads = false;  ///< Gemma 3
   bool bias = false;
   double softcap = 0.0;
   std::int64_t pattern = 2;  ///< every so many layers, one reads all tokens
@@ -35,13 +37,15 @@ inline Model read(ConfigFields& config) {
   Model model;
   const std::string_view type = config.text({"model_type"}, "gemma");
   model.normed_heads = type == "gemma3_text";
-  model.normed_behind = type != "gemma";
+  model.vault = type == "vaultgemma";
+  model.normed_behind = type != "gemma" && !model.vault;
   model.prefix = model.normed_heads ? "Gemma3" : model.normed_behind ? "Gemma2" : "Gemma";
+  if (model.vault) model.prefix = "VaultGemma";
   model.sizes = decoder_sizes(config, {.activation = "gelu_pytorch_tanh", .tied = true});
   // Whatever hidden_act says: hidden_activation counts, and is this one in all of them.
   model.sizes.activation = "gelu_pytorch_tanh";
   model.bias = config.flag("attention_bias", false);
-  const bool second = model.normed_behind && !model.normed_heads;
+  const bool second = model.vault || (model.normed_behind && !model.normed_heads);
   model.softcap = config.number({"final_logit_softcapping"}, second ? 30.0 : 0.0);
   if (model.normed_heads) model.pattern = config.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
   config.ignore({"query_pre_attn_scalar", "sliding_window_pattern", "cache_implementation", "_sliding_window_pattern"});
@@ -72,11 +76,10 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
     key = norm(f, model, "k_norm", key, s.head_width);
   }
   const auto [turned_query, turned_key] = turn_heads(f, query, key, rotary, s.head_width, Turning::halves);
-  const Heads turned = {turned_query, turned_key, value};
+  Heads turned = {turned_query, turned_key, value};
   // Gemma 2 and 3 make their cache, a HybridCache, in evaluation only.
   const Caches caches = model.normed_behind ? Caches::serving : Caches::unless_checkpointed;
-  f.cache(turned.key, caches);
-  f.cache(turned.value, caches);
+  turned.value = f.cache(turned.key, turned.value, caches);
   const Tensor attended =
       attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .mask = mask});
   const Tensor output = f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
@@ -91,7 +94,8 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
   const Tensor normed = norm(f, model, "input_layernorm", input, width);
   const Tensor mixed = behind("post_attention_layernorm", attention(f, model, normed, rotary, mask));
   const Tensor attended = f.add(input, mixed);
-  const std::string_view before = model.normed_behind ? "pre_feedforward_layernorm" : "post_attention_layernorm";
+  const bool apart = model.vault || model.normed_behind;
+  const std::string_view before = apart ? "pre_feedforward_layernorm" : "post_attention_layernorm";
   const Tensor again = norm(f, model, before, attended, width);
   const Tensor fed = gated_feed_forward(f, model.sizes, again, model.named("MLP"));
   return f.add(attended, behind("post_feedforward_layernorm", fed));
@@ -122,7 +126,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Gemma", "gemma", "model", kAlwaysTied},
                                                             {"Gemma2", "gemma2", "model", kAlwaysTied},
                                                             {"Gemma3", "gemma3_text", "model", kAlwaysTied},
-                                                            {"Gemma3Text", "gemma3_text", "model", kAlwaysTied}});
+                                                            {"Gemma3Text", "gemma3_text", "model", kAlwaysTied},
+                                                            {"VaultGemma", "vaultgemma", "model", kAlwaysTied}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{4608, 32}});
 
@@ -140,7 +145,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "gemma",
-                                               .model_types = names<"gemma", "gemma2", "gemma3_text">,
+                                               .model_types = names<"gemma", "gemma2", "gemma3_text", "vaultgemma">,
                                                .write = write,
                                                .classes = kClasses,
                                                .read_tree = read_tree};

@@ -1,3 +1,5 @@
+// gpt-oss, MiMo-V2-Flash and Granite SWA.
+//
 // gpt-oss: attention with a learned sink for each head, which PyTorch's kernel does not have, so that it is written
 // out; experts that are one tensor each, with biases and a gate that is clamped. A checkpoint in MXFP4 is dequantised
 // to be trained.
@@ -50,9 +52,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const InModule inside(f, "self_attn", "GptOssAttention");
   const DecoderSizes& s = model.sizes;
   const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias, .split = Split::columns});
-  const Heads ready = {turned(f, query, rotary), turned(f, key, rotary), value};
-  f.cache(ready.key);
-  f.cache(ready.value);
+  Heads ready = {turned(f, query, rotary), turned(f, key, rotary), value};
+  ready.value = f.cache(ready.key, ready.value);
   const Tensor sinks = f.parameter("sinks", {s.heads});
   const Tensor attended =
       sink_attention(f, ready, sinks, mask, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
@@ -209,9 +210,8 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
   const Tensor query = heads("q_proj", s.heads, s.head_width);
   const Tensor key = heads("k_proj", keys, s.head_width);
   const Tensor value = f.scale(heads("v_proj", keys, model.value_width));
-  const Heads ready = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
-  f.cache(ready.key);
-  f.cache(ready.value);
+  Heads ready = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  ready.value = f.cache(ready.key, ready.value);
   const bool sinks = near ? model.near_sinks : model.far_sinks;
   const std::optional<Tensor> held = sinks ? std::optional(f.parameter("sinks", {s.heads}, true)) : std::nullopt;
   const Tensor attended = sink_attention(f, ready, held, near ? masks.near : masks.all,
@@ -305,5 +305,119 @@ inline constexpr Architecture kArchitecture = {.name = "mimo_v2",
                                                .read_tree = read_tree};
 
 }  // namespace mimo_v2
+
+// Granite SWA: Granite with a learned sink for each head, which scales what attention makes by the sigmoid of its
+// distance from the scores' logsumexp. No kernel of PyTorch has it, so attention is written out, also where windows
+// slide. Source: transformers 5.16, models/granite_swa/modeling_granite_swa.py (eager_attention_forward).
+
+namespace granite_swa {
+
+struct Model {
+  DecoderSizes sizes;
+  bool bias = false;
+  bool mlp_bias = false;
+  std::vector<bool> slides = {};
+  std::vector<bool> unturned = {};  ///< by layer: it has no rotary positions
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.tied = true});
+  const std::int64_t layers = model.sizes.layers;
+  model.bias = config.flag("attention_bias", false);
+  model.mlp_bias = config.flag("mlp_bias", false);
+  model.slides = config.layers_with("layer_types", layers, std::string_view("sliding_attention"),
+                                    std::string_view("full_attention"));
+  const bool listed = !model.slides.empty();
+  for (std::int64_t at = 0; !listed && at < layers; ++at) model.slides.push_back(at % 4 != 0);
+  model.unturned.resize(static_cast<std::size_t>(layers), false);
+  const core::JsonValue* bases = config.find("layer_rope_theta");
+  if (bases != nullptr && bases->is(core::JsonValue::Kind::list)) {
+    std::size_t at = 0;
+    for (const core::JsonValue& base : bases->items()) {
+      if (at < model.unturned.size()) model.unturned[at++] = base.is(0);
+    }
+  }
+  config.ignore({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
+  return model;
+}
+
+inline Tensor sunk_attention(Forward& f, const Model& model, const Heads& heads, Tensor mask) {
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t groups = s.heads / s.kv_heads;
+  const Tensor key = repeat_heads(f, heads.key, groups);
+  const Tensor value = repeat_heads(f, heads.value, groups);
+  const Tensor scores = f.scale(f.call("matmul", {heads.query, f.permute(key, {0, 1, 3, 2})}));
+  const Tensor masked = f.add(scores, mask);
+  const Tensor spread = f.call("logsumexp", {masked}, {{"dim", std::int64_t{-1}}, {"keepdim", true}});
+  const Tensor sinks = f.unflatten(f.parameter("sinks", {s.heads}), 0, {s.heads, 1, 1});
+  const Tensor open = f.call("sigmoid", {f.to(f.call("sub", {spread, sinks}), "float32")});
+  const Tensor weights = f.as_type_of(f.call("softmax", {f.to(masked, "float32")}), heads.query);
+  const Tensor dropped = f.call("dropout", {weights}, {{"p", s.attention_dropout}});
+  const Tensor mixed = f.call("matmul", {dropped, value});
+  const Tensor made = merge_heads(f, f.multiply(mixed, f.as_type_of(open, mixed)));
+  return f.leave_function(made, {key, value, dropped});
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, Tensor mask, bool turns) {
+  const InModule inside(f, "self_attn", "GraniteSWAAttention");
+  const DecoderSizes& s = model.sizes;
+  Heads heads = project_heads(f, s, input, {.bias = model.bias, .split = Split::columns});
+  if (turns) {
+    const auto [query, key] = turn_heads(f, heads.query, heads.key, rotary, s.head_width, Turning::halves);
+    heads = {query, key, heads.value};
+  }
+  heads.value = f.cache(heads.key, heads.value);
+  const Tensor mixed = sunk_attention(f, model, heads, mask);
+  const Tensor output =
+      f.linear("o_proj", mixed, s.heads * s.head_width, s.width, {.bias = model.bias, .split = Split::rows});
+  return f.leave_function(output, {heads.query, heads.key, heads.value, input});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  const auto norm = [&](std::string_view name, Tensor of) {
+    return f.rms_norm(name, of, s.width, "GraniteSWARMSNorm");
+  };
+  const DecoderBody body = {.class_name = "GraniteSWAModel", .head = {.scales = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    hidden = f.scale(hidden);
+    const Tensor all = f.call("causal_mask", {ids}, {{"padded", true}});
+    const Tensor near = f.call("causal_mask", {ids}, {{"padded", true}});
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", "GraniteSWADecoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
+      const auto at = static_cast<std::size_t>(index);
+      const Tensor normed = norm("input_layernorm", x);
+      const Tensor mixed = attention(f, model, normed, rotary, model.slides[at] ? near : all, !model.unturned[at]);
+      const Tensor attended = f.add(x, f.scale(mixed));
+      const Tensor again = norm("post_attention_layernorm", attended);
+      return f.add(attended, f.scale(gated_feed_forward(f, s, again, "GraniteSWAMLP", model.mlp_bias)));
+    });
+    return f.leave_function(norm("norm", hidden), {all, near});
+  });
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GraniteSWA", "granite_swa", "model", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  t.labels();
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+  t.flag("mlp_bias", "layers.0.mlp.gate_proj");
+  t.assume("every layer has rotary positions, as the class has it");
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "granite_swa",
+                                               .model_types = names<"granite_swa">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace granite_swa
 
 }  // namespace gpumem::architectures

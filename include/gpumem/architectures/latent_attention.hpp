@@ -26,6 +26,7 @@ struct LatentAttention {
   bool caches = true;            ///< keys and values are returned
   bool fused_softmax = false;    ///< where attention is written out, in the type of the scores; fused norms (Megatron)
   bool gates = false;            ///< what it makes, by a projection of its input
+  bool halves = false;           ///< positions turn the halves of a head's elements, and not their pairs
   std::int64_t index_heads = 0;  ///< of an indexer that chooses keys; 0: there is none
   std::int64_t index_width = 1;  ///< of each of them
   std::string class_name = {};
@@ -44,8 +45,10 @@ Attended latent_attention(Forward& forward, const LatentAttention& attention, Te
                           std::optional<Tensor> shared);
 Tensor latent_attention(Forward& forward, const LatentAttention& attention, Tensor input, const Rotary& rotary);
 
-/// Its fields, under DeepSeek's names; the classes are left out.
-[[nodiscard]] LatentAttention read_latent_attention(ConfigFields& config, const DecoderSizes& sizes);
+/// Its fields, under DeepSeek's names; the classes are left out. `value_width`: where the config does not say; 0: it
+/// must.
+[[nodiscard]] LatentAttention read_latent_attention(ConfigFields& config, const DecoderSizes& sizes,
+                                                    std::int64_t value_width = 0);
 /// Heads that are too wide, or leave rotary positions an odd number of elements, are a fault of this field.
 void check_latent_attention(ConfigFields& config, const LatentAttention& attention, std::string_view field);
 /// The fields, of the module of this path.
@@ -101,16 +104,18 @@ inline std::optional<Tensor> index(Forward& f, const LatentAttention& a, Tensor 
 
 }  // namespace latent_attention_detail
 
-inline LatentAttention read_latent_attention(ConfigFields& config, const DecoderSizes& sizes) {
-  LatentAttention attention = {.width = sizes.width,
-                               .heads = sizes.heads,
-                               .query_rank = config.size_or({"q_lora_rank"}, 0),
-                               .kv_rank = config.size({"kv_lora_rank"}),
-                               .plain_width = config.size({"qk_nope_head_dim"}),
-                               .rotary_width = config.size({"qk_rope_head_dim"}),
-                               .value_width = config.size({"v_head_dim"}),
-                               .bias = config.flag("attention_bias", false),
-                               .dropout = sizes.attention_dropout};
+inline LatentAttention read_latent_attention(ConfigFields& config, const DecoderSizes& sizes,
+                                             std::int64_t value_width) {
+  LatentAttention attention = {
+      .width = sizes.width,
+      .heads = sizes.heads,
+      .query_rank = config.size_or({"q_lora_rank"}, 0),
+      .kv_rank = config.size({"kv_lora_rank"}),
+      .plain_width = config.size({"qk_nope_head_dim"}),
+      .rotary_width = config.size({"qk_rope_head_dim"}),
+      .value_width = value_width > 0 ? config.size_or({"v_head_dim"}, value_width) : config.size({"v_head_dim"}),
+      .bias = config.flag("attention_bias", false),
+      .dropout = sizes.attention_dropout};
   check_latent_attention(config, attention, "qk_nope_head_dim");
   return attention;
 }
@@ -163,8 +168,9 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
   const std::vector<Tensor> made = f.split(split_heads(f, wide, each), 3, {a.plain_width, a.value_width});
   // One key with positions serves all heads. Where ranks have some of the tokens each, it is gathered.
   const Tensor one = f.unsqueeze_all_tokens(compressed[1], 1);
-  const Tensor turned_query = turned(f, query[1], rotary);
-  const Tensor turned_key = turned(f, one, rotary);
+  const auto turn = [&](Tensor of) { return a.halves ? rotate(f, of, rotary, a.rotary_width) : turned(f, of, rotary); };
+  const Tensor turned_query = turn(query[1]);
+  const Tensor turned_key = turn(one);
   const Tensor every = f.expand_heads(turned_key, {-1, a.heads, -1, -1});
   const Heads heads = {f.concatenate({query[0], turned_query}, 3), f.concatenate({made[0], every}, 3), made[1]};
   if (a.caches) {

@@ -1,7 +1,7 @@
 // Llama 1 to 3.3, and the models that are built like it: Mistral, Qwen2 and Qwen2.5, Qwen3, Granite, SmolLM3, Seed-OSS,
-// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM, InternLM3, Ministral, HyperCLOVA X, nanochat.
+// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM, InternLM3, Ministral, HyperCLOVA X, nanochat, BitNet.
 // Source: transformers 4.48 (Qwen3: 4.51; SmolLM3: 4.53, modular_smollm3.py: SmolLM3Config, SmolLM3Attention; Arcee:
-// 4.53; ERNIE 4.5: 4.54; Seed-OSS, Hunyuan: 4.56; CWM, Ministral: 4.57; HyperCLOVA X, nanochat: 5.16),
+// 4.53; ERNIE 4.5: 4.54; Seed-OSS, Hunyuan: 4.56; CWM, Ministral: 4.57; HyperCLOVA X, nanochat, BitNet: 5.16),
 // models/llama/modeling_llama.py and what the others' modular_*.py change in it; MiMo: modeling_mimo.py of MiMo-7B;
 // InternLM3: modeling_internlm3.py of internlm3-8b-instruct.
 #pragma once
@@ -31,6 +31,7 @@ struct Variant {
   bool normed_behind = false;          ///< a norm after each half of a block, where the config says so
   bool scales_queries = false;         ///< by a figure of their position
   bool ungated = false;                ///< the feed-forward layer has no gate
+  bool sub_norms = false;              ///< a norm before the last projection of each half of a block
   std::string_view widen = "up_proj";  ///< of such a one
   std::string_view narrow = "down_proj";
   std::string_view activation = "act_fn";
@@ -72,6 +73,7 @@ inline constexpr auto kVariants = std::to_array<Variant>(
       .narrow = "fc2",
       .activation = "activation_fn",
       .mlp_bias = ""},
+     {.model_type = "bitnet", .prefix = "BitNet", .sub_norms = true, .mlp_bias = ""},
      {.model_type = "helium", .prefix = "Helium", .turning = Turning::pairs, .output_bias = ""},
      {.model_type = "arcee", .prefix = "Arcee", .ungated = true},
      {.model_type = "mimo", .prefix = "MiMo", .biased_queries = true, .output_bias = "", .mlp_bias = ""},
@@ -97,6 +99,8 @@ struct Model {
   std::int64_t further_tokens = 0;  ///< layers that predict further tokens: held, and not called in training
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
+  /// The class of the norms within the halves of a block; empty: there are none.
+  [[nodiscard]] std::string_view sub_norm() const { return variant.sub_norms ? "BitNetRMSNorm" : ""; }
 };
 
 inline Model read(ConfigFields& config) {
@@ -110,7 +114,7 @@ inline Model read(ConfigFields& config) {
     return !name.empty() && config.flag(name, otherwise);
   };
   const bool seed = type == "seed_oss";
-  model.sizes = decoder_sizes(config, {.activation = variant.ungated ? "relu2" : "silu"});
+  model.sizes = decoder_sizes(config, {.activation = variant.ungated || variant.sub_norms ? "relu2" : "silu"});
   model.attention_bias = flag(variant.bias, seed);
   model.output_bias = flag(variant.output_bias, false);
   model.mlp_bias = flag(variant.mlp_bias, false);
@@ -140,7 +144,7 @@ inline Tensor fed(Forward& f, const Model& model, Tensor input) {
                          .bias = model.mlp_bias,
                          .split = true});
   }
-  const Tensor made = gated_feed_forward(f, model.sizes, input, name, model.mlp_bias);
+  const Tensor made = gated_feed_forward(f, model.sizes, input, name, model.mlp_bias, model.sub_norm());
   if (!(model.residual_dropout > 0.0)) return made;
   return f.call("dropout", {made}, {{"p", model.residual_dropout}});
 }
@@ -170,7 +174,8 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
       .plain_norms = model.variant.plain_norms,
       .turning = model.variant.turning,
       .output_dropout = model.residual_dropout,
-      .scales_queries = model.variant.scales_queries};
+      .scales_queries = model.variant.scales_queries,
+      .sub_norm = model.sub_norm()};
   const Tensor normed = norm_of(f, model, "input_layernorm", input);
   const Tensor attended = joined(input, rotary_attention(f, model.sizes, normed, rotary, options), "post_norm1");
   const Tensor again = norm_of(f, model, "post_attention_layernorm", attended);
@@ -230,6 +235,7 @@ inline constexpr auto kClasses =
                                {"SeedOss", "seed_oss", "model"},
                                {"Ernie4_5", "ernie4_5", "model", kAlwaysTied},
                                {"HunYuanDenseV1", "hunyuan_v1_dense", "model", kAlwaysTied},
+                               {"BitNet", "bitnet", "model", kAlwaysTied},
                                {"Helium", "helium", "model"},
                                {"Arcee", "arcee", "model"},
                                {"MiMo", "mimo", "model"},
@@ -366,129 +372,98 @@ inline constexpr Architecture kArchitecture = {
 
 }  // namespace apertus
 
-// Baichuan and Baichuan 2: Llamas whose queries, keys and values are one projection. Those of 7 B have rotary positions
-// in float32; those of 13 B a bias that falls with the distance (ALiBi) and attention written out. The head of
-// Baichuan 2 norms its weight in each pass.
-// Source: baichuan-inc/Baichuan2-7B-Base and Baichuan2-13B-Base, modeling_baichuan.py: Attention, BaichuanAttention,
-// get_alibi_mask, NormHead; baichuan-inc/Baichuan-7B and Baichuan-13B-Base, the same file.
+// DiffLlama: Llama's heads in pairs, whose attention is subtracted. Each half of the values is read by all heads.
+// Source: transformers 5.16, models/diffllama/modeling_diffllama.py; before, values were joined for one call.
 
-namespace baichuan {
+namespace diffllama {
 
 struct Model {
   DecoderSizes sizes;
-  bool turns = true;  ///< rotary positions; else ALiBi
-  bool norms_weight = false;
-
-  [[nodiscard]] std::string_view attention_class() const { return turns ? "Attention" : "BaichuanAttention"; }
-  [[nodiscard]] std::string_view block_class() const { return turns ? "DecoderLayer" : "BaichuanLayer"; }
+  bool bias = false;
 };
 
-/// Only the models of 7 B have a number of positions, only Baichuan 2 a weight of its z-loss.
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = decoder_sizes(config);
-  model.turns = config.find("max_position_embeddings") != nullptr;
-  model.norms_weight = config.find("z_loss_weight") != nullptr;
-  config.ignore({"model_max_length"});
+  model.bias = config.flag("attention_bias", false);
+  if (model.sizes.kv_heads % 2 != 0) config.fail("must be even", "num_key_value_heads");
+  config.ignore({"lambda_std_dev"});
   return model;
 }
 
-/// What one pass computes of positions alone.
-struct Positions {
-  Tensor ids = 0;
-  Tensor mask = 0;  ///< with ALiBi [N, heads, S, S]
-};
-
-/// Of float32 copies, by tables that each layer picks anew.
-inline std::array<Tensor, 2> turned(Forward& f, const Model& model, Tensor query, Tensor key, Tensor ids) {
-  const std::int64_t each = model.sizes.head_width;
-  const auto table = [&] {
-    return f.call("rotary_table", {ids}, {{"width", each}, {"dtype", std::string("float32")}});
-  };
-  const Tensor cosines = table();
-  const Rotary rotary = {.cosines = cosines, .sines = table(), .width = each};
-  const auto turn = [&](Tensor heads) { return f.as_type_of(rotate(f, f.to(heads, "float32"), rotary, each), heads); };
-  const Tensor turned_query = turn(query);
-  return {turned_query, turn(key)};
+/// exp of the sum of the products of two learned vectors.
+inline Tensor weight_of(Forward& f, std::string_view queries, std::string_view keys, std::int64_t width, Tensor like) {
+  const Tensor products = f.multiply(f.parameter(queries, {width}), f.parameter(keys, {width}));
+  const Tensor sum = f.call("sum", {products}, {{"dim", std::int64_t{-1}}, {"keepdim", true}});
+  return f.as_type_of(f.call("exp", {sum}), like);
 }
 
-/// Scores, their sum with the mask, and the weights in the model's own type.
-inline Tensor attended_by_distance(Forward& f, const Heads& heads, Tensor mask) {
-  const Tensor scores = f.scale(f.call("matmul", {heads.query, f.permute(heads.key, {0, 1, 3, 2})}));
-  const Tensor bounded = f.call("clamp", {f.add(scores, mask)});
-  return merge_heads(f, f.call("matmul", {f.call("softmax", {bounded}), heads.value}));
-}
-
-/// Tensor parallel ranks each have all of it: no framework says how they share W_pack, whose rows are queries, keys and
-/// values one after the other.
-inline Tensor attention(Forward& f, const Model& model, Tensor input, const Positions& positions) {
-  const InModule inside(f, "self_attn", model.attention_class());
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", "DiffLlamaAttention");
   const DecoderSizes& s = model.sizes;
-  const Tensor packed = f.linear("W_pack", input, s.width, 3 * s.width, {.bias = false});
-  const Tensor parted = f.unflatten(packed, 2, {3, s.width});
-  const auto heads = [&](std::int64_t part) { return split_heads(f, f.select(parted, 2, part), s.head_width); };
-  Heads made = {heads(0), heads(1), heads(2)};
-  if (model.turns) {
-    const std::array<Tensor, 2> both = turned(f, model, made.query, made.key, positions.ids);
-    made = {both[0], both[1], made.value};
-  }
-  f.cache(made.key);
-  f.cache(made.value);
-  const Tensor attended = model.turns ? attend(f, made, {.copies = false, .mask = positions.mask})
-                                      : attended_by_distance(f, made, positions.mask);
-  const Tensor output = f.linear("o_proj", attended, s.width, s.width, {.bias = false});
-  return f.leave_function(output, {packed, made.query, made.key, input});
+  const std::int64_t each = s.head_width;
+  const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias});
+  const std::array<Tensor, 2> both_turned = turn_heads(f, query, key, rotary, each, Turning::halves);
+  const Tensor turned = both_turned[0];
+  const Tensor turned_key = both_turned[1];
+  const Tensor held = f.cache(turned_key, value);
+  const std::vector<Tensor> halves = f.split(held, 1, {s.kv_heads / 2, s.kv_heads / 2});
+  const auto mixed = [&](Tensor half) {
+    return f.unflatten(attend(f, {turned, turned_key, half}, {.groups = s.heads / s.kv_heads}), 2, {-1, each});
+  };
+  const Tensor first_values = f.concatenate({halves[0], halves[0]}, 1);  // Tensor.repeat
+  const Tensor second_values = f.concatenate({halves[1], halves[1]}, 1);
+  const Tensor first = mixed(first_values);
+  const Tensor both = f.concatenate({first, mixed(second_values)}, 3);
+  const std::vector<Tensor> pairs = f.split(both, 2, {s.heads / 2, s.heads / 2});
+  const Tensor more = weight_of(f, "lambda_q1", "lambda_k1", each, turned);
+  const Tensor less = weight_of(f, "lambda_q2", "lambda_k2", each, turned);
+  const Tensor weight = f.call("add", {f.call("sub", {more, less})});
+  const Tensor apart = f.call("sub", {pairs[0], f.multiply(pairs[1], weight)});
+  const Tensor normed = f.scale(f.layer("groupnorm", "RMSNorm", "rms_norm", {apart},
+                                        {{"normalized_shape", 2 * each}, {"elementwise_affine", false}}));
+  const Tensor output = f.linear("o_proj", f.flatten(normed, 2, 3), s.heads * each, s.width, {.bias = model.bias});
+  return f.leave_function(output, {turned, turned_key, held, first_values, second_values, first, both, input});
 }
 
-inline Tensor block(Forward& f, const Model& model, Tensor input, const Positions& positions) {
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
   const std::int64_t width = model.sizes.width;
-  const Tensor attended =
-      f.add(input, attention(f, model, f.rms_norm("input_layernorm", input, width, "RMSNorm"), positions));
-  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, "RMSNorm");
-  return f.add(attended, gated_feed_forward(f, model.sizes, again, "MLP"));
-}
-
-/// The mask of padding, and with ALiBi its sum with the biases of all heads.
-inline Tensor mask_of(Forward& f, const Model& model, Tensor ids) {
-  if (model.turns) return f.call("causal_mask", {ids}, {{"padded", true}});
-  const Tensor distances = f.call("rotary_table", {ids}, {{"width", model.sizes.heads}});
-  const Tensor biases = f.add(f.call("causal_mask", {ids}), f.permute(distances, {0, 3, 1, 2}));
-  return f.add(f.call("causal_mask", {ids}, {{"padded", true}}), biases);
+  const Tensor normed = f.rms_norm("input_layernorm", input, width, "DiffLlamaRMSNorm");
+  const Tensor attended = f.add(input, attention(f, model, normed, rotary));
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, "DiffLlamaRMSNorm");
+  return f.add(attended, gated_feed_forward(f, model.sizes, again, "DiffLlamaMLP"));
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  f.doubt({model::Doubt::About::kernels,
-           "xformers is taken not to be installed; with it Baichuan's attention is a kernel that keeps less", false});
-  const DecoderBody body = {.class_name = "BaichuanModel", .head = {.norms_weight = model.norms_weight}};
-  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
-    const Positions positions = {ids, mask_of(f, model, ids)};
-    hidden = stack(f, "layers", model.block_class(), s.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x, positions); });
-    return f.leave_function(f.rms_norm("norm", hidden, s.width, "RMSNorm"), {positions.mask});
+  decoder_model(f, config, s, head, {.class_name = "DiffLlamaModel"}, [&](Tensor ids, Tensor hidden) {
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", "DiffLlamaDecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    return f.rms_norm("norm", hidden, s.width, "DiffLlamaRMSNorm");
   });
 }
 
-inline constexpr auto kClasses =
-    std::to_array<ModelClass>({{"Baichuan", "baichuan", "model"}, {"BaiChuan", "baichuan", "model"}});
-/// Published models, by width.
-inline constexpr auto kPublished = std::to_array<PublishedHeads>({{4096, 32}, {5120, 40}});
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"DiffLlama", "diffllama", "model"}});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  const std::int64_t width = t.body("embed_tokens", "layers");
-  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.body("embed_tokens", "layers");
   t.labels();
-  if (t.has("layers.0.self_attn.rotary_emb") || width < 5120) t.set("max_position_embeddings", 4096);
-  if (!t.value("/lm_head", "out_features")) t.set("z_loss_weight", 0);  // NormHead prints no sizes
-  t.heads_of_width({.published = kPublished, .usual_width = 128}, width);
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+  const std::int64_t pair = t.value("layers.0.self_attn.groupnorm", "normalized_shape").value_or(128);
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = pair / 2});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "baichuan", .model_types = names<"baichuan">, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "diffllama",
+                                               .model_types = names<"diffllama">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
 
-}  // namespace baichuan
+}  // namespace diffllama
 
 }  // namespace gpumem::architectures

@@ -186,6 +186,7 @@ inline constexpr auto kPublishedExperts = std::to_array<PublishedExperts>({
     {"deepseek_v3", 2048, 27, 64, 1408, 6},          // moonshotai/Moonlight-16B-A3B
     {"deepseek_v3", 7168, 61, 256, 2048, 8, 24576},  // deepseek-ai/DeepSeek-V3
     {"deepseek_v3", 7168, 61, 384, 2048, 8, 12288},  // moonshotai/Kimi-K2-Instruct
+    {"axk1", 7168, 61, 192, 2048, 8},                // skt/A.X-K1
     {"deepseek_v32", 7168, 61, 256, 2048, 8},        // deepseek-ai/DeepSeek-V3.2
     {"glm_moe_dsa", 6144, 78, 256, 2048, 8},         // zai-org/GLM-5
     {"glm4_moe_lite", 2048, 47, 64, 1536, 4},        // zai-org/GLM-4.7-Flash

@@ -223,6 +223,12 @@ inline core::Result<TensorId> record_reduction(const OpCall& call, Tape& tape, b
                       .autocast = autocast});
 }
 
+/// aten::logsumexp; logsumexp_backward: the gradient times exp(self - result), of which each is a tensor.
+inline core::Result<TensorId> record_logsumexp(const OpCall& call, Tape& tape) {
+  const TensorSize whole = tape.tensor(call.tensors[0]).size;
+  return record_reduction(call, tape, true, {whole, whole});
+}
+
 /// aten::var.correction; var_backward: 2 / n grad, the mean again, and what it leaves of the input.
 inline core::Result<TensorId> record_variance(const OpCall& call, Tape& tape) {
   const TensorSize whole = tape.tensor(call.tensors[0]).size;
@@ -273,7 +279,7 @@ inline constexpr std::array<std::string_view, 3> kKerasMax = {"Maximum", "Minimu
 
 }  // namespace arithmetic_detail
 
-inline constexpr std::array<Op, 17> kArithmeticOps = {{
+inline constexpr std::array<Op, 18> kArithmeticOps = {{
     {.traits = {.name = "concat", .family = OpFamily::other, .keras_classes = arithmetic_detail::kConcat},
      .output_shape = arithmetic_detail::concat_shape,
      .record = arithmetic_detail::record_concat},
@@ -324,6 +330,9 @@ inline constexpr std::array<Op, 17> kArithmeticOps = {{
     {.traits = {.name = "amax", .family = OpFamily::other, .keeps = Keeps::input},
      .output_shape = arithmetic_detail::reduce_shape,
      .record = arithmetic_detail::record_largest},
+    {.traits = {.name = "logsumexp", .family = OpFamily::other, .keeps = Keeps::output},
+     .output_shape = arithmetic_detail::reduce_shape,
+     .record = arithmetic_detail::record_logsumexp},
     {.traits = {.name = "max_values", .family = OpFamily::other},
      .output_shape = arithmetic_detail::reduce_shape,
      .record = arithmetic_detail::record_max_values},

@@ -77,18 +77,21 @@ inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
                       .no_gradient = ~0U});
 }
 
-inline constexpr std::array<std::string_view, 20> kTorch = {"Embedding",
+inline constexpr std::array<std::string_view, 23> kTorch = {"Embedding",
                                                             "OPTLearnedPositionalEmbedding",
                                                             "BartLearnedPositionalEmbedding",
                                                             "MBartLearnedPositionalEmbedding",
                                                             "BartScaledWordEmbedding",
                                                             "MBartScaledWordEmbedding",
                                                             "GemmaTextScaledWordEmbedding",
+                                                            "Gemma2TextScaledWordEmbedding",
                                                             "Gemma3TextScaledWordEmbedding",
+                                                            "VaultGemmaTextScaledWordEmbedding",
                                                             "WhisperPositionalEmbedding",
                                                             "TimeSeriesSinusoidalPositionalEmbedding",
                                                             "MarianSinusoidalPositionalEmbedding",
                                                             "PegasusSinusoidalPositionalEmbedding",
+                                                            "MiniCPM3ScaledWordEmbedding",
                                                             "M2M100ScaledWordEmbedding",
                                                             "PLBartLearnedPositionalEmbedding",
                                                             "PLBartScaledWordEmbedding",

@@ -116,7 +116,8 @@ inline std::optional<std::int64_t> narrowed(const model::Attributes& attributes,
 }
 
 /// "start", "length" and "step" on axis "dim"; a negative length leaves off as many of the last elements. With a second
-/// input the length is that one's size on "like_dim": position tables are cut to the length of the tokens.
+/// input the length is that one's size on "like_dim": position tables are cut to the length of the tokens. A table of
+/// distances to "both_sides" has twice as many, as far as it goes.
 inline core::Result<core::Shape> slice_shape(const OpInput& input) {
   core::Shape shape = input.inputs[0];
   const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
@@ -130,6 +131,7 @@ inline core::Result<core::Shape> slice_shape(const OpInput& input) {
     const auto other = axis_of(like, input.attributes.integer("like_dim").value_or(0));
     if (!other || like[*other].kind != core::Dim::Kind::fixed) return unfit(like, "a known size on axis like_dim");
     length = like[*other].size;
+    if (input.attributes.flag("both_sides", false)) length = 2 * std::min(like[*other].size, shape[*axis].size / 2);
   }
   const auto left = narrowed(input.attributes, shape[*axis].size, length);
   if (!left) {
@@ -394,10 +396,20 @@ inline core::Result<TensorId> record_cached(const OpCall& call, Tape& tape) {
 
 inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 /// Of timm's Hiera and torchvision's MaxViT, which change the order of tokens, of torchvision's detection nets, and of
-/// wav2vec 2.0's convolution for positions: their rules know what they do.
-inline constexpr std::array<std::string_view, 11> kTreeIdentity = {
-    "Unroll",   "Reroll",      "LastLevelMaxPool",     "AnchorGenerator",    "WindowPartition",  "WindowDepartition",
-    "SwapAxes", "_WeightNorm", "Wav2Vec2SamePadLayer", "HubertSamePadLayer", "WavLMSamePadLayer"};
+/// wav2vec 2.0's convolution for positions: their rules know what they do. So does DeBERTa's of its norms, whose sizes
+/// no tree prints.
+inline constexpr std::array<std::string_view, 12> kTreeIdentity = {"Unroll",
+                                                                   "Reroll",
+                                                                   "LastLevelMaxPool",
+                                                                   "AnchorGenerator",
+                                                                   "WindowPartition",
+                                                                   "WindowDepartition",
+                                                                   "DebertaLayerNorm",
+                                                                   "SwapAxes",
+                                                                   "_WeightNorm",
+                                                                   "Wav2Vec2SamePadLayer",
+                                                                   "HubertSamePadLayer",
+                                                                   "WavLMSamePadLayer"};
 inline constexpr std::array<std::string_view, 1> kFlatten = {"Flatten"};
 inline constexpr std::array<std::string_view, 2> kKerasReshape = {"Reshape", "RepeatVector"};
 inline constexpr std::array<std::string_view, 1> kPermute = {"Permute"};

@@ -127,6 +127,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &deci::kArchitecture,
                                                          &deepseek::kArchitecture,
                                                          &deepseek_v4::kArchitecture,
+                                                         &diffllama::kArchitecture,
                                                          &dino::kArchitecture,
                                                          &distilbert::kArchitecture,
                                                          &ernie_image::kArchitecture,
@@ -149,6 +150,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &gpt_neox::kArchitecture,
                                                          &gpt_oss::kArchitecture,
                                                          &gptj::kArchitecture,
+                                                         &granite_swa::kArchitecture,
                                                          &granitemoe::kArchitecture,
                                                          &hidream::kArchitecture,
                                                          &hunyuan_video::kArchitecture,
@@ -201,6 +203,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &qwen_image::kArchitecture,
                                                          &qwen_vl::kArchitecture,
                                                          &recurrent_gemma::kArchitecture,
+                                                         &rotary_bert::kArchitecture,
                                                          &rwkv::kArchitecture,
                                                          &sana::kArchitecture,
                                                          &sd3::kArchitecture,
@@ -245,7 +248,8 @@ namespace architecture_list_detail {
 inline constexpr std::array<std::string_view, 15> kSince4_49 = {
     "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",         "mistral3",
     "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal"};
-inline constexpr std::array<std::string_view, 24> kSince4_52 = {"granitemoehybrid",
+inline constexpr std::array<std::string_view, 25> kSince4_52 = {"granitemoehybrid",
+                                                                "bitnet",
                                                                 "glm4v",
                                                                 "internvl",
                                                                 "falcon_h1",
@@ -269,11 +273,11 @@ inline constexpr std::array<std::string_view, 24> kSince4_52 = {"granitemoehybri
                                                                 "plbart",
                                                                 "blenderbot",
                                                                 "blenderbot-small"};
-inline constexpr std::array<std::string_view, 13> kSince4_56 = {
+inline constexpr std::array<std::string_view, 14> kSince4_56 = {
     "seed_oss",     "apertus",   "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe", "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
-    "ministral"};
-inline constexpr std::array<std::string_view, 28> kSince5_0 = {"qwen3_5",
+    "ministral",    "vaultgemma"};
+inline constexpr std::array<std::string_view, 35> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -300,7 +304,14 @@ inline constexpr std::array<std::string_view, 28> kSince5_0 = {"qwen3_5",
                                                                "solar_open",
                                                                "hy_v3",
                                                                "mellum",
-                                                               "lfm2_moe"};
+                                                               "lfm2_moe",
+                                                               "eurobert",
+                                                               "nomic_bert",
+                                                               "diffllama",
+                                                               "youtu",
+                                                               "axk1",
+                                                               "minicpm3",
+                                                               "granite_swa"};
 
 }  // namespace architecture_list_detail
 
