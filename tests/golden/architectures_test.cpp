@@ -30,7 +30,9 @@ constexpr double kTolerance = 0.005;
 /// for what its last block reads, which lasts until the block is done; the plan frees it. Moonshine's samples of sound
 /// are counted as integers. Wav2Vec2-BERT holds 0.6 MB more here, which is not explained, and VideoMAE, whose blocks
 /// add up in bfloat16 under autocast, up to 2.5 % less. SigLIP that classifies holds a row of tokens less, Whisper that
-/// classifies 1 % more under autocast, and Voxtral up to 3 % more or less there, which is not explained.
+/// classifies 1 % more under autocast, and Voxtral up to 3 % more there, which is not explained. The cache of Youtu-LLM
+/// and MiniCPM3 is of compressed keys in transformers 5.16, and of whole ones here. DeBERTa v1's blocks that run again
+/// hold up to 1.5 % more, which is not explained.
 struct Known {
   std::string_view model_type;
   double autocast;
@@ -52,7 +54,9 @@ constexpr Known kKnown[] = {{"vit", 0.011, kTolerance},        {"deit", 0.011, k
                             {"wav2vec2-bert", 0.009, 0.01},    {"patchtsmixer", 0.006, kTolerance},
                             {"dinov2", 0.009, kTolerance},     {"dinov2_with_registers", 0.009, kTolerance},
                             {"videomae", 0.026, kTolerance},   {"siglip", 0.012, 0.012},
-                            {"whisper", 0.011, kTolerance},    {"voxtral", 0.03, 0.007}};
+                            {"whisper", 0.011, kTolerance},    {"voxtral", 0.03, 0.007},
+                            {"youtu", 0.04, kTolerance},       {"minicpm3", 0.03, kTolerance},
+                            {"deberta", 0.011, 0.016}};
 
 /// Of any one run with adapters. Under checkpointing the second run of a block holds more in PyTorch than the plan
 /// says.
@@ -121,7 +125,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
       if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 690U);
+  EXPECT_GE(compared, 770U);
   EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
 }
 

@@ -1,7 +1,7 @@
 // Models of 2025 and 2026 whose configs say more than decoders have, and models for sound, proteins and images: their
 // parameters. Those of Gemma 3n, Llama 3.2 Vision, wav2vec 2.0, HuBERT, WavLM and ESM-2 are published to the digit; of
 // the others the card gives a rounded number of billions, which is `billions`. Time series, nanochat,
-// HyperCLOVA X and Mellum have the sizes of their classes' own defaults.
+// HyperCLOVA X, Mellum, DiffLlama and VaultGemma have the sizes of their classes' own defaults.
 #pragma once
 
 #include "published_models.hpp"
@@ -92,6 +92,35 @@ inline constexpr Newest
          {"mellum", 12'149'923'072, 12.15,
           R"({"model_type": "mellum", "hidden_size": 2304, "num_hidden_layers": 28, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 7168, "moe_intermediate_size": 896, "num_local_experts": 64, "num_experts_per_tok": 8, "vocab_size": 98304})"},
          {"lfm2-8b-a1b", 8'339'929'856, 8.34,
-          R"({"model_type": "lfm2_moe", "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 7168, "moe_intermediate_size": 1792, "num_experts": 32, "num_experts_per_tok": 4, "num_dense_layers": 2, "vocab_size": 65536, "layer_types": ["conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "full_attention", "conv", "conv"]})"}};
+          R"({"model_type": "lfm2_moe", "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 7168, "moe_intermediate_size": 1792, "num_experts": 32, "num_experts_per_tok": 4, "num_dense_layers": 2, "vocab_size": 65536, "layer_types": ["conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "full_attention", "conv", "conv"]})"},
+         {"eurobert-210m", 310'266'624, 0.3103,
+          R"({"model_type": "eurobert", "architectures": ["EuroBertForMaskedLM"], "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 12, "intermediate_size": 3072, "vocab_size": 128256})"},
+         {"eurobert-610m-classifier", 609'205'250, 0.6092,
+          R"({"model_type": "eurobert", "architectures": ["EuroBertForSequenceClassification"], "hidden_size": 1152, "num_hidden_layers": 26, "num_attention_heads": 18, "num_key_value_heads": 6, "intermediate_size": 4096, "vocab_size": 128256})"},
+         {"nomic-embed-text-v1.5", 136'731'648, 0.137, R"({"model_type": "nomic_bert", "architectures": ["NomicBertModel"], "activation_function": "swiglu", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": 3072, "n_positions": 8192, "vocab_size": 30528, "type_vocab_size": 2, "qkv_proj_bias": false, "rotary_emb_base": 1000})"},
+         {"nomic-classifier", 137'323'778, 0.1373,
+          R"({"model_type": "nomic_bert", "architectures": ["NomicBertForSequenceClassification"], "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "vocab_size": 30528})"},
+         {"mpnet-base", 109'486'464, 0.1095,
+          R"({"model_type": "mpnet", "architectures": ["MPNetModel"], "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "vocab_size": 30527, "max_position_embeddings": 514, "relative_attention_num_buckets": 32})"},
+         {"mpnet-masked", 109'518'527, 0.1095,
+          R"({"model_type": "mpnet", "architectures": ["MPNetForMaskedLM"], "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "vocab_size": 30527, "max_position_embeddings": 514, "relative_attention_num_buckets": 32})"},
+         {"deberta-base", 139'244'121, 0.1392,
+          R"({"model_type": "deberta", "architectures": ["DebertaForMaskedLM"], "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "vocab_size": 50265, "max_position_embeddings": 512, "type_vocab_size": 0, "relative_attention": true, "max_relative_positions": -1, "pos_att_type": "c2p|p2c", "position_biased_input": false})"},
+         {"deberta-large-classifier", 406'214'658, 0.406,
+          R"({"model_type": "deberta", "architectures": ["DebertaForSequenceClassification"], "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 50265, "max_position_embeddings": 512, "type_vocab_size": 0, "relative_attention": true, "max_relative_positions": -1, "pos_att_type": "c2p|p2c", "position_biased_input": false})"},
+         {"bitnet-2b", 2'741'155'840, 2.741,
+          R"({"model_type": "bitnet", "architectures": ["BitNetForCausalLM"], "hidden_size": 2560, "num_hidden_layers": 30, "num_attention_heads": 20, "num_key_value_heads": 5, "intermediate_size": 6912, "vocab_size": 128256})"},
+         {"diffllama", 1'204'885'504, 1.205,
+          R"({"model_type": "diffllama", "architectures": ["DiffLlamaForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32000})"},
+         {"vaultgemma",
+          2'614'222'080, 2.614, R"({"model_type": "vaultgemma", "architectures": ["VaultGemmaForCausalLM"], "hidden_size": 2304, "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4, "intermediate_size": 9216, "vocab_size": 256000, "head_dim": 256})"},
+         {"youtu-llm-2b", 1'961'560'064, 1.96,
+          R"({"model_type": "youtu", "architectures": ["YoutuForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 32, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 6144, "vocab_size": 128256, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128})"},
+         {"a.x-k1", 518'983'052'288, 519,
+          R"({"model_type": "axk1", "architectures": ["AXK1ForCausalLM"], "hidden_size": 7168, "num_hidden_layers": 61, "num_attention_heads": 64, "num_key_value_heads": 64, "intermediate_size": 18432, "vocab_size": 163840, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "moe_intermediate_size": 2048, "n_routed_experts": 192, "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 1})"},
+         {"minicpm3-4b", 4'073'875'968, 4.07,
+          R"({"model_type": "minicpm3", "architectures": ["MiniCPM3ForCausalLM"], "hidden_size": 2560, "num_hidden_layers": 62, "num_attention_heads": 40, "num_key_value_heads": 40, "intermediate_size": 6400, "vocab_size": 73448, "q_lora_rank": 768, "kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "tie_word_embeddings": true})"},
+         {"granite-swash-2b", 2'144'463'840, 2.144,
+          R"({"model_type": "granite_swa", "architectures": ["GraniteSWAForCausalLM"], "hidden_size": 2560, "num_hidden_layers": 24, "num_attention_heads": 20, "num_key_value_heads": 4, "intermediate_size": 8192, "vocab_size": 100352})"}};
 
 }  // namespace gpumem::testing

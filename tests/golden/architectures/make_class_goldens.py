@@ -1,10 +1,10 @@
-"""Writes the goldens of transformers' own classes that translate, see images and hear next to this file, as
+"""Writes the goldens of transformers' own classes that translate, see images, hear and read next to this file, as
 make_series_goldens.py writes its own.
 
     PYTHONPATH=TRANSFORMERS/src python3 tests/golden/architectures/make_class_goldens.py [NAME...]
 
-It needs PyTorch 2.6, transformers (5.16 made these) and no GPU. No sample is padded, so attention has no mask:
-transformers sees that in a mask of ones, and not in a tensor without values, so that it is told.
+It needs PyTorch 2.6, transformers (5.16 made these) and no GPU. No sample is padded or packed, so attention has no mask:
+transformers sees that in values, which the recorded tensors do not have, so that it is told.
 """
 
 from __future__ import annotations
@@ -44,7 +44,27 @@ DECODER = {
     "num_key_value_heads": 4,
     "head_dim": 64,
 }
+ENCODER = {
+    "vocab_size": 1000,
+    "hidden_size": 256,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+    "max_position_embeddings": 514,
+    "pad_token_id": 0,
+}
+LATENT = {
+    "q_lora_rank": 96,
+    "kv_lora_rank": 64,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 32,
+    **{key: of for key, of in DECODER.items() if key != "head_dim"},
+}
+SPECIAL_TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 TEXT_TOKENS = 256
+#: transformers refuses to checkpoint them.
+NEVER_CHECKPOINTED = ("mpnet",)
 #: Each with the tokens of a sample; what sees images alone has none.
 CONFIGS: dict[str, tuple[dict[str, Any], int]] = {
     "marian": ({"model_type": "marian", "architectures": ["MarianMTModel"], **BOTH_SIDES}, TEXT_TOKENS),
@@ -151,6 +171,76 @@ CONFIGS: dict[str, tuple[dict[str, Any], int]] = {
         },
         375,
     ),
+    "llama_of_5": ({"model_type": "llama", "architectures": ["LlamaForCausalLM"], **DECODER}, TEXT_TOKENS),
+    "nanochat": ({"model_type": "nanochat", "architectures": ["NanoChatForCausalLM"], **DECODER}, TEXT_TOKENS),
+    "hyperclovax": (
+        {
+            "model_type": "hyperclovax",
+            "architectures": ["HyperCLOVAXForCausalLM"],
+            "residual_multiplier": 0.5,
+            "logits_scaling": 0.5,
+            **DECODER,
+        },
+        TEXT_TOKENS,
+    ),
+    "ministral": (
+        {"model_type": "ministral", "architectures": ["MinistralForCausalLM"], "sliding_window": 512, **DECODER},
+        TEXT_TOKENS,
+    ),
+    "bitnet": (
+        {
+            "model_type": "bitnet",
+            "architectures": ["BitNetForCausalLM"],
+            "tie_word_embeddings": True,
+            **SPECIAL_TOKENS,
+            **DECODER,
+        },
+        TEXT_TOKENS,
+    ),
+    "diffllama": ({"model_type": "diffllama", "architectures": ["DiffLlamaForCausalLM"], **DECODER}, TEXT_TOKENS),
+    "vaultgemma": (
+        {"model_type": "vaultgemma", "architectures": ["VaultGemmaForCausalLM"], "sliding_window": 512, **DECODER},
+        TEXT_TOKENS,
+    ),
+    "granite_swa": (
+        {
+            "model_type": "granite_swa",
+            "architectures": ["GraniteSWAForCausalLM"],
+            "sliding_window": 128,
+            "layer_types": ["full_attention", "sliding_attention"],
+            **SPECIAL_TOKENS,
+            **DECODER,
+            "num_key_value_heads": 2,
+        },
+        TEXT_TOKENS,
+    ),
+    "minicpm3": ({"model_type": "minicpm3", "architectures": ["MiniCPM3ForCausalLM"], **LATENT}, TEXT_TOKENS),
+    "youtu": ({"model_type": "youtu", "architectures": ["YoutuForCausalLM"], **LATENT}, TEXT_TOKENS),
+    "eurobert": (
+        {
+            "model_type": "eurobert",
+            "architectures": ["EuroBertForMaskedLM"],
+            "mask_token_id": 3,
+            **SPECIAL_TOKENS,
+            **DECODER,
+            "num_key_value_heads": 2,
+        },
+        TEXT_TOKENS,
+    ),
+    "nomic_bert": ({"model_type": "nomic_bert", "architectures": ["NomicBertForMaskedLM"], **ENCODER}, TEXT_TOKENS),
+    "mpnet": ({"model_type": "mpnet", "architectures": ["MPNetForMaskedLM"], **ENCODER}, TEXT_TOKENS),
+    "deberta_v1": (
+        {
+            "model_type": "deberta",
+            "architectures": ["DebertaForMaskedLM"],
+            "type_vocab_size": 0,
+            "relative_attention": True,
+            "position_biased_input": False,
+            "pos_att_type": ["c2p", "p2c"],
+            **ENCODER,
+        },
+        TEXT_TOKENS,
+    ),
 }
 
 
@@ -166,6 +256,8 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, length: int) -> dict[st
         return {"input_values": numbers(length)}
     ids = torch.zeros(BATCH, length, dtype=torch.int64, device="cuda")
     batch = {"input_ids": ids} if length else {}
+    if config["model_type"] == "deberta":  # where it gets none, it makes one of float32
+        batch |= {"attention_mask": torch.zeros_like(ids)}
     if "vision_config" in config:
         side = config["vision_config"]["image_size"]
         return batch | {"pixel_values": numbers(3, side, side)}
@@ -182,9 +274,11 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     masking_utils._ignore_causal_mask_sdpa = lambda *_, **__: True
     masking_utils._ignore_bidirectional_mask_sdpa = lambda *_, **__: True
+    masking_utils.find_packed_sequence_indices = lambda *_, **__: None
     for name in sys.argv[1:] or CONFIGS:
         config, length = CONFIGS[name]
-        ways = [(precision, again) for precision in PRECISIONS for again in (False, True)]
+        checkpointed = (False,) if name in NEVER_CHECKPOINTED else (False, True)
+        ways = [(precision, again) for precision in PRECISIONS for again in checkpointed]
         measured = [measure(config, *way, length, batch_of) for way in ways]
         if length == 0:
             measured = [({key: of for key, of in run.items() if key != "sequence_length"}, n) for run, n in measured]

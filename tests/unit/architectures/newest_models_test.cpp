@@ -280,21 +280,78 @@ TEST(NewestModels, OfSoundAndProteinsAConfigAndItsTreeAgree) {
 
 TEST(NewestModels, OfLanguageAConfigAndItsTreeAgree) {
   constexpr std::string_view kSizes = R"("hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "head_dim": 128, "intermediate_size": 512, "vocab_size": 1000})";
+    "head_dim": 128, "intermediate_size": 512, "vocab_size": 1000, "max_position_embeddings": 514})";
   for (const auto& [type, class_name] :
        {std::pair("nanochat", "NanoChatForCausalLM"), std::pair("hyperclovax", "HyperCLOVAXForCausalLM"),
-        std::pair("ministral", "MinistralForCausalLM")}) {
+        std::pair("ministral", "MinistralForCausalLM"), std::pair("diffllama", "DiffLlamaForCausalLM"),
+        std::pair("granite_swa", "GraniteSWAForCausalLM"), std::pair("eurobert", "EuroBertForMaskedLM"),
+        std::pair("eurobert", "EuroBertForSequenceClassification"), std::pair("nomic_bert", "NomicBertForMaskedLM")}) {
     const auto graph = parse_summary("{\"model_type\": \"" + std::string(type) + "\", \"architectures\": [\"" +
                                      std::string(class_name) + "\"], " + std::string(kSizes));
     ASSERT_TRUE(succeeds(graph)) << type;
     const auto tree = parse_summary(printed_tree(*graph, class_name, ""));
     ASSERT_TRUE(succeeds(tree)) << type;
-    // A norm prints no weights: those of nanochat have none, and are counted until the class is known.
-    if (type != std::string_view("nanochat")) {
+    // A norm prints no weights: those of nanochat have none, and are counted until the class is known. No tree prints
+    // what a module holds itself: DiffLlama's vectors, Granite SWA's sinks.
+    const std::string_view of = type;
+    if (of != "nanochat" && of != "diffllama" && of != "granite_swa") {
       EXPECT_EQ(tree->parameters(), graph->parameters()) << type;
     }
     EXPECT_EQ(held(*tree, 128), held(*graph, 128)) << type;
   }
+}
+
+TEST(NewestModels, EncodersOfRotaryPositionsAnswerNoQuestions) {
+  for (const std::string_view config :
+       {R"({"model_type": "eurobert", "architectures": ["EuroBertForQuestionAnswering"], "hidden_size": 256,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 10})",
+        R"({"model_type": "nomic_bert", "architectures": ["NomicBertModel"], "n_embd": 256, "n_layer": 2, "n_head": 4,
+            "n_inner": 512, "vocab_size": 10, "num_experts": 8})"}) {
+    const auto graph = read(config);
+    EXPECT_FALSE(graph) << "no such class, and experts that no source describes";
+  }
+}
+
+// DeBERTa v1 compares as many distances as a sample has tokens; v2 as many as its table tells apart.
+TEST(NewestModels, DebertaHoldsTheDistancesOfItsTokens) {
+  const auto of = [](std::string_view type, std::int64_t tokens) {
+    return held(R"({"model_type": ")" + std::string(type) +
+                    R"(", "architectures": ["DebertaModel"], "hidden_size": 64, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 10, "max_position_embeddings": 2048,
+      "type_vocab_size": 0, "relative_attention": true, "pos_att_type": "c2p|p2c", "position_biased_input": false})",
+                tokens);
+  };
+  const std::int64_t distances = of("deberta", 512) - of("deberta", 256);
+  EXPECT_LT(of("deberta", 256), of("deberta-v2", 256)) << "256 of 2,048 to either side";
+  EXPECT_GT(of("deberta", 2048) - of("deberta", 1024), 12 * distances) << "scores and distances grow with the square";
+}
+
+// transformers' cache_utils.py since 4.56: values are held in their keys' type, which tables of float32 make float32.
+TEST(NewestModels, ACacheHoldsValuesInTheTypeOfKeysUnderAutocast) {
+  const auto of = [](std::string_view cache, model::Precision precision, model::Transformers release) {
+    const auto graph = read(R"({"model_type": "llama", "hidden_size": 512, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 10, "use_cache": )" +
+                            std::string(cache) + "}");
+    EXPECT_TRUE(succeeds(graph));
+    if (!graph) return std::int64_t{0};
+    TrainingJob job(*graph, 1);
+    job.sequence_length = 512;
+    job.transformers = release;
+    job.precision = precision;
+    analysis::Analysis analysis(job);
+    const auto steps = analysis.steps();
+    EXPECT_TRUE(succeeds(steps));
+    return steps ? static_cast<std::int64_t>((*steps)->peak_bytes) : 0;
+  };
+  const auto cached = [&](model::Precision precision, model::Transformers release) {
+    return of("true", precision, release) - of("false", precision, release);
+  };
+  constexpr std::int64_t kElements = 2 * 512 * 512;  // of the values of both layers
+  using model::Transformers;
+  EXPECT_GT(cached(model::Precision::amp_bf16, Transformers::v4_56),
+            cached(model::Precision::amp_bf16, Transformers::v4_52) + kElements);
+  EXPECT_LE(cached(model::Precision::bf16, Transformers::v4_56), cached(model::Precision::bf16, Transformers::v4_52))
+      << "there is but one type";
 }
 
 TEST(NewestModels, Hy3AddsItsExpertsInFloat32WhereTheConfigSaysSo) {
