@@ -104,6 +104,13 @@ inline std::vector<std::string_view> parted(std::string_view targets) {
 
 inline bool is_named(std::string_view path, std::string_view target) {
   if (path == target) return true;
+  // Of models that read images or hear, recipes call the text's part as it was called before transformers 4.52
+  // (Voxtral: before 5.0).
+  constexpr std::string_view kOlder = "language_model.model.";
+  constexpr std::string_view kNewer = "model.language_model.";
+  if (target.starts_with(kOlder) && path.starts_with(kNewer)) {
+    return is_named(path, std::string(kNewer).append(target.substr(kOlder.size())));
+  }
   if (target.find('*') != std::string_view::npos) return NamePatterns(target).match(path);
   return path.size() > target.size() && path.ends_with(target) && path[path.size() - target.size() - 1] == '.';
 }

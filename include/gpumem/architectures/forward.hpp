@@ -67,6 +67,8 @@ struct TextPart {
   enum class Positions : std::uint8_t { shared, by_sample, by_section };
   Positions positions = Positions::shared;
   bool masks = false;  ///< attention gets a mask, by which an image's tokens see each other
+  /// The outer class calls the head itself: it neither scales nor caps the logits as the text model's own class does.
+  bool plain_logits = false;
 };
 
 /// In which jobs a call is made that leaves what it reads as it is, or only copies it: the code of a class differs by

@@ -311,6 +311,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   f.doubt({model::Doubt::About::images,
            "samples are taken to bring no images and no sound; the towers are held and not called", false});
   TextPart part = inner_text("Gemma3nModel", "Gemma3nTextModel");
+  part.plain_logits = false;  // the outer class caps them as well
   part.embed = [&](Tensor, Tensor embedded) {
     (void)f.parameter("towers.unused", {held}, true);
     return embedded;

@@ -381,6 +381,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   tell_pictures(f, pictures, pictures.seen() * tower.tokens);
   if (sound > 0) f.remark("samples bring no sound; the tower for it is held and not called");
   TextPart part = inner_text("Gemma4Model", "Gemma4TextModel");
+  part.plain_logits = false;  // the outer class caps them as well
   part.masks = pictures.count > 0;
   part.embed = [&](Tensor, Tensor embedded) {
     if (sound > 0) (void)f.parameter("audio_tower.unused", {sound}, true);
@@ -480,6 +481,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   tell_pictures(f, pictures, pictures.seen() * tokens);
   if (model.frame > 0) f.remark("samples bring no sound; what reads it is held and not called");
   TextPart part = inner_text("Gemma4UnifiedModel", "Gemma4UnifiedTextModel");
+  part.plain_logits = false;  // the outer class caps them as well
   part.masks = pictures.count > 0;
   part.embed = [&](Tensor, Tensor embedded) {
     if (model.frame > 0) (void)f.parameter("embed_audio.unused", {model.frame, model.text_width}, true);

@@ -16,6 +16,12 @@
 
 namespace gpumem::architectures {
 
+/// Of a model that sees images alone: with a classifier of an image, or without a head. Any other head is a fault.
+inline void check_classifies(ConfigFields& config, Head head) {
+  if (head == Head::none || head == Head::sequence_classification) return;
+  config.fail("only the model that classifies, and that without a head, are known");
+}
+
 inline Tensor reshaped(Forward& f, Tensor tensor, const Sizes& shape) {
   return f.call("reshape", {tensor}, {{"shape", shape}});
 }

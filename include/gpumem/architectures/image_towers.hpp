@@ -14,6 +14,7 @@
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/image_rules.hpp"
+#include "gpumem/architectures/image_tokens.hpp"
 
 namespace gpumem::architectures {
 
@@ -54,13 +55,9 @@ inline constexpr auto kUsual = std::to_array<Usual>(
 inline Tensor embedded(Forward& f, const ImageTower& t, Tensor pixels, std::int64_t images) {
   const InModule embeddings(f, "embeddings", "VisionEmbeddings");
   const std::int64_t width = t.sizes.width;
-  const Tensor cut = f.layer("patch_embedding", "Conv2d", "conv2d", {pixels},
-                             {{"in_channels", t.channels},
-                              {"out_channels", width},
-                              {"kernel_size", Sizes(2, t.patch)},
-                              {"stride", Sizes(2, t.patch)},
-                              {"bias", !t.has_class()}});
-  Tensor rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
+  Tensor rows =
+      cut_patches(f, "patch_embedding", pixels,
+                  {.channels = t.channels, .width = width, .patch = t.patch, .step = {}, .bias = !t.has_class()});
   if (t.has_class()) {
     const std::vector<core::Dim> each = {core::Dim::batch(images), core::Dim::fixed(-1), core::Dim::fixed(-1)};
     const Tensor first = f.parameter("class_embedding", {1, 1, width});
@@ -148,7 +145,8 @@ struct TowerStates {
   std::vector<Tensor> hidden = {};
   Tensor normed = 0;
 };
-inline TowerStates image_states(Forward& f, const ImageTower& t, std::int64_t images) {
+/// `norms` false: nobody reads what that norm leaves, so that its weights get no gradient.
+inline TowerStates image_states(Forward& f, const ImageTower& t, std::int64_t images, bool norms = true) {
   const InModule inside(f, "vision_model", t.has_class() ? "CLIPVisionTransformer" : "SiglipVisionTransformer");
   const DecoderSizes& s = t.sizes;
   const Tensor pixels = f.rows_input("pixel_values", images, {t.channels, t.side, t.side});
@@ -173,7 +171,8 @@ inline TowerStates image_states(Forward& f, const ImageTower& t, std::int64_t im
                      return states.hidden.back();
                    });
   }
-  states.normed = f.layer_norm("post_layernorm", t.has_class() ? f.select(hidden, 1, 0) : hidden, s.width);
+  if (norms) states.normed = f.layer_norm("post_layernorm", t.has_class() ? f.select(hidden, 1, 0) : hidden, s.width);
+  if (!norms) (void)f.parameter("post_layernorm.unused", {2, s.width}, true);
   if (t.head) image_towers_detail::pooling_head(f, t);
   return states;
 }
@@ -184,13 +183,9 @@ inline Tensor pixtral_states(Forward& f, const ImageTower& t, std::int64_t image
   const DecoderSizes& s = t.sizes;
   const std::int64_t patches = (size.width / t.patch) * (size.height / t.patch);
   const Tensor pixels = f.rows_input("pixel_values", images, {t.channels, size.height, size.width});
-  const Tensor cut = f.layer("patch_conv", "Conv2d", "conv2d", {pixels},
-                             {{"in_channels", t.channels},
-                              {"out_channels", s.width},
-                              {"kernel_size", Sizes(2, t.patch)},
-                              {"stride", Sizes(2, t.patch)},
-                              {"bias", false}});
-  const Tensor rows = f.call("clone", {f.permute(f.flatten(cut, 2, 3), {0, 2, 1})});  // torch.cat of the images
+  const Tensor cut = cut_patches(
+      f, "patch_conv", pixels, {.channels = t.channels, .width = s.width, .patch = t.patch, .step = {}, .bias = false});
+  const Tensor rows = f.call("clone", {cut});  // torch.cat of the images
   Tensor hidden = f.rms_norm("ln_pre", rows, s.width, "PixtralRMSNorm");
   const Tensor numbers = f.rows_input("block_numbers", images * patches, {1});
   const Tensor mask = f.add(numbers, f.permute(numbers, {1, 0}));
@@ -210,22 +205,43 @@ inline Tensor two_linears(Forward& f, Tensor input, std::int64_t in, std::int64_
   return f.linear("linear_2", open, out, out, {.bias = bias});
 }
 
-/// Which of a tower's states this field of a config reads: 0 is the embeddings. One number, which may count from the
-/// end; a list of them is a fault.
+/// Which of a tower's states this field of a config reads: 0 is the embeddings. One number or several, which may count
+/// from the end.
+inline std::vector<std::size_t> feature_layers(ConfigFields& config, std::string_view field,
+                                               const std::vector<std::int64_t>& usual, std::int64_t layers) {
+  using Kind = core::JsonValue::Kind;
+  const core::JsonValue* value = config.find(field);
+  std::vector<std::int64_t> said = usual;
+  const auto take = [&](const core::JsonValue& item) {
+    if (item.is(Kind::integer)) said.push_back(item.integer());
+    if (!item.is(Kind::integer)) config.fail("must be a whole number, or a list of them", field);
+  };
+  if (value != nullptr) {
+    said.clear();
+    if (value->is(Kind::list)) {
+      for (const core::JsonValue& item : value->items()) take(item);
+    } else {
+      take(*value);
+    }
+  }
+  std::vector<std::size_t> read;
+  for (const std::int64_t layer : said) {
+    const bool inside = layer >= -layers - 1 && layer <= layers;
+    if (!inside) config.fail("names no layer of the tower", field);
+    const std::int64_t from_front = layer < 0 ? layers + 1 + layer : layer;
+    read.push_back(static_cast<std::size_t>(inside ? from_front : 0));
+  }
+  if (read.empty() || read.size() > 16) config.fail("must name 1 to 16 layers of the tower", field);
+  if (read.empty()) read.push_back(0);
+  return read;
+}
+
+/// The same of a class that reads one layer alone.
 inline std::size_t feature_layer(ConfigFields& config, std::string_view field, std::int64_t usual,
                                  std::int64_t layers) {
-  const core::JsonValue* value = config.find(field);
-  std::int64_t layer = usual;
-  if (value != nullptr) {
-    if (!value->is(core::JsonValue::Kind::integer)) {
-      config.fail("must be one whole number", field);
-      return 0;
-    }
-    layer = value->integer();
-  }
-  const bool inside = layer >= -layers - 1 && layer <= layers;
-  if (!inside) config.fail("names no layer of the tower", field);
-  return static_cast<std::size_t>(!inside ? 0 : layer < 0 ? layers + 1 + layer : layer);
+  const std::vector<std::size_t> read = feature_layers(config, field, {usual}, layers);
+  if (read.size() > 1) config.fail("must be one whole number", field);
+  return read.front();
 }
 
 }  // namespace gpumem::architectures

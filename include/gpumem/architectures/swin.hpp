@@ -248,6 +248,7 @@ inline Tensor encoder(Forward& f, const Model& model, Tensor hidden) {
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
+  check_classifies(config, head);
   if (!config.status()) return;
   const std::int64_t width = model.stages.back().width;
   Tensor pooled = 0;

@@ -50,6 +50,8 @@ using Tower = std::function<Tensor(Forward&)>;
 /// What the text model reads: embeddings with the tower's features among them. Without pictures the tower is not
 /// called, and only its parameters are there.
 [[nodiscard]] Tensor with_features(Forward& forward, const Pictures& pictures, Tensor embedded, const Tower& tower);
+/// A tower that is held and not called: none of its parameters gets a gradient.
+void hold(Forward& forward, const Tower& tower);
 
 /// The text model as `part`, which reads the tower's features among its embeddings.
 void write_text(Forward& forward, ConfigFields& text, Head head, TextPart part, const Pictures& pictures,

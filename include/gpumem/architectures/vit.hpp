@@ -206,7 +206,7 @@ inline void write_video(Forward& f, const Model& model, Head head) {
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
-  if (head == Head::masked_lm) config.fail("only the model that classifies, and that without a head, are known");
+  check_classifies(config, head);
   if (!config.status()) return;
   if (model.watches()) return write_video(f, model, head);
   Tensor first = 0;

@@ -241,7 +241,132 @@ CONFIGS: dict[str, tuple[dict[str, Any], int]] = {
         },
         TEXT_TOKENS,
     ),
+    "granite_vision": (
+        {
+            "model_type": "llava_next",
+            "architectures": ["LlavaNextForConditionalGeneration"],
+            "image_token_index": 0,
+            "tie_word_embeddings": True,
+            "image_grid_pinpoints": [[112, 224], [224, 112], [224, 224]],
+            "vision_feature_layer": [-3, -2, -1],
+            "vision_feature_select_strategy": "full",
+            "vision_config": {"model_type": "siglip_vision_model", "image_size": 112, "patch_size": 14, **TOWER},
+            "text_config": {
+                "model_type": "granite",
+                **DECODER,
+                "attention_multiplier": 0.015625,
+                "embedding_multiplier": 12.0,
+                "logits_scaling": 8.0,
+                "residual_multiplier": 0.22,
+                "tie_word_embeddings": True,
+            },
+        },
+        268,
+    ),
+    "vipllava": (
+        {
+            "model_type": "vipllava",
+            "architectures": ["VipLlavaForConditionalGeneration"],
+            "image_token_index": 0,
+            "vision_feature_layers": [-2, -1, 1],
+            "vision_config": {"model_type": "clip_vision_model", "image_size": 224, "patch_size": 14, **TOWER},
+            "text_config": {"model_type": "llama", **DECODER},
+        },
+        256,
+    ),
+    "aya_vision": (
+        {
+            "model_type": "aya_vision",
+            "architectures": ["AyaVisionForConditionalGeneration"],
+            "image_token_index": 0,
+            "alignment_intermediate_size": 512,
+            "vision_config": {"model_type": "siglip_vision_model", "image_size": 112, "patch_size": 14, **TOWER},
+            "text_config": {"model_type": "cohere2", **DECODER, "sliding_window": 4096},
+        },
+        208,
+    ),
+    "cohere2_vision": (
+        {
+            "model_type": "cohere2_vision",
+            "architectures": ["Cohere2VisionForConditionalGeneration"],
+            "image_token_id": 0,
+            "alignment_intermediate_size": 512,
+            "vision_config": {"model_type": "siglip_vision_model", "image_size": 112, "patch_size": 14, **TOWER},
+            "text_config": {"model_type": "cohere2", **DECODER, "sliding_window": 4096},
+        },
+        208,
+    ),
+    "glm_ocr": (
+        {
+            "model_type": "glm_ocr",
+            "architectures": ["GlmOcrForConditionalGeneration"],
+            "image_token_id": 0,
+            "vision_config": {
+                "depth": 2,
+                "hidden_size": 64,
+                "num_heads": 2,
+                "out_hidden_size": 128,
+                "intermediate_size": 256,
+            },
+            "text_config": {"model_type": "glm_ocr_text", **DECODER},
+        },
+        999,
+    ),
+    "paddleocr_vl": (
+        {
+            "model_type": "paddleocr_vl",
+            "architectures": ["PaddleOCRVLForConditionalGeneration"],
+            "image_token_id": 0,
+            "vision_config": {
+                "hidden_size": 64,
+                "intermediate_size": 256,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 2,
+            },
+            "text_config": {"model_type": "paddleocr_vl_text", **DECODER},
+        },
+        999,
+    ),
+    "minicpmv4_6": (
+        {
+            "model_type": "minicpmv4_6",
+            "architectures": ["MiniCPMV4_6ForConditionalGeneration"],
+            "image_token_id": 0,
+            "insert_layer_id": 1,
+            "vision_config": {"image_size": 224, "patch_size": 14, **TOWER},
+            "text_config": {"model_type": "llama", **DECODER},
+        },
+        315,
+    ),
 }
+#: Rows and columns of patches that a processor makes of an image of 1024 x 768 pixels, of those that take any size.
+GRID = (54, 74)
+#: Tiles of the same image, with the whole one.
+TILES = {"vipllava": 1, "llava_next": 5, "aya_vision": 13, "cohere2_vision": 13}
+#: The same of MiniCPM-V's slices, and how many it makes.
+SLICE = (28, 36)
+SLICES = 5
+#: Frames of a patch.
+FRAMES = {"glm_ocr": 2, "paddleocr_vl": 1}
+
+
+def pictures_of(config: dict[str, Any], dtype: torch.dtype, length: int) -> dict[str, Tensor]:
+    """One image a sample, of a model that reads text too."""
+    kind = config["model_type"]
+    if kind in TILES:
+        side = config["vision_config"]["image_size"]
+        tiles = (BATCH, TILES[kind]) if kind == "llava_next" else (BATCH * TILES[kind],)
+        pixels = torch.zeros(*tiles, 3, side, side, dtype=dtype, device="cuda")
+        sizes = {"image_sizes": torch.tensor([[768, 1024]] * BATCH)} if kind == "llava_next" else {}
+        return {"pixel_values": pixels, **sizes}
+    if kind == "minicpmv4_6":
+        sides = torch.tensor([SLICE] * SLICES * BATCH)
+        wide = SLICE[0] * SLICE[1] * SLICES * BATCH * 14
+        return {"pixel_values": torch.zeros(1, 3, 14, wide, dtype=dtype, device="cuda"), "target_sizes": sides}
+    patch = (3, 14, 14) if kind == "paddleocr_vl" else (3 * FRAMES[kind] * 14 * 14,)
+    pixels = torch.zeros(BATCH * GRID[0] * GRID[1], *patch, dtype=dtype, device="cuda")
+    kinds = torch.ones(BATCH, length, dtype=torch.int64, device="cuda")
+    return {"pixel_values": pixels, "mm_token_type_ids": kinds, "image_grid_thw": torch.tensor([[1, *GRID]] * BATCH).to("cuda")}
 
 
 def batch_of(config: dict[str, Any], dtype: torch.dtype, length: int) -> dict[str, Tensor]:
@@ -258,6 +383,8 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, length: int) -> dict[st
     batch = {"input_ids": ids} if length else {}
     if config["model_type"] == "deberta":  # where it gets none, it makes one of float32
         batch |= {"attention_mask": torch.zeros_like(ids)}
+    if "image_token_index" in config or "image_token_id" in config:
+        return batch | {"labels": torch.zeros_like(ids), **pictures_of(config, dtype, length)}
     if "vision_config" in config:
         side = config["vision_config"]["image_size"]
         return batch | {"pixel_values": numbers(3, side, side)}

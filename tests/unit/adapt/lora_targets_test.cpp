@@ -59,6 +59,12 @@ TEST(LoraTargets, MayLeaveModulesOutAndHaveStars) {
   EXPECT_EQ(chosen(linears, "model.language_model.*.up"), "model.language_model.0.up");
 }
 
+TEST(LoraTargets, MayCallATextModelAsItWasCalledBefore) {
+  EXPECT_TRUE(names_module("language_model.model.layers.*.mlp.up_proj", "model.language_model.layers.3.mlp.up_proj"));
+  EXPECT_TRUE(names_module("language_model.model.norm", "model.language_model.norm"));
+  EXPECT_FALSE(names_module("language_model.model.layers.*.up_proj", "model.vision_tower.layers.3.up_proj"));
+}
+
 TEST(LoraTargets, AreMadeOfPeftsExpressions) {
   EXPECT_EQ(
       targets_of_expression("^model.layers.[\\d]+.(mlp|attn).(up|q)_proj$"),

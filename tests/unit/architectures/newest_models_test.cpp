@@ -252,6 +252,16 @@ constexpr std::string_view kPrintedSound = R"(Wav2Vec2ForCTC(
 )
 )";
 
+TEST(NewestModels, ThatSeeImagesAloneHaveNoHeadsOfText) {
+  for (const std::string_view type : {"swin", "videomae"}) {
+    for (const std::string_view head : {"TokenClassification", "QuestionAnswering", "MaskedLM"}) {
+      const std::string config =
+          R"({"model_type": ")" + std::string(type) + R"(", "architectures": ["AnyFor)" + std::string(head) + R"("]})";
+      EXPECT_TRUE(fails(read(config), ErrorCode::malformed_input, 0, "only the model that classifies")) << config;
+    }
+  }
+}
+
 TEST(NewestModels, OfSoundAndProteinsAConfigAndItsTreeAgree) {
   struct Case {
     std::string_view class_name;

@@ -309,6 +309,54 @@ TEST(VisionLanguage, GlmTokensFollowThePixelsOfTwoFrames) {
   }
 }
 
+TEST(VisionLanguage, LlavasRelativesTakeTheirOwnTokens) {
+  const auto told = [](std::string_view type, std::int64_t side, std::int64_t frames = 0) {
+    const std::string config = R"({"model_type": ")" + std::string(type) +
+                               R"(", "alignment_intermediate_size": 32, "vision_config": {
+        "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 8, "num_attention_heads": 2, "patch_size": 14,
+        "image_size": )" + std::to_string(side) +
+                               R"(}, "text_config": {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 96}})";
+    model::Images images = sized(1024, 768);
+    if (frames > 0) images.frames = frames;
+    return intern_tokens(config, images);
+  };
+  EXPECT_EQ(told("video_llava", 224), ": 256 of its tokens");
+  EXPECT_EQ(told("video_llava", 224, 8), ": 2,056 of its tokens") << "with each frame's own token";
+  EXPECT_EQ(told("llava_next_video", 336, 8), ": 1,152 of its tokens") << "frames are pooled";
+  EXPECT_EQ(told("aya_vision", 364), ": 2,197 of its tokens") << "4 x 3 tiles and the whole";
+}
+
+TEST(VisionLanguage, ManyLayersOfATowerAreReadSideBySide) {
+  const auto with = [](std::string_view layers) {
+    return read(R"({"model_type": "llava_next", "vision_config": {"hidden_size": 32, "intermediate_size": 48,
+      "num_hidden_layers": 4, "num_attention_heads": 2, "image_size": 56, "patch_size": 14}, "text_config": {
+      "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100, "num_attention_heads": 4, "num_key_value_heads": 2,
+      "head_dim": 16, "intermediate_size": 96}, "vision_feature_layer": )" +
+                std::string(layers) + "}");
+  };
+  const auto one = with("-1");
+  const auto three = with("[-1, -2, 0]");
+  ASSERT_TRUE(succeeds(one) && succeeds(three));
+  EXPECT_EQ(three->parameters() - one->parameters(), 2 * 32 * 64) << "the projector is wider";
+  EXPECT_TRUE(fails(with("[-9]"), ErrorCode::malformed_input, 0, "names no layer"));
+}
+
+TEST(VisionLanguage, SiglipOnImagesOfAnySize) {
+  const auto told = [](std::string_view type, std::int64_t width, std::int64_t height) {
+    const std::string config =
+        R"({"model_type": ")" + std::string(type) + R"(", "insert_layer_id": 0, "vision_config": {
+        "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2, "patch_size": 14},
+        "text_config": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "head_dim": 16, "intermediate_size": 96, "vocab_size": 100}})";
+    return intern_tokens(config, sized(width, height));
+  };
+  EXPECT_EQ(told("paddleocr_vl", 1024, 768), ": 999 of its tokens");
+  EXPECT_EQ(told("paddleocr_vl", 100, 100), ": 196 of its tokens") << "grown to the least";
+  EXPECT_EQ(told("minicpmv4_6", 1024, 768), ": 315 of its tokens") << "2 x 2 slices and the whole, 63 each";
+  EXPECT_EQ(told("minicpmv4_6", 448, 448), ": 64 of its tokens");
+}
+
 // LFM2-VL.
 
 TEST(VisionLanguage, Lfm2CutsPicturesThatAreTooLarge) {

@@ -192,6 +192,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &olmo::kArchitecture,
                                                          &omnigen::kArchitecture,
                                                          &opt::kArchitecture,
+                                                         &packed_siglip::kArchitecture,
                                                          &pangu_v2::kArchitecture,
                                                          &patchtsmixer::kArchitecture,
                                                          &patchtst::kArchitecture,
@@ -245,10 +246,10 @@ namespace architecture_list_detail {
 /// code of the model's own from before that are left out. Marian, Pegasus, PLBart and Blenderbot are as they are since
 /// then: before, their attention was written out. Source: huggingface/transformers, notes of the releases 4.49 to 5.6,
 /// and its main of 5.16.
-inline constexpr std::array<std::string_view, 15> kSince4_49 = {
-    "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",         "mistral3",
-    "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal"};
-inline constexpr std::array<std::string_view, 25> kSince4_52 = {"granitemoehybrid",
+inline constexpr std::array<std::string_view, 16> kSince4_49 = {
+    "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",          "mistral3",
+    "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal", "aya_vision"};
+inline constexpr std::array<std::string_view, 26> kSince4_52 = {"granitemoehybrid",
                                                                 "bitnet",
                                                                 "glm4v",
                                                                 "internvl",
@@ -272,12 +273,13 @@ inline constexpr std::array<std::string_view, 25> kSince4_52 = {"granitemoehybri
                                                                 "pegasus",
                                                                 "plbart",
                                                                 "blenderbot",
-                                                                "blenderbot-small"};
+                                                                "blenderbot-small",
+                                                                "cohere2_vision"};
 inline constexpr std::array<std::string_view, 14> kSince4_56 = {
     "seed_oss",     "apertus",   "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe", "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
     "ministral",    "vaultgemma"};
-inline constexpr std::array<std::string_view, 35> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 40> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -311,7 +313,12 @@ inline constexpr std::array<std::string_view, 35> kSince5_0 = {"qwen3_5",
                                                                "youtu",
                                                                "axk1",
                                                                "minicpm3",
-                                                               "granite_swa"};
+                                                               "granite_swa",
+                                                               "glm46v",
+                                                               "glm_ocr",
+                                                               "lighton_ocr",
+                                                               "paddleocr_vl",
+                                                               "minicpmv4_6"};
 
 }  // namespace architecture_list_detail
 

@@ -403,7 +403,14 @@ GPUMEM_INLINE void decoder_head(Forward& forward, ConfigFields& config, const De
   switch (head) {
     case Head::none:
     case Head::encoder: return;
-    case Head::causal_lm: return decoder_detail::language_head(forward, sizes, hidden, options);
+    case Head::causal_lm: {
+      LanguageHead made = options;
+      if (const TextPart* part = forward.text_part(); part != nullptr && part->plain_logits) {
+        made.scales = false;
+        made.softcap = 0.0;
+      }
+      return decoder_detail::language_head(forward, sizes, hidden, made);
+    }
     case Head::sequence_classification: {
       const Tensor scores = forward.linear("score", hidden, sizes.width, labels, {.bias = false});
       forward.select(scores, 1, -1);  // the last token's

@@ -83,6 +83,15 @@ inline constexpr auto kTextTypes = std::to_array<TextType>({
          "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true, "moe_intermediate_size": 1408,
          "num_experts_per_tok": 8, "n_shared_experts": 1, "n_routed_experts": 128, "n_group": 1, "topk_group": 1,
          "first_k_dense_replace": 1, "partial_rotary_factor": 0.5, "tie_word_embeddings": false})"},
+    {"paddleocr_vl_text", "llama",
+     R"({"vocab_size": 103424, "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 18,
+         "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 128, "tie_word_embeddings": true})"},
+    {"glm_ocr_text", "glm4",
+     R"({"vocab_size": 59392, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 16,
+         "num_attention_heads": 16, "num_key_value_heads": 8, "attention_bias": false, "tie_word_embeddings": false})"},
+    {"cohere2", "",
+     R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
+         "num_attention_heads": 64, "tie_word_embeddings": true})"},
     {"kimi_k2", "deepseek_v3", R"({"tie_word_embeddings": false})"},
     {"gemma3n_text", "", R"({"vocab_size": 262400, "hidden_size": 2048, "num_hidden_layers": 35})"},
     {"kimi_linear", "", R"({"tie_word_embeddings": false})"},
@@ -99,7 +108,8 @@ GPUMEM_INLINE std::string field(std::string_view name, std::string_view json) {
   return "{\"" + std::string(name) + "\": " + std::string(json) + "}";
 }
 
-/// A tower that is held and not called: none of its parameters gets a gradient.
+}  // namespace vision_language_detail
+
 GPUMEM_INLINE void hold(Forward& forward, const Tower& tower) {
   model::GraphBuilder apart("config_json");
   Forward dry(apart, forward.vocabulary());
@@ -108,8 +118,6 @@ GPUMEM_INLINE void hold(Forward& forward, const Tower& tower) {
   if (!graph) return forward.fail("has an image tower that cannot be counted: " + graph.error().message);
   (void)forward.parameter("images.unused", {graph->parameters()}, true);
 }
-
-}  // namespace vision_language_detail
 
 GPUMEM_INLINE Pictures pictures_of(Forward& forward) {
   const model::Images& images = forward.images();
@@ -177,7 +185,7 @@ GPUMEM_INLINE void write_text(Forward& forward, ConfigFields& text, Head head, c
 
 GPUMEM_INLINE Tensor with_features(Forward& forward, const Pictures& pictures, Tensor embedded, const Tower& tower) {
   if (pictures.count == 0) {
-    vision_language_detail::hold(forward, tower);
+    hold(forward, tower);
     return embedded;
   }
   return forward.call("masked_scatter", {embedded, tower(forward)});
@@ -193,6 +201,7 @@ GPUMEM_INLINE TextPart inner_text(std::string_view outer_class, std::string_view
   TextPart part;
   part.modules = {{"model", std::string(outer_class)}, {"language_model", std::string(text_class)}};
   part.around = 1;
+  part.plain_logits = true;
   return part;
 }
 

@@ -101,8 +101,9 @@ inline void put_usual(Converter& to, const Family& family) {
 }  // namespace launch_megatron_detail
 
 GPUMEM_INLINE std::string part_names(FrozenParts parts, std::string_view before, std::string_view between) {
-  constexpr std::string_view kTowers[] = {"model.visual",      "model.vision_tower", "model.vision_model",
-                                          "model.audio_tower", "vision_model",       "vision_tower"};
+  constexpr std::string_view kTowers[] = {"model.visual",         "model.vision_tower", "model.vision_model",
+                                          "model.audio_tower",    "vision_model",       "vision_tower",
+                                          "model.vision_encoder", "model.image_tower",  "model.video_tower"};
   constexpr std::string_view kAligners[] = {"model.visual.merger",
                                             "model.visual.deepstack_merger_list",
                                             "model.multi_modal_projector",
@@ -111,7 +112,10 @@ GPUMEM_INLINE std::string part_names(FrozenParts parts, std::string_view before,
                                             "mm_projector",
                                             "mlp1",
                                             "model.embed_vision",
-                                            "model.embed_audio"};
+                                            "model.embed_audio",
+                                            "model.vision_projection",
+                                            "model.projector",
+                                            "model.merger"};
   std::string text;
   const auto add = [&](std::span<const std::string_view> names) {
     for (const std::string_view name : names) text.append(text.empty() ? "" : between).append(before).append(name);
