@@ -1,6 +1,7 @@
 // Vision-language models: their parameters, and the fields of their config.json that layers follow from. The totals of
 // Qwen2.5-VL-7B, Qwen3-VL-8B and Gemma 3 27B are those of the models' files; the others are as model cards give them,
-// with the digits counted from the config.
+// with the digits counted from the config; from Granite Vision on, and of MiniCPM-V 4.6, those of transformers 5.16's
+// classes of these fields.
 #pragma once
 
 #include "published_models.hpp"
@@ -59,8 +60,8 @@ inline constexpr Published kPublishedVision[] =
      R"({"model_type": "cohere2_vision", "architectures": ["Cohere2VisionForConditionalGeneration"], "alignment_intermediate_size": 36864, "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 512, "patch_size": 16, "vision_use_head": false}, "text_config": {"model_type": "cohere2", "hidden_size": 12288, "intermediate_size": 36864, "num_hidden_layers": 64, "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 256000}})"},
     {"lighton-ocr-1b", 1'005'647'872,
      R"({"model_type": "lighton_ocr", "architectures": ["LightOnOcrForConditionalGeneration"], "vision_config": {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "head_dim": 64, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"}, "text_config": {"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936, "tie_word_embeddings": true}})"},
-    {"glm-ocr", 857'811'456,
-     R"({"model_type": "glm_ocr", "architectures": ["GlmOcrForConditionalGeneration"], "text_config": {"model_type": "glm_ocr_text", "head_dim": 128}, "vision_config": {"depth": 24, "hidden_size": 1024, "num_heads": 16, "out_hidden_size": 1536, "intermediate_size": 4096}})"},
+    {"glm-ocr", 1'069'657'088,
+     R"({"model_type": "glm_ocr", "architectures": ["GlmOcrForConditionalGeneration"], "text_config": {"model_type": "glm_ocr_text", "hidden_size": 1536, "head_dim": 128}, "vision_config": {"depth": 24, "hidden_size": 1024, "num_heads": 16, "out_hidden_size": 1536, "intermediate_size": 4096}})"},
     {"glm-4.6v-flash", 10'292'777'472,
      R"({"model_type": "glm46v", "architectures": ["Glm46VForConditionalGeneration"], "text_config": {"model_type": "glm4v_text"}, "vision_config": {"model_type": "glm4v_vision"}})"},
     {"paddleocr-vl-0.9b", 799'695'472,

@@ -62,6 +62,7 @@ LATENT = {
     **{key: of for key, of in DECODER.items() if key != "head_dim"},
 }
 SPECIAL_TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+SECTIONS = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [8, 12, 12]}
 TEXT_TOKENS = 256
 #: transformers refuses to checkpoint them.
 NEVER_CHECKPOINTED = ("mpnet",)
@@ -305,10 +306,15 @@ CONFIGS: dict[str, tuple[dict[str, Any], int]] = {
                 "depth": 2,
                 "hidden_size": 64,
                 "num_heads": 2,
-                "out_hidden_size": 128,
+                "out_hidden_size": 256,
                 "intermediate_size": 256,
             },
-            "text_config": {"model_type": "glm_ocr_text", **DECODER},
+            "text_config": {
+                "model_type": "glm_ocr_text",
+                **DECODER,
+                "head_dim": 128,
+                "rope_parameters": {**SECTIONS, "partial_rotary_factor": 0.5},
+            },
         },
         999,
     ),
@@ -323,7 +329,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], int]] = {
                 "num_hidden_layers": 2,
                 "num_attention_heads": 2,
             },
-            "text_config": {"model_type": "paddleocr_vl_text", **DECODER},
+            "text_config": {"model_type": "paddleocr_vl_text", **DECODER, "rope_parameters": SECTIONS},
         },
         999,
     ),
