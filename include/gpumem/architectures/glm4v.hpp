@@ -20,7 +20,8 @@ namespace glm4v {
 
 struct Model {
   std::string_view prefix = "Glm4v";  ///< of its class names
-  DecoderSizes sizes;                 ///< of the tower; `inner` is that of its blocks
+  std::string_view text_type = "glm4v_text";
+  DecoderSizes sizes;  ///< of the tower; `inner` is that of its blocks
   std::int64_t merger_inner = 13696;
   std::int64_t side = 336;  ///< of the table of positions, in pixels
   std::int64_t channels = 3;
@@ -38,9 +39,14 @@ struct Model {
 inline Model read(ConfigFields& whole) {
   Model m;
   const std::string_view type = whole.text({"model_type"}, "glm4v");
-  if (type == "glm4v_moe") m.prefix = "Glm4vMoe";
-  if (type == "glm_ocr") m.prefix = "GlmOcr";
   m.reads_text = type == "glm_ocr";
+  if (type == "glm4v_moe") {
+    m.prefix = "Glm4vMoe";
+    m.text_type = "glm4v_moe_text";
+  } else if (m.reads_text) {
+    m.prefix = "GlmOcr";
+    m.text_type = "glm_ocr_text";
+  }
   ConfigFields* fields = vision_fields(whole);
   if (fields == nullptr) return m;
   ConfigFields& config = *fields;
@@ -179,8 +185,7 @@ inline Tensor tower(Forward& f, const Model& m, std::int64_t images, std::int64_
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Pictures pictures = pictures_of(f);
   const Model model = read(config);
-  const bool mixes = model.prefix == "Glm4vMoe";
-  ConfigFields* text = text_fields(config, mixes ? "glm4v_moe_text" : model.reads_text ? "glm_ocr_text" : "glm4v_text");
+  ConfigFields* text = text_fields(config, model.text_type);
   config.ignore({"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"});
   if (text == nullptr || !config.status()) return;
   const std::int64_t images = std::max<std::int64_t>(pictures.count, 1);
