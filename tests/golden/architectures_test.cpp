@@ -84,7 +84,8 @@ constexpr Known kKnown[] = {{"vit", 0.011, kTolerance},
                             {"aya_vision", 0.009, kTolerance},
                             {"cohere2_vision", 0.009, kTolerance},
                             {"paddleocr_vl", 0.033, 0.025},
-                            {"glm_ocr", 0.044, 0.013}};
+                            {"glm_ocr", 0.044, 0.013},
+                            {"minicpmv4_6", 0.006, kTolerance}};
 
 /// Of any one run with adapters. Under checkpointing the second run of a block holds more in PyTorch than the plan
 /// says.
