@@ -163,14 +163,16 @@ bool is_one_of(const std::array<std::string_view, Count>& names, std::string_vie
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// The models that Unsloth has a forward() of its own for, with its kernels (models/llama.py, mistral.py, ...).
+constexpr std::array<std::string_view, 6> kOwn = {"LlamaModel",  "MistralModel", "GemmaModel",
+                                                  "Gemma2Model", "Qwen2Model",   "Qwen3Model"};
+
 /// What Unsloth does with a model's head. It has a forward() of its own for some models; those of others it rewrites
 /// where they look as it knows them. Source: unsloth and unsloth_zoo from 2024.9 to 2026.8, models/llama.py
 /// (CausalLM_fast_forward), models/loader.py; compiler.py (cross_entropy_find_1 to 3), fused_losses/ and __init__.py
 /// (UNSLOTH_ENABLE_CCE); dates by their repositories' history. GraniteMoe's models cast the logits before transformers
 /// 5 (#42753), which is not known to it; Gemma 3's and 3n's that see have a loss of their own.
 std::string_view loss_of_unsloth(std::string_view name, Release unsloth, Release torch, bool trains_head, bool sees) {
-  constexpr std::array<std::string_view, 6> kOwn = {"LlamaModel",  "MistralModel", "GemmaModel",
-                                                    "Gemma2Model", "Qwen2Model",   "Qwen3Model"};
   constexpr std::array<std::string_view, 3> kCasts = {"GraniteMoeModel", "GraniteMoeHybridModel",
                                                       "GraniteMoeSharedModel"};
   // The logits were made, and their gradient written over them; then Apple's Cut Cross Entropy came.
@@ -202,6 +204,16 @@ void choose_attention(std::string_view name, Release unsloth, bool may_join, job
   training.batch_size = 1;
 }
 
+/// What Unsloth asks of PyTorch's allocator since March 2024. Source: unsloth, __init__.py, by its history; since
+/// October 2025 unsloth_zoo, __init__.py.
+std::string_view allocator_of_unsloth(Release unsloth, Release torch) {
+  if (torch >= Release{2, 10, 0} || unsloth < Release{2024, 11, 8}) return "expandable_segments:True";
+  if (unsloth < Release{2025, 1, 1}) {
+    return "expandable_segments:True,roundup_power2_divisions:[64:128,256:64,>:32]";
+  }
+  return "expandable_segments:True,roundup_power2_divisions:[32:256,64:128,256:64,>:32]";
+}
+
 /// What Unsloth's models do. Source: unsloth 2025.8, models/llama.py (weights in bfloat16, on a GPU without it in
 /// float16; 4-bit weights are nf4 with double quantisation; adapters in float32), gradient_checkpointing.py ("unsloth":
 /// inputs of blocks go to the host).
@@ -212,6 +224,7 @@ void take_unsloth(const Settings& settings, std::string_view software, bool has_
   if (request.training.lora) set(request, "base_dtype", type);
   const Release release = release_of(software, "unsloth");
   const Release torch = release_of(software, "torch");
+  set(request, "alloc_conf", std::string(allocator_of_unsloth(release, torch)));
   const bool packs = word_of(settings, "packing") == "True";
   const bool trains_head = !request.training.lora || word_of(settings, "targets").find("lm_head") != std::string::npos;
   const bool told_to_see = settings.contains("fv");
@@ -220,6 +233,7 @@ void take_unsloth(const Settings& settings, std::string_view software, bool has_
     // Text alone of a model that sees may be told by the config of its language model.
     const bool sees = told_to_see || !graph.config().empty();
     if (!embeds) set(chosen, "loss", std::string(loss_of_unsloth(name, release, torch, trains_head, sees)));
+    if (is_one_of(kOwn, name) && chosen.training.lora) set(chosen, "kernels", "unsloth");
     choose_attention(name, release, !embeds && !sees && !packs, chosen);
   };
   const bool quantized = word_of(settings, "load4") == "True" || told.model.ends_with("bnb-4bit");

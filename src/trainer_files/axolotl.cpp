@@ -117,6 +117,17 @@ void read_attention(TrainerReading& from) {
   from.know("flex_attn_compile_kwargs");
 }
 
+/// ScatterMoE and SonicMoE keep less of a block's experts than transformers does, which is little where blocks are
+/// computed again. With adapters they do not make the experts' updates whole, and their own weights in few bits are
+/// another form: those stay refused. Source: axolotl of August 2026, integrations/kernels (args.py, libs).
+bool read_expert_kernels(TrainerReading& from) {
+  const bool again = from.on("gradient_checkpointing") || from.word("gradient_checkpointing").value_or("") == "offload";
+  const bool adapted = from.at("lora_target_parameters") != nullptr || from.on("quantize_moe_experts");
+  if (!again || adapted) return false;
+  for (const std::string_view path : {"use_scattermoe", "use_sonicmoe", "experts_implementation"}) from.know(path);
+  return true;
+}
+
 /// Apple's plugin is on unless `cut_cross_entropy` says otherwise (integrations/cut_cross_entropy/args.py); Liger's has
 /// a setting for each kernel; others bring kernels and methods of their own.
 void read_plugins(TrainerReading& from) {
@@ -127,7 +138,8 @@ void read_plugins(TrainerReading& from) {
     if (cuts && from.word("cut_cross_entropy").value_or("true") == "true") from.want("loss", "fused", "plugins");
     const bool liger = plugin.word.find("LigerPlugin") != std::string::npos;
     const bool writes = plugin.word.find("SwanLabPlugin") != std::string::npos;
-    if (!cuts && !liger && !writes) from.job().not_modelled.push_back("plugins " + plugin.word);
+    const bool experts = plugin.word.find("KernelsPlugin") != std::string::npos && read_expert_kernels(from);
+    if (!cuts && !liger && !writes && !experts) from.job().not_modelled.push_back("plugins " + plugin.word);
   }
 }
 
@@ -140,13 +152,36 @@ void read_loss(TrainerReading& from) {
   if (from.on("liger_cross_entropy")) from.want("loss", "fused-ce", "liger_cross_entropy");
 }
 
-/// Kernels that keep less of a block than PyTorch's calls do. Under checkpointing that is one block's, which is little
-/// beside what the others hold.
+/// Whether axolotl has adapters and their layers in functions of its own: unless the file speaks of any of them, where
+/// there is nothing that they do not know. Source: utils/schemas/validation.py (check_auto_enable_lora_kernels), with
+/// dropout since March 2026.
+bool joins_adapters(TrainerReading& from, bool checkpoints) {
+  constexpr std::string_view kSwitches[] = {"lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
+                                            "lora_embedding_kernel"};
+  const bool asked = from.on("lora_mlp_kernel");
+  bool said = false;
+  for (const std::string_view path : kSwitches) {
+    said = said || from.at(path) != nullptr;
+    if (!asked && !checkpoints) from.not_modelled(path);
+  }
+  if (asked) return true;
+  const bool unknown = from.on("trust_remote_code") || from.on("load_in_8bit") || from.word("rl").has_value();
+  const WantedOption* const sharding = from.job().find("sharding");
+  const bool flat = sharding != nullptr && sharding->value == "fsdp1";
+  return !said && !unknown && !flat && from.job().find("lora") != nullptr;
+}
+
+/// Kernels that keep less of a block than PyTorch's calls do. Others of the file change little where blocks are
+/// computed again.
 void read_kernels(TrainerReading& from) {
   const bool checkpoints = from.job().find("checkpointing") != nullptr;
-  for (const std::string_view path :
-       {"liger_rope", "liger_rms_norm", "liger_layer_norm", "liger_glu_activation", "liger_swiglu", "lora_mlp_kernel",
-        "lora_qkv_kernel", "lora_o_kernel", "use_kernels"}) {
+  const bool joins = joins_adapters(from, checkpoints);
+  const bool norms = from.on("liger_rms_norm");
+  const bool gates = from.on("liger_glu_activation") || from.on("liger_swiglu");
+  if (joins) from.want("kernels", norms ? "unsloth" : "lora-mlp", "lora_mlp_kernel");
+  else if (norms && gates) from.want("kernels", "liger", "liger_rms_norm");
+  else if (!checkpoints) from.not_modelled(norms ? "liger_rms_norm" : "liger_glu_activation");
+  for (const std::string_view path : {"liger_rope", "liger_layer_norm", "use_kernels"}) {
     if (checkpoints) from.know(path);
     else from.not_modelled(path);
   }
@@ -221,6 +256,9 @@ bool sniff(const Setting& root) {
 void read(TrainerReading& from) {
   from.job().model = from.word("base_model").value_or("");
   read_training_arguments(from);
+  // Where the environment does not say; with older PyTorch than 2.9 sizes are rounded up too, by a sixteenth at most
+  // (utils/__init__.py: set_pytorch_cuda_alloc_conf).
+  from.want("alloc_conf", "expandable_segments:True");
   from.want("batch_size", "1");
   from.take("micro_batch_size", "batch_size");
   from.want("seq_length", "512");  // AxolotlInputConfig.sequence_len

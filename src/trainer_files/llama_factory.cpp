@@ -179,7 +179,7 @@ void read_second_program(TrainerReading& from) {
   const std::string attention = from.word("flash_attn").value_or("sdpa");
   from.want("attention", attention.starts_with("flash") ? "flash" : attention, "flash_attn");
   const std::string kernels = from.word("kernel_config.name").value_or("");
-  if (kernels.find("liger") != std::string::npos) from.want("loss", "fused", "kernel_config");
+  if (kernels.find("liger") != std::string::npos) want_liger(from, "kernel_config");
   const std::string optimizer = from.word("optim_config.name").value_or("adamw");
   from.want("optimizer", optimizer, "optim_config");
   const std::string sharding = from.word("dist_config.name").value_or("");
@@ -192,6 +192,7 @@ void read_second_program(TrainerReading& from) {
 
 void read_second(TrainerReading& from) {
   from.job().model = from.word("model").value_or("");
+  from.job().expands_segments = true;  // v1/launcher.py
   from.want("loop", "hf-trainer");
   from.want("batch_size", from.word("micro_batch_size").value_or("1"), "micro_batch_size");
   from.want("seq_length", from.word("cutoff_len").value_or("2048"), "cutoff_len");
@@ -271,6 +272,7 @@ bool sniff(const Setting& root) {
 void read(TrainerReading& from) {
   if (is_second(from.root())) return read_second(from);
   from.job().model = from.word("model_name_or_path").value_or("");
+  from.job().expands_segments = true;  // since 0.9.3, launcher.py: OPTIM_TORCH
   read_training_arguments(from);
   from.want("seq_length", "2048");
   from.take("cutoff_len", "seq_length");
@@ -285,7 +287,7 @@ void read(TrainerReading& from) {
   const bool pure = from.on("pure_bf16");
   want_precision(from, pure || (adapters && bf16), bf16, from.on("fp16"), pure ? "pure_bf16" : bf16 ? "bf16" : "fp16");
   if (!from.on("disable_gradient_checkpointing")) from.want("checkpointing", "full");
-  if (from.on("enable_liger_kernel")) from.want("loss", "fused", "enable_liger_kernel");
+  if (from.on("enable_liger_kernel")) want_liger(from, "enable_liger_kernel");
   read_projection(from, "galore");
   read_projection(from, "apollo");
   if (from.on("use_badam")) read_badam(from);

@@ -280,6 +280,11 @@ void want_zero(TrainerReading& from, std::string_view preset, std::string_view p
   if (offloads) from.want("offload", preset == "zero3" ? "parameters" : "optimizer", path);
 }
 
+void want_liger(TrainerReading& from, std::string_view path) {
+  from.want("loss", "fused", path);
+  from.want("kernels", "liger", path);
+}
+
 void read_training_arguments(TrainerReading& from) {
   constexpr std::string_view kUsualBatch = "8";
   from.want("loop", "hf-trainer");
@@ -292,7 +297,7 @@ void read_training_arguments(TrainerReading& from) {
     from.want("weight_decay", none ? "false" : "true", "weight_decay");
   }
   if (from.on("torch_compile")) from.want("compile", "true", "torch_compile");
-  if (from.on("use_liger_kernel")) from.want("loss", "fused", "use_liger_kernel");
+  if (from.on("use_liger_kernel")) want_liger(from, "use_liger_kernel");
   if (const auto path = from.word("deepspeed")) from.job().deepspeed = *path;
   else from.not_modelled("deepspeed");  // written out in place; a file is read
   read_fsdp(from);

@@ -22,6 +22,10 @@ void read_training_arguments(TrainerReading& from);
 /// Precision by the type of the weights and by autocast. `bf16_weights`: the model is loaded in bfloat16.
 void want_precision(TrainerReading& from, bool bf16_weights, bool bf16, bool fp16, std::string_view path);
 
+/// Liger's kernels, as transformers and LLaMA-Factory apply them unless their settings leave some out: of the loss, of
+/// norms and of gated layers.
+void want_liger(TrainerReading& from, std::string_view path);
+
 /// A DeepSpeed config that the program brings: "zero2", "zero3_offload".
 void want_zero(TrainerReading& from, std::string_view preset, std::string_view path);
 

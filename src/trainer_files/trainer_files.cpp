@@ -218,6 +218,13 @@ core::Result<TrainerJob> read_adapter_job(const std::string& adapter) {
   return job;
 }
 
+/// What the launcher of several processes asks of PyTorch's allocator.
+static void expand_segments(const TrainerJob& job, job::JobRequest& request) {
+  const bool several = request.training.layout.data_parallel > 1 || request.training.layout.tensor_parallel > 1;
+  const bool open = !job::is_given(*job::find_option("alloc_conf"), request) && request.alloc_conf.empty();
+  if (job.expands_segments && several && open) request.alloc_conf = "expandable_segments:True";
+}
+
 core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request) {
   if (!job.unlike.empty()) {
     return core::Error{core::ErrorCode::invalid_argument,
@@ -240,6 +247,7 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
     }
     notes.push_back(not_modelled(shown(wanted)));
   }
+  expand_segments(job, request);
   for (const std::string& text : job.not_modelled) notes.push_back(not_modelled(text));
   for (const std::string& text : job.missing) notes.push_back("the file does not say " + text);
   if (!job.unknown.empty()) notes.push_back("gpumem does not know its keys " + unknown_keys(job.unknown));
@@ -263,6 +271,7 @@ core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& r
     const std::int64_t pass = request.training.batch_size * layout.data_parallel;
     request.training.gradient_accumulation = std::max<std::int64_t>(1, job.global_batch / pass);
   }
+  expand_segments(job, request);
   return core::Done{};
 }
 

@@ -47,6 +47,7 @@ struct TrainerJob {
   std::string deepspeed;          ///< the path of a DeepSpeed config that the file names
   std::string dataset;            ///< the path of a file that says how large the samples are
   bool one_process = false;       ///< several GPUs would share the layers of one model (device_map)
+  bool expands_segments = false;  ///< its launcher of several processes switches PyTorch's expandable segments on
   bool shorter = false;           ///< samples are neither packed nor padded to the length, which is the most they have
   std::int64_t global_batch = 0;  ///< samples a step on all GPUs, in place of passes a step; 0: the file does not say
 

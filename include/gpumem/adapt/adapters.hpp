@@ -115,13 +115,21 @@ inline std::vector<BaseEmbedding> base_embeddings(const connect::WiredGraph& wir
   return all;
 }
 
+/// How a layer's function calls the adapter.
+enum class AdapterKernel : std::uint8_t {
+  apart,   ///< by calls of its own
+  joined,  ///< one function does both, in its input's type
+  again,   ///< and makes its input again in backward
+};
+
 /// Puts the adapter of a layer of the source after it, which was copied last; what reads the layer then reads their
 /// sum. A fused loss takes the head's place and reads lm_head.weight, which is the base's: the head's adapter is there,
 /// and never gets a gradient. Source: PEFT 0.20, tuners/tuners_utils.py, BaseTunerLayer.weight; Liger-Kernel 0.6,
 /// transformers/model/llama.py, lce_forward(); unsloth_zoo 2026-08, compiler.py (lm_head_weight = self.lm_head.weight);
 /// cut-cross-entropy 25.1, transformers/llama.py.
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
-                 const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank);
+                 const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank,
+                 AdapterKernel kernel);
 
 /// The same of an embedding: F.embedding of A's transpose, times B's. There is no dropout.
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseEmbedding& base,
@@ -201,9 +209,10 @@ class AdapterCalls {
   /// columns; the other is whole on each. Source: PEFT 0.17,
   /// tuners/lora/tp_layer.py: LoraParallelLinear.update_layer(), from which ms-swift's mcore_bridge derives.
   LayerIndex weight(std::string_view part, LayerIndex input, std::int64_t in, core::Shape shape, std::int64_t out,
-                    bool frozen = false) {
+                    bool frozen = false, bool again = false) {
     shape.set(shape.rank() - 1, core::Dim::fixed(out));
     std::vector<model::Attribute> attributes = {{"in_features", in}, {"out_features", out}, {"bias", false}};
+    if (again) attributes.push_back({"recomputed", true});
     if (ranks_) attributes.push_back({"tensor_ranks", *ranks_});
     const model::TensorSplit side = part == "lora_A" ? model::TensorSplit::rows : model::TensorSplit::columns;
     return copy_.insert({.name = name_ + "." + std::string(part) + ".default",
@@ -283,7 +292,8 @@ inline void add_unread_adapter(connect::GraphCopy& copy, const BaseLinear& base,
 }
 
 inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
-                        const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank) {
+                        const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank,
+                        AdapterKernel kernel) {
   using adapters_detail::LayerIndex;
   using adapters_detail::Quantization;
   if (adapters_detail::is_in_loss(base, job)) {
@@ -295,17 +305,21 @@ inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& sou
                                   : source.outputs(static_cast<std::size_t>(read))[0];
   const core::Shape out = source.outputs(base.layer)[0];
   const bool quantised = model::has_own_adapters(quantization);
-  const bool nf4 = model::is_nf4(quantization);
+  const bool apart = kernel == AdapterKernel::apart;
+  const bool again = kernel == AdapterKernel::again;
+  const bool nf4 = model::is_nf4(quantization) && apart;
   const bool gptq = quantization == Quantization::gptq_4bit;
-  const bool casts = !quantised || !adapters_detail::is_autocast(job.precision);
+  const bool casts = apart && (!quantised || !adapters_detail::is_autocast(job.precision));
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
   adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job);
 
   const LayerIndex whole = nf4 ? calls.call("clone", {layer}, out) : layer;
   LayerIndex x = copy.now(read);
   if (casts) x = calls.cast_to_own(x, in);
-  const LayerIndex seen = job.lora_dropout > 0.0 ? calls.call("dropout", {x}, in, {{"p", job.lora_dropout}}) : x;
-  const LayerIndex a = calls.weight("lora_A", seen, base.in, in, rank, job.peft == model::PeftMethod::lora_fa);
+  const bool drops = job.lora_dropout > 0.0 && !again;
+  const LayerIndex seen = drops ? calls.call("dropout", {x}, in, {{"p", job.lora_dropout}}) : x;
+  const bool frozen = job.peft == model::PeftMethod::lora_fa;
+  const LayerIndex a = calls.weight("lora_A", seen, base.in, in, rank, frozen, again);
   LayerIndex b = calls.weight("lora_B", a, rank, in, base.out, job.peft == model::PeftMethod::mica);
   if (gptq && casts) b = calls.call("cast", {b, whole}, out);
   b = calls.call("mul", {b}, out);

@@ -360,53 +360,133 @@ inline bool LitgptModel::take(connect::GraphCopy& copy, std::uint32_t layer) {
   return true;
 }
 
-/// Copies this layer, the next one, as Megatron computes it; false: Megatron computes it in the same way. An expert's
+/// Copies this layer, the next one, if it is an expert's that tensor parallel ranks would share: in Megatron its
 /// weights are whole on each tensor parallel rank, and the ranks of a sequence send it their tokens. Source: ms-swift
 /// 4, megatron/arguments/megatron_args.py (expert_tensor_parallel_size is 1); Megatron-LM r0.16,
 /// core/transformer/moe/token_dispatcher.py (MoEAlltoAllTokenDispatcher: tokens of a rank's part of the sequence).
 [[nodiscard]] bool take_megatron_layer(connect::GraphCopy& copy, const connect::WiredGraph& wired, std::uint32_t layer,
                                        const model::WeightStorage& weights);
 
-namespace megatron_model_detail {
+/// The fused kernels of a job, or Megatron's. Liger's and Unsloth's norms keep what they read and a figure a row; the
+/// product of a gated layer keeps both of its factors as they were before the activation, in whose memory backward
+/// writes their gradients. axolotl's and Unsloth's functions have a whole gated layer, where its three linear layers
+/// have LoRA adapters. Source: Liger-Kernel 0.6, ops/rms_norm.py, swiglu.py and geglu.py (LigerSiLUMulFunction,
+/// LigerGELUMulFunction); unsloth 2026-08, kernels/rms_layernorm.py, fast_lora.py (LoRA_MLP), models/llama.py
+/// (patch_peft_model), which axolotl's kernels/lora.py and monkeypatch/lora_kernels.py follow.
+class FusedLayers {
+ public:
+  /// `adapted`: by place in `linears`. The graph must outlive it.
+  FusedLayers(const connect::WiredGraph& wired, const std::vector<BaseLinear>& linears,
+              const std::vector<bool>& adapted, model::Kernels kernels, bool megatron);
 
-/// Whether a product reads what this layer makes: of a gate's activation, within the next few layers.
-inline bool is_factor(const connect::WiredGraph& wired, std::uint32_t layer) {
-  constexpr std::uint32_t kFar = 6;
-  const auto layers = wired.graph().layers();
-  const auto end = std::min<std::size_t>(layers.size(), std::size_t{layer} + kFar);
-  for (std::size_t reader = std::size_t{layer} + 1; reader < end; ++reader) {
-    const auto inputs = wired.inputs(reader);
-    if (std::ranges::find(inputs, static_cast<model::LayerIndex>(layer)) == inputs.end()) continue;
-    const ops::Op* const op = wired.op(layers[reader]);
-    return op != nullptr && op->traits.name == "mul";
-  }
-  return false;
+  /// Copies this layer, the next one, as the kernels compute it; false: they do not.
+  [[nodiscard]] bool take(connect::GraphCopy& copy, std::uint32_t layer, const model::WeightStorage& weights) const;
+  /// Of the layer's adapter.
+  [[nodiscard]] AdapterKernel adapter(std::uint32_t layer) const;
+
+ private:
+  enum class Part : std::uint8_t { none, norm, activation, product, reader };
+
+  void find_gated_layer(std::uint32_t product, const std::vector<bool>& adapted);
+
+  const connect::WiredGraph& wired_;
+  bool megatron_;
+  bool joins_;               ///< one function has a layer and its adapter
+  std::vector<Part> parts_;  ///< by layer; empty: the kernels are the usual ones
+};
+
+namespace fused_layers_detail {
+
+inline std::string_view op_name(const connect::WiredGraph& wired, std::uint32_t layer) {
+  const ops::Op* const op = wired.op(wired.graph().layers()[layer]);
+  return op == nullptr ? std::string_view() : op->traits.name;
 }
 
-}  // namespace megatron_model_detail
+/// The layer that reads what this one makes, within the next few layers; 0: none does.
+inline std::uint32_t reader_of(const connect::WiredGraph& wired, std::uint32_t layer) {
+  constexpr std::uint32_t kFar = 6;
+  const std::size_t end = std::min<std::size_t>(wired.graph().layers().size(), std::size_t{layer} + kFar);
+  for (std::uint32_t reader = layer + 1; reader < end; ++reader) {
+    const auto inputs = wired.inputs(reader);
+    if (std::ranges::find(inputs, static_cast<model::LayerIndex>(layer)) != inputs.end()) return reader;
+  }
+  return 0;
+}
+
+/// Copies the layer, the next one, with one more attribute.
+inline void copy_with(connect::GraphCopy& copy, const connect::WiredGraph& wired, std::uint32_t layer,
+                      const model::WeightStorage& weights, model::Attribute more) {
+  const model::Layer& source = wired.graph().layers()[layer];
+  const auto all = wired.graph().attributes(source).all();
+  connect::ChangedLayer change{{all.begin(), all.end()}, 0};
+  change.attributes.push_back(std::move(more));
+  static_cast<void>(copy.copy(weights, wholly_frozen(wired, source, weights), change));
+}
+
+}  // namespace fused_layers_detail
 
 inline bool take_megatron_layer(connect::GraphCopy& copy, const connect::WiredGraph& wired, std::uint32_t layer,
                                 const model::WeightStorage& weights) {
   const model::Layer& source = wired.graph().layers()[layer];
-  const ops::Op* const op = wired.op(source);
-  if (op == nullptr || wired.inputs(layer).size() != 1) return false;
-  if (source.expert > 0 && source.split != model::TensorSplit::whole) {
-    const auto all = wired.graph().attributes(source).all();
-    connect::ChangedLayer change{{all.begin(), all.end()}, 0};
-    change.attributes.push_back({"tensor_ranks", std::int64_t{1}});
-    static_cast<void>(copy.copy(weights, wholly_frozen(wired, source, weights), change));
-    return true;
-  }
-  if (op->traits.name == "rms_norm") {
-    const auto all = wired.graph().attributes(source).all();
-    connect::ChangedLayer change{{all.begin(), all.end()}, 0};
-    change.attributes.push_back({"fused", true});
-    static_cast<void>(copy.copy(weights, wholly_frozen(wired, source, weights), change));
-    return true;
-  }
-  if (op->traits.name != "silu" || !megatron_model_detail::is_factor(wired, layer)) return false;
-  copy.omit(copy.now(wired.inputs(layer)[0]));
+  if (source.expert == 0 || source.split == model::TensorSplit::whole || wired.inputs(layer).size() != 1) return false;
+  fused_layers_detail::copy_with(copy, wired, layer, weights, {"tensor_ranks", std::int64_t{1}});
   return true;
+}
+
+inline FusedLayers::FusedLayers(const connect::WiredGraph& wired, const std::vector<BaseLinear>& linears,
+                                const std::vector<bool>& adapted, model::Kernels kernels, bool megatron)
+    : wired_(wired),
+      megatron_(megatron),
+      joins_(!megatron && (kernels == model::Kernels::lora_mlp || kernels == model::Kernels::unsloth)) {
+  if (kernels == model::Kernels::usual && !megatron) return;
+  const auto layers = static_cast<std::uint32_t>(wired.graph().layers().size());
+  parts_.assign(layers, Part::none);
+  std::vector<bool> with_adapter(layers, false);
+  for (std::size_t at = 0; at < linears.size(); ++at) with_adapter[linears[at].layer] = adapted[at];
+  for (std::uint32_t layer = 0; layer < layers; ++layer) {
+    const std::string_view name = fused_layers_detail::op_name(wired, layer);
+    if (name == "rms_norm" && (megatron || kernels != model::Kernels::lora_mlp)) parts_[layer] = Part::norm;
+    if (name == "mul" && wired.inputs(layer).size() == 2) find_gated_layer(layer, with_adapter);
+  }
+}
+
+/// Experts that are called one by one have no functions of their own with adapters.
+inline void FusedLayers::find_gated_layer(std::uint32_t product, const std::vector<bool>& adapted) {
+  const auto inputs = wired_.inputs(product);
+  for (std::size_t side = 0; side < inputs.size(); ++side) {
+    if (inputs[side] < 0 || inputs[1 - side] < 0) continue;
+    const auto activation = static_cast<std::uint32_t>(inputs[side]);
+    const std::string_view name = fused_layers_detail::op_name(wired_, activation);
+    const bool known = name == "silu" || (name == "gelu" && !megatron_);
+    if (!known || wired_.inputs(activation).size() != 1 || wired_.inputs(activation)[0] < 0) continue;
+    const std::uint32_t reader = fused_layers_detail::reader_of(wired_, product);
+    const auto gate = static_cast<std::size_t>(wired_.inputs(activation)[0]);
+    const auto up = static_cast<std::size_t>(inputs[1 - side]);
+    const bool of_expert = wired_.graph().layers()[product].expert > 0;
+    if (joins_ && (of_expert || reader == 0 || !adapted[reader] || !adapted[gate] || !adapted[up])) continue;
+    parts_[activation] = Part::activation;
+    if (!megatron_) parts_[product] = Part::product;
+    if (joins_) parts_[reader] = Part::reader;
+    return;
+  }
+}
+
+inline bool FusedLayers::take(connect::GraphCopy& copy, std::uint32_t layer,
+                              const model::WeightStorage& weights) const {
+  const Part part = parts_.empty() ? Part::none : parts_[layer];
+  if (part == Part::none || part == Part::reader) return false;
+  if (part == Part::activation) {
+    copy.omit(copy.now(wired_.inputs(layer)[0]));
+    return true;
+  }
+  const char* const more = part == Part::norm ? "fused" : "over_inputs";
+  fused_layers_detail::copy_with(copy, wired_, layer, weights, {more, true});
+  return true;
+}
+
+inline AdapterKernel FusedLayers::adapter(std::uint32_t layer) const {
+  if (!joins_ || wired_.graph().layers()[layer].expert > 0) return AdapterKernel::apart;
+  return parts_[layer] == Part::reader ? AdapterKernel::again : AdapterKernel::joined;
 }
 
 }  // namespace gpumem::adapt

@@ -149,6 +149,18 @@ enum class BlockSwap : std::uint8_t {
 inline constexpr std::array<Named<BlockSwap>, 3> kBlockSwaps = {
     {{BlockSwap::none, "none"}, {BlockSwap::exchanged, "exchanged:N"}, {BlockSwap::streamed, "streamed:N"}}};
 
+/// Fused kernels that compute in place of a decoder's own calls, and keep less of a block for backward.
+enum class Kernels : std::uint8_t {
+  usual,
+  liger,     ///< of RMS norms, and of a gated layer's activation and product
+  lora_mlp,  ///< a gated layer is one function with its LoRA adapters, which makes the product again (axolotl)
+  unsloth,   ///< the same, and RMS norms
+};
+inline constexpr std::array<Named<Kernels>, 4> kKernels = {{{Kernels::usual, "usual"},
+                                                            {Kernels::liger, "liger"},
+                                                            {Kernels::lora_mlp, "lora-mlp"},
+                                                            {Kernels::unsloth, "unsloth"}}};
+
 /// Which data parallel rank holds which parameters, gradients and states.
 enum class Shardings : std::uint8_t {
   none,                   ///< nothing is said

@@ -145,6 +145,7 @@ struct TrainingJob {
   AttentionBackend attention = AttentionBackend::sdpa;
   Offload offload = Offload::none;
   Counted<BlockSwap> block_swap = {};
+  Kernels kernels = Kernels::usual;
   Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is set apart from it
   Transformers transformers = Transformers::v4_48;
   std::vector<SettingNote> notes = {};  ///< what the request leaves open, and how it was decided

@@ -124,9 +124,11 @@ inline core::Result<TensorId> record_zero_padded(const OpCall& call, Tape& tape)
       {.inputs = call.tensors.first(1), .output = zeros, .saved_inputs = 1, .scratch = tape.own_scratch({&zeros, 1})});
 }
 
-/// aten::mul, div, maximum: each input is kept for the other's gradient; by a number, nothing is.
+/// aten::mul, div, maximum: each input is kept for the other's gradient; by a number, nothing is. "over_inputs": a
+/// kernel that writes both gradients where it kept the inputs.
 inline core::Result<TensorId> record_product(const OpCall& call, Tape& tape) {
   const bool in_place = call.attributes.flag("inplace", false);
+  const bool over = call.attributes.flag("over_inputs", false);
   std::uint32_t saved = 0;
   bool spreads = false;
   if (call.tensors.size() == 2) {
@@ -140,7 +142,8 @@ inline core::Result<TensorId> record_product(const OpCall& call, Tape& tape) {
                       .kind = in_place ? Output::in_place : Output::fresh,
                       .layout = tape.tensor(call.tensors[0]).layout,
                       .saved_inputs = saved,
-                      .backward_scratch = {&whole, spreads ? 1U : 0U}});
+                      .backward_scratch = {&whole, spreads ? 1U : 0U},
+                      .gradient = over && saved == 3U ? Gradient::over_input : Gradient::fresh});
 }
 
 /// One axis in front of the rows and columns is a batch of matrices; more are folded, with a copy if they cannot be.

@@ -120,7 +120,7 @@ enum class Gradient : std::uint8_t {
   none,    ///< no gradient flows back
   /// Forward has made them, as extras: of each input that gets one, then of each trained parameter.
   made_in_forward,
-  over_input,  ///< the memory of the first input, which is kept for it: the kernel writes it there
+  over_input,  ///< the memory of the input, which is kept for it: the kernel writes it there
 };
 
 /// Whether a call allocates its output, or looks at or overwrites the memory of its first input.

@@ -171,9 +171,11 @@ inline constexpr std::array kProgramRows = {
     ProgramRow{.value = Program::unsloth,
                .name = "unsloth",
                .source = "unsloth 2025.8, models/rl.py and rl_replacements.py (TRL's trainers, log-probabilities of "
-                         "chunks); models/loader.py: fast_inference, gpu_memory_utilization",
+                         "chunks); models/loader.py: fast_inference, gpu_memory_utilization; __init__.py "
+                         "(PYTORCH_CUDA_ALLOC_CONF, unless UNSLOTH_VLLM_STANDBY is 1)",
                .reference = ReferencePlace::after,
                .shares_weights = true,
+               .expands = true,
                .utilization = 0.5},
     ProgramRow{.value = Program::verl_megatron,
                .name = "verl-megatron",

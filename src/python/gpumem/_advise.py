@@ -79,12 +79,12 @@ def advise(
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,
     prefetch: bool = False, cudnn_benchmark: bool = False, compile: bool = False,
     validation: bool = False, checkpointing: bool | str = False, attention: str = "sdpa",
-    offload: str = "none", block_swap: str = "none", freeze: str | None = None,
-    train: str | None = None, lora: int | None = None, lora_targets: str | None = None,
-    lora_dtype: str = "fp32", lora_dropout: float = 0.0, peft: str = "none",
-    peft_options: str | None = None, quantize: str = "none", base_dtype: str = "precision",
-    gpu: _Path = "a100-40gb", estimator: str = "replay", model: _Path | None = None,
-    strict: bool = False,
+    offload: str = "none", block_swap: str = "none", kernels: str = "usual",
+    freeze: str | None = None, train: str | None = None, lora: int | None = None,
+    lora_targets: str | None = None, lora_dtype: str = "fp32", lora_dropout: float = 0.0,
+    peft: str = "none", peft_options: str | None = None, quantize: str = "none",
+    base_dtype: str = "precision", gpu: _Path = "a100-40gb", estimator: str = "replay",
+    model: _Path | None = None, strict: bool = False,
     # options of advise(): end
     deadline_ms: int = 0,
 ) -> Advice:

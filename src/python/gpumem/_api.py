@@ -99,12 +99,12 @@ def estimate(
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,
     prefetch: bool = False, cudnn_benchmark: bool = False, compile: bool = False,
     validation: bool = False, checkpointing: bool | str = False, attention: str = "sdpa",
-    offload: str = "none", block_swap: str = "none", freeze: str | None = None,
-    train: str | None = None, lora: int | None = None, lora_targets: str | None = None,
-    lora_dtype: str = "fp32", lora_dropout: float = 0.0, peft: str = "none",
-    peft_options: str | None = None, quantize: str = "none", base_dtype: str = "precision",
-    gpu: _Path = "a100-40gb", estimator: str = "replay", model: _Path | None = None,
-    strict: bool = False,
+    offload: str = "none", block_swap: str = "none", kernels: str = "usual",
+    freeze: str | None = None, train: str | None = None, lora: int | None = None,
+    lora_targets: str | None = None, lora_dtype: str = "fp32", lora_dropout: float = 0.0,
+    peft: str = "none", peft_options: str | None = None, quantize: str = "none",
+    base_dtype: str = "precision", gpu: _Path = "a100-40gb", estimator: str = "replay",
+    model: _Path | None = None, strict: bool = False,
     # options of estimate(): end
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -151,12 +151,12 @@ def fit(
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,
     prefetch: bool = False, cudnn_benchmark: bool = False, compile: bool = False,
     validation: bool = False, checkpointing: bool | str = False, attention: str = "sdpa",
-    offload: str = "none", block_swap: str = "none", freeze: str | None = None,
-    train: str | None = None, lora: int | None = None, lora_targets: str | None = None,
-    lora_dtype: str = "fp32", lora_dropout: float = 0.0, peft: str = "none",
-    peft_options: str | None = None, quantize: str = "none", base_dtype: str = "precision",
-    gpu: _Path = "a100-40gb", estimator: str = "replay", model: _Path | None = None,
-    strict: bool = False,
+    offload: str = "none", block_swap: str = "none", kernels: str = "usual",
+    freeze: str | None = None, train: str | None = None, lora: int | None = None,
+    lora_targets: str | None = None, lora_dtype: str = "fp32", lora_dropout: float = 0.0,
+    peft: str = "none", peft_options: str | None = None, quantize: str = "none",
+    base_dtype: str = "precision", gpu: _Path = "a100-40gb", estimator: str = "replay",
+    model: _Path | None = None, strict: bool = False,
     # options of fit(): end
     deadline_ms: int = 0,
 ) -> Fit:
@@ -200,12 +200,12 @@ def estimate_module(
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,
     prefetch: bool = False, cudnn_benchmark: bool = False, compile: bool = False,
     validation: bool = False, checkpointing: bool | str = False, attention: str = "sdpa",
-    offload: str = "none", block_swap: str = "none", freeze: str | None = None,
-    train: str | None = None, lora: int | None = None, lora_targets: str | None = None,
-    lora_dtype: str = "fp32", lora_dropout: float = 0.0, peft: str = "none",
-    peft_options: str | None = None, quantize: str = "none", base_dtype: str = "precision",
-    gpu: _Path = "a100-40gb", estimator: str = "replay", model: _Path | None = None,
-    strict: bool = False,
+    offload: str = "none", block_swap: str = "none", kernels: str = "usual",
+    freeze: str | None = None, train: str | None = None, lora: int | None = None,
+    lora_targets: str | None = None, lora_dtype: str = "fp32", lora_dropout: float = 0.0,
+    peft: str = "none", peft_options: str | None = None, quantize: str = "none",
+    base_dtype: str = "precision", gpu: _Path = "a100-40gb", estimator: str = "replay",
+    model: _Path | None = None, strict: bool = False,
     # options of estimate_module(): end
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -437,7 +437,7 @@ _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "optimizer_in_backw
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "peft",
              "peft_options", "quantize", "base_dtype")
 _LOOPING = ("loop", "transformers", "batch_lengths", "lengths", "lengths_options", "padding", "attention", "offload",
-            "block_swap")
+            "block_swap", "kernels")
 _SEVERAL_GPUS = ("sharding", "reshard_after_forward", "semi_sync", "tensor_parallel", "sequence_parallel",
                  "pipeline_parallel", "virtual_stages", "schedule", "pipeline_layers", "first_stage_layers",
                  "last_stage_layers", "context_parallel", "expert_parallel", "expert_imbalance", "rank",

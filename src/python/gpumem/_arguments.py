@@ -109,6 +109,8 @@ OPTIONS_HELP = """
     offload: what is kept in the host's memory: none, activations, checkpoints, optimizer,
         parameters, ramtorch, ramtorch-blocks.
     block_swap: how blocks' weights take turns on the GPU: none, exchanged:N, streamed:N.
+    kernels: fused kernels in place of a decoder's norms and gated layers; of the loss, see loss:
+        usual, liger, lora-mlp, unsloth.
     freeze: layers or parameters that are not trained: patterns such as model.layers.0 or *.bias,
         separated by commas.
     train: layers or parameters that are trained, as patterns; without freeze, only these are.

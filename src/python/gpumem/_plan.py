@@ -98,11 +98,11 @@ def plan(
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,
     prefetch: bool = False, cudnn_benchmark: bool = False, compile: bool = False,
     validation: bool = False, attention: str = "sdpa", offload: str = "none",
-    block_swap: str = "none", freeze: str | None = None, train: str | None = None,
-    lora: int | None = None, lora_targets: str | None = None, lora_dtype: str = "fp32",
-    lora_dropout: float = 0.0, peft: str = "none", peft_options: str | None = None,
-    quantize: str = "none", base_dtype: str = "precision", gpu: _Path = "a100-40gb",
-    strict: bool = False,
+    block_swap: str = "none", kernels: str = "usual", freeze: str | None = None,
+    train: str | None = None, lora: int | None = None, lora_targets: str | None = None,
+    lora_dtype: str = "fp32", lora_dropout: float = 0.0, peft: str = "none",
+    peft_options: str | None = None, quantize: str = "none", base_dtype: str = "precision",
+    gpu: _Path = "a100-40gb", strict: bool = False,
     # options of plan(): end
     deadline_ms: int = 0,
 ) -> Plan:

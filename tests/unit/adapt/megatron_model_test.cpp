@@ -2,6 +2,7 @@
 #include "gpumem/adapt/trainer_models.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "adapted_jobs.hpp"
 #include "expect.hpp"
@@ -16,21 +17,79 @@ constexpr std::string_view kLlama =
     R"({"model_type": "llama", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu", "tie_word_embeddings": true})";
 
-std::ptrdiff_t lines_with(model::Loop loop, std::string_view part) {
+TrainingJob llama_job() {
   const auto graph = parse_summary(kLlama);
   EXPECT_TRUE(testing::succeeds(graph));
   TrainingJob job(*graph, 1);
   job.sequence_length = 4;
   job.precision = Precision::bf16;
-  job.loop = loop;
+  return job;
+}
+
+std::ptrdiff_t lines_of(const TrainingJob& job, std::string_view part) {
   const std::vector<std::string> lines = adapted_lines(job);
   return std::ranges::count_if(lines, [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+std::ptrdiff_t lines_with(model::Loop loop, std::string_view part) {
+  TrainingJob job = llama_job();
+  job.loop = loop;
+  return lines_of(job, part);
+}
+
+/// What the calls of one block keep for backward, in bytes: each storage once.
+std::int64_t kept_bytes(const TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto pass = analysis.forward_pass();
+  EXPECT_TRUE(testing::succeeds(pass));
+  if (!pass) return 0;
+  const ops::Tape& tape = (*pass)->tape;
+  std::set<ops::TensorId> kept;
+  for (const ops::Function& function : tape.functions()) {
+    if (!tape.tensor(function.output).requires_grad) continue;
+    for (const ops::TensorId saved : tape.list(function.saved)) kept.insert(tape.tensor(saved).storage);
+  }
+  for (const ops::Tape::Parameter& parameter : tape.parameters()) kept.erase(parameter.tensor);
+  std::int64_t bytes = 0;
+  for (const ops::TensorId each : kept) {
+    bytes += tape.tensor(each).size.elements.value().value_or(0) * core::element_size(tape.tensor(each).size.dtype);
+  }
+  return bytes;
 }
 
 TEST(MegatronModel, HasOneKernelForSwiGlu) {
   EXPECT_EQ(lines_with(model::Loop::hf_trainer, "silu"), 2);
   EXPECT_EQ(lines_with(model::Loop::megatron, "silu"), 0);
   EXPECT_EQ(lines_with(model::Loop::megatron, "mul"), lines_with(model::Loop::hf_trainer, "mul"));
+}
+
+/// Four tokens, 16 and 32 features, in bfloat16. A norm of transformers keeps its input in float32, a figure a row and
+/// what the weight multiplies; a fused one its input and the figure. Liger-Kernel 0.6, ops/rms_norm.py, swiglu.py.
+TEST(FusedLayers, KeepLessForBackward) {
+  TrainingJob job = llama_job();
+  const std::int64_t usual = kept_bytes(job);
+  job.kernels = model::Kernels::liger;
+  EXPECT_EQ(lines_of(job, "silu"), 0);
+  // The residual stream is the input of a norm, so that it is kept in its own type instead of float32 (4 bytes of 16
+  // features), and what the weight multiplies is gone (2 bytes); the last norm is one of five.
+  const std::int64_t norms = 5 * 4 * 16 * (4 + 2 - 2);
+  const std::int64_t gates = 2 * 4 * 32 * 2;  // silu(gate)
+  EXPECT_EQ(usual - kept_bytes(job), norms + gates);
+}
+
+/// unsloth 2026-08, kernels/fast_lora.py: LoRA_MLP, which needs adapters on all three layers.
+TEST(FusedLayers, MakeAGatedProductAgainWhereItsLayersHaveAdapters) {
+  TrainingJob job = llama_job();
+  job.kernels = model::Kernels::lora_mlp;
+  EXPECT_EQ(lines_of(job, "silu"), 2);
+  job.lora = 2;
+  job.lora_targets = "q_proj+v_proj+down_proj";
+  EXPECT_EQ(lines_of(job, "silu"), 2);
+  job.lora_targets = "gate_proj+up_proj+down_proj";
+  EXPECT_EQ(lines_of(job, "silu"), 0);
+  const std::int64_t joined = kept_bytes(job);
+  job.kernels = model::Kernels::liger;
+  EXPECT_LT(joined - 5 * 4 * 16 * 4, kept_bytes(job)) << "the product is kept for down_proj's adapter";
 }
 
 TEST(MegatronModel, IsNoConfigOfItsOwnArguments) {

@@ -103,6 +103,7 @@ const std::vector<Change> kChanges = {
      false, false},
     {[](TrainingJob& job) { job.attention = model::AttentionBackend::eager; }, false, false},
     {[](TrainingJob& job) { job.offload = model::Offload::activations; }, true, false},
+    {[](TrainingJob& job) { job.kernels = model::Kernels::liger; }, true, false},
     {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }, false, false},
     {[](TrainingJob& job) { job.padding = true; }, false, false},
     {[](TrainingJob& job) { job.batch_lengths = model::BatchLengths::longest_first; }},

@@ -201,6 +201,10 @@ TEST_F(FrameworkCsv, ReadsWhatANotebookSets) {
   EXPECT_EQ(run.job.precision, model::Precision::amp_fp16) << "a T4 has no bfloat16";
   EXPECT_EQ(run.job.offload, model::Offload::checkpoints);
   EXPECT_EQ(run.job.gradient_accumulation, 4);
+  EXPECT_EQ(run.job.kernels, model::Kernels::unsloth) << "it has a forward() of its own for a Llama";
+  EXPECT_EQ(run.alloc_conf, "expandable_segments:True,roundup_power2_divisions:[32:256,64:128,256:64,>:32]");
+  EXPECT_EQ(with("False", "unsloth 2024.10.1").alloc_conf, "expandable_segments:True");
+  EXPECT_EQ(with("False", "unsloth 2026.4.4 torch 2.10.0").alloc_conf, "expandable_segments:True");
   EXPECT_FALSE(run.at_most);
   const MeasuredRun dynamic = with("True", "unsloth 2025.8.9");
   ASSERT_FALSE(dynamic.error) << core::to_string(*dynamic.error);

@@ -102,5 +102,42 @@ TEST(LlamaFactory, FilesOfItsNextVersion) {
   EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
 }
 
+/// utils/schemas/validation.py: check_auto_enable_lora_kernels; utils/__init__.py: set_pytorch_cuda_alloc_conf.
+TEST(Axolotl, JoinsAdaptersUnlessSomethingSpeaksAgainstIt) {
+  const auto with = [](const std::string& more) { return parsed(R"({"base_model": "m", "adapter": "lora")" + more); };
+  expect_wanted(with("}"), {{"kernels", "lora-mlp"}, {"alloc_conf", "expandable_segments:True"}});
+  expect_wanted(with(R"(, "liger_rms_norm": true})"), {{"kernels", "unsloth"}});
+  expect_wanted(with(R"(, "lora_qkv_kernel": false})"), {{"kernels", "-"}});
+  expect_wanted(with(R"(, "trust_remote_code": true})"), {{"kernels", "-"}});
+  expect_wanted(with(R"(, "load_in_8bit": true})"), {{"kernels", "-"}});
+  expect_wanted(with(R"(, "fsdp_version": 1, "fsdp_config": {"offload_params": true}})"), {{"kernels", "-"}});
+  expect_wanted(parsed(R"({"base_model": "m", "liger_rms_norm": true, "liger_glu_activation": true})"),
+                {{"kernels", "liger"}});
+}
+
+TEST(Axolotl, KernelsOfExpertsChangeLittleWhereBlocksAreComputedAgain) {
+  const std::string experts =
+      R"({"base_model": "m", "plugins": ["axolotl.integrations.kernels.KernelsPlugin"], "use_scattermoe": true, )";
+  const TrainerJob mixture = parsed(experts + R"("gradient_checkpointing": true})");
+  EXPECT_TRUE(mixture.not_modelled.empty()) << mixture.not_modelled.front();
+  EXPECT_TRUE(mixture.unknown.empty()) << mixture.unknown.front();
+  EXPECT_EQ(parsed(experts + R"("lora_target_parameters": "experts.down_proj", "gradient_checkpointing": true})")
+                .not_modelled,
+            std::vector<std::string>{"plugins axolotl.integrations.kernels.KernelsPlugin"});
+}
+
+/// LLaMA-Factory 0.9.3, launcher.py: OPTIM_TORCH.
+TEST(LlamaFactory, SwitchesExpandableSegmentsOnForSeveralProcesses) {
+  const TrainerJob job = parsed(R"({"model_name_or_path": "m", "stage": "sft"})");
+  const auto chosen = [&](std::int64_t gpus) {
+    job::JobRequest request;
+    EXPECT_TRUE(testing::succeeds(apply(job, request)));
+    EXPECT_TRUE(testing::succeeds(spread(job, gpus, request)));
+    return request.alloc_conf;
+  };
+  EXPECT_EQ(chosen(1), "");
+  EXPECT_EQ(chosen(2), "expandable_segments:True");
+}
+
 }  // namespace
 }  // namespace gpumem::trainer_files

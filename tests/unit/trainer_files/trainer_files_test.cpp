@@ -149,10 +149,9 @@ TEST(TrainerFiles, AxolotlsKernelsChangeLittleWhereBlocksAreComputedAgain) {
   const TrainerJob again = parsed(R"({"base_model": "m", "gradient_checkpointing": true, )" + kernels);
   EXPECT_TRUE(again.not_modelled.empty()) << again.not_modelled.front();
   EXPECT_TRUE(again.unknown.empty()) << again.unknown.front();
-  expect_wanted(again, {{"attention", "flash"}});
+  expect_wanted(again, {{"attention", "flash"}, {"kernels", "unsloth"}});
   const TrainerJob once = parsed(R"({"base_model": "m", )" + kernels);
-  EXPECT_EQ(once.not_modelled,
-            (std::vector<std::string>{"liger_rms_norm true", "lora_mlp_kernel true", "use_kernels true"}));
+  EXPECT_EQ(once.not_modelled, std::vector<std::string>{"use_kernels true"});
   expect_wanted(parsed(R"({"base_model": "m", "attn_implementation": "flex_attention"})"), {{"attention", "flash"}});
   expect_wanted(parsed(R"({"base_model": "m"})"), {{"precision", "bf16"}, {"seq_length", "512"}});
   expect_wanted(parsed(R"({"base_model": "m", "bf16": false, "sequence_len": 64})"),

@@ -50,7 +50,8 @@ class InputGradients {
 GPUMEM_INLINE bool adapts(const model::TrainingJob& job) {
   return model::row_of(job.loop).own_model || job.has_adapters() || job.quantize != model::Quantization::none ||
          job.base_dtype != model::BaseType::precision || !job.freeze.empty() || !job.train.empty() ||
-         model::bounces_weights(job.offload) || (job.graph != nullptr && frozen_dtype(*job.graph, job).has_value());
+         job.kernels != model::Kernels::usual || model::bounces_weights(job.offload) ||
+         (job.graph != nullptr && frozen_dtype(*job.graph, job).has_value());
 }
 
 GPUMEM_INLINE bool inputs_need_gradients(const model::TrainingJob& job) {
@@ -98,6 +99,8 @@ class SavedModules {
     }
   }
 
+  /// Whether the layer is such a copy.
+  [[nodiscard]] bool has(std::uint32_t index) const { return saved_[index]; }
   /// Copies the layer, and puts the module beside it if it is such a copy.
   void copy(connect::GraphCopy& copy, std::uint32_t index, model::WeightStorage weights, bool tied) {
     const model::Layer& layer = wired_.graph().layers()[index];
@@ -158,10 +161,22 @@ GPUMEM_INLINE void remark_unknown(connect::GraphCopy& copy, const LoraTargets& t
   }
 }
 
+/// Which models have the kernels is not looked up.
+GPUMEM_INLINE void remark_kernels(connect::GraphCopy& copy, const model::ModelGraph& graph,
+                                  const model::TrainingJob& job) {
+  if (job.kernels == model::Kernels::usual) return;
+  if (is_litgpt_model(graph, job)) return copy.remark("litgpt's own models have no such kernels as `kernels` names");
+  std::string from = "Liger 0.6";
+  if (job.kernels == model::Kernels::lora_mlp) from = "axolotl of August 2026";
+  if (job.kernels == model::Kernels::unsloth) from = "Unsloth of August 2026";
+  copy.remark("norms and gated layers are those of `kernels`, as " + from + " has them for the models that it knows");
+}
+
 /// What is not counted: of experts that are quantised as one tensor, in a model that shows them as layers; and the
 /// adapter of `unread`, a layer of litgpt's that a chunked loss calls.
 GPUMEM_INLINE void remark_uncounted(connect::GraphCopy& copy, const model::ModelGraph& graph,
                                     const model::TrainingJob& job, const std::string& unread) {
+  remark_kernels(copy, graph, job);
   if (!unread.empty()) copy.remark("the adapter of " + unread + ", which a chunked loss calls, is not counted");
   const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
   if (job.quantize != model::Quantization::nf4_experts || std::ranges::none_of(graph.layers(), of_expert)) return;
@@ -220,16 +235,18 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
   core::Status fits = peft.check();
   if (!fits) return std::move(fits).error();
   connect::GraphCopy copy(wired, ops);
+  const FusedLayers fused(wired, linears, std::vector<bool>(linears.size(), false), job.kernels, false);
   InputGradients inputs(wired);
   core::Pace pace;
   for (std::uint32_t index = 0; index < wired.graph().layers().size(); ++index) {
     if (pace.late()) return core::deadline_error();
     peft.before(copy, index);
     if (peft.take(copy, index)) continue;
-    saved.copy(copy, index, storage[index], true);
+    if (saved.has(index) || !fused.take(copy, index, storage[index])) saved.copy(copy, index, storage[index], true);
     if (inputs_need_gradients(job)) inputs.behind(copy, index);
     peft.behind(copy, index);
   }
+  remark_kernels(copy, wired.graph(), job);
   remark_unknown(copy, targets, passed_over(wired.graph(), job));
   if (!peft.changes_shapes()) return std::move(copy).finish();
   // This stage is not given the job's length: the source's shapes have it.
@@ -279,6 +296,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   const bool megatron = adapt_detail::runs_megatron(copy, wired.graph(), job);
   if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
   adapt_detail::SavedModules saved(wired, job, own, *storage);
+  const FusedLayers fused(wired, linears, targets.chosen, job.kernels, megatron);
   std::size_t linear = 0;
   std::size_t embedding = 0;
   core::Pace pace;
@@ -287,7 +305,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     const model::WeightStorage& weights = (*storage)[index];
     if (litgpt && litgpt->take(copy, index)) continue;
     if (megatron && take_megatron_layer(copy, wired, index, weights)) continue;
-    saved.copy(copy, index, weights, !own);
+    if (own || saved.has(index) || !fused.take(copy, index, weights)) saved.copy(copy, index, weights, !own);
     if (own) continue;
     parameters->behind(copy, index);
     const bool table = embedding < embeddings.size() && embeddings[embedding].layer == index;
@@ -298,7 +316,8 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (table) ++embedding;
     if (linear == linears.size() || linears[linear].layer != index) continue;
     const std::int64_t rank = ranks ? ranks->rank_of(linears[linear].leaf()) : 0;
-    if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization, rank);
+    const AdapterKernel kernel = fused.adapter(index);
+    if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization, rank, kernel);
     ++linear;
   }
   adapt_detail::remark_uncounted(copy, wired.graph(), job, litgpt ? std::string(litgpt->leaves_out()) : std::string());

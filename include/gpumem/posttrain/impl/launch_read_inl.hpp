@@ -94,9 +94,8 @@ class LaunchReader : private TrainingReader {
     }
     if (checkpoints) want("checkpointing", "full");
     if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
-    // Liger's norms, rotary positions and SwiGLU keep less; where blocks are computed again, that is of one block.
-    constexpr std::string_view kLiger = "use_liger_kernel";
-    if (on({kLiger, "actor_rollout_ref.model.use_liger"}) && !checkpoints) say_not_modelled(kLiger, "true");
+    const bool liger = on({"use_liger_kernel", "actor_rollout_ref.model.use_liger"});
+    if (liger && !in_megatron()) training().kernels = model::Kernels::liger;
     const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
     if (hosts && checkpoints) want_offload(model::Offload::activations, "use_gradient_checkpointing", "unsloth");
     constexpr std::string_view kFused = "actor_rollout_ref.model.use_fused_kernels";
