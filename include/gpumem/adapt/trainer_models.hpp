@@ -413,6 +413,12 @@ inline std::uint32_t reader_of(const connect::WiredGraph& wired, std::uint32_t l
   return 0;
 }
 
+/// What a linear layer makes, or a part of it: gates of scans and of their norms are made of more.
+inline bool is_projected(const connect::WiredGraph& wired, std::uint32_t layer) {
+  const std::string_view name = op_name(wired, layer);
+  return name == "linear" || name == "split" || name == "slice";
+}
+
 /// Copies the layer, the next one, with one more attribute.
 inline void copy_with(connect::GraphCopy& copy, const connect::WiredGraph& wired, std::uint32_t layer,
                       const model::WeightStorage& weights, model::Attribute more) {
@@ -459,8 +465,9 @@ inline void FusedLayers::find_gated_layer(std::uint32_t product, const std::vect
     const std::string_view name = fused_layers_detail::op_name(wired_, activation);
     const bool known = name == "silu" || (name == "gelu" && !megatron_);
     if (!known || wired_.inputs(activation).size() != 1 || wired_.inputs(activation)[0] < 0) continue;
+    const auto gate = static_cast<std::uint32_t>(wired_.inputs(activation)[0]);
+    if (!megatron_ && !fused_layers_detail::is_projected(wired_, gate)) continue;
     const std::uint32_t reader = fused_layers_detail::reader_of(wired_, product);
-    const auto gate = static_cast<std::size_t>(wired_.inputs(activation)[0]);
     const auto up = static_cast<std::size_t>(inputs[1 - side]);
     const bool of_expert = wired_.graph().layers()[product].expert > 0;
     if (joins_ && (of_expert || reader == 0 || !adapted[reader] || !adapted[gate] || !adapted[up])) continue;

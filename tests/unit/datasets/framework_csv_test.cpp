@@ -201,7 +201,6 @@ TEST_F(FrameworkCsv, ReadsWhatANotebookSets) {
   EXPECT_EQ(run.job.precision, model::Precision::amp_fp16) << "a T4 has no bfloat16";
   EXPECT_EQ(run.job.offload, model::Offload::checkpoints);
   EXPECT_EQ(run.job.gradient_accumulation, 4);
-  EXPECT_EQ(run.job.kernels, model::Kernels::unsloth) << "it has a forward() of its own for a Llama";
   EXPECT_EQ(run.alloc_conf, "expandable_segments:True,roundup_power2_divisions:[32:256,64:128,256:64,>:32]");
   EXPECT_EQ(with("False", "unsloth 2024.10.1").alloc_conf, "expandable_segments:True");
   EXPECT_EQ(with("False", "unsloth 2026.4.4 torch 2.10.0").alloc_conf, "expandable_segments:True");
@@ -237,6 +236,8 @@ TEST_F(FrameworkCsv, TakesTheLossThatTheReleaseOfUnslothHas) {
   EXPECT_EQ(form_of("Speaks-3B", "unsloth 2025.9.1 torch 2.7.0"), is(fused_target, 2048));
   EXPECT_EQ(form_of("Speaks-3B", "unsloth 2025.12.8 torch 2.7.0"), is(fused_free_2025));
   EXPECT_EQ(form_of("Speaks-3B", "unsloth 2026.7.2"), is(fused_free));
+  EXPECT_EQ(run_of("Speaks-3B", "unsloth 2026.7.2").job.kernels, model::Kernels::unsloth);
+  EXPECT_EQ(run_of("Gems-1B", "unsloth 2026.7.2").job.kernels, model::Kernels::usual) << "it has none of its own";
   EXPECT_EQ(form_of("Sees-4B", "unsloth 2025.3.19 torch 2.6.0"), is(compiled)) << "its loss is its own";
   EXPECT_EQ(form_of("Grants-1B", "unsloth 2025.10.11 torch 2.8.0"), is(fused_ce)) << "it casts its logits";
   EXPECT_EQ(form_of("Gems-1B", "unsloth 2025.10.1 torch 2.7.1"), is(fused)) << "not yet PyTorch 2.8";
