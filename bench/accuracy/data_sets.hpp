@@ -1,4 +1,4 @@
-// Input: paths of tables of measured runs (gpumem_datasets/read_runs.hpp).
+// Input: paths of tables of measured runs (gpumem_datasets/runs_format.hpp).
 // Output: DataSet, runs that are judged together: those of one table, or of one kind of nets if a table has several
 // kinds with many runs each.
 #pragma once

@@ -9,11 +9,11 @@
 #include "gpumem_datasets/accuracy.hpp"
 #include "gpumem_datasets/measured_run.hpp"
 #include "gpumem_datasets/rad_file.hpp"
-#include "gpumem_datasets/read_runs.hpp"
+#include "gpumem_datasets/runs_format.hpp"
 
 namespace gpumem::datasets {
 
-/// Reads a table of measured runs in any form (see read_runs.hpp), with every op and every format of summaries that
+/// Reads a table of measured runs in any form (see runs_format.hpp), with every op and every format of summaries that
 /// gpumem knows. `summaries` is the folder with the summaries, for tables that only name models; `read_settings` reads
 /// the settings of training programs, for tables that hold those.
 [[nodiscard]] core::Result<MeasuredRuns> read_runs(const std::string& path, const std::string& summaries = {},

@@ -88,13 +88,16 @@ Result<std::vector<LaunchSetting>> settings_of_file(const std::string& file, int
 }
 
 /// The file of settings that a command names, if it is there: "trl dpo --config dpo.yaml", "--config=dpo.yaml",
-/// EasyR1's config=config.yaml. Its words leave the command. Empty: there is none.
+/// EasyR1's config=config.yaml, "axolotl train dpo.yaml". Its words leave the command. Empty: there is none.
 std::string take_named_file(std::vector<std::string>& words) {
   for (auto at = words.begin(); at != words.end(); ++at) {
     const bool flag = *at == "--config" && at + 1 != words.end();
-    const bool pair = at->starts_with("config=") || at->starts_with("--config=");
+    const bool ends = at->ends_with(".yaml") || at->ends_with(".yml");
+    const bool alone = ends && at->front() != '-' && at != words.begin() && !(at - 1)->starts_with('-');
+    const bool stands = alone && at->find('=') == std::string::npos;
+    const bool pair = stands || at->starts_with("config=") || at->starts_with("--config=");
     if (!flag && !pair) continue;
-    std::string file = flag ? *(at + 1) : at->substr(at->find('=') + 1);
+    std::string file = flag ? *(at + 1) : at->substr(at->find('=') + 1);  // all of a word without one
     if (!core::read_regular_file(file, trainer_files::kLargestTrainerFile)) continue;
     words.erase(at, at + (flag ? 2 : 1));
     return file;
@@ -116,6 +119,49 @@ std::string take_flag(std::vector<std::string>& words, const std::string& flag) 
     return value;
   }
   return {};
+}
+
+/// What accelerate's file says of the GPUs, if it is there, in words that the trainers' own settings have for it. Its
+/// words leave the command. Source: accelerate 1.2, commands/config/config_args.py.
+Result<std::vector<LaunchSetting>> take_accelerate_file(std::vector<std::string>& words) {
+  std::vector<LaunchSetting> settings;
+  std::vector<std::string> rest = words;
+  std::string file = take_flag(rest, "--config_file");
+  if (file.empty()) file = take_flag(rest, "--accelerate_config");
+  const auto text = core::read_regular_file(file, trainer_files::kLargestTrainerFile);
+  if (file.empty() || !text) return settings;
+  const Result<trainer_files::Setting> root = trainer_files::parse_settings(*text);
+  if (!root) return Error(root.error()).in_file(file);
+  const auto word = [&](std::string_view section, std::string_view key) {
+    const trainer_files::Setting* const in = section.empty() ? &*root : root->field(section);
+    const trainer_files::Setting* const found = in == nullptr ? nullptr : in->field(key);
+    return found == nullptr ? std::string() : found->word;
+  };
+  const std::string type = word({}, "distributed_type");
+  const auto away = [&](std::string_view key) {
+    const std::string device = word("deepspeed_config", key);
+    return device == "cpu" || device == "nvme";
+  };
+  if (type == "DEEPSPEED") {
+    const std::string own = word("deepspeed_config", "deepspeed_config_file");
+    const std::string stage = word("deepspeed_config", "zero_stage");
+    const bool offloads = away("offload_optimizer_device") || away("offload_param_device");
+    const std::string kind = "zero" + (stage.empty() ? std::string("2") : stage) + (offloads ? "_offload" : "");
+    settings.push_back({"deepspeed", own.empty() ? kind : own});
+  }
+  if (type == "FSDP") {
+    std::string kind = word("fsdp_config", "fsdp_sharding_strategy");
+    std::transform(kind.begin(), kind.end(), kind.begin(),
+                   [](char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte; });
+    if (kind.empty() || kind == "1") kind = "full_shard";
+    settings.push_back({"fsdp", kind + (word("fsdp_config", "fsdp_offload_params") == "true" ? "+offload" : "")});
+    settings.push_back({"fsdp_config.fsdp_version", word("fsdp_config", "fsdp_version")});
+  }
+  if (const std::string processes = word({}, "num_processes"); !processes.empty()) {
+    settings.push_back({"num_processes", processes});
+  }
+  words = std::move(rest);
+  return settings;
 }
 
 /// The file that hydra is told of by its folder and its name, if it is there. Its words leave the command.
@@ -153,7 +199,9 @@ std::vector<std::string> settings_files(const PostTrainingCommand& command, std:
 
 core::Status read_request(const PostTrainingCommand& command, PostTrainingRequest& request) {
   std::vector<std::string> words = command.command;
-  std::vector<LaunchSetting> all;
+  auto accelerate = take_accelerate_file(words);
+  if (!accelerate) return accelerate.error();
+  std::vector<LaunchSetting> all = *std::move(accelerate);
   for (const std::string& file : settings_files(command, words)) {
     const auto settings = settings_of_file(file);
     if (!settings) return settings.error();

@@ -1,4 +1,4 @@
-#include "gpumem_datasets/read_runs.hpp"
+#include "gpumem_datasets/runs_format.hpp"
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/result.hpp"

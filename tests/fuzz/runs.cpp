@@ -1,5 +1,5 @@
 // A table of measured runs, in any form.
-#include "gpumem_datasets/read_runs.hpp"
+#include "gpumem_datasets/runs_format.hpp"
 
 #include "fuzz.hpp"
 #include "run_tables.hpp"

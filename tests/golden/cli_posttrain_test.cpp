@@ -70,6 +70,42 @@ TEST(CliPosttrain, TheFileBehindTheCommandsOwnConfigIsRead) {
   EXPECT_TRUE(has(gone.out, " is not modelled\n")) << gone.out;
 }
 
+TEST(CliPosttrain, TheFileThatACommandTakesAloneIsRead) {
+  if (!trainer_files::reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const fs::path file = testing::own_path("posttrain_alone.yaml");
+  std::ofstream(file) << "model_name_or_path: m\nstage: dpo\nfinetuning_type: full\nbf16: true\ncutoff_len: 128\n";
+  const std::string command = "llamafactory-cli train " + file.string();
+  const Outcome named = posttrain("", command);
+  EXPECT_EQ(named.exit, 0) << named.err;
+  EXPECT_TRUE(has(named.out, "in the order of llama-factory")) << named.out;
+  EXPECT_FALSE(has(named.out, "not modelled")) << named.out;
+  EXPECT_EQ(posttrain("--config " + file.string(), "llamafactory-cli train").out, named.out);
+  EXPECT_TRUE(has(posttrain("", command + " per_device_train_batch_size=2").out, "policy: parameters"));
+  fs::remove(file);
+  EXPECT_TRUE(has(posttrain("--algorithm dpo", command).err, "is not modelled")) << "it is not here";
+}
+
+TEST(CliPosttrain, AcceleratesFileSaysTheGpusAndHowTheyShare) {
+  if (!trainer_files::reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const fs::path file = testing::own_path("posttrain_accelerate.yaml");
+  const auto shares = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    const Outcome made = posttrain("--json", "accelerate launch --config_file " + file.string() +
+                                                 " dpo.py --model_name_or_path m --max_length 128");
+    EXPECT_EQ(made.exit, 0) << made.err;
+    return made.out;
+  };
+  const std::string four =
+      shares("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nnum_processes: 4\n");
+  EXPECT_EQ(nlohmann::json::parse(four)["gpus"], 4);
+  EXPECT_TRUE(has(four, "parameters over 4 ranks")) << four;
+  const std::string two = shares(
+      "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_offload_params: true\nnum_processes: 2\n");
+  EXPECT_TRUE(has(two, "parameters over 2 ranks")) << two;
+  EXPECT_FALSE(has(two, "not modelled")) << two;
+  fs::remove(file);
+}
+
 TEST(CliPosttrain, TheFilesBelowAFileAreRead) {
   if (!trainer_files::reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
   const fs::path folder = testing::own_path("posttrain_defaults");

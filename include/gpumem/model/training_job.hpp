@@ -64,7 +64,9 @@ enum class Objective : std::uint8_t {
   one_log_probabilities,    ///< the same where a batch is one sample
   fused_log_probabilities,  ///< the same by one kernel, which leaves its gradient in the logits' place
   read_log_probabilities,   ///< the same of a pass without gradients
-  scores,                   ///< one figure a token in place of the logits: reward and value models
+  whole_log_probabilities,  ///< of all logits at once, in float32
+  read_whole_log_probabilities,  ///< the same of a pass without gradients
+  scores,                        ///< one figure a token in place of the logits: reward and value models
 };
 
 /// The names used on the command line and in JSON, one row a value; kOptimizers is in optimizers.hpp.

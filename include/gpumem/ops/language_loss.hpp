@@ -298,6 +298,18 @@ inline TensorId record_read_log_probabilities(Tape& tape, TensorId logits) {
   return tape.record({.inputs = {&logits, 1}, .output = language_loss_detail::kScalar, .scratch = passing});
 }
 
+/// Those of given tokens out of a log_softmax of all float32 logits, which is kept. Backward makes the gather's
+/// gradient in zeros, the log_softmax's, and one of the logits that the last position was cut from. Source:
+/// LLaMA-Factory 0.9.4, train/trainer_utils.py: get_batch_logps; derivatives.yaml: gather, _log_softmax, slice.
+inline TensorId record_whole_log_probabilities(Tape& tape, TensorId logits, bool reads) {
+  const std::array<TensorSize, 1> whole = {tape.tensor(logits).size};
+  if (reads) return tape.record({.inputs = {&logits, 1}, .output = language_loss_detail::kScalar, .scratch = whole});
+  const TensorId shifted = tape.record(
+      {.inputs = {&logits, 1}, .output = whole[0], .kind = Output::view, .layout = tape.tensor(logits).layout});
+  return tape.record(
+      {.inputs = {&shifted, 1}, .output = language_loss_detail::kScalar, .extras = whole, .backward_scratch = whole});
+}
+
 /// A loss of one figure a token, as pairs of rewards and clipped values have it.
 inline TensorId record_scores(Tape& tape, TensorId scores) {
   return tape.record({.inputs = {&scores, 1}, .output = language_loss_detail::kScalar, .saved_inputs = 1});

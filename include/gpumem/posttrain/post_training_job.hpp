@@ -78,6 +78,8 @@ enum class Program : std::uint8_t {
   roll_megatron,
   open_instruct,
   prime_rl,
+  llama_factory,
+  axolotl,
 };
 
 /// When the reference model runs.
@@ -95,6 +97,7 @@ struct ProgramRow {
   ReferencePlace reference = ReferencePlace::after;
   bool megatron = false;  ///< trains the model in Megatron's form, and moves its gradients to the host with its weights
   bool fused_logits = false;  ///< log-probabilities by flash-attn's cross entropy, gradients over the logits
+  bool whole_logits = false;  ///< log-probabilities by one log_softmax of all logits in float32
   bool all_logits = false;    ///< log-probabilities of completions from the logits of all tokens
   bool always_old = false;    ///< the policy's log-probabilities of completions are computed before the update
   bool optimizer_only_updates = false;  ///< states that are offloaded are on the GPU in the update only
@@ -266,6 +269,20 @@ inline constexpr std::array kProgramRows = {
                .optimizer_only_updates = true,
                .states_for_step = true,
                .old_of_engine = true},
+    ProgramRow{.value = Program::llama_factory,
+               .name = "llama-factory",
+               .source = "LLaMA-Factory 0.9.4 (2026-08), train/dpo/trainer.py: concatenated_forward; "
+                         "train/trainer_utils.py: get_batch_logps, create_ref_model; train/rm/trainer.py",
+               .reference = ReferencePlace::before_returns,
+               .whole_logits = true},
+    ProgramRow{.value = Program::axolotl,
+               .name = "axolotl",
+               .source = "axolotl 0.17 (2026-07), core/builders/rl.py, train.py: setup_reference_model; TRL's trainers",
+               .reference = ReferencePlace::before_returns,
+               .joint_critic = true,
+               .utilization = 0.9,
+               .batched_tokens = 4096,
+               .seats_a_step = true},
 };
 [[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
   return kProgramRows[static_cast<std::size_t>(program)];
@@ -364,6 +381,9 @@ struct PostTrainingOptions {
   std::int64_t sequence_ranks = 1;                ///< GPUs that share each sequence (Ulysses, ring attention)
   std::optional<std::int64_t> length_limit = {};  ///< tokens of the longest sequence that there may be
   Entropy entropy = Entropy::none;
+  bool label_loss = false;  ///< the labels' cross entropy is added: of distillation, of chosen answers
+  bool old_log_probs =
+      false;  ///< a pass computes the policy's before the update, also where the program's usual has none
   double states_on_host = 0.0;              ///< share of the optimizer's states that is always there
   std::int64_t expert_tensor_parallel = 0;  ///< GPUs that share each expert's weights in Megatron; 0: all
 

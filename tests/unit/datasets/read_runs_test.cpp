@@ -1,4 +1,4 @@
-#include "gpumem_datasets/read_runs.hpp"
+#include "gpumem_datasets/runs_format.hpp"
 
 #include <gtest/gtest.h>
 

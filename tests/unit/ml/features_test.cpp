@@ -7,7 +7,7 @@
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/ml/features.hpp"
-#include "gpumem_datasets/read_runs.hpp"
+#include "gpumem_datasets/runs_format.hpp"
 
 namespace gpumem::ml {
 namespace {

@@ -48,6 +48,20 @@ TEST(LogProbabilities, OfFloat32KeepTheLogits) {
   EXPECT_EQ(elements_of(many.tape, many.last.backward_scratch, 4), 8 * kElements);
 }
 
+// PyTorch 2.6 held, in sizes of the logits beside these: 1 in forward, and 2 more in backward.
+TEST(LogProbabilities, OfAllLogitsKeepTheirLogSoftmax) {
+  Tape tape(model::Precision::bf16);
+  const TensorId logits = tape.add_input({kElements, 1, core::DType::float32});
+  tape.require_grad(logits);
+  record_whole_log_probabilities(tape, logits, false);
+  const Function last = tape.functions().back();
+  EXPECT_EQ(elements_of(tape, last.extras, 4), 4 * kElements);
+  EXPECT_EQ(elements_of(tape, last.backward_scratch, 4), 4 * kElements) << "beside the gradient of its input";
+  record_whole_log_probabilities(tape, logits, true);
+  EXPECT_EQ(elements_of(tape, tape.functions().back().saved, 4), 0);
+  EXPECT_EQ(elements_of(tape, tape.functions().back().scratch, 4), 4 * kElements);
+}
+
 TEST(LogProbabilities, ThatAreOnlyReadKeepNothing) {
   Tape tape(model::Precision::bf16);
   const TensorId logits = tape.add_input({kElements, 1, core::DType::bfloat16});

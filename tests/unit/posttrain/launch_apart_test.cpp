@@ -40,6 +40,13 @@ Launch open_instruct(const Settings& more = {}) {
   return apart(all, more, Program::open_instruct);
 }
 
+TEST(LaunchApart, OpenInstructReadsItsPolicyBeforeSeveralMiniBatches) {
+  EXPECT_FALSE(open_instruct().request.options.old_log_probs);
+  EXPECT_TRUE(open_instruct({{"num_mini_batches", "2"}}).request.options.old_log_probs);
+  const Launch engines = open_instruct({{"num_mini_batches", "2"}, {"use_vllm_logprobs", "true"}});
+  EXPECT_FALSE(engines.request.options.old_log_probs);
+}
+
 TEST(LaunchApart, OpenInstructTrainsRowsWithDeepSpeedOverItsLearners) {
   const Launch launch = open_instruct();
   EXPECT_TRUE(launch.unknown.empty());
@@ -144,6 +151,11 @@ TEST(LaunchApart, PrimeRlShardsByFsdp2AndLeavesItsStatesOnTheHost) {
   EXPECT_EQ(job.offload, model::Offload::activations);
   EXPECT_TRUE(job.activation_checkpointing);
   EXPECT_FALSE(job.has_adapters());
+}
+
+TEST(LaunchApart, PrimeRlsCompiledBlocksAreNamed) {
+  EXPECT_TRUE(says_apart(prime().decided, "compile is on unless"));
+  EXPECT_FALSE(says_apart(prime({{"trainer.model.compile", "None"}}).decided, "compile is on unless"));
 }
 
 TEST(LaunchApart, PrimeRlsSettingsAreFollowed) {

@@ -115,10 +115,21 @@ TEST(Buckets, FollowTheWidth) {
   EXPECT_EQ(layout.zero_persistence_threshold, 1'000);
 }
 
-TEST(PostTrainingWords, ProgramsWithoutRulesAreNamed) {
-  const PostTrainingWords words = {.settings = {{"finetuning_type", "1"}, {"per_device_train_batch_size", "1"}}};
+TEST(PostTrainingWords, TrainersAndExamplesWithoutRulesAreNamed) {
+  const auto fails_with = [](const std::vector<std::string>& command, std::string_view part) {
+    PostTrainingRequest request;
+    const PostTrainingWords words = {.command = command};
+    return fails(read_words(words, request), core::ErrorCode::missing_information, 0, part);
+  };
+  EXPECT_TRUE(fails_with({"python", "examples/scripts/tpo.py", "--model_name_or_path", "m"}, "known: 'tpo'"));
+  EXPECT_TRUE(fails_with({"python", "examples/scripts/openenv/echo.py", "--model", "m"}, "the algorithm"));
   PostTrainingRequest request;
-  EXPECT_TRUE(fails(read_words(words, request), core::ErrorCode::unknown_format, 0, "LLaMA-Factory"));
+  const std::vector<std::string> command = {"axolotl", "train", "gone.yaml", "--rl", "dpo"};
+  const PostTrainingWords words = {.command = command, .options = {{"seq_length", "8"}}};
+  EXPECT_TRUE(fails(read_words(words, request), core::ErrorCode::invalid_argument, 0, "config.json"));
+  EXPECT_TRUE(std::any_of(request.assumed.begin(), request.assumed.end(), [](const estimate::Assumption& line) {
+    return line.text.find("config gone.yaml is not modelled") != std::string::npos;
+  }));
 }
 
 TEST(LaunchSettings, ACommandOfPostTrainingIsTold) {

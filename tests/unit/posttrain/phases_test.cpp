@@ -293,6 +293,67 @@ TEST(Phases, VerlStreamsTheShardsOfARewardModelFromTheHost) {
   EXPECT_LT(allocated_in(estimated(job), "load") - without, job.policy.graph->parameters() / 4) << "half of its share";
 }
 
+TEST(Phases, ALossOfLabelsIsThereUntilBackward) {
+  PostTrainingJob job = job_of(Algorithm::gkd);
+  job.options.program = Program::ms_swift;
+  const PostTrainingEstimate without = estimated(job);
+  job.options.label_loss = true;
+  const PostTrainingEstimate with = estimated(job);
+  constexpr std::int64_t kFloat32Logits = std::int64_t{128} * 1024 * 4;
+  EXPECT_EQ(allocated_in(with, "teacher") - allocated_in(without, "teacher"), kFloat32Logits);
+  EXPECT_EQ(allocated_in(with, "update: optimizer"), allocated_in(without, "update: optimizer"));
+}
+
+TEST(Phases, ChosenAnswersMayHaveACrossEntropyToo) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  const std::int64_t without = allocated_in(estimated(job), "update: backward");
+  job.options.label_loss = true;
+  EXPECT_GT(allocated_in(estimated(job), "update: backward"), without);
+  job.options.algorithm = Algorithm::kto;
+  EXPECT_FALSE(decide(job)) << "it has no pairs";
+}
+
+TEST(Phases, OlderLogProbabilitiesAreComputedWhereTheJobSaysSo) {
+  PostTrainingJob job = job_of(Algorithm::grpo);
+  job.options.program = Program::open_instruct;
+  const std::int64_t engines = allocated_in(estimated(job), "log-probabilities");
+  job.options.old_log_probs = true;
+  EXPECT_GT(allocated_in(estimated(job), "log-probabilities"), engines);
+}
+
+TEST(Phases, LlamaFactoryMakesAllLogitsFloat32AndReadsABfloat16Reference) {
+  PostTrainingJob job = job_of(Algorithm::dpo);
+  job.policy.precision = model::Precision::amp_bf16;
+  job.options.reference = Reference::own;
+  const PostTrainingEstimate trl = estimated(job);
+  job.options.program = Program::llama_factory;
+  const PostTrainingEstimate own = estimated(job);
+  EXPECT_LT(allocated_in(own, "load"), allocated_in(trl, "load")) << "the reference";
+  const auto decided = decide(job);
+  ASSERT_TRUE(succeeds(decided));
+  EXPECT_EQ(decided->policy.objective.kind, model::Objective::whole_log_probabilities);
+  EXPECT_EQ(decided->reading.objective.kind, model::Objective::read_whole_log_probabilities);
+  // Its models that give rewards make logits, which nobody reads.
+  PostTrainingJob rewards = job_of(Algorithm::reward);
+  rewards.policy.batch_size = 64;
+  const std::int64_t scores = allocated_in(estimated(rewards), "update: forward");
+  rewards.options.program = Program::llama_factory;
+  EXPECT_GT(allocated_in(estimated(rewards), "update: forward"), scores);
+}
+
+TEST(Phases, ALossThatAsksForFreeMemoryHasItsChunks) {
+  PostTrainingJob job = job_of(Algorithm::grpo);
+  job.policy.batch_size = 16384;  // whose logits take 8 GiB in float32
+  const auto forward = [&](model::LossForms kind, std::int64_t mib) {
+    job.policy.loss_form = {kind, mib};
+    return allocated_in(estimated(job), "update: forward");
+  };
+  constexpr std::int64_t kMost = 4096;  // MiB, which are less than half of what is free
+  constexpr std::int64_t kAll = 16384;
+  EXPECT_EQ(forward(model::LossForms::fused_free, 0), forward(model::LossForms::fused_target, kMost));
+  EXPECT_LT(forward(model::LossForms::fused_free, 0), forward(model::LossForms::fused_target, kAll));
+}
+
 TEST(Phases, SegmentsGrowWhereTheProgramSaysSo) {
   const auto says_so = [](const PostTrainingJob& job) {
     const auto decided = decide(job);

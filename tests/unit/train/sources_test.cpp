@@ -2,7 +2,7 @@
 
 #include "../../../src/train/featurise.hpp"
 #include "gpumem/all.hpp"
-#include "gpumem_datasets/read_runs.hpp"
+#include "gpumem_datasets/runs_format.hpp"
 #include "small_recipes.hpp"
 
 namespace gpumem::train {

@@ -27,6 +27,7 @@ inline constexpr LaunchKey kOpenInstructKeys[] = {
     {"single_gpu_mode", named},
     {"load_ref_policy", named},
     {"beta"},
+    {"use_vllm_logprobs", named},
     {"deepspeed_stage", named},
     {"deepspeed_offload_param", named},
     {"deepspeed_offload_optimizer", named},
@@ -61,7 +62,7 @@ inline constexpr std::string_view kOfOpenInstruct =
     "remap_verifier rollouts_save_path reward_* rho_* run_name save_* search_* secret seed send_slack_alerts "
     "set_weight_decay_on_bias_and_norm shuffle_eval_dataset sft_messages_key stop_strings system_prompt_* task_name "
     "temperature timeout tokenizer_* tool_* tools total_episodes truncated_importance_sampling_ratio_cap try_* "
-    "use_rho_correction use_vllm_logprobs use_slow_tokenizer verbose verification_reward vllm_attention_backend "
+    "use_rho_correction use_slow_tokenizer verbose verification_reward vllm_attention_backend "
     "vllm_enable_prefix_caching vllm_sync_backend vllm_top_p wandb_* warm_up_steps warmup_ratio weight_decay "
     "with_tracking "
     "workspace world_size";
@@ -90,6 +91,7 @@ inline constexpr LaunchKey kPrimeRlKeys[] = {
     {"trainer.model.quantization*", not_modelled},
     {"trainer.model.moe_fused_kernel", not_modelled, "false"},
     {"trainer.model.freeze_moe_router", not_modelled, "false"},
+    {"trainer.model.compile*", named},
     {"trainer.model.lora.rank", named},
     {"trainer.model.lora.target_modules", named},
     {"trainer.model.lora.modules_to_save", not_modelled},
@@ -191,6 +193,7 @@ class ApartReader : private RestatingReader {
     const std::int64_t minis = std::max<std::int64_t>(number("num_mini_batches", 1), 1);
     say(joined(kRollout, "n"), each);
     step(core::bounded_product({number("num_unique_prompts_rollout", kPrompts), each}) / minis, each);
+    made_.old_log_probs = minis > 1 && !on("use_vllm_logprobs");  // grpo_fast.py: step
     generate("vllm", !on("single_gpu_mode"), 0);
     say(joined(kActor, "use_kl_loss"), on("load_ref_policy", true));
     made_.whole_reference = stage != 3;
@@ -239,6 +242,11 @@ class ApartReader : private RestatingReader {
   /// What takes time or the host's memory in place of the GPU's.
   void prime_saves() {
     const auto off = [&](std::string_view key) { return is_said_off(value(key)); };
+    if (!off("trainer.model.compile")) {
+      made_.decided.emplace_back(
+          "trainer.model.compile is on unless it is given as None; blocks are counted as PyTorch's own calls keep "
+          "them");
+    }
     const bool offloads = !off("trainer.model.ac_offloading");
     // trainer.py: ac_offloading_requires_ac turns checkpointing on.
     say("actor_rollout_ref.model.enable_gradient_checkpointing", offloads || !off("trainer.model.ac"));
@@ -259,72 +267,6 @@ class ApartReader : private RestatingReader {
   }
   static bool is_said_off(std::string_view word) { return !word.empty() && is_false(word); }
 };
-
-/// open-instruct's DPO under the names of TRL's, which it shares but for these. Its reference's log-probabilities are
-/// computed before training. Source: open-instruct (2026-08), open_instruct/dpo_tune_cache.py; dpo_utils.py:
-/// DPOConfig.
-[[nodiscard]] inline std::vector<LaunchSetting> open_instruct_dpo(std::span<const LaunchSetting> settings) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"max_seq_length", "max_length"}, {"use_lora", "use_peft"},    {"lora_rank", "lora_r"},
-      {"use_qlora", "load_in_4bit"},    {"packing", "padding_free"}, {"model_revision", "revision"}};
-  constexpr std::string_view kIdle =
-      "cache_logprobs_only concatenated_forward do_not_randomize_output_dir dpo_* gamma_beta_ratio "
-      "load_balancing_weight optimizer_kwargs overwrite_cache preprocessing_num_workers revision sync_each_batch "
-      "target_columns transform_fn try_* use_8bit_optimizer";
-  const auto says = [&](std::string_view key) {
-    return std::any_of(settings.begin(), settings.end(),
-                       [&](const LaunchSetting& at) { return at.key == key && is_true(at.value); });
-  };
-  std::vector<LaunchSetting> own;
-  for (const LaunchSetting& setting : settings) {
-    const auto renamed =
-        std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& name) { return name.first == setting.key; });
-    const bool idle = is_among(setting.key, kIdle) || is_among(setting.key, kOfOpenInstruct);
-    if (renamed != std::end(kNames)) own.push_back({std::string(renamed->second), setting.value});
-    else if (!idle) own.push_back(setting);
-  }
-  const auto adds = [&](std::string_view key, std::string_view word) {
-    const auto same = [&](const LaunchSetting& at) { return at.key == key; };
-    if (std::none_of(own.begin(), own.end(), same)) own.push_back({std::string(key), std::string(word)});
-  };
-  const bool paged = says("use_qlora") || says("dpo_use_paged_optimizer");
-  if (paged) adds("optim", says("use_8bit_optimizer") ? "paged_adamw_8bit" : "paged_adamw_32bit");
-  adds("precompute_ref_log_probs", "true");
-  adds("dtype", "bfloat16");
-  adds("gradient_checkpointing", "false");
-  return own;
-}
-
-inline bool is_restated(Program program) {
-  using enum Program;
-  const Program all[] = {nemo_rl, nemo_rl_megatron, slime,         areal,   areal_megatron,
-                         roll,    roll_megatron,    open_instruct, prime_rl};
-  return std::find(std::begin(all), std::end(all), program) != std::end(all);
-}
-/// The program whose settings these are, however it trains.
-inline Program settings_of(Program program) {
-  using enum Program;
-  if (program == nemo_rl_megatron) return nemo_rl;
-  if (program == areal_megatron) return areal;
-  return program == roll_megatron ? roll : program;
-}
-inline Program in_megatron(Program program) {
-  using enum Program;
-  if (program == nemo_rl) return nemo_rl_megatron;
-  if (program == areal) return areal_megatron;
-  return program == roll ? roll_megatron : program;
-}
-/// Under verl's names.
-inline RestatedSettings restated(Program whose, std::span<const LaunchSetting> settings) {
-  const bool apart = whose == Program::open_instruct || whose == Program::prime_rl;
-  return apart ? ApartReader(whose, settings).read() : OtherReader(whose, settings).read();
-}
-/// Whether they are of open-instruct's script of preferences.
-inline bool prefers(std::span<const LaunchSetting> settings) {
-  return std::any_of(settings.begin(), settings.end(), [](const LaunchSetting& at) {
-    return at.key == "trainer" && model::value_of(kAlgorithms, at.value) == Algorithm::dpo;
-  });
-}
 
 }  // namespace launch_detail
 

@@ -26,7 +26,7 @@ inline constexpr std::string_view kWithoutEffect =
     "no_load* no_save* normalize_reward num_episodes num_generations_eval num_iterations "
     "num_train_epochs output_dir per_device_eval_batch_size prompt_data push* ref_num* remote_rm_url "
     "remove_unused_columns report_to reward_funcs reward_num* reward_weights rollout_batch_size rpo_alpha run_name "
-    "save* seed sft_alpha simpo_gamma split_dataset_ratio stop* system temperature top_k top_p train_batch_size "
+    "save* seed simpo_gamma split_dataset_ratio stop* system temperature top_k top_p train_batch_size "
     "truncation_strategy undesirable_weight use_hf use_wandb val_dataset* vllm_sync_backend warmup* weight_decay* "
     "whiten*";
 
@@ -38,7 +38,7 @@ inline constexpr std::string_view kOfTrainers =
     "cliprange* "
     "completion_only_loss data_seed debug delta diagnostics_* discopop_tau do_* ds3_gather_for_generation "
     "entropy_coef* entropy_target eos_token f_alpha* f_divergence* fp16_* fsdp_config* full_determinism "
-    "generate_during_eval generation_kwargs gradient_checkpointing_kwargs greater_is_better group_by_length "
+    "generate_during_eval generation_kwargs gradient_checkpointing_kwargs* greater_is_better group_by_length "
     "half_precision_backend ignore_data_skip importance_sampling_level include_* is_encoder_decoder kl_coef "
     "kl_estimator label_names label_pad_token_id lam ld_alpha length_column_name length_normalization "
     "liger_kernel_config local_* lora_task_type mask_truncated_completions max_density_ratio max_target_length "
@@ -302,8 +302,11 @@ inline core::Error supervised(std::string_view name) {
           {}};
 }
 
+/// TRL's further trainers, for which there is no rule. Source: TRL 1.9, examples/scripts and experimental.
+inline constexpr std::string_view kOtherTrainers = "tpo sdft sdpo ssd minillm papo gfpo nemo_gym";
 inline bool names_algorithm(std::string_view word) {
-  return model::value_of(kAlgorithms, word) || algorithm_of(word) || is_supervised(word);
+  const bool other = is_among(word, kOtherTrainers);
+  return model::value_of(kAlgorithms, word) || algorithm_of(word) || is_supervised(word) || other;
 }
 
 /// The algorithm that a word names, as in "trl dpo", "scripts/run_dpo.py", "ppo_tldr.py" or "openrlhf.cli.train_dpo";
@@ -411,6 +414,8 @@ GPUMEM_INLINE core::Result<std::vector<LaunchSetting>> launch_settings(std::span
     const std::string& word = program.standing[at];
     const std::string_view algorithm = at < program.before ? detail::algorithm_in(word) : std::string_view();
     if (!algorithm.empty()) settings.push_back({"trainer", std::string(algorithm)});
+    const bool file = at < program.before && (word.ends_with(".yaml") || word.ends_with(".yml"));
+    if (file) settings.push_back({"config", word});  // "axolotl train dpo.yaml"
     if (at < program.before || detail::is_left_by_shell(word)) continue;
     return core::Error{core::ErrorCode::invalid_argument,
                        "the word " + core::quoted(core::shortened(word, 60)) + " belongs to no setting",
@@ -449,6 +454,8 @@ GPUMEM_INLINE std::optional<Program> program_of(std::span<const LaunchSetting> s
   if (any("hf_checkpoint")) return Program::slime;
   if (any("num_samples_per_prompt_rollout") || any("num_learners_per_node")) return Program::open_instruct;
   if (any("orchestrator.*") || any("trainer.model.*")) return Program::prime_rl;
+  if (any("base_model") && (any("micro_batch_size") || any("sequence_len"))) return Program::axolotl;
+  if (any("finetuning_type") || any("cutoff_len") || any("stage")) return Program::llama_factory;
   const bool renamed = any("actor.model_name_or_path") || any("model.model_name_or_path");
   if (any("pretrain") || renamed) return Program::openrlhf;
   const std::string_view of_megatron[] = {"micro_batch_size", "global_batch_size", "tensor_model_parallel_size",

@@ -57,6 +57,17 @@ inline constexpr LaunchKey kLauncherKeys[] = {
     {"env:NNODES", named},
 };
 
+/// The processes that a file of TRL's for accelerate says; 0: it is none of these. Source: TRL 0.17 to 1.9,
+/// trl/accelerate_configs and examples/accelerate_configs: num_processes.
+inline std::int64_t gpus_of_file(std::string_view file) {
+  constexpr std::string_view kOfEight[] = {"zero1", "zero2", "zero3", "fsdp1", "fsdp2", "multi_gpu"};
+  constexpr std::int64_t kProcesses = 8;
+  file.remove_prefix(file.rfind('/') + 1);
+  if (file.ends_with(".yaml")) file.remove_suffix(std::string_view(".yaml").size());
+  if (file.starts_with("deepspeed_")) file.remove_prefix(std::string_view("deepspeed_").size());
+  return std::find(std::begin(kOfEight), std::end(kOfEight), file) != std::end(kOfEight) ? kProcesses : 0;
+}
+
 /// transformers' TrainingArguments, and what TRL and ms-swift add to them.
 inline constexpr LaunchKey kTrainerKeys[] = {
     {"config", not_modelled},  // a file
@@ -137,6 +148,9 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"vit_gradient_checkpointing", not_modelled, "true"},
     {"max_new_tokens", post, "completion_length"},
     {"sft_model_path", named},
+    {"sft_alpha", named},
+    {"student_model_name", Means::model},  // gold_vlm.py
+    {"teacher_model_name", post, "teacher_model"},
     {"disable_dropout", named},
     {"use_bnb_nested_quant", named},
     {"bnb_4bit_use_double_quant", named},

@@ -393,9 +393,10 @@ struct OwnSetting {
   std::string given;
 };
 
-/// A program's settings under verl's names, and what of them has none there.
+/// A program's settings under another's names, verl's or TRL's, and what of them has none there.
 struct RestatedSettings {
   Program program = Program::verl;  ///< whose they are
+  Program names = Program::verl;    ///< whose names they have
   std::vector<OwnSetting> settings;
   std::vector<std::string> unknown;
   std::vector<std::string> not_modelled;
@@ -403,6 +404,7 @@ struct RestatedSettings {
   bool megatron = false;
   bool swaps_reference = false;  ///< its weights take the place of the policy's for its passes
   bool whole_reference = false;  ///< each GPU has all of it
+  bool old_log_probs = false;    ///< a pass computes them before the update
   std::int64_t sleep_level = 0;  ///< of the engine on the same GPUs
   std::optional<core::Error> fault;
 };
@@ -429,6 +431,15 @@ inline std::string actors_key(Program program, std::string_view key) {
     if (key.starts_with(begin)) return std::string(of_actor).append(key.substr(begin.size()));
   }
   return {};
+}
+
+/// Whether a loss has the cross entropy of labels beside what it compares. Source: ms-swift 3.5 to 4, gkd_trainer.py:
+/// compute_loss; TRL 0.22 to 1.9, trainer/dpo_trainer.py: loss_type "sft".
+inline bool adds_label_loss(Program program, const AlgorithmRow& algorithm, std::string_view weight,
+                            std::string_view types) {
+  if (algorithm.teacher) return program == Program::ms_swift && weight.find_first_not_of("0.") != weight.npos;
+  const bool compares = algorithm.value == Algorithm::dpo && program == Program::trl;
+  return compares && types.find("sft") != types.npos;
 }
 
 /// What a setting is called here.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "gpumem/posttrain/impl/launch_apart_inl.hpp"
 #include "gpumem/posttrain/impl/launch_setting_inl.hpp"
+#include "gpumem/posttrain/impl/launch_trainers_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
 namespace gpumem::posttrain {
@@ -105,8 +105,7 @@ class LaunchReader : private TrainingReader {
       training().loss_form = {model::LossForms::fused_ce, 0};
     }
     training().transformers = model::Transformers::v4_51;
-    made_.request.freezes_tower =
-        (of_swift() && on({"freeze_vit"}, true)) || on({"actor_rollout_ref.actor.freeze_vision_tower"});
+    made_.request.freezes_tower = on({"freeze_vit"}, of_swift()) || on({"actor_rollout_ref.actor.freeze_vision_tower"});
     if (on({"freeze_llm"})) say_not_modelled("freeze_llm", "true");
   }
 
@@ -482,17 +481,16 @@ GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const 
   }
   if (!detail::is_restated(program)) return detail::LaunchReader(program, settings, gpus).read();
   const Program whose = detail::settings_of(program);
-  detail::RestatedSettings restated = detail::restated(whose, settings);
-  const bool swaps = restated.swaps_reference;
-  const bool whole = restated.whole_reference;
-  const std::int64_t sleep_level = restated.sleep_level;
-  core::Result<Launch> made = detail::LaunchReader(std::move(restated), gpus).read();
+  const detail::RestatedSettings restated = detail::restated(whose, settings);
+  core::Result<Launch> made = detail::LaunchReader(restated, gpus).read();
   if (!made) return made;
   PostTrainingOptions& to = made->request.options;
   to.program = to.program == Program::verl_megatron ? detail::in_megatron(whose) : whose;
-  if (swaps && to.reference == Reference::own) to.reference = Reference::swapped;
-  if (whole && to.reference == Reference::own) to.reference = Reference::whole;
-  if (to.rollout == Rollout::colocated) to.sleep_level = sleep_level;
+  if (restated.swaps_reference && to.reference == Reference::own) to.reference = Reference::swapped;
+  if (restated.whole_reference && to.reference == Reference::own) to.reference = Reference::whole;
+  to.old_log_probs = restated.old_log_probs;
+  const bool verls = restated.names == Program::verl;
+  if (verls && to.rollout == Rollout::colocated) to.sleep_level = restated.sleep_level;
   return made;
 }
 

@@ -336,7 +336,13 @@ class RestatingReader {
       const auto row =
           std::find_if(rows.begin(), rows.end(), [&](const LaunchKey& at) { return matches(at.key, name); });
       if (row == rows.end()) {
-        const bool launches = std::any_of(std::begin(kLauncherKeys), std::end(kLauncherKeys),
+        const bool trls = made_.names == Program::trl;
+        if (trls && find_key(Program::trl, name) != nullptr) {
+          put(key, key);
+          continue;
+        }
+        const bool launches = (trls && changes_nothing(Program::trl, name)) ||
+                              std::any_of(std::begin(kLauncherKeys), std::end(kLauncherKeys),
                                           [&](const LaunchKey& at) { return matches(at.key, name); });
         if (!is_among(key, known_.idle) && !launches) made_.unknown.push_back(core::shortened(key, 80));
         continue;

@@ -21,7 +21,7 @@ namespace launch_detail {
 class SettingReader {
  protected:
   explicit SettingReader(RestatedSettings restated)
-      : program_(Program::verl),
+      : program_(restated.names),
         told_megatron_(restated.megatron),
         settings_(std::move(restated.settings)),
         restated_(true),
@@ -233,7 +233,8 @@ class LayoutReader : protected SettingReader {
     }
     if (value("num_processes")) return whole({"num_processes"}, 0);  // accelerate's, of all machines
     const std::int64_t per_node = whole({"env:NPROC_PER_NODE", "nproc_per_node", "num_gpus"}, 0);
-    return per_node * whole({"env:NNODES", "nnodes"}, 1);
+    const std::int64_t written = of_trl() ? gpus_of_file(word({"config_file", "accelerate_config"})) : 0;
+    return per_node > 0 ? per_node * whole({"env:NNODES", "nnodes"}, 1) : written;
   }
 
   void choose_layout() {
@@ -293,7 +294,7 @@ class LayoutReader : protected SettingReader {
     if (own.empty() && config.find("_gpu") != std::string_view::npos) return;  // multi_gpu.yaml
     std::string_view stage = word({"zero_stage"}, program_ == Program::openrlhf ? "2" : "");
     for (const std::string_view each : {"0", "1", "2", "3"}) {
-      for (const std::string_view name : {"zero", "zero_", "stage", "stage_"}) {
+      for (const std::string_view name : {"zero", "zero_", "stage", "stage_", "_z"}) {
         if (config.find(std::string(name).append(each)) != std::string_view::npos) stage = each;
       }
     }
@@ -361,6 +362,7 @@ class TrainingReader : protected LayoutReader {
     }
     choose_precision();
     choose_optimizer();
+    options().label_loss = adds_label_loss(program_, algorithm(), word({"sft_alpha"}, "0"), word({"loss_type"}));
     if (on({"optimizer_cpu_offload"})) choose_offloaded_share();
     for (const std::string_view key : {"activation_offloading", "actor_rollout_ref.model.enable_activation_offload"}) {
       if (on({key})) want_offload(model::Offload::activations, key, word({key}));

@@ -164,18 +164,6 @@ class LauncherReader {
 
 // --- Programs ------------------------------------------------------------------------------------------------------
 
-/// A program of post-training whose settings nobody reads here, by a key that it alone has; empty: it is none of these.
-inline std::string_view program_without_rules(std::span<const LaunchSetting> settings) {
-  constexpr std::pair<std::string_view, std::string_view> kKeys[] = {{"finetuning_type", "LLaMA-Factory"}};
-  for (const LaunchSetting& setting : settings) {
-    for (const auto& [key, program] : kKeys) {
-      const bool group = key.ends_with('.');
-      if (group ? setting.key.starts_with(key) : setting.key == key) return program;
-    }
-  }
-  return {};
-}
-
 /// The program that the command itself starts: "trl dpo --config dpo.yaml", "megatron rlhf".
 inline std::optional<Program> program_in(std::span<const std::string> command) {
   const std::size_t at = read_launcher(command).begin;
@@ -186,9 +174,26 @@ inline std::optional<Program> program_in(std::span<const std::string> command) {
   }
   const bool of_open_instruct = word.find("open_instruct/") != std::string_view::npos;
   if (of_open_instruct) return Program::open_instruct;
-  if (word == "rl" || word.ends_with("/rl")) return Program::prime_rl;
-  if (word.substr(word.rfind('/') + 1) == "megatron") return Program::megatron;
-  return word.substr(word.rfind('/') + 1) == "swift" ? std::optional(Program::ms_swift) : std::nullopt;
+  constexpr std::pair<std::string_view, Program> kNames[] = {{"rl", Program::prime_rl},
+                                                             {"megatron", Program::megatron},
+                                                             {"swift", Program::ms_swift},
+                                                             {"llamafactory-cli", Program::llama_factory},
+                                                             {"lmf", Program::llama_factory},
+                                                             {"axolotl", Program::axolotl},
+                                                             {"axolotl.cli.train", Program::axolotl}};
+  for (const auto& [name, program] : kNames) {
+    if (word.substr(word.rfind('/') + 1) == name) return program;
+  }
+  return std::nullopt;
+}
+
+/// One of TRL's examples, which may hold its settings itself.
+inline bool is_example_of_trl(std::span<const std::string> command) {
+  const std::size_t at = read_launcher(command).begin;
+  const std::string_view word = at < command.size() ? std::string_view(command[at]) : std::string_view();
+  const bool folder = word.find("examples/scripts/") != std::string_view::npos ||
+                      word.find("trl/experimental/") != std::string_view::npos;
+  return folder && word.ends_with(".py");
 }
 
 /// open-instruct's scripts that train with OLMo-core; empty: the command is none of them.
@@ -207,12 +212,6 @@ inline core::Result<Program> program_of_words(const PostTrainingWords& words, st
     if (!set) return set.error();
     return options.program;
   }
-  if (const std::string_view other = program_without_rules(settings); !other.empty()) {
-    return core::Error{core::ErrorCode::unknown_format,
-                       "these are settings of " + std::string(other) +
-                           ", which are not read; say the job with options, and set `program` to the one most like it",
-                       {}};
-  }
   if (const std::string_view other = script_without_rules(words.command); !other.empty()) {
     return core::Error{core::ErrorCode::unknown_format,
                        core::quoted(core::shortened(other, 60)) +
@@ -221,6 +220,7 @@ inline core::Result<Program> program_of_words(const PostTrainingWords& words, st
   }
   if (const auto named = program_in(words.command)) return *named;
   if (const auto known = program_of(settings)) return *known;
+  if (is_example_of_trl(words.command)) return Program::trl;
   for (const LaunchSetting& setting : settings) {
     if (setting.key == "trainer" && launch_detail::is_supervised(setting.value)) {
       return launch_detail::supervised(setting.value);

@@ -135,6 +135,7 @@ class PlanMaker {
   core::Status add(Role role, analysis::Analysis& analysis, const Parts& parts, std::optional<Runner>& runner) {
     if (const core::Status valid = model::validate(analysis.job()); !valid) return valid.error();
     if (const core::Status& known = analysis.modelled(); !known) return known.error();
+    if (const core::Status chosen = analysis.choose_for(gpu_); !chosen) return chosen.error();
     const auto pass = analysis.forward_pass();
     if (!pass) return pass.error();
     core::Result<plan::StepPlan> plan = plan::make_run_plan(analysis.job(), **pass, parts);
@@ -156,7 +157,7 @@ class PlanMaker {
   [[nodiscard]] bool reads_policy() const {
     const bool serves = decided_.rollout == Rollout::colocated || decided_.rollout == Rollout::elsewhere;
     const bool older = decided_.program.always_old || (serves && !decided_.program.old_of_engine);
-    return decided_.algorithm.mismatched || (before_update() && older);
+    return decided_.algorithm.mismatched || (before_update() && (older || job_.options.old_log_probs));
   }
 
   /// Whether completions are read before the update, and not within each of its passes.
@@ -296,7 +297,7 @@ class PlanMaker {
     hold_for_a_moment(*policy_, core::bounded_sum({kGradients * logits, entropy_chunk()}));
   }
   void hold_for_a_moment(const Runner& runner, std::int64_t bytes) {
-    writer_.release(writer_.allocate(runner.model, bytes, plan::Category::temporary));
+    if (bytes > 0) writer_.release(writer_.allocate(runner.model, bytes, plan::Category::temporary));
   }
   void read_reference() {
     if (decided_.reference == Reference::swapped && reader_) read(*reader_);
@@ -342,7 +343,7 @@ class PlanMaker {
       if (forward && preferences) compare_before();
       writer_.begin(std::string(name) + (backward ? ": backward" : ": forward"));
       if (backward && compares) begin_backward_of_entropy();
-      if (backward && learns_from_chosen()) hold_for_a_moment(runner, 3 * chosen_bytes());
+      if (backward && compares) hold_for_a_moment(runner, more_loss().backward);
       if (forward && compares) hold_for_backward(runner, into_tower_);
       if (forward && preferences) forward_and_compare(runner);
       else play(runner);
@@ -385,8 +386,8 @@ class PlanMaker {
     ++runner.mark;
     writer_.play(runner.model, first, returns);
     if (decided_.program.reference != ReferencePlace::before) compare();
+    learn_from_labels();
     if (teacher_) learn_from_teacher();
-    if (learns_from_chosen()) learn_from_chosen();
     if (decided_.algorithm.in_step && reward_) {
       writer_.begin("rewards and values");
       read(*reward_);
@@ -415,20 +416,14 @@ class PlanMaker {
     for (int tensor = 0; tensor < (chunks ? 7 : 6); ++tensor) hold_for_backward(*teacher_, logits);
     if (chunks) hold_for_a_moment(*teacher_, core::bounded_product({5, logits}));
   }
-  /// The cross entropy of the chosen answers: a shifted copy of their logits for a moment, their log-probabilities
-  /// until backward, and there the gradients of copy and slices. Autocast computes it in float32. Source: TRL 1.9,
-  /// experimental/cpo/cpo_trainer.py and experimental/orpo/orpo_trainer.py: concatenated_forward.
-  [[nodiscard]] bool learns_from_chosen() const {
-    return decided_.algorithm.likelihood && decided_.policy.loss_form == model::LossForm();
+  /// A cross entropy beside the loss of log-probabilities, and what else is made of all logits.
+  void learn_from_labels() {
+    const post_training_job_detail::MoreLoss more = more_loss();
+    hold_for_backward(*policy_, more.kept);
+    hold_for_a_moment(*policy_, more.passing);
   }
-  [[nodiscard]] std::int64_t chosen_bytes() const {
-    using enum model::Precision;
-    const bool casts = decided_.policy.precision == amp_bf16 || decided_.policy.precision == amp_fp16;
-    return logits_bytes(decided_.policy) / (casts ? 1 : 2);
-  }
-  void learn_from_chosen() {
-    hold_for_backward(*policy_, chosen_bytes());
-    hold_for_a_moment(*policy_, chosen_bytes());
+  [[nodiscard]] post_training_job_detail::MoreLoss more_loss() const {
+    return post_training_job_detail::more_loss(decided_, job_.options);
   }
   void hold_for_backward(const Runner& runner, std::int64_t bytes) {
     if (bytes > 0) held_for_backward_.push_back(writer_.allocate(runner.model, bytes, plan::Category::activation));

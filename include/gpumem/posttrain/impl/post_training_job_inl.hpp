@@ -38,6 +38,33 @@ inline std::int64_t entropy_chunk(const Decided& decided) {
   return core::bounded_product({kPositions, vocabulary_of(*decided.policy.graph), 3, 4});
 }
 
+/// What a loss has beside its log-probabilities: kept until backward, for a moment in forward, and in backward.
+struct MoreLoss {
+  std::int64_t kept = 0;
+  std::int64_t passing = 0;
+  std::int64_t backward = 0;
+};
+/// The cross entropy of the chosen answers: a shifted copy of their logits for a moment, their log-probabilities until
+/// backward, and there the gradients of copy and slices. Autocast computes it in float32. The model's own of its labels
+/// makes all logits float32 first, and so do the models of LLaMA-Factory that give rewards, which nobody reads. Source:
+/// TRL 1.9, experimental/cpo/cpo_trainer.py and experimental/orpo/orpo_trainer.py: concatenated_forward; ms-swift 3.5
+/// to 4, gkd_trainer.py: compute_loss (sft_alpha); transformers 4.57, loss/loss_utils.py: ForCausalLMLoss; TRL 0.9,
+/// models/modeling_value_head.py: AutoModelForCausalLMWithValueHead.forward.
+inline MoreLoss more_loss(const Decided& decided, const PostTrainingOptions& options) {
+  using enum model::Precision;
+  const model::TrainingJob& policy = decided.policy;
+  const std::int64_t logits = logits_bytes(decided, policy);
+  const auto times = [](std::int64_t count, std::int64_t bytes) { return core::bounded_product({count, bytes}); };
+  if (decided.algorithm.scores) return {0, decided.program.whole_logits ? times(3, logits) : 0, 0};
+  if (policy.loss_form != model::LossForm()) return {};
+  if (options.label_loss && decided.algorithm.teacher) return {times(2, logits), times(2, logits), times(4, logits)};
+  const bool chosen_too = decided.algorithm.likelihood || options.label_loss;
+  if (!chosen_too || decided.program.whole_logits) return {};
+  const bool casts = policy.precision == amp_bf16 || policy.precision == amp_fp16;
+  const std::int64_t chosen = casts ? logits : logits / 2;
+  return {chosen, chosen, times(3, chosen)};
+}
+
 inline std::int64_t whole_weights(const model::TrainingJob& policy) {
   std::int64_t elements = 0;
   for (const model::Layer& layer : policy.graph->layers()) {
@@ -51,6 +78,7 @@ inline std::string_view foreign_option(const PostTrainingOptions& options, const
   const PostTrainingOptions usual;
   if (!algorithm.critic && !options.critic_model.empty()) return "critic_model";
   if (!algorithm.teacher && !options.teacher_model.empty()) return "teacher_model";
+  if (!algorithm.teacher && !algorithm.pairs && options.label_loss) return "label_loss";
   if (algorithm.generates) return {};
   const std::pair<bool, std::string_view> of_generation[] = {
       {options.rollout != usual.rollout, "rollout"},
@@ -65,6 +93,7 @@ inline std::string_view foreign_option(const PostTrainingOptions& options, const
       {options.enforce_eager != usual.enforce_eager, "enforce_eager"},
       {options.engine != usual.engine, "engine"},
       {options.entropy != usual.entropy, "entropy"},
+      {options.old_log_probs, "old_log_probs"},
       {options.engine_version != usual.engine_version, "engine_version"},
       {options.sleep_level != usual.sleep_level, "sleep_level"}};
   for (const auto& [given, name] : of_generation) {
@@ -113,6 +142,7 @@ inline core::Result<std::int64_t> length_of(const PostTrainingJob& job, const Al
 inline model::Objective objective_of(const AlgorithmRow& algorithm, const ProgramRow& program) {
   if (algorithm.scores) return model::Objective::scores;
   if (program.megatron) return model::Objective::loss;  // its own, a figure a token
+  if (program.whole_logits) return model::Objective::whole_log_probabilities;
   return program.fused_logits ? model::Objective::fused_log_probabilities : model::Objective::log_probabilities;
 }
 
@@ -122,6 +152,8 @@ inline model::Loop loop_of(const ProgramRow& program) {
   switch (program.value) {
     case Program::trl:
     case Program::ms_swift:
+    case Program::llama_factory:
+    case Program::axolotl:
     case Program::unsloth: return model::Loop::hf_trainer;
     case Program::megatron:
     case Program::nemo_rl_megatron:
@@ -197,6 +229,9 @@ inline model::TrainingJob reading_of(const PostTrainingJob& job, const Decided& 
       reading.objective.kind == model::Objective::one_log_probabilities) {
     reading.objective.kind = model::Objective::read_log_probabilities;
   }
+  if (reading.objective.kind == model::Objective::whole_log_probabilities) {
+    reading.objective.kind = model::Objective::read_whole_log_probabilities;
+  }
   reading.gradient_accumulation = 1;
   return reading;
 }
@@ -250,8 +285,7 @@ GPUMEM_INLINE core::Result<Decided> decide(const PostTrainingJob& job) {
   decided.reference = *reference;
   decided.rollout = job.options.rollout;
   if (decided.rollout == Rollout::usual) {
-    const bool own = job.options.program == Program::trl || job.options.program == Program::ms_swift ||
-                     job.options.program == Program::unsloth;
+    const bool own = post_training_job_detail::loop_of(decided.program) == model::Loop::hf_trainer;
     decided.rollout = own ? Rollout::generate : Rollout::colocated;
   }
   const bool sizes = decided.algorithm.generates && decided.rollout != Rollout::elsewhere;
@@ -285,7 +319,10 @@ GPUMEM_INLINE model::TrainingJob frozen_job(const Decided& decided, std::shared_
   const bool fsdp =
       sharding == model::Shardings::fsdp1 || sharding == model::Shardings::fsdp2 || sharding == model::Shardings::hsdp;
   const bool adapts = decided.policy.has_adapters() && decided.policy.base_dtype == model::BaseType::bf16;
-  if (adapts || (fsdp && job.precision == model::Precision::bf16_mixed)) job.precision = model::Precision::bf16;
+  // What LLaMA-Factory only reads is not made float32 (model/adapter.py: init_adapter, is_trainable).
+  const bool narrow = decided.program.value == Program::llama_factory && job.precision == model::Precision::amp_bf16;
+  if (narrow || adapts || (fsdp && job.precision == model::Precision::bf16_mixed))
+    job.precision = model::Precision::bf16;
   return job;
 }
 

@@ -147,6 +147,10 @@ inline constexpr PostTrainingOption kOptions[] = {
      &set_ranks<&Options::expert_tensor_parallel>},
     {"entropy", "NAME", "how an entropy that the loss has is computed", &set_choice<&Options::entropy, kEntropies>,
      &names<kEntropies>},
+    {"label_loss", "", "distillation and pairs: the loss has the cross entropy of labels, too",
+     &set_flag<&Options::label_loss>},
+    {"old_log_probs", "", "a pass computes the policy's log-probabilities before the update",
+     &set_flag<&Options::old_log_probs>},
 };
 
 }  // namespace post_training_options_detail
