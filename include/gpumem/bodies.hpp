@@ -90,6 +90,7 @@
 #include "gpumem/posttrain/impl/launch_read_inl.hpp"
 #include "gpumem/posttrain/impl/launch_restated_inl.hpp"
 #include "gpumem/posttrain/impl/launch_setting_inl.hpp"
+#include "gpumem/posttrain/impl/launch_trainers_inl.hpp"
 #include "gpumem/posttrain/impl/launch_words_inl.hpp"
 #include "gpumem/posttrain/impl/phases_inl.hpp"
 #include "gpumem/posttrain/impl/post_training_job_inl.hpp"

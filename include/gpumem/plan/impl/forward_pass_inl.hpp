@@ -238,25 +238,20 @@ class ForwardPassBuilder {
     const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;
     if (!known) return unknown_size("what the head reads", head_.shape);
     TensorId logits = ops::record_last_logits(tape(), head_, job_.objective.count);
-    const model::Objective kind = job_.objective.kind;
-    const bool reads = kind == model::Objective::read_whole_log_probabilities;
-    const bool wide = reads || kind == model::Objective::whole_log_probabilities;
-    if (wide || hands_out_float()) logits = tape().cast(logits, core::DType::float32);
+    const bool reads = job_.objective.kind == model::Objective::read_whole_log_probabilities;
+    const bool whole = reads || job_.objective.kind == model::Objective::whole_log_probabilities;
+    if (whole || hands_out_float()) logits = tape().cast(logits, core::DType::float32);
     if (in_loop_) returned_ = tape().functions().size();
     hold(logits);
-    switch (kind) {
+    if (whole) return ops::record_whole_log_probabilities(tape(), logits, reads);
+    switch (job_.objective.kind) {
       case model::Objective::read_log_probabilities: return ops::record_read_log_probabilities(tape(), logits);
       case model::Objective::fused_log_probabilities:
         return ops::record_fused_cross_entropy(tape(), logits, ops::rows_within(tape(), logits, head_.vocabulary));
       case model::Objective::log_probabilities: return ops::record_log_probabilities(tape(), logits, false);
       case model::Objective::one_log_probabilities: return ops::record_log_probabilities(tape(), logits, true);
-      case model::Objective::whole_log_probabilities:
-      case model::Objective::read_whole_log_probabilities:
-        return ops::record_whole_log_probabilities(tape(), logits, reads);
-      case model::Objective::scores:
-      case model::Objective::loss: break;
+      default: return ops::record_scores(tape(), logits);
     }
-    return ops::record_scores(tape(), logits);
   }
 
   std::optional<core::Error> add_layer(std::size_t index) {

@@ -120,7 +120,6 @@ inline constexpr LaunchKey kAxolotlKeys[] = {
     {"fsdp_config.*", named},
     {"context_parallel_size", not_modelled, "1"},
     {"tensor_parallel_size", not_modelled, "1"},
-    {"dp_*_size", named},
     {"plugins", named},
     {"relora*", not_modelled},
     {"qat*", not_modelled},
@@ -130,7 +129,7 @@ inline constexpr LaunchKey kAxolotlKeys[] = {
 inline constexpr std::string_view kOfAxolotl =
     "base_model_* bfloat16 chat_template* comet_* cosine_* cpo_alpha dataset* ddp* default_system_message dpo_* dp_* "
     "early_stopping* eot_tokens eta_min eval* evals_per_epoch experimental_skip_move_to_device "
-    "flash_attn_* group_by_length hub_* is_*_derived_model kto_* liger_* lora_* loss_watchdog_* low_cpu_mem_usage "
+    "flash_attn_* group_by_length hub_* is_* kto_* liger_* lora_* loss_watchdog_* low_cpu_mem_usage "
     "max_prompt_len mlflow_* model_type nemo_gym_* num_epochs num_labels orpo_alpha pad_to_* resize_token_* rl_* "
     "roles_to_train sample_packing* saves_per_epoch sequence_len shuffle_* simpo_gamma skip_prepare_dataset "
     "special_tokens* strict swanlab_* test_datasets tf32 tokenizer_* tokens train_on_* use_kernels "
@@ -177,7 +176,8 @@ class TrainersReader : private RestatingReader {
           "stage: PPO of LLaMA-Factory, whose policy has the head of the values, too, is not modelled; say the "
           "job with options, program=trl and algorithm=ppo, which count a critic of its own");
     }
-    say("trainer", std::string(stage.empty() || stage == "pt" ? "sft" : stage == "dpo" && without ? loss : stage));
+    if (!stage.empty() || !names_file())
+      say("trainer", std::string(stage.empty() || stage == "pt" ? "sft" : stage == "dpo" && without ? loss : stage));
     constexpr std::int64_t kCutoff = 2048;
     say("max_length", std::max<std::int64_t>(number("cutoff_len", kCutoff), 1));
     const std::string_view type = value("finetuning_type").empty() ? "lora" : value("finetuning_type");
@@ -206,6 +206,8 @@ class TrainersReader : private RestatingReader {
     say("freeze_vit", frozen.towers);
     if (stage == "rm") say("disable_dropout", false);
   }
+  /// Of which nothing was read: it may say what is trained.
+  [[nodiscard]] bool names_file() const { return !value("config").empty(); }
   void learn_adapters(std::string_view rank, std::int64_t usual, std::string_view targets, const std::string& but) {
     say("use_peft", true);
     say("lora_r", number(rank, usual));
@@ -228,7 +230,7 @@ class TrainersReader : private RestatingReader {
     if (!adapts && !value("adapter").empty()) return refuse("adapter: only lora and qlora are modelled");
     if (trainer == "simpo" && !adapts)
       made_.not_modelled.emplace_back("the second copy of the model that rl simpo loads");
-    say("trainer", std::move(trainer));
+    if (trainer != "sft" || !names_file()) say("trainer", std::move(trainer));
     say("per_device_train_batch_size", std::max<std::int64_t>(number("micro_batch_size", 1), 1));
     constexpr std::int64_t kLength = 512;
     say("max_length", std::max<std::int64_t>(number("sequence_len", kLength), 1));
