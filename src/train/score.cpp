@@ -110,7 +110,7 @@ Score score_of(std::string of, const Dataset& data, const ml::Head& head, const 
   return score;
 }
 
-std::string text_of(double value) {
+std::string six_digits(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.6g", value);
   return text.data();
@@ -220,13 +220,13 @@ std::string to_csv(const Dataset& data, const ml::Head& head, std::span<const Pr
   for (const Prediction& prediction : predictions) {
     const Row& row = data.rows[prediction.row];
     text += core::csv_field(row.name) + "," + core::csv_field(row.source) + "," + std::to_string(prediction.fold + 1) +
-            "," + text_of(row.measured_mib) + "," + (row.out_of_memory ? "yes" : "no");
+            "," + six_digits(row.measured_mib) + "," + (row.out_of_memory ? "yes" : "no");
     if (!head.edges_mib.empty()) {
       text += "," + std::to_string(class_of(row, head.edges_mib)) + "," + std::to_string(class_of(prediction.outputs));
     }
     for (std::size_t output = 0; output < prediction.outputs.size(); ++output) {
-      if (head.edges_mib.empty()) text += "," + text_of(row.targets[output]);
-      text += "," + text_of(static_cast<double>(prediction.outputs[output]));
+      if (head.edges_mib.empty()) text += "," + six_digits(row.targets[output]);
+      text += "," + six_digits(static_cast<double>(prediction.outputs[output]));
     }
     text += "\n";
   }

@@ -39,7 +39,7 @@ std::string_view plain_name(std::string_view name) {
   return quantile ? name.substr(0, at) : name;
 }
 
-core::Error invalid(std::string message) {
+core::Error wrong_head(std::string message) {
   return {core::ErrorCode::invalid_argument, std::move(message), core::Place{{}, 0, "/head/names"}};
 }
 
@@ -56,7 +56,7 @@ core::Result<std::vector<double>> distances_of(const ml::ModelConfig& model, std
     const auto found = std::find_if(model.features.begin(), model.features.end(),
                                     [&](const ml::FeatureSpec& spec) { return spec.name == name; });
     if (found == model.features.end() && name != ml::kRuleComponent && name != ml::kWideComponent) {
-      return invalid(core::quoted(name) + " is a component of the mixture, but no feature of the model");
+      return wrong_head(core::quoted(name) + " is a component of the mixture, but no feature of the model");
     }
     const double centre =
         found == model.features.end() ? 0.0 : features[static_cast<std::size_t>(found - model.features.begin())];
@@ -72,7 +72,7 @@ core::Result<Targets> targets_of(const std::vector<std::string>& names, const Ex
     const auto target = model::value_of(kTargets, plain_name(name));
     const auto counter = counter_named(name);
     if (!target && counter == nullptr) {
-      return invalid(core::quoted(name) + " is not a target; use mib, log_mib, log_ratio or a counter (smact, ...)");
+      return wrong_head(core::quoted(name) + " is not a target; use mib, log_mib, log_ratio or a counter (smact, ...)");
     }
     wanted.push_back(target ? Wanted{*target, nullptr} : Wanted{Target::counter, counter});
     compares = compares || target == Target::log_ratio;

@@ -14,12 +14,12 @@ namespace {
 
 using core::ErrorCode;
 
-core::Result<model::ModelGraph> read(std::string_view config) {
+core::Result<model::ModelGraph> series_model(std::string_view config) {
   return architectures::read_config(config, ops::vocabulary(), {}, {});
 }
 
 /// The most that a step holds, without the device's own part.
-std::int64_t held(const model::ModelGraph& graph, std::int64_t tokens, bool checkpointing = false) {
+std::int64_t series_held(const model::ModelGraph& graph, std::int64_t tokens, bool checkpointing = false) {
   TrainingJob job(graph, 2);
   job.sequence_length = tokens;
   job.activation_checkpointing = checkpointing;
@@ -29,10 +29,10 @@ std::int64_t held(const model::ModelGraph& graph, std::int64_t tokens, bool chec
   return estimate && estimate->allocated ? estimate->allocated->count() : 0;
 }
 
-std::int64_t held(std::string_view config, std::int64_t tokens) {
-  const auto graph = read(config);
+std::int64_t series_held(std::string_view config, std::int64_t tokens) {
+  const auto graph = series_model(config);
   EXPECT_TRUE(succeeds(graph)) << config;
-  return graph ? held(*graph, tokens) : 0;
+  return graph ? series_held(*graph, tokens) : 0;
 }
 
 constexpr std::string_view kSpeaks = R"({"model_type": "speecht5", "architectures": ["SpeechT5ForTextToSpeech"]})";
@@ -78,7 +78,7 @@ TEST(SoundAndSeries, HaveThePublishedParameters) {
        8'307'458},
       {R"({"model_type": "siglip", "architectures": ["SiglipForImageClassification"]})", 92'885'762}};
   for (const Case& each : cases) {
-    const auto graph = read(each.config);
+    const auto graph = series_model(each.config);
     ASSERT_TRUE(succeeds(graph)) << each.config;
     EXPECT_EQ(graph->parameters(), each.parameters) << each.config;
     EXPECT_EQ(graph->unknown_layers(), 0) << each.config;
@@ -94,19 +94,20 @@ TEST(SoundAndSeries, HaveNoHeadThatIsNotKnown) {
         R"({"model_type": ")" + std::string(type) + R"(", "architectures": [")" + name +
         R"("], "vocab_size": 32, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
                                "intermediate_size": 128, "max_position_embeddings": 64, "type_vocab_size": 2})";
-    EXPECT_TRUE(fails(read(config), ErrorCode::malformed_input, 0, name)) << config;
+    EXPECT_TRUE(fails(series_model(config), ErrorCode::malformed_input, 0, name)) << config;
   }
-  EXPECT_TRUE(fails(read(R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForRegression"]})"),
+  EXPECT_TRUE(fails(series_model(R"({"model_type": "patchtsmixer", "architectures": ["PatchTSMixerForRegression"]})"),
                     ErrorCode::malformed_input, 0, "only ForPrediction"));
+  EXPECT_TRUE(fails(series_model(R"({"model_type": "dinov2", "drop_path_rate": 0.1})"), ErrorCode::malformed_input, 0,
+                    "left out"));
   EXPECT_TRUE(
-      fails(read(R"({"model_type": "dinov2", "drop_path_rate": 0.1})"), ErrorCode::malformed_input, 0, "left out"));
-  EXPECT_TRUE(fails(read(R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForSequenceClassification"],
+      fails(series_model(R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForSequenceClassification"],
                              "add_adapter": true})"),
-                    ErrorCode::malformed_input, 0, "not possible with ForSequenceClassification"));
+            ErrorCode::malformed_input, 0, "not possible with ForSequenceClassification"));
 }
 
 TEST(SoundAndSeries, DinoSaysWhichImagesItTakes) {
-  const auto graph = read(R"({"model_type": "dinov2", "image_size": 518})");
+  const auto graph = series_model(R"({"model_type": "dinov2", "image_size": 518})");
   ASSERT_TRUE(succeeds(graph) && !graph->remarks().empty());
   EXPECT_NE(graph->remarks().front().find("518 x 518 pixels"), std::string::npos);
 }
@@ -115,20 +116,22 @@ TEST(SoundAndSeries, DinoSaysWhichImagesItTakes) {
 TEST(SoundAndSeries, OfLaterModelsTheSizesAreRead) {
   const std::string_view frames =
       R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForCTC"], "num_hidden_layers": 2})";
-  EXPECT_GT(held(frames, 400), held(frames, 100));
-  EXPECT_GT(held(R"({"model_type": "moonshine"})", 160'000), held(R"({"model_type": "moonshine"})", 16'000));
+  EXPECT_GT(series_held(frames, 400), series_held(frames, 100));
+  EXPECT_GT(series_held(R"({"model_type": "moonshine"})", 160'000),
+            series_held(R"({"model_type": "moonshine"})", 16'000));
   const auto video = [](std::string_view count) {
-    return held(R"({"model_type": "videomae", "architectures": ["VideoMAEForVideoClassification"], "num_frames": )" +
-                    std::string(count) + "}",
-                64);
+    return series_held(
+        R"({"model_type": "videomae", "architectures": ["VideoMAEForVideoClassification"], "num_frames": )" +
+            std::string(count) + "}",
+        64);
   };
   EXPECT_GT(video("16"), video("8"));
 }
 
 TEST(SoundAndSeries, OfSpeechTheSequenceLengthCountsStepsOrSamples) {
-  EXPECT_GT(held(kSpeaks, 400), held(kSpeaks, 100));
-  EXPECT_GT(held(kHears, 160'000), held(kHears, 16'000));
-  EXPECT_TRUE(fails(read(R"({"model_type": "speecht5", "architectures": ["SpeechT5ForSpeechToSpeech"]})"),
+  EXPECT_GT(series_held(kSpeaks, 400), series_held(kSpeaks, 100));
+  EXPECT_GT(series_held(kHears, 160'000), series_held(kHears, 16'000));
+  EXPECT_TRUE(fails(series_model(R"({"model_type": "speecht5", "architectures": ["SpeechT5ForSpeechToSpeech"]})"),
                     ErrorCode::malformed_input, 0, "only SpeechT5ForTextToSpeech"));
 }
 
@@ -139,20 +142,24 @@ TEST(SoundAndSeries, OfSeriesTheConfigSaysTheLengths) {
            std::string(more) + "}";
   };
   const std::string_view usual = R"(, "context_length": 512, "num_input_channels": 7)";
-  EXPECT_EQ(held(patches(usual), 64), held(patches(usual), 128));
-  EXPECT_GT(held(patches(R"(, "context_length": 1024, "num_input_channels": 7)"), 64), held(patches(usual), 64));
-  EXPECT_GT(held(patches(R"(, "context_length": 512, "num_input_channels": 21)"), 64), held(patches(usual), 64));
-  EXPECT_TRUE(fails(read(patches(R"(, "context_length": 8)")), ErrorCode::malformed_input, 0, "above patch_length"));
-  EXPECT_TRUE(fails(read(patches(R"(, "context_length": 99999999)")), ErrorCode::malformed_input, 0, "gpumem takes"));
-  EXPECT_TRUE(fails(read(R"({"model_type": "time_series_transformer"})"), ErrorCode::missing_information, 0,
+  EXPECT_EQ(series_held(patches(usual), 64), series_held(patches(usual), 128));
+  EXPECT_GT(series_held(patches(R"(, "context_length": 1024, "num_input_channels": 7)"), 64),
+            series_held(patches(usual), 64));
+  EXPECT_GT(series_held(patches(R"(, "context_length": 512, "num_input_channels": 21)"), 64),
+            series_held(patches(usual), 64));
+  EXPECT_TRUE(
+      fails(series_model(patches(R"(, "context_length": 8)")), ErrorCode::malformed_input, 0, "above patch_length"));
+  EXPECT_TRUE(
+      fails(series_model(patches(R"(, "context_length": 99999999)")), ErrorCode::malformed_input, 0, "gpumem takes"));
+  EXPECT_TRUE(fails(series_model(R"({"model_type": "time_series_transformer"})"), ErrorCode::missing_information, 0,
                     "prediction_length"));
 }
 
 // What options of a config add: parameters as transformers 5.17 has them.
 TEST(SoundAndSeries, OfPatchTstEveryOptionIsRead) {
   const auto parameters = [](std::string_view task, std::string_view more) {
-    const auto graph = read(R"({"model_type": "patchtst", "architectures": ["PatchTSTFor)" + std::string(task) +
-                            R"("], "num_input_channels": 3)" + std::string(more) + "}");
+    const auto graph = series_model(R"({"model_type": "patchtst", "architectures": ["PatchTSTFor)" + std::string(task) +
+                                    R"("], "num_input_channels": 3)" + std::string(more) + "}");
     EXPECT_TRUE(succeeds(graph)) << task << more;
     return graph ? graph->parameters() : 0;
   };
@@ -168,14 +175,15 @@ TEST(SoundAndSeries, OfPatchTstEveryOptionIsRead) {
 
 // A table of each category, and a row of each encoder's and decoder's first layer for each number of a moment.
 TEST(SoundAndSeries, OfMomentsAllFeaturesAreRead) {
-  const auto plain = read(kMoments);
-  const auto more = read(R"({"model_type": "time_series_transformer", "prediction_length": 24, "num_time_features": 2,
+  const auto plain = series_model(kMoments);
+  const auto more =
+      series_model(R"({"model_type": "time_series_transformer", "prediction_length": 24, "num_time_features": 2,
       "num_static_real_features": 1, "num_static_categorical_features": 1, "cardinality": [366],
       "embedding_dimension": [2], "input_size": 1, "architectures": ["TimeSeriesTransformerForPrediction"]})");
   ASSERT_TRUE(succeeds(plain));
   ASSERT_TRUE(succeeds(more));
   EXPECT_EQ(more->parameters() - plain->parameters(), 366 * 2 + 2 * 64 * (2 + 1 + 2));
-  EXPECT_GT(held(*more, 64), held(*plain, 64));
+  EXPECT_GT(series_held(*more, 64), series_held(*plain, 64));
 }
 
 constexpr std::string_view kPrintedSpeech = R"(SpeechT5ForTextToSpeech(
@@ -410,8 +418,8 @@ TEST(SoundAndSeries, AConfigAndItsTreeAgree) {
     const auto tree = parse_summary(each.tree);
     ASSERT_TRUE(succeeds(tree)) << each.config;
     for (const bool checkpointing : {false, true}) {
-      const auto expected = static_cast<double>(held(*graph, 128, checkpointing));
-      const auto printed = static_cast<double>(held(*tree, 128, checkpointing));
+      const auto expected = static_cast<double>(series_held(*graph, 128, checkpointing));
+      const auto printed = static_cast<double>(series_held(*tree, 128, checkpointing));
       EXPECT_NEAR(printed, expected, each.apart * expected) << each.config;
     }
   }

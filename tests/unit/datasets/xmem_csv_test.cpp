@@ -10,11 +10,11 @@ namespace {
 
 using testing::succeeds;
 
-const std::string kHeader =
+const std::string kXmemHeader =
     "set,model,optimizer,batch_size,gpu,zero_grad_position_or_variant,real_oom,ground_truth_peak_bytes\n";
 
-MeasuredRuns read(const std::string& rows, RunsOptions options = testing::small_shelf()) {
-  const auto table = core::parse_csv(kHeader + rows, "runs.csv");
+MeasuredRuns xmem_runs(const std::string& rows, RunsOptions options = testing::small_shelf()) {
+  const auto table = core::parse_csv(kXmemHeader + rows, "runs.csv");
   EXPECT_TRUE(succeeds(table));
   EXPECT_TRUE(xmem_csv().sniff(*table));
   const auto all = xmem_csv().read(*table, options);
@@ -23,7 +23,7 @@ MeasuredRuns read(const std::string& rows, RunsOptions options = testing::small_
 }
 
 TEST(XmemCsv, ReadsAConvolutionalNet) {
-  const MeasuredRuns all = read("mc-cnn,small,RMSprop,20,RTX 3060,2,false,2097152\n");
+  const MeasuredRuns all = xmem_runs("mc-cnn,small,RMSprop,20,RTX 3060,2,false,2097152\n");
   ASSERT_EQ(all.runs.size(), 1U);
   const MeasuredRun& run = all.runs[0];
   ASSERT_FALSE(run.error) << core::to_string(*run.error);
@@ -42,7 +42,7 @@ TEST(XmemCsv, TakesEveryOptimizerByItsNameInAnyCase) {
   for (const model::OptimizerRow& row : model::kOptimizerRows) {
     std::string name(row.name);
     name[0] = static_cast<char>(name[0] - 'a' + 'A');
-    const MeasuredRuns all = read("mc-cnn,small," + name + ",20,RTX 3060,2,false,2097152\n");
+    const MeasuredRuns all = xmem_runs("mc-cnn,small," + name + ",20,RTX 3060,2,false,2097152\n");
     ASSERT_EQ(all.runs.size(), 1U);
     ASSERT_FALSE(all.runs[0].error) << core::to_string(*all.runs[0].error);
     EXPECT_EQ(all.runs[0].job.optimizer, row.value);
@@ -50,7 +50,7 @@ TEST(XmemCsv, TakesEveryOptimizerByItsNameInAnyCase) {
 }
 
 TEST(XmemCsv, ReadsATransformer) {
-  const MeasuredRuns all = read(
+  const MeasuredRuns all = xmem_runs(
       "mc-transformer,who/small,SGD,1,RTX 4060,null,false,1048576\n"
       "colab,T5-small,AdamW,1,A100-SXM4-40GB,1,false,1048576\n");
   ASSERT_EQ(all.runs.size(), 2U);
@@ -66,7 +66,7 @@ TEST(XmemCsv, ReadsATransformer) {
 }
 
 TEST(XmemCsv, ARunThatFailedForWantOfMemoryHasNoFigure) {
-  const MeasuredRuns all = read("mc-cnn,small,SGD,1,RTX 3060,0,true,1\nmc-cnn,small,SGD,1,RTX 3060,0,false,1\n");
+  const MeasuredRuns all = xmem_runs("mc-cnn,small,SGD,1,RTX 3060,0,true,1\nmc-cnn,small,SGD,1,RTX 3060,0,false,1\n");
   ASSERT_EQ(all.runs.size(), 2U);
   EXPECT_TRUE(all.runs[0].out_of_memory);
   EXPECT_EQ(all.runs[0].measured_mib, std::nullopt);
@@ -104,7 +104,7 @@ TEST(XmemCsv, ReportsWhatIsWrongWithARow) {
       {"mc-cnn,small,SGD,1,RTX 3060,0,false,much", "ground_truth_peak_bytes is 'much'"},
   };
   for (const auto& [row, message] : rows) {
-    const MeasuredRuns all = read(std::string(row) + "\n");
+    const MeasuredRuns all = xmem_runs(std::string(row) + "\n");
     ASSERT_EQ(all.runs.size(), 1U) << row;
     ASSERT_TRUE(all.runs[0].error) << row;
     EXPECT_NE(all.runs[0].error->message.find(message), std::string::npos) << all.runs[0].error->message;
@@ -114,7 +114,7 @@ TEST(XmemCsv, ReportsWhatIsWrongWithARow) {
 TEST(XmemCsv, NeedsAFolderWithSummaries) {
   RunsOptions options = testing::small_shelf();
   options.summaries.clear();
-  const MeasuredRuns all = read("mc-cnn,small,SGD,1,RTX 3060,0,false,1\n", options);
+  const MeasuredRuns all = xmem_runs("mc-cnn,small,SGD,1,RTX 3060,0,false,1\n", options);
   ASSERT_TRUE(all.runs.at(0).error);
   EXPECT_NE(all.runs[0].error->message.find("`summaries`"), std::string::npos);
 }

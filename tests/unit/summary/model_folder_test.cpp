@@ -43,7 +43,7 @@ const std::vector<Stored> kBody = {{"model.embed_tokens.weight", 100, 8},
                                    {"model.layers.0.mlp.down_proj.weight", 8, 16},
                                    {"model.norm.weight", 8}};
 
-std::vector<Stored> with_head() {
+std::vector<Stored> stored_with_head() {
   std::vector<Stored> tensors = kBody;
   tensors.push_back({"lm_head.weight", 100, 8});
   return tensors;
@@ -98,7 +98,7 @@ TEST_F(ModelFolder, IsItsConfigAlone) {
 
 TEST_F(ModelFolder, AgreesWithItsFiles) {
   write("config.json", kConfig);
-  store("model.safetensors", with_head());
+  store("model.safetensors", stored_with_head());
   const auto graph = read();
   ASSERT_TRUE(succeeds(graph));
   EXPECT_TRUE(graph->warnings().empty()) << graph->warnings()[0].message;
@@ -137,7 +137,7 @@ TEST_F(ModelFolder, NamesTheTensorThatNoLayerHolds) {
 
 TEST_F(ModelFolder, SaysThatATiedWeightIsStoredTwice) {
   write("config.json", kTiedConfig);
-  store("model.safetensors", with_head());
+  store("model.safetensors", stored_with_head());
   const auto graph = read();
   ASSERT_TRUE(succeeds(graph));
   ASSERT_EQ(graph->warnings().size(), 1U);
@@ -146,7 +146,7 @@ TEST_F(ModelFolder, SaysThatATiedWeightIsStoredTwice) {
 
 TEST_F(ModelFolder, RefusesSizesThatContradictTheConfig) {
   write("config.json", kConfig);
-  std::vector<Stored> tensors = with_head();
+  std::vector<Stored> tensors = stored_with_head();
   tensors[9].columns = 32;
   store("model.safetensors", tensors);
   EXPECT_TRUE(fails(read(), ErrorCode::malformed_input, 0, "'model.layers.0.mlp.down_proj.weight'"));
@@ -154,7 +154,7 @@ TEST_F(ModelFolder, RefusesSizesThatContradictTheConfig) {
 
 TEST_F(ModelFolder, NamesTypesThatAreNoNumbersOfTraining) {
   write("config.json", kConfig);
-  std::vector<Stored> tensors = with_head();
+  std::vector<Stored> tensors = stored_with_head();
   tensors[2].type = "F8_E4M3";
   tensors[3].type = "BF16";
   store("model.safetensors", tensors);
@@ -170,7 +170,7 @@ constexpr std::string_view kIndex = R"({"metadata": {"total_size": 9056}, "weigh
 TEST_F(ModelFolder, ReadsTheFilesOfAnIndex) {
   write("config.json", kConfig);
   write("model.safetensors.index.json", kIndex);
-  const std::vector<Stored> all = with_head();
+  const std::vector<Stored> all = stored_with_head();
   store("model-1.safetensors", {all.begin(), all.begin() + 5});
   store("model-2.safetensors", {all.begin() + 5, all.end()});
   const auto graph = read();
@@ -183,7 +183,7 @@ TEST_F(ModelFolder, ReadsTheFilesOfAnIndex) {
 TEST_F(ModelFolder, SaysWhichFileIsNotThere) {
   write("config.json", kConfig);
   write("model.safetensors.index.json", kIndex);
-  const std::vector<Stored> all = with_head();
+  const std::vector<Stored> all = stored_with_head();
   store("model-1.safetensors", {all.begin(), all.begin() + 5});
   const auto graph = read();
   ASSERT_TRUE(succeeds(graph));
