@@ -179,5 +179,5 @@ else
   # Those that take minutes are for --all: of parts whose packages may happen to be installed, programs that compile the
   # whole library once more, and programs that replay what fuzzing found and judge estimates by measured runs.
   light=ON
-  build_and_test tests --label-exclude 'slurm|trainer|web|library_again'
+  build_and_test tests --label-exclude 'browser|library_again|reference|slurm|trainer|web'
 fi
