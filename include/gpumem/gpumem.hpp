@@ -28,6 +28,7 @@ using device::GpuProfile;
 using estimate::Advice;
 using estimate::Estimator;
 using estimate::Fit;
+using estimate::Grows;
 using estimate::largest_batch;
 using estimate::longest_sequence;
 using estimate::make_estimator;

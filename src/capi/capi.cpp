@@ -166,7 +166,7 @@ constexpr FitSearch kFindsSequence = &Session::fit_sequence;
 void give_fit(const Fit& fit, gpumem_fit_result* result) {
   gpumem_fit_result known = GPUMEM_FIT_RESULT_INIT;
   known.batch_size = fit.batch_size;
-  known.sequence_length = fit.sequence_length;
+  known.sequence_length = fit.grows == estimate::Grows::sequence ? fit.size : 0;
   known.estimates = fit.estimates;
   known.at_least = fit.at_least ? 1 : 0;
   known.has_next = fit.next ? 1 : 0;

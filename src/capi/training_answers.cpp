@@ -109,8 +109,7 @@ std::unique_ptr<gpumem_answer> answer_of(const std::shared_ptr<const void>& kept
 
 std::string text_of(const Fit& fit, const cli::EstimatedJob& estimated_job) {
   if (!fit.estimate) return core::to_string(cli::does_not_fit(fit, estimated_job));
-  const std::int64_t step = fit.of_sequence ? parallel::tokens_multiple(estimated_job.job.layout) : 1;
-  std::string lines = cli::to_text(fit, *estimated_job.gpu, step);
+  std::string lines = cli::to_text(fit, *estimated_job.gpu);
   lines.pop_back();
   return lines;
 }
@@ -122,7 +121,14 @@ Json figures_of(const Fit& fit) {
   figures["without_flushes"] = fit.without_flushes.size;
   figures["at_least"] = fit.at_least;
   figures["estimates_made"] = fit.estimates;
-  figures["sequence_length"] = fit.of_sequence ? Json(fit.sequence_length) : Json(nullptr);
+  figures["sequence_length"] = fit.grows == Grows::sequence ? Json(fit.size) : Json(nullptr);
+  figures["find"] = model::name_of(estimate::kGrows, fit.grows);
+  figures["size"] = fit.size;
+  figures["image"] = Json(nullptr);
+  if (fit.grows == Grows::image && fit.size > 0) {
+    const auto [width, height] = estimate::image_with_side(fit.shape, fit.size);
+    figures["image"] = {width, height};
+  }
   figures["model_ends"] = fit.model_ends ? Json(fit.model_ends->message) : Json(nullptr);
   return figures;
 }
@@ -158,21 +164,18 @@ Answered answer_estimate(Question& question) {
   return answer_of(kept, kept->asked, kept->answer, request->training.batch_size, kept->seconds);
 }
 
-/// The longest sequence where the job has a batch size, else the largest batch.
+/// What the word `find` names, else the longest sequence where the job has a batch size, else the largest batch.
 Answered answer_fit(Question& question) {
+  const std::optional<std::string> find = question.words.take("find");
   Result<JobRequest> request = question.words.job();
   if (!request) return request.error();
-  const bool of_sequence = request->training.batch_size > 0;
-  if (of_sequence && request->training.sequence_length) {
-    return refused(
-        "fit finds the longest sequence at a batch size, or the largest batch at a sequence length: leave out "
-        "`seq_length` or `batch_size`");
-  }
-  if (!of_sequence) job::take_any_batch(*request);
+  const bool has_batch = request->training.batch_size > 0;
+  const Result<Grows> grows = session::what_grows(find, has_batch);
+  if (!grows) return grows.error();
+  if (const core::Status left = session::leave_to_find(*grows, has_batch, *request); !left) return left.error();
   const auto done = timed<Fit>(question, *request, [&](const AskedJob& asked, analysis::Analysis& analysis) {
     const GpuProfile& gpu = *asked.estimated_job.gpu;
-    return of_sequence ? longest_sequence(analysis, gpu, *asked.estimator)
-                       : largest_batch(analysis, gpu, *asked.estimator);
+    return estimate::find_largest(analysis, *grows, gpu, *asked.estimator);
   });
   if (!done) return done.error();
   const auto& kept = *done;
@@ -182,7 +185,7 @@ Answered answer_fit(Question& question) {
     if (estimate) answer->parts.emplace(part, answer_of(kept, kept->asked, *estimate, batch_size, kept->seconds));
   };
   add("estimate", fit.estimate, fit.batch_size);
-  add("one_more", fit.next, fit.batch_size + (of_sequence ? 0 : 1));
+  add("one_more", fit.next, fit.batch_size + (*grows == Grows::batch ? 1 : 0));
   answer->with("figures", [kept] { return packed(figures_of(kept->answer)); })
       .with("json",
             [kept] {

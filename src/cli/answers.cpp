@@ -102,15 +102,11 @@ Result<search::Candidate> layout_asked(const std::string& text, const FoundPlan&
 
 Result<FoundFit> find_fit(const FitOptions& options, Session& session) {
   JobRequest request = options.request;
-  const bool of_sequence = options.batch.has_value();
-  if (of_sequence && request.training.sequence_length) {
-    return Error{ErrorCode::invalid_argument,
-                 "fit finds the longest sequence at a batch size, or the largest batch at a sequence length: "
-                 "leave out --seq or --batch",
-                 {}};
-  }
-  if (of_sequence) request.training.batch_size = *options.batch;
-  else job::take_any_batch(request);
+  const Result<Grows> grows = session::what_grows(options.find, options.batch.has_value());
+  if (!grows) return grows.error();
+  if (options.batch) request.training.batch_size = *options.batch;
+  const core::Status left = session::leave_to_find(*grows, options.batch.has_value(), request);
+  if (!left) return left.error();
   const auto estimators = session.estimators(request);
   if (!estimators) return estimators.error();
   if (estimators->size() > 1) {
@@ -122,8 +118,7 @@ Result<FoundFit> find_fit(const FitOptions& options, Session& session) {
 
   const auto begin = std::chrono::steady_clock::now();
   const auto analysis = estimated_job->analysis();
-  Result<Fit> fit = of_sequence ? estimate::longest_sequence(*analysis, *estimated_job->gpu, estimator)
-                                : estimate::largest_batch(*analysis, *estimated_job->gpu, estimator);
+  Result<Fit> fit = estimate::find_largest(*analysis, *grows, *estimated_job->gpu, estimator);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!fit) return fit.error();
   const bool wired = fit->estimate && !fit->estimate->coverage.edges.empty();

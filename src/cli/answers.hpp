@@ -23,8 +23,7 @@ struct FoundFit {
   Fit fit;
   double seconds = 0.0;  ///< of the search alone
 };
-/// The largest batch, or with options.batch the longest sequence. Errors: those
-/// of the job; invalid_argument for options that do not go together.
+/// The largest of what is looked for. Errors: those of the job; invalid_argument for options that do not go together.
 [[nodiscard]] Result<FoundFit> find_fit(const FitOptions& options, Session& session);
 
 [[nodiscard]] Result<FoundAdvice> find_advice(const AdviseOptions& options, Session& session);

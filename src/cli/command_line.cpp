@@ -95,9 +95,12 @@ void add_fit(CLI::App& command, FitOptions& options) {
   add_job(command, options.request, {"batch_size"}, told_by(options.command));
   command.add_option("--batch", options.batch, "find the longest sequence at this batch size, not the largest batch")
       ->transform(whole_number());
+  command.add_option("--find", options.find,
+                     "what to make as large as fits: batch, sequence, image (of --image's shape), images or frames a "
+                     "sample; a batch of 1 unless --batch says another");
   name_estimators(command, Estimators::one);
   command.add_flag("--json", options.json, "print one JSON object");
-  command.footer("Exit code 4 if not even batch 1 fits, or with --batch, not even one token per sample.");
+  command.footer("Exit code 4 if not even batch 1 fits, one token per sample, or the smallest of what --find names.");
 }
 
 void add_check(CLI::App& command, CheckOptions& options) {

@@ -25,8 +25,9 @@ struct EstimateOptions {
 int run_estimate(const EstimateOptions& options);
 
 struct FitOptions {
-  JobRequest request;                      ///< its batch size is ignored
-  std::optional<std::int64_t> batch = {};  ///< the longest sequence at this batch size is asked for
+  JobRequest request;                      ///< what it says of what is looked for is ignored
+  std::optional<std::int64_t> batch = {};  ///< at which something else than the batch is looked for
+  std::optional<std::string> find = {};    ///< a name of estimate::kGrows; else the sequence with `batch`, or the batch
   std::vector<std::string> command = {};   ///< that starts the training; empty: none
   bool json = false;
 };

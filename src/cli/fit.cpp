@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "answers.hpp"
-#include "gpumem/parallel/sharing.hpp"
 #include "report.hpp"
 #include "told_jobs.hpp"
 
@@ -27,8 +26,10 @@ int run_fit(const FitOptions& asked) {
   if (!launched) return report_error(launched.error());
   if (const core::Status sizes = sizes_of_a_server(*launched, asked); !sizes) return report_error(sizes.error());
   if (const auto code = answered_elsewhere(*launched, asked.request, Question::fit, asked.json)) return *code;
-  LeftOut left_out = {"batch_size"};
-  if (asked.batch) left_out.emplace_back("seq_length");  // what is looked for
+  const Result<Grows> grows = session::what_grows(asked.find, asked.batch.has_value());
+  if (!grows) return report_error(grows.error());
+  LeftOut left_out = {std::string(option_of(*grows))};
+  if (asked.batch) left_out.emplace_back("batch_size");
   Session session;
   Result<ToldJob> told = told_by_command(session, *launched, asked.request, left_out);
   if (!told) return report_error(told.error());
@@ -45,11 +46,9 @@ int run_fit(const FitOptions& asked) {
   }
   if (!fit.estimate) return report_error(assuming(told->notes, does_not_fit(fit, estimated_job)));
   if (!options.json) {
-    const std::int64_t step = fit.of_sequence ? parallel::tokens_multiple(estimated_job.job.layout) : 1;
     const GpuProfile& gpu = *estimated_job.gpu;
-    std::printf("%s%s%s", headline(estimated_job, fit.of_sequence).c_str(),
-                drawn_estimate(*fit.estimate, gpu, terminal_of(STDOUT_FILENO)).c_str(),
-                to_text(fit, gpu, step).c_str());
+    std::printf("%s%s%s", headline(estimated_job, fit.grows).c_str(),
+                drawn_estimate(*fit.estimate, gpu, terminal_of(STDOUT_FILENO)).c_str(), to_text(fit, gpu).c_str());
   }
   return 0;
 }

@@ -49,7 +49,8 @@ struct Tool {
   std::string_view description;
   bool takes_batch = true;  ///< it has to be told the batch size
   Result<Json> (*answer)(const Asked& asked);
-  std::span<const OwnArgument> own = {};  ///< the first is required
+  std::span<const OwnArgument> own = {};
+  bool needs_first = false;  ///< the first of these is required
 };
 
 /// Standard input is where the messages come from: a model that is read from there would swallow them.
@@ -77,9 +78,17 @@ Result<Json> answer_estimate(const Asked& asked) {
 }
 
 Result<Json> answer_fit(const Asked& asked) {
-  const Result<ToldJob> told = told_job(asked, {"batch_size"});
+  FitOptions options;
+  if (asked.own.contains("find") && asked.own.at("find").is_string())
+    options.find = asked.own.at("find").get<std::string>();
+  if (asked.own.contains("batch_size") && asked.own.at("batch_size").is_number_integer())
+    options.batch = asked.own.at("batch_size").get<std::int64_t>();
+  const Result<Grows> grows = session::what_grows(options.find, options.batch.has_value());
+  if (!grows) return grows.error();
+  const Result<ToldJob> told = told_job(asked, {std::string(option_of(*grows))});
   if (!told) return told.error();
-  Result<FoundFit> found = find_fit({.request = told->request}, asked.session);
+  options.request = told->request;
+  Result<FoundFit> found = find_fit(options, asked.session);
   if (!found) return found.error();
   if (!found->fit.estimate) return assuming(told->notes, does_not_fit(found->fit, found->estimated_job));
   assume(told->notes, *found->fit.estimate);
@@ -136,14 +145,24 @@ constexpr std::array<OwnArgument, 12> kPlanOwn = {
      {"explain", "a layout, as \"tensor-parallel=8 sharding=fsdp2\": why it is not the first one", "string"},
      {"show", "how many layouts"}}};
 
+constexpr std::array<OwnArgument, 2> kFitOwn = {
+    {{"find",
+      "what to make as large as fits: batch, sequence, image, images or frames; default: the batch, or with a "
+      "batch_size the sequence",
+      "string"},
+     {"batch_size", "samples per step, where something else is looked for"}}};
+
 constexpr std::array<Tool, 5> kTools = {
     {{"estimate", "How much GPU memory one training job takes, and whether it fits the GPU.", true, &answer_estimate},
-     {"fit", "The largest batch with which a training job fits a GPU.", false, &answer_fit},
+     {"fit",
+      "The largest batch with which a training job fits a GPU, or the longest sequence, the largest image, the "
+      "most images or frames.",
+      false, &answer_fit, kFitOwn},
      {"advise", "Which changes make a training job fit a GPU, the cheapest first.", true, &answer_advise},
      {"gpus", "On which of all known GPUs a training job fits, with headroom and the largest batch.", true,
       &answer_gpus},
      {"plan", "Which layouts over many GPUs fit: the fastest with headroom first, those without last.", false,
-      &answer_plan, kPlanOwn}}};
+      &answer_plan, kPlanOwn, true}}};
 
 constexpr std::string_view kServe = "serve";
 constexpr std::string_view kServeHelp =
@@ -237,8 +256,10 @@ core::Status check(const Tool& tool, const Json& arguments, const Launched& laun
   const auto refuse = [](std::string_view name, const char* what) {
     return Error{ErrorCode::invalid_argument, "\"" + std::string(name) + "\" " + what, {}};
   };
-  if (!tool.takes_batch && arguments.contains("batch_size")) return refuse("batch_size", "is what this tool finds");
-  if (!tool.own.empty() && !launched && !arguments.contains(std::string(tool.own.front().name))) {
+  const bool finds_batch =
+      !tool.takes_batch && std::ranges::find(tool.own, "batch_size", &OwnArgument::name) == tool.own.end();
+  if (finds_batch && arguments.contains("batch_size")) return refuse("batch_size", "is what this tool finds");
+  if (tool.needs_first && !launched && !arguments.contains(std::string(tool.own.front().name))) {
     return refuse(tool.own.front().name, "is required");
   }
   return core::Done{};

@@ -44,6 +44,11 @@ Words gpu_names() { return names_of(device::builtin_profiles()); }
 Words model_names() { return names_of(ml::builtin_models()); }
 Words policy_words() { return names_of(place::policies()); }
 Words target_words() { return names_of(request::targets()); }
+Words growing_words() {
+  Words words;
+  for (const auto& row : estimate::kGrows) words.emplace_back(row.name);
+  return words;
+}
 Words framework_words() { return names_of(search::frameworks(), {"any"}); }
 
 /// The choices of a job's option, those with a number up to it: "every:".
@@ -59,6 +64,7 @@ Words choices_of(const job::JobOption& option) {
 constexpr ValuesRow kRows[] = {
     // Words of a command's own.
     {"fit", "--estimator", Paths::none, &one_estimator},
+    {"fit", "--find", Paths::none, &growing_words},
     {"advise", "--estimator", Paths::none, &one_estimator},
     {"request", "--estimator", Paths::none, &one_estimator},
     {"place", "--estimator", Paths::none, &placing_estimators},

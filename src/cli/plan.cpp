@@ -66,7 +66,7 @@ int run_plans(const PlanOptions& options, const ToldJob& told, Session& session)
   if (options.json) print_json(json);
   if (!any) return report_error(no_layout(plans.back(), *job));
   if (!options.json) {
-    std::printf("%s\n%s\n%s", headline(*job, false).c_str(),
+    std::printf("%s\n%s\n%s", headline(*job, Grows::batch).c_str(),
                 counts_table(plans, *job->gpu, terminal_of(STDOUT_FILENO)).c_str(),
                 assumed_lines(assumed_of(plans)).c_str());
   }
@@ -97,8 +97,8 @@ int run_plan(const PlanOptions& asked) {
   if (!options.json) {
     const PlanShown shown = {question.global_batch, static_cast<std::size_t>(options.settings),
                              terminal_of(STDOUT_FILENO)};
-    std::printf("%s%s%s%s", headline(estimated_job, false).c_str(), to_text(plan, *estimated_job.gpu, shown).c_str(),
-                explained.empty() ? "" : "\n", explained.c_str());
+    std::printf("%s%s%s%s", headline(estimated_job, Grows::batch).c_str(),
+                to_text(plan, *estimated_job.gpu, shown).c_str(), explained.empty() ? "" : "\n", explained.c_str());
   }
   return 0;
 }

@@ -67,11 +67,12 @@ Json training_json(const EstimatedJob& estimated_job) {
   return json;
 }
 
-/// What differs from a job without options.
-std::string unusual(const EstimatedJob& estimated_job) {
+/// What differs from a job without options, but for what is looked for.
+std::string unusual(const EstimatedJob& estimated_job, std::optional<Grows> looked_for) {
   const JobRequest asked = asked_of(estimated_job);
   std::string text;
   for (const job::JobOption& option : job::job_options()) {
+    if (looked_for && option.name == option_of(*looked_for)) continue;
     const std::string remark = job::remark_on(option, asked);
     if (!remark.empty()) text += ", " + remark;
   }
@@ -188,21 +189,54 @@ std::string need_of(const std::optional<MemoryEstimate>& estimate) {
   return estimate ? core::to_string(estimate->expected) : "more than 64 bits can count";
 }
 
+/// How answers call what grows.
+struct GrowingWords {
+  Grows grows;
+  std::string_view option;    ///< of a job
+  std::string_view noun;      ///< "batch 16"
+  std::string_view title;     ///< of the largest that fits
+  std::string_view larger;    ///< of more, which the model does not take
+  std::string_view smallest;  ///< that does not fit either
+};
+
+constexpr GrowingWords kGrowingWords[] = {
+    {Grows::batch, "batch_size", "batch", "largest batch", "larger ones are", "batch 1"},
+    {Grows::sequence, "seq_length", "sequence", "longest sequence", "longer ones are", "one token a sample"},
+    {Grows::image, "image", "image", "largest image", "larger ones are", "the smallest image"},
+    {Grows::images, "images", "images", "most images", "more are", "one image a sample"},
+    {Grows::frames, "frames", "frames", "most frames", "more are", "one frame a sample"},
+};
+
+const GrowingWords& words_of(Grows grows) { return *std::ranges::find(kGrowingWords, grows, &GrowingWords::grows); }
+
+/// Of an image as `image` takes it: 1024x768.
+std::string size_text(const Fit& fit, std::int64_t size) {
+  if (fit.grows != Grows::image || size == 0) return core::with_separators(size);
+  const auto [width, height] = estimate::image_with_side(fit.shape, size);
+  return std::to_string(width) + "x" + std::to_string(height);
+}
+
+/// Of an image width and height, as in a job; nothing where there is none.
+Json size_json(const Fit& fit, std::int64_t size) {
+  if (fit.grows != Grows::image) return size;
+  const auto [width, height] = estimate::image_with_side(fit.shape, size);
+  return size == 0 ? Json(nullptr) : Json::array({width, height});
+}
+
 /// What of the sizes below the largest is safe, and what needs no flush of the cache: nothing where the largest is
 /// both.
 std::string smaller_sizes(const Fit& fit, const GpuProfile& gpu) {
-  const std::int64_t largest = fit.of_sequence ? fit.sequence_length : fit.batch_size;
-  const std::string noun = fit.of_sequence ? "sequence" : "batch";
-  if (fit.safe.size == largest) return {};
+  const std::string noun(words_of(fit.grows).noun);
+  if (fit.safe.size == fit.size) return {};
   std::string text = "safe " + noun + " ";
   if (fit.safe.estimate) {
-    text += core::with_separators(fit.safe.size) + ": " + core::to_string(fit.safe.estimate->expected) + " of " +
+    text += size_text(fit, fit.safe.size) + ": " + core::to_string(fit.safe.estimate->expected) + " of " +
             room_of(*fit.safe.estimate, gpu) + "\n";
   } else {
     text += "none: even the smallest is tight\n";
   }
-  if (fit.without_flushes.size == largest || fit.without_flushes.size == fit.safe.size) return text;
-  return text + noun + " " + core::with_separators(fit.without_flushes.size) +
+  if (fit.without_flushes.size == fit.size || fit.without_flushes.size == fit.safe.size) return text;
+  return text + noun + " " + size_text(fit, fit.without_flushes.size) +
          " is the largest without cache flushes: " + core::to_string(fit.without_flushes.estimate->expected) + "\n";
 }
 
@@ -287,11 +321,15 @@ Json to_json(const EstimatedJob& estimated_job) {
 
 Json to_json(const EstimatedJob& estimated_job, std::string_view estimator, const Fit& fit, double seconds) {
   Json json = head_json(estimated_job);
-  json["job"].erase(fit.of_sequence ? "seq_length" : "batch_size");
+  const GrowingWords& words = words_of(fit.grows);
+  const std::string noun(words.noun);
+  std::string key(words.title);
+  std::ranges::replace(key, ' ', '_');
+  json["job"].erase(std::string(words.option));
   json["estimator"] = estimator;
-  json[fit.of_sequence ? "longest_sequence" : "largest_batch"] = fit.of_sequence ? fit.sequence_length : fit.batch_size;
-  json[fit.of_sequence ? "safe_sequence" : "safe_batch"] = fit.safe.size;
-  json[fit.of_sequence ? "sequence_without_flushes" : "batch_without_flushes"] = fit.without_flushes.size;
+  json[key] = size_json(fit, fit.size);
+  json["safe_" + noun] = size_json(fit, fit.safe.size);
+  json[noun + "_without_flushes"] = size_json(fit, fit.without_flushes.size);
   json["at_least"] = fit.at_least;
   if (fit.model_ends) json["model_ends"] = to_json(*fit.model_ends);
   json["estimate"] = optional_estimate(fit.estimate);
@@ -310,7 +348,7 @@ Json to_json(const Error& error) {
   return json;
 }
 
-std::string headline(const EstimatedJob& estimated_job, bool with_batch) {
+std::string headline(const EstimatedJob& estimated_job, std::optional<Grows> looked_for) {
   const ModelGraph& graph = *estimated_job.graph;
   const TrainingJob& job = estimated_job.job;
   std::string text = (graph.file().empty() ? "" : graph.file() + ": ") + graph.format() + ", " +
@@ -318,36 +356,38 @@ std::string headline(const EstimatedJob& estimated_job, bool with_batch) {
                      core::with_separators(graph.parameters()) + " parameters";
   if (graph.printed_batch_size()) text += ", printed at batch " + core::with_separators(*graph.printed_batch_size());
   text += "\n";
-  if (with_batch) text += batch_words(graph, job) + ", ";
-  if (job.sequence_length) text += "sequence " + core::with_separators(*job.sequence_length) + ", ";
+  if (looked_for != Grows::batch) text += batch_words(graph, job) + ", ";
+  const bool beside_images = looked_for && *looked_for > Grows::sequence && graph.reads_tokens();
+  const std::string tokens = core::with_separators(job.sequence_length.value_or(0));
+  if (job.sequence_length) text += (beside_images ? tokens + " tokens of text" : "sequence " + tokens) + ", ";
   text += std::string(model::name_of(model::kPrecisions, job.precision)) + ", " +
-          std::string(model::name_of(model::kOptimizers, job.optimizer)) + unusual(estimated_job) + ", on " +
-          estimated_job.gpu->name + " (" + estimated_job.gpu->title + ", " +
+          std::string(model::name_of(model::kOptimizers, job.optimizer)) + unusual(estimated_job, looked_for) +
+          ", on " + estimated_job.gpu->name + " (" + estimated_job.gpu->title + ", " +
           core::to_string(estimated_job.gpu->capacity()) + ")\n";
   return text;
 }
 
-std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step) {
-  const std::int64_t size = fit.of_sequence ? fit.sequence_length : fit.batch_size;
-  const std::string found = core::with_separators(size);
-  const std::string title = fit.of_sequence ? "longest sequence" : "largest batch";
+std::string_view option_of(Grows grows) { return words_of(grows).option; }
+
+std::string to_text(const Fit& fit, const GpuProfile& gpu) {
+  const GrowingWords& words = words_of(fit.grows);
+  const std::string found = std::string(words.title) + (fit.at_least ? ": at least " : " ") + size_text(fit, fit.size);
   const std::string takes =
       need_of(fit.estimate) + " of " + (fit.estimate ? room_of(*fit.estimate, gpu) : core::to_string(gpu.capacity()));
-  if (fit.at_least)
-    return smaller_sizes(fit, gpu) + title + ": at least " + found + " (" + takes + "); larger ones are not tried\n";
-  std::string text = smaller_sizes(fit, gpu) + title + " " + found + ": " + takes + "; ";
+  if (fit.at_least) return smaller_sizes(fit, gpu) + found + " (" + takes + "); larger ones are not tried\n";
+  std::string text = smaller_sizes(fit, gpu) + found + ": " + takes + "; ";
   if (fit.model_ends) {
-    text += "longer ones are not for this model: " + said(fit.model_ends->message) + "\n";
+    text += std::string(words.larger) + " not for this model: " + said(fit.model_ends->message) + "\n";
   } else {
-    text += (fit.of_sequence ? "sequence " : "batch ") + core::with_separators(size + step) + " would need " +
-            need_of(fit.next) + "\n";
+    text +=
+        std::string(words.noun) + " " + size_text(fit, fit.size + fit.step) + " would need " + need_of(fit.next) + "\n";
   }
   return text + why_tight(*fit.estimate, gpu, {}) + assumed_text(*fit.estimate);
 }
 
 std::string why_nothing_fits(const Fit& fit, const EstimatedJob& estimated_job) {
-  return std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
-         need_of(fit.next) + " of " + core::to_string(estimated_job.gpu->capacity()) + " on " + estimated_job.gpu->name;
+  return "not even " + std::string(words_of(fit.grows).smallest) + " fits: it would need " + need_of(fit.next) +
+         " of " + core::to_string(estimated_job.gpu->capacity()) + " on " + estimated_job.gpu->name;
 }
 
 Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job) {

@@ -35,15 +35,18 @@ namespace gpumem::cli {
 [[nodiscard]] nlohmann::ordered_json to_json(const EstimatedJob& estimated_job, std::string_view estimator,
                                              const Fit& fit, double seconds);
 
-/// Two lines: what was read, and what the job is (for any batch size, if that is left out).
-[[nodiscard]] std::string headline(const EstimatedJob& estimated_job, bool with_batch = true);
+/// Two lines: what was read, and what the job is, but for what is looked for.
+[[nodiscard]] std::string headline(const EstimatedJob& estimated_job, std::optional<Grows> looked_for = {});
+
+/// The option of a job that says how large it is: "batch_size".
+[[nodiscard]] std::string_view option_of(Grows grows);
 
 /// "largest batch 14: 22.7 GiB of 23.6 GiB; batch 15 would need 24.3 GiB", and above it lines for the safe batch and
-/// for the largest without cache flushes, where these are smaller. The same for a sequence. At least one sample or
-/// token must fit. `step`: from one size that was tried to the next.
-[[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step);
+/// for the largest without cache flushes, where these are smaller. The same for whatever else grows. Something must
+/// fit.
+[[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu);
 
-/// What is said where not even one sample, or one token, fits: without the remedy, and with it.
+/// What is said where not even the smallest size fits: without the remedy, and with it.
 [[nodiscard]] std::string why_nothing_fits(const Fit& fit, const EstimatedJob& estimated_job);
 [[nodiscard]] Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job);
 

@@ -153,6 +153,13 @@ TEST(CliEstimate, AnUnknownLayerIsBoundedOrRefusedOrCountedAlone) {
 
 TEST(CliFit, OfALowerBoundIsNotKnown) {
   expect_golden_run("fit_lower_bound", "fit models/graphs/gpt_like.json --estimator zero-3 --data-parallel 8");
+  expect_golden_run("fit_image", "fit flux.1-dev --find image --image 3x2 --gpu h100-80gb --precision bf16 --lora 16");
+  expect_golden_run("fit_images",
+                    "fit examples/configs/qwen3_vl_2b/config.json --find images --batch 2 --seq 512 "
+                    "--image 640x480 --gpu h100-80gb --precision bf16 --lora 16");
+  expect_golden_run("fit_frames_of_no_video",
+                    "fit flux.1-dev --find frames --gpu h100-80gb --precision bf16 --lora 16");
+  expect_golden_run("fit_unknown_find", "fit flux.1-dev --find photos");
 }
 
 TEST(CliFit, SaysTheLargestBatchAndWhatOneMoreNeeds) {

@@ -92,6 +92,21 @@ class Agreement(unittest.TestCase):
             self.assertEqual(without_times(made), without_times(printed))
         return True
 
+    def test_of_what_is_looked_for(self):
+        model = "stable-diffusion-v1-5/stable-diffusion-v1-5"
+        found = gpumem.fit(model, find="image", image="3x2", precision="bf16", gpu="t4-16gb")
+        words = ["fit", model, "--find", "image", "--image", "3x2", "--precision", "bf16", "--gpu", "t4-16gb"]
+        text = subprocess.run([program(), *words], capture_output=True, text=True, check=True).stdout
+        made = subprocess.run([program(), *words, "--json"], capture_output=True, text=True, check=True).stdout
+        printed = json.loads(made)
+        self.assertEqual(list(found.image), printed["largest_image"])
+        self.assertEqual((found.find, found.size, found.batch_size), ("image", found.image[0], 1))
+        self.assertIsNone(found.sequence_length)
+        for told in ({"batch_size": 2, "find": "batch"}, {"find": "sequence", "seq_length": 8}, {"find": "photos"}):
+            with self.assertRaises(gpumem.UsageError):
+                gpumem.fit(model, **told)
+        self.assertTrue(text.endswith("\n" + str(found) + "\n"), text)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

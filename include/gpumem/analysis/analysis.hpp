@@ -137,6 +137,8 @@ class Analysis {
     return forward_pass_key(job_) == forward_pass_key(job) && same_adaptation(job) && same_split(job);
   }
 
+  [[nodiscard]] const ops::Catalogue& ops() const { return *ops_; }
+
   /// parallel::check_modelled() for the replay, asked once a job: every question about a plan begins with it.
   [[nodiscard]] const core::Status& modelled();
 

@@ -158,6 +158,7 @@ class Forward {
   void remark(std::string text) { builder_.remark(std::move(text)); }
   /// Width and height of the images that the model makes in this job.
   void usual_image(std::vector<std::int64_t> sides) { builder_.usual_image(std::move(sides)); }
+  void picture_tokens(std::int64_t tokens) { builder_.picture_tokens(tokens); }
   [[nodiscard]] const model::Vocabulary& vocabulary() const { return vocabulary_; }
 
   /// Fails the graph if a printed layer with parameters of its own was not called: the model is not what its class

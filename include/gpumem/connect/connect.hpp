@@ -19,4 +19,8 @@ namespace gpumem::connect {
 /// malformed_input where an edge has not the width that its reader was built for.
 [[nodiscard]] core::Result<WiredGraph> connect(const model::TrainingJob& job, const ops::Catalogue& ops);
 
+/// How many of a sample's tokens the job's images take, in a model that reads text and images; 0: none. Errors: those
+/// of connect() that are about images.
+[[nodiscard]] core::Result<std::int64_t> picture_tokens(const model::TrainingJob& job, const ops::Catalogue& ops);
+
 }  // namespace gpumem::connect

@@ -91,6 +91,7 @@ class GraphBuilder {
   /// The same of a finished graph.
   static void leave_out(ModelGraph& graph, std::string path) { graph.left_out_.push_back(std::move(path)); }
   void usual_image(std::vector<std::int64_t> sides) { graph_.usual_image_ = std::move(sides); }
+  void picture_tokens(std::int64_t tokens) { graph_.picture_tokens_ = tokens; }
   void remark(std::string text) { graph_.remarks_.push_back(std::move(text)); }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);

@@ -237,6 +237,8 @@ class ModelGraph {
   [[nodiscard]] std::span<const std::string> remarks() const { return remarks_; }
   /// Width and height of the images that the model makes where the job does not say; empty: it makes none.
   [[nodiscard]] std::span<const std::int64_t> usual_image() const { return usual_image_; }
+  /// How many of a sample's tokens its images take, in a model that reads text and images; 0: none.
+  [[nodiscard]] std::int64_t picture_tokens() const { return picture_tokens_; }
   /// Modules that the config's checkpoint leaves whole though its linear layers are quantised, by names or parts of
   /// paths; empty: it names none.
   [[nodiscard]] std::span<const std::string> whole_modules() const { return whole_modules_; }
@@ -278,6 +280,7 @@ class ModelGraph {
   std::vector<Doubt> doubts_;
   std::vector<std::string> remarks_;
   std::vector<std::int64_t> usual_image_;
+  std::int64_t picture_tokens_ = 0;
   std::vector<std::string> whole_modules_;
   std::vector<std::string> left_out_;
   std::string config_;

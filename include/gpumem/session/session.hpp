@@ -101,6 +101,14 @@ struct Asked {
   [[nodiscard]] analysis::Analyses::Lent analysis() const { return model->analyses().take(job); }
 };
 
+/// What is looked for: what has that name, else the longest sequence of a batch size, else the largest batch. Errors:
+/// invalid_argument for another name.
+[[nodiscard]] core::Result<estimate::Grows> what_grows(const std::optional<std::string>& find, bool has_batch);
+
+/// Makes the request one that leaves it open; its batch size is 1 where the request says none. Errors: invalid_argument
+/// where it says what is looked for.
+[[nodiscard]] core::Status leave_to_find(estimate::Grows grows, bool has_batch, job::JobRequest& request);
+
 /// Values by name, each made when it is first asked for; when there are too many, the one made first goes.
 /// Thread safety: any number of threads may ask. Two that ask for one name at once may both make it; nobody waits for
 /// another, who may have more time.
@@ -196,6 +204,9 @@ class Session {
                                                 std::shared_ptr<const Model> model = nullptr);
   /// estimate::longest_sequence(), at the request's batch size.
   [[nodiscard]] core::Result<estimate::Fit> fit_sequence(const job::JobRequest& request,
+                                                         std::shared_ptr<const Model> model = nullptr);
+  /// estimate::find_largest(), of the largest image, or the most images or frames, at the request's batch size.
+  [[nodiscard]] core::Result<estimate::Fit> find_largest(const job::JobRequest& request, estimate::Grows grows,
                                                          std::shared_ptr<const Model> model = nullptr);
   /// estimate::fit_each(), of all GPUs that gpumem knows; the request's own is not looked at.
   [[nodiscard]] core::Result<std::vector<estimate::GpuFit>> gpus(const job::JobRequest& request,

@@ -138,17 +138,21 @@ class Estimate(Answer):
 
 @dataclasses.dataclass(frozen=True)
 class Fit(Answer):
-    """The largest batch, or the longest sequence, that fits a GPU. str(fit) is the line that `gpumem fit` prints.
+    """The largest batch that fits a GPU, or the largest of something else. str(fit) is the line that `gpumem fit` prints.
 
-    batch_size: the largest that is expected to fit, be it tight; 0: not even one sample fits. One sample
-        more does not fit; a much larger batch may fit by chance. For the longest sequence: the batch size that was asked for.
-    sequence_length: the longest that fits; 0: not even one token fits. None for the largest batch.
-    safe: the largest batch size, or length, whose verdict is "fits"; 0: none.
+    find: what was looked for: "batch", "sequence", "image", "images" or "frames".
+    size: the largest of it that is expected to fit, be it tight; 0: not even the smallest fits. Of an image the
+        pixels of its longer side. One more does not fit; a much larger one may fit by chance.
+    batch_size: `size` where the batch was looked for, else the batch size that was asked for.
+    sequence_length: `size` where the longest sequence was looked for, else None.
+    image: width and height where the largest image was looked for and one fits, else None.
+    safe: the largest size whose verdict is "fits"; 0: none.
     without_flushes: the largest for which the allocator gives back no cached memory; 0: none.
-    at_least: the largest size that is tried (1,048,576 samples, 4,194,304 tokens) fits, and perhaps more.
-    model_ends: why the model takes no longer sequence; None if memory is the limit.
+    at_least: the largest size that is tried (1,048,576 samples, 4,194,304 tokens, images of 16,384 pixels, 4,096
+        images or frames) fits, and perhaps more.
+    model_ends: why the model takes no more; None if memory is the limit.
     estimate: what the job takes at that size; None if nothing fits.
-    one_more: what it takes with one sample or token more; None with at_least, model_ends, or beyond 64 bits.
+    one_more: what it takes with one more; None with at_least, model_ends, or beyond 64 bits.
     estimates_made: how many estimates were made to find it.
     """
 
@@ -161,3 +165,6 @@ class Fit(Answer):
     estimates_made: int
     sequence_length: int | None
     model_ends: str | None
+    find: str
+    size: int
+    image: tuple[int, int] | None

@@ -130,7 +130,7 @@ def fit(
     summary: Summary | _Path | torch.nn.Module,
     example_inputs: _Examples | None = None,
     *,
-    batch_size: int | None = None,
+    batch_size: int | None = None, find: str | None = None,
     # options of fit(): begin
     input: str | Sequence[int] | None = None, seq_length: int | None = None,
     image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
@@ -163,17 +163,16 @@ def fit(
     """The largest batch that fits the GPU; model and options are those of estimate().
 
     batch_size: find the longest sequence at this batch size instead; without seq_length.
-    If not even one sample or token fits, the answer's estimate is None.
+    find: "batch", "sequence", "image" (of the shape of `image`), "images" or "frames", at batch_size or 1.
+    If not even the smallest fits, the answer's estimate is None.
 
-    Raises what estimate() does at batch 1; NoEstimateError if layers are unknown; UsageError for a
-    batch_size with a seq_length.
+    Raises what estimate() does there; NoEstimateError if layers are unknown; UsageError for options
+    that say what is looked for, and for another `find`.
     """
-    if batch_size is not None and seq_length is not None:
-        raise UsageError("fit() takes a batch_size, a seq_length, or neither: it looks for the other")
     options = {name: value for name, value in locals().items() if name in KINDS}
     if batch_size is None:
         del options["batch_size"]
-    return of_model(summary, example_inputs, options, lambda read, job: _fit_of(read, job, deadline_ms), scale=True)
+    return of_model(summary, example_inputs, options, lambda read, job: _fit_of(read, job, find, deadline_ms), scale=True)
 
 
 def estimate_module(
@@ -391,14 +390,13 @@ def _estimated(read: Summary, job: Mapping[str, _gpumem.Word], deadline_ms: int)
     return _estimate_of(_gpumem.ask("estimate", words_of(job, deadline_ms), read), read)
 
 
-def _fit_of(read: Summary, job: Mapping[str, _gpumem.Word], deadline_ms: int) -> Fit:
-    report = _gpumem.ask("fit", words_of(job, deadline_ms), read)
-    return Fit(
-        report=report,
-        estimate=_estimate_within(report, "estimate", read),
-        one_more=_estimate_within(report, "one_more", read),
-        **report.figures(),
-    )
+def _fit_of(read: Summary, job: Mapping[str, _gpumem.Word], find: str | None, deadline_ms: int) -> Fit:
+    words = words_of(job if find is None else {**job, "find": find}, deadline_ms)
+    report = _gpumem.ask("fit", words, read)
+    figures = report.figures()
+    figures["image"] = figures["image"] and tuple(figures["image"])
+    parts = {part: _estimate_within(report, part, read) for part in ("estimate", "one_more")}
+    return Fit(report=report, **parts, **figures)
 
 
 def _estimate_within(fit: _gpumem.Report, part: str, read: Summary) -> Estimate | None:

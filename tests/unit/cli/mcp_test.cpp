@@ -49,7 +49,7 @@ TEST(Mcp, SchemasHaveEveryOptionOfAJob) {
     }
     EXPECT_TRUE(properties.contains("summary")) << tool["name"];
     for (const job::JobOption& option : job::job_options()) {
-      const bool found_by_tool = option.name == "batch_size" && (tool["name"] == "fit" || tool["name"] == "plan");
+      const bool found_by_tool = option.name == "batch_size" && tool["name"] == "plan";
       EXPECT_EQ(properties.contains(option.name), !found_by_tool) << tool["name"] << " " << option.name;
     }
   }
@@ -64,6 +64,10 @@ TEST(Mcp, AnswersAsTheCommandLineDoes) {
   EXPECT_EQ(Json::parse(answer["content"][0]["text"].get<std::string>()), answer["structuredContent"]);
   const Json fit = call(server, "fit", {{"summary", kResnet50}, {"gpu", "t4-16gb"}})["result"]["structuredContent"];
   EXPECT_GT(fit["largest_batch"], 100);
+  const Json found = call(server, "fit",
+                          {{"summary", "flux.1-dev"}, {"batch_size", 2}, {"find", "image"}, {"image", "3x2"},
+                           {"lora", 16}, {"precision", "bf16"}, {"gpu", "h100-80gb"}})["result"]["structuredContent"];
+  EXPECT_GT(found["largest_image"][0], found["largest_image"][1]) << found;
   EXPECT_FALSE(call(server, "advise", job)["result"]["structuredContent"]["changes"].empty());
   EXPECT_FALSE(call(server, "gpus", job)["result"]["structuredContent"]["gpus"].empty());
 }
@@ -104,8 +108,10 @@ TEST(Mcp, StandardInputIsOfTheMessagesAlone) {
 
 TEST(Mcp, HoldsArgumentsToTheSchema) {
   McpServer server;
-  const Json fit = call(server, "fit", {{"summary", kResnet50}, {"batch_size", 7}})["result"];
+  const Json fit = call(server, "fit", {{"summary", kResnet50}, {"batch_size", 7}, {"find", "batch"}})["result"];
   EXPECT_TRUE(fit["isError"]);
+  const Json at_batch = call(server, "plan", {{"summary", kResnet50}, {"global_batch", 8}, {"batch_size", 7}})["result"];
+  EXPECT_NE(at_batch.dump().find("is what this tool finds"), std::string::npos) << at_batch;
   const Json plan = call(server, "plan", {{"summary", kResnet50}, {"gpus", 8}})["result"];
   EXPECT_NE(plan["content"][0]["text"].get<std::string>().find("\"global_batch\" is required"), std::string::npos);
 }

@@ -1,6 +1,7 @@
 #include "gpumem/estimate/fit.hpp"
 
 #include <functional>
+#include <tuple>
 
 #include "golden.hpp"
 #include "graphs.hpp"
@@ -256,10 +257,10 @@ TEST(LongestSequence, IsTheLastThatFitsAtTheJobsBatch) {
   for (std::int64_t capacity = 20; capacity < 40'000; capacity += 997) {
     const auto fit = fit_sequence(capacity, ToldBySequence(10, 1 << 20));
     ASSERT_TRUE(testing::succeeds(fit));
-    EXPECT_TRUE(fit->of_sequence);
+    EXPECT_EQ(fit->grows, Grows::sequence);
     EXPECT_EQ(fit->batch_size, 2);
-    EXPECT_EQ(fit->sequence_length, capacity / 20) << capacity;
-    EXPECT_EQ(fit->next->expected.count(), 20 * (fit->sequence_length + 1));
+    EXPECT_EQ(fit->size, capacity / 20) << capacity;
+    EXPECT_EQ(fit->next->expected.count(), 20 * (fit->size + 1));
     EXPECT_FALSE(fit->at_least);
     EXPECT_FALSE(fit->model_ends);
   }
@@ -276,15 +277,15 @@ TEST(LongestSequence, IsAMultipleOfWhatRanksShare) {
   job.layout.context_parallel = 4;
   const auto fit = longest_sequence(job, *find_profile("t4-16gb"), **make_estimator("replay"));
   ASSERT_TRUE(testing::succeeds(fit));
-  EXPECT_GT(fit->sequence_length, 4096);
-  EXPECT_EQ(fit->sequence_length % 8, 0);
+  EXPECT_GT(fit->size, 4096);
+  EXPECT_EQ(fit->size % 8, 0);
   EXPECT_TRUE(fit->next.has_value());
 }
 
 TEST(LongestSequence, EndsWhereTheModelDoes) {
   const auto fit = fit_sequence(1'000'000, ToldBySequence(10, 1024));
   ASSERT_TRUE(testing::succeeds(fit));
-  EXPECT_EQ(fit->sequence_length, 1024);
+  EXPECT_EQ(fit->size, 1024);
   EXPECT_FALSE(fit->at_least);
   EXPECT_FALSE(fit->next);
   ASSERT_TRUE(fit->model_ends);
@@ -294,7 +295,7 @@ TEST(LongestSequence, EndsWhereTheModelDoes) {
 TEST(LongestSequence, OfAModelThatEndsBeyondTheMemoryIsThatOfTheMemory) {
   const auto fit = fit_sequence(20'000, ToldBySequence(10, 1024));
   ASSERT_TRUE(testing::succeeds(fit));
-  EXPECT_EQ(fit->sequence_length, 1000);
+  EXPECT_EQ(fit->size, 1000);
   EXPECT_FALSE(fit->model_ends);
   EXPECT_TRUE(fit->next);
 }
@@ -302,7 +303,7 @@ TEST(LongestSequence, OfAModelThatEndsBeyondTheMemoryIsThatOfTheMemory) {
 TEST(LongestSequence, IsNoneWhereOneTokenIsTooMuch) {
   const auto fit = fit_sequence(19, ToldBySequence(10, 1024));
   ASSERT_TRUE(testing::succeeds(fit));
-  EXPECT_EQ(fit->sequence_length, 0);
+  EXPECT_EQ(fit->size, 0);
   EXPECT_FALSE(fit->estimate);
 }
 
@@ -310,12 +311,12 @@ TEST(LongestSequence, IsNoneWhereTheLeastThatAModelTakesIsTooMuch) {
   for (const std::int64_t least : {2, 3, 7, 16}) {
     const auto fit = fit_sequence(20 * least - 1, ToldBySequence(10, 1024, least));
     ASSERT_TRUE(testing::succeeds(fit));
-    EXPECT_EQ(fit->sequence_length, 0) << least;
+    EXPECT_EQ(fit->size, 0) << least;
     ASSERT_TRUE(fit->next);
     EXPECT_EQ(fit->next->expected.count(), 20 * least);
     const auto larger = fit_sequence(20 * least, ToldBySequence(10, 1024, least));
     ASSERT_TRUE(testing::succeeds(larger));
-    EXPECT_LE(larger->sequence_length, least);
+    EXPECT_LE(larger->size, least);
   }
 }
 
@@ -335,7 +336,7 @@ TEST(LongestSequence, OfAModelThatTakesNoSequenceIsItsError) {
 TEST(LongestSequence, IsALeastFigureWhereTheLongestThatIsTriedFits) {
   const auto fit = fit_sequence(std::int64_t{1} << 50, ToldBySequence(1, std::int64_t{1} << 40));
   ASSERT_TRUE(testing::succeeds(fit));
-  EXPECT_EQ(fit->sequence_length, kLongestSequence);
+  EXPECT_EQ(fit->size, kLongestSequence);
   EXPECT_TRUE(fit->at_least);
 }
 
@@ -355,6 +356,105 @@ TEST(FitEach, PutsTheSmallestGpuThatHoldsTheJobFirst) {
   EXPECT_EQ(fits->back().headroom, Bytes(0));
   EXPECT_EQ(fits->back().largest_batch, 40);
   EXPECT_EQ((*fits)[2].takes.verdict, Verdict::tight);
+}
+
+/// Needs what it is told to of a job.
+class ToldOfJob final : public Estimator {
+ public:
+  using Need = std::function<core::Result<std::int64_t>(const TrainingJob& job)>;
+  explicit ToldOfJob(Need need) : need_(std::move(need)) {}
+  [[nodiscard]] std::string_view name() const override { return "told"; }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
+                                                         const GpuProfile&) const override {
+    const core::Result<std::int64_t> need = need_(analysis.job());
+    if (!need) return need.error();
+    MemoryEstimate estimate;
+    estimate.expected = estimate.lower = estimate.upper = Bytes(*need);
+    return estimate;
+  }
+  Need need_;
+};
+
+core::Result<Fit> find_told(Grows grows, std::int64_t capacity, const ToldOfJob::Need& need,
+                            std::vector<std::int64_t> image = {}) {
+  TrainingJob job = small_job();
+  job.image = std::move(image);
+  job.batch_size = 3;
+  analysis::Analysis analysis(std::move(job));
+  return find_largest(analysis, grows, gpu_of(capacity), ToldOfJob(need));
+}
+
+TEST(FindLargest, AnImageKeepsItsShape) {
+  const ToldOfJob::Need area = [](const TrainingJob& job) { return job.batch_size * job.image[0] * job.image[1]; };
+  for (const auto& [image, width, height] : {std::tuple(std::vector<std::int64_t>{}, 1024, 1024),
+                                             std::tuple(std::vector<std::int64_t>{1280, 720}, 1376, 768),
+                                             std::tuple(std::vector<std::int64_t>{2, 3}, 832, 1248)}) {
+    const auto fit = find_told(Grows::image, 3 * 1024 * 1055, area, image);
+    ASSERT_TRUE(testing::succeeds(fit));
+    const auto found = image_with_side(fit->shape, fit->size);
+    EXPECT_EQ(found, (model::PictureSize{width, height}));
+    EXPECT_EQ(fit->estimate->expected.count(), 3 * width * height);
+    EXPECT_GT(fit->next->expected.count(), 3 * 1024 * 1055);
+    EXPECT_EQ(fit->step, kImageStep);
+    EXPECT_EQ(fit->batch_size, 3);
+  }
+}
+
+TEST(FindLargest, ImageSidesAreWholeSteps) {
+  for (std::int64_t width = 1; width < 40; ++width) {
+    for (std::int64_t side = kImageStep; side <= 2048; side += 7 * kImageStep) {
+      const auto [wide, high] = image_with_side({width, 20}, side);
+      EXPECT_EQ(std::max(wide, high), side);
+      EXPECT_GE(std::min(wide, high), kImageStep);
+      EXPECT_EQ(wide % kImageStep + high % kImageStep, 0);
+      EXPECT_NEAR(static_cast<double>(std::min(wide, high)),
+                  static_cast<double>(side * std::min<std::int64_t>(width, 20)) /
+                      static_cast<double>(std::max<std::int64_t>(width, 20)),
+                  kImageStep);
+    }
+  }
+}
+
+TEST(FindLargest, CountsImagesAndFrames) {
+  const auto images = find_told(Grows::images, 1000, [](const TrainingJob& job) { return 90 * *job.images; });
+  ASSERT_TRUE(testing::succeeds(images));
+  EXPECT_EQ(images->size, 11);
+  EXPECT_EQ(images->next->expected.count(), 90 * 12);
+  const auto frames = find_told(Grows::frames, 1 << 20, [](const TrainingJob& job) -> core::Result<std::int64_t> {
+    if (*job.frames > 40) return core::Error{core::ErrorCode::invalid_argument, "too many tokens", {}};
+    return 10 * *job.frames;
+  });
+  ASSERT_TRUE(testing::succeeds(frames));
+  EXPECT_EQ(frames->size, 40);
+  EXPECT_EQ(frames->model_ends->message, "too many tokens");
+}
+
+TEST(FindLargest, SaysWhereAProcessorMakesTheSameOfAllImages) {
+  const auto fit = find_told(Grows::image, 1000, [](const TrainingJob&) { return 90; });
+  ASSERT_FALSE(fit);
+  EXPECT_NE(fit.error().message.find("a sample is the same to the model"), std::string::npos);
+}
+
+TEST(FindLargest, ASampleKeepsItsTextBesideItsImages) {
+  const auto graph = read_summary(GPUMEM_SOURCE_DIR "/examples/configs/qwen3_vl_2b/config.json");
+  ASSERT_TRUE(testing::succeeds(graph));
+  const auto replay = make_estimator("replay");
+  const auto gpu = find_profile("a100-40gb");
+  TrainingJob job(*graph, 1);
+  job.precision = Precision::bf16;
+  job.image = {640, 480};
+  job.sequence_length = 100;
+  analysis::Analysis analysis(job);
+  const auto fit = find_largest(analysis, Grows::images, *gpu, **replay);
+  ASSERT_TRUE(testing::succeeds(fit));
+  ASSERT_GT(fit->size, 1);
+  job.images = fit->size;
+  job.sequence_length = 100 + fit->size * (640 / 32) * (480 / 32);
+  const auto there = (*replay)->estimate(job, *gpu);
+  ASSERT_TRUE(testing::succeeds(there));
+  EXPECT_EQ(there->expected, fit->estimate->expected);
 }
 
 }  // namespace

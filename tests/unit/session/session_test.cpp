@@ -91,7 +91,7 @@ TEST(Session, FindsTheLongestSequenceAtTheBatchOfTheRequest) {
   const auto fit = session.fit_sequence(request);
   ASSERT_TRUE(testing::succeeds(fit));
   EXPECT_EQ(fit->batch_size, 2);
-  EXPECT_EQ(fit->sequence_length, estimate::longest_sequence(parts.job, parts.gpu, *parts.estimator)->sequence_length);
+  EXPECT_EQ(fit->size, estimate::longest_sequence(parts.job, parts.gpu, *parts.estimator)->size);
   EXPECT_TRUE(testing::fails(session.fit_sequence(asks(kGpt, 0)), core::ErrorCode::invalid_argument, 0, "batch size"));
 }
 

@@ -131,6 +131,7 @@ GPUMEM_INLINE Pictures pictures_of(Forward& forward) {
 
 GPUMEM_INLINE void tell_pictures(Forward& forward, const Pictures& pictures, std::int64_t tokens) {
   if (pictures.count == 0) return forward.remark("samples bring no images; the image tower is held and not called");
+  forward.picture_tokens(tokens);
   const bool one = pictures.count == 1;
   const std::string what = pictures.frames > 0 ? std::string(one ? " video" : " videos") + " of " +
                                                      std::to_string(pictures.frames) + " frames of "

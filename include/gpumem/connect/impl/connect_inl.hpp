@@ -134,4 +134,11 @@ GPUMEM_INLINE core::Result<WiredGraph> connect(const model::TrainingJob& job, co
   return masks ? with_padding(wired, ops, job.transformers >= model::Transformers::v4_56) : wired;
 }
 
+GPUMEM_INLINE core::Result<std::int64_t> picture_tokens(const model::TrainingJob& job, const ops::Catalogue& ops) {
+  if (job.graph->config().empty() || !job.graph->reads_tokens()) return 0;
+  const auto seen = architectures::with_images(*job.graph, ops::vocabulary_of(ops), images_of(job));
+  if (!seen) return seen.error();
+  return seen->picture_tokens();
+}
+
 }  // namespace gpumem::connect

@@ -3,10 +3,13 @@
 #include "gpumem/estimate/fit.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::estimate {
@@ -22,46 +25,99 @@ GPUMEM_INLINE double least_need(const MemoryEstimate& estimate) {
 
 /// What is made larger.
 struct Axis {
-  std::string_view name;  ///< "batch"
-  std::int64_t first;     ///< tried first
-  std::int64_t second;    ///< tried next, if the first fits
-  std::int64_t largest;   ///< larger ones are not tried
-  bool model_may_end;     ///< a model may have a limit, and says so by an error
-  bool may_not_count;     ///< it may mean nothing to a model
-  std::int64_t unit = 1;  ///< of `set`: sizes are multiples of this
-  void (*set)(analysis::Analysis& analysis, std::int64_t size);
+  Grows grows = Grows::batch;
+  std::int64_t first = 1;            ///< tried first
+  std::int64_t second = 16;          ///< tried next, if the first fits
+  std::int64_t largest = 1;          ///< larger ones are not tried
+  std::int64_t unit = 1;             ///< of `set`: sizes are multiples of this
+  model::PictureSize shape;          ///< of images
+  std::optional<std::int64_t> text;  ///< tokens of a sample besides those of its images
+  void (*set)(analysis::Analysis& analysis, const Axis& axis, std::int64_t size) = nullptr;
+
+  /// Whether a model may have a limit of its own, which it says by an error, and whether this may mean nothing to it.
+  [[nodiscard]] bool is_the_models() const { return grows != Grows::batch; }
 };
 
-inline constexpr Axis kBatch = {
-    .name = "batch",
-    .first = 1,
-    .second = 16,
-    .largest = kLargestBatch,
-    .model_may_end = false,
-    .may_not_count = false,
-    .set = [](analysis::Analysis& analysis, std::int64_t size) { analysis.set_batch_size(size); }};
+GPUMEM_INLINE Axis batches() {
+  return {.largest = kLargestBatch,
+          .set = [](analysis::Analysis& of, const Axis&, std::int64_t size) { of.set_batch_size(size); }};
+}
 
-/// Few models take no 16 tokens; some take no single one.
-inline constexpr Axis kSequence = {.name = "sequence",
-                                   .first = 16,
-                                   .second = 256,
-                                   .largest = kLongestSequence,
-                                   .model_may_end = true,
-                                   .may_not_count = true,
-                                   .set = [](analysis::Analysis& analysis, std::int64_t size) {
-                                     model::TrainingJob job = analysis.job();
-                                     job.sequence_length = size;
-                                     analysis.set_job(std::move(job));
-                                   }};
+/// Sets a member of the analysis's job.
+template <auto Member>
+void set_member(analysis::Analysis& analysis, const Axis&, std::int64_t size) {
+  model::TrainingJob job = analysis.job();
+  job.*Member = size;
+  analysis.set_job(std::move(job));
+}
 
-/// Ranks that share sequences only take multiples of this many tokens.
+/// A sample keeps its text, and is as long as that and its images. A fault of the images is the estimate's to say.
+GPUMEM_INLINE void set_with_text(analysis::Analysis& analysis, const Axis& axis, model::TrainingJob job) {
+  const core::Result<std::int64_t> tokens = connect::picture_tokens(job, analysis.ops());
+  if (axis.text && tokens && *tokens > 0) {
+    const std::int64_t multiple = std::max<std::int64_t>(parallel::tokens_multiple(job.layout), 1);
+    job.sequence_length = (*axis.text + *tokens + multiple - 1) / multiple * multiple;
+  }
+  analysis.set_job(std::move(job));
+}
+
+GPUMEM_INLINE void set_image(analysis::Analysis& analysis, const Axis& axis, std::int64_t side) {
+  const model::PictureSize size = image_with_side(axis.shape, side);
+  model::TrainingJob job = analysis.job();
+  job.image = {size.width, size.height};
+  set_with_text(analysis, axis, std::move(job));
+}
+
+template <auto Member>
+void set_pictures(analysis::Analysis& analysis, const Axis& axis, std::int64_t count) {
+  model::TrainingJob job = analysis.job();
+  job.*Member = count;
+  set_with_text(analysis, axis, std::move(job));
+}
+
+/// Ranks that share sequences only take multiples of some tokens. Few models take no 16 tokens; some take no single
+/// one.
 GPUMEM_INLINE Axis sequences_of(const model::Layout& layout) {
-  Axis axis = kSequence;
-  axis.unit = std::clamp<std::int64_t>(parallel::tokens_multiple(layout), 1, kLongestSequence / 2);
-  axis.first = std::max<std::int64_t>(axis.first / axis.unit, 1);
-  axis.second = std::max(axis.second / axis.unit, axis.first + 1);
-  axis.largest /= axis.unit;
+  Axis axis = {.grows = Grows::sequence,
+               .unit = std::clamp<std::int64_t>(parallel::tokens_multiple(layout), 1, kLongestSequence / 2),
+               .set = &set_member<&model::TrainingJob::sequence_length>};
+  axis.first = std::max<std::int64_t>(16 / axis.unit, 1);
+  axis.second = std::max(256 / axis.unit, axis.first + 1);
+  axis.largest = kLongestSequence / axis.unit;
   return axis;
+}
+
+/// Begins with images of 128 and 1,024 pixels: processors make smaller ones larger.
+GPUMEM_INLINE Axis image_sizes_of(const model::TrainingJob& job) {
+  Axis axis = {.grows = Grows::image,
+               .first = 128 / kImageStep,
+               .second = 1024 / kImageStep,
+               .largest = kLongestSide / kImageStep,
+               .unit = kImageStep,
+               .shape = {1, 1},
+               .text = job.sequence_length,
+               .set = &set_image};
+  const std::span<const std::int64_t> image = job.image.empty() ? job.graph->usual_image() : std::span(job.image);
+  if (image.size() == 2 && image[0] > 0 && image[1] > 0) axis.shape = {image[0], image[1]};
+  return axis;
+}
+
+GPUMEM_INLINE Axis pictures(Grows grows, const model::TrainingJob& job) {
+  Axis axis = {.grows = grows, .largest = kMostPictures, .text = job.sequence_length};
+  axis.set =
+      grows == Grows::images ? &set_pictures<&model::TrainingJob::images> : &set_pictures<&model::TrainingJob::frames>;
+  return axis;
+}
+
+GPUMEM_INLINE Axis axis_of(Grows grows, const model::TrainingJob& job) {
+  switch (grows) {
+    case Grows::batch: return batches();
+    case Grows::sequence: return sequences_of(job.layout);
+    case Grows::image: return image_sizes_of(job);
+    case Grows::images:
+    case Grows::frames: break;
+  }
+  return pictures(grows, job);
 }
 
 /// What a size is good for. A higher value is also every lower one.
@@ -88,15 +144,18 @@ class Search {
   Search(analysis::Analysis& analysis, const Axis& axis, const device::GpuProfile& gpu, const Estimator& estimator)
       : analysis_(analysis), axis_(axis), gpu_(gpu), estimator_(estimator) {}
 
-  /// `largest` is the member of Fit for what is found.
-  core::Result<Fit> run(std::int64_t Fit::*largest) {
+  core::Result<Fit> run() {
     if (const auto fault = probe(axis_.first)) return *fault;
     if (low_ == axis_.first) {
       if (const auto fault = probe(axis_.second)) return *fault;
-      if (axis_.may_not_count && low_ == axis_.second && latest_.bytes == former_.bytes) return counts_nothing();
+      if (axis_.is_the_models() && low_ == axis_.second && latest_.bytes == former_.bytes) return counts_nothing();
     }
     if (const auto fault = settle()) return *fault;
-    fit_.*largest = low_ * axis_.unit;
+    fit_.grows = axis_.grows;
+    fit_.size = low_ * axis_.unit;
+    fit_.batch_size = axis_.grows == Grows::batch ? fit_.size : analysis_.job().batch_size;
+    fit_.step = axis_.unit;
+    fit_.shape = axis_.shape;
     fit_.at_least = high_ == 0;
     fit_.estimate = estimate_of(low_);
     if (!fit_.model_ends && high_ != 0) fit_.next = estimate_of(high_);
@@ -188,7 +247,7 @@ class Search {
 
   /// A lower bound tells what does not fit, and no more.
   [[nodiscard]] core::Error never_known(const MemoryEstimate& estimate, std::int64_t size) const {
-    const std::string name(axis_.name);
+    const std::string name(model::name_of(kGrows, axis_.grows));
     return {core::ErrorCode::missing_information,
             estimate.provenance.estimator + " gives a lower bound of what " + name + " " +
                 std::to_string(size * axis_.unit) + " takes, so that no " + name +
@@ -197,23 +256,25 @@ class Search {
   }
 
   [[nodiscard]] core::Error counts_nothing() const {
-    return {core::ErrorCode::invalid_argument,
-            "a longer " + std::string(axis_.name) +
-                " takes no more memory: the model reads no tokens; leave out "
-                "`batch_size` to ask for the largest batch",
-            {analysis_.job().graph->file(), 0, {}}};
+    std::string text =
+        "a longer sequence takes no more memory: the model reads no tokens; leave out `batch_size` to ask for the "
+        "largest batch";
+    if (axis_.grows != Grows::sequence) {
+      text = "more of this takes no more memory: a sample is the same to the model; ask for the largest batch";
+    }
+    return {core::ErrorCode::invalid_argument, std::move(text), {analysis_.job().graph->file(), 0, {}}};
   }
 
   /// Whether an error says that this many are too many, while fewer are not. A size beyond 64 bits is beyond the GPU
   /// too.
   [[nodiscard]] bool too_many(const core::Error& error, std::int64_t size) const {
     if (error.code == core::ErrorCode::overflow) return size > axis_.first;
-    return axis_.model_may_end && low_ > 0 && error.code != core::ErrorCode::deadline_exceeded;
+    return axis_.is_the_models() && low_ > 0 && error.code != core::ErrorCode::deadline_exceeded;
   }
 
   /// Whether an error says that the model takes none so small: more of them got an estimate, and were too many.
   [[nodiscard]] bool too_few(const core::Error& error) const {
-    return axis_.model_may_end && low_ == 0 && high_ != 0 && error.code != core::ErrorCode::deadline_exceeded;
+    return axis_.is_the_models() && low_ == 0 && high_ != 0 && error.code != core::ErrorCode::deadline_exceeded;
   }
 
   /// Takes what became of a size, an estimate or an error that says that it is too many.
@@ -236,7 +297,7 @@ class Search {
   }
 
   std::optional<core::Error> probe(std::int64_t size) {
-    axis_.set(analysis_, size * axis_.unit);
+    axis_.set(analysis_, axis_, size * axis_.unit);
     ++fit_.estimates;
     core::Result<MemoryEstimate> estimate = estimator_.estimate(analysis_, gpu_);
     if (!estimate && too_few(estimate.error())) {
@@ -274,13 +335,24 @@ GPUMEM_INLINE core::Status all_layers_known(const model::TrainingJob& job, std::
                      {job.graph->file(), 0, {}}};
 }
 
-GPUMEM_INLINE core::Result<Fit> search(analysis::Analysis& analysis, const Axis& axis, std::int64_t Fit::*largest,
-                                       const device::GpuProfile& gpu, const Estimator& estimator) {
-  if (const core::Status known = all_layers_known(analysis.job(), axis.name); !known) return known.error();
-  return Search(analysis, axis, gpu, estimator).run(largest);
+}  // namespace fit_detail
+
+GPUMEM_INLINE model::PictureSize image_with_side(const model::PictureSize& shape, std::int64_t longer_side) {
+  const auto [shorter, longer] = std::minmax(shape.width, shape.height);
+  const double steps = static_cast<double>(longer_side) / static_cast<double>(kImageStep) *
+                       static_cast<double>(shorter) / static_cast<double>(longer);
+  const std::int64_t shorter_side = std::max<std::int64_t>(std::llround(steps), 1) * kImageStep;
+  if (shape.width >= shape.height) return {longer_side, shorter_side};
+  return {shorter_side, longer_side};
 }
 
-}  // namespace fit_detail
+GPUMEM_INLINE core::Result<Fit> find_largest(analysis::Analysis& analysis, Grows grows, const device::GpuProfile& gpu,
+                                             const Estimator& estimator) {
+  const core::Status known = fit_detail::all_layers_known(analysis.job(), model::name_of(kGrows, grows));
+  if (!known) return known.error();
+  const fit_detail::Axis axis = fit_detail::axis_of(grows, analysis.job());
+  return fit_detail::Search(analysis, axis, gpu, estimator).run();
+}
 
 GPUMEM_INLINE core::Result<Fit> largest_batch(model::TrainingJob job, const device::GpuProfile& gpu,
                                               const Estimator& estimator) {
@@ -290,7 +362,7 @@ GPUMEM_INLINE core::Result<Fit> largest_batch(model::TrainingJob job, const devi
 
 GPUMEM_INLINE core::Result<Fit> largest_batch(analysis::Analysis& analysis, const device::GpuProfile& gpu,
                                               const Estimator& estimator) {
-  return fit_detail::search(analysis, fit_detail::kBatch, &Fit::batch_size, gpu, estimator);
+  return find_largest(analysis, Grows::batch, gpu, estimator);
 }
 
 GPUMEM_INLINE core::Result<Fit> longest_sequence(model::TrainingJob job, const device::GpuProfile& gpu,
@@ -301,12 +373,7 @@ GPUMEM_INLINE core::Result<Fit> longest_sequence(model::TrainingJob job, const d
 
 GPUMEM_INLINE core::Result<Fit> longest_sequence(analysis::Analysis& analysis, const device::GpuProfile& gpu,
                                                  const Estimator& estimator) {
-  const fit_detail::Axis axis = fit_detail::sequences_of(analysis.job().layout);
-  core::Result<Fit> fit = fit_detail::search(analysis, axis, &Fit::sequence_length, gpu, estimator);
-  if (!fit) return fit;
-  fit->of_sequence = true;
-  fit->batch_size = analysis.job().batch_size;
-  return fit;
+  return find_largest(analysis, Grows::sequence, gpu, estimator);
 }
 
 namespace fit_detail {

@@ -184,26 +184,52 @@ GPUMEM_INLINE core::Result<estimate::MemoryEstimate> Session::estimate(const job
   return (*chosen)->estimate(*analysis, *asked->gpu);
 }
 
+GPUMEM_INLINE core::Result<estimate::Grows> what_grows(const std::optional<std::string>& find, bool has_batch) {
+  if (!find) return has_batch ? estimate::Grows::sequence : estimate::Grows::batch;
+  const std::optional<estimate::Grows> grows = model::value_of(estimate::kGrows, *find);
+  if (grows) return *grows;
+  std::string names;
+  for (const auto& row : estimate::kGrows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return core::Error{
+      core::ErrorCode::invalid_argument, "`find` must be one of " + names + "; it is " + core::quoted(*find), {}};
+}
+
+GPUMEM_INLINE core::Status leave_to_find(estimate::Grows grows, bool has_batch, job::JobRequest& request) {
+  const bool contradicts = grows == estimate::Grows::batch
+                               ? has_batch
+                               : grows == estimate::Grows::sequence && request.training.sequence_length;
+  if (contradicts) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "fit finds the longest sequence at a batch size, or the largest batch at a sequence length: leave out "
+        "`seq_length` or `batch_size`, or say what to `find`: image, images or frames",
+        {}};
+  }
+  if (grows == estimate::Grows::batch) job::take_any_batch(request);
+  else if (request.training.batch_size < 1) request.training.batch_size = 1;
+  return core::Done{};
+}
+
 GPUMEM_INLINE core::Result<estimate::Fit> Session::fit(const job::JobRequest& request,
                                                        std::shared_ptr<const Model> model) {
   job::JobRequest complete = request;
   job::take_any_batch(complete);
-  const auto chosen = estimator(request);
-  if (!chosen) return chosen.error();
-  const core::Result<Asked> asked = ask(complete, std::move(model));
-  if (!asked) return asked.error();
-  const auto analysis = asked->analysis();
-  return estimate::largest_batch(*analysis, *asked->gpu, **chosen);
+  return find_largest(complete, estimate::Grows::batch, std::move(model));
 }
 
 GPUMEM_INLINE core::Result<estimate::Fit> Session::fit_sequence(const job::JobRequest& request,
+                                                                std::shared_ptr<const Model> model) {
+  return find_largest(request, estimate::Grows::sequence, std::move(model));
+}
+
+GPUMEM_INLINE core::Result<estimate::Fit> Session::find_largest(const job::JobRequest& request, estimate::Grows grows,
                                                                 std::shared_ptr<const Model> model) {
   const auto chosen = estimator(request);
   if (!chosen) return chosen.error();
   const core::Result<Asked> asked = ask(request, std::move(model));
   if (!asked) return asked.error();
   const auto analysis = asked->analysis();
-  return estimate::longest_sequence(*analysis, *asked->gpu, **chosen);
+  return estimate::find_largest(*analysis, grows, *asked->gpu, **chosen);
 }
 
 GPUMEM_INLINE core::Result<std::vector<estimate::GpuFit>> Session::gpus(const job::JobRequest& request,
