@@ -37,8 +37,11 @@ GPUMEM_INLINE Tensor normed_head(Forward& forward, const DecoderSizes& sizes, Te
   return forward.call("linear_function", {hidden, normed});
 }
 
-GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden,
-                                 const LanguageHead& options) {
+GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden, LanguageHead options) {
+  const TextPart* part = forward.text_part();
+  const bool plain = part != nullptr && part->plain_logits;
+  options.scales = options.scales && !plain;
+  if (plain) options.softcap = 0.0;
   const bool changed =
       options.scales || options.softcap > 0.0 || options.floats || options.retyped || options.norms_weight;
   const Tensor logits = options.norms_weight ? normed_head(forward, sizes, hidden, options)
@@ -403,14 +406,7 @@ GPUMEM_INLINE void decoder_head(Forward& forward, ConfigFields& config, const De
   switch (head) {
     case Head::none:
     case Head::encoder: return;
-    case Head::causal_lm: {
-      LanguageHead made = options;
-      if (const TextPart* part = forward.text_part(); part != nullptr && part->plain_logits) {
-        made.scales = false;
-        made.softcap = 0.0;
-      }
-      return decoder_detail::language_head(forward, sizes, hidden, made);
-    }
+    case Head::causal_lm: return decoder_detail::language_head(forward, sizes, hidden, options);
     case Head::sequence_classification: {
       const Tensor scores = forward.linear("score", hidden, sizes.width, labels, {.bias = false});
       forward.select(scores, 1, -1);  // the last token's
