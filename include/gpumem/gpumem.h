@@ -564,8 +564,7 @@ typedef struct gpumem_answer gpumem_answer; /* as the command line gives it. Imm
  * Asks any question, in words, and keeps the whole answer: for other languages, and where the structs above say too
  * little. `names` and `values` are `count` words: an option by its name with underscores, once, its value as on a
  * command line. "deadline_ms" goes with every question. The questions, and the words of their own:
- *   "estimate", "advise", "fit" (with a "batch_size": of the sequence; with "find": of an "image", "images" or "frames"),
- *     "job" (all as understood): options of a job.
+ *   "estimate", "advise", "fit" ("find": "image", ...; "batch_size" alone: "sequence"), "job" (as understood): a job's.
  *   "plan": these (precision and optimizer are an estimate's where not given), "global_batch", "gpus", "framework",
  *     "gpus_per_node", "network_gbps", "no_overlap", "show", "at_most_tensor_parallel" (_context_, _pipeline_, ...).
  *   "serve", "serving-limits", "serving-advice": "model", "gpu", "engine_version", the engine's options and "command"s.

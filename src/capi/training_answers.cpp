@@ -170,7 +170,7 @@ Answered answer_fit(Question& question) {
   Result<JobRequest> request = question.words.job();
   if (!request) return request.error();
   const bool has_batch = request->training.batch_size > 0;
-  const Result<Grows> grows = session::what_grows(find, has_batch);
+  const Result<Grows> grows = estimate::what_grows(find, has_batch);
   if (!grows) return grows.error();
   if (const core::Status left = session::leave_to_find(*grows, has_batch, *request); !left) return left.error();
   const auto done = timed<Fit>(question, *request, [&](const AskedJob& asked, analysis::Analysis& analysis) {

@@ -102,7 +102,7 @@ Result<search::Candidate> layout_asked(const std::string& text, const FoundPlan&
 
 Result<FoundFit> find_fit(const FitOptions& options, Session& session) {
   JobRequest request = options.request;
-  const Result<Grows> grows = session::what_grows(options.find, options.batch.has_value());
+  const Result<Grows> grows = estimate::what_grows(options.find, options.batch.has_value());
   if (!grows) return grows.error();
   if (options.batch) request.training.batch_size = *options.batch;
   const core::Status left = session::leave_to_find(*grows, options.batch.has_value(), request);

@@ -26,7 +26,7 @@ int run_fit(const FitOptions& asked) {
   if (!launched) return report_error(launched.error());
   if (const core::Status sizes = sizes_of_a_server(*launched, asked); !sizes) return report_error(sizes.error());
   if (const auto code = answered_elsewhere(*launched, asked.request, Question::fit, asked.json)) return *code;
-  const Result<Grows> grows = session::what_grows(asked.find, asked.batch.has_value());
+  const Result<Grows> grows = estimate::what_grows(asked.find, asked.batch.has_value());
   if (!grows) return report_error(grows.error());
   LeftOut left_out = {std::string(option_of(*grows))};
   if (asked.batch) left_out.emplace_back("batch_size");

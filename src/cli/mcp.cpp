@@ -79,11 +79,15 @@ Result<Json> answer_estimate(const Asked& asked) {
 
 Result<Json> answer_fit(const Asked& asked) {
   FitOptions options;
-  if (asked.own.contains("find") && asked.own.at("find").is_string())
-    options.find = asked.own.at("find").get<std::string>();
-  if (asked.own.contains("batch_size") && asked.own.at("batch_size").is_number_integer())
-    options.batch = asked.own.at("batch_size").get<std::int64_t>();
-  const Result<Grows> grows = session::what_grows(options.find, options.batch.has_value());
+  const Json find = asked.own.value("find", Json());
+  const Json batch = asked.own.value("batch_size", Json());
+  if (!find.is_null() && !find.is_string()) return Error{ErrorCode::malformed_input, "\"find\" must be a string", {}};
+  if (!batch.is_null() && !batch.is_number_integer()) {
+    return Error{ErrorCode::malformed_input, "\"batch_size\" must be a whole number", {}};
+  }
+  if (find.is_string()) options.find = find.get<std::string>();
+  if (batch.is_number_integer()) options.batch = batch.get<std::int64_t>();
+  const Result<Grows> grows = estimate::what_grows(options.find, options.batch.has_value());
   if (!grows) return grows.error();
   const Result<ToldJob> told = told_job(asked, {std::string(option_of(*grows))});
   if (!told) return told.error();

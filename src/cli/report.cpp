@@ -324,7 +324,7 @@ Json to_json(const EstimatedJob& estimated_job, std::string_view estimator, cons
   const GrowingWords& words = words_of(fit.grows);
   const std::string noun(words.noun);
   std::string key(words.title);
-  std::ranges::replace(key, ' ', '_');
+  std::replace(key.begin(), key.end(), ' ', '_');
   json["job"].erase(std::string(words.option));
   json["estimator"] = estimator;
   json[key] = size_json(fit, fit.size);

@@ -53,6 +53,7 @@ class Hints(unittest.TestCase):
         every = options(gpumem.estimate)
         fitted = options(gpumem.fit)
         self.assertEqual(fitted.pop("batch_size"), ("int | None", None))
+        self.assertEqual(fitted.pop("find"), ("str | None", None))
         self.assertEqual(fitted, {name: every[name] for name in every if name != "batch_size"})
         of_module = options(gpumem.estimate_module)
         del of_module["batch_size"]

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
@@ -42,6 +43,10 @@ inline constexpr std::array<model::Named<Grows>, 5> kGrows = {{{Grows::batch, "b
                                                                {Grows::image, "image"},
                                                                {Grows::images, "images"},
                                                                {Grows::frames, "frames"}}};
+
+/// What is looked for: what has that name, else the longest sequence where there is a batch size, else the largest
+/// batch. Errors: invalid_argument for another name.
+[[nodiscard]] core::Result<Grows> what_grows(const std::optional<std::string>& find, bool has_batch);
 
 /// The image of a longer side whose shape is that of `shape` as nearly as sides of whole steps can be.
 [[nodiscard]] model::PictureSize image_with_side(const model::PictureSize& shape, std::int64_t longer_side);

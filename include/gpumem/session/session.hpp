@@ -101,12 +101,8 @@ struct Asked {
   [[nodiscard]] analysis::Analyses::Lent analysis() const { return model->analyses().take(job); }
 };
 
-/// What is looked for: what has that name, else the longest sequence of a batch size, else the largest batch. Errors:
-/// invalid_argument for another name.
-[[nodiscard]] core::Result<estimate::Grows> what_grows(const std::optional<std::string>& find, bool has_batch);
-
-/// Makes the request one that leaves it open; its batch size is 1 where the request says none. Errors: invalid_argument
-/// where it says what is looked for.
+/// Makes the request one that leaves open what is looked for; its batch size is 1 where it says none. Errors:
+/// invalid_argument where it says what is looked for.
 [[nodiscard]] core::Status leave_to_find(estimate::Grows grows, bool has_batch, job::JobRequest& request);
 
 /// Values by name, each made when it is first asked for; when there are too many, the one made first goes.

@@ -395,8 +395,8 @@ def _fit_of(read: Summary, job: Mapping[str, _gpumem.Word], find: str | None, de
     report = _gpumem.ask("fit", words, read)
     figures = report.figures()
     figures["image"] = figures["image"] and tuple(figures["image"])
-    parts = {part: _estimate_within(report, part, read) for part in ("estimate", "one_more")}
-    return Fit(report=report, **parts, **figures)
+    found, one_more = (_estimate_within(report, part, read) for part in ("estimate", "one_more"))
+    return Fit(report=report, estimate=found, one_more=one_more, **figures)
 
 
 def _estimate_within(fit: _gpumem.Report, part: str, read: Summary) -> Estimate | None:

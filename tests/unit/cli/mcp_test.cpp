@@ -65,8 +65,13 @@ TEST(Mcp, AnswersAsTheCommandLineDoes) {
   const Json fit = call(server, "fit", {{"summary", kResnet50}, {"gpu", "t4-16gb"}})["result"]["structuredContent"];
   EXPECT_GT(fit["largest_batch"], 100);
   const Json found = call(server, "fit",
-                          {{"summary", "flux.1-dev"}, {"batch_size", 2}, {"find", "image"}, {"image", "3x2"},
-                           {"lora", 16}, {"precision", "bf16"}, {"gpu", "h100-80gb"}})["result"]["structuredContent"];
+                          {{"summary", "flux.1-dev"},
+                           {"batch_size", 2},
+                           {"find", "image"},
+                           {"image", "3x2"},
+                           {"lora", 16},
+                           {"precision", "bf16"},
+                           {"gpu", "h100-80gb"}})["result"]["structuredContent"];
   EXPECT_GT(found["largest_image"][0], found["largest_image"][1]) << found;
   EXPECT_FALSE(call(server, "advise", job)["result"]["structuredContent"]["changes"].empty());
   EXPECT_FALSE(call(server, "gpus", job)["result"]["structuredContent"]["gpus"].empty());
@@ -110,7 +115,13 @@ TEST(Mcp, HoldsArgumentsToTheSchema) {
   McpServer server;
   const Json fit = call(server, "fit", {{"summary", kResnet50}, {"batch_size", 7}, {"find", "batch"}})["result"];
   EXPECT_TRUE(fit["isError"]);
-  const Json at_batch = call(server, "plan", {{"summary", kResnet50}, {"global_batch", 8}, {"batch_size", 7}})["result"];
+  for (const Json& wrong : {Json{{"find", 3}}, Json{{"find", "photos"}}, Json{{"batch_size", "two"}}}) {
+    Json asked = {{"summary", kResnet50}};
+    asked.update(wrong);
+    EXPECT_TRUE(call(server, "fit", asked)["result"]["isError"]) << wrong;
+  }
+  const Json at_batch =
+      call(server, "plan", {{"summary", kResnet50}, {"global_batch", 8}, {"batch_size", 7}})["result"];
   EXPECT_NE(at_batch.dump().find("is what this tool finds"), std::string::npos) << at_batch;
   const Json plan = call(server, "plan", {{"summary", kResnet50}, {"gpus", 8}})["result"];
   EXPECT_NE(plan["content"][0]["text"].get<std::string>().find("\"global_batch\" is required"), std::string::npos);

@@ -337,6 +337,16 @@ GPUMEM_INLINE core::Status all_layers_known(const model::TrainingJob& job, std::
 
 }  // namespace fit_detail
 
+GPUMEM_INLINE core::Result<Grows> what_grows(const std::optional<std::string>& find, bool has_batch) {
+  if (!find) return has_batch ? Grows::sequence : Grows::batch;
+  if (const std::optional<Grows> grows = model::value_of(kGrows, *find)) return *grows;
+  std::string names;
+  for (const auto& row : kGrows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "what fit finds must be one of " + names + "; it is " + core::quoted(*find),
+                     {}};
+}
+
 GPUMEM_INLINE model::PictureSize image_with_side(const model::PictureSize& shape, std::int64_t longer_side) {
   const auto [shorter, longer] = std::minmax(shape.width, shape.height);
   const double steps = static_cast<double>(longer_side) / static_cast<double>(kImageStep) *

@@ -184,16 +184,6 @@ GPUMEM_INLINE core::Result<estimate::MemoryEstimate> Session::estimate(const job
   return (*chosen)->estimate(*analysis, *asked->gpu);
 }
 
-GPUMEM_INLINE core::Result<estimate::Grows> what_grows(const std::optional<std::string>& find, bool has_batch) {
-  if (!find) return has_batch ? estimate::Grows::sequence : estimate::Grows::batch;
-  const std::optional<estimate::Grows> grows = model::value_of(estimate::kGrows, *find);
-  if (grows) return *grows;
-  std::string names;
-  for (const auto& row : estimate::kGrows) names += (names.empty() ? "" : ", ") + std::string(row.name);
-  return core::Error{
-      core::ErrorCode::invalid_argument, "`find` must be one of " + names + "; it is " + core::quoted(*find), {}};
-}
-
 GPUMEM_INLINE core::Status leave_to_find(estimate::Grows grows, bool has_batch, job::JobRequest& request) {
   const bool contradicts = grows == estimate::Grows::batch
                                ? has_batch
@@ -202,7 +192,7 @@ GPUMEM_INLINE core::Status leave_to_find(estimate::Grows grows, bool has_batch, 
     return core::Error{
         core::ErrorCode::invalid_argument,
         "fit finds the longest sequence at a batch size, or the largest batch at a sequence length: leave out "
-        "`seq_length` or `batch_size`, or say what to `find`: image, images or frames",
+        "`seq_length` or `batch_size`, or say what to find: image, images or frames",
         {}};
   }
   if (grows == estimate::Grows::batch) job::take_any_batch(request);
