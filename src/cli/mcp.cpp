@@ -89,7 +89,9 @@ Result<Json> answer_fit(const Asked& asked) {
   if (batch.is_number_integer()) options.batch = batch.get<std::int64_t>();
   const Result<Grows> grows = estimate::what_grows(options.find, options.batch.has_value());
   if (!grows) return grows.error();
-  const Result<ToldJob> told = told_job(asked, {std::string(option_of(*grows))});
+  LeftOut left_out = {std::string(option_of(*grows))};
+  if (options.batch) left_out.emplace_back("batch_size");
+  const Result<ToldJob> told = told_job(asked, left_out);
   if (!told) return told.error();
   options.request = told->request;
   Result<FoundFit> found = find_fit(options, asked.session);

@@ -44,11 +44,7 @@ Words gpu_names() { return names_of(device::builtin_profiles()); }
 Words model_names() { return names_of(ml::builtin_models()); }
 Words policy_words() { return names_of(place::policies()); }
 Words target_words() { return names_of(request::targets()); }
-Words growing_words() {
-  Words words;
-  for (const auto& row : estimate::kGrows) words.emplace_back(row.name);
-  return words;
-}
+Words growing_words() { return names_of(estimate::kGrows); }
 Words framework_words() { return names_of(search::frameworks(), {"any"}); }
 
 /// The choices of a job's option, those with a number up to it: "every:".

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/posttrain/estimate_post_training.hpp"
 #include "gpumem/posttrain/launch.hpp"
@@ -150,12 +151,15 @@ Result<std::vector<LaunchSetting>> take_accelerate_file(std::vector<std::string>
     settings.push_back({"deepspeed", own.empty() ? kind : own});
   }
   if (type == "FSDP") {
-    std::string kind = word("fsdp_config", "fsdp_sharding_strategy");
-    std::transform(kind.begin(), kind.end(), kind.begin(),
-                   [](char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte; });
+    std::string kind = core::lower_case(word("fsdp_config", "fsdp_sharding_strategy"));
+    const std::string again = core::lower_case(word("fsdp_config", "fsdp_reshard_after_forward"));
+    if (kind.empty() && again != "true") kind = again == "false" ? "shard_grad_op" : again;
     if (kind.empty() || kind == "1") kind = "full_shard";
     settings.push_back({"fsdp", kind + (word("fsdp_config", "fsdp_offload_params") == "true" ? "+offload" : "")});
-    settings.push_back({"fsdp_config.fsdp_version", word("fsdp_config", "fsdp_version")});
+    for (const char* key : {"fsdp_version", "fsdp_activation_checkpointing"}) {
+      std::string value = word("fsdp_config", key);
+      if (!value.empty()) settings.push_back({std::string("fsdp_config.") + key, std::move(value)});
+    }
   }
   if (const std::string processes = word({}, "num_processes"); !processes.empty()) {
     settings.push_back({"num_processes", processes});

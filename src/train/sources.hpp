@@ -1,8 +1,7 @@
 // Input: a word of the command line that names training data.
 // Output: rows. The word is the path of a table,
-//   of measured runs   as 'gpumem evaluate' reads them (gpumem_datasets/runs_format.hpp); the jobs' features are
-//   computed of features        name,group,measured_mib[,out_of_memory], then a column for each feature of the recipe,
-//   and
+//   of measured runs   as 'gpumem evaluate' reads them (gpumem_datasets/runs_format.hpp), whose features are computed
+//   of features        name,group,measured_mib[,out_of_memory], then a column for each feature of the recipe, and
 //                      "target NAME" for each value of its head; "sequence" holds the layers as "1 2 3;4 5 6"
 // or "random:KIND:COUNT:SEED[:BIN_MIB]", that many random jobs (random_jobs.hpp), labelled by the replay estimator;
 // with BIN_MIB the same number in each class of that width (labelled_jobs.hpp).

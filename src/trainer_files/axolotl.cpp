@@ -177,10 +177,14 @@ void read_kernels(TrainerReading& from) {
   const bool checkpoints = from.job().find("checkpointing") != nullptr;
   const bool joins = joins_adapters(from, checkpoints);
   const bool norms = from.on("liger_rms_norm");
-  const bool gates = from.on("liger_glu_activation") || from.on("liger_swiglu");
+  const bool newer = from.on("liger_glu_activation");
+  const bool gates = from.on("liger_swiglu") || newer;
   if (joins) from.want("kernels", norms ? "unsloth" : "lora-mlp", "lora_mlp_kernel");
   else if (norms && gates) from.want("kernels", "liger", "liger_rms_norm");
-  else if (!checkpoints) from.not_modelled(norms ? "liger_rms_norm" : "liger_glu_activation");
+  else if (!checkpoints) {
+    for (const std::string_view path : {"liger_rms_norm", "liger_glu_activation", "liger_swiglu"})
+      from.not_modelled(path);
+  }
   for (const std::string_view path : {"liger_rope", "liger_layer_norm", "use_kernels"}) {
     if (checkpoints) from.know(path);
     else from.not_modelled(path);

@@ -132,6 +132,15 @@ core::Status lay_in_turn(std::int64_t gpus, job::JobRequest& request) {
   return core::Done{};
 }
 
+/// What the launcher of several processes asks of PyTorch's allocator.
+void expand_segments(const TrainerJob& job, job::JobRequest& request) {
+  const model::Layout& layout = request.training.layout;
+  const bool several = layout.data_parallel > 1 || layout.tensor_parallel > 1 || layout.pipeline_parallel > 1 ||
+                       layout.context_parallel > 1;
+  const bool open = !job::is_given(*job::find_option("alloc_conf"), request) && request.alloc_conf.empty();
+  if (job.expands_segments && several && open) request.alloc_conf = "expandable_segments:True";
+}
+
 }  // namespace
 
 std::span<const TrainerFormat* const> trainer_formats() {
@@ -216,13 +225,6 @@ core::Result<TrainerJob> read_adapter_job(const std::string& adapter) {
   job.format = peft_adapter().name;
   if (core::Status taken = take_named_adapter(adapter, job); !taken) return taken.error();
   return job;
-}
-
-/// What the launcher of several processes asks of PyTorch's allocator.
-static void expand_segments(const TrainerJob& job, job::JobRequest& request) {
-  const bool several = request.training.layout.data_parallel > 1 || request.training.layout.tensor_parallel > 1;
-  const bool open = !job::is_given(*job::find_option("alloc_conf"), request) && request.alloc_conf.empty();
-  if (job.expands_segments && several && open) request.alloc_conf = "expandable_segments:True";
 }
 
 core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request) {

@@ -375,9 +375,9 @@ inline bool LitgptModel::take(connect::GraphCopy& copy, std::uint32_t layer) {
 /// (patch_peft_model), which axolotl's kernels/lora.py and monkeypatch/lora_kernels.py follow.
 class FusedLayers {
  public:
-  /// `adapted`: by place in `linears`. The graph must outlive it.
+  /// `adapted`: by place in `linears`. Unsloth joins no adapters that drop. The graph must outlive it.
   FusedLayers(const connect::WiredGraph& wired, const std::vector<BaseLinear>& linears,
-              const std::vector<bool>& adapted, model::Kernels kernels, bool megatron);
+              const std::vector<bool>& adapted, model::Kernels kernels, bool megatron, bool drops);
 
   /// Copies this layer, the next one, as the kernels compute it; false: they do not.
   [[nodiscard]] bool take(connect::GraphCopy& copy, std::uint32_t layer, const model::WeightStorage& weights) const;
@@ -440,10 +440,10 @@ inline bool take_megatron_layer(connect::GraphCopy& copy, const connect::WiredGr
 }
 
 inline FusedLayers::FusedLayers(const connect::WiredGraph& wired, const std::vector<BaseLinear>& linears,
-                                const std::vector<bool>& adapted, model::Kernels kernels, bool megatron)
+                                const std::vector<bool>& adapted, model::Kernels kernels, bool megatron, bool drops)
     : wired_(wired),
       megatron_(megatron),
-      joins_(!megatron && (kernels == model::Kernels::lora_mlp || kernels == model::Kernels::unsloth)) {
+      joins_(!megatron && (kernels == model::Kernels::lora_mlp || (kernels == model::Kernels::unsloth && !drops))) {
   if (kernels == model::Kernels::usual && !megatron) return;
   const auto layers = static_cast<std::uint32_t>(wired.graph().layers().size());
   parts_.assign(layers, Part::none);
@@ -452,7 +452,8 @@ inline FusedLayers::FusedLayers(const connect::WiredGraph& wired, const std::vec
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
     const std::string_view name = fused_layers_detail::op_name(wired, layer);
     if (name == "rms_norm" && (megatron || kernels != model::Kernels::lora_mlp)) parts_[layer] = Part::norm;
-    if (name == "mul" && wired.inputs(layer).size() == 2) find_gated_layer(layer, with_adapter);
+    const bool gates = joins_ || kernels != model::Kernels::unsloth;
+    if (gates && name == "mul" && wired.inputs(layer).size() == 2) find_gated_layer(layer, with_adapter);
   }
 }
 

@@ -304,7 +304,8 @@ inline void classifier(Forward& f, const Model& model, Tensor hidden) {
     return;
   }
   const auto mean = [&](Tensor x) { return f.call("mean", {x}, {{"dim", std::int64_t{1}}}); };
-  const Tensor read = model.late ? hidden : model.means ? mean(hidden) : f.select(hidden, 1, 0);
+  const auto of_sample = [&] { return model.means ? mean(hidden) : f.select(hidden, 1, 0); };
+  const Tensor read = model.late ? hidden : of_sample();
   const Tensor active = f.activation("activation", f.linear("dense", read, width, width), "gelu");
   const Tensor scores = f.linear("classifier", active, width, model.labels);
   if (model.late) (void)mean(scores);

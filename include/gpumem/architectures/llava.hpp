@@ -191,10 +191,10 @@ inline Model read(ConfigFields& config) {
                  "projection_dim", "video_seq_length", "projector_layernorm_eps", "adapter_layer_norm_eps",
                  "spatial_pool_out_channels", "video_token_index", "max_splits_per_img"});
   const std::int64_t side = m.tower.side / m.tower.patch;
-  if (m.merge > 8) config.fail("is more than gpumem takes", "spatial_merge_size");
-  if (m.of.shuffles && (side % m.merge != 0 || m.aligned % 2 != 0)) {
-    config.fail("does not divide the tower's patches, or its layer has no halves", "downsample_factor");
-  }
+  if (m.merge > 8) config.fail("is more than gpumem takes", m.of.shuffles ? "downsample_factor" : "spatial_merge_size");
+  if (m.of.shuffles && side % m.merge != 0) config.fail("does not divide the tower's patches", "downsample_factor");
+  if (m.of.shuffles && m.aligned % 2 != 0)
+    config.fail("is odd, so that its layer has no halves", "alignment_intermediate_size");
   return m;
 }
 

@@ -153,7 +153,8 @@ inline constexpr std::array<Named<BlockSwap>, 3> kBlockSwaps = {
 enum class Kernels : std::uint8_t {
   usual,
   liger,     ///< of RMS norms, and of a gated layer's activation and product
-  lora_mlp,  ///< a gated layer is one function with its LoRA adapters, which makes the product again (axolotl)
+  lora_mlp,  ///< a gated layer, and any other, is one function with its LoRA adapters; gated ones make the product
+             ///< again (axolotl)
   unsloth,   ///< the same, and RMS norms
 };
 inline constexpr std::array<Named<Kernels>, 4> kKernels = {{{Kernels::usual, "usual"},

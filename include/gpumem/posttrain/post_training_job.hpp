@@ -112,6 +112,7 @@ struct ProgramRow {
   bool flat_parameters = false;         ///< FSDP1 without `use_orig_params`: zero_grad() frees gradients at once
   bool expands = false;                 ///< switches expandable segments on for the training process
   bool expands_behind_rollout = false;  ///< the same, where completions are generated on the same GPUs
+  bool expands_on_several = false;      ///< the same, where its launcher starts several processes
   double utilization = 0.9;             ///< share of the GPU that a colocated vLLM gets
   std::int64_t batched_tokens = 0;      ///< max_num_batched_tokens of a colocated vLLM; 0: vLLM's own default
   bool seats_a_step = false;            ///< a colocated vLLM's max_num_seqs is what it generates at once
@@ -274,12 +275,14 @@ inline constexpr std::array kProgramRows = {
                .source = "LLaMA-Factory 0.9.4 (2026-08), train/dpo/trainer.py: concatenated_forward; "
                          "train/trainer_utils.py: get_batch_logps, create_ref_model; train/rm/trainer.py",
                .reference = ReferencePlace::before_returns,
-               .whole_logits = true},
+               .whole_logits = true,
+               .expands_on_several = true},
     ProgramRow{.value = Program::axolotl,
                .name = "axolotl",
-               .source = "axolotl 0.17 (2026-07), core/builders/rl.py, train.py: setup_reference_model; TRL's trainers",
+               .source = "axolotl 0.18 (2026-07), core/builders/rl.py, train.py: setup_reference_model; TRL's trainers",
                .reference = ReferencePlace::before_returns,
                .joint_critic = true,
+               .expands = true,
                .utilization = 0.9,
                .batched_tokens = 4096,
                .seats_a_step = true},
@@ -459,7 +462,9 @@ void stream_from_host(model::TrainingJob& frozen);
 /// Whether the program has its allocator grow segments.
 [[nodiscard]] inline bool expands_segments(const Decided& decided) {
   const bool shares = decided.algorithm.generates && decided.rollout == Rollout::colocated;
-  return decided.program.expands || (shares && decided.program.expands_behind_rollout);
+  const bool several = decided.policy.layout.data_parallel > 1;
+  return decided.program.expands || (shares && decided.program.expands_behind_rollout) ||
+         (several && decided.program.expands_on_several);
 }
 /// The passes of a reference that is a model of its own, or the policy without its adapters.
 [[nodiscard]] model::TrainingJob reference_job(const PostTrainingJob& job, const Decided& decided);

@@ -102,7 +102,7 @@ struct Asked {
 };
 
 /// Makes the request one that leaves open what is looked for; its batch size is 1 where it says none. Errors:
-/// invalid_argument where it says what is looked for.
+/// invalid_argument where it says the batch size or the length that is looked for; images and frames are not looked at.
 [[nodiscard]] core::Status leave_to_find(estimate::Grows grows, bool has_batch, job::JobRequest& request);
 
 /// Values by name, each made when it is first asked for; when there are too many, the one made first goes.

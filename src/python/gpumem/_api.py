@@ -166,8 +166,8 @@ def fit(
     find: "batch", "sequence", "image" (of the shape of `image`), "images" or "frames", at batch_size or 1.
     If not even the smallest fits, the answer's estimate is None.
 
-    Raises what estimate() does there; NoEstimateError if layers are unknown; UsageError for options
-    that say what is looked for, and for another `find`.
+    Raises what estimate() does there; NoEstimateError if layers are unknown; UsageError for a batch_size
+    or a seq_length that is looked for, and for another `find`.
     """
     options = {name: value for name, value in locals().items() if name in KINDS}
     if batch_size is None:

@@ -91,7 +91,7 @@ const std::vector<Change> kChanges = {
        job.loss_form = {model::LossForms::fused_ce, 0};
      },
      true, false},
-    {[](TrainingJob& job) { job.loop = model::Loop::hf_trainer; }, true, false},
+    {[](TrainingJob& job) { job.loop = model::Loop::hf_trainer; }, false, false},
     {[](TrainingJob& job) {
        job.objective = {model::Objective::log_probabilities, 8};
      },

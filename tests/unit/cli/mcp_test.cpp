@@ -115,7 +115,8 @@ TEST(Mcp, HoldsArgumentsToTheSchema) {
   McpServer server;
   const Json fit = call(server, "fit", {{"summary", kResnet50}, {"batch_size", 7}, {"find", "batch"}})["result"];
   EXPECT_TRUE(fit["isError"]);
-  for (const Json& wrong : {Json{{"find", 3}}, Json{{"find", "photos"}}, Json{{"batch_size", "two"}}}) {
+  for (const Json& wrong :
+       {Json{{"find", 3}}, Json{{"find", "photos"}}, Json{{"batch_size", "two"}}, Json{{"batch_size", -5}}}) {
     Json asked = {{"summary", kResnet50}};
     asked.update(wrong);
     EXPECT_TRUE(call(server, "fit", asked)["result"]["isError"]) << wrong;

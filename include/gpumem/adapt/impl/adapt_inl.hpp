@@ -235,7 +235,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
   core::Status fits = peft.check();
   if (!fits) return std::move(fits).error();
   connect::GraphCopy copy(wired, ops);
-  const FusedLayers fused(wired, linears, std::vector<bool>(linears.size(), false), job.kernels, false);
+  const FusedLayers fused(wired, linears, std::vector<bool>(linears.size(), false), job.kernels, false, false);
   InputGradients inputs(wired);
   core::Pace pace;
   for (std::uint32_t index = 0; index < wired.graph().layers().size(); ++index) {
@@ -296,7 +296,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   const bool megatron = adapt_detail::runs_megatron(copy, wired.graph(), job);
   if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
   adapt_detail::SavedModules saved(wired, job, own, *storage);
-  const FusedLayers fused(wired, linears, targets.chosen, job.kernels, megatron);
+  const FusedLayers fused(wired, linears, targets.chosen, job.kernels, megatron, job.lora_dropout > 0.0);
   std::size_t linear = 0;
   std::size_t embedding = 0;
   core::Pace pace;

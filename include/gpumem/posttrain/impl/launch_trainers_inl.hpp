@@ -117,6 +117,7 @@ inline constexpr LaunchKey kAxolotlKeys[] = {
     {"vllm.tensor_parallel_size", post, "vllm_tensor_parallel_size"},
     {"vllm.*"},
     {"fsdp_version", named},
+    {"fsdp_config.reshard_after_forward", not_modelled, "true"},
     {"fsdp_config.*", named},
     {"context_parallel_size", not_modelled, "1"},
     {"tensor_parallel_size", not_modelled, "1"},
@@ -152,7 +153,8 @@ class TrainersReader : private RestatingReader {
     made_.program = program_;
     made_.names = Program::trl;
     take_all();
-    program_ == Program::axolotl ? read_axolotl() : read_llama_factory();
+    if (program_ == Program::axolotl) read_axolotl();
+    else read_llama_factory();
     return std::move(made_);
   }
 
@@ -176,8 +178,9 @@ class TrainersReader : private RestatingReader {
           "stage: PPO of LLaMA-Factory, whose policy has the head of the values, too, is not modelled; say the "
           "job with options, program=trl and algorithm=ppo, which count a critic of its own");
     }
-    if (!stage.empty() || !names_file())
-      say("trainer", std::string(stage.empty() || stage == "pt" ? "sft" : stage == "dpo" && without ? loss : stage));
+    std::string_view trainer = stage.empty() || stage == "pt" ? "sft" : stage;
+    if (stage == "dpo" && without) trainer = loss;
+    if (!stage.empty() || !names_file()) say("trainer", std::string(trainer));
     constexpr std::int64_t kCutoff = 2048;
     say("max_length", std::max<std::int64_t>(number("cutoff_len", kCutoff), 1));
     const std::string_view type = value("finetuning_type").empty() ? "lora" : value("finetuning_type");
@@ -190,7 +193,8 @@ class TrainersReader : private RestatingReader {
     if (adapts) learn_adapters("lora_rank", kRank, value("lora_target"), "+" + part_names(frozen, "not:", "+"));
     const bool half = on("fp16");
     const bool whole = !adapts && !on("pure_bf16");
-    say("dtype", std::string(whole ? "float32" : half ? "float16" : "bfloat16"));
+    const std::string_view narrow = half ? "float16" : "bfloat16";
+    say("dtype", std::string(whole ? "float32" : narrow));
     if (!half) say("bf16", on("bf16") || on("pure_bf16"));
     if (adapts && on("pure_bf16")) made_.not_modelled.emplace_back("pure_bf16 true");
     say("gradient_checkpointing", !on("disable_gradient_checkpointing"));
@@ -221,7 +225,9 @@ class TrainersReader : private RestatingReader {
   void read_axolotl() {
     const std::string_view kind = value("rl");
     constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"ipo", "dpo"}, {"gdpo", "grpo"}};
-    std::string trainer(on("process_reward_model") ? "prm" : on("reward_model") ? "rm" : kind.empty() ? "sft" : kind);
+    std::string trainer(kind.empty() ? "sft" : kind);
+    if (on("reward_model")) trainer = "rm";
+    if (on("process_reward_model")) trainer = "prm";
     for (const auto& [name, own] : kKinds) {
       if (trainer == name) trainer = own;
     }
@@ -238,11 +244,13 @@ class TrainersReader : private RestatingReader {
     if (adapts) learn_adapters("lora_r", kRank, all ? "all" : value("lora_target_modules"), {});
     if (on("load_in_4bit")) say("load_in_4bit", true);
     if (on("load_in_4bit")) say("use_bnb_nested_quant", true);
-    const bool whole = !on("fp16") && value("bf16") == "false";
-    say("dtype", std::string(whole ? "float32" : on("fp16") ? "float16" : "bfloat16"));
+    const bool whole = !on("fp16") && !value("bf16").empty() && is_false(value("bf16"));
+    const std::string_view narrow = on("fp16") ? "float16" : "bfloat16";
+    say("dtype", std::string(whole ? "float32" : narrow));
     if (whole) say("bf16", false);
     const std::string_view again = value("gradient_checkpointing");
-    say("gradient_checkpointing", !again.empty() && !is_false(again));
+    const bool by_fsdp = on("fsdp_config.activation_checkpointing") || on("fsdp_config.fsdp_activation_checkpointing");
+    say("gradient_checkpointing", by_fsdp || (!again.empty() && !is_false(again)));
     if (again.starts_with("offload")) made_.not_modelled.push_back("gradient_checkpointing " + std::string(again));
     if (on("flash_attention") || on("eager_attention")) {
       say("attn_implementation", std::string(on("flash_attention") ? "flash" : "eager"));

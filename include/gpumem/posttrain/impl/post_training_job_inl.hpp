@@ -78,7 +78,7 @@ inline std::string_view foreign_option(const PostTrainingOptions& options, const
   const PostTrainingOptions usual;
   if (!algorithm.critic && !options.critic_model.empty()) return "critic_model";
   if (!algorithm.teacher && !options.teacher_model.empty()) return "teacher_model";
-  if (!algorithm.teacher && !algorithm.pairs && options.label_loss) return "label_loss";
+  if (!algorithm.teacher && (!algorithm.pairs || algorithm.scores) && options.label_loss) return "label_loss";
   if (algorithm.generates) return {};
   const std::pair<bool, std::string_view> of_generation[] = {
       {options.rollout != usual.rollout, "rollout"},

@@ -196,7 +196,7 @@ GPUMEM_INLINE core::Status leave_to_find(estimate::Grows grows, bool has_batch, 
         {}};
   }
   if (grows == estimate::Grows::batch) job::take_any_batch(request);
-  else if (request.training.batch_size < 1) request.training.batch_size = 1;
+  else if (!has_batch && request.training.batch_size < 1) request.training.batch_size = 1;
   return core::Done{};
 }
 
