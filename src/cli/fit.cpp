@@ -28,7 +28,7 @@ int run_fit(const FitOptions& asked) {
   if (const auto code = answered_elsewhere(*launched, asked.request, Question::fit, asked.json)) return *code;
   const Result<Grows> grows = estimate::what_grows(asked.find, asked.batch.has_value());
   if (!grows) return report_error(grows.error());
-  LeftOut left_out = {std::string(option_of(*grows))};
+  LeftOut left_out = {option_of(*grows)};
   if (asked.batch) left_out.emplace_back("batch_size");
   Session session;
   Result<ToldJob> told = told_by_command(session, *launched, asked.request, left_out);

@@ -89,7 +89,7 @@ Result<Json> answer_fit(const Asked& asked) {
   if (batch.is_number_integer()) options.batch = batch.get<std::int64_t>();
   const Result<Grows> grows = estimate::what_grows(options.find, options.batch.has_value());
   if (!grows) return grows.error();
-  LeftOut left_out = {std::string(option_of(*grows))};
+  LeftOut left_out = {option_of(*grows)};
   if (options.batch) left_out.emplace_back("batch_size");
   const Result<ToldJob> told = told_job(asked, left_out);
   if (!told) return told.error();
