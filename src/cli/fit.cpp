@@ -26,15 +26,10 @@ int run_fit(const FitOptions& asked) {
   if (!launched) return report_error(launched.error());
   if (const core::Status sizes = sizes_of_a_server(*launched, asked); !sizes) return report_error(sizes.error());
   if (const auto code = answered_elsewhere(*launched, asked.request, Question::fit, asked.json)) return *code;
-  const Result<Grows> grows = estimate::what_grows(asked.find, asked.batch.has_value());
-  if (!grows) return report_error(grows.error());
-  LeftOut left_out = {option_of(*grows)};
-  if (asked.batch) left_out.emplace_back("batch_size");
   Session session;
-  Result<ToldJob> told = told_by_command(session, *launched, asked.request, left_out);
-  if (!told) return report_error(told.error());
   FitOptions options = asked;
-  options.request = std::move(told->request);
+  Result<ToldJob> told = told_for_fit(session, *launched, options);
+  if (!told) return report_error(told.error());
   Result<FoundFit> found = find_fit(options, session);
   if (!found) return report_error(found.error());
   if (found->fit.estimate) assume(told->notes, *found->fit.estimate);

@@ -60,8 +60,8 @@ core::Status not_standard_input(const std::string& model) {
 }
 
 /// The job of the arguments and the command, whichever of them names its model.
-Result<ToldJob> told_job(const Asked& asked, const LeftOut& left_out = {}) {
-  Result<ToldJob> told = told_by_command(asked.session, asked.launched, asked.request, left_out);
+Result<ToldJob> told_job(const Asked& asked) {
+  Result<ToldJob> told = told_by_command(asked.session, asked.launched, asked.request);
   if (!told) return told;
   if (const core::Status readable = not_standard_input(told->request.summary); !readable) return readable.error();
   return told;
@@ -87,13 +87,10 @@ Result<Json> answer_fit(const Asked& asked) {
   }
   if (find.is_string()) options.find = find.get<std::string>();
   if (batch.is_number_integer()) options.batch = batch.get<std::int64_t>();
-  const Result<Grows> grows = estimate::what_grows(options.find, options.batch.has_value());
-  if (!grows) return grows.error();
-  LeftOut left_out = {option_of(*grows)};
-  if (options.batch) left_out.emplace_back("batch_size");
-  const Result<ToldJob> told = told_job(asked, left_out);
+  options.request = asked.request;
+  const Result<ToldJob> told = told_for_fit(asked.session, asked.launched, options);
   if (!told) return told.error();
-  options.request = told->request;
+  if (const core::Status readable = not_standard_input(options.request.summary); !readable) return readable.error();
   Result<FoundFit> found = find_fit(options, asked.session);
   if (!found) return found.error();
   if (!found->fit.estimate) return assuming(told->notes, does_not_fit(found->fit, found->estimated_job));

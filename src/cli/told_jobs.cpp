@@ -7,6 +7,7 @@
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/session/session.hpp"
 #include "gpumem/summary/model_folder.hpp"
+#include "report.hpp"
 #include "trainer_files.hpp"
 
 namespace gpumem::cli {
@@ -329,6 +330,16 @@ Result<ToldJob> told_without_estimate(Session& session, const Launched& launched
   Result<ToldJob> told = told_by_command(session, launched, request);
   if (told || !launched || told.error().code != ErrorCode::missing_information) return told;
   return ToldJob{request, told_jobs_detail::notes_of_command(*launched, {}, {}), launched->gpus};
+}
+
+Result<ToldJob> told_for_fit(Session& session, const Launched& launched, FitOptions& options) {
+  const Result<Grows> grows = estimate::what_grows(options.find, options.batch.has_value());
+  if (!grows) return grows.error();
+  LeftOut left_out = {option_of(*grows)};
+  if (options.batch) left_out.emplace_back("batch_size");
+  Result<ToldJob> told = told_by_command(session, launched, options.request, left_out);
+  if (told) options.request = told->request;
+  return told;
 }
 
 Result<ToldJob> told_for_plan(Session& session, const Launched& launched, PlanOptions& options) {

@@ -45,6 +45,10 @@ using Launched = std::optional<trainer_files::LaunchedJob>;
 [[nodiscard]] Result<ToldJob> told_without_estimate(Session& session, const Launched& launched,
                                                     const JobRequest& request);
 
+/// The job of which `options` look for something, which neither they nor the command need to say; they get its request.
+/// Errors: also those of estimate::what_grows().
+[[nodiscard]] Result<ToldJob> told_for_fit(Session& session, const Launched& launched, FitOptions& options);
+
 /// What the command says of a plan where no option does; its layout and batch are what a plan chooses. A global batch
 /// of 0 was not given. Errors: also missing_information where nobody says it.
 [[nodiscard]] Result<ToldJob> told_for_plan(Session& session, const Launched& launched, PlanOptions& options);
