@@ -26,14 +26,26 @@ connect::WiredGraph wired(const model::TrainingJob& job) {
   return **graph;
 }
 
-/// The smallest GPU, in steps of 64 MiB, on which the job fits.
-std::int64_t smallest_gpu(const model::TrainingJob& job) {
-  for (std::int64_t mebibytes = 1024; mebibytes < 65536; mebibytes += 64) {
-    const auto estimate = estimate::Replay(device::AllocatorOptions()).estimate(job, gpu_of(mebibytes));
-    EXPECT_TRUE(succeeds(estimate));
-    if (!estimate || estimate->fits) return mebibytes;
+/// The fewest mebibytes, in steps of 16 and at most 64 GiB, of a GPU that is large enough.
+template <typename LargeEnough>
+std::int64_t fewest_mebibytes(const LargeEnough& large_enough) {
+  constexpr std::int64_t kStep = 16;
+  std::int64_t too_few = 0;
+  std::int64_t enough = 65536 / kStep;
+  while (enough - too_few > 1) {
+    const std::int64_t middle = (too_few + enough) / 2;
+    (large_enough(gpu_of(middle * kStep)) ? enough : too_few) = middle;
   }
-  return 65536;
+  return enough * kStep;
+}
+
+/// The smallest GPU on which the job fits, in MiB.
+std::int64_t smallest_gpu(const model::TrainingJob& job) {
+  return fewest_mebibytes([&](const device::GpuProfile& gpu) {
+    const auto estimate = estimate::Replay(device::AllocatorOptions()).estimate(job, gpu);
+    EXPECT_TRUE(succeeds(estimate));
+    return !estimate || estimate->fits;
+  });
 }
 
 model::TrainingJob fsdp(int blocks) {
@@ -125,9 +137,8 @@ TEST(MemoryBound, WhatIsOnTheHostIsNotCounted) {
   const BlockWork work = work_of(job);
   const auto smallest_with = [&](model::Offload offload) {
     job.offload = offload;
-    std::int64_t mebibytes = 64;
-    while (MemoryBound(whole, gpu_of(mebibytes)).too_large(job, work)) mebibytes += 16;
-    return mebibytes;
+    return fewest_mebibytes(
+        [&](const device::GpuProfile& gpu) { return !MemoryBound(whole, gpu).too_large(job, work); });
   };
   const std::int64_t all_here = smallest_with(model::Offload::none);
   const std::int64_t states_there = smallest_with(model::Offload::optimizer);
