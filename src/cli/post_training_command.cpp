@@ -122,8 +122,8 @@ std::string take_flag(std::vector<std::string>& words, const std::string& flag) 
   return {};
 }
 
-/// What accelerate's file says of the GPUs, if it is there, in words that the trainers' own settings have for it. Its
-/// words leave the command. Source: accelerate 1.2, commands/config/config_args.py.
+/// What accelerate's file says of the GPUs, the precision and the compiler, if it is there, in words that the trainers'
+/// own settings have for it. Its words leave the command. Source: accelerate 1.2, commands/config/config_args.py.
 Result<std::vector<LaunchSetting>> take_accelerate_file(std::vector<std::string>& words) {
   std::vector<LaunchSetting> settings;
   std::vector<std::string> rest = words;
@@ -161,9 +161,11 @@ Result<std::vector<LaunchSetting>> take_accelerate_file(std::vector<std::string>
       if (!value.empty()) settings.push_back({std::string("fsdp_config.") + key, std::move(value)});
     }
   }
-  if (const std::string processes = word({}, "num_processes"); !processes.empty()) {
-    settings.push_back({"num_processes", processes});
+  for (const char* key : {"num_processes", "mixed_precision"}) {
+    if (std::string value = word({}, key); !value.empty()) settings.push_back({key, std::move(value)});
   }
+  std::string compiler = core::lower_case(word("dynamo_config", "dynamo_backend"));
+  if (!compiler.empty()) settings.push_back({"dynamo_backend", std::move(compiler)});
   words = std::move(rest);
   return settings;
 }

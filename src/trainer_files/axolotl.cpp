@@ -286,6 +286,7 @@ void read(TrainerReading& from) {
                                       "mean_resizing_embeddings", "qat", "diffusion"}) {
     from.not_modelled(path);
   }
+  from.job().post_training = from.word("rl").has_value() || from.on("reward_model");
   read_mesh(from);
   // Adapters freeze towers with the rest of the base; those on towers, which are frozen too, are small
   // (utils/freeze.py: freeze_mm_modules).

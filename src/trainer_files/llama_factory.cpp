@@ -293,7 +293,8 @@ void read(TrainerReading& from) {
   if (from.on("use_badam")) read_badam(from);
   if (from.on("use_adam_mini")) from.want("optimizer", "adam-mini", "use_adam_mini");
   const auto stage = from.word("stage");
-  if (stage && *stage != "sft" && *stage != "pt") from.not_modelled("stage");
+  from.job().post_training = stage && *stage != "sft" && *stage != "pt";
+  if (from.job().post_training) from.not_modelled("stage");
   for (const std::string_view path :
        {"use_unsloth", "use_unsloth_gc", "shift_attn", "mixture_of_depths", "upcast_layernorm", "upcast_lmhead_output",
         "use_dft_loss", "use_eaft_loss", "use_asft_loss", "use_kt"}) {

@@ -251,6 +251,8 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
   }
   expand_segments(job, request);
   for (const std::string& text : job.not_modelled) notes.push_back(not_modelled(text));
+  if (job.post_training)
+    notes.emplace_back("gpumem posttrain takes such a file, and counts its other models and phases");
   for (const std::string& text : job.missing) notes.push_back("the file does not say " + text);
   if (!job.unknown.empty()) notes.push_back("gpumem does not know its keys " + unknown_keys(job.unknown));
   return notes;

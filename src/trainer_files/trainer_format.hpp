@@ -49,6 +49,7 @@ struct TrainerJob {
   bool one_process = false;       ///< several GPUs would share the layers of one model (device_map)
   bool expands_segments = false;  ///< its launcher of several processes switches PyTorch's expandable segments on
   bool shorter = false;           ///< samples are neither packed nor padded to the length, which is the most they have
+  bool post_training = false;     ///< it learns preferences or rewards, or from what it generates
   std::int64_t global_batch = 0;  ///< samples a step on all GPUs, in place of passes a step; 0: the file does not say
 
   [[nodiscard]] const WantedOption* find(std::string_view option) const;

@@ -104,6 +104,9 @@ TEST(CliPosttrain, AcceleratesFileSaysTheGpusAndHowTheyShare) {
       "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_offload_params: true\nnum_processes: 2\n");
   EXPECT_TRUE(has(two, "parameters over 2 ranks")) << two;
   EXPECT_FALSE(has(two, "not modelled")) << two;
+  EXPECT_FALSE(has(shares("mixed_precision: bf16\ndynamo_config:\n  dynamo_backend: 'NO'\n"), "not modelled"));
+  EXPECT_TRUE(has(shares("mixed_precision: fp8\n"), "mixed_precision fp8 is not modelled"));
+  EXPECT_TRUE(has(shares("dynamo_config:\n  dynamo_backend: INDUCTOR\n"), "dynamo_backend inductor is not modelled"));
   fs::remove(file);
 }
 

@@ -81,13 +81,14 @@ enum class When : std::uint8_t {
   in_4_52_masked,      ///< the same, where attention has a mask
   heads_are_repeated,  ///< by copies, and not by the kernel (transformers' use_gqa_in_sdpa, since 4.54)
   masked,
+  before_5_0,
   masked_or_before_5_0,  ///< masks of encoders that are added to scores, since then only where a batch has padding
   cached,                ///< by transformers 4.56 and later
   checkpointed
 };
 /// The attribute of such a call, and its values.
 inline constexpr std::string_view kWhen = "when";
-inline constexpr std::array<model::Named<When>, 10> kWhens = {
+inline constexpr std::array<model::Named<When>, 11> kWhens = {
     {{When::until_4_51, "until 4.51"},
      {When::since_4_52, "since 4.52"},
      {When::before_4_56, "before 4.56"},
@@ -95,6 +96,7 @@ inline constexpr std::array<model::Named<When>, 10> kWhens = {
      {When::in_4_52_masked, "in 4.52, with a mask"},
      {When::heads_are_repeated, "heads are repeated"},
      {When::masked, "with a mask"},
+     {When::before_5_0, "before 5.0"},
      {When::masked_or_before_5_0, "before 5.0, or with a mask"},
      {When::cached, "cached, since 4.56"},
      {When::checkpointed, "checkpointed"}}};

@@ -81,7 +81,8 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
     const Tensor scores = f.call("linear_function", {input, matrix, bias});
     weights = f.call("softmax", {f.slice(scores, 2, 0, m.per_token)});
   }
-  const GroupedExperts all = {.list_class = "GptOssExperts", .width = width, .transposed = false, .bias = true};
+  const GroupedExperts all = {
+      .list_class = "GptOssExperts", .width = width, .transposed = false, .bias = true, .loops = When::before_5_0};
   return add_grouped_experts(f, m, all, input, weights, [&](Tensor wide) { return gated(f, wide); });
 }
 

@@ -32,6 +32,7 @@ struct GroupedExperts {
   std::string_view activation = "silu";
   bool transposed = true;  ///< [experts, out, in], as F.linear has it; else [experts, in, out]
   bool bias = false;
+  std::optional<When> loops = {};  ///< the releases that take each expert's weights out, one after the other
 };
 
 /// The names of an expert's three projections, and whether they have biases.
@@ -75,7 +76,8 @@ Tensor add_grouped_experts(Forward& f, const Mixture& m, const GroupedExperts& a
   };
   const auto product = [&](std::string_view name, Tensor rows, std::int64_t in, std::int64_t out) {
     const Sizes shape = all.transposed ? Sizes{m.experts, out, in} : Sizes{m.experts, in, out};
-    const Tensor weight = f.parameter(name, shape);
+    const Tensor all_weights = f.parameter(name, shape);
+    const Tensor weight = all.loops ? f.call("taken_experts", {all_weights}, {}, all.loops) : all_weights;
     const Tensor made =
         f.call("grouped_product", {rows, weight}, {{"transposed", all.transposed}, {"of_all_experts", true}});
     if (!all.bias) return made;

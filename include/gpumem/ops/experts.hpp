@@ -111,10 +111,22 @@ inline core::Result<core::Shape> grouped_shape(const OpInput& input) {
   return shape;
 }
 
+/// weight[expert], of one expert after the other: views. Backward copies the gradient of each into zeros of all
+/// (select_backward), and adds these to what the others had.
+inline core::Result<TensorId> record_taken(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                      .kind = Output::view,
+                      .layout = {tape.tensor(call.tensors[0]).layout.order, true},
+                      .gradient = Gradient::fresh});
+}
+
 /// torch._grouped_mm: one kernel of its own for all experts, which keeps rows and weights for each other's gradient,
-/// and which autocast leaves as it is. "batched": torch.bmm, where each expert has as many rows.
+/// and which autocast leaves as it is. "batched": torch.bmm, where each expert has as many rows; likewise the products
+/// with weights that were taken out.
 inline core::Result<TensorId> record_grouped(const OpCall& call, Tape& tape) {
-  const bool batched = call.attributes.flag("batched", false);
+  const bool taken = tape.tensor(call.tensors[1]).layout.gaps;
+  const bool batched = call.attributes.flag("batched", false) || taken;
   const std::array<TensorId, 2> inputs = {contiguous(tape, call.tensors[0]), call.tensors[1]};
   const bool trains_rows = tape.tensor(inputs[0]).requires_grad;
   const bool trains_weights = tape.tensor(inputs[1]).requires_grad;
@@ -153,7 +165,7 @@ inline core::Result<TensorId> record_biases(const OpCall& call, Tape& tape) {
 
 }  // namespace experts_detail
 
-inline constexpr std::array<Op, 8> kExpertsOps = {{
+inline constexpr std::array<Op, 9> kExpertsOps = {{
     {.traits = {.name = "gather_tokens", .family = OpFamily::other, .computes = false},
      .output_shape = experts_detail::gathered_shape,
      .record = experts_detail::record_gather},
@@ -169,6 +181,9 @@ inline constexpr std::array<Op, 8> kExpertsOps = {{
     {.traits = {.name = "grouped_product", .family = OpFamily::other, .keeps = Keeps::input},
      .output_shape = experts_detail::grouped_shape,
      .record = experts_detail::record_grouped},
+    {.traits = {.name = "taken_experts", .family = OpFamily::view, .computes = false},
+     .output_shape = same_shape,
+     .record = experts_detail::record_taken},
     {.traits = {.name = "ordered_rows", .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = experts_detail::record_ordered},

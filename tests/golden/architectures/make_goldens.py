@@ -139,6 +139,7 @@ def measure(
         "activation_checkpointing": checkpointing,
         **dict(zip(("batch_size", "sequence_length"), sizes)),
         **({"image": [IMAGE_SIDE, IMAGE_SIDE]} if "_class_name" in config else {}),
+        **({"transformers": config["transformers_version"]} if "transformers_version" in config else {}),
         **(adapting or {}),
         "peak_bytes": live_peak(recorder.run),
     }

@@ -67,6 +67,17 @@ TEST(Experts, MultiplyAllRowsAtOnce) {
   EXPECT_FALSE(output("expert_biases", "", {rows}));
 }
 
+TEST(Experts, AreTakenOutOneAfterTheOther) {
+  EXPECT_EQ(output_text("taken_experts", "", {shape({8, 64, 32})}), "[8, 64, 32]");
+  Tape tape;
+  tape.begin_layer(0);
+  const TensorId weights = tape.add_parameter(8 * 64 * 32, false, false);
+  const auto taken = testing::op("taken_experts").record({.tensors = {&weights, 1}, .size = {8 * 64 * 32, 0}}, tape);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(tape.tensor(*taken).storage, weights) << "views";
+  EXPECT_EQ(tape.functions().back().gradient, Gradient::fresh) << "zeros of all experts";
+}
+
 /// What backward of the product of 24 rows with 8 experts' weights holds of them.
 std::vector<TensorId> kept_by_product(Tape& tape, bool trains_experts) {
   tape.begin_layer(0);

@@ -43,6 +43,21 @@ Launch llama_factory(const Settings& more = {}) {
   return trained(llama_factory_settings(), more, Program::llama_factory);
 }
 
+TEST(LaunchTrainers, LigersLayersComeWithoutItsLoss) {
+  const Launch kernels = llama_factory({{"enable_liger_kernel", "true"}, {"disable_gradient_checkpointing", "true"}});
+  EXPECT_TRUE(kernels.not_modelled.empty()) << kernels.not_modelled.front();
+  EXPECT_EQ(trained_job(kernels).kernels, model::Kernels::liger);
+  EXPECT_EQ(trained_job(kernels).loss_form, trained_job(llama_factory()).loss_form);
+  EXPECT_EQ(trained_job(llama_factory()).kernels, model::Kernels::usual);
+  const Settings axolotl = {{"base_model", "m"}, {"rl", "dpo"}, {"sequence_len", "256"}, {"liger_rms_norm", "true"}};
+  const Launch both = trained(axolotl, {{"liger_glu_activation", "true"}}, Program::axolotl);
+  EXPECT_TRUE(both.not_modelled.empty()) << both.not_modelled.front();
+  EXPECT_EQ(trained_job(both).kernels, model::Kernels::liger);
+  const Launch one = trained(axolotl, {}, Program::axolotl);
+  EXPECT_TRUE(says_trained(one.not_modelled, "liger_rms_norm true"));
+  EXPECT_TRUE(trained(axolotl, {{"gradient_checkpointing", "true"}}, Program::axolotl).not_modelled.empty());
+}
+
 TEST(LaunchTrainers, LlamaFactoryLearnsAdaptersOverABaseInBfloat16) {
   const Launch launch = llama_factory();
   EXPECT_TRUE(launch.unknown.empty()) << launch.unknown.front();

@@ -46,7 +46,9 @@ inline constexpr LaunchKey kLauncherKeys[] = {
     {"multi_gpu"},
     {"use_deepspeed"},
     {"deepspeed_multinode_launcher"},
-    {"mixed_precision", not_modelled, "bf16"},
+    {"mixed_precision", not_modelled, "bf16 fp16 no"},  // where the trainer's own bf16 and fp16 are off
+    {"dynamo_backend", not_modelled, "no NO"},
+    {"dynamo_*"},
     {"master_*"},
     {"main_process_*"},
     {"machine_rank"},

@@ -414,6 +414,7 @@ inline constexpr LaunchKey kRestatedKeys[] = {
     {"gradient_accumulation_steps", training, "accumulate"},
     {"seq_length", training, "seq_length"},
     {"max_length", named},
+    {"liger_layers", named},  // without its loss
     {"optimizer_cpu_offload", named},
     {"optimizer_offload_fraction", named},
 };

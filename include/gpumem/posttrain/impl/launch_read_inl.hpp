@@ -94,7 +94,7 @@ class LaunchReader : private TrainingReader {
     }
     if (checkpoints) want("checkpointing", "full");
     if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
-    const bool liger = on({"use_liger_kernel", "actor_rollout_ref.model.use_liger"});
+    const bool liger = on({"use_liger_kernel", "liger_layers", "actor_rollout_ref.model.use_liger"});
     if (liger && !in_megatron()) training().kernels = model::Kernels::liger;
     const bool hosts = program_ == Program::unsloth && word({"use_gradient_checkpointing"}, "unsloth") == "unsloth";
     if (hosts && checkpoints) want_offload(model::Offload::activations, "use_gradient_checkpointing", "unsloth");

@@ -468,8 +468,10 @@ class TrainingReader : protected LayoutReader {
         word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"});
     const bool usual = given.empty() && program_ == Program::trl && training().quantize == model::Quantization::none;
     const std::string_view type = usual ? "float32" : given;
-    const bool half = type == "float16" || on({"fp16"});
-    if (!half && !on({"bf16"}, true)) say_not_modelled("bf16", "false");
+    // accelerate's own holds where the Trainer's bf16 and fp16 are off (training_args.py: ACCELERATE_MIXED_PRECISION).
+    const std::string_view asked = on({"bf16"}, true) ? "bf16" : word({"mixed_precision"});
+    const bool half = type == "float16" || on({"fp16"}) || asked == "fp16";
+    if (!half && asked != "bf16") say_not_modelled("bf16", "false");
     const model::Shardings sharding = training().layout.sharding.kind;
     const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
                            sharding == model::Shardings::zero_3 || program_ == Program::openrlhf ||

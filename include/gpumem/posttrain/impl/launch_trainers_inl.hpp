@@ -104,6 +104,9 @@ inline constexpr LaunchKey kAxolotlKeys[] = {
     {"bf16", named},
     {"flash_attention", named},
     {"eager_attention", named},
+    {"liger_rms_norm", named},
+    {"liger_glu_activation", named},
+    {"liger_swiglu", named},
     {"rl", named},
     {"reward_model", named},
     {"process_reward_model", named},
@@ -198,9 +201,8 @@ class TrainersReader : private RestatingReader {
     if (!half) say("bf16", on("bf16") || on("pure_bf16"));
     if (adapts && on("pure_bf16")) made_.not_modelled.emplace_back("pure_bf16 true");
     say("gradient_checkpointing", !on("disable_gradient_checkpointing"));
-    if (on("disable_gradient_checkpointing") && on("enable_liger_kernel")) {
-      made_.not_modelled.emplace_back("enable_liger_kernel true");
-    }
+    // Losses of preferences read the logits, so Liger's stays out (liger_kernel.py: require_logits).
+    if (on("enable_liger_kernel")) say("liger_layers", true);
     const std::string_view kernel = value("flash_attn");
     if (kernel == "fa2" || kernel == "disabled")
       say("attn_implementation", std::string(kernel == "fa2" ? "flash" : "eager"));
@@ -262,11 +264,22 @@ class TrainersReader : private RestatingReader {
       say("fsdp_config.version", std::string(version.empty() ? "2" : value(version)));
     }
     take_block();
+    take_layers();
     const std::string_view plugins = value("plugins");
     const auto names = [&](std::string_view name) { return plugins.find(name) != plugins.npos; };
     const bool idle = names("Liger") || names("CutCross") || names("SwanLab");
     constexpr std::size_t kShown = 100;
     if (!plugins.empty() && !idle) made_.not_modelled.push_back("plugins " + core::shortened(plugins, kShown));
+  }
+  /// Liger's norms and gated layers: both, or what is left changes little where blocks are computed again.
+  void take_layers() {
+    const bool gates = on("liger_swiglu") || on("liger_glu_activation");
+    if (on("liger_rms_norm") && gates) return say("liger_layers", true);
+    const std::string_view again = value("gradient_checkpointing");
+    if (!again.empty() && !is_false(again)) return;
+    for (const std::string_view key : {"liger_rms_norm", "liger_glu_activation", "liger_swiglu"}) {
+      if (on(key)) made_.not_modelled.push_back(std::string(key) + " true");
+    }
   }
   /// The settings of TRL's trainer that generates.
   void take_block() {

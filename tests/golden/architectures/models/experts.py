@@ -19,6 +19,7 @@ from .layers import (
     repeat_kv,
     sdpa_attention,
 )
+from .granitemoe import LoopedExperts
 from .llama import LlamaForCausalLM, LlamaModel
 
 
@@ -90,6 +91,10 @@ class GptOssExperts(GroupedExperts):
         return gated_output
 
 
+class GptOssLoop(LoopedExperts, GptOssExperts):
+    pass
+
+
 class GptOssRouter(nn.Module):
     def __init__(self, width: int, experts: int, per_token: int) -> None:
         super().__init__()
@@ -109,7 +114,8 @@ class GptOssMLP(nn.Module):
         super().__init__()
         width, experts = config["hidden_size"], config["num_local_experts"]
         self.router = GptOssRouter(width, experts, config["num_experts_per_tok"])
-        self.experts = GptOssExperts(experts, width, config["intermediate_size"], transposed=False, bias=True)
+        kind = GptOssLoop if config["transformers_version"] < "5" else GptOssExperts
+        self.experts = kind(experts, width, config["intermediate_size"], transposed=False, bias=True)
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         batch, tokens, width = hidden_states.shape

@@ -13,6 +13,24 @@ from .layers import Cache, Config, RMSNorm
 from .llama import Attention, LlamaForCausalLM
 
 
+class LoopedExperts(nn.Module):
+    """transformers 4.55 to 4.57, models/gpt_oss/modeling_gpt_oss.py: one expert after the other, whose weights are taken
+    out of all; backward makes zeros of all for each."""
+
+    def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
+        next_states = torch.zeros_like(hidden_states)
+        rows = top_k_index.numel() // self.experts
+        for expert in range(self.experts):
+            token_idx = torch.zeros(rows, dtype=torch.int64, device=hidden_states.device)
+            current_state = hidden_states[token_idx]
+            gate_up = current_state @ self.gate_up_proj[expert] + self.gate_up_proj_bias[expert]
+            gated_output = self.gated(gate_up)
+            out = gated_output @ self.down_proj[expert] + self.down_proj_bias[expert]
+            weighted_output = out * top_k_weights[token_idx, 0, None]
+            next_states.index_add_(0, token_idx, weighted_output.to(hidden_states.dtype))
+        return next_states
+
+
 class ParallelExperts(nn.Module):
     def __init__(self, experts: int, width_in: int, width_out: int) -> None:
         super().__init__()
