@@ -1,5 +1,6 @@
-// BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA and MPNet: encoders with norms after attention and feed-forward layer.
-// Source: transformers 4.48, models/bert/modeling_bert.py, roberta, electra (without a kernel); MPNet (without a
+// BERT, ERNIE, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec, ELECTRA and MPNet: encoders with norms after attention and
+// feed-forward layer. Source: transformers 4.48, models/bert/modeling_bert.py, roberta; electra, ernie and data2vec
+// (modeling_data2vec_text.py), which have no kernel there; MPNet (without a
 // kernel, with biases of distances that all layers share): 4.57 and 5.16, models/mpnet/modeling_mpnet.py.
 #pragma once
 
@@ -22,12 +23,16 @@ struct Model {
   double dropout = 0.1;
   double classifier_dropout = 0.1;
   bool counts_positions = false;  ///< RoBERTa, MPNet: of each sample's tokens that are no padding
+  bool pools = false;             ///< BERT, ERNIE: samples are classified by what the pooler makes
+  std::int64_t tasks = 0;         ///< that ERNIE has embeddings of
   std::int64_t buckets = 32;      ///< of distances, of MPNet
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
   [[nodiscard]] bool is_mpnet() const { return prefix == "MPNet"; }
   [[nodiscard]] std::string_view module() const {
     if (is_mpnet()) return "mpnet";
+    if (prefix == "Ernie") return "ernie";
+    if (prefix == "Data2VecText") return "data2vec_text";
     return prefix == "Electra" ? "electra" : counts_positions ? "roberta" : "bert";
   }
 };
@@ -35,9 +40,16 @@ struct Model {
 inline Model read(ConfigFields& config) {
   Model model;
   const std::string_view type = config.text({"model_type"}, "bert");
-  model.counts_positions = type != "bert" && type != "electra";
+  model.pools = type == "bert" || type == "ernie";
+  model.counts_positions = !model.pools && type != "electra";
   model.prefix = type == "electra" ? "Electra" : model.counts_positions ? "Roberta" : "Bert";
   if (type == "mpnet") model.prefix = "MPNet";
+  if (type == "data2vec-text") model.prefix = "Data2VecText";
+  if (type == "ernie") {
+    model.prefix = "Ernie";
+    model.tasks = config.flag("use_task_id", false) ? config.size_or({"task_type_vocab_size"}, 3) : 0;
+    config.ignore({"task_type_vocab_size"});
+  }
   model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true});
   model.sizes.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.1);
   model.positions = config.size({"max_position_embeddings"});
@@ -68,7 +80,11 @@ inline Tensor embeddings(Forward& f, const Model& model) {
   const Tensor numbers = f.positions(ids, std::max<std::int64_t>(most, 1));
   const Tensor places =
       f.embedding("position_embeddings", model.counts_positions ? ids : numbers, model.positions, width);
-  const Tensor embedded = model.is_mpnet() ? f.add(sum, places) : f.call("add", {sum, places}, {{"inplace", true}});
+  Tensor embedded = model.is_mpnet() ? f.add(sum, places) : f.call("add", {sum, places}, {{"inplace", true}});
+  if (model.tasks > 0) {
+    const Tensor tasks = f.embedding("task_type_embeddings", kinds, model.tasks, width);
+    embedded = f.call("add", {embedded, tasks}, {{"inplace", true}});
+  }
   return f.dropout("dropout", f.layer_norm("LayerNorm", embedded, width), model.dropout);
 }
 
@@ -82,7 +98,8 @@ inline Tensor joined(Forward& f, const Model& model, Tensor input, std::int64_t 
   return f.leave_function(normed, {dropped});
 }
 
-/// ELECTRA's attention is written out. Its mask, of the parameters' type, is added whether batches hold padding or not.
+/// ELECTRA's attention is written out, and ERNIE's and data2vec's. Its mask, of the parameters' type, is added whether
+/// batches hold padding or not.
 inline Tensor written_out(Forward& f, const Model& model, const Heads& heads) {
   const Tensor scores = f.call("matmul", {heads.query, f.permute(heads.key, {0, 1, 3, 2})});
   const Tensor masked = f.to(f.call("add", {f.scale(scores)}), "parameters");
@@ -96,7 +113,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   const DecoderSizes& s = model.sizes;
   Tensor attended = 0;
   {
-    const bool kernel = model.prefix != "Electra";
+    const bool kernel = model.prefix == "Bert" || model.prefix == "Roberta";
     const InModule inside(f, "self", model.named(kernel ? "SdpaSelfAttention" : "SelfAttention"));
     const auto heads = [&](std::string_view name) {
       return split_heads(f, f.linear(name, input, s.width, s.width), s.head_width);
@@ -166,7 +183,7 @@ inline Tensor pooled(Forward& f, const Model& model, Tensor hidden) {
 /// BERT's cls.predictions, RoBERTa's lm_head, ELECTRA's generator_predictions and generator_lm_head.
 inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
   const std::int64_t narrow = model.embedding_width;
-  const bool bert = model.prefix == "Bert";
+  const bool bert = model.pools;
   const bool roberta = model.counts_positions;  // and MPNet, whose activation is a function
   const std::string_view transform = bert ? "cls.predictions.transform" : roberta ? "lm_head" : "generator_predictions";
   Tensor changed = 0;
@@ -185,7 +202,7 @@ inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
 /// RoBERTa, ELECTRA and MPNet classify samples by a dense layer of their own, BERT by the pooler's output.
 inline void classifier(Forward& f, const Model& model, Tensor hidden) {
   const std::int64_t width = model.sizes.width;
-  if (model.prefix == "Bert") {
+  if (model.pools) {
     const Tensor dropped = f.dropout("dropout", hidden, model.classifier_dropout);
     f.linear("classifier", dropped, width, model.labels);
     return;
@@ -212,8 +229,7 @@ inline Tensor body(Forward& f, const Model& model, Head head) {
     if (bias) hidden = f.leave_function(hidden, {*bias});
   }
   const bool alone = head == Head::none || head == Head::encoder;
-  const bool pools =
-      alone ? model.prefix != "Electra" : head == Head::sequence_classification && model.prefix == "Bert";
+  const bool pools = alone ? model.prefix != "Electra" : head == Head::sequence_classification && model.pools;
   if (!pools) return f.leave_function(hidden, {embedded});
   if (alone) f.hand_out(hidden);
   return f.leave_function(pooled(f, model, hidden), {embedded, hidden});
@@ -230,24 +246,29 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
                 .token = [&](Tensor x) { return f.dropout("dropout", x, model.classifier_dropout); }});
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bert", "bert", "bert", kAlwaysTied},
-                                                            {"Roberta", "roberta", "roberta", kAlwaysTied},
-                                                            {"XLMRoberta", "xlm-roberta", "roberta", kAlwaysTied},
-                                                            {"Camembert", "camembert", "roberta", kAlwaysTied},
-                                                            {"Electra", "electra", "electra", kAlwaysTied},
-                                                            {"MPNet", "mpnet", "mpnet", kAlwaysTied}});
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"Bert", "bert", "bert", kAlwaysTied},
+                               {"Roberta", "roberta", "roberta", kAlwaysTied},
+                               {"XLMRoberta", "xlm-roberta", "roberta", kAlwaysTied},
+                               {"Camembert", "camembert", "roberta", kAlwaysTied},
+                               {"Electra", "electra", "electra", kAlwaysTied},
+                               {"Ernie", "ernie", "ernie", kAlwaysTied},
+                               {"Data2VecText", "data2vec-text", "data2vec_text", kAlwaysTied},
+                               {"MPNet", "mpnet", "mpnet", kAlwaysTied}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{128, 2}, {256, 4}, {512, 8}, {768, 12}, {1024, 16}});
 /// Heads whose own bias is their decoder's bias.
-inline constexpr auto kTiedBias =
-    std::to_array<std::string_view>({"BertLMPredictionHead", "RobertaLMHead", "XLMRobertaLMHead", "CamembertLMHead",
-                                     "ElectraGeneratorPredictions", "MPNetLMHead"});
+inline constexpr auto kTiedBias = std::to_array<std::string_view>(
+    {"BertLMPredictionHead", "RobertaLMHead", "XLMRobertaLMHead", "CamembertLMHead", "ElectraGeneratorPredictions",
+     "MPNetLMHead", "ErnieLMPredictionHead", "Data2VecTextLMHead"});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.size("vocab_size", "embeddings.word_embeddings", "num_embeddings");
   t.size("embedding_size", "embeddings.word_embeddings", "embedding_dim");
   t.size("max_position_embeddings", "embeddings.position_embeddings", "num_embeddings");
+  t.size("task_type_vocab_size", "embeddings.task_type_embeddings", "num_embeddings");
+  t.there("use_task_id", "embeddings.task_type_embeddings");
   t.size("type_vocab_size", "embeddings.token_type_embeddings", "num_embeddings");
   t.count("num_hidden_layers", "encoder.layer");
   const bool mpnet = t.has("encoder.layer.0.attention.attn");
@@ -265,7 +286,7 @@ inline void read_tree(TreeFields& t) {
 
 inline constexpr Architecture kArchitecture = {
     .name = "bert",
-    .model_types = names<"bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet">,
+    .model_types = names<"bert", "roberta", "xlm-roberta", "camembert", "electra", "ernie", "data2vec-text", "mpnet">,
     .usual_head = Head::masked_lm,
     .write = write,
     .classes = kClasses,

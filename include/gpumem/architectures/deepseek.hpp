@@ -1,10 +1,11 @@
 // DeepSeek-V2, V3 and V3.2, and what is built like them: Kimi K2, GLM-5, GLM-4.7-Flash, openPangu Ultra, Youtu-LLM,
-// A.X-K1, MiniCPM3. Attention over keys and values that are compressed (MLA), routed experts and shared ones after the
-// first dense layers. The module that predicts further tokens (MTP) is not part of it, as transformers does not load
-// it. Which groups experts are chosen from changes no memory here. V3.2 and GLM-5 choose keys with an indexer. Source:
-// transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its positions
-// as complex numbers; it is taken as V3 here. transformers 5: deepseek_v32, glm_moe_dsa, glm4_moe_lite, whose experts
-// are one tensor each; Kimi K2 is taken as 5 has DeepSeek-V3. openPangu: the norms of its sandwich.
+// A.X-K1, MiniCPM3, Mistral 4. Attention over keys and values that are compressed (MLA), routed experts and shared ones
+// after the first dense layers. The module that predicts further tokens (MTP) is not part of it, as transformers does
+// not load it. Which groups experts are chosen from changes no memory here. V3.2 and GLM-5 choose keys with an indexer.
+// Source: transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its
+// positions as complex numbers; it is taken as V3 here. transformers 5: deepseek_v32, glm_moe_dsa, glm4_moe_lite, whose
+// experts are one tensor each; 5.16: mistral4; Kimi K2 is taken as 5 has DeepSeek-V3. openPangu: the norms of its
+// sandwich.
 #pragma once
 
 #include <algorithm>
@@ -32,6 +33,7 @@ struct Variant {
   bool dense = false;       ///< no layer has experts, and the head's weight is the embedding's
   bool normed = false;      ///< a norm behind the experts
   bool multiplies = false;  ///< by numbers: embeddings, residuals, what the head reads; positions turn halves
+  bool softmax = false;     ///< of scores in the model's type; queries are scaled by their positions
 };
 inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "deepseek_v2", .prefix = "DeepseekV2", .corrects = false},
@@ -43,6 +45,7 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "youtu", .prefix = "Youtu", .dense = true},
      {.model_type = "axk1", .prefix = "AXK1", .counts_bias = false, .grouped = true, .normed = true},
      {.model_type = "minicpm3", .prefix = "MiniCPM3", .dense = true, .multiplies = true},
+     {.model_type = "mistral4", .prefix = "Mistral4", .corrects = false, .grouped = true, .softmax = true},
      {.model_type = "pangu_ultra_moe", .prefix = "PanguUltraMoE", .corrects = false}});
 inline constexpr auto kModelTypes = model_types_of(kVariants);
 
@@ -62,9 +65,11 @@ struct Model {
 
 inline LatentAttention read_attention(ConfigFields& config, const Model& model) {
   const DecoderSizes& s = model.sizes;
-  const bool halves = model.variant.multiplies;
-  LatentAttention attention = read_latent_attention(config, s, halves ? s.width / s.heads : 0);
+  const bool mistral = model.variant.softmax;
+  const bool halves = model.variant.multiplies || (mistral && !config.flag("rope_interleave", true));
+  LatentAttention attention = read_latent_attention(config, s, model.variant.multiplies ? s.width / s.heads : 0);
   attention.halves = halves;
+  attention.scales_queries = mistral;
   attention.index_heads = model.variant.indexes ? config.size({"index_n_heads"}) : 0;
   attention.index_width = model.variant.indexes ? config.size({"index_head_dim"}) : 1;
   attention.class_name = model.named("Attention");
@@ -136,6 +141,13 @@ inline Model read(ConfigFields& config) {
   return model;
 }
 
+/// Mistral 4's router: a softmax in the model's type.
+inline Tensor softmax_weights(Forward& f, const Model& model, Tensor input) {
+  const Mixture& m = model.mixture;
+  const Tensor scores = held_scores(f, "gate", model.named("TopkRouter"), m, model.sizes.width, input);
+  return f.scale(f.slice(f.call("softmax", {scores}), 2, 0, m.per_token));
+}
+
 /// Weights of the experts that are chosen, in float32.
 inline Tensor expert_weights(Forward& f, const Model& model, Tensor wide) {
   const Mixture& m = model.mixture;
@@ -153,8 +165,8 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "mlp", model.named("MoE"));
   const std::int64_t width = model.sizes.width;
   const Mixture& m = model.mixture;
-  const Tensor wide = f.to(input, "float32");
-  const Tensor weights = expert_weights(f, model, wide);
+  const Tensor wide = model.variant.softmax ? input : f.to(input, "float32");
+  const Tensor weights = model.variant.softmax ? softmax_weights(f, model, input) : expert_weights(f, model, wide);
   Tensor sum = 0;
   if (model.variant.grouped) {
     const std::string list = model.named("Experts");
@@ -218,6 +230,7 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"DeepseekV2", "deep
                                                             {"Youtu", "youtu", "model", kAlwaysTied},
                                                             {"AXK1", "axk1", "model"},
                                                             {"MiniCPM3", "minicpm3", "model", kAlwaysTied},
+                                                            {"Mistral4", "mistral4", "model"},
                                                             {"PanguUltraMoE", "pangu_ultra_moe", "model"}});
 
 /// The indexer of each layer that has one.
@@ -288,5 +301,143 @@ inline constexpr Architecture kArchitecture = {
     .name = "deepseek", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace deepseek
+
+// LongCat-Flash: each block has attention and a feed-forward layer twice, and experts whose result is added at its end.
+// Some of the experts hand on what they get. Source: transformers 4.57, models/longcat_flash/modeling_longcat_flash.py,
+// a loop over the experts; 5.16 holds them in one tensor, in which those that hand on have weights too.
+
+namespace longcat {
+
+struct Model {
+  DecoderSizes sizes;
+  LatentAttention attention;
+  Mixture mixture;          ///< of all experts
+  std::int64_t routed = 1;  ///< of them, those that compute
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  config.complete(
+      R"({"num_layers": 28, "num_hidden_layers": 56, "ffn_hidden_size": 12288, "intermediate_size": 12288})");
+  model.sizes = decoder_sizes(config);
+  DecoderSizes& s = model.sizes;
+  s.layers = config.layers({"num_layers"});
+  s.inner = config.size({"ffn_hidden_size"});
+  model.attention = read_latent_attention(config, s);
+  model.attention.query_rank = config.size({"q_lora_rank"});
+  model.attention.class_name = "LongcatFlashMLA";
+  model.attention.norm_class = "LongcatFlashRMSNorm";
+  model.attention.scales_parts = true;
+  model.routed = config.size({"n_routed_experts"});
+  model.mixture = {.experts = model.routed + config.count_or("zero_expert_num", 256),
+                   .per_token = config.size({"moe_topk", "num_experts_per_tok"}),
+                   .inner = config.size({"expert_ffn_hidden_size", "moe_intermediate_size"}),
+                   .expert_class = "LongcatFlashMLP"};
+  check_mixture(config, model.mixture, s.layers, "n_routed_experts", "moe_topk");
+  if (config.text({"zero_expert_type"}, "identity") != "identity") config.fail("is not known", "zero_expert_type");
+  config.ignore({"routed_scaling_factor", "qk_head_dim", "mla_scale_q_lora", "mla_scale_kv_lora", "router_bias",
+                 "num_nextn_predict_layers", "attention_method", "norm_topk_prob"});
+  return model;
+}
+
+/// Scores, weights and the sum are float32.
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", "LongcatFlashMoE");
+  const Mixture& m = model.mixture;
+  const std::int64_t width = model.sizes.width;
+  const Tensor wide = f.to(input, "float32");
+  Tensor weights = 0;
+  {
+    const InModule router(f, "router", "LongcatFlashTopkRouter");
+    const Tensor scores = f.linear("classifier", wide, width, m.experts, {.bias = false});
+    f.constant("e_score_correction_bias", {m.experts}, "float32");
+    weights = f.scale(f.slice(f.call("softmax", {scores}), 2, 0, m.per_token));
+  }
+  const InModule list(f, "experts", "ModuleList");
+  const auto share = [&](Tensor of) {
+    return f.call("gather_tokens", {of}, {{"experts", m.experts}, {"per_token", m.per_token}});
+  };
+  Tensor sum = f.call("token_zeros", {wide});
+  const std::int64_t first = f.calls_one_expert() ? model.routed - 1 : 0;
+  const std::int64_t last = f.calls_one_expert() ? model.routed : m.experts;
+  for (std::int64_t index = first; index < last && !f.failed(); ++index) {
+    Tensor made = share(input);
+    if (index < model.routed) {
+      const InModule one(f, std::to_string(index), m.expert_class);
+      f.part_of_expert(static_cast<std::uint32_t>(index + 1));
+      made = gated_layer(f, width, m.inner, model.sizes.activation, made);
+      f.part_of_expert(0);
+    }
+    sum = f.call("scatter_tokens", {sum, f.multiply(made, share(f.slice(weights, 2, 0, 1)))});
+  }
+  return f.as_type_of(sum, input);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  Tensor hidden = input;
+  Tensor shortcut = 0;
+  for (const std::string_view half : {"0", "1"}) {
+    const auto inside = [&](std::string_view list, const auto& call) {
+      const InModule open(f, list, "ModuleList");
+      return call();
+    };
+    const auto norm = [&](std::string_view list) {
+      return inside(list, [&] { return f.rms_norm(half, hidden, width, "LongcatFlashRMSNorm"); });
+    };
+    LatentAttention attention = model.attention;
+    attention.name = half;
+    const Tensor normed = norm("input_layernorm");
+    hidden = f.add(hidden, inside("self_attn", [&] { return latent_attention(f, attention, normed, rotary); }));
+    const Tensor again = norm("post_attention_layernorm");
+    if (half == "0") shortcut = mixture(f, model, again);
+    hidden = f.add(hidden, inside("mlps", [&] {
+                     const InModule one(f, half, "LongcatFlashMLP");
+                     return gated_layer(f, width, model.sizes.inner, model.sizes.activation, again);
+                   }));
+  }
+  return f.add(hidden, shortcut);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  warn_of_routing(f);
+  decoder_model(f, config, s, head, {.class_name = "LongcatFlashModel"}, [&](Tensor ids, Tensor hidden) {
+    const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
+    hidden = stack(f, "layers", "LongcatFlashDecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    return f.rms_norm("norm", hidden, s.width, "LongcatFlashRMSNorm");
+  });
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"LongcatFlash", "longcat_flash", "model"}});
+
+/// What print(model) of transformers 4 shows, whose experts are modules.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  t.count("num_layers", "layers");
+  tree_latent_attention(t, "layers.0.self_attn.0");
+  t.size("ffn_hidden_size", "layers.0.mlps.0.gate_proj", "out_features");
+  t.size("expert_ffn_hidden_size", "layers.0.mlp.experts.0.gate_proj", "out_features");
+  const std::int64_t all = t.value("layers.0.mlp.router.classifier", "out_features").value_or(0);
+  std::int64_t routed = 0;
+  while (routed < all && t.has("layers.0.mlp.experts." + std::to_string(routed) + ".gate_proj")) ++routed;
+  if (routed == 0) return;
+  constexpr std::int64_t kChosen = 12;
+  t.set("n_routed_experts", routed);
+  t.set_text("zero_expert_num", std::to_string(all - routed));
+  t.set("moe_topk", std::min(kChosen, all));
+  t.assume(std::to_string(std::min(kChosen, all)) + " experts a token, as published models have");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "longcat",
+                                               .model_types = names<"longcat_flash">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace longcat
 
 }  // namespace gpumem::architectures

@@ -6,6 +6,7 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/mixture.hpp"
 
 namespace gpumem::architectures {
 
@@ -205,5 +206,135 @@ inline constexpr Architecture kArchitecture = {
     .name = "gptj", .model_types = names<"gptj">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace gptj
+
+// DBRX: queries, keys and values of one layer, whose clamped output is split; norms without biases; each of the
+// experts' three matrices is a part of one tensor. Source: transformers 4.48, models/dbrx/modeling_dbrx.py.
+
+namespace dbrx {
+
+struct Model {
+  DecoderSizes sizes;
+  Mixture mixture;
+  bool clips = false;
+  bool jitters = false;  ///< what the router reads, by a number an element
+  double dropout = 0.0;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.inner_factor = 1});
+  DecoderSizes& s = model.sizes;
+  model.dropout = config.number({"resid_pdrop"}, 0.0);
+  ConfigFields* const attention = config.part("attn_config", "{}");
+  s.kv_heads = attention == nullptr ? 1 : attention->size_or({"kv_n_heads"}, 1);
+  if (s.heads % s.kv_heads != 0) config.fail("does not make whole groups of heads", "attn_config");
+  if (attention != nullptr) {
+    s.attention_dropout = attention->number({"attn_pdrop"}, 0.0);
+    model.clips = attention->number({"clip_qkv"}, 0.0) > 0.0;
+    attention->ignore({"rope_theta", "model_type"});
+  }
+  model.mixture = {.experts = 4, .per_token = 1, .inner = 3584};
+  if (ConfigFields* const fed = config.part("ffn_config", "{}"); fed != nullptr) {
+    model.mixture = {.experts = fed->size_or({"moe_num_experts"}, 4),
+                     .per_token = fed->size_or({"moe_top_k"}, 1),
+                     .inner = fed->size_or({"ffn_hidden_size"}, 3584)};
+    model.jitters = fed->has("moe_jitter_eps");
+    if (const core::JsonValue* act = fed->find("ffn_act_fn");
+        act != nullptr && act->is(core::JsonValue::Kind::object)) {
+      s.activation = ConfigFields(*act).text({"name"}, "silu");
+    }
+    fed->ignore({"moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights", "hidden_size", "model_type",
+                 "uniform_expert_assignment"});
+  }
+  check_mixture(config, model.mixture, s.layers, "ffn_config", "ffn_config");
+  if (model.mixture.inner > ConfigFields::kLargestSize / model.mixture.experts)
+    config.fail("makes the experts too wide", "ffn_config");
+  config.ignore({"emb_pdrop", "max_seq_len", "router_aux_loss_coef"});
+  return model;
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "attn", "DbrxAttention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t keys = s.kv_heads * s.head_width;
+  Tensor packed = f.linear("Wqkv", input, s.width, s.width + 2 * keys, {.bias = false});
+  if (model.clips) packed = f.call("hardtanh", {packed}, {{"inplace", false}});
+  const std::vector<Tensor> parts = f.split(packed, 2, {s.width, keys, keys});
+  const auto heads = [&](Tensor of) { return split_heads(f, of, s.head_width); };
+  const Tensor query = rotate(f, heads(parts[0]), rotary, s.head_width);
+  const Tensor key = rotate(f, heads(parts[1]), rotary, s.head_width);
+  const Tensor attended = attend_cached(f, s, {query, key, heads(parts[2])});
+  return f.linear("out_proj", attended, s.width, s.width, {.bias = false});
+}
+
+/// DbrxExperts: a loop over the experts, each of which multiplies with its parts of the three tensors.
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "ffn", "DbrxFFN");
+  const Mixture& m = model.mixture;
+  const std::int64_t width = model.sizes.width;
+  Tensor weights = 0;
+  {
+    const InModule router(f, "router", "DbrxRouter");
+    const Tensor read = model.jitters ? f.multiply(input, f.call("token_zeros", {input})) : input;
+    const Tensor scores = f.linear("layer", read, width, m.experts, {.bias = false});
+    const Tensor all = f.call("softmax", {f.to(scores, "float32")});
+    weights = f.as_type_of(f.scale(f.slice(all, 2, 0, m.per_token)), input);
+  }
+  const InModule list(f, "experts", "DbrxExperts");
+  const InModule one(f, "mlp", "DbrxExpertGLU");
+  const Sizes shape = {m.experts * m.inner, width};
+  const Tensor gates = f.parameter("w1", shape);
+  const Tensor values = f.parameter("v1", shape);
+  const Tensor down = f.parameter("w2", shape);
+  const auto share = [&](Tensor of) {
+    return f.call("gather_tokens", {of}, {{"experts", m.experts}, {"per_token", m.per_token}});
+  };
+  Tensor sum = f.call("token_zeros", {input});
+  for (std::int64_t index = 0; index < m.experts && !f.failed(); ++index) {
+    const auto part = [&](Tensor of) { return f.slice(of, 0, index * m.inner, m.inner); };
+    const auto across = [&](Tensor of) { return f.permute(part(of), {1, 0}); };
+    const Tensor rows = share(input);
+    const Tensor gate = f.call("matmul", {rows, across(gates)});
+    const Tensor value = f.call("matmul", {rows, across(values)});
+    const Tensor active = f.multiply(f.activation("activation_fn", gate, model.sizes.activation), value);
+    const Tensor made = f.multiply(f.call("matmul", {active, part(down)}), share(f.slice(weights, 2, 0, 1)));
+    sum = f.call("scatter_tokens", {sum, made});
+  }
+  return sum;
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  const auto dropped = [&](Tensor of) {
+    return model.dropout > 0.0 ? f.call("dropout", {of}, {{"p", model.dropout}}) : of;
+  };
+  Tensor attended = 0;
+  Tensor again = 0;
+  {
+    const InModule inside(f, "norm_attn_norm", "DbrxNormAttentionNorm");
+    const Tensor normed = f.as_type_of(f.layer_norm("norm_1", input, width, false), input);
+    attended = f.add(dropped(attention(f, model, normed, rotary)), input);
+    again = f.as_type_of(f.layer_norm("norm_2", attended, width, false), attended);
+  }
+  return f.add(attended, dropped(mixture(f, model, again)));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  warn_of_routing(f);
+  const DecoderBody body = {.module = "transformer", .class_name = "DbrxModel", .embedding = "wte"};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "blocks", "DbrxBlock", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    return f.layer_norm("norm_f", hidden, s.width, false);
+  });
+}
+
+inline constexpr Architecture kArchitecture = {.name = "dbrx", .model_types = names<"dbrx">, .write = write};
+
+}  // namespace dbrx
 
 }  // namespace gpumem::architectures

@@ -96,10 +96,9 @@ inline Model read(ConfigFields& config) {
 }
 
 /// GraniteMoeParallelExperts: F.linear of each expert's rows with its part of the weight, put together again.
-inline Tensor parallel_experts(Forward& f, const Model& model, std::string_view name, Tensor rows, std::int64_t in,
-                               std::int64_t out) {
-  const InModule inside(f, name, model.named("ParallelExperts"));
-  const std::int64_t experts = model.mixture.experts;
+inline Tensor parallel_experts(Forward& f, std::string_view class_name, std::int64_t experts, std::string_view name,
+                               Tensor rows, std::int64_t in, std::int64_t out) {
+  const InModule inside(f, name, class_name);
   const Tensor weight = f.parameter("weight", {experts, out, in});
   const Tensor parts = f.call("expert_rows", {rows});
   std::vector<Tensor> made;
@@ -137,10 +136,13 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
     return f.call("gather_tokens", {of}, {{"experts", m.experts}, {"per_token", m.per_token}, {"ranks", m.experts}});
   };
   const Tensor weights = sorted(f.slice(gates, 2, 0, 1));
-  const Tensor wide = parallel_experts(f, model, "input_linear", sorted(input), width, 2 * m.inner);
+  const auto product = [&](std::string_view name, Tensor rows, std::int64_t in, std::int64_t out) {
+    return parallel_experts(f, model.named("ParallelExperts"), m.experts, name, rows, in, out);
+  };
+  const Tensor wide = product("input_linear", sorted(input), width, 2 * m.inner);
   const std::vector<Tensor> halves = f.split(wide, 1, {m.inner, m.inner});
   const Tensor active = f.multiply(f.activation("activation", halves[0], model.sizes.activation), halves[1]);
-  const Tensor made = parallel_experts(f, model, "output_linear", active, m.inner, width);
+  const Tensor made = product("output_linear", active, m.inner, width);
   const Tensor weighted = f.multiply(made, weights);
   const Tensor zeros = f.call("token_zeros", {input});
   const Tensor sum = f.call("scatter_tokens", {zeros, weighted}, {{"copies", true}});
@@ -277,5 +279,121 @@ inline constexpr Architecture kArchitecture = {
     .read_tree = read_tree};
 
 }  // namespace granitemoe
+
+// JetMoE: experts feed forward as GraniteMoe's do, and others make the queries and read what attention leaves: each
+// token has as many queries a head of keys as it has experts. Source: transformers 4.48,
+// models/jetmoe/modeling_jetmoe.py; 5.16, the same.
+
+namespace jetmoe {
+
+struct Model {
+  DecoderSizes sizes;
+  Mixture mixture;
+
+  /// Of one expert's queries, and of all keys.
+  [[nodiscard]] std::int64_t projected() const { return sizes.kv_heads * sizes.head_width; }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  config.complete(R"({"num_key_value_heads": 16, "num_attention_heads": 16})");
+  model.sizes = decoder_sizes(config, {.tied = true});
+  DecoderSizes& s = model.sizes;
+  s.head_width = config.size_or({"kv_channels"}, 128);
+  model.mixture = {.experts = config.size_or({"num_local_experts"}, 8),
+                   .per_token = config.size_or({"num_experts_per_tok"}, 2),
+                   .inner = s.inner};
+  check_mixture(config, model.mixture, s.layers, "num_local_experts", "num_experts_per_tok");
+  s.heads = s.kv_heads * model.mixture.per_token;
+  if (s.heads > ConfigFields::kLargestSize / 4 / s.head_width) config.fail("makes heads too wide", "kv_channels");
+  config.ignore({"aux_loss_coef", "output_router_logits"});
+  return model;
+}
+
+/// The weights of a token's experts.
+inline Tensor gates(Forward& f, const Model& model, Tensor input) {
+  const Mixture& m = model.mixture;
+  const InModule router(f, "router", "JetMoeTopKGating");
+  const Tensor scores = f.to(f.linear("layer", input, model.sizes.width, m.experts, {.bias = false}), "float32");
+  return f.as_type_of(f.call("softmax", {f.slice(scores, 2, 0, m.per_token)}), input);
+}
+
+/// Rows of tokens in the order of their experts, `per_token` of each.
+inline Tensor sorted(Forward& f, const Model& model, Tensor of, std::int64_t per_token) {
+  const std::int64_t experts = model.mixture.experts;
+  return f.call("gather_tokens", {of}, {{"experts", experts}, {"per_token", per_token}, {"ranks", experts}});
+}
+
+inline Tensor product(Forward& f, const Model& model, std::string_view name, Tensor rows, std::int64_t in,
+                      std::int64_t out) {
+  return granitemoe::parallel_experts(f, "JetMoeParallelExperts", model.mixture.experts, name, rows, in, out);
+}
+
+/// The experts' rows times their weights, summed by token, and a bias.
+inline Tensor reduced(Forward& f, const Model& model, Tensor made, Tensor weights, Tensor like) {
+  const Tensor weighted = f.multiply(made, sorted(f, model, f.slice(weights, 2, 0, 1), model.mixture.per_token));
+  const Tensor sum = f.call("scatter_tokens", {f.call("token_zeros", {like}), weighted}, {{"copies", true}});
+  return f.add(sum, f.parameter("bias", {model.sizes.width}));
+}
+
+/// JetMoeAttention: queries in the order of the tokens, one expert's after the other's; keys are repeated for each.
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attention", "JetMoeAttention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t chosen = model.mixture.per_token;
+  Tensor weights = 0;
+  Tensor rows = 0;
+  {
+    const InModule experts(f, "experts", "JetMoeMoA");
+    weights = gates(f, model, input);
+    rows = product(f, model, "input_linear", sorted(f, model, input, chosen), s.width, model.projected());
+  }
+  const Tensor packed = f.linear("kv_proj", input, s.width, 2 * model.projected(), {.bias = false});
+  const std::vector<Tensor> parts = f.split(packed, 2, {model.projected(), model.projected()});
+  const Tensor each = f.call("unsqueeze", {parts[0]}, {{"dim", std::int64_t{2}}});
+  const Tensor all = f.call("expand", {each}, {{"shape", Sizes{-1, -1, chosen, -1}}});
+  const Tensor queries = f.call("scatter_tokens", {f.call("token_zeros", {all}), rows}, {{"copies", true}});
+  const Tensor query = rotate(f, split_heads(f, f.flatten(queries, 2, 3), s.head_width), rotary, s.head_width);
+  const Tensor key = rotate(f, split_heads(f, parts[0], s.head_width), rotary, s.head_width);
+  Tensor value = split_heads(f, parts[1], s.head_width);
+  value = f.cache(key, value);
+  const Heads ready = {query, repeat_heads(f, key, chosen), repeat_heads(f, value, chosen)};
+  const Tensor attended = attend(f, ready, {.dropout = s.attention_dropout});
+  const Tensor by_expert = f.flatten(f.unflatten(attended, 2, {chosen, -1}), 1, 2);
+  const InModule experts(f, "experts", "JetMoeMoA");
+  const Tensor made = product(f, model, "output_linear", sorted(f, model, by_expert, 1), model.projected(), s.width);
+  return reduced(f, model, made, weights, input);
+}
+
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", "JetMoeMoE");
+  const Mixture& m = model.mixture;
+  const std::int64_t width = model.sizes.width;
+  const Tensor weights = gates(f, model, input);
+  const Tensor wide = product(f, model, "input_linear", sorted(f, model, input, m.per_token), width, 2 * m.inner);
+  const std::vector<Tensor> halves = f.split(wide, 1, {m.inner, m.inner});
+  const Tensor active = f.multiply(f.activation("activation", halves[0], model.sizes.activation), halves[1]);
+  return reduced(f, model, product(f, model, "output_linear", active, m.inner, width), weights, input);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  warn_of_routing(f);
+  decoder_model(f, config, s, head, {.class_name = "JetMoeModel"}, [&](Tensor ids, Tensor embedded) {
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    const auto norm = [&](std::string_view name, Tensor of) { return f.rms_norm(name, of, s.width, "JetMoeRMSNorm"); };
+    const auto block = [&](Tensor x, std::int64_t) {
+      const Tensor attended = f.add(x, attention(f, model, norm("input_layernorm", x), rotary));
+      return f.add(attended, mixture(f, model, norm("post_attention_layernorm", attended)));
+    };
+    return norm("norm", stack(f, "layers", "JetMoeDecoderLayer", s.layers, embedded, block));
+  });
+}
+
+inline constexpr Architecture kArchitecture = {.name = "jetmoe", .model_types = names<"jetmoe">, .write = write};
+
+}  // namespace jetmoe
 
 }  // namespace gpumem::architectures

@@ -14,6 +14,7 @@
 namespace gpumem::architectures {
 
 struct LatentAttention {
+  std::string_view name = "self_attn";
   std::int64_t width = 1;  ///< of the hidden states
   std::int64_t heads = 1;
   std::int64_t query_rank = 0;    ///< of the queries' compression; 0: they are not compressed
@@ -27,6 +28,8 @@ struct LatentAttention {
   bool fused_softmax = false;    ///< where attention is written out, in the type of the scores; fused norms (Megatron)
   bool gates = false;            ///< what it makes, by a projection of its input
   bool halves = false;           ///< positions turn the halves of a head's elements, and not their pairs
+  bool scales_queries = false;   ///< by a figure of their position
+  bool scales_parts = false;     ///< of queries, and the narrow vector, each by a number (LongCat-Flash)
   std::int64_t index_heads = 0;  ///< of an indexer that chooses keys; 0: there is none
   std::int64_t index_width = 1;  ///< of each of them
   std::string class_name = {};
@@ -155,13 +158,17 @@ inline void check_latent_attention(ConfigFields& config, const LatentAttention& 
 inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor input, const Rotary& rotary,
                                  std::optional<Tensor> shared) {
   using latent_attention_detail::turned;
-  const InModule inside(f, "self_attn", a.class_name);
+  const InModule inside(f, a.name, a.class_name);
   Tensor source = input;
-  const std::vector<Tensor> query =
+  std::vector<Tensor> query =
       f.split(latent_attention_detail::queries(f, a, input, source), 3, {a.plain_width, a.rotary_width});
   const Tensor narrow = f.linear("kv_a_proj_with_mqa", input, a.width, a.kv_rank + a.rotary_width, {.bias = a.bias});
   const std::vector<Tensor> compressed = f.split(narrow, 2, {a.kv_rank, a.rotary_width});
-  const Tensor normed = latent_attention_detail::normed(f, a, "kv_a_layernorm", compressed[0], a.kv_rank);
+  Tensor normed = latent_attention_detail::normed(f, a, "kv_a_layernorm", compressed[0], a.kv_rank);
+  if (a.scales_parts) {
+    for (Tensor& part : query) part = f.scale(part);
+    normed = f.scale(normed);
+  }
   const std::int64_t each = a.plain_width + a.value_width;
   const Tensor wide =
       f.linear("kv_b_proj", normed, a.kv_rank, a.heads * each, {.bias = false, .split = Split::columns});
@@ -172,7 +179,8 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
   const Tensor turned_query = turn(query[1]);
   const Tensor turned_key = turn(one);
   const Tensor every = f.expand_heads(turned_key, {-1, a.heads, -1, -1});
-  const Heads heads = {f.concatenate({query[0], turned_query}, 3), f.concatenate({made[0], every}, 3), made[1]};
+  Heads heads = {f.concatenate({query[0], turned_query}, 3), f.concatenate({made[0], every}, 3), made[1]};
+  if (a.scales_queries) heads.query = f.scale(heads.query);
   if (a.caches) {
     f.cache(heads.key);
     f.cache(heads.value);

@@ -1,6 +1,7 @@
 // Input: the sizes of layers that carry a state along the tokens, and the kinds of layers that a config lists.
 // Output: Mamba's and Mamba-2's mixers as transformers calls them in training, with the kernels of mamba-ssm and
-// causal-conv1d: one function for all after the first projection, which keeps little and computes the rest again.
+// causal-conv1d: one function for all after the first projection, which keeps little and computes the rest again; the
+// gated delta rule of Qwen3-Next and OLMo Hybrid.
 // Source: transformers 4.57, models/mamba2/modeling_mamba2.py: Mamba2Mixer.cuda_kernels_forward; models/mamba,
 // models/jamba; mamba-ssm 2.2 (see ops/scan.hpp).
 #pragma once
@@ -91,6 +92,22 @@ Tensor mamba_mixer(Forward& forward, const MambaMixer& mixer, Tensor input);
 void tree_mamba(TreeFields& tree, const std::string& mixer, std::string_view state, std::string_view rank,
                 std::string_view kernel);
 
+/// A gated delta net (Qwen3-Next, OLMo Hybrid).
+struct DeltaNet {
+  std::int64_t keys = 1;    ///< heads of queries and keys
+  std::int64_t values = 1;  ///< heads of values, a multiple of them
+  std::int64_t key_width = 1;
+  std::int64_t value_width = 1;
+  std::int64_t kernel = 4;  ///< of the convolution
+
+  [[nodiscard]] std::int64_t key_size() const { return keys * key_width; }
+  [[nodiscard]] std::int64_t value_size() const { return values * value_width; }
+  [[nodiscard]] std::int64_t convolved() const { return 2 * key_size() + value_size(); }
+  [[nodiscard]] std::int64_t times() const { return values / keys; }
+};
+/// linear_num_key_heads and its like; what the config leaves out is as `usual` has it.
+[[nodiscard]] DeltaNet read_delta_net(ConfigFields& config, const DeltaNet& usual);
+
 /// (x.float() / rms(x)) * (1 + weight.float()), in the type of x, in a module of this class.
 Tensor offset_norm(Forward& forward, std::string_view name, Tensor input, std::int64_t width,
                    std::string_view class_name);
@@ -107,7 +124,47 @@ inline std::int64_t product(std::int64_t left, std::int64_t right) {
   return (core::Checked(left) * core::Checked(right)).value().value_or(INT64_MAX);
 }
 
+/// Each head of queries or keys for each head of values that shares it: repeat_interleave.
+inline Tensor repeated(Forward& f, const DeltaNet& net, Tensor heads) {
+  if (net.times() == 1) return heads;
+  const Tensor view = f.call("unsqueeze", {heads}, {{"dim", std::int64_t{3}}});
+  return f.flatten(f.call("expand", {view}, {{"shape", Sizes{-1, -1, -1, net.times(), -1}}}), 2, 3);
+}
+
 }  // namespace mamba_mixers_detail
+
+/// What a delta net makes of its queries, keys and values, which `mixed` has side by side: [N, S, heads, width].
+/// `rates()` says how much of each token its heads of values write, `steps()` what their decay is made of.
+template <typename Rates, typename Steps>
+Tensor gated_delta(Forward& f, const DeltaNet& n, Tensor mixed, Rates rates, Steps steps) {
+  const Tensor convolved = mamba_mixers_detail::convolution(f, mixed, n.convolved(), n.kernel, false);
+  const std::vector<Tensor> parts = f.split(convolved, 2, {n.key_size(), n.key_size(), n.value_size()});
+  const Tensor values = f.unflatten(parts[2], 2, {-1, n.value_width});
+  const Tensor rate = rates();
+  const Tensor decays = f.call("neg", {f.call("exp", {f.to(f.parameter("A_log", {n.values}), "float32")})});
+  const Tensor biased = f.add(f.to(steps(), "float32"), f.parameter("dt_bias", {n.values}));
+  const Tensor step = f.multiply(f.call("softplus", {biased}), decays);
+  const auto heads = [&](Tensor part) {
+    return mamba_mixers_detail::repeated(f, n, f.unflatten(part, 2, {-1, n.key_width}));
+  };
+  const Tensor queries = heads(parts[0]);
+  const Tensor keys = heads(parts[1]);
+  return f.call("gated_delta_rule", {queries, keys, values, step, rate});
+}
+
+inline DeltaNet read_delta_net(ConfigFields& config, const DeltaNet& usual) {
+  const DeltaNet net = {.keys = config.size_or({"linear_num_key_heads"}, usual.keys),
+                        .values = config.size_or({"linear_num_value_heads"}, usual.values),
+                        .key_width = config.size_or({"linear_key_head_dim"}, usual.key_width),
+                        .value_width = config.size_or({"linear_value_head_dim"}, usual.value_width),
+                        .kernel = config.size_or({"linear_conv_kernel_dim"}, usual.kernel)};
+  using mamba_mixers_detail::product;
+  constexpr std::int64_t kMost = ConfigFields::kLargestSize / 8;
+  const bool wide = product(net.keys, net.key_width) > kMost || product(net.values, net.value_width) > kMost;
+  if (wide || net.kernel > kMost) config.fail("makes the delta net too wide", "linear_num_value_heads");
+  if (net.values % net.keys != 0) config.fail("does not divide linear_num_value_heads", "linear_num_key_heads");
+  return net;
+}
 
 inline std::vector<LayerKind> layer_kinds(ConfigFields& config, std::string_view field,
                                           std::span<const LayerKindName> names) {

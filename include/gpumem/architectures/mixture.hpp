@@ -136,6 +136,24 @@ inline Tensor held_scores(Forward& f, std::string_view name, std::string_view cl
   return f.call("linear_function", {input, wide ? f.to(weight, "float32") : weight});
 }
 
+/// Experts of one tensor each that the softmax of such a router chooses, as transformers 5 has them.
+inline Tensor held_softmax_experts(Forward& f, const Mixture& m, const GroupedExperts& all,
+                                   std::string_view router_class, Tensor input) {
+  const Tensor scores = held_scores(f, "gate", router_class, m, all.width, input);
+  const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
+  return add_grouped_experts(f, m, all, input, f.as_type_of(f.slice(weights, 2, 0, m.per_token), input));
+}
+
+/// Weights of the experts that DeepSeek-V3's router chooses, in float32; the bias of the choice is a buffer.
+inline Tensor held_sigmoid_weights(Forward& f, std::string_view router_class, const Mixture& m, std::int64_t width,
+                                   Tensor input) {
+  const InModule gate(f, "gate", router_class);
+  const Tensor weight = f.parameter("weight", {m.experts, width});
+  const Tensor scores = f.call("linear_function", {f.to(input, "float32"), f.to(weight, "float32")});
+  f.constant("e_score_correction_bias", {m.experts}, "float32");
+  return f.scale(f.slice(f.call("sigmoid", {scores}), 2, 0, m.per_token));
+}
+
 /// Experts that the softmax of a linear layer chooses, in the module that is open. `list_class`: of experts whose
 /// weights are one tensor each; empty: they are modules.
 inline Tensor softmax_experts(Forward& f, const Mixture& m, std::int64_t width, std::string_view activation,
@@ -200,6 +218,12 @@ inline constexpr auto kPublishedExperts = std::to_array<PublishedExperts>({
     {"granitemoe", 1536, 32, 40, 512, 8},            // ibm-granite/granite-3.1-3b-a800m-base
     {"granitemoehybrid", 1536, 40, 64, 512, 6},      // ibm-granite/granite-4.0-h-tiny
     {"granitemoehybrid", 4096, 40, 72, 768, 10},     // ibm-granite/granite-4.0-h-small
+    {"flex_olmo", 4096, 32, 7, 11008, 5},            // allenai/FlexOlmo-7x7B-1T
+    {"afmoe", 1024, 56, 128, 256, 8},                // arcee-ai/Trinity-Nano-Preview
+    {"afmoe", 2048, 32, 128, 1024, 8},               // arcee-ai/Trinity-Mini
+    {"exaone_moe", 6144, 48, 128, 2048, 8},          // LGAI-EXAONE/K-EXAONE-236B-A23B
+    {"mistral4", 4096, 36, 128, 2048, 4},            // mistralai/Mistral-Small-4-119B-2603
+    {"laguna", 2048, 40, 256, 512, 8},               // poolside/laguna-XS.2
     {"gpt_oss", 2880, 24, 32, 2880, 4},              // openai/gpt-oss-20b
     {"gpt_oss", 2880, 36, 128, 2880, 4},             // openai/gpt-oss-120b
 });
@@ -276,9 +300,10 @@ inline std::optional<ExpertSizes> counted_experts(std::int64_t width, std::int64
 inline std::int64_t fused_experts(TreeFields& t, const FusedExperts& of) {
   t.fuse_experts();
   const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(0);
-  const std::int64_t router = t.held(of.router);
+  const auto rows = t.value(of.router, "out_features");  // a router that is a linear layer shows the experts
+  const std::int64_t router = rows ? *rows * width : t.held(of.router);
   const std::int64_t held = t.held(of.list);
-  if (router > 0 || held > 0) {
+  if ((router > 0 && !rows) || held > 0) {
     const auto counted = counted_experts(width, router, held, of.biases);
     if (!counted) return 0;
     t.set(of.number, counted->experts);

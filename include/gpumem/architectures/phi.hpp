@@ -2,12 +2,14 @@
 // each head, biases everywhere. Source: transformers 4.48, models/phi/modeling_phi.py.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/mixture.hpp"
 
 namespace gpumem::architectures {
 
@@ -171,7 +173,8 @@ inline constexpr Architecture kArchitecture = {
 
 // Cohere (Command R, Aya) and Cohere 2 (Command R7B, Command A): attention and feed-forward layer side by side on one
 // norm, which has no bias and is computed in float32; logits times a number. Cohere 2 turns only layers whose window
-// slides. Source: transformers 4.48, models/cohere/modeling_cohere.py, cohere2/modeling_cohere2.py.
+// slides; Cohere 2 MoE has experts after its first layers. Source: transformers 4.48, models/cohere/modeling_cohere.py,
+// cohere2/modeling_cohere2.py; 5.16, cohere2_moe.
 
 namespace cohere {
 
@@ -181,14 +184,59 @@ struct Model {
   bool bias = false;
   bool normed_heads = false;  ///< a norm with weights for each head (Command R+)
   std::vector<bool> turns;    ///< by layer
+  Mixture mixture = {};
+  std::vector<bool> mixes = {};   ///< by layer: it has experts, of one tensor each; empty: none has
+  std::int64_t shared_inner = 0;  ///< of the experts that all tokens go to
+  bool averages = false;          ///< those and the chosen ones
+  bool sigmoid = false;           ///< weighs the chosen experts, and not a softmax of their scores
+  bool rms = false;               ///< its norms are RMS norms
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
 
+/// Experts after the first dense layers, which have no positions unless every one of them reads all tokens.
+inline void read_mixture(ConfigFields& config, Model& model) {
+  DecoderSizes& s = model.sizes;
+  model.mixture = {.experts = config.size_or({"num_experts"}, 8),
+                   .per_token = config.size_or({"num_experts_per_tok"}, 2),
+                   .inner = s.inner};
+  check_mixture(config, model.mixture, s.layers, "num_experts", "num_experts_per_tok");
+  const std::int64_t shared = config.count_or("num_shared_experts", 0);
+  if (shared > ConfigFields::kLargestSize / s.inner)
+    config.fail("makes the shared experts too wide", "num_shared_experts");
+  model.shared_inner = shared * s.inner;
+  s.inner = config.size_or({"prefix_dense_intermediate_size"}, s.inner);
+  const std::int64_t dense = std::min(config.count_or("first_k_dense_replace", 0), s.layers);
+  model.mixes = config.layers_with("mlp_layer_types", s.layers, std::string_view("sparse"), std::string_view("dense"));
+  if (model.mixes.empty()) {
+    model.mixes.assign(static_cast<std::size_t>(s.layers), true);
+    std::fill_n(model.mixes.begin(), dense, false);
+  }
+  const std::int64_t pattern = config.size_or({"sliding_window_pattern"}, 4);
+  const std::int64_t first = config.size_or({"prefix_dense_sliding_window_pattern"}, 1);
+  const bool listed = !model.turns.empty();
+  for (std::int64_t at = 0; at < s.layers; ++at) {
+    const std::int64_t place = at < dense ? at + 1 : at + 1 - dense;
+    if (!listed) model.turns.push_back(place % (at < dense ? first : pattern) != 0);
+    const auto index = static_cast<std::size_t>(at);
+    if (!model.mixes[index] && first == 1) model.turns[index] = true;
+  }
+  const std::string_view strategy = config.text({"shared_expert_combination_strategy"}, "average");
+  const std::string_view weighs = config.text({"expert_selection_fn"}, "softmax");
+  if (strategy != "sum" && strategy != "average") config.fail("is not known", "shared_expert_combination_strategy");
+  if (weighs != "softmax" && weighs != "sigmoid") config.fail("is not known", "expert_selection_fn");
+  model.averages = strategy == "average";
+  model.sigmoid = weighs == "sigmoid";
+  model.rms = config.has("rms_norm_eps");
+  config.ignore({"norm_topk_prob", "router_aux_loss_coef", "output_router_logits"});
+}
+
 inline Model read(ConfigFields& config) {
   Model model;
-  const bool second = config.text({"model_type"}, "cohere") == "cohere2";
-  model.prefix = second ? "Cohere2" : "Cohere";
+  const std::string_view type = config.text({"model_type"}, "cohere");
+  const bool mixes = type == "cohere2_moe";
+  const bool second = mixes || type == "cohere2";
+  model.prefix = mixes ? "Cohere2Moe" : second ? "Cohere2" : "Cohere";
   model.sizes = decoder_sizes(config, {.tied = true});
   model.bias = config.flag("attention_bias", false);
   model.normed_heads = !second && config.flag("use_qk_norm", false);
@@ -198,6 +246,7 @@ inline Model read(ConfigFields& config) {
     model.turns = config.layers_with("layer_types", layers, std::string_view("sliding_attention"),
                                      std::string_view("full_attention"));
   }
+  if (mixes) read_mixture(config, model);
   for (std::int64_t at = static_cast<std::int64_t>(model.turns.size()); at < layers; ++at) {
     model.turns.push_back(!second || (at + 1) % pattern != 0);
   }
@@ -209,6 +258,7 @@ inline Model read(ConfigFields& config) {
 
 /// (x - mean) / deviation, times the weight, in float32: CohereLayerNorm, operation by operation.
 inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, const Sizes& shape) {
+  if (model.rms) return f.rms_norm(name, input, shape.back(), model.named("RMSNorm"));
   const InModule inside(f, name, model.named("LayerNorm"));
   const auto mean = [&](Tensor of) { return f.call("mean", {of}, {{"dim", std::int64_t{-1}}, {"keepdim", true}}); };
   const Tensor wide = f.to(input, "float32");
@@ -251,10 +301,33 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
                   {.bias = model.bias, .split = model.normed_heads ? Split::whole : Split::rows});
 }
 
+/// Cohere2MoeSparseMoeBlock: the weights are those of the chosen scores alone.
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", model.named("SparseMoeBlock"));
+  const DecoderSizes& s = model.sizes;
+  const Mixture& m = model.mixture;
+  const Tensor chosen =
+      f.slice(held_scores(f, "gate", model.named("TopKRouter"), m, s.width, input), 2, 0, m.per_token);
+  const Tensor weights =
+      model.sigmoid ? f.scale(f.call("sigmoid", {chosen})) : f.call("softmax", {f.to(chosen, "float32")});
+  const std::string list = model.named("Experts");
+  const GroupedExperts all = {.list_class = list, .width = s.width, .activation = s.activation};
+  const Tensor sum = add_grouped_experts(f, m, all, input, f.as_type_of(weights, input));
+  if (model.shared_inner == 0) return sum;
+  Tensor shared = 0;
+  {
+    const InModule one(f, "shared_experts", model.named("MLP"));
+    shared = gated_layer(f, s.width, model.shared_inner, s.activation, input);
+  }
+  const Tensor both = f.add(sum, shared);
+  return model.averages ? f.scale(both) : both;
+}
+
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
   const Tensor normed = norm(f, model, "input_layernorm", input, {model.sizes.width});
   const Tensor mixed = attention(f, model, normed, rotary, index);
-  const Tensor fed = gated_feed_forward(f, model.sizes, normed, model.named("MLP"));
+  const bool mixes = !model.mixes.empty() && model.mixes[static_cast<std::size_t>(index)];
+  const Tensor fed = mixes ? mixture(f, model, normed) : gated_feed_forward(f, model.sizes, normed, model.named("MLP"));
   return f.add(f.add(input, mixed), fed);
 }
 
@@ -263,6 +336,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
   const DecoderBody body = {.class_name = model.named("Model"), .head = {.scales = true}};
+  if (!model.mixes.empty()) warn_of_routing(f);
   decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
@@ -271,13 +345,33 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>(
-    {{"Cohere", "cohere", "model", kAlwaysTied}, {"Cohere2", "cohere2", "model", kAlwaysTied}});
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Cohere", "cohere", "model", kAlwaysTied},
+                                                            {"Cohere2", "cohere2", "model", kAlwaysTied},
+                                                            {"Cohere2Moe", "cohere2_moe", "model", kAlwaysTied}});
+
+/// The experts of a tree, of which a config has no size of their own.
+inline void read_experts(TreeFields& t) {
+  std::int64_t dense = 0;
+  const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
+  while (dense < layers && !t.has("layers." + std::to_string(dense) + ".mlp.experts")) ++dense;
+  const std::string mixture = "layers." + std::to_string(dense) + ".mlp.";
+  if (!t.has(mixture + "experts")) return;
+  t.set("first_k_dense_replace", dense);
+  if (t.value("layers.0.input_layernorm", "normalized_shape")) t.set_text("rms_norm_eps", "1e-05");
+  t.size("prefix_dense_intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  const std::int64_t inner = fused_experts(
+      t,
+      {.model_type = "cohere2_moe", .router = mixture + "gate", .list = mixture + "experts", .number = "num_experts"});
+  const std::int64_t shared = t.value(mixture + "shared_experts.gate_proj", "out_features").value_or(0);
+  t.set("num_shared_experts", shared / std::max<std::int64_t>(inner, 1));
+  t.assume("a softmax of the chosen experts' scores, and their average with the shared ones, as the class has it");
+}
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
-  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  if (t.class_name().starts_with("Cohere2Moe")) read_experts(t);
+  else t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
   t.there("use_qk_norm", "layers.0.self_attn.q_norm");
   t.labels();
@@ -285,7 +379,7 @@ inline void read_tree(TreeFields& t) {
 }
 
 inline constexpr Architecture kArchitecture = {.name = "cohere",
-                                               .model_types = names<"cohere", "cohere2">,
+                                               .model_types = names<"cohere", "cohere2", "cohere2_moe">,
                                                .write = write,
                                                .classes = kClasses,
                                                .read_tree = read_tree};

@@ -18,20 +18,6 @@ namespace gpumem::architectures {
 
 namespace qwen3_next {
 
-/// A gated delta net.
-struct DeltaNet {
-  std::int64_t keys = 1;    ///< heads of queries and keys
-  std::int64_t values = 1;  ///< heads of values, a multiple of them
-  std::int64_t key_width = 1;
-  std::int64_t value_width = 1;
-  std::int64_t kernel = 4;  ///< of the convolution
-
-  [[nodiscard]] std::int64_t key_size() const { return keys * key_width; }
-  [[nodiscard]] std::int64_t value_size() const { return values * value_width; }
-  [[nodiscard]] std::int64_t convolved() const { return 2 * key_size() + value_size(); }
-  [[nodiscard]] std::int64_t times() const { return values / keys; }
-};
-
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Qwen3Next";
@@ -49,20 +35,6 @@ struct Model {
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
-
-inline DeltaNet read_net(ConfigFields& config) {
-  const DeltaNet net = {.keys = config.size_or({"linear_num_key_heads"}, 16),
-                        .values = config.size_or({"linear_num_value_heads"}, 32),
-                        .key_width = config.size_or({"linear_key_head_dim"}, 128),
-                        .value_width = config.size_or({"linear_value_head_dim"}, 128),
-                        .kernel = config.size_or({"linear_conv_kernel_dim"}, 4)};
-  using mamba_mixers_detail::product;
-  constexpr std::int64_t kMost = ConfigFields::kLargestSize / 8;
-  const bool wide = product(net.keys, net.key_width) > kMost || product(net.values, net.value_width) > kMost;
-  if (wide || net.kernel > kMost) config.fail("makes the delta net too wide", "linear_num_value_heads");
-  if (net.values % net.keys != 0) config.fail("does not divide linear_num_value_heads", "linear_num_key_heads");
-  return net;
-}
 
 /// One layer in so many is attention, where the config does not list them.
 inline std::vector<LayerKind> read_kinds(ConfigFields& config, std::int64_t layers) {
@@ -117,7 +89,7 @@ inline Model read(ConfigFields& config) {
   model.prefix = model.interleaves ? "Qwen3Next" : model.mixes ? "Qwen3_5Moe" : "Qwen3_5";
   // Experts throughout leave no use for intermediate_size, which Qwen3.5's configs then do not have.
   model.sizes = decoder_sizes(config, {.inner_factor = model.mixes ? 4 : 0});
-  model.net = read_net(config);
+  model.net = read_delta_net(config, {.keys = 16, .values = 32, .key_width = 128, .value_width = 128});
   model.kinds = read_kinds(config, model.sizes.layers);
   model.turned = read_turned(config, model.sizes);
   model.bias = config.flag("attention_bias", false);
@@ -168,27 +140,12 @@ inline Projected projected(Forward& f, const Model& model, Tensor input) {
   return {mixed, gate, rates, project("in_proj_a", n.values)};
 }
 
-/// Each head of queries or keys for each head of values that shares it: repeat_interleave.
-inline Tensor repeated(Forward& f, const DeltaNet& net, Tensor heads) {
-  if (net.times() == 1) return heads;
-  const Tensor view = f.call("unsqueeze", {heads}, {{"dim", std::int64_t{3}}});
-  return f.flatten(f.call("expand", {view}, {{"shape", Sizes{-1, -1, -1, net.times(), -1}}}), 2, 3);
-}
-
 inline Tensor delta_net(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "linear_attn", model.named("GatedDeltaNet"));
   const DeltaNet& n = model.net;
   const Projected from = projected(f, model, input);
-  const Tensor convolved = mamba_mixers_detail::convolution(f, from.mixed, n.convolved(), n.kernel, false);
-  const std::vector<Tensor> parts = f.split(convolved, 2, {n.key_size(), n.key_size(), n.value_size()});
-  const Tensor values = f.unflatten(parts[2], 2, {-1, n.value_width});
-  const Tensor rates = f.call("sigmoid", {from.rates});
-  const Tensor decays = f.call("neg", {f.call("exp", {f.to(f.parameter("A_log", {n.values}), "float32")})});
-  const Tensor biased = f.add(f.to(from.steps, "float32"), f.parameter("dt_bias", {n.values}));
-  const Tensor steps = f.multiply(f.call("softplus", {biased}), decays);
-  const Tensor queries = repeated(f, n, f.unflatten(parts[0], 2, {-1, n.key_width}));
-  const Tensor keys = repeated(f, n, f.unflatten(parts[1], 2, {-1, n.key_width}));
-  const Tensor made = f.call("gated_delta_rule", {queries, keys, values, steps, rates});
+  const auto rates = [&] { return f.call("sigmoid", {from.rates}); };
+  const Tensor made = gated_delta(f, n, from.mixed, rates, [&] { return from.steps; });
   const Tensor gate = f.unflatten(from.gate, 2, {-1, n.value_width});
   const Tensor normed =
       f.layer("norm", "FusedRMSNormGated", "gated_norm", {made, gate}, {{"normalized_shape", n.value_width}});

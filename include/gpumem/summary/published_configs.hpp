@@ -42,6 +42,35 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("max_position_embeddings": 196608, "rotary_dim": 64, "hidden_act": "silu", "tie_word_embeddings": false, )"
      R"("use_qk_norm": true, "qk_norm_type": "per_layer", "use_routing_bias": true, "use_mtp": true, )"
      R"("num_mtp_modules": 3, "shared_intermediate_size": 0)"},
+    {"arcee-ai/Trinity-Nano-Preview arcee-ai/Trinity-Nano-Base", "apart", 6'120'003'328, "",
+     R"("model_type": "afmoe", "architectures": ["AfmoeForCausalLM"], "hidden_size": 1024, "num_hidden_layers": 56, )"
+     R"("num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 3072, )"
+     R"("moe_intermediate_size": 256, "num_dense_layers": 2, "num_experts": 128, "num_experts_per_tok": 8, )"
+     R"("num_shared_experts": 1, "mup_enabled": true, "global_attn_every_n_layers": 4, "sliding_window": 2048, )"
+     R"("hidden_act": "silu", "max_position_embeddings": 131072, "vocab_size": 200192, "tie_word_embeddings": false)"},
+    {"arcee-ai/Trinity-Mini arcee-ai/Trinity-Mini-Base", "apart", 26'123'974'400, "",
+     R"("model_type": "afmoe", "architectures": ["AfmoeForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 32, )"
+     R"("num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, )"
+     R"("moe_intermediate_size": 1024, "num_dense_layers": 2, "num_experts": 128, "num_experts_per_tok": 8, )"
+     R"("num_shared_experts": 1, "mup_enabled": true, "global_attn_every_n_layers": 4, "sliding_window": 2048, )"
+     R"("hidden_act": "silu", "max_position_embeddings": 131072, "vocab_size": 200192, "tie_word_embeddings": false)"},
+    {"LGAI-EXAONE/K-EXAONE-236B-A23B", "apart", 236'571'150'336, "",
+     R"("model_type": "exaone_moe", "architectures": ["ExaoneMoeForCausalLM"], "hidden_size": 6144, )"
+     R"("num_hidden_layers": 48, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, )"
+     R"("intermediate_size": 18432, "moe_intermediate_size": 2048, "first_k_dense_replace": 1, "num_experts": 128, )"
+     R"("num_experts_per_tok": 8, "num_shared_experts": 1, "hidden_act": "silu", "sliding_window": 128, )"
+     R"("max_position_embeddings": 262144, "vocab_size": 153600, "tie_word_embeddings": false)"},
+    {"allenai/Olmo-Hybrid-7B", "apart", 7'430'870'688, "",
+     R"("model_type": "olmo_hybrid", "architectures": ["OlmoHybridForCausalLM"], "hidden_size": 3840, )"
+     R"("num_hidden_layers": 32, "num_attention_heads": 30, "num_key_value_heads": 30, "intermediate_size": 11008, )"
+     R"("linear_num_key_heads": 30, "linear_num_value_heads": 30, "linear_key_head_dim": 96, )"
+     R"("linear_value_head_dim": 192, "linear_conv_kernel_dim": 4, "rope_parameters": null, "hidden_act": "silu", )"
+     R"("max_position_embeddings": 65536, "vocab_size": 100352, "tie_word_embeddings": false)"},
+    {"allenai/FlexOlmo-7x7B-1T", "apart", 33'270'665'216, "",
+     R"("model_type": "flex_olmo", "architectures": ["FlexOlmoForCausalLM"], "hidden_size": 4096, )"
+     R"("num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 11008, )"
+     R"("num_experts": 7, "num_experts_per_tok": 5, "hidden_act": "silu", "max_position_embeddings": 4096, )"
+     R"("vocab_size": 100352, "tie_word_embeddings": false)"},
     {"zai-org/GLM-5", "apart", 743'911'199'232, "",
      R"("architectures": ["GlmMoeDsaForCausalLM"], "attention_bias": false, "ep_size": 1, "first_k_dense_replace": )"
      R"(3, "hidden_act": "silu", "head_dim": 64, "hidden_size": 6144, "index_head_dim": 128, "index_n_heads": 32, )"

@@ -106,6 +106,7 @@ inline constexpr std::array<std::span<const ModuleForward>, 39> kModuleForwards 
 /// In the order of their names.
 inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitecture,
                                                          &ace_step::parts::kArchitecture,
+                                                         &afmoe::kArchitecture,
                                                          &albert::kArchitecture,
                                                          &apertus::kArchitecture,
                                                          &auraflow::kArchitecture,
@@ -123,6 +124,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &controlnet::kArchitecture,
                                                          &cosmos::kArchitecture,
                                                          &cosmos3::kArchitecture,
+                                                         &dbrx::kArchitecture,
                                                          &deberta::kArchitecture,
                                                          &deci::kArchitecture,
                                                          &deepseek::kArchitecture,
@@ -161,7 +163,9 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &internvl::kArchitecture,
                                                          &internvl_chat::kArchitecture,
                                                          &jamba::kArchitecture,
+                                                         &jetmoe::kArchitecture,
                                                          &kandinsky5::kArchitecture,
+                                                         &longcat::kArchitecture,
                                                          &longcat_video::kArchitecture,
                                                          &kimi_linear::kArchitecture,
                                                          &krea2::kArchitecture,
@@ -190,6 +194,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &nemotron::kArchitecture,
                                                          &nemotron_h::kArchitecture,
                                                          &olmo::kArchitecture,
+                                                         &olmo_hybrid::kArchitecture,
                                                          &omnigen::kArchitecture,
                                                          &opt::kArchitecture,
                                                          &packed_siglip::kArchitecture,
@@ -275,11 +280,11 @@ inline constexpr std::array<std::string_view, 26> kSince4_52 = {"granitemoehybri
                                                                 "blenderbot",
                                                                 "blenderbot-small",
                                                                 "cohere2_vision"};
-inline constexpr std::array<std::string_view, 14> kSince4_56 = {
-    "seed_oss",     "apertus",   "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
-    "qwen3_vl_moe", "glm4v_moe", "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
-    "ministral",    "vaultgemma"};
-inline constexpr std::array<std::string_view, 40> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 15> kSince4_56 = {
+    "seed_oss",     "apertus",    "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
+    "qwen3_vl_moe", "glm4v_moe",  "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
+    "ministral",    "vaultgemma", "flex_olmo"};
+inline constexpr std::array<std::string_view, 46> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -318,7 +323,13 @@ inline constexpr std::array<std::string_view, 40> kSince5_0 = {"qwen3_5",
                                                                "glm_ocr",
                                                                "lighton_ocr",
                                                                "paddleocr_vl",
-                                                               "minicpmv4_6"};
+                                                               "minicpmv4_6",
+                                                               "olmo_hybrid",
+                                                               "afmoe",
+                                                               "exaone_moe",
+                                                               "cohere2_moe",
+                                                               "mistral4",
+                                                               "laguna"};
 
 }  // namespace architecture_list_detail
 
