@@ -20,23 +20,23 @@ constexpr double kTolerance = 0.005;
 /// as these. A mask in addition to the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums
 /// (XLNet) and of parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later
 /// calls. Experts that all are one tensor, and attention with sinks, have names of functions (gpt-oss, Llama 4,
-/// MiniMax-M2), and so has GPT-J's; gpt-oss with all experts at once has the other calls of transformers 4.48, too. The
-/// parts of BLOOM's GELU count as live at once. GLM-4.5's router leaves lower types under autocast. Mamba-2's one
-/// function is recorded as its parts, each of which gives back what it holds. Keys that Gemma 4's later layers read are
-/// made again by each block that runs again, and held. An autoencoder's attention leaves images with their channels
-/// innermost, of which norms make copies. The recording of RecurrentGemma, of transformers 4.52, holds up to 4 % less
-/// than the tape, which is not explained. SpeechT5's blocks that run again hold up to 6 % more beside their table of
-/// distances, which is not explained either. PatchTST's batch norms read tokens as they lie in the recording, which has
-/// PyTorch's own kernel; cuDNN's copies them. UNet2DModel's forward() has a name for what its last block reads, which
-/// lasts until the block is done; the plan frees it. Moonshine's samples of sound are counted as integers.
-/// Wav2Vec2-BERT holds 0.6 MB more here, which is not explained, and VideoMAE, whose blocks add up in bfloat16 under
-/// autocast, up to 2.5 % less. SigLIP that classifies holds a row of tokens less, Whisper that classifies 1 % more
-/// under autocast, and Voxtral up to 3 % more there, which is not explained. The cache of Youtu-LLM and MiniCPM3 is of
-/// compressed keys in transformers 5.16, and of whole ones here. DeBERTa v1's blocks that run again hold up to 1.5 %
-/// more, which is not explained. Nor is what LLaVA's relatives that read several layers of their tower hold more, which
-/// is about as much as these states side by side, nor what PaddleOCR-VL and GLM-OCR hold more under autocast. In their
-/// recordings in bfloat16 model.to() casts the table of the towers' positions, of which each block then makes float32
-/// copies; checkpoints are loaded with float32.
+/// MiniMax-M2), and so has GPT-J's; gpt-oss with all experts at once has the other calls of transformers 4.48, too. The parts of BLOOM's GELU count as live at once. GLM-4.5's router leaves lower
+/// types under autocast. Mamba-2's one function is recorded as its parts, each of which gives back what it holds. Keys
+/// that Gemma 4's later layers read are made again by each block that runs again, and held. An autoencoder's attention
+/// leaves images with their channels innermost, of which norms make copies. The recording of RecurrentGemma, of
+/// transformers 4.52, holds up to 4 % less than the tape, which is not explained. SpeechT5's blocks that run again hold
+/// up to 6 % more beside their table of distances, which is not explained either. PatchTST's batch norms read tokens as
+/// they lie in the recording, which has PyTorch's own kernel; cuDNN's copies them. UNet2DModel's forward() has a name
+/// for what its last block reads, which lasts until the block is done; the plan frees it. Moonshine's samples of sound
+/// are counted as integers. Wav2Vec2-BERT holds 0.6 MB more here, which is not explained, and VideoMAE, whose blocks
+/// add up in bfloat16 under autocast, up to 2.5 % less. SigLIP that classifies holds a row of tokens less, Whisper that
+/// classifies 1 % more under autocast, and Voxtral up to 3 % more there, which is not explained. The cache of
+/// Youtu-LLM, MiniCPM3 and Mistral 4 is of compressed keys in transformers 5.16, and of whole ones here. DeBERTa v1's
+/// blocks that run again hold up to 1.5 % more, which is not explained; nor is what EXAONE MoE in bfloat16 and Laguna's
+/// blocks that run again hold otherwise, up to 1.8 %. Nor is what LLaVA's relatives that read several layers of their
+/// tower hold more, which is about as much as these states side by side, nor what PaddleOCR-VL and GLM-OCR hold more
+/// under autocast. In their recordings in bfloat16 model.to() casts the table of the towers' positions, of which each
+/// block then makes float32 copies; checkpoints are loaded with float32.
 struct Known {
   std::string_view model_type;
   double autocast;
@@ -85,7 +85,11 @@ constexpr Known kKnown[] = {{"vit", 0.011, kTolerance},
                             {"cohere2_vision", 0.009, kTolerance},
                             {"paddleocr_vl", 0.033, 0.025},
                             {"glm_ocr", 0.044, 0.013},
-                            {"minicpmv4_6", 0.006, kTolerance}};
+                            {"minicpmv4_6", 0.006, kTolerance},
+                            {"afmoe", 0.009, kTolerance},
+                            {"laguna", 0.017, 0.018},
+                            {"exaone_moe", 0.009, 0.018},
+                            {"mistral4", 0.032, kTolerance}};
 
 /// Of any one run with adapters. Under checkpointing the second run of a block holds more in PyTorch than the plan
 /// says.
@@ -154,7 +158,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
       if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 770U);
+  EXPECT_GE(compared, 806U);
   EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
 }
 
