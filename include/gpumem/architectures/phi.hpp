@@ -236,7 +236,8 @@ inline Model read(ConfigFields& config) {
   const std::string_view type = config.text({"model_type"}, "cohere");
   const bool mixes = type == "cohere2_moe";
   const bool second = mixes || type == "cohere2";
-  model.prefix = mixes ? "Cohere2Moe" : second ? "Cohere2" : "Cohere";
+  model.prefix = second ? "Cohere2" : "Cohere";
+  if (mixes) model.prefix = "Cohere2Moe";
   model.sizes = decoder_sizes(config, {.tied = true});
   model.bias = config.flag("attention_bias", false);
   model.normed_heads = !second && config.flag("use_qk_norm", false);
