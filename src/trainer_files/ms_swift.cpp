@@ -146,16 +146,14 @@ std::int64_t count_of(TrainerReading& from, std::string_view path, std::int64_t 
   return usual;
 }
 
-/// Whether all its data sets hold pairs alone, which no text that does not fit goes with. Source: ms-swift 4,
-/// dataset/dataset/llm.py (StsbPreprocessor), mllm.py (TextCapsEmbPreprocessor).
+/// Whether all its data sets hold pairs alone.
 bool holds_pairs(TrainerReading& from) {
   std::string names = from.word("dataset").value_or("");
   std::replace(names.begin(), names.end(), '+', ',');
   bool pairs = !names.empty();
   each_name(names, [&](std::string_view name) {
     name = name.substr(0, name.find('#'));  // how many samples are taken
-    pairs = pairs && (name == "sentence-transformers/stsb" || name == "sentence-transformers/stsb:positive" ||
-                      name == "swift/TextCaps:emb" || name == "HuggingFaceM4/TextCaps:emb");
+    pairs = pairs && is_among(kPairs, name);
   });
   return pairs;
 }
@@ -224,14 +222,15 @@ void read_task(TrainerReading& from) {
   else from.not_modelled("predict_with_generate");
 }
 
-/// A model that speaks holds what makes speech, as its config says, unless the environment says otherwise. Source:
-/// ms-swift 4, model/models/qwen.py (Qwen2_5OmniLoader.get_config, Qwen3OmniLoader.get_config).
+/// The class of a model that speaks: the whole one, which holds what makes speech, unless the environment says
+/// otherwise. Source: ms-swift 4, model/models/qwen.py (Qwen2_5OmniLoader.get_config, Qwen3OmniLoader.get_config).
 void read_speech(TrainerReading& from) {
   const std::string output = core::lower_case(from.word("env:ENABLE_AUDIO_OUTPUT").value_or("true"));
   const bool off = output == "0" || output == "false" || output == "no";
-  if (off || core::lower_case(from.job().model).find("omni-") == std::string::npos) return;
-  from.job().missing.emplace_back(
-      "ENABLE_AUDIO_OUTPUT=0, without which the parts that make speech lie on the GPU too; they are not counted");
+  if (!is_named(from, kSpeaking)) return;
+  std::string& head = from.job().head;
+  if (head.empty()) head = "ForConditionalGeneration";
+  if (off && head != "Model") head.insert(0, "Thinker");
 }
 
 /// Packed samples fill the length; all others have at most so many tokens.
@@ -251,28 +250,29 @@ bool read_videos(TrainerReading& from) {
   return true;
 }
 
-/// A token of Qwen's processors stands for 28 (since Qwen3-VL: 32) pixels a side.
-constexpr std::int64_t kTokenSide = 32;
-constexpr std::int64_t kEarlierTokenSide = 28;
-
 /// Images whose tokens fill a sample: one large square of Qwen's models; of InternVL tiles of 256 tokens, as the frames
-/// of a video are. A sample that is longer is left out, unless truncation_strategy says otherwise, so that no images of
-/// one take more. False: that is not said, or the model is another one. Source: ms-swift 4,
-/// docs/source_en/Instruction/Command-line-parameters.md: max_length, truncation_strategy.
+/// of a video are; of those that cut pictures into tiles as many of the largest as fit. A sample that is longer is left
+/// out, unless truncation_strategy says otherwise, so that no images of one take more. False: that is not said, or the
+/// model is another one. Source: ms-swift 4, docs/source_en/Instruction/Command-line-parameters.md: max_length,
+/// truncation_strategy.
 bool fill_samples(TrainerReading& from) {
   constexpr std::int64_t kTokensOfTile = 256;
-  const std::string model = core::lower_case(from.job().model);
-  const auto named = [&](std::string_view part) { return model.find(part) != std::string::npos; };
-  const bool later = named("qwen3-vl") || named("qwen3-omni") || named("qwen3.5") || named("qwen3.6");
-  const bool earlier = named("qwen2-vl") || named("qwen2.5-vl") || named("qwen2.5-omni");
+  const bool later = is_named(from, kLaterQwen);
   const std::int64_t length = from.whole("max_length").value_or(0);
   const bool bounded = !from.on("packing") && from.word("truncation_strategy").value_or("delete") == "delete";
   if (!bounded || length < kTokensOfTile) return false;
   const auto tokens = static_cast<std::int64_t>(std::sqrt(static_cast<double>(length)));
   const std::int64_t side = tokens * (later ? kTokenSide : kEarlierTokenSide);
-  if (later || earlier) want_square_image(from, core::bounded_product({side, side}), "max_length");
-  else if (named("internvl")) from.want("frames", std::to_string(length / kTokensOfTile), "max_length");
-  else return false;
+  const auto* const cut = std::ranges::find_if(kCutPictures, [&](const CutPicture& row) {
+    return is_named(from, {&row.model, 1});
+  });
+  if (later || is_named(from, kEarlierQwen)) want_square_image(from, core::bounded_product({side, side}), "max_length");
+  else if (is_named(from, kInternVl)) from.want("frames", std::to_string(length / kTokensOfTile), "max_length");
+  else if (cut == std::end(kCutPictures)) return false;
+  if (cut != std::end(kCutPictures)) {
+    from.want("image", std::string(cut->image), "max_length");
+    from.want("images", std::to_string(std::max<std::int64_t>(length / cut->tokens, 1)), "max_length");
+  }
   return true;
 }
 
@@ -364,7 +364,7 @@ void read_transformers(TrainerReading& from) {
   else from.not_modelled("torch_dtype");
   if (adapts) from.want("base_dtype", type == "bfloat16" ? "bf16" : "fp16", "torch_dtype");
   if (on_unless_off(from, "gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
-  const std::string attention = from.word("attn_impl").value_or("sdpa");
+  const std::string attention = from.word("attn_impl").value_or(is_named(from, kWithoutSdpa) ? "eager" : "sdpa");
   if (attention.starts_with("flash")) from.want("attention", "flash", "attn_impl");
   else from.want("attention", attention, "attn_impl");
   // Without padding, a batch is one sequence, and there is no mask.

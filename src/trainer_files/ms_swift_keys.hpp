@@ -1,9 +1,10 @@
 // Input: none.
 // Output: ms-swift's settings that change no memory of a GPU, or too little to see; one that ends in '*' stands for all
-// that begin so, and "env:" for a variable of the environment.
+// that begin so, and "env:" for a variable of the environment. Data sets and processors that its reader knows.
 // Source: ms-swift 4, arguments/ and megatron/arguments/.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace gpumem::trainer_files {
@@ -95,5 +96,38 @@ inline constexpr std::string_view kSwiftWithoutEffect[] = {"add_non_thinking_pre
                                                            "use_logits_to_keep",
                                                            "vit_gradient_checkpointing",
                                                            "vit_lr"};
+
+/// Data sets that hold pairs alone, which no text that does not fit goes with. Source: ms-swift 4,
+/// dataset/dataset/llm.py (StsbPreprocessor), mllm.py (TextCapsEmbPreprocessor).
+inline constexpr std::string_view kPairs[] = {"sentence-transformers/stsb", "sentence-transformers/stsb:positive",
+                                              "swift/TextCaps:emb", "HuggingFaceM4/TextCaps:emb"};
+
+/// A token of Qwen's processors stands for 28 (since Qwen3-VL: 32) pixels a side.
+inline constexpr std::int64_t kTokenSide = 32;
+inline constexpr std::int64_t kEarlierTokenSide = 28;
+
+/// Parts of the names of models: those that speak; Qwen's by what a token of an image stands for; InternVL.
+inline constexpr std::string_view kSpeaking[] = {"omni-"};
+inline constexpr std::string_view kLaterQwen[] = {"qwen3-vl", "qwen3-omni", "qwen3.5", "qwen3.6"};
+inline constexpr std::string_view kEarlierQwen[] = {"qwen2-vl", "qwen2.5-vl", "qwen2.5-omni"};
+inline constexpr std::string_view kInternVl[] = {"internvl"};
+
+/// Models whose code, which comes with them, writes attention out unless it is told to use flash_attn. Source: their
+/// modeling_deepseekv2.py, ATTENTION_CLASSES.
+inline constexpr std::string_view kWithoutSdpa[] = {"deepseek-ocr", "deepseek-vl2"};
+
+/// Models whose processors cut a picture into tiles: the picture that is cut into the most, and its tokens. Names that
+/// hold others come first. Source: ms-swift 4, template/templates/deepseek.py (DeepseekOCR: 640 or 768 pixels a tile;
+/// DeepseekVL2Template), minicpm.py; the published models' processors (at most 9 tiles, DeepSeek-OCR 2: 6).
+struct CutPicture {
+  std::string_view model;
+  std::string_view image;
+  std::int64_t tokens;
+};
+inline constexpr CutPicture kCutPictures[] = {{"deepseek-ocr-2", "2304x1536", 1121},
+                                              {"deepseek-ocr", "1920x1920", 1203},
+                                              {"deepseek-vl2", "1152x1152", 2017},
+                                              {"minicpm-v-4.6", "1344x1344", 640},
+                                              {"minicpm-v-4_6", "1344x1344", 640}};
 
 }  // namespace gpumem::trainer_files

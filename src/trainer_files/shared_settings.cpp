@@ -259,6 +259,11 @@ void want_target_parameters(TrainerReading& from, std::string_view path) {
   if (!names.empty()) from.want("lora_targets", adapt::with_parameters(std::move(targets), names), path);
 }
 
+bool is_named(TrainerReading& from, std::span<const std::string_view> parts) {
+  const std::string model = core::lower_case(from.job().model);
+  return std::ranges::any_of(parts, [&](std::string_view part) { return model.find(part) != std::string::npos; });
+}
+
 void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_view path) {
   constexpr std::int64_t kLargest = 1 << 16;
   std::int64_t side = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,9 @@ void want_lora_targets(TrainerReading& from, std::string_view path);
 
 /// Parameters that PEFT's LoRA adapts beside these targets, which are read before: a list of names.
 void want_target_parameters(TrainerReading& from, std::string_view path);
+
+/// Whether the name of the job's model holds one of these.
+[[nodiscard]] bool is_named(TrainerReading& from, std::span<const std::string_view> parts);
 
 /// The largest square image of so many pixels.
 void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_view path);

@@ -77,6 +77,8 @@ class ConfigFields {
   /// its class). It lives as long as this, which reports what is wrong or not read in it under the name's path. Null:
   /// no such object is there.
   ConfigFields* part(std::string_view name, std::string_view usual = {});
+  /// The same of an object that the config may leave out: all of its fields are then as its class has them.
+  ConfigFields* part_or_usual(std::string_view name);
   /// Fields that are not there are as this JSON object has them.
   void complete(std::string_view usual);
   /// Fields are as this JSON object has them, whatever the config says.

@@ -1,11 +1,11 @@
 // DeepSeek-V2, V3 and V3.2, and what is built like them: Kimi K2, GLM-5, GLM-4.7-Flash, openPangu Ultra, Youtu-LLM,
-// A.X-K1, MiniCPM3, Mistral 4. Attention over keys and values that are compressed (MLA), routed experts and shared ones
-// after the first dense layers. The module that predicts further tokens (MTP) is not part of it, as transformers does
-// not load it. Which groups experts are chosen from changes no memory here. V3.2 and GLM-5 choose keys with an indexer.
-// Source: transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its
-// positions as complex numbers; it is taken as V3 here. transformers 5: deepseek_v32, glm_moe_dsa, glm4_moe_lite, whose
-// experts are one tensor each; 5.16: mistral4; Kimi K2 is taken as 5 has DeepSeek-V3. openPangu: the norms of its
-// sandwich.
+// A.X-K1, MiniCPM3, Mistral 4, and the text models of DeepSeek-OCR and DeepSeek-VL2, some with Llama's attention.
+// Attention over keys and values that are compressed (MLA), routed experts and shared ones after the first dense
+// layers. The module that predicts further tokens (MTP) is not part of it, as transformers does not load it. Which
+// groups experts are chosen from changes no memory here. V3.2 and GLM-5 choose keys with an indexer. Source:
+// transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its positions
+// as complex numbers; it is taken as V3 here. transformers 5: deepseek_v32, glm_moe_dsa, glm4_moe_lite, whose experts
+// are one tensor each; 5.16: mistral4; Kimi K2 is taken as 5 has DeepSeek-V3. openPangu: the norms of its sandwich.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +34,15 @@ struct Variant {
   bool normed = false;      ///< a norm behind the experts
   bool multiplies = false;  ///< by numbers: embeddings, residuals, what the head reads; positions turn halves
   bool softmax = false;     ///< of scores in the model's type; queries are scaled by their positions
+  bool plain = false;       ///< Llama's attention; of DeepSeek-V2 where `use_mla` says so
 };
 inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "deepseek_v2", .prefix = "DeepseekV2", .corrects = false},
+     {.model_type = "deepseek_ocr2_text",
+      .prefix = "DeepseekOcr2Text",
+      .corrects = false,
+      .grouped = true,
+      .plain = true},
      {.model_type = "deepseek_v3", .prefix = "DeepseekV3"},
      {.model_type = "kimi_k2", .prefix = "DeepseekV3", .grouped = true},
      {.model_type = "deepseek_v32", .prefix = "DeepseekV32", .counts_bias = false, .grouped = true, .indexes = true},
@@ -112,7 +118,10 @@ inline Model read(ConfigFields& config) {
     if (variant.model_type == type) model.variant = variant;
   }
   model.sizes = decoder_sizes(config, {.tied = model.variant.dense});
-  model.attention = read_attention(config, model);
+  model.variant.plain = model.variant.plain || !config.flag("use_mla", true);
+  if (model.variant.plain)
+    config.ignore({"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"});
+  else model.attention = read_attention(config, model);
   model.mixes.resize(static_cast<std::size_t>(model.sizes.layers), false);
   const bool fused = config.fuses_experts();  // as transformers 5, where the bias is a buffer
   model.variant.grouped = model.variant.grouped || fused;
@@ -195,11 +204,17 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
     return model.sandwich ? norm(name, part) : part;
   };
   const Tensor normed = norm("input_layernorm", input);
-  const bool takes_over = !model.takes_over.empty() && model.takes_over[at];
-  const Attended mixed =
-      latent_attention(f, model.attention, normed, rotary, takes_over ? mask : std::optional<Tensor>());
-  mask = mixed.mask;
-  const Tensor attended = f.add(input, behind("post_attention_layernorm", mixed.output));
+  Tensor mixed = 0;
+  if (model.variant.plain) {
+    mixed = rotary_attention(f, model.sizes, normed, rotary, {.class_name = model.named("Attention")});
+  } else {
+    const bool takes_over = !model.takes_over.empty() && model.takes_over[at];
+    const Attended made =
+        latent_attention(f, model.attention, normed, rotary, takes_over ? mask : std::optional<Tensor>());
+    mask = made.mask;
+    mixed = made.output;
+  }
+  const Tensor attended = f.add(input, behind("post_attention_layernorm", mixed));
   const Tensor again = norm(model.sandwich ? "pre_mlp_layernorm" : "post_attention_layernorm", attended);
   const Tensor fed =
       model.mixes[at] ? mixture(f, model, again) : gated_feed_forward(f, model.sizes, again, model.named("MLP"));
@@ -213,7 +228,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
   decoder_model(f, config, s, head, {.class_name = model.named("Model")}, [&](Tensor ids, Tensor hidden) {
     if (model.variant.multiplies) hidden = f.scale(hidden);
-    const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
+    const Rotary rotary = rotary_tables(f, ids, model.variant.plain ? s.head_width : model.attention.rotary_width);
     std::optional<Tensor> mask;
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index, mask); });

@@ -1,10 +1,11 @@
 // Input: the "vision_config" of a vision-language model, and the pictures that samples bring.
-// Output: the image towers that several such models have: CLIP's and SigLIP's encoders, Pixtral's, and the projectors
-// behind them.
+// Output: the image towers that several such models have: CLIP's and SigLIP's encoders, Pixtral's, SAM's, and the
+// projectors behind them.
 // Source: transformers 4.57, models/clip/modeling_clip.py, siglip/modeling_siglip.py, idefics3/modeling_idefics3.py,
-// pixtral/modeling_pixtral.py, llava/modeling_llava.py: LlavaMultiModalProjector.
+// pixtral/modeling_pixtral.py, llava/modeling_llava.py: LlavaMultiModalProjector; 5.16, deepseek_ocr2 (SAM).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -243,5 +244,137 @@ inline std::size_t feature_layer(ConfigFields& config, std::string_view field, s
   if (read.size() > 1) config.fail("must be one whole number", field);
   return read.front();
 }
+
+/// SAM's encoder of images, with the two convolutions that DeepSeek puts behind it.
+namespace sam {
+
+struct Encoder {
+  DecoderSizes sizes = {.width = 768, .layers = 12, .heads = 12, .inner = 3072};
+  std::int64_t side = 1024;  ///< of the images that its tables are for
+  std::int64_t patch = 16;
+  std::int64_t channels = 3;
+  std::int64_t neck = 256;
+  std::vector<std::int64_t> narrowed = {512, 1024};  ///< what the convolutions leave
+  std::int64_t window = 14;
+  std::vector<std::int64_t> global = {2, 5, 8, 11};  ///< blocks that see the whole image
+
+  /// Patches of a side, and features.
+  [[nodiscard]] std::int64_t patches(std::int64_t pixels) const { return pixels / patch; }
+  [[nodiscard]] std::int64_t features(std::int64_t pixels) const {
+    constexpr std::int64_t kStrides = 4;
+    return (patches(pixels) + kStrides - 1) / kStrides;
+  }
+};
+
+/// What the classes of both makers have where the config leaves fields out. `narrowed`: the usual last convolution.
+inline Encoder read(ConfigFields& config, std::int64_t narrowed) {
+  Encoder e;
+  e.narrowed.back() = narrowed;
+  DecoderSizes& s = e.sizes;
+  s.width = config.size_or({"hidden_size", "width"}, s.width);
+  s.layers = config.size_or({"num_hidden_layers", "layers"}, s.layers);
+  s.heads = config.size_or({"num_attention_heads", "heads"}, s.heads);
+  s.inner = config.size_or({"mlp_dim"}, 4 * s.width);
+  s.activation = config.text({"hidden_act"}, "gelu");
+  e.side = config.size_or({"image_size"}, e.side);
+  e.patch = config.size_or({"patch_size"}, e.patch);
+  e.channels = config.size_or({"num_channels"}, e.channels);
+  e.neck = config.size_or({"output_channels"}, e.neck);
+  e.window = config.size_or({"window_size"}, e.window);
+  e.narrowed = config.sizes_or("downsample_channels", e.narrowed);
+  e.global = config.sizes_or("global_attn_indexes", e.global);
+  config.ignore({"model_type", "mlp_ratio", "attention_dropout"});
+  for (const std::string_view name : {"qkv_bias", "use_abs_pos", "use_rel_pos"}) {
+    if (!config.flag(name, true)) config.fail("is true in this model", name);
+  }
+  if (s.width % s.heads != 0) config.fail("does not divide the tower's width", "num_attention_heads");
+  if (s.layers > 1024) config.fail("is more than gpumem takes", "num_hidden_layers");
+  if (e.narrowed.size() != 2) config.fail("must be two sizes", "downsample_channels");
+  if (e.side < 4 * e.patch || e.side > model::Images::kLargestSide) config.fail("is no size of an image", "image_size");
+  return e;
+}
+
+/// Attention of squares of this side, [N, side side, width]: scores get a row of a table for each distance of rows, and
+/// another one of columns.
+inline Tensor attention(Forward& f, const Encoder& e, Tensor input, std::int64_t side, std::int64_t table) {
+  const InModule inside(f, "attn", "SamVisionAttention");
+  const std::int64_t width = e.sizes.width;
+  const std::int64_t each = width / e.sizes.heads;
+  // reshape() copies, as heads stand in front of the images' tokens.
+  const Tensor packed = f.call("clone", {f.linear("qkv", input, width, 3 * width)});
+  const std::vector<Tensor> parts = f.split(packed, 2, {width, width, width});
+  const Tensor query = split_heads(f, parts[0], each);
+  const auto distances = [&](std::string_view name) {
+    const Tensor rows = f.parameter(name, {2 * table - 1, each});
+    return f.call("linear_function", {query, f.slice(rows, 0, 0, side)});
+  };
+  const auto unsqueezed = [&](Tensor scores, std::int64_t axis) {
+    return f.call("unsqueeze", {scores}, {{"dim", axis}});
+  };
+  const Tensor rows = unsqueezed(distances("rel_pos_h"), 4);
+  const Tensor bias = f.flatten(f.add(rows, unsqueezed(distances("rel_pos_w"), 3)), 3, 4);
+  const Tensor key = split_heads(f, parts[1], each);
+  const Tensor mixed = f.call("scaled_dot_product_attention", {query, key, split_heads(f, parts[2], each), bias});
+  return f.linear("proj", f.call("clone", {merge_heads(f, mixed)}), width, width);
+}
+
+/// The same window by window; what is missing at the edges is filled up.
+inline Tensor windowed(Forward& f, const Encoder& e, Tensor input, std::int64_t side) {
+  const std::int64_t windows = (side + e.window - 1) / e.window;
+  const std::int64_t area = e.window * e.window;
+  const std::int64_t missing = windows * windows * area - side * side;
+  Tensor hidden = input;
+  if (missing > 0) hidden = f.call("pad", {hidden}, {{"padding", Sizes{0, 0, 0, missing}}});
+  const Tensor cut = f.flatten(f.unflatten(f.call("clone", {hidden}), 1, {windows * windows, area}), 0, 1);
+  const Tensor mixed = attention(f, e, cut, e.window, e.window);
+  const Tensor joined = f.call("clone", {f.flatten(f.unflatten(mixed, 0, {-1, windows * windows}), 1, 2)});
+  return missing > 0 ? f.call("clone", {f.slice(joined, 1, 0, side * side)}) : joined;
+}
+
+inline Tensor convolved(Forward& f, std::string_view name, Tensor image, const Sizes& widths, std::int64_t kernel,
+                        std::int64_t stride) {
+  return f.layer(name, "Conv2d", "conv2d", {image},
+                 {{"in_channels", widths[0]},
+                  {"out_channels", widths[1]},
+                  {"kernel_size", Sizes(2, kernel)},
+                  {"stride", Sizes(2, stride)},
+                  {"padding", Sizes(2, kernel / 2)},
+                  {"bias", false}});
+}
+
+/// Of `images` square images of this many pixels a side: [N images, features, narrowed].
+inline Tensor encoded(Forward& f, const Encoder& e, std::int64_t images, std::int64_t pixels) {
+  const DecoderSizes& s = e.sizes;
+  const std::int64_t side = e.patches(pixels);
+  const std::int64_t places = e.patches(e.side);
+  Tensor hidden = cut_patches(f, "patch_embed.proj", f.rows_input("pixel_values", images, {e.channels, pixels, pixels}),
+                              {.channels = e.channels, .width = s.width, .patch = e.patch, .step = {}});
+  const Tensor table = f.parameter("pos_embed", {1, places * places, s.width});
+  hidden = f.add(hidden, side == places ? table : f.call("clone", {f.slice(table, 1, 0, side * side)}));
+  hidden = stack(f, "layers", "SamVisionLayer", s.layers, hidden, [&](Tensor x, std::int64_t index) {
+    const bool whole = std::find(e.global.begin(), e.global.end(), index) != e.global.end();
+    const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
+    const Tensor attended = f.add(x, whole ? attention(f, e, normed, side, places) : windowed(f, e, normed, side));
+    const Tensor again = f.layer_norm("layer_norm2", attended, s.width);
+    return f.add(attended,
+                 feed_forward(f, s, again,
+                              {.class_name = "SamMLPBlock", .widen = "lin1", .narrow = "lin2", .activation = "act"}));
+  });
+  const auto normed = [&](std::string_view name, Tensor image) {
+    return f.permute(f.layer_norm(name, f.permute(image, {0, 2, 3, 1}), e.neck), {0, 3, 1, 2});
+  };
+  Tensor image = f.permute(f.unflatten(hidden, 1, {side, side}), {0, 3, 1, 2});
+  {
+    const InModule inside(f, "neck", "SamVisionNeck");
+    image = normed("layer_norm1", convolved(f, "conv1", image, {s.width, e.neck}, 1, 1));
+    image = normed("layer_norm2", convolved(f, "conv2", image, {e.neck, e.neck}, 3, 1));
+  }
+  const InModule inside(f, "proj", "SamVisionProj");
+  image = convolved(f, "conv1", image, {e.neck, e.narrowed[0]}, 3, 2);
+  image = convolved(f, "conv2", image, {e.narrowed[0], e.narrowed[1]}, 3, 2);
+  return f.permute(f.flatten(image, 2, 3), {0, 2, 1});
+}
+
+}  // namespace sam
 
 }  // namespace gpumem::architectures

@@ -3,8 +3,8 @@
 // takes as much: attention goes image by image. The windows of Qwen2.5-VL's attention are not cut out: fused kernels
 // take as much memory with them as without.
 // Of Qwen2.5-Omni and Qwen3-Omni it is the thinker: the same with a tower for sound, which is held. LLaMA-Factory takes
-// it out of the model (2026-08, model/loader.py); ms-swift trains it within the model, which holds what makes speech
-// too unless ENABLE_AUDIO_OUTPUT is 0 (4, model/models/qwen.py: get_config()).
+// it out of the model (2026-08, model/loader.py). ms-swift trains it within the whole class, which holds what makes
+// speech too unless ENABLE_AUDIO_OUTPUT is 0 (4, model/models/qwen.py: get_config()).
 // Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen2_5_omni,
 // qwen3_omni_moe; 5.2, qwen3_5.
 // The bounds of pixels are those of the published checkpoints' preprocessor_config.json.
@@ -15,7 +15,9 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/sound_parts.hpp"
 #include "gpumem/architectures/vision_language.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::architectures {
 
@@ -28,6 +30,8 @@ struct Variant {
   bool third = false;          ///< Qwen3-VL's tower: learned positions, further mergers
   bool second = false;         ///< Qwen2-VL's tower: LayerNorm, two linear layers
   bool hears = false;          ///< a tower for sound is there; names are the thinker's
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
 inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "qwen2_vl", .prefix = "Qwen2VL", .text_type = "qwen2_vl_text", .second = true},
@@ -61,7 +65,7 @@ struct Vision {
   std::int64_t out = 1;
   std::vector<std::int64_t> deep = {};  ///< blocks behind which a further merger reads
 
-  [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
+  [[nodiscard]] std::string named(std::string_view part) const { return variant.named(part); }
   [[nodiscard]] std::int64_t merged() const { return sizes.width * merge * merge; }
 };
 
@@ -324,24 +328,41 @@ inline std::int64_t sound_parameters(ConfigFields& audio, const Variant& variant
   return all + convolved + narrow * rows * width + linear(width, width) + linear(width, out);
 }
 
-/// The fields of a thinker, and of the parts that a trainer leaves out: those that speak.
+/// The fields of a thinker, and of the parts that speak.
 inline ConfigFields* thinker_of(ConfigFields& config) {
-  if (!config.has("thinker_config")) return &config;
   config.ignore({"talker_config", "token2wav_config", "code2wav_config", "enable_audio_output", "enable_talker",
                  "assistant_token_id", "im_start_token_id", "im_end_token_id", "system_token_id", "tts_bos_token_id",
                  "tts_eos_token_id", "tts_pad_token_id", "user_token_id"});
-  return config.part("thinker_config");
+  return config.has("thinker_config") ? config.part("thinker_config") : &config;
+}
+
+/// Whether the model is of the whole class, not of the thinker's, and its config keeps what makes speech. Published
+/// configs of Qwen2.5-Omni name a class that transformers does not have ("Qwen2_5OmniModel"): the thinker's is taken.
+inline bool speaks(ConfigFields& config, const Variant& variant) {
+  return config.class_name().starts_with(variant.named("For")) && config.flag("enable_audio_output", true);
+}
+
+/// Holds what makes speech.
+inline void hold_speech(ConfigFields& config, const Variant& variant, Forward& f) {
+  const omni_speech::SpeechParameters speech = omni_speech::speech_of(config, variant.third);
+  if (speech.all > speech.wide) (void)f.parameter("talker.unused", {speech.all - speech.wide}, true);
+  if (speech.wide > 0) {
+    f.freeze(true);
+    (void)f.layer("token2wav.unused", {}, model::kParameterOp, {}, {{"shape", Sizes{speech.wide}}, {"own_type", true}});
+    f.freeze(false);
+  }
+  f.remark("what makes speech is held and not called: " + core::with_separators(speech.all) + " parameters");
 }
 
 /// Counts what hears, and says what is not there.
-inline std::int64_t sound_of(ConfigFields& thinker, const Variant& variant, bool whole, Forward& f) {
+inline std::int64_t sound_of(ConfigFields& thinker, const Variant& variant, bool alone, Forward& f) {
   thinker.ignore({"audio_token_index", "audio_token_id", "audio_start_token_id", "audio_end_token_id",
                   "position_id_per_seconds", "seconds_per_chunk", "user_token_id", "image_token_index",
                   "video_token_index", "image_token_id", "video_token_id"});
   ConfigFields* audio = thinker.part("audio_config", "{}");
   const std::int64_t sound = audio == nullptr ? 0 : sound_parameters(*audio, variant);
   f.remark("samples bring no sound; the tower for it is held and not called");
-  if (whole) f.remark("the thinker alone is held; what makes speech is not");
+  if (alone) f.remark("the thinker alone is held; what makes speech is not");
   return sound;
 }
 
@@ -359,7 +380,8 @@ inline void write(ConfigFields& whole, Head head, Forward& f) {
   config.ignore({"vision_config", "vision_token_id"});
   if (text == nullptr || !config.status()) return;
   if (variant.hears) text->ignore({"use_qk_norm", "shared_expert_intermediate_size"});
-  const std::int64_t sound = variant.hears ? sound_of(config, variant, thinker != &whole, f) : 0;
+  const bool speaking = variant.hears && speaks(whole, variant);
+  const std::int64_t sound = variant.hears ? sound_of(config, variant, thinker != &whole && !speaking, f) : 0;
   if (!config.status()) return;
   const Grid grid = grid_of(f, vision, pictures);
   if (f.failed()) return;
@@ -370,6 +392,7 @@ inline void write(ConfigFields& whole, Head head, Forward& f) {
   part.positions = variant.third ? TextPart::Positions::by_sample : TextPart::Positions::by_section;
   part.embed = [&](Tensor, Tensor embedded) {
     if (sound > 0) (void)f.parameter("audio_tower.unused", {sound}, true);
+    if (speaking) hold_speech(whole, variant, f);
     return with_features(f, pictures, embedded, [&](Forward& to) { return tower(to, vision, grid, deep); });
   };
   part.after_block = [&](Tensor hidden, std::int64_t index) {
@@ -378,7 +401,7 @@ inline void write(ConfigFields& whole, Head head, Forward& f) {
     return f.call("add_features", {f.call("clone", {hidden}), deep[at]});
   };
   // A whole model is called "Qwen2_5OmniModel"; its thinker has a head.
-  write_text(f, *text, variant.hears ? Head::causal_lm : head, part);
+  write_text(f, *text, variant.hears && head == Head::none ? Head::causal_lm : head, part);
 }
 
 inline constexpr Architecture kArchitecture = {

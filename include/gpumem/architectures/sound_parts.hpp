@@ -1,6 +1,6 @@
 // Input: the fields of a config.json of a model for sound, and samples of sound, 16,000 a second.
 // Output: what wav2vec 2.0 and its kin have in common: convolutions over the samples, their projection, the convolution
-// that stands for positions, and the feed-forward layers of a block.
+// that stands for positions, and the feed-forward layers of a block; and what models hold that make speech.
 // Source: transformers 4.57, models/wav2vec2/modeling_wav2vec2.py.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::architectures {
 
@@ -236,5 +237,204 @@ inline void front_of_tree(TreeFields& t, const FrontModules& at) {
 }
 
 }  // namespace sound_parts_detail
+
+// What makes speech in Qwen2.5-Omni and Qwen3-Omni: a decoder of codes (the talker), and what turns codes into sound.
+// Trainers hold it and do not call it, so that its parameters are counted and no more. Source: transformers 5.16,
+// models/qwen2_5_omni/modeling_qwen2_5_omni.py (Qwen2_5OmniTalkerForConditionalGeneration, Qwen2_5OmniToken2WavModel),
+// models/qwen3_omni_moe/modeling_qwen3_omni_moe.py (Qwen3OmniMoeTalkerForConditionalGeneration, Qwen3OmniMoeCode2Wav);
+// what their classes have where the config leaves fields out.
+
+namespace omni_speech {
+
+using core::Checked;
+
+inline Checked linear(Checked from, Checked to) { return from * to + to; }
+inline Checked convolution(Checked from, Checked to, Checked kernel) { return from * to * kernel + to; }
+
+/// Queries, keys, values and the output of attention. `biased`: those of the first three; `normed`: norms of the heads
+/// of queries and keys.
+struct SpeechAttention {
+  std::int64_t width = 1;
+  std::int64_t heads = 1;
+  std::int64_t key_heads = 1;
+  std::int64_t each = 1;
+  bool biased = false;
+  bool normed = false;
+
+  [[nodiscard]] Checked parameters() const {
+    const Checked wide = Checked(heads) * each;
+    const Checked narrow = Checked(key_heads) * each;
+    const Checked weights = Checked(2) * width * (wide + narrow);
+    const Checked biases = biased ? wide + Checked(2) * narrow : Checked(0);
+    return weights + biases + Checked(normed ? 2 * each : 0);
+  }
+};
+
+inline SpeechAttention read_attention(ConfigFields& config, const SpeechAttention& usual) {
+  SpeechAttention a = usual;
+  a.width = config.size_or({"hidden_size"}, usual.width);
+  a.heads = config.size_or({"num_attention_heads"}, usual.heads);
+  a.key_heads = config.size_or({"num_key_value_heads"}, usual.key_heads);
+  const std::int64_t each = usual.each > 0 ? usual.each : std::max<std::int64_t>(a.width / a.heads, 1);
+  a.each = config.size_or({"head_dim"}, each);
+  return a;
+}
+
+inline Checked gated(Checked width, Checked inner) { return Checked(3) * width * inner; }
+
+inline Checked talker_of_second(ConfigFields& config) {
+  const SpeechAttention a =
+      read_attention(config, {.width = 3584, .heads = 28, .key_heads = 4, .each = 128, .biased = true});
+  const Checked width = a.width;
+  const Checked inner = config.size_or({"intermediate_size"}, 18944);
+  const Checked read = config.size_or({"embedding_size"}, 3584);
+  const Checked codes = config.size_or({"vocab_size"}, 8448);
+  const Checked layers = config.layers_or("num_hidden_layers", 28);
+  const Checked block = a.parameters() + gated(width, inner) + Checked(2) * width;
+  return linear(read, width) + codes * read + layers * block + width + width * codes;
+}
+
+/// The encoder of a speaker's voice (ECAPA_TimeDelayNet).
+inline Checked voice_encoder(ConfigFields& config, Checked bands) {
+  const std::vector<std::int64_t> widths = config.sizes_or("enc_channels", {256, 256, 256, 256, 768});
+  const std::vector<std::int64_t> kernels = config.sizes_or("enc_kernel_sizes", {5, 3, 3, 3, 1});
+  const std::int64_t parts = config.size_or({"enc_res2net_scale"}, 2);
+  const Checked squeezed = config.size_or({"enc_se_channels"}, 64);
+  const Checked attended = config.size_or({"enc_attention_channels"}, 64);
+  const Checked out = config.size_or({"enc_dim"}, 128);
+  if (widths.size() < 2 || widths.size() != kernels.size()) {
+    config.fail("must have as many entries as enc_kernel_sizes, two or more", "enc_channels");
+    return 0;
+  }
+  Checked sum = convolution(bands, widths[0], kernels[0]);
+  for (std::size_t at = 1; at + 1 < widths.size(); ++at) {
+    const Checked width = widths[at];
+    const Checked part = widths[at] / parts;
+    sum += convolution(widths[at - 1], width, 1) + Checked(parts - 1) * convolution(part, part, kernels[at]);
+    sum += convolution(width, width, 1) + convolution(width, squeezed, 1) + convolution(squeezed, width, 1);
+  }
+  const Checked last = widths.back();
+  sum += convolution(last, last, kernels.back()) + convolution(Checked(3) * last, attended, 1);
+  return sum + convolution(attended, last, 1) + convolution(Checked(2) * last, out, 1);
+}
+
+/// The transformer that makes bands of codes (Qwen2_5OmniToken2WavDiTModel).
+inline Checked bands_of_codes(ConfigFields& config) {
+  constexpr std::int64_t kSteps = 256;  // of the table of time steps
+  const Checked width = config.size_or({"hidden_size", "dim"}, 1024);
+  const Checked layers = config.size_or({"num_hidden_layers", "depth"}, 22);
+  const Checked inner =
+      Checked(config.size_or({"num_attention_heads", "heads"}, 16)) * config.size_or({"head_dim"}, 64);
+  const Checked wide = width * config.size_or({"ff_mult"}, 2);
+  const Checked bands = config.size_or({"mel_dim"}, 80);
+  const Checked code = config.size_or({"emb_dim"}, 512);
+  const Checked rows = config.size_or({"num_embeds"}, 8193);
+  const Checked voice = Checked(config.size_or({"enc_dim"}, 128)) + config.size_or({"enc_emb_dim"}, 192);
+  const Checked block = linear(width, Checked(6) * width) + Checked(3) * linear(width, inner) + linear(inner, width) +
+                        linear(width, wide) + linear(wide, width);
+  const Checked front = linear(kSteps, width) + linear(width, width) + (rows + 1) * code +
+                        linear(bands + voice + code, width) + voice_encoder(config, bands);
+  return front + layers * block + linear(width, Checked(2) * width) + linear(width, bands);
+}
+
+/// What makes samples of bands (Qwen2_5OmniToken2WavBigVGANModel): three pairs of convolutions a residual block, each
+/// behind an activation of two figures a channel.
+inline Checked sound_of_bands(ConfigFields& config) {
+  constexpr std::int64_t kEnds = 7;  // the kernel of the first and the last convolution
+  const Checked bands = config.size_or({"mel_dim"}, 80);
+  std::int64_t width = config.size_or({"upsample_initial_channel"}, 1536);
+  const std::vector<std::int64_t> kernels = config.sizes_or("upsample_kernel_sizes", {11, 7, 4, 4, 4, 4});
+  const std::vector<std::int64_t> blocks = config.sizes_or("resblock_kernel_sizes", {3, 7, 11});
+  Checked sum = convolution(bands, width, kEnds);
+  for (const std::int64_t kernel : kernels) {
+    sum += convolution(width, width / 2, kernel);
+    width /= 2;
+    for (const std::int64_t side : blocks) sum += Checked(6) * (convolution(width, width, side) + Checked(2) * width);
+  }
+  return sum + Checked(2) * width + Checked(kEnds) * width;
+}
+
+/// A block of the talker: experts with one that all tokens go to.
+inline Checked talker_of_third(ConfigFields& config) {
+  ConfigFields* text = config.part_or_usual("text_config");
+  ConfigFields* codes = config.part_or_usual("code_predictor_config");
+  if (text == nullptr || codes == nullptr) return 0;
+  for (ConfigFields* fields : {text, codes}) {  // of which no parameter follows
+    fields->ignore({"num_experts_per_tok", "mlp_only_layers", "layer_types", "sliding_window", "max_window_layers",
+                    "max_position_embeddings"});
+  }
+  const SpeechAttention a =
+      read_attention(*text, {.width = 1024, .heads = 16, .key_heads = 2, .each = 0, .normed = true});
+  const Checked width = a.width;
+  const Checked experts = text->size_or({"num_experts"}, 128);
+  const Checked shared = text->size_or({"shared_expert_intermediate_size"}, 768);
+  const Checked each = gated(width, text->size_or({"moe_intermediate_size"}, 384));
+  const Checked block = a.parameters() + experts * (each + width) + gated(width, shared) + Checked(3) * width;
+  const Checked rows = text->size_or({"vocab_size"}, 3072);
+  const Checked inner = text->size_or({"intermediate_size"}, 2048);
+  const Checked read = config.size_or({"thinker_hidden_size"}, 2048);
+  const Checked projected = Checked(2) * (linear(read, inner) + linear(inner, width));
+  if (text->size_or({"decoder_sparse_step"}, 1) != 1) text->fail("is 1 in this model", "decoder_sparse_step");
+  const Checked talks = Checked(2) * rows * width + Checked(text->layers_or("num_hidden_layers", 20)) * block + width;
+  const SpeechAttention own =
+      read_attention(*codes, {.width = 1024, .heads = 16, .key_heads = 8, .each = 128, .normed = true});
+  const Checked narrow = own.width;
+  const Checked groups = codes->size_or({"num_code_groups"}, 32) - 1;
+  const Checked layer =
+      own.parameters() + gated(narrow, codes->size_or({"intermediate_size"}, 3072)) + Checked(2) * narrow;
+  const Checked predicted = Checked(2) * groups * codes->size_or({"vocab_size"}, 2048) * narrow;
+  return talks + projected + predicted + Checked(codes->layers_or("num_hidden_layers", 5)) * layer + narrow;
+}
+
+/// Qwen3OmniMoeCode2Wav.
+inline Checked sound_of_codes(ConfigFields& config) {
+  constexpr std::int64_t kEnds = 7;
+  const SpeechAttention a = read_attention(config, {.width = 1024, .heads = 16, .key_heads = 16, .each = 0});
+  const Checked width = a.width;
+  const Checked inner = config.size_or({"intermediate_size"}, 3072);
+  const Checked rows = Checked(config.size_or({"codebook_size"}, 2048)) * config.size_or({"num_quantizers"}, 16);
+  const Checked block = a.parameters() + gated(width, inner) + Checked(4) * width;
+  Checked sum = rows * width + Checked(config.layers_or("num_hidden_layers", 8)) * block + width;
+  for (const std::int64_t factor : config.sizes_or("upsampling_ratios", {2, 2})) {
+    const Checked wide = Checked(4) * width;
+    sum += convolution(width, width, factor) + convolution(1, width, kEnds) + Checked(3) * width;
+    sum += linear(width, wide) + linear(wide, width);
+  }
+  std::int64_t channels = config.size_or({"decoder_dim"}, 1536);
+  sum += convolution(width, channels, kEnds);
+  for (const std::int64_t rate : config.sizes_or("upsample_rates", {8, 5, 4, 3})) {
+    const Checked out = channels / 2;
+    const Checked unit = Checked(4) * out + convolution(out, out, kEnds) + convolution(out, out, 1);
+    sum += Checked(2) * channels + convolution(channels, out, Checked(2) * rate) + Checked(3) * unit;
+    channels /= 2;
+  }
+  return sum + Checked(2) * channels + convolution(channels, 1, kEnds);
+}
+
+/// The parameters, and of them those that stay in float32 whatever the model is loaded in (token2wav.float()).
+struct SpeechParameters {
+  std::int64_t all = 0;
+  std::int64_t wide = 0;
+};
+
+/// Of the config of a whole model, whose `third` is Qwen3-Omni.
+inline SpeechParameters speech_of(ConfigFields& config, bool third) {
+  ConfigFields* talker = config.part_or_usual("talker_config");
+  ConfigFields* sound = config.part_or_usual(third ? "code2wav_config" : "token2wav_config");
+  if (talker == nullptr || sound == nullptr) return {};
+  Checked wide = 0;
+  Checked all = third ? talker_of_third(*talker) + sound_of_codes(*sound) : talker_of_second(*talker);
+  if (!third) {
+    ConfigFields* dit = sound->part_or_usual("dit_config");
+    ConfigFields* vocoder = sound->part_or_usual("bigvgan_config");
+    if (dit == nullptr || vocoder == nullptr) return {};
+    wide = bands_of_codes(*dit) + sound_of_bands(*vocoder);
+    all += wide;
+  }
+  if (!all.valid()) config.fail("makes a model larger than gpumem takes", "talker_config");
+  return {all.value().value_or(0), wide.value().value_or(0)};
+}
+
+}  // namespace omni_speech
 
 }  // namespace gpumem::architectures

@@ -127,7 +127,8 @@ inline constexpr PublishedFamily kPartFamilies[] = {
      R"("num_key_value_heads": 8, "num_local_experts": {num_local_experts}, "use_qk_norm": {use_qk_norm}, )"
      R"("vocab_size": 202048})"},
     {"qwen2_5_omni_thinker",
-     "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size",
+     "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
+     "talker_intermediate_size talker_num_attention_heads talker_num_key_value_heads talker_head_dim",
      R"("model_type": "qwen2_5_omni_thinker", "architectures": ["Qwen2_5OmniThinkerForConditionalGeneration"], )"
      R"("tie_word_embeddings": false, "text_config": {"model_type": "qwen2_5_omni_text", "hidden_size": )"
      R"({hidden_size}, "intermediate_size": {intermediate_size}, "num_hidden_layers": {num_hidden_layers}, )"
@@ -136,7 +137,33 @@ inline constexpr PublishedFamily kPartFamilies[] = {
      R"("hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": {hidden_size}, )"
      R"("patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, )"
      R"("fullatt_block_indexes": [7, 15, 23, 31], "hidden_act": "silu"}, "audio_config": {"d_model": 1280, )"
-     R"("encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": {hidden_size}})"},
+     R"("encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": {hidden_size}}, )"
+     R"("talker_config": {"embedding_size": {hidden_size}, "hidden_size": 896, "intermediate_size": )"
+     R"({talker_intermediate_size}, "num_hidden_layers": 24, "num_attention_heads": {talker_num_attention_heads}, )"
+     R"("num_key_value_heads": {talker_num_key_value_heads}, "head_dim": {talker_head_dim}, "vocab_size": 8448})"},
+    {"qwen3_omni_moe_thinker", "enable_audio_output",
+     R"("model_type": "qwen3_omni_moe_thinker", "architectures": ["Qwen3OmniMoeThinkerForConditionalGeneration"], )"
+     R"("tie_word_embeddings": false, "text_config": {"model_type": "qwen3_omni_moe_text", "hidden_size": 2048, )"
+     R"("intermediate_size": 768, "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8, )"
+     R"("decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": true, "num_hidden_layers": 48, )"
+     R"("num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 152064, )"
+     R"("max_position_embeddings": 65536, "hidden_act": "silu"}, "vision_config": {"depth": 27, "hidden_size": )"
+     R"(1152, "intermediate_size": 4304, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 16, )"
+     R"("spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304, )"
+     R"("deepstack_visual_indexes": [8, 16, 24], "hidden_act": "gelu_pytorch_tanh"}, "audio_config": {"d_model": )"
+     R"(1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 2048, )"
+     R"("downsample_hidden_size": 480}, "talker_config": {"thinker_hidden_size": 2048, "text_config": )"
+     R"({"hidden_size": 1024, "intermediate_size": 2048, "moe_intermediate_size": 384, )"
+     R"("shared_expert_intermediate_size": 768, "num_experts": 128, "num_hidden_layers": 20, "num_attention_heads": )"
+     R"(16, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 3072}, "code_predictor_config": {"hidden_size": )"
+     R"(1024, "intermediate_size": 3072, "num_hidden_layers": 5, "num_attention_heads": 16, "num_key_value_heads": )"
+     R"(8, "head_dim": 128, "num_code_groups": 16, "vocab_size": 2048}})"},
+    {"deepseek_vl_v2", "max_position_embeddings",
+     R"("model_type": "deepseek_vl_v2", "architectures": ["DeepseekVLV2ForCausalLM"], "language_config": )"
+     R"({"model_type": "deepseek_v2", "hidden_size": 1280, "intermediate_size": 6848, "moe_intermediate_size": 896, )"
+     R"("num_hidden_layers": 12, "num_attention_heads": 10, "num_key_value_heads": 10, "n_routed_experts": 64, )"
+     R"("n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1, "topk_method": "greedy", )"
+     R"("use_mla": false, "vocab_size": 129280, "max_position_embeddings": {max_position_embeddings}})"},
     {"internvl_chat",
      "text_type hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads head_dim "
      "vocab_size max_position_embeddings",
@@ -367,22 +394,29 @@ inline constexpr PublishedRow kPartRows[] = {
      R"("hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32, "num_global_layers": 8, )"
      R"("attention_heads": 16, "image_size": 560, "patch_size": 14, "max_num_tiles": 4, )"
      R"("intermediate_layers_indices": [3, 7, 15, 23, 30], "vision_output_dim": 7680, "hidden_act": "gelu"})"},
-    // The thinkers of models that speak, which trainers train.
-    {"Qwen/Qwen2.5-Omni-7B", "qwen2_5_omni_thinker", 8'931'813'888, "3584 18944 28 28 4 152064"},
-    {"Qwen/Qwen2.5-Omni-3B", "qwen2_5_omni_thinker", 4'703'464'448, "2048 11008 36 16 2 151936"},
-    {"Qwen/Qwen3-Omni-30B-A3B-Instruct Qwen/Qwen3-Omni-30B-A3B-Thinking Qwen/Qwen3-Omni-30B-A3B-Captioner", "apart",
-     31'719'205'488, "",
-     R"("model_type": "qwen3_omni_moe_thinker", "architectures": ["Qwen3OmniMoeThinkerForConditionalGeneration"], )"
-     R"("tie_word_embeddings": false, "text_config": {"model_type": "qwen3_omni_moe_text", "hidden_size": 2048, )"
-     R"("intermediate_size": 768, "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8, )"
-     R"("decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": true, "num_hidden_layers": 48, )"
-     R"("num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 152064, )"
-     R"("max_position_embeddings": 65536, "hidden_act": "silu"}, "vision_config": {"depth": 27, "hidden_size": )"
-     R"(1152, "intermediate_size": 4304, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 16, )"
-     R"("spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304, )"
-     R"("deepstack_visual_indexes": [8, 16, 24], "hidden_act": "gelu_pytorch_tanh"}, "audio_config": {"d_model": )"
-     R"(1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 2048, )"
-     R"("downsample_hidden_size": 480})"},
+    // The thinkers of models that speak, which trainers train; what makes speech where a trainer holds it.
+    {"Qwen/Qwen2.5-Omni-7B", "qwen2_5_omni_thinker", 8'931'813'888, "3584 18944 28 28 4 152064 18944 12 4 128"},
+    {"Qwen/Qwen2.5-Omni-3B", "qwen2_5_omni_thinker", 4'703'464'448, "2048 11008 36 16 2 151936 4864 14 2 64"},
+    {"Qwen/Qwen3-Omni-30B-A3B-Instruct", "qwen3_omni_moe_thinker", 31'719'205'488, "true"},
+    {"Qwen/Qwen3-Omni-30B-A3B-Thinking Qwen/Qwen3-Omni-30B-A3B-Captioner", "qwen3_omni_moe_thinker", 31'719'205'488,
+     "false"},
+    {"deepseek-ai/DeepSeek-OCR", "deepseek_vl_v2", 3'336'106'240, "8192",
+     R"("vision_config": {"image_size": 1024, "width": {"clip-l-14-224": {"heads": 16, "layers": 24, "width": 1024}, )"
+     R"("sam_vit_b": {"global_attn_indexes": [2, 5, 8, 11], "heads": 12, "layers": 12, "width": 768}}})"},
+    {"deepseek-ai/DeepSeek-OCR-2", "deepseek_vl_v2", 3'389'119'360, "8192",
+     R"("vision_config": {"image_size": 1024, "width": {"qwen2-0-5b": {"dim": 896}, "sam_vit_b": )"
+     R"({"global_attn_indexes": [2, 5, 8, 11], "heads": 12, "layers": 12, "width": 768}}})"},
+    {"deepseek-ai/deepseek-vl2-tiny", "deepseek_vl_v2", 3'370'501'440, "4096",
+     R"("vision_config": {"layers": 27, "mlp_ratio": 3.7362, "patch_size": 14, "width": 1152})"},
+    {"openbmb/MiniCPM-V-4.6", "apart", 1'300'659'440, "",
+     R"("model_type": "minicpmv4_6", "architectures": ["MiniCPMV4_6ForConditionalGeneration"], "insert_layer_id": 6, )"
+     R"("vision_config": {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, )"
+     R"("num_attention_heads": 16, "image_size": 980, "patch_size": 14}, "text_config": {"model_type": )"
+     R"("qwen3_5_text", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 24, )"
+     R"("num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4, )"
+     R"("linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16, )"
+     R"("linear_num_value_heads": 16, "linear_value_head_dim": 128, "max_position_embeddings": 262144, )"
+     R"("vocab_size": 248320, "tie_word_embeddings": true}, "tie_word_embeddings": true)"},
     {"OpenGVLab/InternVL2-1B", "internvl_chat", 938'158'976, "qwen2 896 4864 24 14 2 64 151655 32768"},
     {"OpenGVLab/InternVL2_5-1B OpenGVLab/InternVL2_5-1B-MPO OpenGVLab/InternVL3-1B OpenGVLab/InternVL3-1B-Instruct "
      "OpenGVLab/InternVL3-1B-Pretrained",

@@ -404,6 +404,51 @@ CONFIGS: dict[str, tuple[dict[str, Any], int]] = {
         },
         999,
     ),
+    "deepseek_ocr2": (
+        {
+            "model_type": "deepseek_ocr2",
+            "architectures": ["DeepseekOcr2ForConditionalGeneration"],
+            "image_token_id": 0,
+            "vision_config": {
+                "sam_config": {
+                    "hidden_size": 64,
+                    "num_hidden_layers": 3,
+                    "num_attention_heads": 2,
+                    "output_channels": 32,
+                    "downsample_channels": [48, 96],
+                    "global_attn_indexes": [2],
+                },
+                "encoder_config": {
+                    "hidden_size": 96,
+                    "intermediate_size": 256,
+                    "num_hidden_layers": 2,
+                    "num_attention_heads": 3,
+                    "num_key_value_heads": 1,
+                },
+            },
+            "text_config": {
+                **DECODER,
+                "num_hidden_layers": 3,
+                "n_routed_experts": 8,
+                "n_shared_experts": 2,
+                "num_experts_per_tok": 2,
+                "moe_intermediate_size": 128,
+                "mlp_layer_types": ["dense", "sparse", "sparse"],
+            },
+        },
+        1121,
+    ),
+    "deepseek_vl": (
+        {
+            "model_type": "deepseek_vl",
+            "architectures": ["DeepseekVLForConditionalGeneration"],
+            "image_token_id": 0,
+            "tie_word_embeddings": False,
+            "vision_config": {"model_type": "siglip_vision_model", "image_size": 224, "patch_size": 14, **TOWER},
+            "text_config": {"model_type": "llama", **DECODER},
+        },
+        256,
+    ),
     "minicpmv4_6": (
         {
             "model_type": "minicpmv4_6",

@@ -31,10 +31,12 @@ from transformers.models.olmo_hybrid import modeling_olmo_hybrid
 #: Rows and columns of patches that a processor makes of an image of 1024 x 768 pixels, of those that take any size.
 GRID = (54, 74)
 #: Tiles of the same image, with the whole one.
-TILES = {"vipllava": 1, "llava_next": 5, "aya_vision": 13, "cohere2_vision": 13}
+TILES = {"vipllava": 1, "llava_next": 5, "aya_vision": 13, "cohere2_vision": 13, "deepseek_vl": 1}
 #: The same of MiniCPM-V's slices, and how many it makes.
 SLICE = (28, 36)
 SLICES = 5
+#: And the tiles of DeepSeek-OCR 2.
+LOCAL = 6
 #: Frames of a patch.
 FRAMES = {"glm_ocr": 2, "paddleocr_vl": 1}
 
@@ -48,6 +50,10 @@ def pictures_of(config: dict[str, Any], dtype: torch.dtype, length: int) -> dict
         pixels = torch.zeros(*tiles, 3, side, side, dtype=dtype, device="cuda")
         sizes = {"image_sizes": torch.tensor([[768, 1024]] * BATCH)} if kind == "llava_next" else {}
         return {"pixel_values": pixels, **sizes}
+    if kind == "deepseek_ocr2":
+        whole = torch.zeros(BATCH, 3, 1024, 1024, dtype=dtype, device="cuda")
+        local = torch.zeros(BATCH * LOCAL, 3, 768, 768, dtype=dtype, device="cuda")
+        return {"pixel_values": whole, "pixel_values_local": local, "num_local_patches": [LOCAL] * BATCH}
     if kind == "minicpmv4_6":
         sides = torch.tensor([SLICE] * SLICES * BATCH)
         wide = SLICE[0] * SLICE[1] * SLICES * BATCH * 14

@@ -87,44 +87,6 @@ TEST(VisionLanguage, ATextModelKeepsItsLayersUnderTheNamesOfTheOuterModel) {
   EXPECT_EQ(graph->parameters(), read(small(), sized(64, 64, 3))->parameters());
 }
 
-/// `type` with the fields of its parts, and a tower for sound where it has one.
-std::string omni(const std::string& type, const std::string& text, std::string_view sound, bool third) {
-  const std::string experts = R"(, "moe_intermediate_size": 32, "num_experts": 4, "num_experts_per_tok": 2)";
-  return R"({"model_type": ")" + type + R"(", "text_config": {"model_type": ")" + text +
-         R"(", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-         "intermediate_size": 96, "vocab_size": 100, "tie_word_embeddings": false)" +
-         (third ? experts : "") + R"(}, "vision_config": {"depth": 2,
-         "hidden_size": 32, "intermediate_size": 48, "num_heads": 2, "out_hidden_size": 64)" +
-         (third ? R"(, "num_position_embeddings": 16, "deepstack_visual_indexes": [0])" : "") + "}" +
-         std::string(sound) + "}";
-}
-
-TEST(VisionLanguage, AnOmniModelIsItsThinkerWhichHearsToo) {
-  constexpr std::string_view kSound = R"(, "audio_config": {"d_model": 8, "encoder_ffn_dim": 16, "encoder_layers": 2,
-    "num_mel_bins": 10, "output_dim": 64, "downsample_hidden_size": 4})";
-  // Counted from the modules of Qwen2_5OmniAudioEncoder and Qwen3OmniMoeAudioEncoder.
-  constexpr std::int64_t kSecondSound = 2352;
-  constexpr std::int64_t kThirdSound = 2264;
-  const auto second = read(omni("qwen2_5_omni_thinker", "qwen2_5_omni_text", kSound, false));
-  const auto third = read(omni("qwen3_omni_moe_thinker", "qwen3_omni_moe_text", kSound, true));
-  const auto sees_second = read(omni("qwen2_5_vl", "qwen2_5_vl_text", "", false));
-  const auto sees_third = read(omni("qwen3_vl_moe", "qwen3_vl_moe_text", "", true));
-  ASSERT_TRUE(succeeds(second) && succeeds(third) && succeeds(sees_second) && succeeds(sees_third));
-  EXPECT_EQ(second->parameters(), sees_second->parameters() + kSecondSound);
-  EXPECT_EQ(third->parameters(), sees_third->parameters() + kThirdSound);
-  EXPECT_EQ(second->parameters() - second->trainable_parameters(), kSecondSound) << "what is not called learns nothing";
-  for (const char* path : {"visual.blocks.1.attn.q", "visual.merger.mlp.2", "model.layers.1.mlp.up_proj", "lm_head"}) {
-    EXPECT_TRUE(has(*second, path)) << path;
-  }
-  const std::string inner = omni("qwen2_5_omni_thinker", "qwen2_5_omni_text", kSound, false);
-  const auto whole =
-      read(R"({"model_type": "qwen2_5_omni", "architectures": ["Qwen2_5OmniModel"], "thinker_config": )" + inner +
-           R"(, "talker_config": {"hidden_size": 32}, "token2wav_config": {"dit_config": {}}})");
-  ASSERT_TRUE(succeeds(whole));
-  EXPECT_EQ(whole->parameters(), second->parameters());
-  EXPECT_TRUE(has(*whole, "lm_head"));
-}
-
 TEST(VisionLanguage, ImagesDecideTheTokens) {
   const auto told = [](const model::Images& images) {
     const auto graph = read(small(), images);
@@ -494,6 +456,34 @@ TEST(VisionLanguage, ImagesOutOfRangeAreRefused) {
   job.images = 1;
   job.frames = 0;
   EXPECT_TRUE(fails(model::validate(job), ErrorCode::invalid_argument, 0, "0 frames"));
+}
+
+TEST(VisionLanguage, DeepSeekSeesAPictureWholeAndInTiles) {
+  const auto told = [](std::string_view name, std::int64_t width, std::int64_t height, std::int64_t images = 1) {
+    const auto model = summary::published_model(name);
+    const auto graph = read(model->config, sized(width, height, images));
+    EXPECT_TRUE(succeeds(graph));
+    if (!graph) return std::string();
+    EXPECT_EQ(graph->parameters(), model->parameters) << name;
+    const std::string remark(graph->remarks().back());
+    return remark.substr(remark.find(": "));
+  };
+  constexpr std::string_view kFirst = "deepseek-ai/DeepSeek-OCR";
+  EXPECT_EQ(told(kFirst, 640, 400), ": 273 of its tokens") << "the whole alone: 16 lines of 17, and one more";
+  EXPECT_EQ(told(kFirst, 1920, 1920), ": 1,203 of its tokens") << "3 x 3 tiles: 30 lines of 31";
+  EXPECT_EQ(told("deepseek-ai/DeepSeek-OCR-2", 2304, 1536), ": 1,121 of its tokens") << "6 tiles of 144 and 257";
+  EXPECT_EQ(told("deepseek-ai/deepseek-vl2-tiny", 1152, 1152), ": 2,017 of its tokens");
+  EXPECT_EQ(told("deepseek-ai/deepseek-vl2-tiny", 1152, 1152, 3), ": 1,263 of its tokens")
+      << "three pictures are not cut";
+}
+
+TEST(VisionLanguage, APerceiverMakesAsManyTokensOfAnyImage) {
+  for (const Published& model : kPublishedVision) {
+    if (model.name != "idefics2-8b") continue;
+    const auto large = read(model.config, sized(2000, 1500, 2));
+    ASSERT_TRUE(succeeds(large));
+    EXPECT_NE(large->remarks().back().find(": 640 of its tokens"), std::string::npos) << "five parts of 64 each";
+  }
 }
 
 }  // namespace

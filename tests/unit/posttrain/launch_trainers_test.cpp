@@ -220,5 +220,17 @@ TEST(LaunchTrainers, TrlsOwnFilesForAccelerateAreOfEightProcesses) {
   EXPECT_EQ(gpus("accelerate_config", "single_gpu"), 1);
 }
 
+TEST(LaunchTrainers, ATokenOfAnImageStandsForMorePixelsSinceQwen3Vl) {
+  const auto image = [](const char* model) {
+    const Settings settings = {
+        {"model", model}, {"rlhf_type", "dpo"}, {"max_length", "8192"}, {"env:MAX_PIXELS", "1000000"}};
+    const auto launch = read_launch(Program::ms_swift, settings);
+    EXPECT_TRUE(succeeds(launch));
+    return launch ? trained_job(*launch).image : std::vector<std::int64_t>();
+  };
+  EXPECT_EQ(image("Qwen/Qwen2.5-VL-7B-Instruct"), (std::vector<std::int64_t>{980, 980})) << "35 tokens of 28 pixels";
+  EXPECT_EQ(image("Qwen/Qwen3-VL-8B-Instruct"), (std::vector<std::int64_t>{992, 992})) << "31 tokens of 32 pixels";
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

@@ -73,15 +73,21 @@ TEST(MsSwift, ImagesTakeNoMoreThanTheirSampleHolds) {
       << "which keeps all tokens of images";
   expect_wanted(job("OpenGVLab/InternVL3-8B", ""), {{"frames", "16"}, {"image", "-"}});
   EXPECT_EQ(job("google/gemma-3-4b-it", "").missing, unknown);
+  expect_wanted(job("deepseek-ai/DeepSeek-OCR", ""), {{"image", "1920x1920"}, {"images", "3"}, {"attention", "eager"}});
+  expect_wanted(job("deepseek-ai/DeepSeek-OCR-2", ""), {{"image", "2304x1536"}, {"images", "3"}});
 }
 
 TEST(MsSwift, AModelThatSpeaksHoldsWhatMakesSpeech) {
   const std::string base =
       R"({"model": "Qwen/Qwen3-Omni-30B-A3B-Instruct", "per_device_train_batch_size": "1", "tuner_type": "lora")";
-  const TrainerJob whole = parsed(base + "}");
-  ASSERT_EQ(whole.missing.size(), 1U);
-  EXPECT_NE(whole.missing.front().find("ENABLE_AUDIO_OUTPUT"), std::string::npos);
-  EXPECT_EQ(parsed(base + R"(, "env:ENABLE_AUDIO_OUTPUT": "0"})").missing, std::vector<std::string>{});
+  const std::string classes = R"(, "task_type": "seq_cls", "num_labels": "3")";
+  const std::string silent = R"(, "env:ENABLE_AUDIO_OUTPUT": "0"})";
+  EXPECT_EQ(parsed(base + "}").missing, std::vector<std::string>{});
+  EXPECT_EQ(parsed(base + "}").head, "ForConditionalGeneration") << "the class that holds all";
+  EXPECT_EQ(parsed(base + silent).head, "ThinkerForConditionalGeneration");
+  EXPECT_EQ(parsed(base + classes + "}").head, "ForSequenceClassification");
+  EXPECT_EQ(parsed(base + classes + silent).head, "ThinkerForSequenceClassification");
+  EXPECT_EQ(parsed(R"({"model": "m", "per_device_train_batch_size": "1"})").head, "");
 }
 
 TEST(MsSwift, DataSetsOfPairsHaveNoNegatives) {

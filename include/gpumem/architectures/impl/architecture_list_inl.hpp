@@ -23,6 +23,7 @@
 #include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/deepseek_v4.hpp"
+#include "gpumem/architectures/deepseek_vl.hpp"
 #include "gpumem/architectures/detection_nets.hpp"
 #include "gpumem/architectures/dino.hpp"
 #include "gpumem/architectures/ernie_image.hpp"
@@ -39,6 +40,7 @@
 #include "gpumem/architectures/granitemoe.hpp"
 #include "gpumem/architectures/hidream.hpp"
 #include "gpumem/architectures/hunyuan_video15.hpp"
+#include "gpumem/architectures/idefics.hpp"
 #include "gpumem/architectures/ideogram4.hpp"
 #include "gpumem/architectures/internvl.hpp"
 #include "gpumem/architectures/internvl_chat.hpp"
@@ -60,10 +62,8 @@
 #include "gpumem/architectures/nemotron_h.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/pangu_v2.hpp"
-#include "gpumem/architectures/patchtsmixer.hpp"
 #include "gpumem/architectures/patchtst.hpp"
 #include "gpumem/architectures/phi.hpp"
-#include "gpumem/architectures/phi4_multimodal.hpp"
 #include "gpumem/architectures/qwen3_next.hpp"
 #include "gpumem/architectures/qwen_vl.hpp"
 #include "gpumem/architectures/residual_nets.hpp"
@@ -129,6 +129,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &deci::kArchitecture,
                                                          &deepseek::kArchitecture,
                                                          &deepseek_v4::kArchitecture,
+                                                         &deepseek_vl::kArchitecture,
                                                          &diffllama::kArchitecture,
                                                          &dino::kArchitecture,
                                                          &distilbert::kArchitecture,
@@ -157,6 +158,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &hidream::kArchitecture,
                                                          &hunyuan_video::kArchitecture,
                                                          &hunyuan_video15::kArchitecture,
+                                                         &idefics2::kArchitecture,
                                                          &idefics3::kArchitecture,
                                                          &ideogram4::kArchitecture,
                                                          &internlm2::kArchitecture,
@@ -254,7 +256,7 @@ namespace architecture_list_detail {
 inline constexpr std::array<std::string_view, 16> kSince4_49 = {
     "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",          "mistral3",
     "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal", "aya_vision"};
-inline constexpr std::array<std::string_view, 26> kSince4_52 = {"granitemoehybrid",
+inline constexpr std::array<std::string_view, 27> kSince4_52 = {"granitemoehybrid",
                                                                 "bitnet",
                                                                 "glm4v",
                                                                 "internvl",
@@ -279,12 +281,13 @@ inline constexpr std::array<std::string_view, 26> kSince4_52 = {"granitemoehybri
                                                                 "plbart",
                                                                 "blenderbot",
                                                                 "blenderbot-small",
-                                                                "cohere2_vision"};
+                                                                "cohere2_vision",
+                                                                "deepseek_vl"};
 inline constexpr std::array<std::string_view, 15> kSince4_56 = {
     "seed_oss",     "apertus",    "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe",  "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
     "ministral",    "vaultgemma", "flex_olmo"};
-inline constexpr std::array<std::string_view, 46> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 48> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -329,7 +332,9 @@ inline constexpr std::array<std::string_view, 46> kSince5_0 = {"qwen3_5",
                                                                "exaone_moe",
                                                                "cohere2_moe",
                                                                "mistral4",
-                                                               "laguna"};
+                                                               "laguna",
+                                                               "deepseek_ocr2",
+                                                               "deepseek_ocr2_text"};
 
 }  // namespace architecture_list_detail
 

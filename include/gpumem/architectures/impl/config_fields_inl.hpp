@@ -193,6 +193,11 @@ GPUMEM_INLINE ConfigFields* ConfigFields::part(std::string_view name, std::strin
   return &made;
 }
 
+GPUMEM_INLINE ConfigFields* ConfigFields::part_or_usual(std::string_view name) {
+  if (!has(name)) replace("{\"" + std::string(name) + "\": {}}");
+  return part(name);
+}
+
 GPUMEM_INLINE void ConfigFields::complete(std::string_view usual) {
   const core::JsonValue* fields = add(usual);
   if (fields == nullptr) return;

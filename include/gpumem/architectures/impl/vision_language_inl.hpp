@@ -93,6 +93,11 @@ inline constexpr auto kTextTypes = std::to_array<TextType>({
      R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
          "num_attention_heads": 64, "tie_word_embeddings": true})"},
     {"kimi_k2", "deepseek_v3", R"({"tie_word_embeddings": false})"},
+    {"deepseek_v2", "", R"({"tie_word_embeddings": false})"},
+    {"deepseek_ocr2_text", "",
+     R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "n_routed_experts": 64, "n_shared_experts": 2, "moe_intermediate_size": 1407,
+         "tie_word_embeddings": false})"},
     {"gemma3n_text", "", R"({"vocab_size": 262400, "hidden_size": 2048, "num_hidden_layers": 35})"},
     {"kimi_linear", "", R"({"tie_word_embeddings": false})"},
 });
@@ -142,10 +147,7 @@ GPUMEM_INLINE void tell_pictures(Forward& forward, const Pictures& pictures, std
                  core::with_separators(tokens) + " of its tokens");
 }
 
-GPUMEM_INLINE ConfigFields* vision_fields(ConfigFields& config) {
-  if (!config.has("vision_config")) config.replace(R"({"vision_config": {}})");
-  return config.part("vision_config");
-}
+GPUMEM_INLINE ConfigFields* vision_fields(ConfigFields& config) { return config.part_or_usual("vision_config"); }
 
 GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type, std::string_view field,
                                         std::string_view usual) {

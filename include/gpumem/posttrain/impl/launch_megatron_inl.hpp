@@ -101,9 +101,19 @@ inline void put_usual(Converter& to, const Family& family) {
 }  // namespace launch_megatron_detail
 
 GPUMEM_INLINE std::string part_names(FrozenParts parts, std::string_view before, std::string_view between) {
-  constexpr std::string_view kTowers[] = {"model.visual",         "model.vision_tower", "model.vision_model",
-                                          "model.audio_tower",    "vision_model",       "vision_tower",
-                                          "model.vision_encoder", "model.image_tower",  "model.video_tower"};
+  constexpr std::string_view kTowers[] = {"model.visual",
+                                          "model.vision_tower",
+                                          "model.vision_model",
+                                          "model.audio_tower",
+                                          "vision_model",
+                                          "vision_tower",
+                                          "model.vision_encoder",
+                                          "model.image_tower",
+                                          "model.video_tower",
+                                          "visual",
+                                          "model.sam_model",
+                                          "model.qwen2_model",
+                                          "vision"};
   constexpr std::string_view kAligners[] = {"model.visual.merger",
                                             "model.visual.deepstack_merger_list",
                                             "model.multi_modal_projector",
@@ -115,7 +125,11 @@ GPUMEM_INLINE std::string part_names(FrozenParts parts, std::string_view before,
                                             "model.embed_audio",
                                             "model.vision_projection",
                                             "model.projector",
-                                            "model.merger"};
+                                            "model.merger",
+                                            "visual.merger",
+                                            "visual.deepstack_merger_list",
+                                            "model.aligner",
+                                            "projector"};
   std::string text;
   const auto add = [&](std::span<const std::string_view> names) {
     for (const std::string_view name : names) text.append(text.empty() ? "" : between).append(before).append(name);

@@ -216,11 +216,14 @@ class LaunchReader : private TrainingReader {
     return on({"padding_free"}, program_ == Program::megatron) || on({"packing_samples"});
   }
 
-  /// Tokens that the largest image takes. A token of Qwen's processors stands for 28 x 28 pixels.
+  [[nodiscard]] std::int64_t token_side() {
+    return side_of_token(made_.model, whole({"env:IMAGE_MAX_TOKEN_NUM"}, 0) > 0);
+  }
+
+  /// Tokens that the largest image takes.
   [[nodiscard]] std::int64_t image_tokens() {
-    constexpr std::int64_t kPixelsOfToken = std::int64_t{28} * 28;
     const std::int64_t tokens = whole({"env:IMAGE_MAX_TOKEN_NUM"}, 0);
-    return tokens > 0 ? tokens : whole({"max_pixels", "env:MAX_PIXELS"}, 0) / kPixelsOfToken;
+    return tokens > 0 ? tokens : whole({"max_pixels", "env:MAX_PIXELS"}, 0) / (token_side() * token_side());
   }
 
   /// A limit that no batch need reach: what is likely, and the limit for the upper end.
@@ -253,11 +256,10 @@ class LaunchReader : private TrainingReader {
   void choose_images() {
     const std::int64_t tokens = image_tokens();
     if (tokens <= 0 || program_ == Program::megatron) return;
-    constexpr std::int64_t kTokenSide = 28;
     std::int64_t side = 1;
     while ((side + 1) * (side + 1) <= tokens) ++side;
-    const std::string pixels = std::to_string(side * kTokenSide);
-    want("image", pixels + "x" + pixels);
+    side *= token_side();
+    want("image", std::to_string(side) + "x" + std::to_string(side));
     const std::int64_t sample = core::bounded_sum({Usual::kLength, tokens});
     const std::int64_t row = training().sequence_length.value_or(0);
     if (options().packing && row > sample) want("images", std::to_string(row / sample));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpumem/core/csv.hpp"
 #include "gpumem/posttrain/impl/launch_apart_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
@@ -10,6 +11,15 @@
 namespace gpumem::posttrain {
 
 namespace launch_detail {
+
+/// Pixels a side that a token of Qwen's processors stands for: 28, since Qwen3-VL 32. Settings that count an image in
+/// tokens (IMAGE_MAX_TOKEN_NUM) are of that time. Source: qwen-vl-utils 0.0.14, vision_process.py.
+[[nodiscard]] inline std::int64_t side_of_token(std::string_view model, bool counted) {
+  constexpr std::string_view kLater[] = {"qwen3-vl", "qwen3-omni", "qwen3.5", "qwen3.6"};
+  const std::string name = core::lower_case(model);
+  const auto named = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  return counted || std::any_of(std::begin(kLater), std::end(kLater), named) ? 32 : 28;
+}
 
 /// open-instruct's DPO under the names of TRL's, which it shares but for these. Its reference's log-probabilities are
 /// computed before training. Source: open-instruct (2026-08), open_instruct/dpo_tune_cache.py; dpo_utils.py:

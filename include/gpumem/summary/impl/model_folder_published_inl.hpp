@@ -181,8 +181,11 @@ inline std::optional<PublishedModel> named_without_owner(std::string_view name) 
   return found;
 }
 
-/// How classes of transformers end. "Model" is the body alone; GPT-2's "LMHeadModel" ends so too, and comes first.
-inline constexpr std::string_view kHeads[] = {"ForCausalLM",
+/// How classes of transformers end. "Model" is the body alone; GPT-2's "LMHeadModel" ends so too, and comes first. The
+/// class of a model that speaks holds its thinker, which has a class of its own ("Qwen2_5OmniThinkerFor...").
+inline constexpr std::string_view kHeads[] = {"ThinkerForConditionalGeneration",
+                                              "ThinkerForSequenceClassification",
+                                              "ForCausalLM",
                                               "ForConditionalGeneration",
                                               "ForMaskedLM",
                                               "ForSequenceClassification",
