@@ -89,7 +89,9 @@ constexpr Known kKnown[] = {{"vit", 0.011, kTolerance},
                             {"afmoe", 0.009, kTolerance},
                             {"laguna", 0.017, 0.018},
                             {"exaone_moe", 0.009, 0.018},
-                            {"mistral4", 0.032, kTolerance}};
+                            {"mistral4", 0.032, kTolerance},
+                            {"deepseek_ocr2", 0.026, 0.03},
+                            {"deepseek_vl", 0.013, 0.014}};
 
 /// Of any one run with adapters. Under checkpointing the second run of a block holds more in PyTorch than the plan
 /// says.

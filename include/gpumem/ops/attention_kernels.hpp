@@ -93,9 +93,10 @@ inline TensorSize fused_products(const TensorSize& query, const TensorSize& outp
 
 /// Memory-efficient attention (float32) and flash attention (half precision, no mask): keep Q, K, V, the output and
 /// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient. A fourth
-/// input is a mask, kept as well; flash takes none, and only values as wide as the keys (`alike`). Flash lays its
-/// output out as the query lies (flash_api.cpp, empty_like); the other one as [N, S, heads, d], which is then seen as
-/// [N, heads, S, d].
+/// input is a mask, kept as well, which gets a gradient where it is learned (native_functions.yaml,
+/// _scaled_dot_product_efficient_attention_backward); flash takes none, and only values as wide as the keys (`alike`).
+/// Flash lays its output out as the query lies (flash_api.cpp, empty_like); the other one as [N, S, heads, d], which is
+/// then seen as [N, heads, S, d].
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
                              const TensorSize& rows, const TensorSize& products, bool alike = true) {
   const bool half = core::element_size(tape.computing_type({.inputs = qkv, .autocast = Autocast::lower})) == 2;
@@ -111,7 +112,6 @@ inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const Te
        .saves_output = true,
        .extras = extras,
        .backward_scratch = std::span(scratch).first(half ? 2 : 1),
-       .no_gradient = 8,
        .multiply_adds = products,
        .autocast = Autocast::lower});
 }

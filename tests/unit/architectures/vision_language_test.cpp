@@ -3,6 +3,7 @@
 #include "expect.hpp"
 #include "gpumem/all.hpp"
 #include "gpumem/architectures/architectures.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "published_vision_models.hpp"
 
 namespace gpumem::architectures {
