@@ -126,6 +126,7 @@ inline constexpr PublishedFamily kPartFamilies[] = {
      R"("llama4_text", "num_attention_heads": 40, "num_experts_per_tok": 1, "num_hidden_layers": 48, )"
      R"("num_key_value_heads": 8, "num_local_experts": {num_local_experts}, "use_qk_norm": {use_qk_norm}, )"
      R"("vocab_size": 202048})"},
+    // Of these, what differs from their classes.
     {"qwen2_5_omni_thinker",
      "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size "
      "talker_intermediate_size talker_num_attention_heads talker_num_key_value_heads talker_head_dim",
@@ -133,31 +134,20 @@ inline constexpr PublishedFamily kPartFamilies[] = {
      R"("tie_word_embeddings": false, "text_config": {"model_type": "qwen2_5_omni_text", "hidden_size": )"
      R"({hidden_size}, "intermediate_size": {intermediate_size}, "num_hidden_layers": {num_hidden_layers}, )"
      R"("num_attention_heads": {num_attention_heads}, "num_key_value_heads": {num_key_value_heads}, "vocab_size": )"
-     R"({vocab_size}, "max_position_embeddings": 32768, "hidden_act": "silu"}, "vision_config": {"depth": 32, )"
-     R"("hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": {hidden_size}, )"
-     R"("patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 112, )"
-     R"("fullatt_block_indexes": [7, 15, 23, 31], "hidden_act": "silu"}, "audio_config": {"d_model": 1280, )"
-     R"("encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": {hidden_size}}, )"
-     R"("talker_config": {"embedding_size": {hidden_size}, "hidden_size": 896, "intermediate_size": )"
-     R"({talker_intermediate_size}, "num_hidden_layers": 24, "num_attention_heads": {talker_num_attention_heads}, )"
-     R"("num_key_value_heads": {talker_num_key_value_heads}, "head_dim": {talker_head_dim}, "vocab_size": 8448})"},
+     R"({vocab_size}, "max_position_embeddings": 32768}, "vision_config": {"hidden_size": 1280, "out_hidden_size": )"
+     R"({hidden_size}}, "audio_config": {"output_dim": {hidden_size}}, "talker_config": {"embedding_size": )"
+     R"({hidden_size}, "hidden_size": 896, "intermediate_size": {talker_intermediate_size}, "num_hidden_layers": 24, )"
+     R"("num_attention_heads": {talker_num_attention_heads}, "num_key_value_heads": {talker_num_key_value_heads}, )"
+     R"("head_dim": {talker_head_dim}})"},
     {"qwen3_omni_moe_thinker", "enable_audio_output",
      R"("model_type": "qwen3_omni_moe_thinker", "architectures": ["Qwen3OmniMoeThinkerForConditionalGeneration"], )"
      R"("tie_word_embeddings": false, "text_config": {"model_type": "qwen3_omni_moe_text", "hidden_size": 2048, )"
      R"("intermediate_size": 768, "moe_intermediate_size": 768, "num_experts": 128, "num_experts_per_tok": 8, )"
      R"("decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": true, "num_hidden_layers": 48, )"
      R"("num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 152064, )"
-     R"("max_position_embeddings": 65536, "hidden_act": "silu"}, "vision_config": {"depth": 27, "hidden_size": )"
-     R"(1152, "intermediate_size": 4304, "num_heads": 16, "out_hidden_size": 2048, "patch_size": 16, )"
-     R"("spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304, )"
-     R"("deepstack_visual_indexes": [8, 16, 24], "hidden_act": "gelu_pytorch_tanh"}, "audio_config": {"d_model": )"
-     R"(1280, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128, "output_dim": 2048, )"
-     R"("downsample_hidden_size": 480}, "talker_config": {"thinker_hidden_size": 2048, "text_config": )"
-     R"({"hidden_size": 1024, "intermediate_size": 2048, "moe_intermediate_size": 384, )"
-     R"("shared_expert_intermediate_size": 768, "num_experts": 128, "num_hidden_layers": 20, "num_attention_heads": )"
-     R"(16, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 3072}, "code_predictor_config": {"hidden_size": )"
-     R"(1024, "intermediate_size": 3072, "num_hidden_layers": 5, "num_attention_heads": 16, "num_key_value_heads": )"
-     R"(8, "head_dim": 128, "num_code_groups": 16, "vocab_size": 2048}})"},
+     R"("max_position_embeddings": 65536}, "vision_config": {"out_hidden_size": 2048}, "audio_config": {"output_dim": )"
+     R"(2048}, "talker_config": {"text_config": {"shared_expert_intermediate_size": 768, "head_dim": 128}, )"
+     R"("code_predictor_config": {"num_code_groups": 16}})"},
     {"deepseek_vl_v2", "max_position_embeddings",
      R"("model_type": "deepseek_vl_v2", "architectures": ["DeepseekVLV2ForCausalLM"], "language_config": )"
      R"({"model_type": "deepseek_v2", "hidden_size": 1280, "intermediate_size": 6848, "moe_intermediate_size": 896, )"
@@ -400,23 +390,19 @@ inline constexpr PublishedRow kPartRows[] = {
     {"Qwen/Qwen3-Omni-30B-A3B-Instruct", "qwen3_omni_moe_thinker", 31'719'205'488, "true"},
     {"Qwen/Qwen3-Omni-30B-A3B-Thinking Qwen/Qwen3-Omni-30B-A3B-Captioner", "qwen3_omni_moe_thinker", 31'719'205'488,
      "false"},
+    // Their towers' sizes are those that the published code has.
     {"deepseek-ai/DeepSeek-OCR", "deepseek_vl_v2", 3'336'106'240, "8192",
-     R"("vision_config": {"image_size": 1024, "width": {"clip-l-14-224": {"heads": 16, "layers": 24, "width": 1024}, )"
-     R"("sam_vit_b": {"global_attn_indexes": [2, 5, 8, 11], "heads": 12, "layers": 12, "width": 768}}})"},
+     R"("vision_config": {"width": {"clip-l-14-224": {}, "sam_vit_b": {}}})"},
     {"deepseek-ai/DeepSeek-OCR-2", "deepseek_vl_v2", 3'389'119'360, "8192",
-     R"("vision_config": {"image_size": 1024, "width": {"qwen2-0-5b": {"dim": 896}, "sam_vit_b": )"
-     R"({"global_attn_indexes": [2, 5, 8, 11], "heads": 12, "layers": 12, "width": 768}}})"},
-    {"deepseek-ai/deepseek-vl2-tiny", "deepseek_vl_v2", 3'370'501'440, "4096",
-     R"("vision_config": {"layers": 27, "mlp_ratio": 3.7362, "patch_size": 14, "width": 1152})"},
+     R"("vision_config": {"width": {"qwen2-0-5b": {}, "sam_vit_b": {}}})"},
+    {"deepseek-ai/deepseek-vl2-tiny", "deepseek_vl_v2", 3'370'501'440, "4096", R"("vision_config": {"width": 1152})"},
     {"openbmb/MiniCPM-V-4.6", "apart", 1'300'659'440, "",
-     R"("model_type": "minicpmv4_6", "architectures": ["MiniCPMV4_6ForConditionalGeneration"], "insert_layer_id": 6, )"
-     R"("vision_config": {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, )"
-     R"("num_attention_heads": 16, "image_size": 980, "patch_size": 14}, "text_config": {"model_type": )"
-     R"("qwen3_5_text", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 24, )"
-     R"("num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4, )"
-     R"("linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16, )"
-     R"("linear_num_value_heads": 16, "linear_value_head_dim": 128, "max_position_embeddings": 262144, )"
-     R"("vocab_size": 248320, "tie_word_embeddings": true}, "tie_word_embeddings": true)"},
+     R"("model_type": "minicpmv4_6", "architectures": ["MiniCPMV4_6ForConditionalGeneration"], "vision_config": )"
+     R"({"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, )"
+     R"("image_size": 980, "patch_size": 14}, "text_config": {"model_type": "qwen3_5_text", "hidden_size": 1024, )"
+     R"("intermediate_size": 3584, "num_hidden_layers": 24, "num_attention_heads": 8, "num_key_value_heads": 2, )"
+     R"("head_dim": 256, "linear_num_value_heads": 16, "max_position_embeddings": 262144, "vocab_size": 248320, )"
+     R"("tie_word_embeddings": true}, "tie_word_embeddings": true)"},
     {"OpenGVLab/InternVL2-1B", "internvl_chat", 938'158'976, "qwen2 896 4864 24 14 2 64 151655 32768"},
     {"OpenGVLab/InternVL2_5-1B OpenGVLab/InternVL2_5-1B-MPO OpenGVLab/InternVL3-1B OpenGVLab/InternVL3-1B-Instruct "
      "OpenGVLab/InternVL3-1B-Pretrained",
