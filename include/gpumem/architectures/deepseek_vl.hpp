@@ -9,6 +9,8 @@
 // template/templates/deepseek.py. Norms over channels are taken as PyTorch's.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -380,8 +382,8 @@ inline TextPart text_part(const Model& m) {
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Pictures pictures = pictures_of(f);
   Model model = read(config);
-  const bool llama = model.kind == Kind::vl;
-  const std::string_view usual = llama ? "llama" : model.published ? "deepseek_v2" : "deepseek_ocr2_text";
+  std::string_view usual = model.published ? "deepseek_v2" : "deepseek_ocr2_text";
+  if (model.kind == Kind::vl) usual = "llama";
   ConfigFields* text = text_fields(config, usual, model.published ? "language_config" : "text_config");
   if (text == nullptr || !config.status()) return;
   if (pictures.frames > 0) return f.fail("reads no videos; leave `frames` out");
