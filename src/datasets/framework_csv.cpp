@@ -194,8 +194,12 @@ std::string_view loss_of_unsloth(std::string_view name, Release unsloth, Release
 /// Gemma 3's models are called with eager attention since September 2025 (models/loader.py:
 /// DISABLE_SDPA_MODEL_NAMES). Since December 2025 TRL's SFTTrainer makes one row of a batch's tokens there (trainer.py:
 /// _should_auto_padding_free), of which eager attention then has all pairs: not of packed samples, nor of images.
+/// gpt-oss has flex attention with sinks (unsloth_zoo since the end of August 2025, temporary_patches/gpt_oss.py:
+/// patch_GptOssAttention), which keeps what flash attention keeps.
 void choose_attention(std::string_view name, Release unsloth, bool may_join, job::JobRequest& request) {
   model::TrainingJob& training = request.training;
+  const bool flex = name == "GptOssModel" && unsloth >= Release{2025, 8, 10};
+  if (flex) training.attention = model::AttentionBackend::flash;
   if (name != "Gemma3Model" && name != "Gemma3TextModel") return;
   if (unsloth < Release{2025, 9, 8}) return;
   training.attention = model::AttentionBackend::eager;

@@ -80,7 +80,11 @@ void read_adapter(TrainerReading& from) {
   // Experts of one tensor stay whole unless it says so (monkeypatch/moe_quant.py). In eight bits they are made whole in
   // float32 (Bnb8bitParametrization), which no option says.
   const bool experts = from.on("quantize_moe_experts");
-  if (from.on("load_in_4bit")) from.want("quantize", experts ? "nf4-experts" : "nf4-double", "load_in_4bit");
+  // Llama 4's experts as linear layers (monkeypatch/models/llama4/modeling.py), which whole take what one tensor takes.
+  const bool linear = from.on("llama4_linearized_experts");
+  const std::string otherwise = linear ? "nf4-linear-experts" : "nf4-double";
+  if (from.on("load_in_4bit")) from.want("quantize", experts ? "nf4-experts" : otherwise, "load_in_4bit");
+  else if (from.on("lora_target_linear") || from.on("load_in_8bit")) from.not_modelled("llama4_linearized_experts");
   if (from.on("load_in_8bit")) from.want("quantize", "int8", "load_in_8bit");
   if (experts && !from.on("load_in_4bit")) from.job().unlike = "quantize_moe_experts without load_in_4bit";
   if (!adapter || adapter->empty()) return;
@@ -282,8 +286,8 @@ void read(TrainerReading& from) {
   from.know("model_quantization_config_kwargs");
   from.job().shorter = !from.on("sample_packing") && !from.on("pad_to_sequence_len");
   if (from.word("processor_type")) from.job().missing.emplace_back("the size and number of its images");
-  for (const std::string_view path : {"rl", "llama4_linearized_experts", "relora_steps", "reward_model",
-                                      "mean_resizing_embeddings", "qat", "diffusion"}) {
+  for (const std::string_view path :
+       {"rl", "relora_steps", "reward_model", "mean_resizing_embeddings", "qat", "diffusion"}) {
     from.not_modelled(path);
   }
   from.job().post_training = from.word("rl").has_value() || from.on("reward_model");

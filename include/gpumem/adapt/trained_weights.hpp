@@ -249,6 +249,10 @@ inline void leave_some_whole(const model::ModelGraph& graph, const std::vector<B
   const auto weights = [](const BaseLinear& linear) {
     return static_cast<double>(linear.in) * static_cast<double>(linear.out);
   };
+  for (std::size_t at = 0; at < storage.size(); ++at) {
+    const bool experts = storage[at].quantization == model::Quantization::nf4_linear_experts;
+    if (experts) in_four_bits += static_cast<double>(graph.layers()[at].parameters);
+  }
   for (const BaseLinear& linear : linears) {
     if (storage[linear.layer].quantization != model::Quantization::none) in_four_bits += weights(linear);
   }
@@ -259,12 +263,6 @@ inline void leave_some_whole(const model::ModelGraph& graph, const std::vector<B
     if (left < 0.0) return;
     storage[linear.layer].quantization = model::Quantization::none;
   }
-}
-
-/// Whether the layer is experts of one tensor.
-inline bool holds_experts(const model::ModelGraph& graph, const model::Layer& layer) {
-  if (graph.attributes(layer).integer("experts")) return true;
-  return graph.op(layer) == model::kParameterOp && is_skipped(graph.path(layer), "experts");
 }
 
 /// Whether axolotl holds it in four bits: "expert" is in its name, and it has three axes or more. Source: axolotl
@@ -278,34 +276,35 @@ inline bool holds_expert_matrices(const model::ModelGraph& graph, const model::L
   return sizes != nullptr && sizes->size() >= kFewestAxes;
 }
 
-/// Where most weights are experts that are one tensor a layer, Unsloth's checkpoints have linear layers in their place
-/// (unsloth_zoo 2026-08, temporary_patches/gpt_oss.py), which this graph does not. Loops with models of their own read
-/// no such checkpoint.
-inline core::Status has_dynamic_form(const model::ModelGraph& graph, const model::TrainingJob& job) {
+/// Loops with models of their own read no such checkpoint. Where experts are one tensor a layer, Unsloth's checkpoints
+/// and axolotl's linearized ones have linear layers in their place (unsloth_zoo 2025-08, temporary_patches/gpt_oss.py:
+/// gate_up_projs, down_projs), which this graph has not: adapters of all linear layers would be on each of them.
+inline core::Status has_listed_form(const model::ModelGraph& graph, const model::TrainingJob& job) {
   const bool dynamic = job.quantize == model::Quantization::nf4_dynamic;
-  if (!dynamic && job.quantize != model::Quantization::nf4_experts) return core::Done{};
+  const bool linear = dynamic || job.quantize == model::Quantization::nf4_linear_experts;
+  if (!linear && job.quantize != model::Quantization::nf4_experts) return core::Done{};
   if (const model::LoopRow& loop = model::row_of(job.loop); loop.own_model) {
-    const std::string_view whose =
-        dynamic ? "nf4-dynamic` is for Unsloth's checkpoints" : "nf4-experts` is for transformers' models";
-    return core::Error{core::ErrorCode::invalid_argument,
-                       "`quantize=" + std::string(whose) + ", which `loop=" + std::string(loop.name) +
-                           "` does not read; say `quantize=nf4-double`",
-                       {graph.file(), 0, {}}};
+    const std::string whose =
+        dynamic ? "nf4-dynamic` is for Unsloth's checkpoints"
+                : std::string(model::name_of(model::kQuantizations, job.quantize)) + "` is for transformers' models";
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "`quantize=" + whose + ", which `loop=" + std::string(loop.name) + "` does not read; say `quantize=nf4-double`",
+        {graph.file(), 0, {}}};
   }
-  if (!dynamic) return core::Done{};
-  core::Checked in_experts = 0;
+  const bool adapted =
+      job.lora_targets.starts_with("all-linear") || job.lora_targets.find("parameter:") != std::string::npos;
+  if (!linear || !job.has_adapters() || !adapted) return core::Done{};
   core::Pace pace;
   for (const model::Layer& layer : graph.layers()) {
     if (pace.late()) return core::deadline_error();
-    if (layer.parameters > 0 && holds_experts(graph, layer)) in_experts += layer.parameters;
+    if (!holds_expert_matrices(graph, layer)) continue;
+    return core::Error{core::ErrorCode::missing_information,
+                       "in such a checkpoint each expert has linear layers of its own, and adapters on them are not "
+                       "modelled; name other layers (`lora_targets=q_proj+k_proj+v_proj+o_proj`)",
+                       {graph.file(), 0, {}}};
   }
-  if (in_experts.value().value_or(graph.parameters()) <= graph.parameters() / 2) return core::Done{};
-  return core::Error{
-      core::ErrorCode::missing_information,
-      "the experts of this model are one tensor a layer; Unsloth's dynamic checkpoints hold them as "
-      "linear layers in four bits, which is not modelled; `quantize=nf4-double` holds the experts whole, and "
-      "`nf4-experts` in four bits",
-      {graph.file(), 0, {}}};
+  return core::Done{};
 }
 
 /// Which layers hold fewer bits; false: none does. Errors: deadline.
@@ -316,7 +315,8 @@ inline core::Result<bool> mark_quantised(const model::ModelGraph& graph, const s
   const bool own_model = model::row_of(job.loop).own_model;
   const bool older = model::is_nf4(job.quantize) && own_model;
   const bool dynamic = job.quantize == model::Quantization::nf4_dynamic;
-  const bool experts = job.quantize == model::Quantization::nf4_experts;
+  const bool linear_experts = dynamic || job.quantize == model::Quantization::nf4_linear_experts;
+  const bool experts = linear_experts || job.quantize == model::Quantization::nf4_experts;
   const bool listed = model::has_own_adapters(job.quantize) && !own_model;
   const WholeModules whole(graph, job.quantize);
   bool quantised = false;
@@ -325,14 +325,15 @@ inline core::Result<bool> mark_quantised(const model::ModelGraph& graph, const s
     if (pace.late()) return core::deadline_error();
     if (!older && !takes_quantization(linear, job, graph.reads_tokens())) continue;
     if (listed && whole.have(linear.path)) continue;
-    storage[linear.layer].quantization = dynamic || experts ? model::Quantization::nf4_double : job.quantize;
+    storage[linear.layer].quantization = experts ? model::Quantization::nf4_double : job.quantize;
     storage[linear.layer].older_four_bits = older;
     quantised = true;
   }
   for (std::size_t at = 0; experts && at < storage.size(); ++at) {
     if (pace.late()) return core::deadline_error();
     if (!holds_expert_matrices(graph, graph.layers()[at])) continue;
-    storage[at].quantization = model::Quantization::nf4_double;
+    storage[at].quantization =
+        linear_experts ? model::Quantization::nf4_linear_experts : model::Quantization::nf4_double;
     quantised = true;
   }
   if (dynamic && graph.whole_modules().empty()) leave_some_whole(graph, linears, storage);
@@ -418,7 +419,7 @@ inline core::Result<std::vector<model::WeightStorage>> weight_storage(const conn
   const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
   const core::Result<bool> in_fewer_bits = detail::mark_copies(graph, linears, job, storage);
   if (!in_fewer_bits) return in_fewer_bits.error();
-  if (core::Status known = detail::has_dynamic_form(graph, job); !known) return known.error();
+  if (core::Status known = detail::has_listed_form(graph, job); !known) return known.error();
   const core::Result<bool> quantised = detail::mark_quantised(graph, linears, job, storage);
   if (!quantised) return quantised.error();
   if (job.quantize != model::Quantization::none && !*quantised && !*in_fewer_bits) {

@@ -30,6 +30,8 @@ enum class Quantization : std::uint8_t {
   nf4_dynamic,    ///< Unsloth's dynamic checkpoints: nf4_double, and some layers stay whole
   float8_gather,  ///< as float8, and FSDP2 gathers weights in eight bits (torchao's enable_fsdp_float8_all_gather)
   nf4_experts,    ///< nf4_double, and experts whose weights are one tensor, too (axolotl's quantize_moe_experts)
+  /// nf4_double, and in place of experts whose weights are one tensor the checkpoint has a linear layer for each.
+  nf4_linear_experts,
 };
 
 inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
@@ -48,6 +50,7 @@ inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
     {Quantization::nf4_dynamic, "nf4-dynamic"},
     {Quantization::float8_gather, "float8-gather"},
     {Quantization::nf4_experts, "nf4-experts"},
+    {Quantization::nf4_linear_experts, "nf4-linear-experts"},
 });
 
 /// Whether weights stay as they are, and products multiply copies of their operands in fewer bits.
@@ -65,7 +68,8 @@ inline constexpr auto kQuantizations = std::to_array<Named<Quantization>>({
 /// Whether bitsandbytes holds the weights in four bits.
 [[nodiscard]] constexpr bool is_nf4(Quantization quantization) {
   return quantization == Quantization::nf4 || quantization == Quantization::nf4_double ||
-         quantization == Quantization::nf4_dynamic || quantization == Quantization::nf4_experts;
+         quantization == Quantization::nf4_dynamic || quantization == Quantization::nf4_experts ||
+         quantization == Quantization::nf4_linear_experts;
 }
 
 /// Whether PEFT has adapters of their own for it, which skip casts that its plain Linear makes (tuners/lora/bnb.py,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gpumem/ops/matrix.hpp"
 #include "gpumem/ops/op.hpp"
 
 namespace gpumem::ops {
@@ -114,6 +115,8 @@ inline core::Result<core::Shape> grouped_shape(const OpInput& input) {
 /// weight[expert], of one expert after the other: views. Backward copies the gradient of each into zeros of all
 /// (select_backward), and adds these to what the others had.
 inline core::Result<TensorId> record_taken(const OpCall& call, Tape& tape) {
+  // Experts that are linear layers have their own weights.
+  if (tape.tensor(call.tensors[0]).size.dtype == core::DType::uint8) return call.tensors[0];
   return tape.record({.inputs = call.tensors.first(1),
                       .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
                       .kind = Output::view,
@@ -121,10 +124,24 @@ inline core::Result<TensorId> record_taken(const OpCall& call, Tape& tape) {
                       .gradient = Gradient::fresh});
 }
 
+/// Experts that are linear layers with weights of four bits, called one after the other: each makes its own weight
+/// whole, and keeps nothing. Source: unsloth_zoo of August to December 2025, temporary_patches/gpt_oss.py
+/// (GptOssExperts); axolotl 2026-07, monkeypatch/models/llama4/modeling.py (Llama4TextExperts).
+inline core::Result<TensorId> record_one_by_one(const OpCall& call, Tape& tape) {
+  const core::Shape& weights = call.shapes[1];
+  const bool transposed = call.attributes.flag("transposed", false);
+  const std::int64_t in = weights[transposed ? 2 : 1].size;
+  const std::int64_t out = weights[transposed ? 1 : 2].size;
+  model::WeightStorage held;
+  held.quantization = model::Quantization::nf4_double;
+  return quantized_product(tape, call.tensors[0], call.size, call.tensors[1], held, in, out, false);
+}
+
 /// torch._grouped_mm: one kernel of its own for all experts, which keeps rows and weights for each other's gradient,
 /// and which autocast leaves as it is. "batched": torch.bmm, where each expert has as many rows; likewise the products
 /// with weights that were taken out.
 inline core::Result<TensorId> record_grouped(const OpCall& call, Tape& tape) {
+  if (tape.tensor(call.tensors[1]).size.dtype == core::DType::uint8) return record_one_by_one(call, tape);
   const bool taken = tape.tensor(call.tensors[1]).layout.gaps;
   const bool batched = call.attributes.flag("batched", false) || taken;
   const std::array<TensorId, 2> inputs = {contiguous(tape, call.tensors[0]), call.tensors[1]};

@@ -194,7 +194,8 @@ inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
     case Quantization::nf4: return hold_nf4(tape, sides, false);
     case Quantization::nf4_double:
     case Quantization::nf4_dynamic:
-    case Quantization::nf4_experts: return hold_nf4(tape, sides, true);
+    case Quantization::nf4_experts:
+    case Quantization::nf4_linear_experts: return hold_nf4(tape, sides, true);
     case Quantization::int8: return hold_int8(tape, sides);
     case Quantization::gptq_4bit: return hold_gptq(tape, sides);
     case Quantization::int8_sdnq: return hold_int8(tape, sides);
@@ -450,9 +451,11 @@ inline TensorId quantized_product(Tape& tape, TensorId rows, const TensorSize& o
 
 /// A weight of four bits that no linear layer has, made whole where it is read; what reads it keeps it. Source:
 /// bitsandbytes 2026-08, nn/parametrize.py (Bnb4bitParametrization), whose cache ends with the module's forward().
+/// Where experts are linear layers, it leaves as it is held: each product makes one expert's part whole.
 inline TensorId whole_parameter(const OpCall& call, Tape& tape) {
   const quantized_detail::Sides sides{1, call.parameters};
   add_quantized_parameters(call, tape, sides.in, sides.out, false);
+  if (call.weights.quantization == model::Quantization::nf4_linear_experts) return tape.layer_parameters()[0];
   const core::DType type = call.weights.dtype.value_or(tape.dtype());
   const TensorSize scales{quantized_detail::parts_of(sides.weights(), quantized_detail::kNf4Block), 0,
                           core::DType::float32};

@@ -127,19 +127,56 @@ TEST(TrainedWeights, NamesLongerThanAnyModulesArePassedOver) {
   EXPECT_EQ(left_whole(model::Quantization::nf4_double, listed), "lm_head ");
 }
 
-TEST(TrainedWeights, OfExpertsInOneTensorHaveNoDynamicForm) {
+TrainingJob gpt_oss(model::Quantization quantize) {
   const auto graph =
       parse_summary(R"({"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "hidden_size": 64,
       "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16,
       "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32, "max_position_embeddings": 64,
       "sliding_window": 16})");
-  ASSERT_TRUE(graph) << core::to_string(graph.error());
+  EXPECT_TRUE(testing::succeeds(graph));
   TrainingJob job(*graph, 2);
   job.sequence_length = 8;
-  job.quantize = model::Quantization::nf4_dynamic;
-  EXPECT_NE(frozen(job).find("experts of this model are one tensor"), std::string::npos) << frozen(job);
-  job.quantize = model::Quantization::nf4;
-  EXPECT_EQ(frozen(job).find("experts of this model"), std::string::npos) << frozen(job);
+  job.precision = Precision::bf16;
+  job.lora = 4;
+  job.lora_targets = "q_proj+v_proj";
+  job.quantize = quantize;
+  return job;
+}
+
+TEST(TrainedWeights, OfExpertsInOneTensorMayBeLinearLayersInFourBits) {
+  using model::Quantization;
+  for (const Quantization each : {Quantization::nf4_dynamic, Quantization::nf4_linear_experts}) {
+    TrainingJob job = gpt_oss(each);
+    const auto wired = connect::connect(job, ops::catalogue());
+    ASSERT_TRUE(testing::succeeds(wired));
+    const auto storage = weight_storage(*wired, base_linears(*wired), job);
+    ASSERT_TRUE(testing::succeeds(storage));
+    EXPECT_EQ(std::ranges::count_if(*storage,
+                                    [](const auto& of) { return of.quantization == Quantization::nf4_linear_experts; }),
+              4)
+        << "two matrices a layer, and no biases";
+    for (const std::string targets : {"all-linear", "q_proj+parameter:experts.down_proj"}) {
+      job.lora_targets = targets;
+      EXPECT_NE(frozen(job).find("each expert has linear layers of its own"), std::string::npos) << frozen(job);
+    }
+  }
+  TrainingJob litgpt = gpt_oss(Quantization::nf4_linear_experts);
+  litgpt.loop = model::Loop::litgpt;
+  EXPECT_NE(frozen(litgpt).find("`quantize=nf4-linear-experts` is for transformers' models"), std::string::npos);
+}
+
+/// A product makes one expert's weight whole, [64, 128] in two bytes, where nf4-experts has all eight at once.
+TEST(TrainedWeights, OfExpertsThatAreLinearLayersAreMadeWholeOneByOne) {
+  const auto events_of = [](model::Quantization quantize, std::string_view bytes) {
+    return std::ranges::count_if(testing::adapted_events(gpt_oss(quantize), plan::Phase::forward),
+                                 [&](const std::string& line) { return line.starts_with(bytes); });
+  };
+  using model::Quantization;
+  constexpr std::string_view kAll = "+131072 ";
+  constexpr std::string_view kOne = "+16384 ";
+  EXPECT_EQ(events_of(Quantization::nf4_linear_experts, kAll), 0);
+  EXPECT_EQ(events_of(Quantization::nf4_experts, kAll), 2) << "a layer";
+  EXPECT_EQ(events_of(Quantization::nf4_linear_experts, kOne), events_of(Quantization::nf4_experts, kOne) + 2);
 }
 
 /// By layer: whether its weight is held in fewer bits.
@@ -271,7 +308,7 @@ TEST(TrainedWeights, NvFp4IsTransformerEngines) {
 
 TEST(TrainedWeights, FrozenOnesAreOfTheTypeThatTheBaseWasLoadedIn) {
   TrainingJob job = small_model();
-  job.precision = Precision::amp_bf16;
+  job.precision = Precision::bf16;
   job.lora = 4;
   job.train = "lm_head";
   job.base_dtype = model::BaseType::bf16;

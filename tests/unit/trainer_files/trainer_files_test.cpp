@@ -124,6 +124,10 @@ TEST(TrainerFiles, NamesParametersThatLoraAdapts) {
   const std::string experts = R"({"base_model": "m", "adapter": "lora", "quantize_moe_experts": true, )";
   expect_wanted(parsed(experts + R"("load_in_4bit": true})"), {{"quantize", "nf4-experts"}});
   EXPECT_NE(parsed(experts + R"("load_in_8bit": true})").unlike.find("quantize_moe_experts"), std::string::npos);
+  const std::string linear = R"({"base_model": "m", "adapter": "qlora", "llama4_linearized_experts": true, )";
+  expect_wanted(parsed(linear + R"("load_in_4bit": true})"), {{"quantize", "nf4-linear-experts"}});
+  EXPECT_EQ(parsed(linear + R"("lora_target_linear": true})").not_modelled,
+            std::vector<std::string>{"llama4_linearized_experts true"});
 }
 
 TEST(TrainerFiles, AxolotlsPluginsAndLayouts) {
