@@ -12,6 +12,7 @@
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/summary/model_folder.hpp"
 #include "megatron_bridge_keys.hpp"
+#include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
 
@@ -416,10 +417,8 @@ void read_bridge_parts(TrainerReading& from) {
   if (model.empty()) return;
   from.job().model = model;
   detail::read_images(from, text_alone);
-  // transformers' form of a model has none of these.
-  for (const std::string_view path : {"mtp_num_layers", "grad_reduce_in_bf16", "offload_modules"}) {
-    from.not_modelled(path);
-  }
+  want_megatron_options(from);
+  from.not_modelled("offload_modules");  // which transformers' form of a model does not have
   // The sizes are those of its config, whatever an override says.
   for (const std::string_view path :
        {"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels",

@@ -426,7 +426,8 @@ void read_megatron(TrainerReading& from) {
   from.want("attention", attention == "unfused" || attention == "local" ? "eager" : "flash", "attention_backend");
   if (on_unless_off(from, "cross_entropy_loss_fusion")) from.want("loss", "fused-ce", "cross_entropy_loss_fusion");
   read_megatron_float8(from);
-  for (const std::string_view path : {"fp4_format", "mtp_num_layers", "use_megatron_fsdp", "language_model_only"}) {
+  want_megatron_options(from);
+  for (const std::string_view path : {"fp4_format", "use_megatron_fsdp", "language_model_only"}) {
     from.not_modelled(path);
   }
   // It limits experts that many tokens choose; here all experts are chosen alike.

@@ -359,6 +359,28 @@ void read_megatron_optimizer(TrainerReading& from) {
   from.want("fused", "false");
 }
 
+void want_megatron_options(TrainerReading& from) {
+  std::string options;
+  std::string_view first;
+  const auto add = [&](std::string_view path, const std::string& value) {
+    if (options.empty()) first = path;
+    options += (options.empty() ? "" : ",") + std::string(path) + value;
+  };
+  const std::int64_t further = from.whole("mtp_num_layers").value_or(0);
+  const bool staged = from.whole("pipeline_model_parallel_size").value_or(1) > 1;
+  if (staged) from.not_modelled("mtp_num_layers");
+  else if (further > 0) add("mtp_num_layers", "=" + std::to_string(further));
+  if (further > 1) from.not_modelled("mtp_use_repeated_layer");
+  from.know("mtp_loss_scaling_factor");
+  if (from.on("grad_reduce_in_bf16")) add("grad_reduce_in_bf16", "");
+  // Megatron-LM's older words for two kinds of graphs (core/transformer/transformer_config.py).
+  std::string graphs = from.word("cuda_graph_impl").value_or("none");
+  if (from.on("enable_cuda_graph")) graphs = "local";
+  if (from.on("external_cuda_graph")) graphs = "transformer_engine";
+  if (graphs != "none") add("cuda_graph_impl", "=" + graphs);
+  if (!options.empty()) from.want("megatron_options", std::move(options), first);
+}
+
 void read_megatron_float8(TrainerReading& from) {
   if (from.word("fp4_format")) from.want("quantize", "nvfp4", "fp4_format");
   const std::string recipe = from.word("fp8_recipe").value_or("delayed");

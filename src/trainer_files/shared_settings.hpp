@@ -51,6 +51,10 @@ void want_accelerate_fsdp(TrainerReading& from);
 /// Megatron's optimizer: states on the host (all of them, or a part, which is not modelled), and in fewer bits.
 void read_megatron_optimizer(TrainerReading& from);
 
+/// What no config.json says of Megatron's model and run: layers that predict further tokens, main gradients in the
+/// weights' type, CUDA graphs.
+void want_megatron_options(TrainerReading& from);
+
 /// TransformerEngine's products in float8. Recipes differ in their scales, which are small.
 void read_megatron_float8(TrainerReading& from);
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -453,6 +454,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   f.run_settings(model.run);
+  if (const std::optional<model::Doubt> graphs = cuda_graphs(config)) f.doubt(*graphs);
   const DecoderSizes& s = model.sizes;
   if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
   const Tensor ids = f.token_input("input_ids");

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpumem/architectures/config_fields.hpp"
 #include "gpumem/model/model_graph.hpp"
+#include "gpumem/model/training_job.hpp"
 
 namespace gpumem::architectures {
 
@@ -83,6 +85,9 @@ inline constexpr auto kMegatronRun =
                                      "defer_embedding_wgrad_compute",
                                      "wgrad_deferral_limit",
                                      "create_attention_mask_in_dataloader",
+                                     "cuda_graph_impl",
+                                     "enable_cuda_graph",
+                                     "external_cuda_graph",
                                      "moe_grouped_gemm",
                                      "moe_permute_fusion",
                                      "moe_router_dtype",
@@ -102,6 +107,15 @@ inline constexpr auto kMegatronRun =
 
 inline void ignore_megatron_run(ConfigFields& config) {
   for (const std::string_view name : kMegatronRun) config.ignore({name});
+}
+
+/// What CUDA graphs leave open; older names of two kinds are enable_cuda_graph and external_cuda_graph. Source:
+/// Megatron-LM of August 2026, core/transformer/transformer_config.py.
+inline std::optional<model::Doubt> cuda_graphs(ConfigFields& config) {
+  std::string kind(config.text({"cuda_graph_impl"}, "none"));
+  if (config.flag("enable_cuda_graph", false)) kind = "local";
+  if (config.flag("external_cuda_graph", false)) kind = "transformer_engine";
+  return model::doubt_of_cuda_graphs(kind);
 }
 
 /// How many distributed optimizers there are.

@@ -162,6 +162,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   f.run_settings(model.run);
+  if (const std::optional<model::Doubt> graphs = cuda_graphs(config)) f.doubt(*graphs);
   const Tensor ids = f.token_input("text_enc");
   const Tensor decoder_ids = f.fixed_token_input("text_dec", model.decoder_length);
   const Tensor encoded = run(f, model, "encoder", embedded(f, model, ids), model.layers, nullptr);

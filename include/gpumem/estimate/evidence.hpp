@@ -437,6 +437,9 @@ inline Margin margin_of(const model::TrainingJob& job, const analysis::PlanSourc
     if (recording->invented_sizes || recording->setting(model::kRecordedGraphs) != nullptr) margin.coverage.reset();
   }
   detail::widen_for_doubts(margin, *job.graph);
+  if (model::megatron_option(job, "cuda_graph_impl").value_or("none") != "none") {
+    detail::widen(margin, detail::kUnmeasured);
+  }
   margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);
   margin.more = detail::of_batch(source.guesses.more_elements, job);
   const std::int64_t routed = detail::of_routing(detail::of_batch(source.routed_elements, job), job).count();

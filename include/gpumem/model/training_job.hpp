@@ -177,7 +177,10 @@ struct TrainingJob {
   PeftMethod peft = PeftMethod::none;          ///< the kind of adapters; `lora` is their rank
   std::string peft_options = {};               ///< PEFT's own settings of it: "n_frequency=1000,scaling=300"
   Quantization quantize = Quantization::none;  ///< of the frozen base's linear layers
-  BaseType base_dtype = BaseType::precision;   ///< of the frozen base's other weights
+  /// Of Megatron's arguments those that change memory and that no config.json and no other option says:
+  /// "grad_reduce_in_bf16,mtp_num_layers=1".
+  std::string megatron_options = {};
+  BaseType base_dtype = BaseType::precision;  ///< of the frozen base's other weights
 
   TrainingJob() = default;
   TrainingJob(ModelGraph model, std::int64_t batch)
@@ -222,6 +225,19 @@ struct TrainingJob {
 [[nodiscard]] inline bool is_megatron_model(const ModelGraph& graph, const TrainingJob& job) {
   return job.loop == Loop::megatron && !graph.architecture().empty() && !graph.architecture().starts_with("megatron");
 }
+
+/// What the job says of one of Megatron's arguments ("true" without a value); nothing: it does not name it.
+[[nodiscard]] std::optional<std::string_view> megatron_option(const TrainingJob& job, std::string_view name);
+
+/// How many layers predict further tokens, each one, in a model that is read from a config.json (MTP).
+[[nodiscard]] std::int64_t further_tokens(const TrainingJob& job);
+
+/// What CUDA graphs leave open; nothing: there are none. All graphs share one pool, captured in the order in which they
+/// run, so that it holds what a pass keeps, and nothing else gets its memory afterwards. Each captured layer also has
+/// its input in a place of its own. Source: Megatron-LM of August 2026, core/transformer/cuda_graphs.py
+/// (CudaGraphManager.global_mempool, TECudaGraphHelper); TransformerEngine of August 2026, pytorch/graph.py
+/// (_make_graphed_callables). `kind`: none, local, transformer_engine or full_iteration.
+[[nodiscard]] std::optional<Doubt> doubt_of_cuda_graphs(std::string_view kind);
 
 /// Done if every figure of the job is in range. Errors: invalid_argument, naming the field.
 [[nodiscard]] core::Status validate(const TrainingJob& job);

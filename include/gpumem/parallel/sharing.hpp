@@ -392,7 +392,9 @@ struct Sharing {
   Sharing sharing;
   sharing.reduction = Reduction::main_buffer;
   sharing.masters = model::has_masters(job.precision);
-  const bool half = sharing.masters && job.graph != nullptr && job.graph->run_settings().half_main_gradients;
+  const bool said = model::megatron_option(job, "grad_reduce_in_bf16").value_or("false") == "true";
+  const bool half =
+      sharing.masters && (said || (job.graph != nullptr && job.graph->run_settings().half_main_gradients));
   if (!half) sharing.reduced_in = core::DType::float32;
   sharing.gradients_copied = half;
   sharing.state_ranks = ranks_of_instance(job, sharing_ranks(job.layout));

@@ -73,7 +73,7 @@ def advise(
     virtual_stages: int = 1, schedule: str = "1f1b", pipeline_layers: str | None = None,
     first_stage_layers: int | None = None, last_stage_layers: int | None = None,
     context_parallel: int = 1, expert_parallel: int = 1, expert_imbalance: float | None = None,
-    rank: str = "max", zero_reduce_bucket: int = 500_000_000,
+    megatron_options: str | None = None, rank: str = "max", zero_reduce_bucket: int = 500_000_000,
     zero_prefetch_bucket: int = 50_000_000, zero_persistence_threshold: int = 100_000,
     zero_reuse_distance: int = 1_000_000_000, padding: bool | None = None, foreach: bool = True,
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,

@@ -93,7 +93,7 @@ def estimate(
     virtual_stages: int = 1, schedule: str = "1f1b", pipeline_layers: str | None = None,
     first_stage_layers: int | None = None, last_stage_layers: int | None = None,
     context_parallel: int = 1, expert_parallel: int = 1, expert_imbalance: float | None = None,
-    rank: str = "max", zero_reduce_bucket: int = 500_000_000,
+    megatron_options: str | None = None, rank: str = "max", zero_reduce_bucket: int = 500_000_000,
     zero_prefetch_bucket: int = 50_000_000, zero_persistence_threshold: int = 100_000,
     zero_reuse_distance: int = 1_000_000_000, padding: bool | None = None, foreach: bool = True,
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,
@@ -145,7 +145,7 @@ def fit(
     virtual_stages: int = 1, schedule: str = "1f1b", pipeline_layers: str | None = None,
     first_stage_layers: int | None = None, last_stage_layers: int | None = None,
     context_parallel: int = 1, expert_parallel: int = 1, expert_imbalance: float | None = None,
-    rank: str = "max", zero_reduce_bucket: int = 500_000_000,
+    megatron_options: str | None = None, rank: str = "max", zero_reduce_bucket: int = 500_000_000,
     zero_prefetch_bucket: int = 50_000_000, zero_persistence_threshold: int = 100_000,
     zero_reuse_distance: int = 1_000_000_000, padding: bool | None = None, foreach: bool = True,
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,
@@ -193,7 +193,7 @@ def estimate_module(
     virtual_stages: int = 1, schedule: str = "1f1b", pipeline_layers: str | None = None,
     first_stage_layers: int | None = None, last_stage_layers: int | None = None,
     context_parallel: int = 1, expert_parallel: int = 1, expert_imbalance: float | None = None,
-    rank: str = "max", zero_reduce_bucket: int = 500_000_000,
+    megatron_options: str | None = None, rank: str = "max", zero_reduce_bucket: int = 500_000_000,
     zero_prefetch_bucket: int = 50_000_000, zero_persistence_threshold: int = 100_000,
     zero_reuse_distance: int = 1_000_000_000, padding: bool | None = None, foreach: bool = True,
     fused: bool = False, optimizer_in_backward: bool = False, weight_decay: bool = False,
@@ -438,8 +438,9 @@ _LOOPING = ("loop", "transformers", "batch_lengths", "lengths", "lengths_options
             "block_swap", "kernels")
 _SEVERAL_GPUS = ("sharding", "reshard_after_forward", "semi_sync", "tensor_parallel", "sequence_parallel",
                  "pipeline_parallel", "virtual_stages", "schedule", "pipeline_layers", "first_stage_layers",
-                 "last_stage_layers", "context_parallel", "expert_parallel", "expert_imbalance", "rank",
-                 "zero_reduce_bucket", "zero_prefetch_bucket", "zero_persistence_threshold", "zero_reuse_distance")
+                 "last_stage_layers", "context_parallel", "expert_parallel", "expert_imbalance", "megatron_options",
+                 "rank", "zero_reduce_bucket", "zero_prefetch_bucket", "zero_persistence_threshold",
+                 "zero_reuse_distance")
 _NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING, *_SEVERAL_GPUS)
 
 

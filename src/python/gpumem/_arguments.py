@@ -80,6 +80,8 @@ OPTIONS_HELP = """
     expert_parallel: GPUs that share the experts of a mixture.
     expert_imbalance: times its even share of tokens that a rank's experts may get; default: 1.5, or
         as the router bounds it.
+    megatron_options: Megatron's arguments that no config.json says: grad_reduce_in_bf16,
+        mtp_num_layers=1, cuda_graph_impl=local.
     rank: the rank to estimate: its number, or one of: max, last, all.
     zero_reduce_bucket: DeepSpeed's reduce_bucket_size: gradient elements that are reduced together.
     zero_prefetch_bucket: DeepSpeed's stage3_prefetch_bucket_size: parameter elements that are
@@ -128,7 +130,7 @@ OPTIONS_HELP = """
     peft_options: settings of the method, by PEFT's names: n_frequency=1000.
     quantize: how the frozen linear layers are held: none, nf4, nf4-double, int8, gptq-4bit, float8,
         int8-sdnq, fp8-torchao, fp8wo-torchao, mxfp8, nvfp4, float8-params, nf4-dynamic,
-        float8-gather, nf4-experts.
+        float8-gather, nf4-experts, nf4-linear-experts.
     base_dtype: the type of frozen weights that are not quantised: the precision's, or the type they
         were loaded in: precision, fp32, bf16, fp16.
     gpu: the GPU: a name from 'gpumem gpus', or a path to a profile.

@@ -2,14 +2,14 @@
 const MAIN = ['gpu', 'batch_size', 'seq_length', 'input', 'precision', 'optimizer', 'lora', 'quantize', 'checkpointing', 'fused'];
 const LAYOUT = ['data_parallel', 'sharding', 'reshard_after_forward', 'semi_sync', 'tensor_parallel', 'sequence_parallel',
   'pipeline_parallel', 'virtual_stages', 'schedule', 'pipeline_layers', 'first_stage_layers', 'last_stage_layers', 'context_parallel', 'expert_parallel',
-  'expert_imbalance', 'rank'];
+  'expert_imbalance', 'megatron_options', 'rank'];
 // Words for people where an option's name is not one.
 const LABELS = {gpu: 'GPU', seq_length: 'Sequence length', input: "One sample's shape", rank: 'Rank shown', lora: 'LoRA rank',
   checkpointing: 'Checkpointing', alloc_conf: 'Allocator settings', lora_targets: 'LoRA targets', lora_dtype: 'LoRA type',
   lora_dropout: 'LoRA dropout', peft: 'PEFT method', peft_options: 'PEFT settings', base_dtype: 'Type of frozen weights', cudnn_benchmark: 'cuDNN benchmark', model: 'Trained model',
   image: 'Size of images', images: 'Images per sample', frames: 'Frames per video', seconds: 'Seconds per sound', parts: 'Parts on the GPU', resident: 'Other tensors, MiB', ema: 'Average of weights',
   accumulate: 'Gradient accumulation', compile: 'torch.compile', batch_lengths: 'Lengths of batches', samples: 'Samples per epoch', lengths: 'Tokens of samples',
-  lengths_options: 'Batches of these'};
+  lengths_options: 'Batches of these', megatron_options: "Megatron's arguments"};
 const fields = new Map();  // option's name → {option, element, counter}
 const optionNamed = new Map();  // the same without the form, which is made after the first answer is shown
 

@@ -132,5 +132,61 @@ TEST(MegatronModel, SendsPartsOfSequencesToWholeExperts) {
   EXPECT_EQ(seen, "[16N, 24] 384 [16N, 24] 384 ");
 }
 
+/// Of each layer: three norms, the product that joins both, and a block; the head's weight is there once.
+TEST(MegatronModel, PredictsFurtherTokensWithABlockAndTheHeadOnceMoreEach) {
+  const auto adapted = [](const std::string& options, bool tied) -> std::int64_t {
+    TrainingJob job = llama_job();
+    std::string config(kLlama);
+    if (!tied) config.replace(config.find("true}"), 4, "false");
+    job.graph = std::make_shared<const model::ModelGraph>(*parse_summary(config));
+    job.loop = model::Loop::megatron;
+    job.megatron_options = options;
+    analysis::Analysis analysis(job);
+    const auto graph = analysis.adapted();
+    EXPECT_TRUE(testing::succeeds(graph));
+    EXPECT_TRUE(testing::succeeds(analysis.forward_pass()));
+    return graph ? (*graph)->graph().parameters() : 0;
+  };
+  constexpr std::int64_t kBlock = 4 * 16 * 16 + 3 * 16 * 32 + 2 * 16;
+  constexpr std::int64_t kFurther = kBlock + 3 * 16 + 2 * 16 * 16;
+  for (const bool tied : {true, false}) {
+    const std::int64_t plain = adapted("", tied);
+    for (const std::int64_t count : {std::int64_t{1}, std::int64_t{2}}) {
+      EXPECT_EQ(adapted("mtp_num_layers=" + std::to_string(count), tied), plain + count * kFurther) << tied << count;
+    }
+  }
+}
+
+TEST(MegatronModel, LogitsOfFurtherTokensAreMadeApart) {
+  TrainingJob job = llama_job();
+  job.loop = model::Loop::megatron;
+  job.megatron_options = "mtp_num_layers=2";
+  EXPECT_EQ(lines_of(job, " cross_entropy "), 3);
+  EXPECT_EQ(lines_of(job, "eh_proj"), 2);
+  EXPECT_EQ(lines_of(job, "mtp_model_layer.model.layers.1.self_attn.q_proj"), 2);
+}
+
+TEST(MegatronModel, RanksShareTheHeadsOfFurtherTokensAndWhatJoins) {
+  TrainingJob job = llama_job();
+  job.loop = model::Loop::megatron;
+  job.megatron_options = "mtp_num_layers=2";
+  job.layout.tensor_parallel = 2;
+  job.layout.sequence_parallel = true;
+  analysis::Analysis analysis(job);
+  const auto ranked = analysis.ranked();
+  ASSERT_TRUE(testing::succeeds(ranked));
+  const model::ModelGraph& graph = (*ranked)->graph();
+  std::vector<std::int64_t> heads;
+  std::vector<std::int64_t> joins;
+  for (const model::Layer& layer : graph.layers()) {
+    const auto out = graph.attributes(layer).integer("out_features");
+    if (out && graph.name(layer).ends_with("lm_head")) heads.push_back(*out);
+    if (out && graph.name(layer).ends_with("eh_proj")) joins.push_back(*out);
+  }
+  EXPECT_EQ(heads, std::vector<std::int64_t>(3, 32 / 2));
+  EXPECT_EQ(joins, std::vector<std::int64_t>(2, 16 / 2));
+  EXPECT_TRUE(testing::succeeds(analysis.forward_pass()));
+}
+
 }  // namespace
 }  // namespace gpumem::adapt

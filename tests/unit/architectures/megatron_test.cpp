@@ -121,6 +121,17 @@ TEST(Megatron, PredictsFurtherTokensWithABlockEach) {
       << "one head for all tokens";
 }
 
+TEST(Megatron, CudaGraphsLeaveADoubt) {
+  const auto doubts = [](std::string_view more) {
+    const auto graph = read(with(more));
+    EXPECT_TRUE(succeeds(graph)) << more;
+    return graph && !graph->doubts().empty() ? graph->doubts()[0].text : std::string();
+  };
+  EXPECT_EQ(doubts(R"(, "cuda_graph_impl": "none")"), "");
+  EXPECT_TRUE(doubts(R"(, "cuda_graph_impl": "local")").starts_with("CUDA graphs (local)"));
+  EXPECT_TRUE(doubts(R"(, "external_cuda_graph": true)").starts_with("CUDA graphs (transformer_engine)"));
+}
+
 TEST(Megatron, APatternSaysStagesAndWhatPredictsFurtherTokens) {
   const auto hybrid = [&](std::string_view pattern) {
     return R"(, "mamba_num_groups": 2, "hybrid_layer_pattern": ")" + std::string(pattern) + "\"";

@@ -69,6 +69,24 @@ TEST(TrainingJob, RefusesFiguresOutOfRangeAndNamesThem) {
   EXPECT_TRUE(fails(validate(input), ErrorCode::invalid_argument, 0, "an input dimension is 0"));
 }
 
+TEST(TrainingJob, MegatronsArgumentsAreOfItsLoop) {
+  TrainingJob megatron = job();
+  megatron.megatron_options = "grad_reduce_in_bf16,cuda_graph_impl=local";
+  EXPECT_TRUE(fails(validate(megatron), ErrorCode::invalid_argument, 0, "say `loop=megatron`"));
+  megatron.loop = Loop::megatron;
+  EXPECT_TRUE(succeeds(validate(megatron)));
+  EXPECT_EQ(megatron_option(megatron, "grad_reduce_in_bf16"), "true");
+  EXPECT_EQ(megatron_option(megatron, "cuda_graph_impl"), "local");
+  EXPECT_EQ(megatron_option(megatron, "mtp_num_layers"), std::nullopt);
+  for (const std::string wrong : {"tp=2", "mtp_num_layers=65", "mtp_num_layers", "cuda_graph_impl=x", "a,b"}) {
+    megatron.megatron_options = wrong;
+    EXPECT_TRUE(fails(validate(megatron), ErrorCode::invalid_argument, 0, "known are grad_reduce_in_bf16")) << wrong;
+  }
+  megatron.megatron_options = "mtp_num_layers=2";
+  EXPECT_EQ(further_tokens(megatron), 2);
+  EXPECT_TRUE(fails(validate(megatron), ErrorCode::invalid_argument, 0, "predict further tokens of a config.json"));
+}
+
 TEST(TrainingJob, TakesSevenInputDimensionsBesideTheBatch) {
   TrainingJob seven = job();
   seven.input_shape.assign(7, 2);

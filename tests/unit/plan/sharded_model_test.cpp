@@ -191,9 +191,11 @@ TEST(ShardedModel, MainGradientsAreFloat32AndStandAllTheTime) {
   EXPECT_NEAR(static_cast<double>(left.of(Category::optimizer)), 12.0 * static_cast<double>(parameters) / 4, padding);
 }
 
-TEST(ShardedModel, HalfMainGradientsAreCopiedForTheMasters) {
+/// The model's source says it, or the job.
+void expect_half_main_gradients(std::string_view of_model, std::string_view of_job) {
   auto graph = architectures::read_config(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
-      "padded_vocab_size": 128, "max_position_embeddings": 32, "grad_reduce_in_bf16": true})",
+      "padded_vocab_size": 128, "max_position_embeddings": 32)" +
+                                              std::string(of_model) + "}",
                                           ops::vocabulary());
   ASSERT_TRUE(testing::succeeds(graph));
   TrainingJob job(*std::move(graph), 2);
@@ -202,12 +204,18 @@ TEST(ShardedModel, HalfMainGradientsAreCopiedForTheMasters) {
   job.loop = model::Loop::megatron;
   job.layout.data_parallel = 4;
   job.layout.sharding.kind = Shardings::distributed_optimizer;
+  job.megatron_options = of_job;
   const testing::Planned planned = testing::planned(job);
   const std::int64_t parameters = parameters_of(planned);
   const Live left = left_of(planned.plan);
   EXPECT_GE(left.of(Category::gradient), 2 * parameters) << "and stand-ins";
   EXPECT_LT(left.of(Category::gradient), 4 * parameters);
   EXPECT_GE(most_of(planned.plan, Category::temporary), 4 * parameters / 4) << "the rank's part, in float32";
+}
+
+TEST(ShardedModel, HalfMainGradientsAreCopiedForTheMasters) {
+  expect_half_main_gradients(R"(, "grad_reduce_in_bf16": true)", "");
+  expect_half_main_gradients("", "grad_reduce_in_bf16");
 }
 
 TEST(ShardedModel, ZeroTwoKeepsItsShareOfTheGradientsUntilTheStep) {

@@ -19,6 +19,16 @@ TEST(MsSwift, MegatronTrainsInFewerBits) {
   EXPECT_EQ(one.not_modelled, std::vector<std::string>{"exp_avg_dtype bf16"});
 }
 
+TEST(MsSwift, MegatronPredictsFurtherTokens) {
+  const std::string base =
+      R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16", "mtp_num_layers": "1")";
+  const TrainerJob job = parsed(base + R"(, "grad_reduce_in_bf16": "true"})");
+  expect_wanted(job, {{"megatron_options", "mtp_num_layers=1,grad_reduce_in_bf16"}});
+  EXPECT_EQ(job.not_modelled, std::vector<std::string>{});
+  EXPECT_EQ(parsed(base + R"(, "pipeline_model_parallel_size": "2"})").not_modelled,
+            std::vector<std::string>{"mtp_num_layers 1"});
+}
+
 TEST(MsSwift, OtherTunersThanLora) {
   const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": )";
   expect_wanted(parsed(base + R"("vera"})"), {{"peft", "vera"}, {"lora", "256"}});

@@ -48,10 +48,10 @@ class InputGradients {
 }  // namespace adapt_detail
 
 GPUMEM_INLINE bool adapts(const model::TrainingJob& job) {
-  return model::row_of(job.loop).own_model || job.has_adapters() || job.quantize != model::Quantization::none ||
-         job.base_dtype != model::BaseType::precision || !job.freeze.empty() || !job.train.empty() ||
-         job.kernels != model::Kernels::usual || model::bounces_weights(job.offload) ||
-         (job.graph != nullptr && frozen_dtype(*job.graph, job).has_value());
+  return model::further_tokens(job) > 0 || model::row_of(job.loop).own_model || job.has_adapters() ||
+         job.quantize != model::Quantization::none || job.base_dtype != model::BaseType::precision ||
+         !job.freeze.empty() || !job.train.empty() || job.kernels != model::Kernels::usual ||
+         model::bounces_weights(job.offload) || (job.graph != nullptr && frozen_dtype(*job.graph, job).has_value());
 }
 
 GPUMEM_INLINE bool inputs_need_gradients(const model::TrainingJob& job) {
@@ -172,12 +172,27 @@ GPUMEM_INLINE void remark_kernels(connect::GraphCopy& copy, const model::ModelGr
   copy.remark("norms and gated layers are those of `kernels`, as " + from + " has them for the models that it knows");
 }
 
+/// Whether experts whose weights are one tensor are multiplied with all their rows.
+GPUMEM_INLINE bool groups_experts(const model::ModelGraph& graph) {
+  return std::ranges::any_of(graph.layers(), [&](const model::Layer& layer) {
+    return trained_weights_detail::holds_expert_matrices(graph, layer);
+  });
+}
+
 /// What is not counted: of experts that are quantised as one tensor, in a model that shows them as layers; and the
 /// adapter of `unread`, a layer of litgpt's that a chunked loss calls.
 GPUMEM_INLINE void remark_uncounted(connect::GraphCopy& copy, const model::ModelGraph& graph,
                                     const model::TrainingJob& job, const std::string& unread) {
   remark_kernels(copy, graph, job);
   if (!unread.empty()) copy.remark("the adapter of " + unread + ", which a chunked loss calls, is not counted");
+  const bool linear =
+      job.quantize == model::Quantization::nf4_dynamic || job.quantize == model::Quantization::nf4_linear_experts;
+  if (linear && groups_experts(graph)) {
+    copy.remark(
+        "experts are linear layers in four bits, called one after the other, as Unsloth of 2025 and axolotl's "
+        "linearized "
+        "Llama 4 have them");
+  }
   const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
   if (job.quantize != model::Quantization::nf4_experts || std::ranges::none_of(graph.layers(), of_expert)) return;
   copy.remark(
@@ -262,16 +277,15 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
   return std::move(copy).finish(longer);
 }
 
-}  // namespace adapt_detail
-
-GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph& wired, const model::TrainingJob& job,
-                                                      const ops::Catalogue& ops) {
+/// Adapters, frozen layers, quantised weights and the trainer's own layers.
+GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_layers(const connect::WiredGraph& wired,
+                                                             const model::TrainingJob& job, const ops::Catalogue& ops) {
   const std::vector<BaseLinear> linears = base_linears(wired);
   core::Result<std::vector<model::WeightStorage>> storage = weight_storage(wired, linears, job);
   if (!storage) return storage.error();
   const bool own = is_litgpt_model(wired.graph(), job);
   const std::vector<BaseEmbedding> embeddings = own ? std::vector<BaseEmbedding>() : base_embeddings(wired);
-  core::Result<LoraTargets> found = adapt_detail::targets_of(wired, job, linears, embeddings, own);
+  core::Result<LoraTargets> found = targets_of(wired, job, linears, embeddings, own);
   if (!found) return found.error();
   const LoraTargets& targets = *found;
   std::optional<PeftSettings> ranks;
@@ -279,23 +293,23 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     core::Result<PeftSettings> settings = PeftSettings::of(job);
     if (!settings) return settings.error();
     ranks = *settings;
-    if (own && (!adapt_detail::is_lora(job) || !job.lora)) {
+    if (own && (!is_lora(job) || !job.lora)) {
       return core::Error{core::ErrorCode::invalid_argument,
                          "litgpt's own models have LoRA of a given rank only; say `lora=16`, and leave `peft` out",
                          {}};
     }
-    if (!adapt_detail::is_lora(job) && targets.parameters.empty()) {
-      return adapt_detail::adapt_by_peft(wired, linears, targets, *storage, job, ops, *std::move(settings));
+    if (!is_lora(job) && targets.parameters.empty()) {
+      return adapt_by_peft(wired, linears, targets, *storage, job, ops, *std::move(settings));
     }
   }
-  core::Result<ParameterAdapters> parameters = adapt_detail::parameter_adapters(wired, targets, *storage, job, ranks);
+  core::Result<ParameterAdapters> parameters = parameter_adapters(wired, targets, *storage, job, ranks);
   if (!parameters) return parameters.error();
   connect::GraphCopy copy(wired, ops);
-  adapt_detail::InputGradients inputs(wired);
+  InputGradients inputs(wired);
   std::optional<LitgptModel> litgpt;
-  const bool megatron = adapt_detail::runs_megatron(copy, wired.graph(), job);
+  const bool megatron = runs_megatron(copy, wired.graph(), job);
   if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
-  adapt_detail::SavedModules saved(wired, job, own, *storage);
+  SavedModules saved(wired, job, own, *storage);
   const FusedLayers fused(wired, linears, targets.chosen, job.kernels, megatron, job.lora_dropout > 0.0);
   std::size_t linear = 0;
   std::size_t embedding = 0;
@@ -320,9 +334,20 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization, rank, kernel);
     ++linear;
   }
-  adapt_detail::remark_uncounted(copy, wired.graph(), job, litgpt ? std::string(litgpt->leaves_out()) : std::string());
-  adapt_detail::remark_unknown(copy, targets, passed_over(wired.graph(), job), parameters->unknown());
+  remark_uncounted(copy, wired.graph(), job, litgpt ? std::string(litgpt->leaves_out()) : std::string());
+  remark_unknown(copy, targets, passed_over(wired.graph(), job), parameters->unknown());
   return std::move(copy).finish();
+}
+
+}  // namespace adapt_detail
+
+GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph& wired, const model::TrainingJob& job,
+                                                      const ops::Catalogue& ops) {
+  const std::int64_t count = model::further_tokens(job);
+  if (count == 0) return adapt_detail::adapt_layers(wired, job, ops);
+  const core::Result<connect::WiredGraph> further = connect::with_further_tokens(wired, count, ops);
+  if (!further) return further.error();
+  return adapt_detail::adapt_layers(*further, job, ops);
 }
 
 }  // namespace gpumem::adapt

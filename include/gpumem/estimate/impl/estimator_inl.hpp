@@ -46,11 +46,17 @@ GPUMEM_INLINE std::string_view name_of(model::Doubt::About about) {
 
 /// What the model's source does not settle comes first: it may change an estimate most. Runs of such a model were not
 /// measured.
-GPUMEM_INLINE void add_doubts(const model::ModelGraph& graph, MemoryEstimate& estimate) {
-  if (graph.doubts().empty()) return;
-  estimate.upper_coverage.reset();
+GPUMEM_INLINE void add_doubts(const model::TrainingJob& job, MemoryEstimate& estimate) {
   std::vector<Assumption> doubts;
-  for (const model::Doubt& doubt : graph.doubts()) doubts.push_back({std::string(name_of(doubt.about)), doubt.text});
+  const auto add = [&](const model::Doubt& doubt) {
+    doubts.push_back({std::string(name_of(doubt.about)), doubt.text});
+  };
+  for (const model::Doubt& doubt : job.graph->doubts()) add(doubt);
+  if (const auto graphs = model::doubt_of_cuda_graphs(model::megatron_option(job, "cuda_graph_impl").value_or(""))) {
+    add(*graphs);
+  }
+  if (doubts.empty()) return;
+  estimate.upper_coverage.reset();
   estimate.assumed.insert(estimate.assumed.begin(), doubts.begin(), doubts.end());
 }
 
@@ -101,7 +107,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysi
   if (job.graph->edges_inferred() && !estimate->coverage.edges.empty()) {
     estimate->assumed.push_back({"edges", estimator_detail::edges_text(estimate->coverage.edges)});
   }
-  estimator_detail::add_doubts(*job.graph, *estimate);
+  estimator_detail::add_doubts(job, *estimate);
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
   if (!decides_fit()) {

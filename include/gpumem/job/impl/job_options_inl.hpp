@@ -17,11 +17,11 @@ using model::Layout;
 
 /// Of the layout, with a number.
 constexpr JobOption of_layout(std::string_view name, std::string_view flag, std::string_view remark, OptionPlace place,
-                              std::string_view help) {
+                              std::string_view help, std::string_view value = "N") {
   return {.name = name,
           .group = OptionGroup::many_gpus,
           .flag = flag,
-          .value = "N",
+          .value = value,
           .help = help,
           .remark = remark,
           .place = place};
@@ -240,13 +240,8 @@ inline constexpr JobOption kOptions[] = {
      .help = "the order of a pipeline's micro-batches",
      .remark = "schedule %",
      .place = choice<&Layout::schedule, model::kSchedules>()},
-    {.name = "pipeline_layers",
-     .group = OptionGroup::many_gpus,
-     .flag = "pipeline-layers",
-     .value = "N,N,..",
-     .help = "layers of each pipeline stage: 15,16,15, or Megatron's layout 'Et*15|t*16|t*15L'",
-     .remark = "stages of % layers",
-     .place = plain<&Layout::pipeline_layers>(kText)},
+    of_layout("pipeline_layers", "pipeline-layers", "stages of % layers", plain<&Layout::pipeline_layers>(kText),
+              "layers of each pipeline stage: 15,16,15, or Megatron's layout 'Et*15|t*16|t*15L'", "N,N,.."),
     of_layout("first_stage_layers", "first-stage-layers", "% layers on the first rank",
               plain<&Layout::first_stage_layers>(kWhole),
               "layers of the pipeline's first rank; the other ranks share the rest"),
@@ -263,6 +258,10 @@ inline constexpr JobOption kOptions[] = {
      .help = "times its even share of tokens that a rank's experts may get; default: 1.5, or as the router bounds it",
      .remark = "experts with up to % times their share",
      .place = plain<&Layout::expert_imbalance>(kFraction)},
+    of_layout(
+        "megatron_options", "megatron-options", "with Megatron's %", plain<&TrainingJob::megatron_options>(kText),
+        "Megatron's arguments that no config.json says: grad_reduce_in_bf16, mtp_num_layers=1, cuda_graph_impl=local",
+        "NAME=VALUE,.."),
     {.name = "rank",
      .group = OptionGroup::many_gpus,
      .flag = "rank",

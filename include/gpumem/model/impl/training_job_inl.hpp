@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "gpumem/core/bytes.hpp"
+
 namespace gpumem::model {
 
 namespace training_job_detail {
@@ -81,6 +83,54 @@ GPUMEM_INLINE std::string layout_fault(const Layout& layout) {
   for (const auto& [what, value] : elements) {
     if (value >= 0 && value <= kMostElements) continue;
     return std::string(what) + " is " + std::to_string(value) + " elements; it must be from 0 to 2^50";
+  }
+  return {};
+}
+
+inline constexpr std::string_view kGradientsInBf16 = "grad_reduce_in_bf16";
+inline constexpr std::string_view kCudaGraphs = "cuda_graph_impl";
+inline constexpr std::string_view kFurtherTokens = "mtp_num_layers";
+
+/// Calls `each(name, value)` for "name=value,name".
+template <typename Each>
+void each_megatron_option(std::string_view options, Each each) {
+  while (!options.empty()) {
+    const std::size_t end = std::min(options.find(','), options.size());
+    const std::string_view one = options.substr(0, end);
+    const std::size_t equals = std::min(one.find('='), one.size());
+    each(one.substr(0, equals), equals < one.size() ? one.substr(equals + 1) : std::string_view("true"));
+    options.remove_prefix(std::min(end + 1, options.size()));
+  }
+}
+
+/// What is wrong with Megatron's arguments, in words; empty: nothing.
+GPUMEM_INLINE std::string megatron_fault(const TrainingJob& job) {
+  constexpr std::int64_t kMostFurther = 64;
+  std::string fault;
+  const auto check = [&](std::string_view name, std::string_view value) {
+    const bool flag = value == "true" || value == "false";
+    const bool graphs =
+        value == "none" || value == "local" || value == "transformer_engine" || value == "full_iteration";
+    const auto layers = core::parse_whole(value);
+    if (name == kGradientsInBf16 && flag) return;
+    if (name == kCudaGraphs && graphs) return;
+    if (name == kFurtherTokens && layers && *layers >= 0 && *layers <= kMostFurther) return;
+    fault = core::quoted(core::shortened(name, 80)) + " of `megatron_options` cannot be " +
+            core::quoted(core::shortened(value, 80)) +
+            "; known are grad_reduce_in_bf16, mtp_num_layers=N (up to 64), and cuda_graph_impl=NAME (none, local, "
+            "transformer_engine, full_iteration)";
+  };
+  each_megatron_option(job.megatron_options, check);
+  if (!fault.empty() || job.megatron_options.empty()) return fault;
+  if (job.loop != Loop::megatron) return "`megatron_options` are of Megatron's loop; say `loop=megatron`";
+  if (further_tokens(job) == 0) return {};
+  if (!is_megatron_model(*job.graph, job)) {
+    return "`megatron_options` says layers that predict further tokens of a config.json; Megatron's own arguments say "
+           "them themselves (mtp_num_layers)";
+  }
+  if (job.layout.pipeline_parallel > 1) {
+    return "layers that predict further tokens of a config.json are modelled without a pipeline; say "
+           "`pipeline_parallel=1`, or give the arguments of Megatron's launcher";
   }
   return {};
 }
@@ -171,6 +221,27 @@ GPUMEM_INLINE core::Status check_doubts(const ModelGraph& graph) {
 
 }  // namespace training_job_detail
 
+GPUMEM_INLINE std::optional<std::string_view> megatron_option(const TrainingJob& job, std::string_view name) {
+  std::optional<std::string_view> found;
+  training_job_detail::each_megatron_option(job.megatron_options, [&](std::string_view one, std::string_view value) {
+    if (one == name) found = value;
+  });
+  return found;
+}
+
+GPUMEM_INLINE std::int64_t further_tokens(const TrainingJob& job) {
+  return core::parse_whole(megatron_option(job, training_job_detail::kFurtherTokens).value_or("")).value_or(0);
+}
+
+GPUMEM_INLINE std::optional<Doubt> doubt_of_cuda_graphs(std::string_view kind) {
+  if (kind.empty() || kind == "none") return std::nullopt;
+  return Doubt{Doubt::About::kernels,
+               "CUDA graphs (" + core::shortened(kind, 40) +
+                   ") are taken to hold in their pool what a pass without them keeps; copies of their layers' inputs, "
+                   "and what they hold while other parts run, are not counted",
+               false};
+}
+
 GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   const auto refuse = [](std::string message) {
     return core::Error{core::ErrorCode::invalid_argument, std::move(message), {}};
@@ -196,6 +267,7 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   }
   if (std::string fault = training_job_detail::layout_fault(job.layout); !fault.empty())
     return refuse(std::move(fault));
+  if (std::string fault = training_job_detail::megatron_fault(job); !fault.empty()) return refuse(std::move(fault));
   if (job.sequence_length && *job.sequence_length < 1) return not_positive("the sequence length", *job.sequence_length);
   if (job.samples_per_epoch && *job.samples_per_epoch < 1) {
     return not_positive("the number of samples an epoch", *job.samples_per_epoch);

@@ -114,13 +114,19 @@ class RankGraph {
       if (whole_.graph().op(layers[at]) == ops::kAmongTokens) parted_ = at;
     }
     for (std::size_t at = blocks.back().end; at < layers.size(); ++at) {
-      if (whole_.graph().op(layers[at]) == "linear") head_ = at;
+      const bool wider = !head_ || width_of(at) > width_of(*head_);
+      if (wider && whole_.graph().op(layers[at]) == "linear") head_ = at;
     }
+  }
+
+  [[nodiscard]] std::int64_t width_of(std::size_t at) const {
+    return whole_.graph().attributes(whole_.graph().layers()[at]).integer("out_features").value_or(0);
   }
 
   [[nodiscard]] TensorSplit split_of(std::size_t at) const {
     if (words_ == at) return TensorSplit::vocabulary;
-    if (head_ == at) return TensorSplit::columns;
+    // Those of further tokens are as wide.
+    if (head_ && at >= *head_ && width_of(at) == width_of(*head_)) return TensorSplit::columns;
     return whole_.graph().layers()[at].split;
   }
 
@@ -144,7 +150,7 @@ class RankGraph {
       copy_.omit(0);
       return core::Done{};
     }
-    if (expert_of_another_rank(layer)) {  // the sum goes on without it
+    if (static_cast<std::int64_t>(layer.expert) > experts_of_rank_) {  // the sum goes on without it
       const auto inputs = whole_.inputs(at);
       copy_.omit(inputs.empty() ? 0 : copy_.now(inputs[0]));
       return core::Done{};
@@ -201,17 +207,14 @@ class RankGraph {
                   .output = core::Shape()});
   }
 
-  [[nodiscard]] bool expert_of_another_rank(const model::Layer& layer) const {
-    return static_cast<std::int64_t>(layer.expert) > experts_of_rank_;
-  }
-
   /// What the rank has in place of the layer; nothing: all of it.
   core::Result<std::optional<connect::ChangedLayer>> changed(std::size_t at) const {
     const model::Layer& layer = whole_.graph().layers()[at];
     auto attributes = tensor_parallel_attributes(whole_.graph(), layer, layout_, {split_of(at), gathers_});
     if (!attributes) return attributes.error();
     const bool untied = layer.tied_parameters > 0 && !owner_is_here(at);
-    const bool sent_tokens = layer.expert > 0 && ranks_of_tokens() > 1 && is_gather(layer);
+    const bool gathers = whole_.graph().attributes(layer).find("per_token") != nullptr;
+    const bool sent_tokens = layer.expert > 0 && ranks_of_tokens() > 1 && gathers;
     const bool shares_loss = head_ && *head_ < at && whole_.graph().op(layer) == ops::kLossParallelOp;
     std::optional<connect::ChangedLayer> change;
     if (!*attributes && !untied && !sent_tokens && !shares_loss) return change;
@@ -240,9 +243,6 @@ class RankGraph {
   /// The ranks whose tokens an expert gets: those that share the experts, and those that share its weights.
   [[nodiscard]] std::int64_t ranks_of_tokens() const {
     return layout_.expert_parallel * (layout_.sequence_parallel ? expert_ranks_ : 1);
-  }
-  [[nodiscard]] bool is_gather(const model::Layer& layer) const {
-    return whole_.graph().attributes(layer).find("per_token") != nullptr;
   }
 
   const connect::WiredGraph& whole_;
