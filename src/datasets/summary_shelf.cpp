@@ -177,7 +177,8 @@ core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::parse(const
   if (!options_.parse_summary) {
     return core::Error{core::ErrorCode::invalid_argument, "RunsOptions names no way to read the text of a summary", {}};
   }
-  const std::string key = "text of " + name;
+  // Runs of one model may have texts of their own, as Megatron's arguments are.
+  const std::string key = "text of " + name + "\n" + std::string(text);
   if (const auto known = read_.find(key); known != read_.end()) return known->second;
   core::Result<model::ModelGraph> graph = options_.parse_summary(text, name);
   Shared shared = graph ? Shared(std::make_shared<const model::ModelGraph>(*std::move(graph))) : Shared(graph.error());

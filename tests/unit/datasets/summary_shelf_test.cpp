@@ -53,6 +53,21 @@ TEST(SummaryShelf, KnowsWellKnownModelsAndTheirCopies) {
   EXPECT_TRUE(fails(shelf.take_model("who/knows", "nowhere"), ErrorCode::missing_information, 0, "no config of"));
 }
 
+/// Runs of one model may have arguments of their own.
+TEST(SummaryShelf, ReadsEachTextOnce) {
+  RunsOptions options = testing::small_shelf();
+  std::vector<std::string> texts;
+  options.parse_summary = [&texts](std::string_view text, const std::string& name) {
+    texts.emplace_back(text);
+    return core::Result<model::ModelGraph>(testing::small_model(name));
+  };
+  SummaryShelf shelf(options);
+  for (const std::string text : {R"({"num_layers": 1})", R"({"num_layers": 2})", R"({"num_layers": 1})"}) {
+    ASSERT_TRUE(succeeds(shelf.take_model(text, "nowhere")));
+  }
+  EXPECT_EQ(texts, (std::vector<std::string>{R"({"num_layers": 1})", R"({"num_layers": 2})"}));
+}
+
 TEST(SummaryShelf, CopiesOfNvidiasModelsLackItsName) {
   const std::filesystem::path table = testing::own_path("copies_of_nvidia");
   std::filesystem::create_directories(table / "configs");
