@@ -435,8 +435,8 @@ inline void read_experts(TreeFields& t, const Variant& variant) {
   t.set("first_k_dense_replace", first);
   if (variant.model_type == "hy_v3" || variant.model_type == "mellum") {
     std::string kinds;
-    for (std::int64_t at = 0; at < layers; ++at) {
-      const bool mixes = t.has("layers." + std::to_string(at) + ".mlp.experts");
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      const bool mixes = t.has("layers." + std::to_string(layer) + ".mlp.experts");
       kinds += (kinds.empty() ? "" : ", ") + std::string(mixes ? "\"sparse\"" : "\"dense\"");
     }
     t.set_text("mlp_layer_types", "[" + kinds + "]");

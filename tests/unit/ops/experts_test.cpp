@@ -72,7 +72,10 @@ TEST(Experts, AreTakenOutOneAfterTheOther) {
   Tape tape;
   tape.begin_layer(0);
   const TensorId weights = tape.add_parameter(8 * 64 * 32, false, false);
-  const auto taken = testing::op("taken_experts").record({.tensors = {&weights, 1}, .size = {8 * 64 * 32, 0}}, tape);
+  OpCall call;
+  call.tensors = {&weights, 1};
+  call.size = {8 * 64 * 32, 0};
+  const auto taken = testing::op("taken_experts").record(call, tape);
   ASSERT_TRUE(taken);
   EXPECT_EQ(tape.tensor(*taken).storage, weights) << "views";
   EXPECT_EQ(tape.functions().back().gradient, Gradient::fresh) << "zeros of all experts";

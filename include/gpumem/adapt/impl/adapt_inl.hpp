@@ -189,9 +189,8 @@ GPUMEM_INLINE void remark_uncounted(connect::GraphCopy& copy, const model::Model
       job.quantize == model::Quantization::nf4_dynamic || job.quantize == model::Quantization::nf4_linear_experts;
   if (linear && groups_experts(graph)) {
     copy.remark(
-        "experts are linear layers in four bits, called one after the other, as Unsloth of 2025 and axolotl's "
-        "linearized "
-        "Llama 4 have them");
+        "experts are linear layers in four bits, called one after the other, as Unsloth of 2025 and "
+        "axolotl's linearized Llama 4 have them");
   }
   const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
   if (job.quantize != model::Quantization::nf4_experts || std::ranges::none_of(graph.layers(), of_expert)) return;

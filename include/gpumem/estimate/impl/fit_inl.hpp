@@ -26,12 +26,12 @@ GPUMEM_INLINE double least_need(const MemoryEstimate& estimate) {
 /// What is made larger.
 struct Axis {
   Grows grows = Grows::batch;
-  std::int64_t first = 1;            ///< tried first
-  std::int64_t second = 16;          ///< tried next, if the first fits
-  std::int64_t largest = 1;          ///< larger ones are not tried
-  std::int64_t unit = 1;             ///< of `set`: sizes are multiples of this
-  model::PictureSize shape;          ///< of images
-  std::optional<std::int64_t> text;  ///< tokens of a sample besides those of its images
+  std::int64_t first = 1;                 ///< tried first
+  std::int64_t second = 16;               ///< tried next, if the first fits
+  std::int64_t largest = 1;               ///< larger ones are not tried
+  std::int64_t unit = 1;                  ///< of `set`: sizes are multiples of this
+  model::PictureSize shape = {};          ///< of images
+  std::optional<std::int64_t> text = {};  ///< tokens of a sample besides those of its images
   void (*set)(analysis::Analysis& analysis, const Axis& axis, std::int64_t size) = nullptr;
 
   /// Whether a model may have a limit of its own, which it says by an error, and whether this may mean nothing to it.
