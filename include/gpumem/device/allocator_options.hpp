@@ -19,12 +19,12 @@ struct AllocatorOptions {
   /// They were said, even if all are PyTorch's defaults: those of a recorded program do not count then.
   bool said = false;
   /// What the allocator may reserve: the device's memory without the context. Nothing: no limit.
-  std::optional<core::Bytes> capacity;
+  std::optional<core::Bytes> capacity = {};
   /// One growing segment a pool and stream instead of one a request.
   bool expandable_segments = false;
   /// Blocks of this size or more are neither split nor given to smaller requests (max_split_size_mb; PyTorch takes
   /// 20 MiB or more only). Nothing: no limit.
-  std::optional<core::Bytes> max_split_size;
+  std::optional<core::Bytes> max_split_size = {};
   /// How much larger than an oversize request the block that serves it may be (max_non_split_rounding_mb).
   core::Bytes max_non_split_rounding{std::int64_t{20} << 20};
   /// Requests are rounded up to a 1/n of the power of two below them; 0 or 1: they are not. One n for each size of
@@ -34,7 +34,7 @@ struct AllocatorOptions {
   /// 0: never. PyTorch does so only after torch.cuda.set_per_process_memory_fraction().
   double garbage_collection_threshold = 0.0;
   /// The share of the device's memory that the process may take (per_process_memory_fraction). Nothing: not said.
-  std::optional<double> memory_fraction;
+  std::optional<double> memory_fraction = {};
 
   friend bool operator==(const AllocatorOptions&, const AllocatorOptions&) = default;
 };

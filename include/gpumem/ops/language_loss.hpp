@@ -20,8 +20,8 @@ namespace gpumem::ops {
 /// A head without activation after it, and the rows whose loss counts.
 struct LanguageHead {
   TensorId hidden = kNoTensor;  ///< what the head reads: [N, S, width]
-  core::Shape shape;            ///< of it
-  TensorSize rows;              ///< tokens that have a label, one figure each
+  core::Shape shape = {};       ///< of it
+  TensorSize rows = {};         ///< tokens that have a label, one figure each
   std::int64_t width = 0;
   std::int64_t vocabulary = 0;
   std::span<const TensorId> parameters = {};  ///< weight, and bias if there is one

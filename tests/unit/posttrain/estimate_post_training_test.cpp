@@ -309,8 +309,8 @@ TEST(PostTraining, StatesOnTheHostAreNotOnTheGpu) {
   job.options.states_on_host = 0.5;
   const PostTrainingEstimate half = estimated(job);
   const std::int64_t states = part(here, "policy: optimizer");
-  if (states > 0)
-    EXPECT_NEAR(static_cast<double>(part(half, "policy: optimizer")), static_cast<double>(states) / 2, 4096);
+  ASSERT_GT(states, 0);
+  EXPECT_NEAR(static_cast<double>(part(half, "policy: optimizer")), static_cast<double>(states) / 2, 4096);
   EXPECT_LT(phase(half, "update: optimizer").allocated, phase(here, "update: optimizer").allocated);
 }
 
