@@ -157,6 +157,19 @@ TEST(MegatronModel, PredictsFurtherTokensWithABlockAndTheHeadOnceMoreEach) {
   }
 }
 
+TEST(MegatronModel, NothingPredictsFurtherTokensInAClassifier) {
+  TrainingJob job = llama_job();
+  std::string config(kLlama);
+  config.replace(config.find('{'), 1, R"({"architectures": ["LlamaForSequenceClassification"], )");
+  auto graph = parse_summary(config);
+  ASSERT_TRUE(testing::succeeds(graph));
+  job.graph = std::make_shared<const model::ModelGraph>(*std::move(graph));
+  job.loop = model::Loop::megatron;
+  job.megatron_options = "mtp_num_layers=1";
+  analysis::Analysis analysis(job);
+  EXPECT_TRUE(testing::fails(analysis.adapted(), core::ErrorCode::missing_information, 0, "a head over a vocabulary"));
+}
+
 TEST(MegatronModel, LogitsOfFurtherTokensAreMadeApart) {
   TrainingJob job = llama_job();
   job.loop = model::Loop::megatron;

@@ -82,7 +82,9 @@ TEST(TrainingJob, MegatronsArgumentsAreOfItsLoop) {
     megatron.megatron_options = wrong;
     EXPECT_TRUE(fails(validate(megatron), ErrorCode::invalid_argument, 0, "known are grad_reduce_in_bf16")) << wrong;
   }
-  megatron.megatron_options = "mtp_num_layers=2";
+  megatron.megatron_options = "tp=2";
+  EXPECT_TRUE(fails(validate(megatron), ErrorCode::invalid_argument, 0, "'tp' of `megatron_options` is not known"));
+  megatron.megatron_options = "cuda_graph_impl=none, mtp_num_layers=2";
   EXPECT_EQ(further_tokens(megatron), 2);
   EXPECT_TRUE(fails(validate(megatron), ErrorCode::invalid_argument, 0, "predict further tokens of a config.json"));
 }

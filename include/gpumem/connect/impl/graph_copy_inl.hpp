@@ -238,19 +238,30 @@ class FurtherTokens {
       : wired_(wired), count_(count), copy_(wired, ops), blocks_(repeated_blocks(wired.graph())) {}
 
   core::Result<WiredGraph> run() {
+    constexpr std::int64_t kMostLayers = 250'000;  // as in a summary
     if (!find_parts()) {
       return core::Error{
           core::ErrorCode::missing_information,
           "layers that predict further tokens are modelled for decoders with one stack of blocks, a last "
-          "norm and a head; leave `megatron_options` out",
+          "norm and a head over a vocabulary; leave `megatron_options` out",
           {wired_.graph().file(), 0, {}}};
+    }
+    if (const Range& last = blocks_.back(); count_ * static_cast<std::int64_t>(last.end - last.first) > kMostLayers) {
+      return core::Error{core::ErrorCode::missing_information,
+                         "so many layers that predict further tokens are more than 250,000 in all; say a smaller "
+                         "mtp_num_layers in `megatron_options`",
+                         {wired_.graph().file(), 0, {}}};
     }
     const auto layers = static_cast<std::uint32_t>(wired_.graph().layers().size());
     std::vector<model::LayerIndex> losses;
     core::Pace pace;
     for (std::uint32_t at = 0; at < layers; ++at) {
       if (pace.late()) return core::deadline_error();
-      if (at == head_) losses = predict();
+      if (at == head_) {
+        core::Result<std::vector<model::LayerIndex>> predicted = predict();
+        if (!predicted) return predicted.error();
+        losses = *std::move(predicted);
+      }
       const model::Layer& layer = wired_.graph().layers()[at];
       std::optional<ChangedLayer> change;
       if (at == head_) {  // its weight is there already
@@ -273,10 +284,7 @@ class FurtherTokens {
     const auto layers = static_cast<std::uint32_t>(wired_.graph().layers().size());
     if (blocks_.size() < 2) return false;
     const Range& last = blocks_.back();
-    for (std::uint32_t at = last.end; at < layers; ++at) {
-      const ops::Op* const op = wired_.op(wired_.graph().layers()[at]);
-      if (op != nullptr && op->traits.completion == model::Completion::linear) head_ = at;
-    }
+    head_ = head_behind(wired_.graph(), last).value_or(0);
     const auto first_input = [&](std::uint32_t at) {
       return wired_.inputs(at).empty() ? model::LayerIndex{-1} : wired_.inputs(at)[0];
     };
@@ -289,6 +297,11 @@ class FurtherTokens {
       return layer >= static_cast<model::LayerIndex>(first) && layer < static_cast<model::LayerIndex>(end);
     };
     const auto before = static_cast<std::uint32_t>(blocks_[blocks_.size() - 2].first);
+    // A head over a vocabulary is wider than what it reads; that of a classifier is not.
+    const auto width = [&](std::string_view of) {
+      return wired_.graph().attributes(wired_.graph().layers()[head_]).integer(of).value_or(0);
+    };
+    if (width("out_features") <= width("in_features")) return false;
     return words_ >= 0 && inside(hidden_, before, last.first) && inside(made_, last.first, last.end) &&
            inside(normed_, last.end, head_);
   }
@@ -353,10 +366,11 @@ class FurtherTokens {
     return norm("final_layernorm.", again("mtp_model_layer.", last.first, last.end, {{hidden_, whole}}).at(made_));
   }
 
-  /// The losses, each of a layer, which come before the main one.
-  std::vector<model::LayerIndex> predict() {
+  /// The losses, each of a layer, which come before the main one. Errors: deadline.
+  core::Result<std::vector<model::LayerIndex>> predict() {
     std::vector<model::LayerIndex> states = {copy_.now(normed_)};
     for (std::int64_t index = 0; index < count_; ++index) {
+      if (core::deadline_passed()) return core::deadline_error();
       prefix_ = "mtp.layers." + std::to_string(index) + ".";
       states.push_back(state_after(states.back()));
     }

@@ -96,7 +96,8 @@ template <typename Each>
 void each_megatron_option(std::string_view options, Each each) {
   while (!options.empty()) {
     const std::size_t end = std::min(options.find(','), options.size());
-    const std::string_view one = options.substr(0, end);
+    std::string_view one = options.substr(0, end);
+    one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
     const std::size_t equals = std::min(one.find('='), one.size());
     each(one.substr(0, equals), equals < one.size() ? one.substr(equals + 1) : std::string_view("true"));
     options.remove_prefix(std::min(end + 1, options.size()));
@@ -115,8 +116,9 @@ GPUMEM_INLINE std::string megatron_fault(const TrainingJob& job) {
     if (name == kGradientsInBf16 && flag) return;
     if (name == kCudaGraphs && graphs) return;
     if (name == kFurtherTokens && layers && *layers >= 0 && *layers <= kMostFurther) return;
-    fault = core::quoted(core::shortened(name, 80)) + " of `megatron_options` cannot be " +
-            core::quoted(core::shortened(value, 80)) +
+    const bool known = name == kGradientsInBf16 || name == kCudaGraphs || name == kFurtherTokens;
+    const std::string said = known ? " cannot be " + core::quoted(core::shortened(value, 80)) : " is not known";
+    fault = core::quoted(core::shortened(name, 80)) + " of `megatron_options`" + said +
             "; known are grad_reduce_in_bf16, mtp_num_layers=N (up to 64), and cuda_graph_impl=NAME (none, local, "
             "transformer_engine, full_iteration)";
   };

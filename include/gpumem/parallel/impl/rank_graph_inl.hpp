@@ -113,10 +113,7 @@ class RankGraph {
     for (std::size_t at = 0; at < layers.size() && words_; ++at) {
       if (whole_.graph().op(layers[at]) == ops::kAmongTokens) parted_ = at;
     }
-    for (std::size_t at = blocks.back().end; at < layers.size(); ++at) {
-      const bool wider = !head_ || width_of(at) > width_of(*head_);
-      if (wider && whole_.graph().op(layers[at]) == "linear") head_ = at;
-    }
+    head_ = connect::head_behind(whole_.graph(), blocks.back());
   }
 
   [[nodiscard]] std::int64_t width_of(std::size_t at) const {
