@@ -124,7 +124,7 @@ inline constexpr Newest
          {"granite-swash-2b", 2'144'463'840, 2.144,
           R"({"model_type": "granite_swa", "architectures": ["GraniteSWAForCausalLM"], "hidden_size": 2560, "num_hidden_layers": 24, "num_attention_heads": 20, "num_key_value_heads": 4, "intermediate_size": 8192, "vocab_size": 100352})"},
          {"olmo-hybrid-7b", 7'430'870'688, 7.43,
-          R"({"model_type": "olmo_hybrid", "architectures": ["OlmoHybridForCausalLM"], "hidden_size": 3840, "num_hidden_layers": 32, "num_attention_heads": 30, "num_key_value_heads": 30, "intermediate_size": 11008, "vocab_size": 100352, "rope_parameters": null, "linear_num_key_heads": 30, "linear_num_value_heads": 30, "linear_key_head_dim": 96, "linear_value_head_dim": 192, "linear_conv_kernel_dim": 4})"},
+          R"({"model_type": "olmo_hybrid", "architectures": ["OlmoHybridForCausalLM"], "hidden_size": 3840, "num_hidden_layers": 32, "num_attention_heads": 30, "num_key_value_heads": 30, "intermediate_size": 11008, "vocab_size": 100352, "rope_parameters": {"rope_theta": null}, "linear_num_key_heads": 30, "linear_num_value_heads": 30, "linear_key_head_dim": 96, "linear_value_head_dim": 192, "linear_conv_kernel_dim": 4})"},
          {"flexolmo-7x7b", 33'270'665'216, 33.3,
           R"({"model_type": "flex_olmo", "architectures": ["FlexOlmoForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 100352, "num_experts": 7, "num_experts_per_tok": 5})"},
          {"trinity-nano", 6'120'003'328, 6.12,

@@ -208,7 +208,8 @@ inline constexpr Architecture kArchitecture = {
 }  // namespace gptj
 
 // DBRX: queries, keys and values of one layer, whose clamped output is split; norms without biases; each of the
-// experts' three matrices is a part of one tensor. Source: transformers 4.48, models/dbrx/modeling_dbrx.py.
+// experts' three matrices is a part of one tensor. Source: transformers 4.48, models/dbrx/modeling_dbrx.py; those
+// of 5, from modular_dbrx.py, read emb_pdrop and drop no embedding.
 
 namespace dbrx {
 
@@ -217,6 +218,7 @@ struct Model {
   Mixture mixture;
   bool clips = false;
   bool jitters = false;  ///< what the router reads, by a number an element
+  double embedding_dropout = 0.0;
   double dropout = 0.0;
 };
 
@@ -224,6 +226,7 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = decoder_sizes(config, {.inner_factor = 1});
   DecoderSizes& s = model.sizes;
+  model.embedding_dropout = config.number({"emb_pdrop"}, 0.0);
   model.dropout = config.number({"resid_pdrop"}, 0.0);
   ConfigFields* const attention = config.part("attn_config", "{}");
   s.kv_heads = attention == nullptr ? 1 : attention->size_or({"kv_n_heads"}, 1);
@@ -239,17 +242,14 @@ inline Model read(ConfigFields& config) {
                      .per_token = fed->size_or({"moe_top_k"}, 1),
                      .inner = fed->size_or({"ffn_hidden_size"}, 3584)};
     model.jitters = fed->has("moe_jitter_eps");
-    if (const core::JsonValue* act = fed->find("ffn_act_fn");
-        act != nullptr && act->is(core::JsonValue::Kind::object)) {
-      s.activation = ConfigFields(*act).text({"name"}, "silu");
-    }
+    if (ConfigFields* const act = fed->part("ffn_act_fn"); act != nullptr) s.activation = act->text({"name"}, "silu");
     fed->ignore({"moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights", "hidden_size", "model_type",
                  "uniform_expert_assignment"});
   }
   check_mixture(config, model.mixture, s.layers, "ffn_config", "ffn_config");
   if (model.mixture.inner > ConfigFields::kLargestSize / model.mixture.experts)
     config.fail("makes the experts too wide", "ffn_config");
-  config.ignore({"emb_pdrop", "max_seq_len", "router_aux_loss_coef"});
+  config.ignore({"max_seq_len", "router_aux_loss_coef"});
   return model;
 }
 
@@ -326,6 +326,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   warn_of_routing(f);
   const DecoderBody body = {.module = "transformer", .class_name = "DbrxModel", .embedding = "wte"};
   decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    if (model.embedding_dropout > 0.0)
+      hidden = f.call("dropout", {hidden}, {{"p", model.embedding_dropout}}, When::before_5_0);
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     hidden = stack(f, "blocks", "DbrxBlock", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });

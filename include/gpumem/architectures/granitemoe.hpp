@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
@@ -296,15 +297,18 @@ struct Model {
 
 inline Model read(ConfigFields& config) {
   Model model;
-  config.complete(R"({"num_key_value_heads": 16, "num_attention_heads": 16})");
+  config.complete(R"({"num_key_value_heads": 16})");
+  // Nothing reads num_attention_heads: there are as many as heads of keys, for each expert of a token.
+  const std::int64_t heads = config.size({"num_key_value_heads"}) * config.size_or({"num_experts_per_tok"}, 2);
+  const std::int64_t channels = config.size_or({"head_dim", "kv_channels"}, 128);
+  config.replace("{\"num_attention_heads\": " + std::to_string(heads) + ", \"head_dim\": " + std::to_string(channels) +
+                 "}");
   model.sizes = decoder_sizes(config, {.tied = true});
-  DecoderSizes& s = model.sizes;
-  s.head_width = config.size_or({"kv_channels"}, 128);
+  const DecoderSizes& s = model.sizes;
   model.mixture = {.experts = config.size_or({"num_local_experts"}, 8),
                    .per_token = config.size_or({"num_experts_per_tok"}, 2),
                    .inner = s.inner};
   check_mixture(config, model.mixture, s.layers, "num_local_experts", "num_experts_per_tok");
-  s.heads = s.kv_heads * model.mixture.per_token;
   if (s.heads > ConfigFields::kLargestSize / 4 / s.head_width) config.fail("makes heads too wide", "kv_channels");
   config.ignore({"aux_loss_coef", "output_router_logits"});
   return model;

@@ -80,6 +80,24 @@ inline void read_mixture(ConfigFields& config, Model& model) {
                  "num_nextn_predict_layers"});
 }
 
+/// EXAONE's layers with a window, by sliding_window_pattern: all but every n-th; or an L for each in a text that
+/// repeats, with G for the others, of which the last layer is one.
+inline std::vector<bool> repeated_windows(ConfigFields& config, std::int64_t layers) {
+  const core::JsonValue* const named = config.find("sliding_window_pattern");
+  const bool spelt = named != nullptr && named->is(core::JsonValue::Kind::text);
+  const std::string text(spelt ? named->text() : std::string_view("G"));
+  const bool known =
+      !config.is_null("sliding_window_pattern") && !text.empty() && text.find_first_not_of("LG") == std::string::npos;
+  if (!known) config.fail("is neither a whole number nor a text of L and G", "sliding_window_pattern");
+  const std::int64_t every = spelt ? 1 : config.size_or({"sliding_window_pattern"}, 4);
+  std::vector<bool> slides;
+  for (std::int64_t at = 0; known && at < layers; ++at) {
+    const bool local = text[static_cast<std::size_t>(at) % text.size()] == 'L' && at + 1 < layers;
+    slides.push_back(spelt ? local : (at + 1) % every != 0);
+  }
+  return slides;
+}
+
 inline Model read(ConfigFields& config) {
   Model model;
   const std::string_view type = config.text({"model_type"}, "olmo");
@@ -99,8 +117,7 @@ inline Model read(ConfigFields& config) {
     model.sliding = config.layers_with("layer_types", layers, std::string_view("sliding_attention"),
                                        std::string_view("full_attention"));
     const bool listed = !model.sliding.empty();
-    constexpr std::int64_t kPattern = 4;  // of Exaone4Config: every fourth layer reads all tokens
-    for (std::int64_t at = 0; !listed && at < layers; ++at) model.sliding.push_back((at + 1) % kPattern != 0);
+    if (!listed) model.sliding = repeated_windows(config, layers);
   }
   config.ignore({"sliding_window_pattern"});
   model.bias = config.flag("attention_bias", false);
@@ -264,16 +281,19 @@ struct Model {
   olmo::Model olmo;  ///< its layers with attention
   DeltaNet net;
   std::vector<LayerKind> kinds;
-  bool turns = false;    ///< by rotary positions, which released models do without
+  bool turns = true;     ///< by rotary positions, which released models do without
   bool doubles = false;  ///< rates, so that states may turn their sign
 };
 
-/// Whether there are rotary positions: not where rope_parameters is null, or has no base.
+/// Whether there are rotary positions: not where the base is null. Where the config has none, or no rope_parameters,
+/// the class takes 10,000.
 inline bool turns(ConfigFields& config) {
-  if (config.is_null("rope_parameters")) return false;
   const core::JsonValue* rope = config.find("rope_parameters");
-  if (rope == nullptr || !rope->is(core::JsonValue::Kind::object)) return true;
-  return ConfigFields(*rope).has("rope_theta");
+  if (rope != nullptr && rope->is(core::JsonValue::Kind::object)) {
+    const ConfigFields fields(*rope);
+    if (fields.has("rope_theta") || fields.is_null("rope_theta")) return fields.has("rope_theta");
+  }
+  return !config.is_null("rope_theta");
 }
 
 /// Keys are three quarters of the width and values twice as wide as keys, where the config does not say.
@@ -386,7 +406,7 @@ inline void read_tree(TreeFields& t) {
     kinds += std::string(kinds.empty() ? "" : ", ") + (attends ? R"("full_attention")" : R"("linear_attention")");
   }
   t.set_text("layer_types", "[" + kinds + "]");
-  t.set_text("rope_parameters", t.has("rotary_emb") ? R"({"rope_theta": 500000.0})" : "null");
+  t.set_text("rope_parameters", t.has("rotary_emb") ? R"({"rope_theta": 500000.0})" : R"({"rope_theta": null})");
   t.flag("attention_bias", attention + ".q_proj");
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .usual_width = 128});
   const std::int64_t heads = t.value(net + ".b_proj", "out_features").value_or(0);
@@ -409,90 +429,5 @@ inline constexpr Architecture kArchitecture = {.name = "olmo_hybrid",
                                                .blocks = kBlocks};
 
 }  // namespace olmo_hybrid
-
-// GLM-4 (glm), and the release of April 2025 (glm4), which has a norm after each half of a block too.
-// Source: transformers 4.51, models/glm/modeling_glm.py, models/glm4/modeling_glm4.py.
-
-namespace glm {
-
-struct Model {
-  DecoderSizes sizes;
-  std::string_view prefix = "Glm";
-  std::int64_t rotary_width = 2;
-  bool bias = false;
-  bool normed_behind = false;
-
-  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
-};
-
-inline Model read(ConfigFields& config) {
-  Model model;
-  model.normed_behind = config.text({"model_type"}, "glm") == "glm4";
-  model.prefix = model.normed_behind ? "Glm4" : "Glm";
-  model.sizes = decoder_sizes(config);
-  model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor"}, 0.5);
-  model.bias = config.flag("attention_bias", false);
-  return model;
-}
-
-/// Each block makes tables in which the elements of a pair are side by side, once for queries and keys.
-inline Rotary paired(Forward& f, const Rotary& rotary) {
-  const auto doubled = [&](Tensor table) {
-    const Tensor half = f.slice(table, 3, 0, rotary.width / 2);
-    return f.concatenate({half, half}, 3);
-  };
-  const Tensor cosines = doubled(rotary.cosines);
-  return {cosines, doubled(rotary.sines), rotary.width};
-}
-
-inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
-  const InModule inside(f, "self_attn", model.named("Attention"));
-  const DecoderSizes& s = model.sizes;
-  const auto [query, key, value] = project_heads(f, s, input, {.bias = model.bias});
-  const Rotary tables = paired(f, layer_tables(f, rotary));
-  const Heads turned = {rotate(f, query, tables, s.head_width), rotate(f, key, tables, s.head_width), value};
-  const Tensor attended = attend_cached(f, s, turned);
-  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
-}
-
-inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
-  const auto norm = [&](std::string_view name, Tensor tensor) {
-    return f.rms_norm(name, tensor, model.sizes.width, model.named("RMSNorm"));
-  };
-  const auto behind = [&](std::string_view name, Tensor part) { return model.normed_behind ? norm(name, part) : part; };
-  const Tensor mixed = attention(f, model, norm("input_layernorm", input), rotary);
-  const Tensor attended = f.add(input, behind("post_self_attn_layernorm", mixed));
-  const Tensor again = norm("post_attention_layernorm", attended);
-  const Tensor fed = packed_feed_forward(f, model.sizes, again, model.named("MLP"));
-  return f.add(attended, behind("post_mlp_layernorm", fed));
-}
-
-inline void write(ConfigFields& config, Head head, Forward& f) {
-  const Model model = read(config);
-  if (!config.status()) return;
-  const DecoderSizes& s = model.sizes;
-  decoder_model(f, config, s, head, {.class_name = model.named("Model")}, [&](Tensor ids, Tensor hidden) {
-    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
-    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    return f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
-  });
-}
-
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"Glm", "glm", "model"}, {"Glm4", "glm4", "model"}});
-
-/// What print(model) shows.
-inline void read_tree(TreeFields& t) {
-  t.body("embed_tokens", "layers");
-  t.half("intermediate_size", "layers.0.mlp.gate_up_proj", "out_features");
-  t.flag("attention_bias", "layers.0.self_attn.q_proj");
-  t.labels();
-  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
-}
-
-inline constexpr Architecture kArchitecture = {
-    .name = "glm", .model_types = names<"glm", "glm4">, .write = write, .classes = kClasses, .read_tree = read_tree};
-
-}  // namespace glm
 
 }  // namespace gpumem::architectures

@@ -296,6 +296,7 @@ inline void read_afmoe(ConfigFields& config, Model& model) {
 inline Model read(ConfigFields& config) {
   Model model;
   model.laguna = config.text({"model_type"}, "afmoe") == "laguna";
+  config.complete(R"({"head_dim": 128})");
   model.sizes = decoder_sizes(config);
   const DecoderSizes& s = model.sizes;
   model.bias = config.flag("attention_bias", false);

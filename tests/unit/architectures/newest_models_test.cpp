@@ -331,52 +331,6 @@ TEST(NewestModels, ExpertsOfPublishedSizesAreReadFromTrees) {
   }
 }
 
-constexpr std::string_view kLaguna =
-    R"({"model_type": "laguna", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 512, "moe_intermediate_size": 64,
-    "shared_expert_intermediate_size": 64, "num_experts": 4, "num_experts_per_tok": 1, "vocab_size": 10)";
-
-TEST(NewestModels, LagunasLayersHaveHeadsOfTheirOwn) {
-  const auto of = [](std::string_view more) { return read(std::string(kLaguna) + std::string(more) + "}"); };
-  const auto alike = of("");
-  const auto more = of(R"(, "num_attention_heads_per_layer": [4, 8])");
-  ASSERT_TRUE(succeeds(alike));
-  ASSERT_TRUE(succeeds(more));
-  // Queries, gates and the output projection of four more heads.
-  EXPECT_EQ(more->parameters() - alike->parameters(), 256 * 4 * 64 * 2 + 256 * 4);
-  EXPECT_TRUE(fails(of(R"(, "num_attention_heads_per_layer": [4])"), ErrorCode::malformed_input, 0, "fewer entries"));
-  EXPECT_TRUE(fails(of(R"(, "num_attention_heads_per_layer": [4, 3])"), ErrorCode::malformed_input, 0, "whole groups"));
-  const auto gates = of(R"(, "gating": "per-element")");
-  ASSERT_TRUE(succeeds(gates));
-  EXPECT_EQ(gates->parameters() - alike->parameters(), 2 * 256 * 4 * 63);
-}
-
-TEST(NewestModels, OlmoHybridTurnsHeadsWhereThereIsABase) {
-  const auto of = [](std::string_view rope) {
-    return held(R"({"model_type": "olmo_hybrid", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
-      "intermediate_size": 512, "vocab_size": 10, "rope_parameters": )" +
-                    std::string(rope) + "}",
-                512);
-  };
-  EXPECT_EQ(of("null"), of(R"({"rope_theta": null, "rope_type": "default"})"));
-  EXPECT_GT(of(R"({"rope_theta": 500000.0})"), of("null"));
-}
-
-TEST(NewestModels, ExpertsAreWeighedAsTheConfigSays) {
-  const auto of = [](std::string_view more) {
-    return read(R"({"model_type": "cohere2_moe", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
-      "head_dim": 64, "intermediate_size": 64, "num_experts": 4, "vocab_size": 10)" +
-                std::string(more) + "}");
-  };
-  EXPECT_TRUE(succeeds(of(R"(, "expert_selection_fn": "sigmoid", "rms_norm_eps": 1e-5)")));
-  EXPECT_TRUE(fails(of(R"(, "expert_selection_fn": "hash")"), ErrorCode::malformed_input, 0, "is not known"));
-  const auto longcat = read(R"({"model_type": "longcat_flash", "hidden_size": 64, "num_layers": 1,
-      "num_attention_heads": 2, "ffn_hidden_size": 64, "expert_ffn_hidden_size": 32, "n_routed_experts": 2,
-      "moe_topk": 2, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16,
-      "v_head_dim": 16, "vocab_size": 10, "zero_expert_type": "copy"})");
-  EXPECT_TRUE(fails(longcat, ErrorCode::malformed_input, 0, "is not known"));
-}
-
 TEST(NewestModels, EncodersOfRotaryPositionsAnswerNoQuestions) {
   for (const std::string_view config :
        {R"({"model_type": "eurobert", "architectures": ["EuroBertForQuestionAnswering"], "hidden_size": 256,
