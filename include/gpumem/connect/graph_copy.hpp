@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gpumem/architectures/forward.hpp"
+#include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/graph_builder.hpp"
@@ -333,6 +334,9 @@ inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
   }
   return std::move(copy).finish();
 }
+
+/// The widest linear layer behind the last block, the first of several as wide: a language model's head. None: nothing.
+[[nodiscard]] std::optional<std::uint32_t> head_behind(const WiredGraph& wired, const Range& last);
 
 // Input: the wired graph of a language model of a config.json that Megatron trains, and how many further tokens it
 // predicts.

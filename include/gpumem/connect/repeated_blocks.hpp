@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "gpumem/model/model_graph.hpp"
@@ -34,8 +33,5 @@ struct Range {
 /// encoder beside the decoder. What transformers checkpoints (modeling_layers.py, GradientCheckpointingLayer) and FSDP
 /// wraps (`_no_split_modules`).
 [[nodiscard]] std::vector<Range> blocks_of_all_stacks(const model::ModelGraph& graph);
-
-/// The widest linear layer behind the last block, the first of several as wide: a language model's head. None: nothing.
-[[nodiscard]] std::optional<std::uint32_t> head_behind(const model::ModelGraph& graph, const Range& last);
 
 }  // namespace gpumem::connect

@@ -230,6 +230,22 @@ GPUMEM_INLINE core::Result<WiredGraph> GraphCopy::finish(const model::TrainingJo
   return wired(*std::move(graph), std::move(rules));
 }
 
+GPUMEM_INLINE std::optional<std::uint32_t> head_behind(const WiredGraph& wired, const Range& last) {
+  const model::ModelGraph& graph = wired.graph();
+  std::optional<std::uint32_t> head;
+  std::int64_t widest = 0;
+  for (std::uint32_t at = last.end; at < graph.layers().size(); ++at) {
+    const model::Layer& layer = graph.layers()[at];
+    const ops::Op* const op = wired.op(layer);
+    if (op == nullptr || op->traits.completion != model::Completion::linear) continue;
+    const std::int64_t width = graph.attributes(layer).integer("out_features").value_or(0);
+    if (head && width <= widest) continue;
+    head = at;
+    widest = width;
+  }
+  return head;
+}
+
 namespace further_tokens_detail {
 
 class FurtherTokens {
@@ -284,7 +300,7 @@ class FurtherTokens {
     const auto layers = static_cast<std::uint32_t>(wired_.graph().layers().size());
     if (blocks_.size() < 2) return false;
     const Range& last = blocks_.back();
-    head_ = head_behind(wired_.graph(), last).value_or(0);
+    head_ = head_behind(wired_, last).value_or(0);
     const auto first_input = [&](std::uint32_t at) {
       return wired_.inputs(at).empty() ? model::LayerIndex{-1} : wired_.inputs(at)[0];
     };

@@ -299,18 +299,4 @@ GPUMEM_INLINE std::vector<Range> blocks_of_all_stacks(const model::ModelGraph& g
   return repeated_blocks_detail::blocks_in(graph, true);
 }
 
-GPUMEM_INLINE std::optional<std::uint32_t> head_behind(const model::ModelGraph& graph, const Range& last) {
-  std::optional<std::uint32_t> head;
-  std::int64_t widest = 0;
-  for (std::uint32_t at = last.end; at < graph.layers().size(); ++at) {
-    const model::Layer& layer = graph.layers()[at];
-    if (graph.op(layer) != "linear") continue;
-    const std::int64_t width = graph.attributes(layer).integer("out_features").value_or(0);
-    if (head && width <= widest) continue;
-    head = at;
-    widest = width;
-  }
-  return head;
-}
-
 }  // namespace gpumem::connect

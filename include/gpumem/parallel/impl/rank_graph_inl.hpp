@@ -113,7 +113,7 @@ class RankGraph {
     for (std::size_t at = 0; at < layers.size() && words_; ++at) {
       if (whole_.graph().op(layers[at]) == ops::kAmongTokens) parted_ = at;
     }
-    head_ = connect::head_behind(whole_.graph(), blocks.back());
+    head_ = connect::head_behind(whole_, blocks.back());
   }
 
   [[nodiscard]] std::int64_t width_of(std::size_t at) const {
