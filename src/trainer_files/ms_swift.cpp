@@ -250,11 +250,22 @@ bool read_videos(TrainerReading& from) {
   return true;
 }
 
+/// As many as fit of the pictures that a model cuts into the most tiles; where none does, of those that it does not
+/// cut.
+bool fill_with_tiles(TrainerReading& from, std::int64_t length) {
+  for (const CutPicture& row : kCutPictures) {
+    if (row.tokens > length || !is_named(from, {&row.model, 1})) continue;
+    from.want("image", std::string(row.image), "max_length");
+    from.want("images", std::to_string(length / row.tokens), "max_length");
+    return true;
+  }
+  return false;
+}
+
 /// Images whose tokens fill a sample: one large square of Qwen's models; of InternVL tiles of 256 tokens, as the frames
-/// of a video are; of those that cut pictures into tiles as many of the largest as fit. A sample that is longer is left
-/// out, unless truncation_strategy says otherwise, so that no images of one take more. False: that is not said, or the
-/// model is another one. Source: ms-swift 4, docs/source_en/Instruction/Command-line-parameters.md: max_length,
-/// truncation_strategy.
+/// of a video are; pictures in tiles. A sample that is longer is left out, unless truncation_strategy says otherwise,
+/// so that no images of one take more. False: that is not said, no picture fits, or the model is another one. Source:
+/// ms-swift 4, docs/source_en/Instruction/Command-line-parameters.md: max_length, truncation_strategy.
 bool fill_samples(TrainerReading& from) {
   constexpr std::int64_t kTokensOfTile = 256;
   const bool later = is_named(from, kLaterQwen);
@@ -263,16 +274,9 @@ bool fill_samples(TrainerReading& from) {
   if (!bounded || length < kTokensOfTile) return false;
   const auto tokens = static_cast<std::int64_t>(std::sqrt(static_cast<double>(length)));
   const std::int64_t side = tokens * (later ? kTokenSide : kEarlierTokenSide);
-  const auto* const cut = std::ranges::find_if(kCutPictures, [&](const CutPicture& row) {
-    return is_named(from, {&row.model, 1});
-  });
   if (later || is_named(from, kEarlierQwen)) want_square_image(from, core::bounded_product({side, side}), "max_length");
   else if (is_named(from, kInternVl)) from.want("frames", std::to_string(length / kTokensOfTile), "max_length");
-  else if (cut == std::end(kCutPictures)) return false;
-  if (cut != std::end(kCutPictures)) {
-    from.want("image", std::string(cut->image), "max_length");
-    from.want("images", std::to_string(std::max<std::int64_t>(length / cut->tokens, 1)), "max_length");
-  }
+  else return fill_with_tiles(from, length);
   return true;
 }
 
@@ -328,13 +332,6 @@ void read_galore(TrainerReading& from) {
   from.want("optimizer", std::move(name), "use_galore");
 }
 
-/// LISA: some blocks are trained, drawn anew every few steps, with all that is in no block. The optimizer only has
-/// those that were drawn first. Backward goes furthest where the first ones are drawn.
-void read_lisa(TrainerReading& from, std::int64_t layers) {
-  from.job().trained_blocks.count = -layers;
-  from.job().trained_blocks.and_rest = true;
-}
-
 /// Muon with AdamW for what is no matrix. Source: ms-swift 4, optimizers/mapping.py, callbacks/lisa.py.
 void read_optimizer(TrainerReading& from) {
   const std::string optimizer = from.word("optimizer").value_or("");
@@ -343,8 +340,12 @@ void read_optimizer(TrainerReading& from) {
   // The loss goes piece by piece.
   from.not_modelled("env:CELOSS_PARALLEL_SIZE");
   if (from.on("use_galore")) read_galore(from);
+  // LISA: some blocks are trained, drawn anew every few steps, with all that is in no block. The optimizer only has
+  // those that were drawn first. Backward goes furthest where the first ones are drawn.
   const std::int64_t layers = from.whole("lisa_activated_layers").value_or(0);
-  if (layers > 0) read_lisa(from, layers);
+  if (layers < 1) return;
+  from.job().trained_blocks.count = -layers;
+  from.job().trained_blocks.and_rest = true;
 }
 
 void read_transformers(TrainerReading& from) {

@@ -116,18 +116,19 @@ inline constexpr std::string_view kInternVl[] = {"internvl"};
 /// modeling_deepseekv2.py, ATTENTION_CLASSES.
 inline constexpr std::string_view kWithoutSdpa[] = {"deepseek-ocr", "deepseek-vl2"};
 
-/// Models whose processors cut a picture into tiles: the picture that is cut into the most, and its tokens. Names that
-/// hold others come first. Source: ms-swift 4, template/templates/deepseek.py (DeepseekOCR: 640 or 768 pixels a tile;
-/// DeepseekVL2Template), minicpm.py; the published models' processors (at most 9 tiles, DeepSeek-OCR 2: 6).
+/// Models whose processors cut a picture into tiles: the picture that is cut into the most, and its tokens; then one
+/// that is not cut. Names that hold others come first. Source: ms-swift 4, template/templates/deepseek.py (DeepseekOCR:
+/// 640 or 768 pixels a tile; DeepseekVL2Template), minicpm.py; the published models' processors (at most 9 tiles,
+/// DeepSeek-OCR 2: 6).
 struct CutPicture {
   std::string_view model;
   std::string_view image;
   std::int64_t tokens;
 };
-inline constexpr CutPicture kCutPictures[] = {{"deepseek-ocr-2", "2304x1536", 1121},
-                                              {"deepseek-ocr", "1920x1920", 1203},
-                                              {"deepseek-vl2", "1152x1152", 2017},
-                                              {"minicpm-v-4.6", "1344x1344", 640},
-                                              {"minicpm-v-4_6", "1344x1344", 640}};
+inline constexpr CutPicture kCutPictures[] = {{"deepseek-ocr-2", "2304x1536", 1121}, {"deepseek-ocr-2", "768x768", 257},
+                                              {"deepseek-ocr", "1920x1920", 1203},   {"deepseek-ocr", "640x640", 273},
+                                              {"deepseek-vl2", "1152x1152", 2017},   {"deepseek-vl2", "384x384", 421},
+                                              {"minicpm-v-4.6", "1344x1344", 640},   {"minicpm-v-4.6", "448x448", 64},
+                                              {"minicpm-v-4_6", "1344x1344", 640},   {"minicpm-v-4_6", "448x448", 64}};
 
 }  // namespace gpumem::trainer_files

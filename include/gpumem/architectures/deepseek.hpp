@@ -55,10 +55,20 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "pangu_ultra_moe", .prefix = "PanguUltraMoE", .corrects = false}});
 inline constexpr auto kModelTypes = model_types_of(kVariants);
 
+/// DeepSeek-V3's where no row has this model type.
+constexpr Variant variant_of(std::string_view type) {
+  Variant usual;
+  for (const Variant& variant : kVariants) {
+    if (variant.model_type == type) return variant;
+    if (variant.model_type == "deepseek_v3") usual = variant;
+  }
+  return usual;
+}
+
 struct Model {
   DecoderSizes sizes;
-  Variant variant = kVariants[1];
-  LatentAttention attention;
+  Variant variant = variant_of("deepseek_v3");
+  LatentAttention attention;  ///< its bias is that of Llama's attention too
   Mixture mixture;
   std::int64_t shared = 0;            ///< experts that all tokens go to
   std::vector<bool> mixes;            ///< by layer: it has experts
@@ -113,15 +123,15 @@ inline std::vector<bool> sharing_layers(ConfigFields& config, std::int64_t layer
 
 inline Model read(ConfigFields& config) {
   Model model;
-  const std::string_view type = config.text({"model_type"}, "deepseek_v3");
-  for (const Variant& variant : kVariants) {
-    if (variant.model_type == type) model.variant = variant;
-  }
+  model.variant = variant_of(config.text({"model_type"}, "deepseek_v3"));
   model.sizes = decoder_sizes(config, {.tied = model.variant.dense});
   model.variant.plain = model.variant.plain || !config.flag("use_mla", true);
-  if (model.variant.plain)
+  if (model.variant.plain) {
     config.ignore({"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"});
-  else model.attention = read_attention(config, model);
+    model.attention.bias = config.flag("attention_bias", false);
+  } else {
+    model.attention = read_attention(config, model);
+  }
   model.mixes.resize(static_cast<std::size_t>(model.sizes.layers), false);
   const bool fused = config.fuses_experts();  // as transformers 5, where the bias is a buffer
   model.variant.grouped = model.variant.grouped || fused;
@@ -206,7 +216,10 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
   const Tensor normed = norm("input_layernorm", input);
   Tensor mixed = 0;
   if (model.variant.plain) {
-    mixed = rotary_attention(f, model.sizes, normed, rotary, {.class_name = model.named("Attention")});
+    const std::string name = model.named("Attention");
+    const bool bias = model.attention.bias;
+    mixed =
+        rotary_attention(f, model.sizes, normed, rotary, {.class_name = name, .input_bias = bias, .output_bias = bias});
   } else {
     const bool takes_over = !model.takes_over.empty() && model.takes_over[at];
     const Attended made =

@@ -56,6 +56,7 @@ inline void read_clip(ConfigFields& config, DecoderSizes& s) {
   s.inner = 4 * s.width;
   s.activation = "quick_gelu";
   config.ignore({"image_size", "patch_size"});
+  if (s.width % s.heads != 0) config.fail("does not divide the tower's width", "heads");
 }
 
 /// DeepSeek-OCR 2's, whose sizes its makers write into their code: those of Qwen2 0.5B.
@@ -73,10 +74,15 @@ inline void read_reader(ConfigFields& config, DecoderSizes& s, bool published) {
     config.fail("does not divide its width", "hidden_size");
 }
 
-/// All grids of up to nine tiles, where the config names none.
-inline std::vector<PictureSize> canvases_of(std::int64_t side) {
+/// What pictures may be fitted to, in whole tiles: all grids of up to nine of them where the config names none.
+inline std::vector<PictureSize> canvases_of(ConfigFields& config, std::int64_t side) {
   constexpr std::int64_t kMost = 9;
-  std::vector<PictureSize> canvases;
+  std::vector<PictureSize> canvases = read_canvases(config, "candidate_resolutions", true);
+  for (const PictureSize& canvas : canvases) {
+    if (canvas.width % side != 0 || canvas.height % side != 0)
+      config.fail("must be whole tiles of the tower's image_size", "candidate_resolutions");
+  }
+  if (!canvases.empty()) return canvases;
   for (std::int64_t rows = 1; rows <= kMost; ++rows) {
     for (std::int64_t columns = 1; rows * columns <= kMost; ++columns) {
       canvases.push_back({columns * side, rows * side});
@@ -91,9 +97,7 @@ inline void read_siglip(ConfigFields& config, ImageTower& t) {
   t.sizes.width = config.size_or({"width"}, 1152);
   t.sizes.layers = config.layers_or("layers", 27);
   t.sizes.heads = config.size_or({"heads"}, 16);
-  const double ratio = config.number({"mlp_ratio"}, 3.7362);
-  if (!(ratio > 0.0) || ratio > 64.0) config.fail("is more than gpumem takes", "mlp_ratio");
-  else t.sizes.inner = static_cast<std::int64_t>(static_cast<double>(t.sizes.width) * ratio);
+  t.sizes.inner = inner_by_ratio(config, t.sizes.width, 3.7362);
   t.sizes.activation = "gelu_pytorch_tanh";
   t.side = config.size_or({"image_size"}, 384);
   t.patch = config.size_or({"patch_size"}, 14);
@@ -110,17 +114,15 @@ inline void read_published(ConfigFields& tower, Model& m) {
   ConfigFields* parts = width != nullptr && width->is(core::JsonValue::Kind::object) ? tower.part("width") : nullptr;
   if (parts == nullptr) {
     m.kind = Kind::vl2;
-    read_siglip(tower, m.tower);
-    m.canvases = canvases_of(m.tower.side);
-    return;
+    return read_siglip(tower, m.tower);
   }
   m.kind = parts->has("qwen2-0-5b") ? Kind::ocr2 : Kind::ocr;
   ConfigFields* encoder = parts->part_or_usual("sam_vit_b");
   ConfigFields* reader = parts->part_or_usual(m.kind == Kind::ocr ? "clip-l-14-224" : "qwen2-0-5b");
   if (encoder == nullptr || reader == nullptr) return;
-  encoder->ignore({"downsample_channels"});  // of OCR 2 they are not what its code has
+  // OCR 2's config names those of the first one, and its code has its own.
+  if (m.kind == Kind::ocr2) encoder->replace(R"({"downsample_channels": [512, 896]})");
   m.sam = sam::read(*encoder, 1024);
-  if (m.kind == Kind::ocr2) m.sam.narrowed = {512, 896};
   if (m.kind == Kind::ocr) read_clip(*reader, m.reader);
   else read_reader(*reader, m.reader, true);
   tower.ignore({"image_size", "mlp_ratio", "model_name", "model_type"});
@@ -134,6 +136,7 @@ inline Model read(ConfigFields& config) {
   if (tower == nullptr) return m;
   if (m.published) {
     read_published(*tower, m);
+    if (m.kind == Kind::vl2) m.canvases = canvases_of(config, m.tower.side);
     config.ignore({"candidate_resolutions", "global_view_pos", "projector_config"});
     if (config.text({"tile_tag"}, "2D") != "2D") config.fail("is 2D in this model", "tile_tag");
   } else if (type == "deepseek_vl") {
@@ -388,6 +391,11 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (text == nullptr || !config.status()) return;
   if (pictures.frames > 0) return f.fail("reads no videos; leave `frames` out");
   text->ignore({"lm_head", "rm_head"});
+  // Since transformers 5 the outer config alone says whether the head is tied, and DeepseekVLConfig has it so.
+  if (model.kind == Kind::vl) {
+    const bool tied = config.flag("tie_word_embeddings", true);
+    text->replace(tied ? R"({"tie_word_embeddings": true})" : R"({"tie_word_embeddings": false})");
+  }
   model.width = text->size({"hidden_size"});
   const Plan plan = plan_of(model, pictures);
   tell_pictures(f, pictures, plan.images * plan.tokens);

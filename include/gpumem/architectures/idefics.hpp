@@ -1,3 +1,6 @@
+// Models that put what SigLIP's tower makes of a picture among the tokens of a text model: Idefics 2, Idefics 3 and
+// SmolVLM, and Phi-4-multimodal.
+//
 // Idefics 2: SigLIP's tower on images of any size, an MLP, and a Perceiver whose latents are the tokens of an image,
 // whatever its size; and a Mistral. A picture comes in four parts and as a whole, as the published checkpoint has it
 // (do_image_splitting); all of a batch are padded to the largest one's size, with a mask of the padding.
@@ -43,12 +46,11 @@ inline Model read(ConfigFields& config) {
   ConfigFields* latents = config.part_or_usual("perceiver_config");
   if (latents == nullptr) return m;
   DecoderSizes& s = m.latents;
-  s.width = latents->size_or({"hidden_size"}, 4096);
+  s.width = latents->size_or({"hidden_size"}, 4096);  // the text model's where that has another one
   s.layers = latents->layers_or("resampler_depth", 3);
   s.heads = latents->size_or({"resampler_n_heads"}, 16);
   s.head_width = latents->size_or({"resampler_head_dim"}, 96);
   s.kv_heads = latents->size_or({"num_key_value_heads"}, 4);
-  s.inner = 4 * s.width;
   s.activation = latents->text({"hidden_act"}, "silu");
   m.count = latents->size_or({"resampler_n_latents"}, 64);
   latents->ignore({"model_type", "qk_layer_norms_perceiver", "attention_dropout", "rms_norm_eps"});
@@ -167,8 +169,12 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   model.width = text->size({"hidden_size"});
   model.inner = text->size({"intermediate_size"});
   model.activation = text->text({"hidden_act"}, "silu");
-  if (model.latents.width != model.width) config.fail("must be that of the text model", "perceiver_config.hidden_size");
   if (!config.status()) return;
+  // As Idefics2Config does, with a warning.
+  if (model.latents.width != model.width)
+    f.remark("the Perceiver has the text model's hidden_size, " + std::to_string(model.width));
+  model.latents.width = model.width;
+  model.latents.inner = 4 * model.width;
   const std::int64_t images = pictures.seen() * (pictures.frames > 0 ? 1 : kParts);
   const std::int64_t patches = patches_of(model, pictures);
   tell_pictures(f, pictures, images * model.count);

@@ -245,6 +245,46 @@ inline std::size_t feature_layer(ConfigFields& config, std::string_view field, s
   return read.front();
 }
 
+/// int(width * mlp_ratio), where a config says that in place of a size.
+inline std::int64_t inner_by_ratio(ConfigFields& config, std::int64_t width, double usual) {
+  constexpr double kMost = 64.0;
+  const double ratio = config.number({"mlp_ratio"}, usual);
+  const double inner = static_cast<double>(width) * ratio;
+  if (inner >= 1.0 && ratio <= kMost) return static_cast<std::int64_t>(inner);
+  config.fail("must leave a feed-forward layer, at most 64 times as wide as the tower", "mlp_ratio");
+  return width;
+}
+
+/// Pairs of sides that pictures may be fitted to, `width_first` or the height; empty: the config names none.
+inline std::vector<PictureSize> read_canvases(ConfigFields& config, std::string_view field, bool width_first) {
+  using Kind = core::JsonValue::Kind;
+  constexpr std::size_t kMost = 1024;
+  std::vector<PictureSize> canvases;
+  const core::JsonValue* list = config.find(field);
+  if (list == nullptr) return canvases;
+  const auto is_side = [](const core::JsonValue& side) {
+    return side.is(Kind::integer) && side.integer() >= 1 && side.integer() <= model::Images::kLargestSide;
+  };
+  if (!list->is(Kind::list) || list->size() > kMost) {
+    config.fail("must be a list of at most 1024 pairs of sides", field);
+    return canvases;
+  }
+  for (const core::JsonValue& pair : list->items()) {
+    std::vector<std::int64_t> sides;
+    if (pair.is(Kind::list)) {
+      for (const core::JsonValue& side : pair.items()) {
+        if (is_side(side)) sides.push_back(side.integer());
+      }
+    }
+    if (sides.size() != 2) {
+      config.fail("must be a list of pairs of sides, from 1 to 65536 pixels", field);
+      return canvases;
+    }
+    canvases.push_back(width_first ? PictureSize{sides[0], sides[1]} : PictureSize{sides[1], sides[0]});
+  }
+  return canvases;
+}
+
 /// SAM's encoder of images, with the two convolutions that DeepSeek puts behind it.
 namespace sam {
 
@@ -274,7 +314,7 @@ inline Encoder read(ConfigFields& config, std::int64_t narrowed) {
   s.width = config.size_or({"hidden_size", "width"}, s.width);
   s.layers = config.size_or({"num_hidden_layers", "layers"}, s.layers);
   s.heads = config.size_or({"num_attention_heads", "heads"}, s.heads);
-  s.inner = config.size_or({"mlp_dim"}, 4 * s.width);
+  s.inner = config.has("mlp_dim") ? config.size({"mlp_dim"}) : inner_by_ratio(config, s.width, 4.0);
   s.activation = config.text({"hidden_act"}, "gelu");
   e.side = config.size_or({"image_size"}, e.side);
   e.patch = config.size_or({"patch_size"}, e.patch);
@@ -289,7 +329,10 @@ inline Encoder read(ConfigFields& config, std::int64_t narrowed) {
   }
   if (s.width % s.heads != 0) config.fail("does not divide the tower's width", "num_attention_heads");
   if (s.layers > 1024) config.fail("is more than gpumem takes", "num_hidden_layers");
-  if (e.narrowed.size() != 2) config.fail("must be two sizes", "downsample_channels");
+  if (e.narrowed.size() != 2) {
+    config.fail("must be two sizes", "downsample_channels");
+    e.narrowed = {512, narrowed};
+  }
   if (e.side < 4 * e.patch || e.side > model::Images::kLargestSide) config.fail("is no size of an image", "image_size");
   return e;
 }

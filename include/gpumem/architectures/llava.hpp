@@ -107,31 +107,6 @@ struct Model {
   }
 };
 
-/// Pairs of height and width.
-inline std::vector<PictureSize> read_canvases(ConfigFields& config) {
-  using Kind = core::JsonValue::Kind;
-  std::vector<PictureSize> canvases;
-  const core::JsonValue* list = config.find("image_grid_pinpoints");
-  if (list == nullptr) return canvases;
-  if (!list->is(Kind::list)) {
-    config.fail("must be a list of heights and widths", "image_grid_pinpoints");
-    return canvases;
-  }
-  for (const core::JsonValue& pair : list->items()) {
-    std::vector<std::int64_t> sides;
-    if (pair.is(Kind::list)) {
-      for (const core::JsonValue& side : pair.items()) {
-        const bool sound =
-            side.is(Kind::integer) && side.integer() >= 1 && side.integer() <= model::Images::kLargestSide;
-        if (sound) sides.push_back(side.integer());
-      }
-    }
-    if (sides.size() == 2) canvases.push_back({sides[1], sides[0]});
-    if (sides.size() != 2) config.fail("must be a list of heights and widths", "image_grid_pinpoints");
-  }
-  return canvases;
-}
-
 /// LLaVA-NeXT's five shapes of at most four tiles, LLaVA-OneVision's grids of up to six by six.
 inline std::vector<PictureSize> usual_canvases(const Model& m) {
   std::vector<PictureSize> canvases;
@@ -175,7 +150,7 @@ inline Model read(ConfigFields& config) {
   m.bias = config.flag("multimodal_projector_bias", m.of.tower_type != "pixtral");
   if (m.of.merge > 1) m.merge = config.size_or({m.of.shuffles ? "downsample_factor" : "spatial_merge_size"}, 2);
   if (m.tiles()) {
-    m.canvases = read_canvases(config);
+    m.canvases = read_canvases(config, "image_grid_pinpoints", false);
     if (m.canvases.empty()) m.canvases = usual_canvases(m);
     if (m.type == "llava_onevision") m.most_tiles = 9;
   }

@@ -459,31 +459,29 @@ TEST(VisionLanguage, ImagesOutOfRangeAreRefused) {
   EXPECT_TRUE(fails(model::validate(job), ErrorCode::invalid_argument, 0, "0 frames"));
 }
 
-TEST(VisionLanguage, DeepSeekSeesAPictureWholeAndInTiles) {
-  const auto told = [](std::string_view name, std::int64_t width, std::int64_t height, std::int64_t images = 1) {
-    const auto model = summary::published_model(name);
-    const auto graph = read(model->config, sized(width, height, images));
-    EXPECT_TRUE(succeeds(graph));
-    if (!graph) return std::string();
-    EXPECT_EQ(graph->parameters(), model->parameters) << name;
-    const std::string remark(graph->remarks().back());
-    return remark.substr(remark.find(": "));
-  };
-  constexpr std::string_view kFirst = "deepseek-ai/DeepSeek-OCR";
-  EXPECT_EQ(told(kFirst, 640, 400), ": 273 of its tokens") << "the whole alone: 16 lines of 17, and one more";
-  EXPECT_EQ(told(kFirst, 1920, 1920), ": 1,203 of its tokens") << "3 x 3 tiles: 30 lines of 31";
-  EXPECT_EQ(told("deepseek-ai/DeepSeek-OCR-2", 2304, 1536), ": 1,121 of its tokens") << "6 tiles of 144 and 257";
-  EXPECT_EQ(told("deepseek-ai/deepseek-vl2-tiny", 1152, 1152), ": 2,017 of its tokens");
-  EXPECT_EQ(told("deepseek-ai/deepseek-vl2-tiny", 1152, 1152, 3), ": 1,263 of its tokens")
-      << "three pictures are not cut";
-}
-
 TEST(VisionLanguage, APerceiverMakesAsManyTokensOfAnyImage) {
   for (const Published& model : kPublishedVision) {
     if (model.name != "idefics2-8b") continue;
     const auto large = read(model.config, sized(2000, 1500, 2));
     ASSERT_TRUE(succeeds(large));
     EXPECT_NE(large->remarks().back().find(": 640 of its tokens"), std::string::npos) << "five parts of 64 each";
+  }
+}
+
+TEST(VisionLanguage, APerceiverHasTheTextModelsWidth) {
+  const auto with = [](const std::string& perceiver) {
+    return read(R"({"model_type": "idefics2", "vision_config": {"num_hidden_layers": 2}, "text_config": {
+        "model_type": "mistral", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 100}, "perceiver_config": )" +
+                perceiver + "}");
+  };
+  const auto said = with(R"({"hidden_size": 64})");
+  ASSERT_TRUE(succeeds(said));
+  for (const char* perceiver : {"{}", R"({"hidden_size": 128})"}) {
+    const auto other = with(perceiver);
+    ASSERT_TRUE(succeeds(other)) << perceiver;
+    EXPECT_EQ(other->parameters(), said->parameters()) << perceiver;
+    EXPECT_EQ(other->remarks().size(), said->remarks().size() + 1) << perceiver << " is not what it has";
   }
 }
 

@@ -87,6 +87,24 @@ TEST(MsSwift, ImagesTakeNoMoreThanTheirSampleHolds) {
   expect_wanted(job("deepseek-ai/DeepSeek-OCR-2", ""), {{"image", "2304x1536"}, {"images", "3"}});
 }
 
+TEST(MsSwift, APictureThatFitsNoSampleIsASmallerOne) {
+  const auto job = [](const std::string& model, const std::string& length) {
+    return parsed(R"({"model": ")" + model + R"(", "per_device_train_batch_size": "1", "tuner_type": "lora",
+      "freeze_vit": "true", "max_length": ")" +
+                  length + "\"}");
+  };
+  const std::string first = "deepseek-ai/DeepSeek-OCR";
+  expect_wanted(job(first, "1203"), {{"image", "1920x1920"}, {"images", "1"}});
+  expect_wanted(job(first, "1202"), {{"image", "640x640"}, {"images", "4"}});
+  expect_wanted(job(first, "512"), {{"image", "640x640"}, {"images", "1"}});
+  expect_wanted(job(first + "-2", "512"), {{"image", "768x768"}, {"images", "1"}});
+  expect_wanted(job("deepseek-ai/deepseek-vl2-tiny", "512"), {{"image", "384x384"}, {"images", "1"}});
+  expect_wanted(job("openbmb/MiniCPM-V-4.6", "512"), {{"image", "448x448"}, {"images", "8"}});
+  const std::vector<std::string> unknown = {"the size and number of its images"};
+  EXPECT_EQ(job(first, "272").missing, unknown) << "a picture takes 273";
+  EXPECT_EQ(job(first + "-2", "256").missing, unknown) << "a picture takes 257";
+}
+
 TEST(MsSwift, AModelThatSpeaksHoldsWhatMakesSpeech) {
   const std::string base =
       R"({"model": "Qwen/Qwen3-Omni-30B-A3B-Instruct", "per_device_train_batch_size": "1", "tuner_type": "lora")";
