@@ -191,7 +191,7 @@ inline Plan plan_of(const Model& m, const Pictures& pictures) {
 /// CLIP's blocks on SAM's features, and these beside what they leave.
 inline Tensor clip_behind(Forward& f, const Model& m, Tensor features, std::int64_t images, std::int64_t count) {
   constexpr std::int64_t kPlaces = 257;  // of an image of 224 pixels
-  constexpr std::int64_t kPatch = 3 * 14 * 14;
+  constexpr std::int64_t kPatch = std::int64_t{3} * 14 * 14;
   const InModule inside(f, "vision_model", "VitModel");
   const DecoderSizes& s = m.reader;
   const std::vector<core::Dim> each = {core::Dim::batch(images), core::Dim::fixed(-1), core::Dim::fixed(-1)};

@@ -253,9 +253,9 @@ inline void read_laguna(ConfigFields& config, Model& model) {
   model.near_turned = turned_width(config, s, "sliding_attention", 1.0);
   model.far_turned = turned_width(config, s, "full_attention", 0.5);
   std::vector<std::int64_t> heads = config.sizes_or("num_attention_heads_per_layer", model.heads);
-  if (heads.size() < layers)
-    config.fail("has fewer entries than the model has layers", "num_attention_heads_per_layer");
-  else model.heads = std::move(heads);
+  const bool enough = heads.size() >= layers;
+  if (enough) model.heads = std::move(heads);
+  if (!enough) config.fail("has fewer entries than the model has layers", "num_attention_heads_per_layer");
   for (const std::int64_t count : model.heads) {
     if (count % s.kv_heads != 0 || count > ConfigFields::kLargestSize / s.head_width)
       config.fail("does not make whole groups of heads", "num_attention_heads_per_layer");
