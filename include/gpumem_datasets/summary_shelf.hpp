@@ -10,6 +10,7 @@
 #include <map>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,11 +27,13 @@ class SummaryShelf {
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take(const std::string& path);
 
   /// Of the model of this name, for a table in this folder; a name that begins with '{' is its config. `head`: how its
-  /// class ends in place of "ForCausalLM"; empty: as its config has it. Errors: those of reading it;
-  /// missing_information where no config has its name, or such a class.
+  /// class ends in place of "ForCausalLM"; empty: as its config has it. `speech`: of a model that speaks, as
+  /// summary::head_with_speech() has it. Errors: those of reading it; missing_information where no config has its name,
+  /// or such a class.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take_model(std::string_view name,
                                                                                   const std::filesystem::path& folder,
-                                                                                  std::string_view head = {});
+                                                                                  std::string_view head = {},
+                                                                                  std::optional<bool> speech = {});
 
   /// Of a summary that is no file. Errors: those of reading it.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> parse(const std::string& name,

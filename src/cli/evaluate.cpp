@@ -74,6 +74,7 @@ Result<datasets::ToldJob> told_by_trainer(std::string_view settings, std::int64_
                          .model = job->model,
                          .frozen_parts = job->frozen_parts,
                          .head = job->head,
+                         .holds_speech = job->holds_speech,
                          .missing = std::exchange(job->missing, {}),
                          .shorter = job->shorter};
   if (!job->deepspeed.empty()) told.missing.push_back("the file " + job->deepspeed);

@@ -178,11 +178,23 @@ int post_train_it(const LaunchedJob& launched, const JobRequest& request, Questi
   return run_post_training(command);
 }
 
-/// The model with the head that the file asks for, where it is a config: its body alone for embeddings. Printed models
-/// and recordings have the head that they have.
+/// The model with the head that the file asks for, where it is a config: its body alone for embeddings, and of one that
+/// speaks what the program loads. Printed models and recordings have the head that they have.
 core::Status take_head(Session& session, const trainer_files::TrainerJob& job, JobRequest& request,
                        std::vector<std::string>& texts) {
-  if (job.head.empty() || !summary::named_model(request.summary).head.empty()) return core::Done{};
+  if (!summary::named_model(request.summary).head.empty()) return core::Done{};
+  if (job.holds_speech) {
+    std::string made = summary::named_with_speech(request.summary, job.head, *job.holds_speech);
+    if (made != request.summary) {
+      request.summary = std::move(made);
+      const auto whole = session.read(request.summary, request.lenient);
+      return whole ? core::Status(core::Done{}) : core::Status(whole.error());
+    }
+    if (!job.speech_key.empty()) {
+      texts.push_back(job.speech_key + " changes nothing: the model's config names no class that makes speech");
+    }
+  }
+  if (job.head.empty()) return core::Done{};
   const bool is_text = request.summary == "-" || request.summary.starts_with('{');
   const auto given =
       is_text ? Result<std::shared_ptr<const session::Model>>(Error{}) : session.read(request.summary, request.lenient);

@@ -374,8 +374,8 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
   const std::filesystem::path folder = std::filesystem::path(cells.file()).parent_path();
   // A program's own arguments say more of the model than its config does.
   const bool written_out = told.model.starts_with('{');
-  auto graph = shelf.take_model(written_out ? told.model : cells.text("model"), folder, told.head);
-  if (!graph && !told.model.empty()) graph = shelf.take_model(told.model, folder, told.head);
+  auto graph = shelf.take_model(written_out ? told.model : cells.text("model"), folder, told.head, told.holds_speech);
+  if (!graph && !told.model.empty()) graph = shelf.take_model(told.model, folder, told.head, told.holds_speech);
   if (!graph && graph.error().code == core::ErrorCode::missing_information) {
     return missing(cells, run, "a config of its model", std::string(cells.text("model")) + ": `summaries`");
   }

@@ -14,6 +14,7 @@
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/serve/served_model.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
 
 namespace gpumem::datasets {
@@ -393,7 +394,10 @@ class RowModels {
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
                         const posttrain::Launch& launch, Notes notes, MeasuredRun& run) {
   const std::string name(cells.text("model"));
-  const auto text = config_of(name, folder);
+  auto text = config_of(name, folder);
+  const std::optional<bool> speech = launch.request.holds_speech;
+  const auto head = text && speech ? summary::head_with_speech(*text, {}, *speech) : std::nullopt;
+  if (head) text = summary::with_head(*text, *head);
   const posttrain::PostTrainingOptions& options = launch.request.options;
   RowModels models(folder, shelf, options);
   const core::Result<RowModels::Graph> graph = text ? models.graph(name, *text) : text.error();

@@ -132,19 +132,27 @@ void SummaryShelf::look_for_configs(const std::filesystem::path& folder) {
 
 core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take_model(std::string_view name,
                                                                                 const std::filesystem::path& folder,
-                                                                                std::string_view head) {
+                                                                                std::string_view head,
+                                                                                std::optional<bool> speech) {
+  const auto ends = [&](std::string_view config) {
+    const auto made = speech ? summary::head_with_speech(config, head, *speech) : std::nullopt;
+    return made.value_or(std::string(head));
+  };
   if (name.starts_with('{')) return parse("its arguments", name);
   look_for_configs(folder);
   auto found = configs_.find(name);
   if (found == configs_.end()) found = configs_.find(summary_shelf_detail::key_of(name));
-  if (found != configs_.end() && head.empty()) return take(found->second);
+  if (found != configs_.end() && head.empty() && !speech) return take(found->second);
   if (found != configs_.end()) {
     const auto text = core::read_file(found->second);
-    return text ? with_head(found->second, *text, head) : Shared(text.error());
+    if (!text) return text.error();
+    const std::string own = ends(*text);
+    return own.empty() ? take(found->second) : with_head(found->second, *text, own);
   }
   if (const auto known = summary_shelf_detail::published(name)) {
-    return head.empty() ? parse(std::string(known->name), known->config)
-                        : with_head(std::string(known->name), known->config, head);
+    const std::string own = ends(known->config);
+    return own.empty() ? parse(std::string(known->name), known->config)
+                       : with_head(std::string(known->name), known->config, own);
   }
   return core::Error{core::ErrorCode::missing_information,
                      "there is no config of " + core::quoted(name) + "; name the folder with it (`summaries`)",

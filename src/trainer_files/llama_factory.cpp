@@ -273,6 +273,7 @@ void read(TrainerReading& from) {
   if (is_second(from.root())) return read_second(from);
   from.job().model = from.word("model_name_or_path").value_or("");
   from.job().expands_segments = true;  // since 0.9.3, launcher.py: OPTIM_TORCH
+  from.job().holds_speech = false;  // 0.9.4 to 2026-08, model/loader.py: the thinker is taken out of models that speak
   read_training_arguments(from);
   from.want("seq_length", "2048");
   from.take("cutoff_len", "seq_length");

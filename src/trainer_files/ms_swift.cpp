@@ -222,15 +222,11 @@ void read_task(TrainerReading& from) {
   else from.not_modelled("predict_with_generate");
 }
 
-/// The class of a model that speaks: the whole one, which holds what makes speech, unless the environment says
-/// otherwise. Source: ms-swift 4, model/models/qwen.py (Qwen2_5OmniLoader.get_config, Qwen3OmniLoader.get_config).
+/// Of a model that speaks the whole class is loaded, unless the environment says otherwise.
 void read_speech(TrainerReading& from) {
-  const std::string output = core::lower_case(from.word("env:ENABLE_AUDIO_OUTPUT").value_or("true"));
-  const bool off = output == "0" || output == "false" || output == "no";
-  if (!is_named(from, kSpeaking)) return;
-  std::string& head = from.job().head;
-  if (head.empty()) head = "ForConditionalGeneration";
-  if (off && head != "Model") head.insert(0, "Thinker");
+  const auto said = from.word("env:ENABLE_AUDIO_OUTPUT");
+  from.job().holds_speech = posttrain::holds_speech(said.value_or("true"));
+  if (said) from.job().speech_key = "ENABLE_AUDIO_OUTPUT";
 }
 
 /// Packed samples fill the length; all others have at most so many tokens.
@@ -268,13 +264,13 @@ bool fill_with_tiles(TrainerReading& from, std::int64_t length) {
 /// ms-swift 4, docs/source_en/Instruction/Command-line-parameters.md: max_length, truncation_strategy.
 bool fill_samples(TrainerReading& from) {
   constexpr std::int64_t kTokensOfTile = 256;
-  const bool later = is_named(from, kLaterQwen);
+  const auto of_token = posttrain::side_of_qwen(from.job().model);
   const std::int64_t length = from.whole("max_length").value_or(0);
   const bool bounded = !from.on("packing") && from.word("truncation_strategy").value_or("delete") == "delete";
   if (!bounded || length < kTokensOfTile) return false;
   const auto tokens = static_cast<std::int64_t>(std::sqrt(static_cast<double>(length)));
-  const std::int64_t side = tokens * (later ? kTokenSide : kEarlierTokenSide);
-  if (later || is_named(from, kEarlierQwen)) want_square_image(from, core::bounded_product({side, side}), "max_length");
+  const std::int64_t side = tokens * of_token.value_or(1);
+  if (of_token) want_square_image(from, core::bounded_product({side, side}), "max_length");
   else if (is_named(from, kInternVl)) from.want("frames", std::to_string(length / kTokensOfTile), "max_length");
   else return fill_with_tiles(from, length);
   return true;
@@ -285,9 +281,10 @@ void read_images(TrainerReading& from) {
   std::int64_t pixels = 0;
   for (const std::string_view path : {"max_pixels", "env:MAX_PIXELS"}) pixels = from.whole(path).value_or(pixels);
   if (const auto tokens = from.whole("env:IMAGE_MAX_TOKEN_NUM")) {
+    const std::int64_t side = posttrain::side_of_token(from.job().model, true);
     // Fewer than one is no size: the option does not take it, so it is named as not modelled.
     if (*tokens < 1) from.want("image", std::to_string(*tokens) + " tokens", "env:IMAGE_MAX_TOKEN_NUM");
-    else pixels = core::bounded_product({*tokens, kTokenSide, kTokenSide});
+    else pixels = core::bounded_product({*tokens, side, side});
   }
   for (const std::string_view path :
        {"env:VIDEO_MAX_TOKEN_NUM", "env:VIDEO_MAX_PIXELS", "env:VIDEO_MIN_PIXELS", "env:FPS_MAX_FRAMES", "env:FPS"}) {

@@ -4,7 +4,6 @@
 // Source: ms-swift 4, arguments/ and megatron/arguments/.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 
 namespace gpumem::trainer_files {
@@ -26,7 +25,6 @@ inline constexpr std::string_view kSwiftWithoutEffect[] = {"add_non_thinking_pre
                                                            "dataset*",
                                                            "early_stop_interval",
                                                            "env:CUDA_VISIBLE_DEVICES",
-                                                           "env:ENABLE_AUDIO_OUTPUT",
                                                            "env:HF_*",
                                                            "env:INFONCE_*",
                                                            "env:MASTER_*",
@@ -102,14 +100,7 @@ inline constexpr std::string_view kSwiftWithoutEffect[] = {"add_non_thinking_pre
 inline constexpr std::string_view kPairs[] = {"sentence-transformers/stsb", "sentence-transformers/stsb:positive",
                                               "swift/TextCaps:emb", "HuggingFaceM4/TextCaps:emb"};
 
-/// A token of Qwen's processors stands for 28 (since Qwen3-VL: 32) pixels a side.
-inline constexpr std::int64_t kTokenSide = 32;
-inline constexpr std::int64_t kEarlierTokenSide = 28;
-
-/// Parts of the names of models: those that speak; Qwen's by what a token of an image stands for; InternVL.
-inline constexpr std::string_view kSpeaking[] = {"omni-"};
-inline constexpr std::string_view kLaterQwen[] = {"qwen3-vl", "qwen3-omni", "qwen3.5", "qwen3.6"};
-inline constexpr std::string_view kEarlierQwen[] = {"qwen2-vl", "qwen2.5-vl", "qwen2.5-omni"};
+/// A part of the names of InternVL.
 inline constexpr std::string_view kInternVl[] = {"internvl"};
 
 /// Models whose code, which comes with them, writes attention out unless it is told to use flash_attn. Source: their

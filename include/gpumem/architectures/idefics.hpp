@@ -273,22 +273,26 @@ struct Model {
 
 /// Parameters of the conformer and of its projections.
 inline std::int64_t sound_parameters(ConfigFields& audio, std::int64_t text_width) {
-  const std::int64_t width = audio.size_or({"hidden_size"}, 1024);
-  const std::int64_t inner = audio.size_or({"intermediate_size"}, 1536);
+  bool within = true;
+  const auto size = [&](std::string_view name, std::int64_t usual) {
+    constexpr std::int64_t kMost = 1 << 15;
+    const std::int64_t of = audio.size_or({name}, usual);
+    if (of > kMost) audio.fail("is more than gpumem takes", name);
+    within = within && of <= kMost;
+    return of;
+  };
+  const std::int64_t width = size("hidden_size", 1024);
+  const std::int64_t inner = size("intermediate_size", 1536);
   const std::int64_t blocks = audio.layers_or("num_blocks", 24);
-  const std::int64_t heads = audio.size_or({"num_attention_heads"}, 16);
-  const std::int64_t out = audio.size_or({"ext_pw_out_channel"}, 1024);
-  const std::int64_t separable = audio.size_or({"depthwise_separable_out_channel"}, 1024);
-  const std::int64_t kernel = audio.size_or({"kernel_size"}, 3);
-  const std::int64_t bands = audio.size_or({"input_size"}, 80);
-  const std::int64_t reduction = audio.size_or({"time_reduction"}, 8);
-  const std::int64_t channels = audio.size_or({"nemo_conv_channels"}, 1024);
-  const std::int64_t distance = audio.size_or({"bias_max_distance"}, 1000);
-  constexpr std::int64_t kMost = 1 << 15;
-  for (const std::int64_t size : {width, inner, heads, out, separable, kernel, bands, reduction, channels, distance}) {
-    if (size > kMost) audio.fail("is more than gpumem takes", "hidden_size");
-    if (size > kMost) return 0;
-  }
+  const std::int64_t heads = size("num_attention_heads", 16);
+  const std::int64_t out = size("ext_pw_out_channel", 1024);
+  const std::int64_t separable = size("depthwise_separable_out_channel", 1024);
+  const std::int64_t kernel = size("kernel_size", 3);
+  const std::int64_t bands = size("input_size", 80);
+  const std::int64_t reduction = size("time_reduction", 8);
+  const std::int64_t channels = size("nemo_conv_channels", 1024);
+  const std::int64_t distance = size("bias_max_distance", 1000);
+  if (!within) return 0;
   if (audio.size_or({"depthwise_multiplier"}, 1) != 1) audio.fail("must be 1", "depthwise_multiplier");
   const bool symmetric = audio.flag("bias_symmetric", false);
   audio.ignore({"activation", "chunk_size", "left_chunk", "dropout_rate", "conv_activation", "conv_glu_type",

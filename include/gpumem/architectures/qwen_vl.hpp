@@ -298,16 +298,18 @@ inline Tensor tower(Forward& f, const Vision& v, const Grid& grid, std::vector<T
 
 /// Parameters of the tower for sound: Whisper's blocks behind convolutions over time, or over time and bands.
 inline std::int64_t sound_parameters(ConfigFields& audio, const Variant& variant) {
-  const std::int64_t width = audio.size_or({"d_model"}, 1280);
-  const std::int64_t inner = audio.size_or({"encoder_ffn_dim"}, 5120);
+  const auto size = [&](std::string_view name, std::int64_t usual) {
+    constexpr std::int64_t kMost = 1 << 16;
+    const std::int64_t of = audio.size_or({name}, usual);
+    if (of > kMost) audio.fail("is more than gpumem takes", name);
+    return of;
+  };
+  const std::int64_t width = size("d_model", 1280);
+  const std::int64_t inner = size("encoder_ffn_dim", 5120);
   const std::int64_t blocks = audio.layers_or("encoder_layers", 32);
-  const std::int64_t bands = audio.size_or({"num_mel_bins"}, 128);
-  const std::int64_t out = audio.size_or({"output_dim"}, 3584);
-  const std::int64_t narrow = audio.size_or({"downsample_hidden_size"}, 480);
-  constexpr std::int64_t kMost = 1 << 16;
-  for (const std::int64_t size : {width, inner, bands, out, narrow}) {
-    if (size > kMost) audio.fail("is more than gpumem takes", "d_model");
-  }
+  const std::int64_t bands = size("num_mel_bins", 128);
+  const std::int64_t out = size("output_dim", 3584);
+  const std::int64_t narrow = size("downsample_hidden_size", 480);
   if (!audio.status()) return 0;
   audio.ignore({"encoder_attention_heads", "scale_embedding", "max_source_positions", "n_window", "n_window_infer",
                 "conv_chunksize", "activation_function", "dropout", "attention_dropout", "activation_dropout"});

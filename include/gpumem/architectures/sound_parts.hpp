@@ -52,8 +52,9 @@ inline void read_convolutions(ConfigFields& config, Front& front) {
   constexpr std::size_t kMostConvolutions = 64;
   if (channels.size() > kMostConvolutions) return config.fail("is more than gpumem takes", "conv_dim");
   for (std::size_t at = 0; at < channels.size(); ++at) {
-    const bool sound = channels[at] <= kMost && kernels[at] <= kMost && strides[at] <= kMost;
-    if (!sound) return config.fail("is more than gpumem takes", "conv_dim");
+    if (channels[at] > kMost) return config.fail("is more than gpumem takes", "conv_dim");
+    if (kernels[at] > kMost) return config.fail("is more than gpumem takes", "conv_kernel");
+    if (strides[at] > kMost) return config.fail("is more than gpumem takes", "conv_stride");
     front.convolutions.push_back({channels[at], kernels[at], strides[at]});
   }
   front.convolution_bias = config.flag("conv_bias", false);
@@ -248,6 +249,22 @@ namespace omni_speech {
 
 using core::Checked;
 
+/// A list of sizes, one a stage of a part; a longer one than models have is a fault.
+inline std::vector<std::int64_t> stages_or(ConfigFields& config, std::string_view name,
+                                           std::vector<std::int64_t> usual) {
+  constexpr std::size_t kMost = 16;
+  std::vector<std::int64_t> stages = config.sizes_or(name, usual);
+  if (stages.size() <= kMost) return stages;
+  config.fail("has more than " + std::to_string(kMost) + " entries", name);
+  return usual;
+}
+
+/// Half as many channels, rounded down, as each stage has of the one before; none are a fault of the field.
+inline std::int64_t halved(ConfigFields& config, std::int64_t channels, std::string_view field) {
+  if (channels < 2) config.fail("is halved to nothing by its stages", field);
+  return std::max<std::int64_t>(channels / 2, 1);
+}
+
 inline Checked linear(Checked from, Checked to) { return from * to + to; }
 inline Checked convolution(Checked from, Checked to, Checked kernel) { return from * to * kernel + to; }
 
@@ -296,8 +313,8 @@ inline Checked talker_of_second(ConfigFields& config) {
 
 /// The encoder of a speaker's voice (ECAPA_TimeDelayNet).
 inline Checked voice_encoder(ConfigFields& config, Checked bands) {
-  const std::vector<std::int64_t> widths = config.sizes_or("enc_channels", {256, 256, 256, 256, 768});
-  const std::vector<std::int64_t> kernels = config.sizes_or("enc_kernel_sizes", {5, 3, 3, 3, 1});
+  const std::vector<std::int64_t> widths = stages_or(config, "enc_channels", {256, 256, 256, 256, 768});
+  const std::vector<std::int64_t> kernels = stages_or(config, "enc_kernel_sizes", {5, 3, 3, 3, 1});
   const std::int64_t parts = config.size_or({"enc_res2net_scale"}, 2);
   const Checked squeezed = config.size_or({"enc_se_channels"}, 64);
   const Checked attended = config.size_or({"enc_attention_channels"}, 64);
@@ -308,6 +325,7 @@ inline Checked voice_encoder(ConfigFields& config, Checked bands) {
   }
   Checked sum = convolution(bands, widths[0], kernels[0]);
   for (std::size_t at = 1; at + 1 < widths.size(); ++at) {
+    if (widths[at] % parts != 0) config.fail("does not divide enc_channels", "enc_res2net_scale");
     const Checked width = widths[at];
     const Checked part = widths[at] / parts;
     sum += convolution(widths[at - 1], width, 1) + Checked(parts - 1) * convolution(part, part, kernels[at]);
@@ -322,7 +340,7 @@ inline Checked voice_encoder(ConfigFields& config, Checked bands) {
 inline Checked bands_of_codes(ConfigFields& config) {
   constexpr std::int64_t kSteps = 256;  // of the table of time steps
   const Checked width = config.size_or({"hidden_size", "dim"}, 1024);
-  const Checked layers = config.size_or({"num_hidden_layers", "depth"}, 22);
+  const Checked layers = config.layers_or("num_hidden_layers", config.layers_or("depth", 22));
   const Checked inner =
       Checked(config.size_or({"num_attention_heads", "heads"}, 16)) * config.size_or({"head_dim"}, 64);
   const Checked wide = width * config.size_or({"ff_mult"}, 2);
@@ -343,12 +361,13 @@ inline Checked sound_of_bands(ConfigFields& config) {
   constexpr std::int64_t kEnds = 7;  // the kernel of the first and the last convolution
   const Checked bands = config.size_or({"mel_dim"}, 80);
   std::int64_t width = config.size_or({"upsample_initial_channel"}, 1536);
-  const std::vector<std::int64_t> kernels = config.sizes_or("upsample_kernel_sizes", {11, 7, 4, 4, 4, 4});
-  const std::vector<std::int64_t> blocks = config.sizes_or("resblock_kernel_sizes", {3, 7, 11});
+  const std::vector<std::int64_t> kernels = stages_or(config, "upsample_kernel_sizes", {11, 7, 4, 4, 4, 4});
+  const std::vector<std::int64_t> blocks = stages_or(config, "resblock_kernel_sizes", {3, 7, 11});
   Checked sum = convolution(bands, width, kEnds);
   for (const std::int64_t kernel : kernels) {
-    sum += convolution(width, width / 2, kernel);
-    width /= 2;
+    const std::int64_t half = halved(config, width, "upsample_initial_channel");
+    sum += convolution(width, half, kernel);
+    width = half;
     for (const std::int64_t side : blocks) sum += Checked(6) * (convolution(width, width, side) + Checked(2) * width);
   }
   return sum + Checked(2) * width + Checked(kEnds) * width;
@@ -395,18 +414,19 @@ inline Checked sound_of_codes(ConfigFields& config) {
   const Checked rows = Checked(config.size_or({"codebook_size"}, 2048)) * config.size_or({"num_quantizers"}, 16);
   const Checked block = a.parameters() + gated(width, inner) + Checked(4) * width;
   Checked sum = rows * width + Checked(config.layers_or("num_hidden_layers", 8)) * block + width;
-  for (const std::int64_t factor : config.sizes_or("upsampling_ratios", {2, 2})) {
+  for (const std::int64_t factor : stages_or(config, "upsampling_ratios", {2, 2})) {
     const Checked wide = Checked(4) * width;
     sum += convolution(width, width, factor) + convolution(1, width, kEnds) + Checked(3) * width;
     sum += linear(width, wide) + linear(wide, width);
   }
   std::int64_t channels = config.size_or({"decoder_dim"}, 1536);
   sum += convolution(width, channels, kEnds);
-  for (const std::int64_t rate : config.sizes_or("upsample_rates", {8, 5, 4, 3})) {
-    const Checked out = channels / 2;
+  for (const std::int64_t rate : stages_or(config, "upsample_rates", {8, 5, 4, 3})) {
+    const std::int64_t half = halved(config, channels, "decoder_dim");
+    const Checked out = half;
     const Checked unit = Checked(4) * out + convolution(out, out, kEnds) + convolution(out, out, 1);
     sum += Checked(2) * channels + convolution(channels, out, Checked(2) * rate) + Checked(3) * unit;
-    channels /= 2;
+    channels = half;
   }
   return sum + Checked(2) * channels + convolution(channels, 1, kEnds);
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -122,6 +123,20 @@ struct FsdpWords {
 /// of its own, whose config lists layers that are whole, unless the model is one that bitsandbytes wrote alike. Source:
 /// unsloth, models/mapper.py and models/loader.py.
 [[nodiscard]] model::Quantization four_bits_of_unsloth(std::string_view model, bool older = false);
+
+/// Pixels a side that a token of Qwen's processors stands for, by the name of its model. Nothing: the name is of none.
+[[nodiscard]] std::optional<std::int64_t> side_of_qwen(std::string_view model);
+/// The same of any model; `counted`: settings count an image in tokens, as they do since Qwen3-VL.
+[[nodiscard]] std::int64_t side_of_token(std::string_view model, bool counted);
+
+/// Whether ms-swift loads what makes speech, too, where ENABLE_AUDIO_OUTPUT has this value. Source: ms-swift 4.6
+/// (2026-08), model/models/qwen.py (Qwen2_5OmniLoader.get_config, Qwen3OmniLoader.get_config), utils/utils.py
+/// (get_env_args).
+[[nodiscard]] bool holds_speech(std::string_view said);
+/// Names the request's models as its program makes them where they speak; `named` is summary::named_with_speech(). A
+/// setting that changes nothing goes to `assumed`.
+void take_speech(PostTrainingRequest& request,
+                 std::string (*named)(const std::string& name, std::string_view head, bool held));
 
 /// The sizes of DeepSpeed's buckets that transformers puts in the place of "auto", for a model of this width. Source:
 /// transformers 4.48, integrations/deepspeed.py: trainer_config_finalize.

@@ -423,6 +423,8 @@ struct PostTrainingRequest {
   PostTrainingOptions options = {};
   bool buckets_by_width = false;  ///< DeepSpeed's "auto": the model's width says how large its buckets are
   bool freezes_tower = false;     ///< of a model that sees: its tower is not trained, unless `training` says otherwise
+  std::optional<bool> holds_speech = {};  ///< of models that speak: what makes it, or the thinker alone; else as named
+  std::string speech_key = {};            ///< the setting that says so
   std::vector<std::string> named =
       {};  ///< models that settings name: one that is not found is taken to be like the policy
   std::vector<estimate::Assumption> assumed = {};  ///< by who made the request

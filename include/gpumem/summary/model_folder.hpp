@@ -48,6 +48,15 @@ struct NamedModel {
 /// where it names no class of a known ending.
 [[nodiscard]] core::Result<std::string> with_head(std::string_view config, std::string_view head);
 
+/// The head of a model that speaks (Qwen2.5-Omni, Qwen3-Omni) where a program makes its whole class, which holds what
+/// makes speech, or (`held` false) its thinker alone. `head`: what the program asks for; empty: a language model's, or
+/// that of classes which the config names. Nothing: by its config the model does not speak, or it names no class and
+/// is the thinker alone anyway.
+[[nodiscard]] std::optional<std::string> head_with_speech(std::string_view config, std::string_view head, bool held);
+/// The name with that head; where the model does not speak, cannot be read, or is asked for with a head, as it is. A
+/// name that begins with '{' is the config itself.
+[[nodiscard]] std::string named_with_speech(const std::string& name, std::string_view head, bool held);
+
 /// The path of the model that somebody names, without its head: the name, if something of that name is there or no
 /// cache has it; else its folder in the cache.
 [[nodiscard]] std::string path_of_model(const std::string& name);

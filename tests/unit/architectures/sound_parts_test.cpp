@@ -108,5 +108,80 @@ TEST(SoundParts, TheClassOfAnOmniModelHoldsWhatMakesSpeech) {
   EXPECT_FALSE(omni_has(*classes, "lm_head"));
 }
 
+/// The error of a whole model with these parts.
+std::string refused(const std::string& parts, bool third) {
+  const std::string type = third ? "qwen3_omni_moe" : "qwen2_5_omni";
+  const std::string class_name = third ? "Qwen3OmniMoeForConditionalGeneration" : "Qwen2_5OmniForConditionalGeneration";
+  const auto graph = read_omni(speaking(type, class_name, parts, third));
+  return graph ? std::string() : core::to_string(graph.error());
+}
+
+TEST(SoundParts, WhatMakesSpeechIsRefusedAtTheFieldThatIsWrong) {
+  const auto second = [](const std::string& part, const std::string& field, const std::string& value) {
+    return refused(R"("talker_config": {}, "token2wav_config": {")" + part + R"(": {")" + field + "\": " + value + "}}",
+                   false);
+  };
+  const auto third = [](const std::string& field, const std::string& value) {
+    return refused(R"("talker_config": {}, "code2wav_config": {")" + field + "\": " + value + "}", true);
+  };
+  const auto says = [](const std::string& error, std::string_view field, std::string_view text) {
+    EXPECT_NE(error.find(field), std::string::npos) << field << ": " << error;
+    EXPECT_NE(error.find(text), std::string::npos) << field << ": " << error;
+  };
+  std::string many = "[1";
+  for (int at = 1; at < 30'000; ++at) many += ", 1";
+  many += "]";
+  for (const char* field : {"upsample_kernel_sizes", "resblock_kernel_sizes"}) {
+    says(second("bigvgan_config", field, many), field, "has more than 16 entries");
+  }
+  for (const char* field : {"enc_channels", "enc_kernel_sizes"}) {
+    says(second("dit_config", field, many), field, "has more than 16 entries");
+  }
+  for (const char* field : {"upsampling_ratios", "upsample_rates"}) {
+    says(third(field, many), field, "has more than 16 entries");
+  }
+  says(second("bigvgan_config", "upsample_initial_channel", "32"), "upsample_initial_channel", "is halved to nothing");
+  says(third("decoder_dim", "8"), "decoder_dim", "is halved to nothing");
+  says(second("dit_config", "enc_res2net_scale", "3"), "enc_res2net_scale", "does not divide enc_channels");
+  for (const char* field : {"depth", "num_hidden_layers"}) {
+    says(second("dit_config", field, "5000"), field, "no model has more than 4096 layers");
+  }
+  EXPECT_EQ(second("bigvgan_config", "upsample_initial_channel", "64"), "");
+}
+
+TEST(SoundParts, ATowerForSoundIsRefusedAtTheFieldThatIsTooLarge) {
+  for (const char* field : {"d_model", "encoder_ffn_dim", "num_mel_bins", "output_dim", "downsample_hidden_size"}) {
+    const std::string sound = R"(, "audio_config": {")" + std::string(field) + R"(": 70000})";
+    const auto graph = read_omni(omni_model("qwen3_omni_moe_thinker", "qwen3_omni_moe_text", sound, true));
+    ASSERT_FALSE(graph) << field;
+    EXPECT_NE(core::to_string(graph.error()).find(std::string("audio_config/") + field), std::string::npos)
+        << core::to_string(graph.error());
+  }
+}
+
+TEST(SoundParts, ConvolutionsAreRefusedAtTheListThatIsTooLarge) {
+  for (const char* field : {"conv_dim", "conv_kernel", "conv_stride"}) {
+    const auto graph = read_omni(R"({"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"], "hidden_size": 64,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "num_conv_pos_embeddings": 16, ")" +
+                                 std::string(field) + R"(": [20000, 2, 2, 2, 2, 2, 2]})");
+    ASSERT_FALSE(graph) << field;
+    EXPECT_NE(core::to_string(graph.error()).find(std::string(field) + ": is more than gpumem takes"),
+              std::string::npos)
+        << core::to_string(graph.error());
+  }
+}
+
+TEST(SoundParts, PhisTowerForSoundIsRefusedAtTheFieldThatIsTooLarge) {
+  for (const char* field : {"hidden_size", "nemo_conv_channels", "bias_max_distance"}) {
+    const auto graph = read_omni(R"({"model_type": "phi4_multimodal", "architectures":
+      ["Phi4MultimodalForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100, "vision_config": {}, "audio_config": {")" +
+                                 std::string(field) + R"(": 70000}})");
+    ASSERT_FALSE(graph) << field;
+    EXPECT_NE(core::to_string(graph.error()).find(std::string("audio_config/") + field), std::string::npos)
+        << core::to_string(graph.error());
+  }
+}
+
 }  // namespace
 }  // namespace gpumem::testing

@@ -232,5 +232,41 @@ TEST(LaunchTrainers, ATokenOfAnImageStandsForMorePixelsSinceQwen3Vl) {
   EXPECT_EQ(image("Qwen/Qwen3-VL-8B-Instruct"), (std::vector<std::int64_t>{992, 992})) << "31 tokens of 32 pixels";
 }
 
+TEST(LaunchTrainers, AModelThatSpeaksIsLoadedAsTheProgramLoadsIt) {
+  EXPECT_EQ(trained(llama_factory_settings(), {}, Program::llama_factory).request.holds_speech, false);
+  const Settings swift = {{"rlhf_type", "dpo"}, {"model", "m"}, {"max_length", "512"}};
+  const Launch usual = trained(swift, {}, Program::ms_swift);
+  EXPECT_EQ(usual.request.holds_speech, true);
+  EXPECT_EQ(usual.request.speech_key, "");
+  EXPECT_EQ(trained(swift, {{"env:ENABLE_AUDIO_OUTPUT", "$SPEECH"}}, Program::ms_swift).request.speech_key, "");
+  const Launch silent = trained(swift, {{"env:ENABLE_AUDIO_OUTPUT", "0"}}, Program::ms_swift);
+  EXPECT_EQ(silent.request.holds_speech, false);
+  EXPECT_EQ(silent.unknown, std::vector<std::string>{});
+  const auto named = [](const std::string& name, std::string_view, bool held) {
+    return name == "speaks" ? name + (held ? ":Whole" : ":Thinker") : name;
+  };
+  PostTrainingRequest request = silent.request;
+  request.training.summary = "speaks";
+  request.options.reward_model = "reads";
+  take_speech(request, named);
+  EXPECT_EQ(request.training.summary, "speaks:Thinker");
+  EXPECT_EQ(request.options.reward_model, "reads");
+  EXPECT_TRUE(request.assumed.empty());
+  request.training.summary = "reads";
+  take_speech(request, named);
+  ASSERT_EQ(request.assumed.size(), 1U);
+  EXPECT_NE(request.assumed[0].text.find("ENABLE_AUDIO_OUTPUT changes nothing"), std::string::npos);
+}
+
+TEST(LaunchTrainers, ATokenStandsForTheModelsOwnPatches) {
+  for (const bool counted : {false, true}) {
+    EXPECT_EQ(side_of_token("Qwen/Qwen2.5-VL-7B-Instruct", counted), 28);
+    EXPECT_EQ(side_of_token("Qwen/Qwen2.5-Omni-7B", counted), 28);
+    EXPECT_EQ(side_of_token("Qwen/Qwen3-VL-8B", counted), 32);
+    EXPECT_EQ(side_of_token("m", counted), counted ? 32 : 28);
+  }
+  EXPECT_EQ(side_of_qwen("m"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

@@ -72,6 +72,35 @@ TEST(PublishedModels, HeadsAreNamedBehindAColon) {
   EXPECT_FALSE(session::read_summary("somebody/a-model:Model"));
 }
 
+TEST(PublishedModels, AModelThatSpeaksIsToldByItsConfig) {
+  const auto whole = [](std::string_view type, std::string_view more = "") {
+    return R"({"architectures": ["Qwen2_5OmniModel"], "model_type": ")" + std::string(type) + "\"" + std::string(more) +
+           "}";
+  };
+  const std::string config = whole("qwen2_5_omni");
+  EXPECT_EQ(head_with_speech(config, "", true), "ForConditionalGeneration");
+  EXPECT_EQ(head_with_speech(config, "", false), "ThinkerForConditionalGeneration");
+  EXPECT_EQ(head_with_speech(config, "ForSequenceClassification", true), "ForSequenceClassification");
+  EXPECT_EQ(head_with_speech(config, "ForSequenceClassification", false), "ThinkerForSequenceClassification");
+  EXPECT_EQ(head_with_speech(config, "Model", false), "Model");
+  EXPECT_EQ(head_with_speech(whole("qwen3_omni_moe"), "", true), "ForConditionalGeneration");
+  EXPECT_EQ(head_with_speech(whole("llama"), "", true), std::nullopt);
+  EXPECT_EQ(head_with_speech(whole("qwen3_omni_moe_thinker"), "", true), std::nullopt) << "a thinker that was saved";
+  EXPECT_NE(head_with_speech(whole("qwen3_omni_moe_thinker", R"(, "talker_config": {})"), "", true), std::nullopt);
+  EXPECT_EQ(head_with_speech(R"({"model_type": "qwen3_omni_moe"})", "", false), std::nullopt) << "it names no class";
+  EXPECT_EQ(head_with_speech("Llama(\n)", "", true), std::nullopt);
+  EXPECT_EQ(
+      head_with_speech(R"({"architectures": ["Qwen2_5OmniForSequenceClassification"], "model_type": "qwen2_5_omni"})",
+                       "", false),
+      "ThinkerForSequenceClassification");
+  EXPECT_EQ(named_with_speech("Qwen/Qwen2.5-Omni-7B", "", false),
+            "Qwen/Qwen2.5-Omni-7B:ThinkerForConditionalGeneration");
+  for (const char* name : {"Qwen/Qwen3-8B", "my-omni-run", "-", "", "Qwen/Qwen2.5-Omni-7B:Model"}) {
+    EXPECT_EQ(named_with_speech(name, "", true), name);
+  }
+  EXPECT_NE(named_with_speech(config, "", true).find("\"Qwen2_5OmniForConditionalGeneration\""), std::string::npos);
+}
+
 TEST(PublishedModels, CaseDoesNotCount) {
   const auto published = published_model("META-llama/llama-3.1-8b");
   ASSERT_TRUE(published);

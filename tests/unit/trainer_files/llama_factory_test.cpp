@@ -23,6 +23,12 @@ TEST(LlamaFactory, OtherMethodsThanLora) {
   expect_wanted(muon, {{"optimizer", "muon"}, {"lora", "-"}});
 }
 
+TEST(LlamaFactory, TakesTheThinkerOutOfAModelThatSpeaks) {
+  EXPECT_EQ(parsed(R"({"model_name_or_path": "m", "stage": "sft", "finetuning_type": "lora"})").holds_speech, false);
+  EXPECT_EQ(parsed(R"({"model": "m", "model_class": "llm"})").holds_speech, std::nullopt)
+      << "its next version does not";
+}
+
 /// Eight blocks of two linear layers, an embedding before and a norm behind them.
 model::ModelGraph of_blocks() {
   model::GraphBuilder builder("made up");

@@ -106,16 +106,29 @@ TEST(MsSwift, APictureThatFitsNoSampleIsASmallerOne) {
 }
 
 TEST(MsSwift, AModelThatSpeaksHoldsWhatMakesSpeech) {
-  const std::string base =
-      R"({"model": "Qwen/Qwen3-Omni-30B-A3B-Instruct", "per_device_train_batch_size": "1", "tuner_type": "lora")";
-  const std::string classes = R"(, "task_type": "seq_cls", "num_labels": "3")";
-  const std::string silent = R"(, "env:ENABLE_AUDIO_OUTPUT": "0"})";
-  EXPECT_EQ(parsed(base + "}").missing, std::vector<std::string>{});
-  EXPECT_EQ(parsed(base + "}").head, "ForConditionalGeneration") << "the class that holds all";
-  EXPECT_EQ(parsed(base + silent).head, "ThinkerForConditionalGeneration");
-  EXPECT_EQ(parsed(base + classes + "}").head, "ForSequenceClassification");
-  EXPECT_EQ(parsed(base + classes + silent).head, "ThinkerForSequenceClassification");
-  EXPECT_EQ(parsed(R"({"model": "m", "per_device_train_batch_size": "1"})").head, "");
+  const std::string base = R"({"model": "my-omni-run", "per_device_train_batch_size": "1", "tuner_type": "lora")";
+  const auto said = [&](const std::string& word) {
+    return parsed(base + R"(, "env:ENABLE_AUDIO_OUTPUT": ")" + word + "\"}");
+  };
+  const TrainerJob usual = parsed(base + "}");
+  EXPECT_EQ(usual.missing, std::vector<std::string>{});
+  EXPECT_EQ(usual.holds_speech, true);
+  EXPECT_EQ(usual.speech_key, "");
+  EXPECT_EQ(usual.head, "") << "the name of a folder says nothing of the model in it";
+  for (const char* off : {"0", "False", "no", "off", "n", "f"}) EXPECT_EQ(said(off).holds_speech, false) << off;
+  EXPECT_EQ(said("1").holds_speech, true);
+  EXPECT_EQ(said("1").speech_key, "ENABLE_AUDIO_OUTPUT");
+  EXPECT_EQ(said("1").unknown, std::vector<std::string>{});
+}
+
+TEST(MsSwift, ACountOfTokensIsOfTheModelsOwnPatches) {
+  const auto job = [](const std::string& model) {
+    return parsed(R"({"model": ")" + model + R"(", "per_device_train_batch_size": "1", "tuner_type": "lora",
+      "env:IMAGE_MAX_TOKEN_NUM": "1024"})");
+  };
+  expect_wanted(job("Qwen/Qwen2.5-VL-7B-Instruct"), {{"image", "896x896"}});
+  expect_wanted(job("Qwen/Qwen3-VL-8B-Instruct"), {{"image", "1024x1024"}});
+  expect_wanted(job("m"), {{"image", "1024x1024"}});
 }
 
 TEST(MsSwift, DataSetsOfPairsHaveNoNegatives) {

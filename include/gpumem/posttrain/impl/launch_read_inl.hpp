@@ -216,14 +216,11 @@ class LaunchReader : private TrainingReader {
     return on({"padding_free"}, program_ == Program::megatron) || on({"packing_samples"});
   }
 
-  [[nodiscard]] std::int64_t token_side() {
-    return side_of_token(made_.model, whole({"env:IMAGE_MAX_TOKEN_NUM"}, 0) > 0);
-  }
-
   /// Tokens that the largest image takes.
   [[nodiscard]] std::int64_t image_tokens() {
     const std::int64_t tokens = whole({"env:IMAGE_MAX_TOKEN_NUM"}, 0);
-    return tokens > 0 ? tokens : whole({"max_pixels", "env:MAX_PIXELS"}, 0) / (token_side() * token_side());
+    const std::int64_t side = side_of_token(made_.model, tokens > 0);
+    return tokens > 0 ? tokens : whole({"max_pixels", "env:MAX_PIXELS"}, 0) / (side * side);
   }
 
   /// A limit that no batch need reach: what is likely, and the limit for the upper end.
@@ -258,7 +255,7 @@ class LaunchReader : private TrainingReader {
     if (tokens <= 0 || program_ == Program::megatron) return;
     std::int64_t side = 1;
     while ((side + 1) * (side + 1) <= tokens) ++side;
-    side *= token_side();
+    side *= side_of_token(made_.model, whole({"env:IMAGE_MAX_TOKEN_NUM"}, 0) > 0);
     want("image", std::to_string(side) + "x" + std::to_string(side));
     const std::int64_t sample = core::bounded_sum({Usual::kLength, tokens});
     const std::int64_t row = training().sequence_length.value_or(0);
@@ -481,10 +478,12 @@ GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const 
   if (program == Program::open_instruct && detail::prefers(settings)) {
     return detail::LaunchReader(Program::trl, detail::open_instruct_dpo(settings), gpus).read();
   }
-  if (!detail::is_restated(program)) return detail::LaunchReader(program, settings, gpus).read();
+  if (!detail::is_restated(program)) {
+    return detail::with_speech(program, settings, detail::LaunchReader(program, settings, gpus).read());
+  }
   const Program whose = detail::settings_of(program);
   const detail::RestatedSettings restated = detail::restated(whose, settings);
-  core::Result<Launch> made = detail::LaunchReader(restated, gpus).read();
+  core::Result<Launch> made = detail::with_speech(whose, settings, detail::LaunchReader(restated, gpus).read());
   if (!made) return made;
   PostTrainingOptions& to = made->request.options;
   to.program = to.program == Program::verl_megatron ? detail::in_megatron(whose) : whose;

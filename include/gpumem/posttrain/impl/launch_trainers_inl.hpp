@@ -12,14 +12,8 @@ namespace gpumem::posttrain {
 
 namespace launch_detail {
 
-/// Pixels a side that a token of Qwen's processors stands for: 28, since Qwen3-VL 32. Settings that count an image in
-/// tokens (IMAGE_MAX_TOKEN_NUM) are of that time. Source: qwen-vl-utils 0.0.14, vision_process.py.
-[[nodiscard]] inline std::int64_t side_of_token(std::string_view model, bool counted) {
-  constexpr std::string_view kLater[] = {"qwen3-vl", "qwen3-omni", "qwen3.5", "qwen3.6"};
-  const std::string name = core::lower_case(model);
-  const auto named = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  return counted || std::any_of(std::begin(kLater), std::end(kLater), named) ? 32 : 28;
-}
+inline constexpr std::int64_t kSide = 28;
+inline constexpr std::int64_t kLaterSide = 32;  ///< since Qwen3-VL
 
 /// open-instruct's DPO under the names of TRL's, which it shares but for these. Its reference's log-probabilities are
 /// computed before training. Source: open-instruct (2026-08), open_instruct/dpo_tune_cache.py; dpo_utils.py:
@@ -339,6 +333,61 @@ inline bool prefers(std::span<const LaunchSetting> settings) {
   });
 }
 
+/// How the program loads models that speak. LLaMA-Factory takes their thinker out (0.9.4 to 2026-08, model/loader.py:
+/// load_model).
+inline core::Result<Launch> with_speech(Program program, std::span<const LaunchSetting> settings,
+                                        core::Result<Launch> launch) {
+  if (!launch) return launch;
+  PostTrainingRequest& to = launch->request;
+  if (program == Program::llama_factory) to.holds_speech = false;
+  if (program != Program::ms_swift) return launch;
+  to.holds_speech = true;
+  for (const LaunchSetting& setting : settings) {
+    if (setting.key != "env:ENABLE_AUDIO_OUTPUT" || is_variable(setting.value)) continue;
+    to.holds_speech = holds_speech(setting.value);
+    to.speech_key = "ENABLE_AUDIO_OUTPUT";
+  }
+  return launch;
+}
+
 }  // namespace launch_detail
+
+/// A count of tokens is of the model's own patches, too. Source: qwen-vl-utils 0.0.14, vision_process.py: fetch_image
+/// (IMAGE_MAX_TOKEN_NUM times image_patch_size, usually 14, and SPATIAL_MERGE_SIZE); ms-swift 4.6,
+/// template/templates/qwen.py (image_patch_size of Qwen3-VL's and Qwen3-Omni's processors alone).
+GPUMEM_INLINE std::optional<std::int64_t> side_of_qwen(std::string_view model) {
+  constexpr std::string_view kLater[] = {"qwen3-vl", "qwen3-omni", "qwen3.5", "qwen3.6"};
+  constexpr std::string_view kEarlier[] = {"qwen2-vl", "qwen2.5-vl", "qwen2.5-omni"};
+  const std::string name = core::lower_case(model);
+  const auto named = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  if (std::any_of(std::begin(kLater), std::end(kLater), named)) return launch_detail::kLaterSide;
+  if (std::any_of(std::begin(kEarlier), std::end(kEarlier), named)) return launch_detail::kSide;
+  return std::nullopt;
+}
+
+GPUMEM_INLINE std::int64_t side_of_token(std::string_view model, bool counted) {
+  return side_of_qwen(model).value_or(counted ? launch_detail::kLaterSide : launch_detail::kSide);
+}
+
+GPUMEM_INLINE bool holds_speech(std::string_view said) {
+  constexpr std::string_view kOff[] = {"n", "no", "f", "false", "off", "0"};
+  return std::find(std::begin(kOff), std::end(kOff), core::lower_case(said)) == std::end(kOff);
+}
+
+GPUMEM_INLINE void take_speech(PostTrainingRequest& request,
+                               std::string (*named)(const std::string& name, std::string_view head, bool held)) {
+  if (!request.holds_speech) return;
+  PostTrainingOptions& to = request.options;
+  const std::string policy = request.training.summary;
+  for (std::string* const name :
+       {&request.training.summary, &to.reference_model, &to.critic_model, &to.reward_model, &to.teacher_model}) {
+    std::string made = named(*name, {}, *request.holds_speech);
+    std::replace(request.named.begin(), request.named.end(), *name, made);
+    *name = std::move(made);
+  }
+  if (request.training.summary != policy || request.speech_key.empty()) return;
+  request.assumed.push_back(
+      {"settings", request.speech_key + " changes nothing: the model's config names no class that makes speech"});
+}
 
 }  // namespace gpumem::posttrain

@@ -43,7 +43,7 @@ GPUMEM_INLINE core::Result<std::string> config_text(const std::string& name, con
   core::Result<std::string> text =
       path == "-" ? core::read_file(path) : core::read_regular_file(path, summary::kLargestConfig);
   if (text) return text;
-  if (auto published = summary::published_model(name)) return std::move(published->config);
+  if (auto published = summary::published_model(summary::named_model(name).name)) return std::move(published->config);
   return summary::unknown_name(name, text.error());
 }
 
@@ -51,7 +51,7 @@ GPUMEM_INLINE core::Result<std::string> config_text(const std::string& name, con
 GPUMEM_INLINE std::string published_note(const std::string& name) {
   std::error_code failure;
   if (name == "-" || std::filesystem::exists(config_path(name), failure)) return {};
-  const auto published = summary::published_model(name);
+  const auto published = summary::published_model(summary::named_model(name).name);
   return published ? "published sizes of " + std::string(published->name) : std::string();
 }
 
@@ -395,9 +395,11 @@ GPUMEM_INLINE core::Result<std::shared_ptr<const model::ModelGraph>> Session::fu
 }
 
 template <typename Question>
-auto Session::ask_post_training(const posttrain::PostTrainingRequest& request, const Question& question) {
+auto Session::ask_post_training(const posttrain::PostTrainingRequest& given, const Question& question) {
   using Answer = std::invoke_result_t<Question, const posttrain::PostTrainingJob&, const device::GpuProfile&,
                                       const device::AllocatorOptions&>;
+  posttrain::PostTrainingRequest request = given;
+  posttrain::take_speech(request, &summary::named_with_speech);
   const core::Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.training.alloc_conf);
   if (!allocator) return Answer(allocator.error());
   std::shared_ptr<const Model> policy;

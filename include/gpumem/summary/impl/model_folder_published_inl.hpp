@@ -233,6 +233,44 @@ GPUMEM_INLINE core::Result<std::string> with_head(std::string_view config, std::
       {}};
 }
 
+GPUMEM_INLINE std::optional<std::string> head_with_speech(std::string_view config, std::string_view head, bool held) {
+  constexpr std::string_view kSpeaking[] = {"qwen2_5_omni", "qwen3_omni_moe"};
+  constexpr std::string_view kThinker = "_thinker";
+  constexpr std::string_view kClasses = "ForSequenceClassification";
+  const auto document = core::JsonDocument::parse(config, {.python_numbers = true});
+  if (!document || !document->root().is(core::JsonValue::Kind::object)) return std::nullopt;
+  std::string_view whole;
+  bool talks = false;
+  for (const core::JsonValue& field : document->root().items()) {
+    talks = talks || field.key() == "talker_config";
+    if (field.key() == "model_type" && field.is(core::JsonValue::Kind::text)) whole = field.text();
+  }
+  // Published sizes have the talker beside the thinker's; a thinker that somebody saved has none.
+  if (talks && whole.ends_with(kThinker)) whole.remove_suffix(kThinker.size());
+  if (std::ranges::find(kSpeaking, whole) == std::end(kSpeaking)) return std::nullopt;
+  const std::string_view named = published_models_detail::class_in(config);
+  if (named.empty() && !held) return std::nullopt;
+  std::string made(head);
+  if (made.empty()) made = named.ends_with(kClasses) ? kClasses : std::string_view("ForConditionalGeneration");
+  if (!held && made != "Model") made.insert(0, "Thinker");
+  return made;
+}
+
+GPUMEM_INLINE std::string named_with_speech(const std::string& name, std::string_view head, bool held) {
+  if (name.empty() || name == "-" || !named_model(name).head.empty()) return name;
+  const bool is_text = name.front() == '{';
+  std::string place = is_text ? std::string() : path_of_model(name);
+  if (!is_text && is_model_folder(place)) place += "/config.json";
+  core::Result<std::string> text =
+      is_text ? core::Result<std::string>(name) : core::read_regular_file(place, kLargestConfig);
+  if (auto published = text ? std::nullopt : published_model(name)) text = std::move(published->config);
+  const auto made = text ? head_with_speech(*text, head, held) : std::nullopt;
+  if (!made) return name;
+  if (!is_text) return name + ":" + *made;
+  const core::Result<std::string> changed = with_head(name, *made);
+  return changed ? *changed : name;
+}
+
 GPUMEM_INLINE std::vector<std::string_view> published_model_names() {
   namespace detail = published_models_detail;
   std::vector<std::string_view> all;
