@@ -98,23 +98,11 @@ inline Tensor tower(Forward& f, const Model& m, std::int64_t images, std::int64_
     const Tensor places = f.rows_input("patch_places", images, {patches});
     hidden = f.add(hidden, f.embedding("position_embedding", places, m.tower.patches(), s.width));
   }
-  const StreamAttention attention = {.name = "self_attn",
-                                     .class_name = "Idefics2VisionAttention",
-                                     .width = s.width,
-                                     .heads = s.heads,
-                                     .dropout = s.attention_dropout,
-                                     .copies = false,
-                                     .mask = mask};
-  {
-    const InModule encoder(f, "encoder", "Idefics2Encoder");
-    hidden = stack(f, "layers", "Idefics2EncoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t) {
-      const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
-      const Tensor attended = f.add(x, stream_attention(f, attention, normed, normed));
-      const Tensor again = f.layer_norm("layer_norm2", attended, s.width);
-      return f.add(attended, feed_forward(f, s, again, {.class_name = "Idefics2VisionMLP"}));
-    });
-  }
-  return f.layer_norm("post_layernorm", hidden, s.width);
+  const EncoderClasses classes = {.encoder = "Idefics2Encoder",
+                                  .layer = "Idefics2EncoderLayer",
+                                  .attention = "Idefics2VisionAttention",
+                                  .mlp = "Idefics2VisionMLP"};
+  return f.layer_norm("post_layernorm", encoder_states(f, s, classes, hidden, mask).back(), s.width);
 }
 
 /// A block of the Perceiver: latents read the image's features and each other.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -140,6 +141,36 @@ inline ImageTower read_image_tower(ConfigFields& config, std::string_view type) 
   return t;
 }
 
+/// The classes of an encoder's modules.
+struct EncoderClasses {
+  std::string_view encoder = {};
+  std::string_view layer = {};
+  std::string_view attention = {};
+  std::string_view mlp = {};
+};
+
+/// The blocks of CLIP's and SigLIP's encoders. Returns what the first one reads, and what each of them leaves.
+inline std::vector<Tensor> encoder_states(Forward& f, const DecoderSizes& s, const EncoderClasses& classes,
+                                          Tensor hidden, std::optional<Tensor> mask = {}) {
+  const InModule encoder(f, "encoder", classes.encoder);
+  const StreamAttention attention = {.name = "self_attn",
+                                     .class_name = classes.attention,
+                                     .width = s.width,
+                                     .heads = s.heads,
+                                     .dropout = s.attention_dropout,
+                                     .copies = false,
+                                     .mask = mask};
+  std::vector<Tensor> states = {hidden};
+  stack(f, "layers", classes.layer, s.layers, hidden, [&](Tensor x, std::int64_t) {
+    const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
+    const Tensor attended = f.add(x, stream_attention(f, attention, normed, normed));
+    const Tensor again = f.layer_norm("layer_norm2", attended, s.width);
+    states.push_back(f.add(attended, feed_forward(f, s, again, {.class_name = classes.mlp})));
+    return states.back();
+  });
+  return states;
+}
+
 /// What a tower leaves of a sample's images, [N images, tokens, width], behind each of its layers, the embeddings
 /// first: CLIP's and SigLIP's, in a module "vision_model". `normed`: behind the last norm.
 struct TowerStates {
@@ -154,24 +185,13 @@ inline TowerStates image_states(Forward& f, const ImageTower& t, std::int64_t im
   TowerStates states;
   Tensor hidden = image_towers_detail::embedded(f, t, pixels, images);
   if (t.has_class()) hidden = f.layer_norm("pre_layrnorm", hidden, s.width);
-  states.hidden.push_back(hidden);
-  {
-    const InModule encoder(f, "encoder", "VisionEncoder");
-    const StreamAttention attention = {.name = "self_attn",
-                                       .class_name = "VisionAttention",
-                                       .width = s.width,
-                                       .heads = s.heads,
-                                       .dropout = s.attention_dropout,
-                                       .copies = false};
-    hidden = stack(f, "layers", t.has_class() ? "CLIPEncoderLayer" : "SiglipEncoderLayer", s.layers, hidden,
-                   [&](Tensor x, std::int64_t) {
-                     const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
-                     const Tensor attended = f.add(x, stream_attention(f, attention, normed, normed));
-                     const Tensor again = f.layer_norm("layer_norm2", attended, s.width);
-                     states.hidden.push_back(f.add(attended, feed_forward(f, s, again, {.class_name = "VisionMLP"})));
-                     return states.hidden.back();
-                   });
-  }
+  states.hidden = encoder_states(f, s,
+                                 {.encoder = "VisionEncoder",
+                                  .layer = t.has_class() ? "CLIPEncoderLayer" : "SiglipEncoderLayer",
+                                  .attention = "VisionAttention",
+                                  .mlp = "VisionMLP"},
+                                 hidden);
+  hidden = states.hidden.back();
   if (norms) states.normed = f.layer_norm("post_layernorm", t.has_class() ? f.select(hidden, 1, 0) : hidden, s.width);
   if (!norms) (void)f.parameter("post_layernorm.unused", {2, s.width}, true);
   if (t.head) image_towers_detail::pooling_head(f, t);

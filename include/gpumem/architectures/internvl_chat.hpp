@@ -408,23 +408,11 @@ inline Tensor tower(Forward& f, const Model& m, std::int64_t crops) {
     hidden = f.add(rows, f.embedding("position_embedding", places, m.places, s.width));
   }
   const Tensor mask = f.as_type_of(row_mask(f, shown), hidden);
-  const StreamAttention attention = {.name = "self_attn",
-                                     .class_name = "Siglip2Attention",
-                                     .width = s.width,
-                                     .heads = s.heads,
-                                     .dropout = s.attention_dropout,
-                                     .copies = false,
-                                     .mask = mask};
-  {
-    const InModule encoder(f, "encoder", "Siglip2Encoder");
-    hidden = stack(f, "layers", "Siglip2EncoderLayer", s.layers, hidden, [&](Tensor x, std::int64_t) {
-      const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
-      const Tensor attended = f.add(x, stream_attention(f, attention, normed, normed));
-      const Tensor again = f.layer_norm("layer_norm2", attended, s.width);
-      return f.add(attended, feed_forward(f, s, again, {.class_name = "Siglip2MLP"}));
-    });
-  }
-  return f.layer_norm("post_layernorm", hidden, s.width);
+  const EncoderClasses classes = {.encoder = "Siglip2Encoder",
+                                  .layer = "Siglip2EncoderLayer",
+                                  .attention = "Siglip2Attention",
+                                  .mlp = "Siglip2MLP"};
+  return f.layer_norm("post_layernorm", encoder_states(f, s, classes, hidden, mask).back(), s.width);
 }
 
 /// Each picture by itself: its patches without the padding, four side by side.

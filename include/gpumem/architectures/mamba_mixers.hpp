@@ -107,6 +107,13 @@ struct DeltaNet {
 };
 /// linear_num_key_heads and its like; what the config leaves out is as `usual` has it.
 [[nodiscard]] DeltaNet read_delta_net(ConfigFields& config, const DeltaNet& usual);
+/// The first attention and the first delta net of a tree; empty: it has none.
+struct MixerPlaces {
+  std::string attention;
+  std::string net;
+};
+/// Writes layer_types of a tree whose layers have the one or the other.
+[[nodiscard]] MixerPlaces tree_layer_types(TreeFields& tree);
 
 /// (x.float() / rms(x)) * (1 + weight.float()), in the type of x, in a module of this class.
 Tensor offset_norm(Forward& forward, std::string_view name, Tensor input, std::int64_t width,
@@ -274,6 +281,20 @@ inline Tensor mamba2_mixer(Forward& f, const Mamba2Mixer& m, Tensor input) {
   f.share(Split::whole);
   return f.linear("out_proj", gated, m.inner(), m.width,
                   {.bias = m.output_bias, .split = m.shared ? Split::rows : Split::whole, .recomputed = true});
+}
+
+inline MixerPlaces tree_layer_types(TreeFields& t) {
+  MixerPlaces first;
+  std::string kinds;
+  for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
+    const std::string layer = "layers." + std::to_string(at);
+    const bool attends = t.has(layer + ".self_attn.q_proj");
+    if (attends && first.attention.empty()) first.attention = layer + ".self_attn";
+    if (!attends && first.net.empty()) first.net = layer + ".linear_attn";
+    kinds += std::string(kinds.empty() ? "" : ", ") + (attends ? R"("full_attention")" : R"("linear_attention")");
+  }
+  t.set_text("layer_types", "[" + kinds + "]");
+  return first;
 }
 
 inline void tree_mamba2(TreeFields& t, const std::string& mixer, const Mamba2Fields& fields, std::int64_t groups) {

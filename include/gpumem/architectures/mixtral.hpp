@@ -428,10 +428,9 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mixtral", "mixtral
 inline void read_experts(TreeFields& t, const Variant& variant) {
   const bool old = t.has("layers.0.block_sparse_moe");
   const std::string part = old ? ".block_sparse_moe." : ".mlp.";
-  std::int64_t first = 0;
   const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
+  const std::int64_t first = layers_before_experts(t, part + "experts");
   const auto at = [&](std::string_view name) { return "layers." + std::to_string(first) + part + std::string(name); };
-  while (first < layers && !t.has(at("experts"))) ++first;
   t.set("first_k_dense_replace", first);
   if (variant.model_type == "hy_v3" || variant.model_type == "mellum") {
     std::string kinds;

@@ -294,6 +294,14 @@ inline std::optional<ExpertSizes> counted_experts(std::int64_t width, std::int64
   return ExpertSizes{width, experts, matrices / of_inner};
 }
 
+/// How many layers of a tree come before the first that has this part of experts; all of them, where none has it.
+inline std::int64_t layers_before_experts(const TreeFields& t, std::string_view experts = ".mlp.experts") {
+  const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
+  std::int64_t before = 0;
+  while (before < layers && !t.has("layers." + std::to_string(before) + std::string(experts))) ++before;
+  return before;
+}
+
 /// Writes the fields of such experts: of the parameters that the tree counts at router and experts, else of the
 /// published model of these sizes. print(model) shows neither; the reader then names the fields that are missing.
 /// Returns an expert's inner size; 0: nothing tells.

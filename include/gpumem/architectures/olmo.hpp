@@ -229,9 +229,7 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4
 
 /// The experts of a tree: after the first dense layers, and one tensor each or modules of their own.
 inline void read_experts(TreeFields& t) {
-  std::int64_t dense = 0;
-  const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
-  while (dense < layers && !t.has("layers." + std::to_string(dense) + ".mlp.experts")) ++dense;
+  const std::int64_t dense = layers_before_experts(t);
   const std::string mixture = "layers." + std::to_string(dense) + ".mlp.";
   if (!t.has(mixture + "experts")) return;
   const bool exaone = t.class_name().starts_with("ExaoneMoe");
@@ -395,17 +393,7 @@ inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
   t.labels();
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
-  std::string kinds;
-  std::string attention;
-  std::string net;
-  for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
-    const std::string layer = "layers." + std::to_string(at);
-    const bool attends = t.has(layer + ".self_attn.q_proj");
-    if (attends && attention.empty()) attention = layer + ".self_attn";
-    if (!attends && net.empty()) net = layer + ".linear_attn";
-    kinds += std::string(kinds.empty() ? "" : ", ") + (attends ? R"("full_attention")" : R"("linear_attention")");
-  }
-  t.set_text("layer_types", "[" + kinds + "]");
+  const auto [attention, net] = tree_layer_types(t);
   t.set_text("rope_parameters", t.has("rotary_emb") ? R"({"rope_theta": 500000.0})" : R"({"rope_theta": null})");
   t.flag("attention_bias", attention + ".q_proj");
   t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .usual_width = 128});

@@ -353,9 +353,7 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Cohere", "cohere",
 
 /// The experts of a tree, of which a config has no size of their own.
 inline void read_experts(TreeFields& t) {
-  std::int64_t dense = 0;
-  const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
-  while (dense < layers && !t.has("layers." + std::to_string(dense) + ".mlp.experts")) ++dense;
+  const std::int64_t dense = layers_before_experts(t);
   const std::string mixture = "layers." + std::to_string(dense) + ".mlp.";
   if (!t.has(mixture + "experts")) return;
   t.set("first_k_dense_replace", dense);

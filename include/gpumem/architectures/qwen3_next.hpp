@@ -272,17 +272,7 @@ inline void read_mixture_of_tree(TreeFields& t) {
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
   t.labels();
-  std::string kinds;
-  std::string attention;
-  std::string net;
-  for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
-    const std::string layer = "layers." + std::to_string(at);
-    const bool attends = t.has(layer + ".self_attn.q_proj");
-    if (attends && attention.empty()) attention = layer + ".self_attn";
-    if (!attends && net.empty()) net = layer + ".linear_attn";
-    kinds += std::string(kinds.empty() ? "" : ", ") + (attends ? R"("full_attention")" : R"("linear_attention")");
-  }
-  t.set_text("layer_types", "[" + kinds + "]");
+  const auto [attention, net] = tree_layer_types(t);
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   read_mixture_of_tree(t);
   if (!net.empty()) read_net_of_tree(t, net, t.class_name().starts_with("Qwen3Next"));

@@ -464,8 +464,7 @@ inline void read_tree(TreeFields& t) {
   t.labels();
   const bool laguna = t.class_name().starts_with("Laguna");
   const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
-  std::int64_t dense = 0;
-  while (dense < layers && !t.has("layers." + std::to_string(dense) + ".mlp.experts")) ++dense;
+  const std::int64_t dense = layers_before_experts(t);
   const std::string mixture = "layers." + std::to_string(dense) + ".mlp.";
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   if (dense == 0) t.set("intermediate_size", 1);
