@@ -8,7 +8,7 @@ import unittest
 from collections import Counter
 
 import support  # noqa: F401  (the path to measuring)
-from measuring import jobs, language
+from measuring import jobs, language, published
 
 MANY = 4000
 
@@ -63,16 +63,23 @@ class Ranges(unittest.TestCase):
 
     def test_language_models(self) -> None:
         made = drawn("llm", 1000)
-        self.assertEqual({job.model["name"] for job in made}, set(language.MODELS))
+        self.assertEqual({job.model["name"] for job in made}, set(published.LANGUAGE))
         self.assertEqual({job.precision for job in made}, {"fp32", "amp-bf16", "bf16"})
         self.assertEqual({job.model["lora"] for job in made}, {0, *language.LORA_RANKS})
         for job in made:
-            model, tokens = language.MODELS[job.model["name"]], job.batch_size * job.model["sequence"]
+            model, tokens = published.MODELS[job.model["name"]], job.batch_size * job.model["sequence"]
             self.assertLessEqual(job.model["sequence"], model.longest)
             self.assertLessEqual(tokens, language.MOST_TOKENS)
             self.assertLessEqual(tokens * model.fields["vocab_size"], language.MOST_LOGITS)
             # What trains in float32 is whole: adapters stand on a base of two bytes, or under autocast.
             self.assertFalse(job.model["lora"] and job.precision == "fp32")
+
+    def test_the_newest_models_come_in_turn(self) -> None:
+        made = drawn("newest", 2 * len(published.NEWEST))
+        self.assertEqual([job.model["name"] for job in made], 2 * list(published.NEWEST))
+        for job in made:
+            self.assertEqual(job.model.get("dropout", 0.0), 0.0)
+            self.assertTrue(job.model["attention"] == "eager" or job.model["name"] not in published.EAGER)
 
     def test_a_release_of_transformers_has_its_rule(self) -> None:
         given = {"4.40.1": "", "4.45.0": "4.45", "4.50.3": "4.48", "4.55.4": "4.52", "4.57.1": "4.56", "5.17.0": "5.0", None: ""}

@@ -13,6 +13,7 @@ Ranges of the GPUMemNet papers (as in the data sets of itu-rad/GPUMemNet; archit
   vision, timm published models of torchvision and of timm, by name, batch 1-128
   hf           HuggingFace's classes with drawn configurations, batch 1-64
   llm          published language models, whole or with LoRA, batch 1-32 (see language.py)
+  newest       those of 2025 and 2026 in turn, cut in depth and in experts (see published.py)
 
 What spans orders of magnitude is drawn evenly half of the time, and evenly in its logarithm the other half. A job whose
 step would need more than MOST_WORK floating-point operations is drawn again: it would fill the time of many others.
@@ -31,7 +32,7 @@ from . import language
 
 Spec = dict[str, Any]
 
-EDITION = "t"
+EDITION = "u"
 """Begins the names of jobs. What draws other jobs for the same seed takes a new one."""
 
 MOST_WORK = 1e14
@@ -267,10 +268,15 @@ def draw_hugging_face(draw: random.Random) -> tuple[Spec, int]:
 class Family:
     """weight: how often the family is drawn, against the others'."""
 
-    draw: Callable[[random.Random], tuple[Spec, int]]
+    draw: Callable[..., tuple[Spec, int]]
     weight: int
     checkpoints: bool = False
     """Whether its models have repeated blocks that activation checkpointing wraps."""
+    in_turn: bool = False
+    """Whether draw() takes the job's number too, and goes round its models."""
+
+    def drawn(self, draw: random.Random, index: int) -> tuple[Spec, int]:
+        return self.draw(draw, index) if self.in_turn else self.draw(draw)
 
 
 FAMILIES: dict[str, Family] = {
@@ -281,6 +287,7 @@ FAMILIES: dict[str, Family] = {
     "timm": Family(draw_timm, 3, checkpoints=True),
     "hf": Family(draw_hugging_face, 3, checkpoints=True),
     "llm": Family(language.draw_language_model, 4, checkpoints=True),
+    "newest": Family(language.draw_newest, 3, checkpoints=True, in_turn=True),
 }
 
 
@@ -356,9 +363,9 @@ class Series:
         draw = random.Random(f"{self.prefix}:{index}")
         weights = [FAMILIES[name].weight for name in self.families]
         family = draw.choices(self.families, weights)[0]
-        spec, batch = FAMILIES[family].draw(draw)
+        spec, batch = FAMILIES[family].drawn(draw, index)
         while step_work(family, spec, batch) > MOST_WORK:
-            spec, batch = FAMILIES[family].draw(draw)
+            spec, batch = FAMILIES[family].drawn(draw, index)
         return self._with_training(draw, f"{self.prefix}-{index:05d}", family, spec, batch)
 
     @staticmethod
@@ -377,10 +384,10 @@ class Series:
             checkpointing=draw.random() < 0.15 and FAMILIES[family].checkpoints,
             counters=draw.random() < 0.25,
         )
-        return dataclasses.replace(job, **language.draw_training(draw, spec)) if family == "llm" else job
+        return dataclasses.replace(job, **language.draw_training(draw, spec)) if family in language.FAMILIES else job
 
 
-PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers", "llm": "transformers"}
+PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers", "llm": "transformers", "newest": "transformers"}
 """What a family's models come from."""
 
 
@@ -400,7 +407,7 @@ def families_of(text: str) -> tuple[str, ...]:
 
 def shrunk(job: Job) -> Job:
     """The job with sizes that a CPU computes in no time, for dry runs: all code is gone through, nothing measured."""
-    if job.family == "llm":
+    if job.family in language.FAMILIES:
         return dataclasses.replace(job, model=language.small(job.model), batch_size=2)
     most: dict[str, int] = {
         "inputs": 64, "outputs": 64, "side": 16, "classes": 10, "depth": 4, "base_filters": 16, "vocabulary": 100,

@@ -116,9 +116,9 @@ def run_cells(row: Row, folder: pathlib.Path, figure: str, kinds: tuple[str, ...
         "parameters": result["parameters"],
         "model": json.dumps(job.model, separators=(",", ":")),
     }
-    if job.family in ("hf", "llm"):
+    if job.family in ("hf", *language.FAMILIES):
         cells["transformers"] = language.release_rule(machine.get("transformers"))
-    if job.family == "llm":
+    if job.family in language.FAMILIES:
         cells.update(language.cells(job.model))
     for name in ("allocated", "reserved", "requested", "device", "context", "first_allocated", "first_reserved"):
         cells[f"{name}_mib"] = mib(result, name)

@@ -22,8 +22,8 @@ KINDS = (CONFIG, GRAPH, TREE, TORCHINFO)
 def stem(job: Job) -> str:
     """A file name for the model: its family, its name if it has one, and its spec's hash. A language model's file says
     its sizes alone; the rest is in the row."""
-    if job.family == "llm":
-        return f"llm-{job.model['name']}" + ("-small" if job.model.get("small") else "")
+    if job.family in language.FAMILIES:
+        return f"{job.family}-{job.model['name']}" + ("-small" if job.model.get("small") else "")
     text = json.dumps([job.family, job.model], sort_keys=True)
     name = job.model.get("name") or job.model.get("model") or ""
     return "-".join(filter(None, (job.family, name, hashlib.sha256(text.encode()).hexdigest()[:10])))
@@ -57,7 +57,7 @@ def write(job: Job, folder: pathlib.Path) -> dict[str, str]:
         written[kind] = name + kind
 
     try:
-        if job.family == "llm":
+        if job.family in language.FAMILIES:
             keep(CONFIG, language.config_json(job.model))
             return written
         model = zoo.built(job)

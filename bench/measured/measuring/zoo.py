@@ -10,7 +10,7 @@ from typing import Callable, Iterator
 import torch
 from torch import nn
 
-from . import language, nets
+from . import language, nets, published
 from .jobs import Job, Spec
 
 
@@ -133,6 +133,8 @@ def language_model(spec: Spec) -> Model:
     transformers = package("transformers")
     if spec["lora"]:
         package("peft")
+    if spec["name"] in published.WITH_FLA and not spec.get("small"):
+        package("fla")
     known(transformers, language.MODELS[spec["name"]].model)
     module = language.module_of(spec, transformers)
 
@@ -189,6 +191,7 @@ BUILDERS: dict[str, Callable[[Spec], Model]] = {
     "timm": timm,
     "hf": hugging_face,
     "llm": language_model,
+    "newest": language_model,
 }
 
 
