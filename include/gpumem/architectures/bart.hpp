@@ -45,7 +45,6 @@ inline Model read(ConfigFields& config) {
                  "extra_pos_embeddings",
                  "early_stopping",
                  "prefix",
-                 "init_std",
                  "force_bos_token_to_be_generated",
                  "save_step",
                  "output_past",

@@ -79,6 +79,9 @@ inline void read_sides(ConfigFields& config, Model& model, double dropout) {
   model.activation_dropout = config.number({"activation_dropout"}, 0.0);
   model.activation = config.text({"activation_function"}, "gelu");
   model.scales = config.flag("scale_embedding", false);
+  config.ignore({"init_std"});
+  const bool tied = config.flag("tie_word_embeddings", true);
+  if (!tied) config.fail("a head with a weight of its own is not known here", "tie_word_embeddings");
 }
 
 inline StreamAttention attention_of(const Model& model, const Side& side, std::string_view name) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -41,6 +42,34 @@ struct DecoderDefaults {
 /// num_key_value_heads, head_dim, intermediate_size (n_inner, ffn_dim), vocab_size, hidden_act (activation_function).
 /// Heads that are not whole are a fault.
 [[nodiscard]] DecoderSizes decoder_sizes(ConfigFields& config, const DecoderDefaults& defaults = {});
+
+/// A size that some layers have of their own: transformers 5.16 saves {"5": {"head_dim": 512}} as "per_layer_config".
+/// `otherwise` where no layer has one; layers of `which` that differ, and another layer's own size, are faults.
+/// Source: transformers, configuration_utils.py, HeterogeneousConfigMixin.
+inline std::int64_t size_of_own(ConfigFields& config, std::string_view name, const std::vector<bool>& which,
+                                std::int64_t otherwise) {
+  constexpr std::string_view kField = "per_layer_config";
+  const core::JsonValue* own = config.find(kField);
+  if (own == nullptr || !own->is(core::JsonValue::Kind::object)) return otherwise;
+  const std::int64_t usual = config.size_or({name}, otherwise);
+  std::vector<std::int64_t> sizes(which.size(), otherwise);
+  for (const core::JsonValue& entry : own->items()) {
+    std::size_t layer = which.size();
+    std::from_chars(entry.key().data(), entry.key().data() + entry.key().size(), layer);
+    if (layer >= which.size() || !entry.is(core::JsonValue::Kind::object)) {
+      config.fail("must have an object for the number of a layer", kField);
+      return otherwise;
+    }
+    sizes[layer] = ConfigFields(entry).size_or({name}, which[layer] ? otherwise : usual);
+    if (!which[layer] && sizes[layer] != usual) config.fail("gives a layer of the other kind a size", kField);
+  }
+  std::optional<std::int64_t> all;
+  for (std::size_t at = 0; at < which.size(); ++at) {
+    if (which[at] && all.value_or(sizes[at]) != sizes[at]) config.fail("has layers of one kind that differ", kField);
+    if (which[at]) all = sizes[at];
+  }
+  return all.value_or(otherwise);
+}
 
 /// What an encoder's fields leave out.
 struct EncoderDefaults {

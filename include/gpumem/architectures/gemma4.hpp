@@ -74,9 +74,10 @@ inline Model read(ConfigFields& config) {
     model.full.push_back((at + 1) % 6 == 0);
   }
   if (!model.full.empty()) model.full.back() = true;
-  model.full_width = config.size({"global_head_dim"});
+  model.full_width = size_of_own(config, "head_dim", model.full, config.size({"global_head_dim"}));
   model.keys_are_values = config.flag("attention_k_eq_v", false);
-  model.full_kv_heads = config.size_or({"num_global_key_value_heads"}, s.kv_heads);
+  const std::int64_t full_kv_heads = config.size_or({"num_global_key_value_heads"}, s.kv_heads);
+  model.full_kv_heads = size_of_own(config, "num_key_value_heads", model.full, full_kv_heads);
   const std::int64_t shared = config.count_or("num_kv_shared_layers", 0);
   if (shared >= s.layers) config.fail("leaves no layer that makes keys", "num_kv_shared_layers");
   model.own_keys = s.layers - shared;

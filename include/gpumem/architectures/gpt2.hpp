@@ -302,7 +302,7 @@ inline Model read(ConfigFields& config) {
   model.affine = config.flag("layer_norm_elementwise_affine", true);
   if (config.number({"layerdrop"}, 0.0) > 0.0)
     config.fail("layers that are left out at random are not known", "layerdrop");
-  config.ignore({"prefix"});
+  config.ignore({"prefix", "init_std"});
   return model;
 }
 

@@ -249,7 +249,8 @@ inline Model read(ConfigFields& config) {
   const Variant& variant = model.variant;
   // Solar Open has no layer without experts, and no size of one.
   model.sizes = decoder_sizes(config, {.tied = variant.tied, .inner_factor = type == "solar_open" ? 1 : 0});
-  model.mixture = {.experts = config.size_of_layers(variant.experts, 0),
+  // transformers 5 saves Qwen3-MoE's and others' number under the name that Mixtral has for it.
+  model.mixture = {.experts = config.size_of_layers(variant.experts, config.count_or("num_local_experts", 0)),
                    .per_token = config.size_of_layers(variant.per_token, 0),
                    .inner = config.size_of_layers(variant.inner, 0),
                    .expert_class = model.named(variant.expert_mlps ? "MLP" : "Expert")};

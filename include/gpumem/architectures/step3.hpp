@@ -79,14 +79,19 @@ inline Model read(ConfigFields& config) {
     model.near_kv_heads = other->size_or({"num_attention_groups"}, s.kv_heads);
     other->ignore({"attention_type", "head_dim", "true_head_dim"});
   }
-  model.mixture = {.experts = config.size({"moe_num_experts", "num_experts"}),
+  // As transformers 5.16 saves it.
+  model.near_heads = config.size_or({"num_sliding_attention_heads"}, model.near_heads);
+  model.near_heads = size_of_own(config, "num_attention_heads", model.near, model.near_heads);
+  model.mixture = {.experts = config.size({"moe_num_experts", "num_experts", "n_routed_experts"}),
                    .per_token = config.size({"moe_top_k", "num_experts_per_tok"}),
                    .inner = config.size({"moe_intermediate_size"})};
   check_mixture(config, model.mixture, s.layers, "moe_num_experts", "moe_top_k");
   model.shared_inner = config.size_or({"share_expert_dim"}, model.mixture.inner);
   model.mixes = mixing_layers(config, s.layers);
-  model.gates = config.flag("use_head_wise_attn_gate", false);
-  model.biased = config.flag("use_moe_router_bias", false);
+  // Under transformers' own names there is no choice of these.
+  const bool own_names = config.has("n_routed_experts") && !config.has("moe_num_experts");
+  model.gates = config.flag("use_head_wise_attn_gate", own_names);
+  model.biased = config.flag("use_moe_router_bias", own_names);
   model.wide_gate = config.flag("need_fp32_gate", false);
   constexpr std::int64_t kMost = ConfigFields::kLargestSize / 4;
   if (model.near_heads > kMost / s.head_width || model.near_kv_heads > model.near_heads ||
@@ -94,27 +99,12 @@ inline Model read(ConfigFields& config) {
     config.fail("does not make whole groups of heads", "attention_other_setting");
   }
   if (s.heads % s.kv_heads != 0) config.fail("does not divide the heads", "num_attention_groups");
-  config.ignore({"n_shared_experts",
-                 "scoring_func",
-                 "num_nextn_predict_layers",
-                 "moe_router_scaling_factor",
-                 "moe_every_n_layer",
-                 "norm_expert_weight",
-                 "moe_router_activation",
-                 "swiglu_limits",
-                 "swiglu_limits_shared",
-                 "partial_rotary_factors",
-                 "yarn_only_types",
-                 "use_rope_layers",
-                 "use_moe",
-                 "num_experts",
-                 "num_experts_per_tok",
-                 "zero_centered",
-                 "sink",
-                 "att_impl_type",
-                 "use_qk_norm",
-                 "first_k_dense_replace",
-                 "moe_layers_enum"});
+  config.ignore({"n_shared_experts", "scoring_func", "num_nextn_predict_layers", "moe_router_scaling_factor"});
+  config.ignore({"moe_every_n_layer", "norm_expert_weight", "moe_router_activation", "swiglu_limits"});
+  config.ignore({"swiglu_limits_shared", "partial_rotary_factors", "yarn_only_types", "use_rope_layers"});
+  config.ignore({"use_moe", "zero_centered", "sink", "att_impl_type", "use_qk_norm", "query_pre_attn_scalar"});
+  config.ignore({"mlp_bias", "mtp_layer_types", "mtp_mlp_layer_types", "gating", "num_experts"});
+  config.ignore({"num_experts_per_tok", "first_k_dense_replace", "moe_layers_enum"});
   return model;
 }
 

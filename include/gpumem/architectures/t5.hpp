@@ -51,7 +51,7 @@ inline Model read(ConfigFields& config) {
   model.own_biases = config.text({"model_type"}, "") == "umt5";
   config.ignore({"scalable_attention", "relative_attention_max_distance", "n_positions", "is_gated_act", "dense_act_fn",
                  "output_past", "classifier_dropout", "num_hidden_layers", "num_attention_heads", "hidden_size",
-                 "tokenizer_class"});
+                 "tokenizer_class", "scale_decoder_outputs"});
   if (model.inner_width() > ConfigFields::kLargestSize) config.fail("makes heads too wide", "d_kv");
   return model;
 }

@@ -45,7 +45,7 @@ inline Model read(ConfigFields& config) {
   bart::read_sides(config, model, 0.0);
   if (model.frames > ConfigFields::kLargestSize / 2) config.fail("is too large", "max_source_positions");
   if (config.flag("apply_spec_augment", false)) config.fail("masked spectrograms are not known", "apply_spec_augment");
-  config.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "init_std", "classifier_proj_size",
+  config.ignore({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "classifier_proj_size",
                  "use_weighted_layer_sum", "mask_time_prob", "mask_time_length", "mask_time_min_masks",
                  "mask_feature_prob", "mask_feature_length", "mask_feature_min_masks", "median_filter_width"});
   return model;
