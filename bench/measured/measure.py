@@ -5,6 +5,7 @@
   measure.py jobs --out DIR --minutes 20      random training jobs: DIR/runs.csv and the models in DIR/summaries
   measure.py census --out DIR --minutes 10    cuDNN's workspaces, recorded runs, runs near capacity
   measure.py constants --out DIR              what the context and the libraries take, each in a fresh process
+  measure.py trainers --out DIR --minutes 5   post-training with TRL's trainers: DIR/trainers.csv and DIR/sft.csv
   measure.py pack --out DIR                   writes the tables and DIR/packed again; the others end with this
   measure.py unpack PACKED --out DIR          the tables and summaries of a packed folder
   gpumem evaluate DIR/runs.csv --estimator replay
@@ -30,7 +31,7 @@ from measuring import jobs, journal, parts, session, workers  # noqa: E402
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    parts = ["all", "jobs", "census", "constants", "pack", "unpack"]
+    parts = ["all", "jobs", "census", "constants", "trainers", "pack", "unpack"]
     add("part", choices=parts, metavar="PART", help=f"one of {', '.join(parts)}")
     add("packed", nargs="?", type=pathlib.Path, metavar="PACKED", help="unpack: a folder that was packed")
     add("--out", type=pathlib.Path, required=True, metavar="DIR", help="where results are kept")

@@ -35,6 +35,9 @@ class Device(Protocol):
     def reset(self) -> None:
         """Gives all memory back and forgets the peaks."""
 
+    def forget_peak(self) -> None:
+        """Peaks are taken from here on; nothing is given back."""
+
     def limit(self, size: int | None) -> None:
         """Lets the allocator take no more than this many bytes; None: all that there is."""
 
@@ -100,6 +103,10 @@ class CudaDevice:
         torch.cuda.reset_peak_memory_stats()
         torch.cuda.reset_accumulated_memory_stats()
         self.peak = 0
+
+    def forget_peak(self) -> None:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
 
     def limit(self, size: int | None) -> None:
         size = self.whole if size is None else size
@@ -186,6 +193,9 @@ class DryDevice:
     def reset(self) -> None:
         gc.collect()
 
+    def forget_peak(self) -> None:
+        pass
+
     def limit(self, size: int | None) -> None:
         self.capacity = self.whole if size is None else size
 
@@ -223,7 +233,7 @@ class DryDevice:
 def package_versions() -> dict[str, str]:
     """Of the packages that models come from, as far as they are installed."""
     versions: dict[str, str] = {}
-    for name in ("torchvision", "timm", "transformers", "peft"):
+    for name in ("torchvision", "timm", "transformers", "peft", "accelerate", "trl", "datasets"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return versions

@@ -160,15 +160,18 @@ def write_table(path: pathlib.Path, columns: Iterable[str], rows: Iterable[Row])
 # ------------------------------------------------------------------------------------------------ packing
 
 
+PACKED_FOLDERS = ("summaries", "traces", "configs")
+
+
 def pack(folder: pathlib.Path, limit: int = MOST_PACKED) -> list[pathlib.Path]:
-    """folder/packed: tables as NAME.gz, the folders summaries and traces as NAME-1.tar.gz, ..., each of at most `limit`
+    """folder/packed: tables as NAME.gz, its folders as NAME-1.tar.gz, ..., each of at most `limit`
     bytes; and machine.json and README.md as they are."""
     packed = folder / "packed"
     shutil.rmtree(packed, ignore_errors=True)
     packed.mkdir()
     for table in sorted(folder.glob("*.csv")):
         pack_file(table, packed / (table.name + ".gz"))
-    for name in ("summaries", "traces"):
+    for name in PACKED_FOLDERS:
         files = sorted(path for path in (folder / name).glob("*") if path.suffix not in (".part", ".none"))
         pack_folder(files, packed, name, limit)
     for name in ("machine.json", "README.md"):
@@ -225,7 +228,7 @@ def _pack_part(files: list[pathlib.Path], target: pathlib.Path, name: str) -> No
 
 
 def unpack(packed: pathlib.Path, folder: pathlib.Path) -> None:
-    """What pack() made, as it was before. Only plain files of the two folders are taken."""
+    """What pack() made, as it was before. Only plain files of its folders are taken."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(packed.glob("*.csv.gz")):
         (folder / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
@@ -238,7 +241,7 @@ def unpack(packed: pathlib.Path, folder: pathlib.Path) -> None:
 def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: pathlib.Path) -> None:
     place = pathlib.PurePosixPath(entry.name)
     content = archive.extractfile(entry)
-    if content is None or len(place.parts) != 2 or place.parts[0] not in ("summaries", "traces") or ".." in place.parts:
+    if content is None or len(place.parts) != 2 or place.parts[0] not in PACKED_FOLDERS or ".." in place.parts:
         raise ValueError(f"{entry.name} is not what measure.py packs")
     target = folder / place
     target.parent.mkdir(exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import card, journal, sampling, surveys
+from . import card, journal, sampling, surveys, trainers
 from .session import Session
 
 
@@ -27,12 +27,15 @@ def measure_part(session: Session, part: str) -> None:
         surveys.measure_capped(session, session.slice(begin, end))
     if part in ("jobs", "all"):
         sampling.measure_jobs(session)
+    if part == "trainers":
+        trainers.measure_trainers(session)
 
 
 def finish(session: Session) -> None:
     """Tables, card and packed files, from what the journals hold."""
     runs = sampling.write_table(session)
     surveys.write_tables(session)
+    trainers.write_table(session)
     card.write(session.folder, session.command(), runs)
     packed = journal.pack(session.folder)
     size = sum(path.stat().st_size for path in packed)

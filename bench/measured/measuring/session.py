@@ -17,7 +17,7 @@ from .profiles import profile_of
 from .workers import CannotMeasure
 
 GIB = 2**30
-VERSIONS = ("torch", "cuda", "cudnn", "driver", "allocator", "transformers")
+VERSIONS = ("torch", "cuda", "cudnn", "driver", "allocator", "transformers", "peft", "accelerate", "trl")
 MOST_DEATHS = 5
 """This many processes that die one after another mean that it is not their runs' fault."""
 

@@ -4,6 +4,7 @@ It keeps no state but the CUDA context, so that it can be ended and started agai
 goes to standard error.
 
   {"do": "job", "job": {...}, "limit_bytes": null}       training.run()
+  {"do": "trainer", "job": {...}, "configs": "..."}      trainer_runs.run()
   {"do": "trace", "job": {...}, "file": "..."}           census.trace_job()
   {"do": "convolutions", "shapes": [{...}, ...]}         census.measure_convolution(), for each
   {"do": "constants", "stage": "matmul"}                 constants.measure_stage()
@@ -43,6 +44,7 @@ class Worker:
     def answer(self, request: dict) -> object:
         handlers: dict[str, Callable[[dict], object]] = {
             "job": self.job,
+            "trainer": self.trainer,
             "trace": self.trace,
             "convolutions": self.convolutions,
             "constants": self.constants,
@@ -57,6 +59,13 @@ class Worker:
 
         self.device.limit(request.get("limit_bytes"))
         return training.run(Job.from_json(request["job"]), self.device, self.options.counter_seconds)
+
+    def trainer(self, request: dict) -> object:
+        from . import trainer_runs
+        from .trainers import TrainerJob
+
+        self.device.limit(None)
+        return trainer_runs.run(TrainerJob.from_json(request["job"]), self.device, pathlib.Path(request["configs"]))
 
     def trace(self, request: dict) -> object:
         from . import census
