@@ -250,6 +250,7 @@ core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   const auto measured = cells.number("measured_mib");
   if (!measured) return measured.error();
   run.measured_mib = *measured;
+  run.out_of_memory = cells.text("status") == "oom";
   const std::string_view figure = cells.text("figure");
   constexpr double kHalfGibOfMib = 512.0;
   if (cells.text("digits").starts_with("1 GiB")) run.rounding_mib = kHalfGibOfMib;

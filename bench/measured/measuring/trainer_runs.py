@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pathlib
 import random
 import struct
@@ -17,13 +18,15 @@ import time
 import traceback
 from typing import Any, Iterator
 
-import torch
-import transformers
-from torch import nn
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before it is imported: no trainer asks the hub for anything
 
-from . import language
-from .device import BROKEN, OUT_OF_MEMORY, Device
-from .trainers import GENERATES, MODEL_KEYS, TrainerJob, spelt
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from torch import nn  # noqa: E402
+
+from . import language  # noqa: E402
+from .device import BROKEN, OUT_OF_MEMORY, Device  # noqa: E402
+from .trainers import GENERATES, MODEL_KEYS, TrainerJob, spelt  # noqa: E402
 
 Result = dict[str, Any]
 
@@ -34,6 +37,9 @@ CLASSES = {
     "online_dpo": ("trl.experimental.online_dpo", "OnlineDPO"),
 }  # fmt: skip
 """Where NAMETrainer and NAMEConfig are."""
+
+MOST_LEFT = 2**26
+"""Bytes that a process may keep after a run."""
 
 WORDS = 96
 """Of the tokenizer; the model's own are more."""
@@ -81,7 +87,7 @@ def tokenizer() -> Words:
 
 def checkpoint(folder: pathlib.Path, name: str, small: bool) -> pathlib.Path:
     """A folder for from_pretrained(), as large as the model's published one but without contents."""
-    path = folder / spelt_folder(name, small)
+    path = folder / spelt(small, name)
     if path.exists():
         return path
     model = language.MODELS[name]
@@ -94,10 +100,6 @@ def checkpoint(folder: pathlib.Path, name: str, small: bool) -> pathlib.Path:
     config.save_pretrained(path)
     write_hole(path / "model.safetensors", module)
     return path
-
-
-def spelt_folder(name: str, small: bool) -> str:
-    return f"small-{name}" if small else name
 
 
 def write_hole(path: pathlib.Path, module: nn.Module) -> None:
@@ -262,7 +264,7 @@ def write_configs(job: TrainerJob, folder: pathlib.Path) -> None:
         name = job.settings.get(key)
         if name:
             text = language.config_json({"name": name, "small": job.small})
-            (folder / f"{spelt(job, name)}.json").write_text(text, encoding="utf-8")
+            (folder / f"{spelt(job.small, name)}.json").write_text(text, encoding="utf-8")
 
 
 def run(job: TrainerJob, device: Device, configs: pathlib.Path) -> Result:
@@ -279,7 +281,8 @@ def run(job: TrainerJob, device: Device, configs: pathlib.Path) -> Result:
         forget_accelerator()
         device.reset()
         left = device.left()
-        result.update({"left": left} if left else {})
+        # A process that starts anew costs more than a few MiB that stay: the next run says what was left before it.
+        result.update({"left": left} if left > MOST_LEFT else {})
     result["run_seconds"] = round(time.perf_counter() - began, 3)
     return result
 

@@ -132,7 +132,7 @@ def _model_settings(draw: random.Random, trainer: str, adapts: bool) -> Settings
 
 
 def _drawn_generation(draw: random.Random, trainer: str, settings: Settings) -> Settings:
-    completion = draw.choice((64, 96, 128, 192))
+    completion = draw.choice((48, 64, 96, 128))
     prompt = draw.choice((64, 128, 256, 512))
     if trainer == "online_dpo":
         settings.update(max_new_tokens=completion, max_length=prompt + completion)
@@ -244,7 +244,7 @@ def cells_of(row: dict[str, Any], figure: str) -> dict[str, Any] | None:
     settings = job.settings
     cells = {
         "name": job.name,
-        "model": spelt(job, job.model),
+        "model": spelt(job.small, job.model),
         "algorithm": ALGORITHMS.get(job.trainer, job.trainer),
         "method": "lora" if settings.get("use_peft") else "full",
         "rank": settings.get("lora_r", ""),
@@ -275,17 +275,18 @@ def cells_of(row: dict[str, Any], figure: str) -> dict[str, Any] | None:
     return cells
 
 
-def spelt(job: TrainerJob, name: str) -> str:
-    return f"small-{name}" if job.small else name
+def spelt(small: bool, name: str) -> str:
+    """Of a model as the table names it."""
+    return f"small-{name}" if small else name
 
 
 def arguments_of(job: TrainerJob) -> Settings:
     """The settings as the table has them, with what the data says of lengths."""
     words = {name: value for name, value in job.settings.items() if not name.endswith("model_name_or_path")}
     trainer = {"simpo": "cpo", "reward": "rm"}.get(job.trainer, job.trainer)
-    about: Settings = {"trainer": trainer, "model_name_or_path": spelt(job, job.model)}
+    about: Settings = {"trainer": trainer, "model_name_or_path": spelt(job.small, job.model)}
     if "teacher_model_name_or_path" in job.settings:
-        about["teacher_model_name_or_path"] = spelt(job, job.settings["teacher_model_name_or_path"])
+        about["teacher_model_name_or_path"] = spelt(job.small, job.settings["teacher_model_name_or_path"])
     if job.trainer in GENERATES:
         about["max_prompt_length"] = job.lengths["prompt"]
     return {**about, **words}
