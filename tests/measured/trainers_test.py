@@ -23,7 +23,8 @@ class Draws(unittest.TestCase):
         self.assertEqual(first, set(trainers.TURNS))
         for trainer in first:
             jobs = [job for job in drawn(52) if job.trainer == trainer][:4]
-            ways = {(bool(job.settings.get("use_peft")), job.settings.get("gradient_checkpointing", True)) for job in jobs}
+            settings = [job.settings for job in jobs]
+            ways = {("use_peft" in one, one.get("gradient_checkpointing", True)) for one in settings}
             self.assertEqual(len(ways), 4, trainer)
 
     def test_the_same_seed_draws_the_same(self) -> None:
@@ -51,7 +52,7 @@ class Draws(unittest.TestCase):
     def test_losses_and_optimizers_vary(self) -> None:
         jobs = drawn()
         losses = Counter((job.trainer, job.settings.get("loss_type")) for job in jobs)
-        for pair in (("dpo", "ipo"), ("dpo", None), ("kto", "apo_zero_unpaired"), ("grpo", "dr_grpo"), ("sft", "dft")):
+        for pair in (("dpo", "ipo"), ("dpo", None), ("kto", "apo_zero_unpaired"), ("grpo", "dr_grpo")):
             self.assertGreater(losses[pair], 3, pair)
         self.assertEqual({job.settings.get("optim") for job in jobs}, {None, "adamw_torch", "adafactor"})
 
@@ -73,7 +74,8 @@ class Cells(unittest.TestCase):
     def test_a_run(self) -> None:
         job = trainers.job_of(7, 3)
         cells = trainers.cells_of(
-            self.row(job, status="ok", reserved=3 * GIB, allocated=2 * GIB, rows=4, tokens=512, total_params=9), "reserved"
+            self.row(job, status="ok", reserved=3 * GIB, allocated=2 * GIB, rows=4, tokens=512, total_params=9),
+            "reserved",
         )
         self.assertEqual(cells["algorithm"], "rm")
         self.assertEqual(cells["measured_mib"], "3072.000")

@@ -1,5 +1,6 @@
 """Part "trainers": post-training as TRL's own trainers do it, each job in a fresh allocator. The model is a published
-one's config, its checkpoint random numbers. Needs no PyTorch until a job is run (trainer_runs.py). Units: seconds, bytes.
+one's config, its checkpoint random numbers. Needs no PyTorch until a job is run (trainer_runs.py). Units: seconds,
+bytes.
 
 Every trainer has its turn before one has a second, and a trainer's jobs take turns in what they train (all weights or
 LoRA) and in whether they compute activations again. What else they say is drawn.
@@ -46,6 +47,9 @@ MOST_LOGITS = 2.5e9
 """Tokens times vocabulary of one forward pass."""
 MOST_LOGITS_OF_GKD = 8e8
 """Its loss holds some ten tensors of that size."""
+
+LENGTHS = (256, 384, 512, 768, 1024)
+"""Of samples: at most TRL's own limit, so that a limit is not mistaken for a length."""
 
 MODEL_KEYS = ("model_name_or_path", "dtype", "attn_implementation", "use_peft", "lora_r", "lora_target_modules")
 """Settings of TRL's scripts that are about the model (trl.ModelConfig), and not the trainer's own."""
@@ -107,7 +111,7 @@ def _drawn(draw: random.Random, trainer: str, adapts: bool, checkpoints: bool) -
     if trainer in GENERATES:
         lengths = _drawn_generation(draw, trainer, settings)
     else:
-        length = draw.choice((256, 512, 1024, 1536))
+        length = draw.choice(LENGTHS)
         settings["max_length"] = length
         lengths = {"prompt": draw.choice((length // 8, length // 4, length // 2)), "whole": length}
         lengths["differ"] = draw.random() < 0.3
@@ -158,9 +162,6 @@ def _loss_settings(draw: random.Random, trainer: str) -> Settings:
         return more | ({"loss_type": loss} if loss else {})
     if trainer == "simpo":
         return {"loss_type": "simpo", "cpo_alpha": 0.0}
-    if trainer == "sft":
-        loss = draw.choice(("", "", "dft", "chunked_nll"))
-        return {"loss_type": loss} if loss else {}
     return {}
 
 
@@ -176,12 +177,10 @@ def _can_be_run(trainer: str, settings: Settings, lengths: Settings) -> bool:
     work = passes * 1e9 * model.billions * tokens * settings.get("gradient_accumulation_steps", 1)
     in_float = not settings.get("bf16", True) and settings.get("dtype") != "bfloat16"
     words = model.fields["vocab_size"]
-    chunked = settings.get("loss_type") == "chunked_nll" and settings.get("lora_target_modules") == "all-linear"
     return (
         length <= model.longest
         and tokens * words <= (MOST_LOGITS_OF_GKD if trainer == "gkd" else MOST_LOGITS)
         and work <= (MOST_WORK_IN_FLOAT if in_float else MOST_WORK)
-        and not chunked  # TRL refuses an adapted head, which "all-linear" leaves alone in some models only
     )
 
 
@@ -284,7 +283,8 @@ def arguments_of(job: TrainerJob) -> Settings:
     """The settings as the table has them, with what the data says of lengths."""
     words = {name: value for name, value in job.settings.items() if not name.endswith("model_name_or_path")}
     trainer = {"simpo": "cpo", "reward": "rm"}.get(job.trainer, job.trainer)
-    about: Settings = {"trainer": trainer, "model_name_or_path": spelt(job.small, job.model)}
+    about: Settings = {} if trainer == "sft" else {"trainer": trainer}
+    about["model_name_or_path"] = spelt(job.small, job.model)
     if "teacher_model_name_or_path" in job.settings:
         about["teacher_model_name_or_path"] = spelt(job.small, job.settings["teacher_model_name_or_path"])
     if job.trainer in GENERATES:

@@ -53,6 +53,20 @@ TEST(PostTrainingCsv, ACommandLineBecomesAJobOfPhases) {
   EXPECT_TRUE(testing::succeeds(posttrain::estimate_post_training(*run.post_training, *gpu)));
 }
 
+TEST(PostTrainingCsv, ARunThatRanOutOfMemorySaysSo) {
+  const std::string row = R"(,trl,"{""trainer"": ""dpo"", ""per_device_train_batch_size"": 1}",)";
+  const std::string begin = "a,Qwen/Qwen3-4B,dpo,1,h100-80gb,reserved,1024" + row;
+  const auto table = core::parse_csv(
+      "name,model,algorithm,gpus,gpu,figure,measured_mib,software,args,status\n" + begin + "oom\n" + begin + "ok\n",
+      "data/runs.csv");
+  ASSERT_TRUE(testing::succeeds(table));
+  const RunsOptions options = shelf();
+  const auto all = post_training_csv().read(*table, options);
+  ASSERT_TRUE(testing::succeeds(all));
+  EXPECT_TRUE(all->runs.at(0).out_of_memory);
+  EXPECT_FALSE(all->runs.at(1).out_of_memory);
+}
+
 TEST(PostTrainingCsv, AModelIsKnownByItsSizesWhoeverPublishedIt) {
   const auto parameters = [](const std::string& name) {
     const MeasuredRun run = read_one("a," + name + ",dpo,1,A100,device,1024,trl,",
