@@ -233,7 +233,7 @@ class DryDevice:
 def package_versions() -> dict[str, str]:
     """Of the packages that models come from, as far as they are installed."""
     versions: dict[str, str] = {}
-    for name in ("torchvision", "timm", "transformers", "peft", "accelerate", "trl", "datasets"):
+    for name in ("torchvision", "timm", "transformers", "diffusers", "peft", "accelerate", "trl", "datasets"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return versions

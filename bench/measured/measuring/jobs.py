@@ -13,7 +13,9 @@ Ranges of the GPUMemNet papers (as in the data sets of itu-rad/GPUMemNet; archit
   vision, timm published models of torchvision and of timm, by name, batch 1-128
   hf           HuggingFace's classes with drawn configurations, batch 1-64
   llm          published language models, whole or with LoRA, batch 1-32 (see language.py)
-  newest       those of 2025 and 2026 in turn, cut in depth and in experts (see published.py)
+  newest       those of 2025 and 2026 in turn, cut in depth and in experts (see published.py); only where --only names it
+  diffusion    published denoisers of images and videos, batch 1-8 (see diffusion.py); likewise
+  vlm          published models that read images and text, batch 1-8 (see vision_language.py); likewise
 
 What spans orders of magnitude is drawn evenly half of the time, and evenly in its logarithm the other half. A job whose
 step would need more than MOST_WORK floating-point operations is drawn again: it would fill the time of many others.
@@ -26,13 +28,14 @@ import functools
 import importlib.util
 import math
 import random
+import types
 from typing import Any, Callable
 
-from . import language
+from . import diffusion, language, vision_language
 
 Spec = dict[str, Any]
 
-EDITION = "u"
+EDITION = "t"
 """Begins the names of jobs. What draws other jobs for the same seed takes a new one."""
 
 MOST_WORK = 1e14
@@ -272,11 +275,19 @@ class Family:
     weight: int
     checkpoints: bool = False
     """Whether its models have repeated blocks that activation checkpointing wraps."""
-    in_turn: bool = False
-    """Whether draw() takes the job's number too, and goes round its models."""
+    published: types.ModuleType | None = None
+    """Where its models, of published sizes, are: what draws their training, and says their summary and cells."""
+    in_turn: tuple[str, ...] = ()
+    """Its models, which come one after the other, so that few jobs have seen all."""
+    usual: bool = True
+    """Whether it is drawn where no families are named."""
 
-    def drawn(self, draw: random.Random, index: int) -> tuple[Spec, int]:
-        return self.draw(draw, index) if self.in_turn else self.draw(draw)
+    def drawn(self, draw: random.Random, turn: int | None) -> tuple[Spec, int]:
+        """turn: which of the family's jobs this is, where that is known."""
+        if not self.in_turn:
+            return self.draw(draw)
+        turn = draw.randrange(len(self.in_turn)) if turn is None else turn
+        return self.draw(draw, self.in_turn[turn % len(self.in_turn)])
 
 
 FAMILIES: dict[str, Family] = {
@@ -286,9 +297,19 @@ FAMILIES: dict[str, Family] = {
     "vision": Family(draw_vision, 3),
     "timm": Family(draw_timm, 3, checkpoints=True),
     "hf": Family(draw_hugging_face, 3, checkpoints=True),
-    "llm": Family(language.draw_language_model, 4, checkpoints=True),
-    "newest": Family(language.draw_newest, 3, checkpoints=True, in_turn=True),
-}
+    "llm": Family(language.draw_language_model, 4, checkpoints=True, published=language),
+    "newest": Family(
+        language.draw_newest, 4, checkpoints=True, published=language, in_turn=tuple(language.NEWEST), usual=False
+    ),
+    "diffusion": Family(
+        diffusion.draw_denoiser, 4, checkpoints=True, published=diffusion, in_turn=tuple(diffusion.MODELS), usual=False
+    ),
+    "vlm": Family(
+        vision_language.draw_model, 4, checkpoints=True, published=vision_language,
+        in_turn=tuple(vision_language.MODELS), usual=False,
+    ),
+}  # fmt: skip
+USUAL = tuple(name for name, family in FAMILIES.items() if family.usual)
 
 
 # ------------------------------------------------------------------------------------------------ work of a step
@@ -351,21 +372,26 @@ class Series:
     """A sequence of jobs without end. Names begin with edition and seed; then with the families, if not all."""
 
     seed: int
-    families: tuple[str, ...] = tuple(FAMILIES)
+    families: tuple[str, ...] = USUAL
 
     @functools.cached_property
     def prefix(self) -> str:
-        some = "" if self.families == tuple(FAMILIES) else "-" + "-".join(self.families)
+        some = "" if self.families == USUAL else "-" + "-".join(self.families)
         return f"{EDITION}{self.seed}{some}"
 
     def job(self, index: int) -> Job:
         """Job `index`; from 0."""
         draw = random.Random(f"{self.prefix}:{index}")
-        weights = [FAMILIES[name].weight for name in self.families]
-        family = draw.choices(self.families, weights)[0]
-        spec, batch = FAMILIES[family].drawn(draw, index)
+        turn = None
+        if all(FAMILIES[name].in_turn for name in self.families):
+            turn, place = divmod(index, len(self.families))
+            family = self.families[place]
+        else:
+            weights = [FAMILIES[name].weight for name in self.families]
+            family = draw.choices(self.families, weights)[0]
+        spec, batch = FAMILIES[family].drawn(draw, turn)
         while step_work(family, spec, batch) > MOST_WORK:
-            spec, batch = FAMILIES[family].drawn(draw, index)
+            spec, batch = FAMILIES[family].drawn(draw, turn)
         return self._with_training(draw, f"{self.prefix}-{index:05d}", family, spec, batch)
 
     @staticmethod
@@ -384,10 +410,12 @@ class Series:
             checkpointing=draw.random() < 0.15 and FAMILIES[family].checkpoints,
             counters=draw.random() < 0.25,
         )
-        return dataclasses.replace(job, **language.draw_training(draw, spec)) if family in language.FAMILIES else job
+        published = FAMILIES[family].published
+        return dataclasses.replace(job, **published.draw_training(draw, spec)) if published else job
 
 
-PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers", "llm": "transformers", "newest": "transformers"}
+PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers", "llm": "transformers", "newest": "transformers",
+            "diffusion": "diffusers", "vlm": "transformers"}  # fmt: skip
 """What a family's models come from."""
 
 
@@ -402,13 +430,14 @@ def families_of(text: str) -> tuple[str, ...]:
     unknown = [name for name in asked if name not in FAMILIES]
     if unknown:
         raise ValueError(f"unknown family {unknown[0]!r}; choose of {','.join(FAMILIES)}")
-    return tuple(name for name in FAMILIES if not asked or name in asked)
+    return tuple(name for name in FAMILIES if name in (asked or USUAL))
 
 
 def shrunk(job: Job) -> Job:
     """The job with sizes that a CPU computes in no time, for dry runs: all code is gone through, nothing measured."""
-    if job.family in language.FAMILIES:
-        return dataclasses.replace(job, model=language.small(job.model), batch_size=2)
+    published = FAMILIES[job.family].published
+    if published:
+        return dataclasses.replace(job, model=published.small(job.model), batch_size=2)
     most: dict[str, int] = {
         "inputs": 64, "outputs": 64, "side": 16, "classes": 10, "depth": 4, "base_filters": 16, "vocabulary": 100,
         "sequence": 8, "layers": 2, "feed_forward": 64, "embedding": 48,

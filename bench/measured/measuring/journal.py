@@ -19,7 +19,7 @@ import tarfile
 from typing import Any, Iterable, Iterator
 
 from . import language, summaries
-from .jobs import Job
+from .jobs import FAMILIES, Job
 
 Row = dict[str, Any]
 
@@ -66,9 +66,9 @@ FIGURES = ("reserved", "device", "allocated")
 """Of runs::Figure: which may be in measured_mib."""
 
 COLUMNS = (
-    "name", "summary", "batch_size", "input", "seq_length", "optimizer", "fused", "precision", "loss", "zero_grad",
+    "name", "summary", "batch_size", "input", "seq_length", "image", "images", "frames", "optimizer", "fused", "precision", "loss", "zero_grad",
     "gradient_accumulation", "checkpointing", "attention", "padding", "lora", "lora_targets", "lora_dropout",
-    "transformers", "gpu", "figure", "measured_mib", "status", "allocated_mib",
+    "base_dtype", "freeze", "transformers", "gpu", "figure", "measured_mib", "status", "allocated_mib",
     "reserved_mib", "requested_mib", "device_mib", "context_mib", "first_allocated_mib", "first_reserved_mib",
     "capacity_mib", "gpu_utilisation", "gract", "smact", "smocc", "fp32", "step_ms", "steps", "retries",
     "runs_before", "left_mib", "family", "parameters", "torch", "cuda", "cudnn", "driver", "allocator", "model",
@@ -116,10 +116,11 @@ def run_cells(row: Row, folder: pathlib.Path, figure: str, kinds: tuple[str, ...
         "parameters": result["parameters"],
         "model": json.dumps(job.model, separators=(",", ":")),
     }
-    if job.family in ("hf", *language.FAMILIES):
+    if job.family in ("hf", "llm", "newest", "vlm"):
         cells["transformers"] = language.release_rule(machine.get("transformers"))
-    if job.family in language.FAMILIES:
-        cells.update(language.cells(job.model))
+    published = FAMILIES[job.family].published
+    if published:
+        cells.update(published.cells(job.model))
     for name in ("allocated", "reserved", "requested", "device", "context", "first_allocated", "first_reserved"):
         cells[f"{name}_mib"] = mib(result, name)
     cells["left_mib"] = mib(result, "left_before")

@@ -15,8 +15,6 @@ from typing import Any
 
 from .published import EAGER, LANGUAGE, MODELS, NEWEST, Spec
 
-FAMILIES = ("llm", "newest")
-
 MOST_TOKENS = 32768
 """Of a step."""
 
@@ -39,10 +37,8 @@ def draw_language_model(draw: random.Random) -> tuple[Spec, int]:
     return draw_one_of(tuple(LANGUAGE), draw)
 
 
-def draw_newest(draw: random.Random, index: int) -> tuple[Spec, int]:
-    """The models in turn, so that a short series has each."""
-    names = tuple(NEWEST)
-    return draw_one_of((names[index % len(names)],), draw)
+def draw_newest(draw: random.Random, name: str) -> tuple[Spec, int]:
+    return draw_one_of((name,), draw)
 
 
 def draw_one_of(names: tuple[str, ...], draw: random.Random) -> tuple[Spec, int]:

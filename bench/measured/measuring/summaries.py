@@ -10,8 +10,7 @@ import importlib.util
 import json
 import pathlib
 
-from . import language
-from .jobs import Job
+from .jobs import FAMILIES, Job
 
 CONFIG, GRAPH = ".config.json", ".json"
 TORCHINFO, TREE = ".torchinfo.txt", ".tree.txt"
@@ -20,9 +19,9 @@ KINDS = (CONFIG, GRAPH, TREE, TORCHINFO)
 
 
 def stem(job: Job) -> str:
-    """A file name for the model: its family, its name if it has one, and its spec's hash. A language model's file says
-    its sizes alone; the rest is in the row."""
-    if job.family in language.FAMILIES:
+    """A file name for the model: its family, its name if it has one, and its spec's hash. The file of a published one
+    says its sizes alone; the rest is in the row."""
+    if FAMILIES[job.family].published:
         return f"{job.family}-{job.model['name']}" + ("-small" if job.model.get("small") else "")
     text = json.dumps([job.family, job.model], sort_keys=True)
     name = job.model.get("name") or job.model.get("model") or ""
@@ -43,8 +42,6 @@ def finished(job: Job, folder: pathlib.Path) -> bool:
 
 def write(job: Job, folder: pathlib.Path) -> dict[str, str]:
     """The names of the files written, by kind; "error" says why there is no graph."""
-    from . import zoo
-
     folder.mkdir(parents=True, exist_ok=True)
     name = stem(job)
     written: dict[str, str] = {}
@@ -57,9 +54,12 @@ def write(job: Job, folder: pathlib.Path) -> dict[str, str]:
         written[kind] = name + kind
 
     try:
-        if job.family in language.FAMILIES:
-            keep(CONFIG, language.config_json(job.model))
+        published = FAMILIES[job.family].published
+        if published:
+            keep(CONFIG, published.config_json(job.model))
             return written
+        from . import zoo
+
         model = zoo.built(job)
         keep(TREE, str(model.module) + "\n")
         table = torchinfo_table(model)

@@ -50,10 +50,12 @@ def loss_of(outputs: object, labels: torch.Tensor, name: str) -> torch.Tensor:
         return sum(losses[1:], losses[0])
     if name == "bce-with-logits":
         return nn.functional.binary_cross_entropy_with_logits(outputs, labels)
+    if name == "mse":
+        return nn.functional.mse_loss(outputs.float(), labels.float())
     return nn.functional.cross_entropy(outputs.flatten(0, -2), labels.flatten())
 
 
-def outputs_and_loss(model: zoo.Model, inputs: torch.Tensor, labels: torch.Tensor, name: str) -> tuple[object, object]:
+def outputs_and_loss(model: zoo.Model, inputs: object, labels: torch.Tensor, name: str) -> tuple[object, object]:
     """Both live until the next batch, as the variables of a usual loop do."""
     if model.computes_loss:
         outputs = model.call(model.module, inputs, labels)
@@ -72,8 +74,7 @@ def training_steps(model: zoo.Model, job: Job, device: Device) -> Iterator[float
         begin = time.perf_counter()
         for part in range(job.accumulation):
             inputs = labels = None
-            inputs = model.inputs(job.batch_size, target, dtype)
-            labels = model.labels(job.batch_size, target, job.loss, dtype)
+            inputs, labels = model.batch(job.batch_size, target, dtype, job.loss)
             if part == 0:
                 optimizer.zero_grad(set_to_none=True)
             with device.autocast(job.precision):
@@ -93,7 +94,7 @@ def training_steps(model: zoo.Model, job: Job, device: Device) -> Iterator[float
 
 def put(model: zoo.Model, job: Job, device: Device) -> None:
     """Onto the device. Raises RuntimeError where memory is out."""
-    dtype = torch.bfloat16 if job.precision == "bf16" else None
+    dtype = torch.bfloat16 if job.precision == "bf16" or model.frozen_half else None
     device.check(sum(p.numel() * p.element_size() for p in model.module.parameters()))
     zoo.place(model.module, device.torch_device, dtype, model.adapters)
 

@@ -5,17 +5,44 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-from typing import Callable, Iterator
+from typing import Any, Callable, Iterator
 
 import torch
 from torch import nn
 
-from . import language, nets, published
+from . import diffusion, language, nets, published, vision_language
 from .jobs import Job, Spec
 
 
 class Unavailable(Exception):
     """The job's model cannot be built here: a package is missing, or too old for it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Maker:
+    """Draws the tensors of a batch. Numbers have the type of what they are for."""
+
+    batch: int
+    device: torch.device
+    dtype: torch.dtype
+
+    def numbers(self, *shape: int, single: bool = False) -> torch.Tensor:
+        return torch.randn(shape, device=self.device, dtype=torch.float32 if single else self.dtype)
+
+    def shares(self, *shape: int) -> torch.Tensor:
+        return torch.rand(shape, device=self.device, dtype=self.dtype)
+
+    def ones(self, *shape: int) -> torch.Tensor:
+        return torch.ones(shape, device=self.device, dtype=self.dtype)
+
+    def whole(self, below: int, *shape: int) -> torch.Tensor:
+        return torch.randint(below, shape, device=self.device)
+
+    def places(self, count: int) -> torch.Tensor:
+        return torch.arange(count, device=self.device)
+
+    def given(self, values: list) -> torch.Tensor:
+        return torch.tensor(values, device=self.device)
 
 
 @dataclasses.dataclass
@@ -34,6 +61,15 @@ class Model:
     """The module is given the labels, and its answer has the loss."""
     adapters: bool = False
     """What is trained came after the rest, in float32 whatever the rest has, as PEFT does it."""
+    frozen_half: bool = False
+    """What is frozen is in bfloat16, under autocast too."""
+    drawn: Callable[[Maker], tuple[object, torch.Tensor]] | None = None
+    """Makes a batch of several tensors: what the module is called with, and labels or a target."""
+
+    def batch(self, size: int, device: torch.device, dtype: torch.dtype, loss: str) -> tuple[Any, torch.Tensor]:
+        if self.drawn:
+            return self.drawn(Maker(size, device, torch.bfloat16 if self.frozen_half else dtype))
+        return self.inputs(size, device, dtype), self.labels(size, device, loss, dtype)
 
     def outputs(self, inputs: torch.Tensor) -> object:
         return self.call(self.module, inputs) if self.call else self.module(inputs)
@@ -155,6 +191,70 @@ def language_model(spec: Spec) -> Model:
     )
 
 
+def denoiser(spec: Spec) -> Model:
+    package_diffusers = package("diffusers")
+    about = diffusion.MODELS[spec["name"]]
+    module = known(package_diffusers, about.kind)(**diffusion.fields_of(spec))
+    if spec["lora"]:
+        peft = package("peft")
+        module.requires_grad_(False)
+        # What add_adapter() of most of its classes does.
+        adapters = peft.LoraConfig(r=spec["lora"], lora_alpha=spec["lora"], target_modules=list(about.targets))
+        peft.inject_adapter_in_model(adapters, module)
+
+    def drawn(make: Maker) -> tuple[object, torch.Tensor]:
+        inputs, shape = about.batch(make, diffusion.sample_of(spec, make.batch), module.config)
+        return inputs, make.numbers(*shape)
+
+    def call(module: nn.Module, inputs: Spec) -> torch.Tensor:
+        prediction = module(**inputs, return_dict=False)[0]
+        channels = module.config.get("in_channels")
+        twice = module.config.get("out_channels") == 2 * (channels or 1)  # PixArt's variance is not trained
+        return prediction.chunk(2, 1)[0] if channels and twice else prediction
+
+    return Model(
+        module,
+        (*spec["image"], spec["frames"]),
+        call=call,
+        enable_checkpointing=module.enable_gradient_checkpointing,
+        adapters=bool(spec["lora"]),
+        frozen_half=bool(spec["lora"]),
+        drawn=drawn,
+    )
+
+
+def vision_language_model(spec: Spec) -> Model:
+    transformers = package("transformers")
+    if spec["lora"]:
+        package("peft")
+    known(transformers, vision_language.MODELS[spec["name"]].model)
+    module = vision_language.module_of(spec, transformers)
+    words = vision_language.fields_of(spec)["text_config"]["vocab_size"]
+
+    def drawn(make: Maker) -> tuple[object, torch.Tensor]:
+        inputs = vision_language.batch_of(make, spec)
+        return inputs, inputs["input_ids"].clone()
+
+    def call(module: nn.Module, inputs: Spec, labels: torch.Tensor | None = None) -> object:
+        return module(**inputs, labels=labels)
+
+    def checkpoint() -> None:
+        module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+    return Model(
+        module,
+        (vision_language.tokens_of(spec),),
+        words,
+        True,
+        call,
+        checkpoint,
+        computes_loss=True,
+        adapters=bool(spec["lora"]),
+        frozen_half=bool(spec["lora"]),
+        drawn=drawn,
+    )
+
+
 def logits_of_pixels(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return module(pixel_values=x).logits
 
@@ -192,6 +292,8 @@ BUILDERS: dict[str, Callable[[Spec], Model]] = {
     "hf": hugging_face,
     "llm": language_model,
     "newest": language_model,
+    "diffusion": denoiser,
+    "vlm": vision_language_model,
 }
 
 
