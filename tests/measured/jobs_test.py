@@ -8,7 +8,7 @@ import unittest
 from collections import Counter
 
 import support  # noqa: F401  (the path to measuring)
-from measuring import jobs, language, published
+from measuring import diffusion, jobs, language, published, vision_language
 
 MANY = 4000
 
@@ -81,6 +81,75 @@ class Ranges(unittest.TestCase):
             self.assertEqual(job.model.get("dropout", 0.0), 0.0)
             self.assertTrue(job.model["attention"] == "eager" or job.model["name"] not in published.EAGER)
 
+    def test_models_of_images_come_in_turn(self) -> None:
+        for family in ("diffusion", "vlm"):
+            models = jobs.FAMILIES[family].in_turn
+            names = [job.model["name"] for job in drawn(family, 2 * len(models))]
+            self.assertEqual(names, [*models, *models])
+        both = drawn("vlm,diffusion", 8)
+        self.assertEqual([job.family for job in both], ["diffusion", "vlm"] * 4)
+        self.assertEqual([job.model["name"] for job in both[::2]], list(diffusion.MODELS)[:4])
+        mixed = drawn("mlp,vlm", 200)
+        self.assertEqual({job.family for job in mixed}, {"mlp", "vlm"})
+
+    def test_denoisers(self) -> None:
+        made = drawn("diffusion", 1000)
+        self.assertEqual({job.precision for job in made}, {"fp32", "amp-bf16", "bf16"})
+        self.assertEqual({job.model["lora"] for job in made}, {0, *diffusion.LORA_RANKS})
+        self.assertEqual({job.checkpointing for job in made}, {False, True})
+        self.assertEqual({job.loss for job in made}, {"mse"})
+        for job in made:
+            model, spec = diffusion.MODELS[job.model["name"]], job.model
+            most = diffusion.MOST_WORK.get(job.precision, diffusion.MOST_WORK_IN_HALF)
+            self.assertLessEqual(diffusion.step_work(model, spec, job.batch_size), most)
+            self.assertLessEqual(diffusion.states_of(spec), diffusion.MOST_STATES)
+            self.assertEqual(spec["frames"] > 1, model.frame > 0)
+            self.assertFalse(spec["lora"] and job.precision == "fp32")
+            # Whole pixels of latents, and whole frames.
+            self.assertEqual([side % model.token for side in spec["image"]], [0, 0])
+            self.assertEqual((spec["frames"] - 1) % max(model.frame, 1), 0)
+            self.assertEqual(json.loads(diffusion.config_json(spec))["_class_name"], model.kind)
+
+    def test_models_that_read_images(self) -> None:
+        made = drawn("vlm", 1000)
+        self.assertEqual({job.precision for job in made}, {"amp-bf16", "bf16"})
+        self.assertEqual({job.model["images"] for job in made}, {1, 2, 3})
+        for varied in ("frozen", "padding", "checkpointing"):
+            self.assertEqual({job.model[varied] for job in made}, {False, True}, varied)
+        for job in made:
+            spec = job.model
+            self.assertLessEqual(job.batch_size * vision_language.tokens_of(spec), vision_language.MOST_TOKENS)
+            self.assertLessEqual(vision_language.step_work(spec, job.batch_size), vision_language.MOST_WORK)
+            self.assertFalse(spec["lora"] and spec["frozen"])
+            cells = vision_language.cells(spec)
+            self.assertEqual(bool(cells["lora"]), bool(cells["lora_targets"]))
+            self.assertGreater(cells["seq_length"], spec["text"])
+
+    def test_what_processors_make_of_images(self) -> None:
+        def tokens(name: str, width: int, height: int) -> int:
+            return vision_language.picture_of({"name": name, "image": [width, height]}).tokens
+
+        # As the processors of transformers 5.16 count them.
+        for name, width, height, count in (
+            ("Qwen2.5-VL-3B", 1024, 768, 27 * 37),
+            ("Qwen3-VL-2B", 1024, 768, 24 * 32),
+            ("PaddleOCR-VL", 336, 336, 14 * 14),  # enlarged
+            ("llava-1.5-7b-cut", 640, 480, 576),
+            ("llava-v1.6-mistral-7b-cut", 512, 384, 2340),
+            ("llava-onevision-qwen2-0.5b", 480, 640, 2943),
+            ("InternVL3-1B", 480, 640, 13 * 256),
+            ("InternVL3-1B", 448, 448, 256),
+            ("gemma-3-4b", 1280, 720, 256),
+            ("SmolVLM2-2.2B", 336, 336, 17 * 81),
+            ("SmolVLM-500M", 480, 640, 13 * 64),
+            ("aya-vision-8b-cut", 256, 256, 169),
+            ("Mistral-Small-3.1-24B-cut", 640, 480, 23 * 18),
+            ("pixtral-12b-cut", 1280, 720, 64 * 36),
+        ):
+            self.assertEqual(tokens(name, width, height), count, (name, width, height))
+        self.assertEqual(vision_language.closest_grid(1024, 768, 448, 12), (4, 3))
+        self.assertEqual(vision_language.least_scaled_grid(1024, 768, 336, 16), (4, 3))
+
     def test_a_release_of_transformers_has_its_rule(self) -> None:
         given = {"4.40.1": "", "4.45.0": "4.45", "4.50.3": "4.48", "4.55.4": "4.52", "4.57.1": "4.56", "5.17.0": "5.0", None: ""}
         self.assertEqual({text: language.release_rule(text) for text in given}, given)
@@ -91,7 +160,7 @@ class Ranges(unittest.TestCase):
 
     def test_training_varies(self) -> None:
         made = drawn("")
-        self.assertEqual({job.family for job in made}, set(jobs.FAMILIES))
+        self.assertEqual({job.family for job in made}, set(jobs.USUAL))
         self.assertEqual({job.optimizer for job in made}, set(jobs.OPTIMIZERS))
         self.assertEqual({job.precision for job in made}, set(jobs.PRECISIONS))
         for varied in ("fused", "checkpointing", "counters"):
@@ -103,9 +172,9 @@ class Ranges(unittest.TestCase):
 
     def test_families_are_drawn_by_weight(self) -> None:
         found = Counter(job.family for job in drawn(""))
-        total = sum(family.weight for family in jobs.FAMILIES.values())
-        for name, family in jobs.FAMILIES.items():
-            self.assertAlmostEqual(found[name] / MANY, family.weight / total, delta=0.03)
+        total = sum(jobs.FAMILIES[name].weight for name in jobs.USUAL)
+        for name in jobs.USUAL:
+            self.assertAlmostEqual(found[name] / MANY, jobs.FAMILIES[name].weight / total, delta=0.03)
 
 
 class Repetition(unittest.TestCase):

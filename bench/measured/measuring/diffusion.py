@@ -311,7 +311,10 @@ MODELS: dict[str, Denoiser] = {
     "Chroma1-cut": Denoiser(
         "ChromaTransformer2DModel", flux, 2.9, {"num_layers": 6, "num_single_layers": 12}, texts=(256, 512)
     ),
-    "CogView4-6B-cut": Denoiser("CogView4Transformer2DModel", cogview4, 2.4, {"num_layers": 10}, texts=(224,)),
+    "CogView4-6B-cut": Denoiser(
+        "CogView4Transformer2DModel", cogview4, 2.4,
+        {"num_layers": 10, "num_attention_heads": 32, "attention_head_dim": 128}, texts=(224,),
+    ),
     "Kandinsky-5.0-T2V-Lite": Denoiser(
         "Kandinsky5Transformer3DModel", kandinsky5, 2.0, _KANDINSKY, texts=(256, 512), frame=4, frames=_FRAMES,
         targets=("to_query", "to_key", "to_value"),

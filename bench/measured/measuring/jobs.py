@@ -13,7 +13,7 @@ Ranges of the GPUMemNet papers (as in the data sets of itu-rad/GPUMemNet; archit
   vision, timm published models of torchvision and of timm, by name, batch 1-128
   hf           HuggingFace's classes with drawn configurations, batch 1-64
   llm          published language models, whole or with LoRA, batch 1-32 (see language.py)
-  newest       those of 2025 and 2026 in turn, cut in depth and in experts (see published.py); only where --only names it
+  newest       those of 2025 and 2026 in turn, cut in depth (see published.py); only where --only names it
   diffusion    published denoisers of images and videos, batch 1-8 (see diffusion.py); likewise
   vlm          published models that read images and text, batch 1-8 (see vision_language.py); likewise
 
@@ -414,8 +414,8 @@ class Series:
         return dataclasses.replace(job, **published.draw_training(draw, spec)) if published else job
 
 
-PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers", "llm": "transformers", "newest": "transformers",
-            "diffusion": "diffusers", "vlm": "transformers"}  # fmt: skip
+PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers", "llm": "transformers",
+            "newest": "transformers", "diffusion": "diffusers", "vlm": "transformers"}  # fmt: skip
 """What a family's models come from."""
 
 

@@ -35,8 +35,14 @@ TEXTS = (64, 128, 256, 512, 1024)
 # ------------------------------------------------------------------------------------------------ processors
 
 
-def _rounded(size: int, factor: int) -> int:
-    return round(size / factor) * factor
+def resized(width: int, height: int, factor: int, least: int) -> tuple[int, int]:
+    """Both sides as multiples of the factor, of so many pixels at least (qwen2_vl/image_processing_qwen2_vl.py,
+    smart_resize). The images that are drawn here are below what its processors allow at most."""
+    sides = [round(side / factor) * factor for side in (width, height)]
+    if sides[0] * sides[1] < least:
+        beta = math.sqrt(least / (width * height))
+        sides = [math.ceil(side * beta / factor) * factor for side in (width, height)]
+    return sides[0], sides[1]
 
 
 def _grids_of(most: int) -> list[tuple[int, int]]:
@@ -104,7 +110,8 @@ def packed(fields: Spec, width: int, height: int) -> Picture:
     """Qwen-VL, GLM-4V, PaddleOCR-VL: sides become multiples of merged patches; patches of all images are rows."""
     vision = fields["vision_config"]
     patch, merge = vision["patch_size"], vision["spatial_merge_size"]
-    columns, rows = (_rounded(side, patch * merge) // patch for side in (width, height))
+    least = {"qwen3_vl": 65536, "paddleocr_vl": 147384}.get(fields["model_type"], 3136)
+    columns, rows = (side // patch for side in resized(width, height, patch * merge, least))
     frames = vision.get("temporal_patch_size", 0)
     row = (3 * frames * patch * patch,) if frames else (3, patch, patch)
 
@@ -198,6 +205,8 @@ class Reader:
     seeing: float
     fields: Spec
     kinds: str = ""
+    autocast: bool = True
+    """Whether its class runs under autocast with weights in float32."""
 
 
 def text(kind: str, sizes: tuple[int, int, int, int, int, int], **more: Any) -> Spec:
@@ -222,7 +231,7 @@ def _qwen(name: str, kind: str, billions: float, sizes: tuple, vision: Spec, tie
         "text_config": text(f"{kind}_text", sizes, **more),
         "vision_config": {**vision, "patch_size": vision.get("patch_size", 14), "spatial_merge_size": 2},
     }  # fmt: skip
-    seeing = 0.4 if kind == "qwen3_vl" else 0.67
+    seeing = {"qwen3_vl": 0.4, "glm4v": 1.1, "paddleocr_vl": 0.41, "glm_ocr": 0.5}.get(kind, 0.67)
     return Reader(name + "ForConditionalGeneration", packed, "model.visual", billions, seeing, fields, "mm_token_type_ids")
 
 
@@ -259,7 +268,10 @@ def _covered(kind: str, model: str, billions: float, seeing: float, scale: int, 
         "model_type": kind, "image_token_id": 5, "scale_factor": scale, "tie_word_embeddings": False,
         "text_config": text_config, "vision_config": vision,
     }  # fmt: skip
-    return Reader(model + "ForConditionalGeneration", covered, "model.vision_model", billions, seeing, fields)
+    autocast = kind != "smolvlm"  # its inputs_merger() needs images and text of one type
+    return Reader(
+        model + "ForConditionalGeneration", covered, "model.vision_model", billions, seeing, fields, autocast=autocast
+    )
 
 
 def _tower_of(kind: str, model: str, picture: Any, billions: float, seeing: float, text_config: Spec, vision: Spec,
@@ -372,7 +384,7 @@ MODELS: dict[str, Reader] = {
         **_sections([16, 24, 24], 1e4, partial_rotary_factor=1.0),
     ),
     "deepseek-vl-1.3b": _tower_of(
-        "deepseek_vl", "DeepseekVL", fixed, 1.3, 0.32, text("llama", (2048, 5632, 24, 16, 16, 102400)),
+        "deepseek_vl", "DeepseekVL", fixed, 1.65, 0.32, text("llama", (2048, 5632, 24, 16, 16, 102400)),
         tower("siglip_vision_model", (1024, 4096, 24, 16), 384, 16, vision_use_head=False), tie_word_embeddings=False,
     ),
 }  # fmt: skip
@@ -419,7 +431,7 @@ def draw_model(draw: random.Random, name: str) -> tuple[Spec, int]:
             "padding": draw.random() < 0.3,
             "lora": lora,
             "frozen": draw.random() < 0.6 and not lora,
-            "precision": draw.choice(("bf16", "bf16", "amp-bf16")),
+            "precision": draw.choice(("bf16", "bf16", "amp-bf16") if lora or model.autocast else ("bf16",)),
             "checkpointing": draw.random() < 0.4,
         }
         if lora:
