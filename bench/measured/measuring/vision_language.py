@@ -207,6 +207,8 @@ class Reader:
     kinds: str = ""
     autocast: bool = True
     """Whether its class runs under autocast with weights in float32."""
+    all_linear: bool = True
+    """Whether adapters may be on all linear layers: a router that returns two tensors is none that PEFT can wrap."""
 
 
 def text(kind: str, sizes: tuple[int, int, int, int, int, int], **more: Any) -> Spec:
@@ -387,6 +389,22 @@ MODELS: dict[str, Reader] = {
         "deepseek_vl", "DeepseekVL", fixed, 1.65, 0.32, text("llama", (2048, 5632, 24, 16, 16, 102400)),
         tower("siglip_vision_model", (1024, 4096, 24, 16), 384, 16, vision_use_head=False), tie_word_embeddings=False,
     ),
+    "Llama-4-Scout-17B-16E-cut": Reader(
+        "Llama4ForConditionalGeneration", tiled, "vision_model", 6.4, 0.86,
+        {
+            "model_type": "llama4", "image_token_index": 5, "tie_word_embeddings": False,
+            "text_config": text(
+                "llama4_text", (5120, 8192, 2, 40, 8, 202048), head_dim=128, intermediate_size_mlp=16384,
+                num_local_experts=16, num_experts_per_tok=1, interleave_moe_layer_step=1, attention_chunk_size=8192,
+                use_qk_norm=True,
+            ),
+            "vision_config": tower(
+                "llama4_vision_model", (1408, 5632, 34, 16), 336, 14, pixel_shuffle_ratio=0.5, vision_output_dim=4096,
+                projector_input_dim=4096, projector_output_dim=4096,
+            ),
+        },
+        all_linear=False,
+    ),
 }  # fmt: skip
 
 
@@ -435,7 +453,8 @@ def draw_model(draw: random.Random, name: str) -> tuple[Spec, int]:
             "checkpointing": draw.random() < 0.4,
         }
         if lora:
-            spec["targets"] = draw.choice(("q_proj+v_proj", "q_proj+k_proj+v_proj+o_proj", "text"))
+            targets = ("q_proj+v_proj", "q_proj+k_proj+v_proj+o_proj", "text")
+            spec["targets"] = draw.choice(targets if model.all_linear else targets[:2])
         batch = round(math.exp(draw.uniform(0.0, math.log(8))))
         tokens = batch * tokens_of(spec)
         held = states_of(spec) + BYTES_OF_LOGIT * tokens * words
@@ -493,7 +512,7 @@ def fields_of(spec: Spec) -> Spec:
     heads = 128 if "qwen" in fields["model_type"] else heads
     text_sizes = {
         "hidden_size": 2 * heads, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "num_key_value_heads": 1, "vocab_size": 128,
+        "num_key_value_heads": 1, "vocab_size": 128, "intermediate_size_mlp": 64,
     }  # fmt: skip
     if fields["model_type"] == "glm4v":
         text_sizes["hidden_size"] = 256
@@ -501,12 +520,15 @@ def fields_of(spec: Spec) -> Spec:
         "hidden_size": 128, "embed_dim": 128, "intermediate_size": 64, "num_hidden_layers": 2, "depth": 2,
         "num_attention_heads": 2, "num_heads": 2, "deepstack_visual_indexes": [1], "fullatt_block_indexes": [1],
         "out_hidden_size": text_sizes["hidden_size"], "projection_dim": text_sizes["hidden_size"], "head_dim": 64,
+        "vision_output_dim": 64, "projector_input_dim": 64, "projector_output_dim": 64,
     }  # fmt: skip
     if "mm_tokens_per_image" in fields:
         vision_sizes["image_size"] = 16 * fields["vision_config"]["patch_size"]
     if model.picture in (tiled, covered):
         patch = fields["vision_config"]["patch_size"]
         vision_sizes["image_size"] = [12 * of for of in patch] if isinstance(patch, list) else 12 * patch
+    if "pixel_shuffle_ratio" in fields["vision_config"]:
+        vision_sizes["intermediate_size"] = 4 * vision_sizes["hidden_size"]
     if "embed_dim" in fields["vision_config"]:
         vision_sizes["hidden_size"] = text_sizes["hidden_size"]
 
