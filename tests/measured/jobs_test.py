@@ -8,7 +8,7 @@ import unittest
 from collections import Counter
 
 import support  # noqa: F401  (the path to measuring)
-from measuring import diffusion, jobs, language, published, vision_language
+from measuring import diffusion, jobs, language, published, pictures, vision_language
 
 MANY = 4000
 
@@ -147,8 +147,8 @@ class Ranges(unittest.TestCase):
             ("pixtral-12b-cut", 1280, 720, 64 * 36),
         ):
             self.assertEqual(tokens(name, width, height), count, (name, width, height))
-        self.assertEqual(vision_language.closest_grid(1024, 768, 448, 12), (4, 3))
-        self.assertEqual(vision_language.least_scaled_grid(1024, 768, 336, 16), (4, 3))
+        self.assertEqual(pictures.closest_grid(1024, 768, 448, 12), (4, 3))
+        self.assertEqual(pictures.least_scaled_grid(1024, 768, 336, 16), (4, 3))
 
     def test_a_release_of_transformers_has_its_rule(self) -> None:
         given = {"4.40.1": "", "4.45.0": "4.45", "4.50.3": "4.48", "4.55.4": "4.52", "4.57.1": "4.56", "5.17.0": "5.0", None: ""}
