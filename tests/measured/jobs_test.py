@@ -8,7 +8,7 @@ import unittest
 from collections import Counter
 
 import support  # noqa: F401  (the path to measuring)
-from measuring import diffusion, jobs, language, published, pictures, vision_language
+from measuring import diffusion, jobs, language, pictures, published, vision_language
 
 MANY = 4000
 
@@ -75,8 +75,9 @@ class Ranges(unittest.TestCase):
             self.assertFalse(job.model["lora"] and job.precision == "fp32")
 
     def test_the_newest_models_come_in_turn(self) -> None:
-        made = drawn("newest", 2 * len(published.NEWEST))
-        self.assertEqual([job.model["name"] for job in made], 2 * list(published.NEWEST))
+        made = drawn("newest", 2 * len(published.NEWEST_WITHOUT_FLA)) + drawn("delta", len(published.WITH_FLA))
+        in_turn = [*published.NEWEST_WITHOUT_FLA, *published.NEWEST_WITHOUT_FLA, *published.WITH_FLA]
+        self.assertEqual([job.model["name"] for job in made], in_turn)
         for job in made:
             self.assertEqual(job.model.get("dropout", 0.0), 0.0)
             self.assertTrue(job.model["attention"] == "eager" or job.model["name"] not in published.EAGER)

@@ -14,6 +14,7 @@ Ranges of the GPUMemNet papers (as in the data sets of itu-rad/GPUMemNet; archit
   hf           HuggingFace's classes with drawn configurations, batch 1-64
   llm          published language models, whole or with LoRA, batch 1-32 (see language.py)
   newest       those of 2025 and 2026 in turn, cut in depth (see published.py); only where --only names it
+  delta        those of them with gated delta nets, for whose kernels flash-linear-attention must be there; likewise
   diffusion    published denoisers of images and videos, batch 1-8 (see diffusion.py); likewise
   vlm          published models that read images and text, batch 1-8 (see vision_language.py); likewise
 
@@ -299,7 +300,10 @@ FAMILIES: dict[str, Family] = {
     "hf": Family(draw_hugging_face, 3, checkpoints=True),
     "llm": Family(language.draw_language_model, 4, checkpoints=True, published=language),
     "newest": Family(
-        language.draw_newest, 4, checkpoints=True, published=language, in_turn=tuple(language.NEWEST), usual=False
+        language.draw_newest, 4, checkpoints=True, published=language, in_turn=language.NEWEST_WITHOUT_FLA, usual=False
+    ),
+    "delta": Family(
+        language.draw_newest, 1, checkpoints=True, published=language, in_turn=language.WITH_FLA, usual=False
     ),
     "diffusion": Family(
         diffusion.draw_denoiser, 4, checkpoints=True, published=diffusion, in_turn=tuple(diffusion.MODELS), usual=False
@@ -415,7 +419,7 @@ class Series:
 
 
 PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers", "llm": "transformers",
-            "newest": "transformers", "diffusion": "diffusers", "vlm": "transformers"}  # fmt: skip
+            "newest": "transformers", "delta": "fla", "diffusion": "diffusers", "vlm": "transformers"}  # fmt: skip
 """What a family's models come from."""
 
 

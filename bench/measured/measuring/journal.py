@@ -116,7 +116,7 @@ def run_cells(row: Row, folder: pathlib.Path, figure: str, kinds: tuple[str, ...
         "parameters": result["parameters"],
         "model": json.dumps(job.model, separators=(",", ":")),
     }
-    if job.family in ("hf", "llm", "newest", "vlm"):
+    if job.family in ("hf", "llm", "newest", "delta", "vlm"):
         cells["transformers"] = language.release_rule(machine.get("transformers"))
     published = FAMILIES[job.family].published
     if published:

@@ -13,7 +13,7 @@ import math
 import random
 from typing import Any
 
-from .published import EAGER, LANGUAGE, MODELS, NEWEST, Spec
+from .published import EAGER, LANGUAGE, MODELS, NEWEST, NEWEST_WITHOUT_FLA, WITH_FLA, Spec
 
 MOST_TOKENS = 32768
 """Of a step."""

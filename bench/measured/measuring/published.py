@@ -200,7 +200,8 @@ NEWEST: dict[str, LanguageModel] = {
 EAGER = ("bloom-560m", "DeepSeek-V4-Flash", "gpt-oss-20b", "granite-swash-2b")
 """They have no other attention without a package."""
 
-WITH_FLA = tuple(name for name, model in NEWEST.items() if model.config.startswith(("Qwen3_5", "Qwen3Next", "OlmoHybrid")))
+WITH_FLA = tuple(name for name in NEWEST if name.startswith(("Qwen3.5", "Qwen3-Next", "olmo-hybrid")))
 """Measured where flash-linear-attention is installed, as people train them; without it they keep a multiple."""
+NEWEST_WITHOUT_FLA = tuple(name for name in NEWEST if name not in WITH_FLA)
 
 MODELS = LANGUAGE | NEWEST

@@ -292,6 +292,7 @@ BUILDERS: dict[str, Callable[[Spec], Model]] = {
     "hf": hugging_face,
     "llm": language_model,
     "newest": language_model,
+    "delta": language_model,
     "diffusion": denoiser,
     "vlm": vision_language_model,
 }
