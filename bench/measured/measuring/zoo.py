@@ -185,7 +185,8 @@ def language_model(spec: Spec) -> Model:
     def checkpoint() -> None:
         module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
-    words = module.config.vocab_size
+    # Gemma 3n has fewer words in its second table than in its first.
+    words = getattr(module.config, "vocab_size_per_layer_input", None) or module.config.vocab_size
     return Model(
         module, (spec["sequence"],), words, True, call, checkpoint, computes_loss=True, adapters=bool(spec["lora"])
     )
