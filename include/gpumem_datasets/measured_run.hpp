@@ -69,6 +69,7 @@ struct MeasuredRun {
   std::string source = {};      ///< who published the run, where a table holds several sources; else empty
   std::string training = {};    ///< what learns: "full", "LoRA", "QLoRA"; empty: the table does not say
   std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF; empty: as PyTorch has it
+  std::optional<double> capacity_mib = {};  ///< what the allocator could have had; nothing: all that the GPU has
   /// Its samples were shorter than the job's, or brought fewer images: the job needs at least what was measured.
   bool at_most = false;
   double rounding_mib = 0.0;  ///< how far the figure may be from the published one, which is rounded

@@ -29,12 +29,20 @@ std::optional<Bytes> figure_of(const MemoryEstimate& estimate, datasets::Figure 
 
 namespace {
 
+/// The settings that the run gave the allocator, with the limit that it was given.
+Result<device::AllocatorOptions> allocator_of(const datasets::MeasuredRun& run, const GpuProfile& gpu) {
+  auto options = device::parse_allocator_options(run.alloc_conf);
+  const double all = gpu.capacity().mib();
+  if (options && run.capacity_mib.value_or(all) < all) options->memory_fraction = *run.capacity_mib / all;
+  return options;
+}
+
 /// The estimate of a run that goes through phases, which the replay alone can follow.
 Result<MemoryEstimate> of_phases(const datasets::MeasuredRun& run, const Estimator& estimator, const GpuProfile& gpu) {
   if (estimator.name() != estimate::Replay::kName) {
     return Error{ErrorCode::invalid_argument, "only the replay estimates post-training", {}};
   }
-  const auto options = device::parse_allocator_options(run.alloc_conf);
+  const auto options = allocator_of(run, gpu);
   if (!options) return options.error();
   auto estimate = posttrain::estimate_post_training(*run.post_training, gpu, *options);
   if (!estimate) return estimate.error();
@@ -65,7 +73,7 @@ Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure fi
   prediction.lower_mib = std::max(0.0, estimate->lower.mib() + below + moved);
   prediction.upper_mib = std::max(0.0, estimate->upper.mib() - above + moved);
   prediction.beside_mib = -moved;
-  prediction.capacity_mib = gpu.capacity().mib();
+  prediction.capacity_mib = std::min(gpu.capacity().mib(), run.capacity_mib.value_or(gpu.capacity().mib()));
   prediction.whole = figure == datasets::Figure::growth && !estimate->reserved;
   prediction.ranged = estimate->ranged;
   // No lower bound is known to fit: the expected figure must do.
@@ -99,10 +107,10 @@ std::vector<PredictionTask*> by_summary(std::vector<PredictionTask>& tasks) {
 /// The replay with the settings that the run gave the allocator. Other estimators know none.
 Result<Prediction> predict_as_set(const PredictionTask& task, const Estimator& estimator,
                                   analysis::Analysis& analysis) {
-  const bool as_usual = task.run->alloc_conf.empty() || estimator.name() != estimate::Replay::kName;
-  if (as_usual) return predict(*task.run, task.figure, estimator, **task.gpu, analysis);
-  const auto options = device::parse_allocator_options(task.run->alloc_conf);
+  const auto options = allocator_of(*task.run, **task.gpu);
   if (!options) return options.error();
+  const bool as_usual = *options == device::AllocatorOptions{} || estimator.name() != estimate::Replay::kName;
+  if (as_usual) return predict(*task.run, task.figure, estimator, **task.gpu, analysis);
   return predict(*task.run, task.figure, estimate::Replay(*options), **task.gpu, analysis);
 }
 

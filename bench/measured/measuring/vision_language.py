@@ -386,7 +386,9 @@ def fields_of(spec: Spec) -> Spec:
 
 
 def config_json(spec: Spec) -> str:
-    return json.dumps({"architectures": [MODELS[spec["name"]].model], **fields_of(spec)}, indent=1) + "\n"
+    fields = fields_of(spec)
+    text = {**fields["text_config"], "use_cache": False}  # as the module is built
+    return json.dumps({"architectures": [MODELS[spec["name"]].model], **fields, "text_config": text}, indent=1) + "\n"
 
 
 def module_of(spec: Spec, transformers: Any) -> Any:

@@ -61,8 +61,12 @@ class ConfigFields {
   const core::JsonValue* find(std::string_view name);
   /// The same; if it is not there, that of the first part that has it.
   const core::JsonValue* find_within(std::string_view name);
+  /// The same, and it does not count as read.
+  [[nodiscard]] const core::JsonValue* peek(std::string_view name) const;
   /// Whether the field is there, and not null. Does not count as read.
   [[nodiscard]] bool has(std::string_view name) const;
+  /// Whether the field, or that of "text_config", is there as false. Does not count as read.
+  [[nodiscard]] bool turns_off(std::string_view name) const;
   /// Whether the field is there, and null: where that means nothing of the kind, and not the class's default.
   [[nodiscard]] bool is_null(std::string_view name) const;
   /// These fields change no memory here.

@@ -208,7 +208,7 @@ inline Tensor pixtral_states(Forward& f, const ImageTower& t, std::int64_t image
       f, "patch_conv", pixels, {.channels = t.channels, .width = s.width, .patch = t.patch, .step = {}, .bias = false});
   const Tensor rows = f.call("clone", {cut});  // torch.cat of the images
   Tensor hidden = f.rms_norm("ln_pre", rows, s.width, "PixtralRMSNorm");
-  const Tensor numbers = f.rows_input("block_numbers", images * patches, {1});
+  const Tensor numbers = f.as_type_of(f.rows_input("block_numbers", images * patches, {1}), hidden);
   const Tensor mask = f.add(numbers, f.permute(numbers, {1, 0}));
   const std::int64_t each = s.width / s.heads;
   const auto table = [&]() { return f.call("rotary_table", {hidden}, {{"width", each}, {"padded", true}}); };

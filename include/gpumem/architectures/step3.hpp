@@ -30,6 +30,7 @@ struct Model {
   std::int64_t shared_inner = 1;
   bool gates = false;      ///< a gate a head
   bool biased = false;     ///< the choice of experts
+  bool buffered = false;   ///< that bias is no parameter, as in transformers
   bool wide_gate = false;  ///< their scores are computed in float32
 };
 
@@ -89,9 +90,9 @@ inline Model read(ConfigFields& config) {
   model.shared_inner = config.size_or({"share_expert_dim"}, model.mixture.inner);
   model.mixes = mixing_layers(config, s.layers);
   // Under transformers' own names there is no choice of these.
-  const bool own_names = config.has("n_routed_experts") && !config.has("moe_num_experts");
-  model.gates = config.flag("use_head_wise_attn_gate", own_names);
-  model.biased = config.flag("use_moe_router_bias", own_names);
+  model.buffered = config.has("n_routed_experts") && !config.has("moe_num_experts");
+  model.gates = config.flag("use_head_wise_attn_gate", model.buffered);
+  model.biased = config.flag("use_moe_router_bias", model.buffered);
   model.wide_gate = config.flag("need_fp32_gate", false);
   constexpr std::int64_t kMost = ConfigFields::kLargestSize / 4;
   if (model.near_heads > kMost / s.head_width || model.near_kv_heads > model.near_heads ||
@@ -144,7 +145,8 @@ inline Tensor routed(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "moe", "Step3p7MoEMLP");
   const Mixture& m = model.mixture;
   const std::int64_t width = model.sizes.width;
-  if (model.biased) f.parameter("router_bias", {m.experts}, true);
+  if (model.buffered) f.constant("e_score_correction_bias", {m.experts}, "float32");
+  else if (model.biased) f.parameter("router_bias", {m.experts}, true);
   const Tensor tokens = model.wide_gate ? f.to(input, "float32") : input;
   const Tensor scores = f.to(f.linear("gate", tokens, width, m.experts, {.bias = false}), "float32");
   const Tensor weights = f.call(model.biased ? "sigmoid" : "softmax", {scores});
@@ -167,7 +169,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
 /// What a config may leave out, and published models of these sizes have otherwise than the class.
 inline void doubt_heads(Forward& f, ConfigFields& config, const Model& model) {
   const bool near = std::find(model.near.begin(), model.near.end(), true) != model.near.end();
-  if (!near || config.has("attention_other_setting")) return;
+  if (!near || config.has("attention_other_setting") || model.buffered) return;
   f.doubt({model::Doubt::About::fields,
            "attention_other_setting is not in the config: layers with a window are taken with as many heads as the "
            "others, and attention without a gate a head unless use_head_wise_attn_gate says so"});

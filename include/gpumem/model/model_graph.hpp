@@ -157,7 +157,7 @@ struct Doubt {
     parameters,    ///< another figure of the source disagrees with the count
     quantization,  ///< the weights are stored in another type than they are trained in
     kernels,       ///< which kernels run depends on packages that the source does not name
-    images,        ///< no run of a model that reads images was measured
+    images,        ///< what samples bring beside text was measured little, or is left out
   };
   About about = About::model_type;
   std::string text = {};  ///< one clause for people
@@ -233,6 +233,9 @@ class ModelGraph {
   [[nodiscard]] const std::string& table_class() const { return table_class_; }
   [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
   [[nodiscard]] std::span<const Doubt> doubts() const { return doubts_; }
+  [[nodiscard]] bool doubts(Doubt::About about) const {
+    return std::ranges::any_of(doubts_, [&](const Doubt& doubt) { return doubt.about == about; });
+  }
   /// What was chosen where the source leaves it to the job, such as the size of images.
   [[nodiscard]] std::span<const std::string> remarks() const { return remarks_; }
   /// Width and height of the images that the model makes where the job does not say; empty: it makes none.

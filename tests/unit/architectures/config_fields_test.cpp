@@ -88,5 +88,16 @@ TEST(ConfigFields, TellPartsOfAModelFromSettings) {
   EXPECT_TRUE(read.fields.unread_parts(true).empty());
 }
 
+TEST(ConfigFields, TellWhatTheTextTurnsOff) {
+  Read read(R"({"use_cache": true, "tied": false, "gated": 0, "text_config": {"use_cache": false, "bias": true}})");
+  EXPECT_TRUE(read.fields.turns_off("use_cache"));
+  EXPECT_TRUE(read.fields.turns_off("tied"));
+  EXPECT_FALSE(read.fields.turns_off("gated"));
+  EXPECT_FALSE(read.fields.turns_off("bias"));
+  EXPECT_FALSE(read.fields.turns_off("other"));
+  EXPECT_EQ(read.fields.peek("tied")->key(), "tied");
+  EXPECT_EQ(read.fields.unread_parts(true), (std::vector<std::string>{"text_config"})) << "nothing counts as read";
+}
+
 }  // namespace
 }  // namespace gpumem::architectures

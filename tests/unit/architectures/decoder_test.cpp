@@ -378,5 +378,24 @@ TEST(LanguageConfigs, LagunaCapsScoresAndTurnsAShareOfItsHeads) {
       << "a share that they leave out is the whole";
 }
 
+TEST(Decoder, LayersOfAKindHaveASizeOfTheirOwn) {
+  const std::vector<bool> second = {false, true, false, true};
+  const auto size = [&](std::string_view own) {
+    const auto document = core::JsonDocument::parse(R"({"head_dim": 8, "per_layer_config": )" + std::string(own) + "}");
+    EXPECT_TRUE(succeeds(document));
+    ConfigFields fields(document->root());
+    const std::int64_t found = size_of_own(fields, "head_dim", second, 32);
+    const core::Status status = fields.status();
+    return status ? std::to_string(found) : status.error().message;
+  };
+  EXPECT_EQ(size("null"), "32");
+  EXPECT_EQ(size(R"({"01": {"head_dim": 16}, "3": {"head_dim": 16, "rope": 2}})"), "16");
+  EXPECT_EQ(size(R"({"0": {"head_dim": 8}, "1": {"head_dim": 16}, "3": {"head_dim": 16}})"), "16");
+  EXPECT_NE(size(R"({"1": {"head_dim": 16}})").find("differ"), std::string::npos) << "the fourth layer has 32";
+  EXPECT_NE(size(R"({"0": {"head_dim": 16}})").find("other kind"), std::string::npos);
+  EXPECT_NE(size(R"({"4": {"head_dim": 16}})").find("number of a layer"), std::string::npos);
+  EXPECT_NE(size(R"({"1": 16})").find("an object"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace gpumem::architectures

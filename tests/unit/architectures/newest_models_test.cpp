@@ -50,6 +50,35 @@ TEST(NewestModels, HaveThePublishedParameters) {
   }
 }
 
+/// Parameters: of transformers 5.16's own classes.
+TEST(NewestModels, AreReadAsTransformers5SavesThem) {
+  constexpr std::string_view kQwen =
+      R"({"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 8,
+      "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "moe_intermediate_size": 768,
+      "num_local_experts": 128, "num_experts_per_tok": 8, "tie_word_embeddings": false, "vocab_size": 151936})";
+  constexpr std::string_view kGemma =
+      R"({"model_type": "gemma4_text", "hidden_size": 2816, "intermediate_size": 2112, "num_hidden_layers": 6,
+      "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256, "attention_k_eq_v": true,
+      "hidden_size_per_layer_input": 0, "enable_moe_block": true, "num_experts": 128, "top_k_experts": 8,
+      "moe_intermediate_size": 704, "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention",
+      "sliding_attention", "sliding_attention", "full_attention"], "vocab_size": 262144,
+      "per_layer_config": {"5": {"head_dim": 512, "num_key_value_heads": 2}}})";
+  constexpr std::string_view kStep =
+      R"({"model_type": "step3p5", "hidden_size": 4096, "intermediate_size": 11264, "num_hidden_layers": 4,
+      "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "moe_intermediate_size": 1280,
+      "share_expert_dim": 1280, "n_routed_experts": 16, "num_experts_per_tok": 8, "num_sliding_attention_heads": 96,
+      "layer_types": ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention"],
+      "mlp_layer_types": ["dense", "dense", "dense", "sparse"], "vocab_size": 128815, "per_layer_config":
+      {"01": {"num_attention_heads": 96}, "02": {"num_attention_heads": 96}, "03": {"num_attention_heads": 96}}})";
+  for (const auto& [config, parameters] :
+       {std::pair{kQwen, 5'607'297'024}, std::pair{kGemma, 5'637'188'608}, std::pair{kStep, 2'142'073'856}}) {
+    const auto graph = read(config);
+    ASSERT_TRUE(succeeds(graph)) << config;
+    EXPECT_EQ(graph->parameters(), parameters) << config;
+    EXPECT_FALSE(doubts(*graph, model::Doubt::About::fields)) << config;
+  }
+}
+
 TEST(NewestModels, NameWhatTheirSourcesDoNotSettle) {
   constexpr std::string_view kStep =
       R"({"model_type": "step3p7", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,

@@ -427,8 +427,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   forward.images(asked.images);
   if (asked.one_expert) forward.call_one_expert();
   forward.pipeline_parts(config.find("_parts"));
-  const core::JsonValue* cache = config.find("use_cache");
-  if (cache != nullptr && cache->is(detail::Kind::boolean) && !cache->boolean()) forward.make_no_cache();
+  if (config.turns_off("use_cache")) forward.make_no_cache();
   if (const core::JsonValue* name = config.find("_published"); name != nullptr && name->is(detail::Kind::text)) {
     forward.remark("published sizes of " + std::string(name->text()));  // summary/model_folder.hpp
   }

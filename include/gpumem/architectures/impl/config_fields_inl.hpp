@@ -244,11 +244,22 @@ GPUMEM_INLINE bool ConfigFields::is_null(std::string_view name) const {
   });
 }
 
-GPUMEM_INLINE bool ConfigFields::has(std::string_view name) const {
-  return std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) {
-    return field.value->key() == name && !field.value->is(config_fields_detail::Kind::null);
-  });
+GPUMEM_INLINE const core::JsonValue* ConfigFields::peek(std::string_view name) const {
+  for (const Field& field : fields_) {
+    if (field.value->key() == name && !field.value->is(config_fields_detail::Kind::null)) return field.value;
+  }
+  return nullptr;
 }
+
+GPUMEM_INLINE bool ConfigFields::turns_off(std::string_view name) const {
+  const core::JsonValue* value = peek(name);
+  if (value != nullptr && value->is(config_fields_detail::Kind::boolean) && !value->boolean()) return true;
+  const core::JsonValue* text = peek("text_config");
+  const bool is_object = text != nullptr && text->is(config_fields_detail::Kind::object);
+  return is_object && ConfigFields(*text).turns_off(name);
+}
+
+GPUMEM_INLINE bool ConfigFields::has(std::string_view name) const { return peek(name) != nullptr; }
 
 GPUMEM_INLINE void ConfigFields::ignore(std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) (void)find(name);

@@ -228,11 +228,6 @@ inline constexpr auto kUnserved =
     std::to_array<UnservedField>({{"swa_num_key_value_heads", "layers with a window have other heads"},
                                   {"block_configs", "its layers differ from each other"}});
 
-inline bool reads_images(const model::ModelGraph& graph) {
-  return std::any_of(graph.doubts().begin(), graph.doubts().end(),
-                     [](const model::Doubt& doubt) { return doubt.about == model::Doubt::About::images; });
-}
-
 /// Encoders of which vLLM has a class. Source: model_executor/models/registry.py, _EMBEDDING_MODELS and
 /// _SEQUENCE_CLASSIFICATION_MODELS.
 inline bool is_served_encoder(architectures::ConfigFields& fields) {
@@ -338,7 +333,7 @@ GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view confi
   model.chunked = text->has("attention_chunk_size");
   model.draft_vocabulary = text->has("draft_vocab_size") ? text->size({"draft_vocab_size"}) : 0;
   core::Status parts = read_states(*graph, *text, model);
-  if (parts && served_model_detail::reads_images(*graph)) parts = read_tower(fields, outer, model);
+  if (parts && (*graph)->doubts(model::Doubt::About::images)) parts = read_tower(fields, outer, model);
   if (core::Status read = fields.status(); !read) return read.error();
   if (core::Status read = text->status(); !read) return read.error();
   if (!parts) return parts.error();
