@@ -333,7 +333,7 @@ GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view confi
   model.chunked = text->has("attention_chunk_size");
   model.draft_vocabulary = text->has("draft_vocab_size") ? text->size({"draft_vocab_size"}) : 0;
   core::Status parts = read_states(*graph, *text, model);
-  if (parts && (*graph)->doubts(model::Doubt::About::images)) parts = read_tower(fields, outer, model);
+  if (parts && graph->doubts(model::Doubt::About::images)) parts = read_tower(fields, outer, model);
   if (core::Status read = fields.status(); !read) return read.error();
   if (core::Status read = text->status(); !read) return read.error();
   if (!parts) return parts.error();
