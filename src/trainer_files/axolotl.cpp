@@ -195,6 +195,14 @@ void read_kernels(TrainerReading& from) {
   }
 }
 
+/// Whether a block's call is reentrant, where the file does not say it. Source: axolotl 0.18, utils/config/__init__.py
+/// (normalize_config), core/builders/base.py (_configure_gradient_checkpointing), loaders/model.py
+/// (_apply_activation_checkpointing: offloaded ones wrap the blocks).
+std::string_view usual_checkpoints(TrainerReading& from) {
+  const bool others = from.on("activation_offloading") || from.word("rl") || from.at("unfrozen_parameters") != nullptr;
+  return others ? "full+non-reentrant" : "full+reentrant";
+}
+
 void read_checkpointing(TrainerReading& from) {
   const auto kind = from.word("gradient_checkpointing");
   if (!kind || *kind == "false") return;
@@ -213,8 +221,10 @@ void read_fsdp(TrainerReading& from) {
   from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp_config");
   const bool offloads = from.on("fsdp_config.offload_params") || from.on("fsdp_config.fsdp_offload_params");
   if (offloads) from.want("offload", "parameters", "fsdp_config");
+  settle_checkpoints(from, usual_checkpoints(from));
+  // Accelerate's, as want_accelerate_fsdp() has them.
   if (from.on("fsdp_config.activation_checkpointing") || from.on("fsdp_config.fsdp_activation_checkpointing")) {
-    from.want("checkpointing", "full", "fsdp_config");
+    from.want("checkpointing", "full+non-reentrant", "fsdp_config");
   }
 }
 

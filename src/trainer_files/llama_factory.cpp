@@ -288,6 +288,11 @@ void read(TrainerReading& from) {
   const bool pure = from.on("pure_bf16");
   want_precision(from, pure || (adapters && bf16), bf16, from.on("fp16"), pure ? "pure_bf16" : bf16 ? "bf16" : "fp16");
   if (!from.on("disable_gradient_checkpointing")) from.want("checkpointing", "full");
+  // 0.9.4 (December 2025), model/model_utils/checkpointing.py: prepare_model_for_training.
+  const WantedOption* const sharding = from.job().find("sharding");
+  const bool second = sharding != nullptr && sharding->value == "fsdp2";
+  const bool reentrant = !second && from.word("use_reentrant_gc").value_or("true") == "true";
+  settle_checkpoints(from, reentrant ? "full+reentrant" : "full+non-reentrant");
   if (from.on("enable_liger_kernel")) want_liger(from, "enable_liger_kernel");
   read_projection(from, "galore");
   read_projection(from, "apollo");

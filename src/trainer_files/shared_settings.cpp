@@ -320,6 +320,26 @@ void read_training_arguments(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+void settle_checkpoints(TrainerReading& from, std::string_view usual) {
+  constexpr std::string_view kSettings = "gradient_checkpointing_kwargs";
+  const WantedOption* const wanted = from.job().find("checkpointing");
+  const WantedOption* const sharding = from.job().find("sharding");
+  const Setting* given = from.at(kSettings);
+  const auto parsed = given != nullptr && given->kind == Setting::Kind::text ? parse_json_settings(given->word)
+                                                                             : core::Result<Setting>(core::Error{});
+  if (parsed) given = &*parsed;
+  const Setting* const said = given == nullptr ? nullptr : given->field("use_reentrant");
+  if (wanted == nullptr || wanted->value != "full") return;
+  const bool fsdp = sharding != nullptr && sharding->value.starts_with("fsdp");
+  if (said != nullptr) {
+    from.want("checkpointing", said->word == "true" ? "full+reentrant" : "full+non-reentrant", kSettings);
+  } else if (fsdp && !usual.empty()) {
+    from.want("checkpointing", std::string(usual), wanted->from);
+  }
+}
+
+/// Its checkpoints of FSDP's units are not reentrant: accelerate 1.0 to 1.12, accelerator.py (prepare_model),
+/// utils/fsdp_utils.py (fsdp2_apply_ac).
 void want_accelerate_fsdp(TrainerReading& from) {
   const bool second = from.word("fsdp_config.fsdp_version").value_or("1") == "2";
   const std::string strategy = from.word("fsdp_config.fsdp_sharding_strategy").value_or("FULL_SHARD");
@@ -332,7 +352,7 @@ void want_accelerate_fsdp(TrainerReading& from) {
     from.want("offload", "parameters", "fsdp_config.fsdp_offload_params");
   }
   if (from.on("fsdp_config.fsdp_activation_checkpointing")) {
-    from.want("checkpointing", "full", "fsdp_config.fsdp_activation_checkpointing");
+    from.want("checkpointing", "full+non-reentrant", "fsdp_config.fsdp_activation_checkpointing");
   }
 }
 

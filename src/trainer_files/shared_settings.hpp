@@ -45,6 +45,10 @@ void want_square_image(TrainerReading& from, std::int64_t pixels, std::string_vi
 /// Modules that PEFT trains whole beside the adapters: names, or how they end.
 void want_saved_modules(TrainerReading& from, std::string_view path);
 
+/// Whether the blocks' checkpoints are reentrant, as gradient_checkpointing_kwargs says; else, where FSDP shares the
+/// model and it counts, as the trainer has it: "full+reentrant", "full+non-reentrant"; empty: the loop's way.
+void settle_checkpoints(TrainerReading& from, std::string_view usual = {});
+
 /// FSDP as accelerate's settings ask for it.
 void want_accelerate_fsdp(TrainerReading& from);
 

@@ -185,6 +185,7 @@ void read(TrainerReading& from) {
   if (from.on("packing") || from.on("padding_free")) from.want("padding", "false", "packing");
   if (from.on("activation_offloading")) from.want("offload", "activations", "activation_offloading");
   if (from.on("gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
+  settle_checkpoints(from);
   const std::string dtype = from.word("torch_dtype").value_or(from.word("dtype").value_or(""));
   // "auto" is the type of the checkpoint, which of models that train in bfloat16 is bfloat16.
   const bool bf16_weights =

@@ -169,14 +169,16 @@ inline core::Bytes of_batch(std::int64_t elements, const model::TrainingJob& job
   return core::Bytes(core::bounded_product({elements, job.batch_size, size}));
 }
 
-/// The Trainer's checkpointing is reentrant, which is not modelled under fully_shard(): recordings of PyTorch 2.6 took
-/// up to 1.3 times what is planned.
-inline constexpr double kReentrantFullyShard = 0.30;
-
 inline bool reentrant_fully_shard(const model::TrainingJob& job) {
   const model::Shardings kind = job.layout.sharding.kind;
   const bool fully = kind == model::Shardings::fsdp2 || kind == model::Shardings::hsdp;
-  return fully && job.activation_checkpointing && job.loop == model::Loop::hf_trainer;
+  return fully && model::has_reentrant_checkpoints(job);
+}
+
+/// What PyTorch 2.10 does not hold (parallel/sharing.hpp): of all blocks, at most the whole model.
+inline std::int64_t gathered_again(const model::ModelGraph& graph, const model::TrainingJob& job) {
+  const std::int64_t size = core::element_size(model::parameter_dtype(job.precision));
+  return reentrant_fully_shard(job) ? core::bounded_product({graph.parameters(), size}) : 0;
 }
 
 /// `routed`: at even routing, of one micro-batch. A pipeline's first stage holds those of several.
@@ -332,8 +334,8 @@ inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource
   if (more.count > 0) assumed.push_back({"communicators", device::nccl_text(gpu, more)});
   if (reentrant_fully_shard(job)) {
     assumed.push_back({"checkpointing",
-                       "blocks are checkpointed without reentrance (use_reentrant=False); the reentrant "
-                       "way, the Trainer's default, takes up to 1.3 times as much under fully_shard()"});
+                       "reentrant, and by PyTorch before 2.10, which gathers blocks again behind their backward; "
+                       "`checkpointing=full+non-reentrant` is without"});
   }
   if (source.routed_elements > 0) assumed.push_back({"routing", parallel::routing_text(job)});
   if (std::string text = parallel::rank_text(job.layout); !text.empty()) assumed.push_back({"rank", std::move(text)});
@@ -436,7 +438,6 @@ inline Margin margin_of(const model::TrainingJob& job, const analysis::PlanSourc
     margin.coverage.reset();
   }
   if (!parallel::on_one_gpu(job.layout)) detail::widen(margin, detail::kSeveralGpus);
-  if (detail::reentrant_fully_shard(job)) margin.upper += detail::kReentrantFullyShard;
   if (source.guesses.edges > 0) detail::widen(margin, detail::kGuess + detail::guessed_share(source.guesses));
   if (source.unknown_layers > 0 || bounded) margin.coverage.reset();
   if (const model::StepRecording* recording = source.graph->recording()) {
@@ -451,7 +452,8 @@ inline Margin margin_of(const model::TrainingJob& job, const analysis::PlanSourc
   if (model::megatron_option(job, "cuda_graph_impl").value_or("none") != "none") {
     detail::widen(margin, detail::kUnmeasured);
   }
-  margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);
+  const std::int64_t fewer = detail::of_batch(source.guesses.fewer_elements, job).count();
+  margin.fewer = core::Bytes(core::bounded_sum({fewer, detail::gathered_again(*source.graph, job)}));
   margin.more = detail::of_batch(source.guesses.more_elements, job);
   const std::int64_t routed = detail::of_routing(detail::of_batch(source.routed_elements, job), job).count();
   margin.more = core::Bytes(core::bounded_sum({margin.more.count(), routed, source.shorter_batches}));

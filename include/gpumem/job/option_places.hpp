@@ -99,22 +99,34 @@ inline constexpr std::string_view kModulesBegin = "selective:";
 inline constexpr std::array<model::Named<model::HostAttention>, 2> kHostAttentions = {
     {{model::HostAttention::module, "+host-attention"}, {model::HostAttention::kernel, "+host-attention-kernel"}}};
 
-/// A kind of checkpointing. Nothing: there is no such kind.
-[[nodiscard]] inline std::optional<model::CheckpointPolicy> checkpoint_policy_of(std::string_view text) {
-  model::HostAttention hosted = model::HostAttention::none;
-  for (const auto& ending : kHostAttentions) {
-    if (hosted != model::HostAttention::none || !text.ends_with(ending.name)) continue;
-    hosted = ending.value;
+inline constexpr std::array<model::Named<model::Reentrance>, 2> kReentrances = {
+    {{model::Reentrance::on, "+reentrant"}, {model::Reentrance::off, "+non-reentrant"}}};
+
+/// The ending of these that the text has, which leaves it.
+template <typename Value, std::size_t Size>
+[[nodiscard]] Value take_ending(const std::array<model::Named<Value>, Size>& endings, std::string_view& text) {
+  for (const auto& ending : endings) {
+    if (!text.ends_with(ending.name)) continue;
     text.remove_suffix(ending.name.size());
+    return ending.value;
   }
+  return {};
+}
+
+/// A kind of checkpointing. Nothing: there is no such kind. A call that keeps some results cannot be reentrant.
+[[nodiscard]] inline std::optional<model::CheckpointPolicy> checkpoint_policy_of(std::string_view text) {
+  const model::Reentrance reentrance = take_ending(kReentrances, text);
+  const model::HostAttention hosted = take_ending(kHostAttentions, text);
+  const bool selects = text.starts_with("selective-");
+  if (selects && reentrance == model::Reentrance::on) return std::nullopt;
   if (text.starts_with(kModulesBegin)) {
     const std::string_view modules = text.substr(kModulesBegin.size());
     if (!joined_names(modules)) return std::nullopt;
-    return model::CheckpointPolicy{model::Checkpoints::selective_modules, 0, std::string(modules), hosted};
+    return model::CheckpointPolicy{model::Checkpoints::selective_modules, 0, std::string(modules), hosted, reentrance};
   }
   const auto counted = counted_of(model::kCheckpoints, text);
   if (!counted || counted->kind == model::Checkpoints::selective_modules) return std::nullopt;
-  return model::CheckpointPolicy{counted->kind, counted->count, {}, hosted};
+  return model::CheckpointPolicy{counted->kind, counted->count, {}, hosted, reentrance};
 }
 
 /// "none" or a kind. False: it is neither.
@@ -128,13 +140,13 @@ inline constexpr std::array<model::Named<model::HostAttention>, 2> kHostAttentio
 }
 
 [[nodiscard]] inline std::string checkpointing_text(const model::CheckpointPolicy& policy) {
-  const bool hosted = policy.host_attention != model::HostAttention::none;
-  const std::string_view more = hosted ? model::name_of(kHostAttentions, policy.host_attention) : std::string_view();
-  if (policy.kind == model::Checkpoints::selective_modules) {
-    return std::string(kModulesBegin) + policy.modules + std::string(more);
+  std::string more;
+  if (policy.host_attention != model::HostAttention::none) {
+    more += model::name_of(kHostAttentions, policy.host_attention);
   }
-  return text_of(model::kCheckpoints, model::Counted<model::Checkpoints>{policy.kind, policy.count}) +
-         std::string(more);
+  if (policy.reentrance != model::Reentrance::usual) more += model::name_of(kReentrances, policy.reentrance);
+  if (policy.kind == model::Checkpoints::selective_modules) return std::string(kModulesBegin) + policy.modules + more;
+  return text_of(model::kCheckpoints, model::Counted<model::Checkpoints>{policy.kind, policy.count}) + more;
 }
 
 [[nodiscard]] inline std::vector<std::string_view> checkpointing_names() {

@@ -47,11 +47,19 @@ enum class HostAttention : std::uint8_t {
   module,  ///< all of the module: projections, norms, adapters (Wan, Chroma, FLUX.1)
   kernel,  ///< scaled-dot-product attention alone (Kandinsky 5, FLUX.2)
 };
+/// Whether a block is called through torch.utils.checkpoint with use_reentrant=True: its backward is then one of its
+/// own, within the model's.
+enum class Reentrance : std::uint8_t {
+  usual,  ///< as the training loop has it: has_reentrant_checkpoints()
+  on,
+  off,
+};
 struct CheckpointPolicy {
   Checkpoints kind = Checkpoints::full;
   std::int64_t count = 0;    ///< of those with N
   std::string modules = {};  ///< of `selective_modules`: names, joined by '+'
   HostAttention host_attention = HostAttention::none;
+  Reentrance reentrance = Reentrance::usual;
 
   friend bool operator==(const CheckpointPolicy&, const CheckpointPolicy&) = default;
 };

@@ -220,6 +220,14 @@ struct TrainingJob {
   return job.objective.kind == Objective::loss && !none && row_of(job.loop).caches;
 }
 
+/// Whether blocks are checkpointed by reentrant calls. The Trainer's are until transformers 5.0 (modeling_utils.py:
+/// gradient_checkpointing_enable; #43203); other loops follow PyTorch's advice.
+[[nodiscard]] inline bool has_reentrant_checkpoints(const TrainingJob& job) {
+  const bool usual = job.loop == Loop::hf_trainer && job.transformers < Transformers::v5_0;
+  const Reentrance said = job.checkpoints.reentrance;
+  return job.activation_checkpointing && (said == Reentrance::usual ? usual : said == Reentrance::on);
+}
+
 /// Whether the job runs Megatron's code of this model: transformers' code named its architecture. A config of
 /// Megatron's own arguments shows the model that runs.
 [[nodiscard]] inline bool is_megatron_model(const ModelGraph& graph, const TrainingJob& job) {

@@ -107,6 +107,7 @@ struct Sharing {
   std::int64_t kept_over = 0;
   bool ends_apart = false;         ///< what comes before the blocks, and what comes after them, are units of their own
   std::int64_t end_kept_over = 1;  ///< the same as `kept_over`, of what comes after the blocks
+  bool gathers_again = false;      ///< behind a second run; ended blocks are gathered, too, until backward has ended
   bool shares_ended = false;       ///< each is used up when it is there: the optimizer runs in backward
   bool shares_stand = false;       ///< the shares of gradients are there from the start on
   bool float32_shards = false;     ///< shards of trained parameters are float32, whatever is gathered and computed in
@@ -253,7 +254,7 @@ struct Sharing {
   sharing.gradient_ranks = sharing.parameter_ranks;
   sharing.cat_gradients = true;
   sharing.gradients_until_forward = true;
-  const bool reentrant = job.activation_checkpointing && job.loop == model::Loop::hf_trainer;
+  const bool reentrant = model::has_reentrant_checkpoints(job);
   sharing.keeps_frozen_inputs = reentrant;
   sharing.adapters_apart = job.has_adapters();
   sharing.prefetches = !reentrant;
@@ -282,6 +283,11 @@ struct Sharing {
 //
 // torchtitan shards the embedding apart, and norm and head together, which stay gathered unless it is told `always`.
 // Tied ones are one unit, as the root is.
+//
+// A reentrant checkpoint runs a block again as if it was a forward: it gives the parameters back and is noted in the
+// order of forward (_fsdp_param_group.py: post_forward). The block's own backward then gathers them once more, and
+// ahead what was noted before it: the block whose backward has just ended (_backward_prefetch). Nobody waits for that
+// gather, which holds its buffer until backward has ended (finalize_backward). PyTorch 2.10 does neither (#164009).
 //
 // Ranks that share experts cut each expert over those that have the same ones (torchtitan of October 2025,
 // models/llama4/infra/parallelize.py: apply_fsdp, dp_mod_ep_mesh).
@@ -365,6 +371,7 @@ struct Sharing {
   sharing.ends_apart = model::row_of(job.loop).shards_ends_apart;
   sharing.end_kept_over = job.layout.reshard_after_forward.kind == model::Reshard::always ? 0 : 1;
   sharing.shares_ended = job.optimizer_in_backward;
+  sharing.gathers_again = model::has_reentrant_checkpoints(job);
   sharing.gathers_float8 = job.quantize == model::Quantization::float8_gather;
   sharing.on_host = job.offload == model::Offload::parameters;
   return sharing;

@@ -89,11 +89,12 @@ class Recomputation {
   }
   /// Where this function's results are kept for the second run; null: they are not.
   [[nodiscard]] ForwardCalls::Results* results_of(std::size_t function);
-  /// Backward asks for what this covered function saved: its block runs again, once.
-  void begin_backward(std::size_t function) {
+  /// Backward asks for what this covered function saved: its block runs again, once. Returns whether it does now.
+  bool begin_backward(std::size_t function) {
     Block& block = *block_of(function);
-    if (block.recomputed || !saves(state_.tape().functions()[function])) return;
+    if (block.recomputed || !saves(state_.tape().functions()[function])) return false;
     run_again(block, static_cast<std::uint32_t>(function));
+    return true;
   }
   /// Backward of this function has run: with a block's first one the graph releases the arguments.
   void end_backward(std::size_t function) {

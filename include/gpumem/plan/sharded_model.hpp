@@ -104,10 +104,13 @@ class ShardedModel {
   void end_forward();
 
   void begin_backward();
-  void begin_backward_of(std::size_t function) {
+  /// `again`: it is in a block that runs again before its backward.
+  void begin_backward_of(std::size_t function, bool again) {
     swapped_.begin_backward_of(function);
-    if (ends_unit(function)) begin_backward_of_unit(ends_[function]);
+    if (ends_unit(function)) begin_backward_of_unit(ends_[function], again && sharing_.gathers_again);
   }
+  /// The block with this function has run again.
+  void end_second_run(std::size_t function);
   void end_backward_of(std::size_t function) {
     if (begins_unit(function)) end_unit(units_[begins_[function]]);
   }
@@ -156,7 +159,7 @@ class ShardedModel {
   }
   [[nodiscard]] bool ends_unit(std::size_t function) const { return !ends_.empty() && ends_[function] != kNoUnit; }
   void end_call_of_unit(Unit& unit);
-  void begin_backward_of_unit(std::uint32_t unit);
+  void begin_backward_of_unit(std::uint32_t unit, bool as_forward);
   [[nodiscard]] bool keeps_inputs_of(const Unit& unit) const;
 
   void find_units();
@@ -205,6 +208,7 @@ class ShardedModel {
   std::vector<std::uint32_t> ends_;     ///< by function: the unit that ends with it
   std::vector<std::uint32_t> unit_of_;  ///< by parameter's tensor
   std::vector<std::uint32_t> unit_of_layer_;
+  std::uint32_t ran_again_ = kRoot;     ///< the unit that did last, in this backward
   std::uint32_t calls_from_ = 0;        ///< the first function that is in no unit yet, while they are found
   std::vector<std::uint8_t> received_;  ///< by parameter's tensor: its gradient of this pass
   std::vector<Slot> kept_;              ///< until backward has ended

@@ -411,8 +411,12 @@ TEST(Evidence, ReentrantCheckpointingUnderFullyShardIsSaid) {
   job.loop = model::Loop::hf_trainer;
   const MemoryEstimate reentrant = estimated(job, "a100-40gb");
   EXPECT_NE(subjects(reentrant).find("checkpointing"), std::string::npos);
-  EXPECT_GT(static_cast<double>(reentrant.upper.count()) / static_cast<double>(reentrant.expected.count()),
-            static_cast<double>(plain.upper.count()) / static_cast<double>(plain.expected.count()));
+  const auto down = [](const MemoryEstimate& of) {
+    return static_cast<double>(of.lower.count()) / static_cast<double>(of.expected.count());
+  };
+  EXPECT_LT(down(reentrant), down(plain)) << "newer releases of PyTorch take less";
+  job.transformers = model::Transformers::v5_0;
+  EXPECT_EQ(subjects(estimated(job, "a100-40gb")).find("checkpointing"), std::string::npos);
 }
 
 TEST(Evidence, ARecordingOfAnotherGenerationIsSaid) {

@@ -189,6 +189,9 @@ TEST(JobOptions, CheckpointingIsASwitchOrAKind) {
     EXPECT_NE(request.training.checkpoints.host_attention, model::HostAttention::none);
     EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing " + kind);
   }
+  ASSERT_TRUE(succeeds(set(std::string("full+non-reentrant"))));
+  EXPECT_EQ(request.training.checkpoints.reentrance, model::Reentrance::off);
+  EXPECT_FALSE(succeeds(set(std::string("selective-op+reentrant")))) << "it keeps results";
   for (const char* word : {"selective:", "selective:+", "selective:mlp+", "selective:+mlp", "selective:a++b"}) {
     EXPECT_TRUE(fails(set(std::string(word)), ErrorCode::invalid_argument, 0, "choose one of none, full")) << word;
   }

@@ -60,6 +60,7 @@ TEST(ShardedModel, LeavesNothingOfAStepBehind) {
       for (const std::int64_t passes : {1, 3}) {
         TrainingJob job = gpt({kind, 2}, 4);
         job.activation_checkpointing = checkpoints;
+        if (passes > 1) job.checkpoints.reentrance = model::Reentrance::on;
         job.gradient_accumulation = passes;
         const StepPlan plan = testing::planned(job).plan;
         const Live left = left_of(plan);
@@ -294,6 +295,28 @@ TEST(ShardedModel, FrozenUnitsOfFsdp1KeepTheirInputsGradientsUnderReentrantCheck
   EXPECT_EQ(gradients_at_the_last_gather(Shardings::fsdp1, "*.bias"), trained) << "a flat parameter trained in part";
   EXPECT_EQ(gradients_at_the_last_gather(Shardings::fsdp2, "blocks.2,blocks.3"),
             gradients_at_the_last_gather(Shardings::fsdp2, ""));
+}
+
+/// PyTorch before 2.10: by the time that the first block's backward runs, all others are gathered once more.
+TEST(ShardedModel, ReentrantCheckpointsUnderFullyShardGatherEndedBlocksAgain) {
+  constexpr std::int64_t kRanks = 8;
+  const auto gathered = [](model::Reentrance reentrance, model::Reshard reshard) {
+    TrainingJob job = gpt({Shardings::fsdp2, 0}, kRanks);
+    job.activation_checkpointing = true;
+    job.checkpoints.reentrance = reentrance;
+    job.layout.reshard_after_forward.kind = reshard;
+    const StepPlan plan = testing::planned(job).plan;
+    EXPECT_EQ(left_of(plan).of(Category::gathered), 0) << "the end of backward lets go of them";
+    return most_of(plan, Category::gathered);
+  };
+  const std::int64_t plain = gathered(model::Reentrance::off, model::Reshard::always);
+  const std::int64_t again = gathered(model::Reentrance::on, model::Reshard::always);
+  const testing::Planned planned = testing::planned(gpt({Shardings::fsdp2, 0}, kRanks));
+  EXPECT_EQ(plain, gathered(model::Reentrance::usual, model::Reshard::always)) << "no Trainer";
+  // Of 4-byte parameters, all blocks but the first, and the root and the first block while it runs.
+  EXPECT_GT(again, plain);
+  EXPECT_GE(again + again / 50, parameters_of(planned) * 4);
+  EXPECT_GE(gathered(model::Reentrance::on, model::Reshard::never), again - plain);
 }
 
 TEST(ShardedModel, OffloadedShardsTakeNothingBetweenSteps) {

@@ -66,7 +66,7 @@ GPUMEM_INLINE void GradientFlow::backward(const StagePart& part, Slot scaled_los
   shards_.begin_backward();
   seed(part.loss, ones, scaled_loss);
   for (std::size_t index = part.functions.end; index-- > part.functions.first && !state_.pace().late();) {
-    shards_.begin_backward_of(index);
+    shards_.begin_backward_of(index, blocks_.covers(index));
     if (state_.requires_grad(functions[index].output)) run(index);
     if (shards_.keeps_inputs_of(index)) keep_inputs(functions[index]);
     blocks_.end_backward(index);
@@ -122,8 +122,8 @@ GPUMEM_INLINE void GradientFlow::run(std::size_t index) {
   const bool reached = output.slot != kNoSlot || (joined && has_parts(function.output));
   const bool covered = blocks_.covers(index);
   if (reached) {
-    if (covered) blocks_.begin_backward(index);
-    else calls_.fetch(function);
+    if (!covered) calls_.fetch(function);
+    else if (blocks_.begin_backward(index)) shards_.end_second_run(index);
     make_gradients(function, output);
     calls_.drop_fetched();
     if (joined) drop_parts(function.output);

@@ -310,10 +310,22 @@ GPUMEM_INLINE void ShardedModel::prefetch_before(std::uint32_t unit) {
   }
 }
 
-GPUMEM_INLINE void ShardedModel::begin_backward_of_unit(std::uint32_t unit) {
+GPUMEM_INLINE void ShardedModel::begin_backward_of_unit(std::uint32_t unit, bool as_forward) {
   if (!gathers() || !units_[unit].in_backward) return;
-  gather(units_[unit], false);
-  prefetch_before(unit);
+  gather(units_[unit], as_forward);
+  if (!as_forward) prefetch_before(unit);
+}
+
+GPUMEM_INLINE void ShardedModel::end_second_run(std::size_t function) {
+  if (!sharing_.gathers_again || !gathers()) return;
+  const std::uint32_t number = unit_of_layer_[state_.tape().functions()[function].layer];
+  if (number == kRoot || number == ran_again_) return;
+  Unit& unit = units_[number];
+  log_.drop(std::exchange(last_buffer_, kNoSlot));
+  end_call_of_unit(unit);
+  gather(unit, false);
+  if (ran_again_ != kRoot) start_gather(units_[ran_again_]);
+  ran_again_ = number;
 }
 
 GPUMEM_INLINE bool ShardedModel::keeps_inputs_of(const Unit& unit) const {
@@ -331,6 +343,9 @@ GPUMEM_INLINE void ShardedModel::end_backward() {
   kept_.clear();
   if (!units_.empty()) end_unit(units_[kRoot]);
   end_reductions();
+  for (Unit& unit : units_) log_.drop(std::exchange(unit.buffer, kNoSlot));
+  log_.drop(std::exchange(last_buffer_, kNoSlot));
+  ran_again_ = kRoot;
   if (!sharing_.buffers_stand) log_.drop(std::exchange(bucket_, kNoSlot));
 }
 
