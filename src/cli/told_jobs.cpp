@@ -190,9 +190,7 @@ core::Status take_head(Session& session, const trainer_files::TrainerJob& job, J
       const auto whole = session.read(request.summary, request.lenient);
       return whole ? core::Status(core::Done{}) : core::Status(whole.error());
     }
-    if (!job.speech_key.empty()) {
-      texts.push_back(job.speech_key + " changes nothing: the model's config names no class that makes speech");
-    }
+    if (!job.speech_key.empty()) texts.push_back(posttrain::no_speech(job.speech_key));
   }
   if (job.head.empty()) return core::Done{};
   const bool is_text = request.summary == "-" || request.summary.starts_with('{');

@@ -222,11 +222,13 @@ void read_task(TrainerReading& from) {
   else from.not_modelled("predict_with_generate");
 }
 
-/// Of a model that speaks the whole class is loaded, unless the environment says otherwise.
+/// Of a model that speaks the whole class is loaded, unless the environment says otherwise. Megatron's form is the
+/// thinker alone (posttrain/impl/launch_trainers_inl.hpp: with_speech).
 void read_speech(TrainerReading& from) {
   const auto said = from.word("env:ENABLE_AUDIO_OUTPUT");
-  from.job().holds_speech = posttrain::holds_speech(said.value_or("true"));
-  if (said) from.job().speech_key = "ENABLE_AUDIO_OUTPUT";
+  const bool whole = !is_megatron(from.root());
+  from.job().holds_speech = whole && posttrain::holds_speech(said.value_or("true"));
+  if (said && whole) from.job().speech_key = "ENABLE_AUDIO_OUTPUT";
 }
 
 /// Packed samples fill the length; all others have at most so many tokens.
@@ -362,6 +364,7 @@ void read_transformers(TrainerReading& from) {
   else from.not_modelled("torch_dtype");
   if (adapts) from.want("base_dtype", type == "bfloat16" ? "bf16" : "fp16", "torch_dtype");
   if (on_unless_off(from, "gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
+  settle_checkpoints(from, "full+reentrant");  // trainers/mixin.py: _fix_gradient_checkpointing
   const std::string attention = from.word("attn_impl").value_or(is_named(from, kWithoutSdpa) ? "eager" : "sdpa");
   if (attention.starts_with("flash")) from.want("attention", "flash", "attn_impl");
   else from.want("attention", attention, "attn_impl");

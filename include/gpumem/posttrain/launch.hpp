@@ -109,6 +109,9 @@ struct PostTrainingWords {
 /// Errors: those of launch_settings(), read_launch() and set_post_training_option(); missing_information for what the
 /// job needs and nobody said; invalid_argument where nobody names a model.
 [[nodiscard]] core::Status read_words(const PostTrainingWords& words, PostTrainingRequest& request);
+/// What no job can do without: its model, its batch and its lengths. Errors: invalid_argument, which names all that
+/// nobody said.
+[[nodiscard]] core::Status check_complete(const PostTrainingRequest& request);
 
 /// What a trainer's `fsdp` asks for: "full_shard auto_wrap offload", "no_shard", "true", or ms-swift's "fsdp2". Source:
 /// transformers 4.57, trainer_utils.py: FSDPOption; training_args.py.
@@ -133,6 +136,10 @@ struct FsdpWords {
 /// (2026-08), model/models/qwen.py (Qwen2_5OmniLoader.get_config, Qwen3OmniLoader.get_config), utils/utils.py
 /// (get_env_args).
 [[nodiscard]] bool holds_speech(std::string_view said);
+/// Of a setting that says so, where the model is none that speaks.
+[[nodiscard]] inline std::string no_speech(std::string_view key) {
+  return std::string(key) + " changes nothing: the model's config names no class that makes speech";
+}
 /// Names the request's models as its program makes them where they speak; `named` is summary::named_with_speech(). A
 /// setting that changes nothing goes to `assumed`.
 void take_speech(PostTrainingRequest& request,

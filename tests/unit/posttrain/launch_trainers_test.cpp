@@ -242,6 +242,20 @@ TEST(LaunchTrainers, AModelThatSpeaksIsLoadedAsTheProgramLoadsIt) {
   const Launch silent = trained(swift, {{"env:ENABLE_AUDIO_OUTPUT", "0"}}, Program::ms_swift);
   EXPECT_EQ(silent.request.holds_speech, false);
   EXPECT_EQ(silent.unknown, std::vector<std::string>{});
+  for (const Settings& said : {Settings{{"model_kwargs", R"({"enable_audio_output": false})"}},
+                               Settings{{"model_kwargs.enable_audio_output", "false"}}}) {
+    Settings both = {{"env:ENABLE_AUDIO_OUTPUT", "1"}};
+    both.insert(both.end(), said.begin(), said.end());
+    const Launch inner = trained(swift, both, Program::ms_swift);
+    EXPECT_EQ(inner.request.holds_speech, false) << "over what the environment has";
+    EXPECT_EQ(inner.request.speech_key, "ENABLE_AUDIO_OUTPUT");
+    EXPECT_TRUE(inner.unknown.empty() && inner.not_modelled.empty());
+  }
+  const Launch broken = trained(swift, {{"model_kwargs", "{1"}}, Program::ms_swift);
+  EXPECT_EQ(broken.not_modelled, std::vector<std::string>{"model_kwargs {1"});
+  const Launch megatron =
+      trained(swift, {{"micro_batch_size", "1"}, {"env:ENABLE_AUDIO_OUTPUT", "1"}}, Program::megatron);
+  EXPECT_EQ(megatron.request.holds_speech, false) << "Megatron's form is the thinker";
   const auto named = [](const std::string& name, std::string_view, bool held) {
     return name == "speaks" ? name + (held ? ":Whole" : ":Thinker") : name;
   };

@@ -42,6 +42,35 @@ TEST(MegatronArguments, OfAModelThatSeesAreThoseOfItsLanguageModel) {
   }
 }
 
+TEST(MegatronArguments, OfAModelThatSpeaksAreThoseOfItsThinker) {
+  const std::string thinker = R"({"model_type": "qwen2_5_omni_thinker", "tie_word_embeddings": false, "text_config":
+      {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512, "num_key_value_heads": 2,
+       "intermediate_size": 128, "max_position_embeddings": 1024}})";
+  const auto inner = megatron_arguments_of(thinker);
+  ASSERT_TRUE(succeeds(inner));
+  EXPECT_NE(inner->find("\"add_qkv_bias\": true"), std::string::npos);
+  const auto whole = megatron_arguments_of(R"({"model_type": "qwen2_5_omni", "talker_config": {}, "thinker_config": )" +
+                                           thinker + "}");
+  ASSERT_TRUE(succeeds(whole));
+  EXPECT_EQ(*whole, *inner);
+}
+
+TEST(PostTrainingWords, AllThatIsMissingIsSaidAtOnce) {
+  PostTrainingRequest request;
+  EXPECT_TRUE(fails(check_complete(request), core::ErrorCode::invalid_argument, 0,
+                    "the policy's model, the samples of a forward pass and the length of the sequences; give its "
+                    "config.json, `batch_size` and `seq_length`"));
+  EXPECT_TRUE(fails(read_words({}, request), core::ErrorCode::invalid_argument, 0, "`batch_size`"));
+  request.training.summary = "m";
+  request.training.training.batch_size = 1;
+  request.options.algorithm = Algorithm::grpo;
+  request.options.prompt_length = 8;
+  EXPECT_TRUE(fails(check_complete(request), core::ErrorCode::invalid_argument, 0,
+                    "nothing says the length of the sequences; give prompt_length with completion_length"));
+  request.options.completion_length = 8;
+  EXPECT_TRUE(succeeds(check_complete(request)));
+}
+
 TEST(FrozenParts, AreThoseThatTheModelHas) {
   EXPECT_EQ(part_names({.towers = false, .aligners = false}, "not:", "+"), "");
   EXPECT_TRUE(part_names({}, "not:", "+").starts_with("not:model.visual+not:model.vision_tower+"));

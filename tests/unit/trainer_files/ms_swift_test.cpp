@@ -119,6 +119,26 @@ TEST(MsSwift, AModelThatSpeaksHoldsWhatMakesSpeech) {
   EXPECT_EQ(said("1").holds_speech, true);
   EXPECT_EQ(said("1").speech_key, "ENABLE_AUDIO_OUTPUT");
   EXPECT_EQ(said("1").unknown, std::vector<std::string>{});
+  const TrainerJob megatron = parsed(R"({"model": "my-omni-run", "micro_batch_size": "1", "global_batch_size": "16",
+    "max_length": "512", "env:ENABLE_AUDIO_OUTPUT": "1"})");
+  EXPECT_EQ(megatron.holds_speech, false) << "Megatron's form is the thinker alone";
+  EXPECT_EQ(megatron.speech_key, "");
+}
+
+TEST(MsSwift, UnderFsdpItsCheckpointsAreReentrantUnlessTheFileSaysOtherwise) {
+  const auto checkpointing = [](const std::string& more) {
+    const TrainerJob job =
+        parsed(R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": "full")" + more + "}");
+    const WantedOption* const wanted = job.find("checkpointing");
+    return wanted == nullptr ? std::string() : wanted->value;
+  };
+  EXPECT_EQ(checkpointing(""), "full");
+  const std::string fsdp = R"(, "fsdp": "full_shard auto_wrap", "fsdp_config": {"fsdp_version": "2"})";
+  EXPECT_EQ(checkpointing(fsdp), "full+reentrant");
+  EXPECT_EQ(checkpointing(fsdp + R"(, "gradient_checkpointing_kwargs": {"use_reentrant": false})"),
+            "full+non-reentrant");
+  EXPECT_EQ(checkpointing(fsdp + R"(, "gradient_checkpointing_kwargs": "{\"use_reentrant\": false}")"),
+            "full+non-reentrant");
 }
 
 TEST(MsSwift, ACountOfTokensIsOfTheModelsOwnPatches) {

@@ -43,7 +43,7 @@ inline constexpr std::string_view kOfTrainers =
     "kl_estimator label_names label_pad_token_id lam ld_alpha length_column_name length_normalization "
     "liger_kernel_config local_* lora_task_type mask_truncated_completions max_density_ratio max_target_length "
     "max_tool_calling_iterations metric_for_best_model min_density_ratio min_p missing_eos_penalty mixture_coef "
-    "model_adapter_name model_kwargs model_revision multi_objective_aggregation no_cuda normalize_advantages "
+    "model_adapter_name model_revision multi_objective_aggregation no_cuda normalize_advantages "
     "num_completions_to_print num_mini_batches num_ppo_epochs num_sample_generations num_total_batches "
     "off_policy_mask_threshold optim_args overwrite_output_dir packing_strategy pad_* padding_* past_index "
     "precompute_ref_batch_size prediction_loss_only project prompt_sample_size ref_adapter_name ref_model_mixup_alpha "

@@ -196,6 +196,7 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"auto_find_batch_size", not_modelled, "false"},
     {"neftune_noise_alpha", not_modelled},
     {"model_init_kwargs", not_modelled},
+    {"model_kwargs", not_modelled},  // with_model_kwargs()
     {"use_galore", not_modelled, "false"},
     {"lisa_activated_layers", not_modelled, "0"},
     {"deepspeed_autotp_size", not_modelled, "1"},

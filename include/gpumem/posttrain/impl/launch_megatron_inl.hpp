@@ -32,16 +32,22 @@ inline constexpr std::array kFamilies = {
     Family{.model_type = "qwen2_5_vl", .query_bias = true, .sees = true},
     Family{.model_type = "qwen3_vl", .normed_heads = true, .sees = true},
     Family{.model_type = "qwen3_vl_moe", .normed_heads = true, .sees = true},
+    // The thinkers of those that speak.
+    Family{.model_type = "qwen2_5_omni", .query_bias = true, .sees = true},
+    Family{.model_type = "qwen2_5_omni_thinker", .query_bias = true, .sees = true},
+    Family{.model_type = "qwen3_omni_moe", .normed_heads = true, .sees = true},
+    Family{.model_type = "qwen3_omni_moe_thinker", .normed_heads = true, .sees = true},
 };
 
 class Converter {
  public:
-  explicit Converter(const core::JsonValue& root) : root_(root), text_config_(in(root, "text_config")) {}
+  explicit Converter(const core::JsonValue& root)
+      : root_(root), thinker_(in(root, "thinker_config")), text_config_(in(whole(), "text_config")) {}
 
   /// Of the language model, where it has a config of its own; else of the whole.
   [[nodiscard]] const core::JsonValue* find(std::string_view key) const {
     const core::JsonValue* const own = text_config_ == nullptr ? nullptr : in(*text_config_, key);
-    return own != nullptr ? own : in(root_, key);
+    return own != nullptr ? own : in(whole(), key);
   }
   /// The model's own type, and whether its embedding is its head.
   [[nodiscard]] const core::JsonValue* of_whole(std::string_view key) const { return in(root_, key); }
@@ -59,6 +65,8 @@ class Converter {
   [[nodiscard]] std::string take() && { return std::move(text_) + "}"; }
 
  private:
+  /// The model, or the thinker of one that speaks.
+  [[nodiscard]] const core::JsonValue& whole() const { return thinker_ == nullptr ? root_ : *thinker_; }
   static const core::JsonValue* in(const core::JsonValue& object, std::string_view key) {
     if (!object.is(core::JsonValue::Kind::object)) return nullptr;
     for (const core::JsonValue& field : object.items()) {
@@ -68,6 +76,7 @@ class Converter {
   }
 
   const core::JsonValue& root_;
+  const core::JsonValue* thinker_;
   const core::JsonValue* text_config_;
   std::string text_;
 };
@@ -157,7 +166,7 @@ GPUMEM_INLINE std::string parts_of(const model::ModelGraph& graph, std::string_v
 
 GPUMEM_INLINE std::int64_t tower_parameters(const model::ModelGraph& graph) {
   // Each once: an aligner may be within a tower.
-  const std::string names = part_names({}, "", ",") + ",";
+  const std::string names = part_names({}, "", ",") + ",audio_tower,";  // of Omni models, which is held
   std::int64_t parameters = 0;
   for (const model::Layer& layer : graph.layers()) {
     const std::string path(graph.path(layer));

@@ -34,7 +34,6 @@ class LaunchReader : private TrainingReader {
 
  private:
   // --- What they mean together --------------------------------------------------------------------------------------
-
   /// verl's engines beside FSDP, which 0.8 calls "dp", and Megatron.
   void say_other_engine() {
     if (in_megatron()) return;
@@ -75,11 +74,12 @@ class LaunchReader : private TrainingReader {
     say_not_modelled(kSize, word({kSize}));
   }
 
+  /// TRL's checkpoints are not reentrant unless it is told otherwise (TRL 1.9, trainer/dpo_trainer.py and others).
   void choose_kernels() {
     const std::string_view attention =
         word({"attn_impl", "attn_implementation", "attention_backend", "model_init_kwargs.attn_implementation"});
-    const bool flash = attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl;
-    if (flash) training().attention = model::AttentionBackend::flash;
+    if (attention.starts_with("flash") || on({"flash_attn"}) || program_ == Program::verl)
+      training().attention = model::AttentionBackend::flash;
     if (attention == "eager") training().attention = model::AttentionBackend::eager;
     const bool usual = of_swift() || of_trl() || program_ == Program::verl;
     bool checkpoints = on({"gradient_checkpointing", "actor_rollout_ref.model.enable_gradient_checkpointing"}, usual);
@@ -92,7 +92,8 @@ class LaunchReader : private TrainingReader {
       checkpoints = granularity == "full";
       if (granularity == "selective") want("checkpointing", "selective-attention");
     }
-    if (checkpoints) want("checkpointing", "full");
+    const bool reentrant = on({"gradient_checkpointing_kwargs.use_reentrant"}, !of_trl());
+    if (checkpoints) want("checkpointing", reentrant ? "full" : "full+non-reentrant");
     if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
     const bool liger = on({"use_liger_kernel", "liger_layers", "actor_rollout_ref.model.use_liger"});
     if (liger && !in_megatron()) training().kernels = model::Kernels::liger;
@@ -479,7 +480,8 @@ GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const 
     return detail::LaunchReader(Program::trl, detail::open_instruct_dpo(settings), gpus).read();
   }
   if (!detail::is_restated(program)) {
-    return detail::with_speech(program, settings, detail::LaunchReader(program, settings, gpus).read());
+    const std::vector<LaunchSetting> own = detail::with_model_kwargs(program, settings);
+    return detail::with_speech(program, own, detail::LaunchReader(program, own, gpus).read());
   }
   const Program whose = detail::settings_of(program);
   const detail::RestatedSettings restated = detail::restated(whose, settings);

@@ -333,13 +333,59 @@ inline bool prefers(std::span<const LaunchSetting> settings) {
   });
 }
 
+/// A value as Python writes it into the environment.
+inline std::string environment_word(const core::JsonValue& value) {
+  using Kind = core::JsonValue::Kind;
+  switch (value.kind()) {
+    case Kind::boolean: return value.boolean() ? "True" : "False";
+    case Kind::integer: return std::to_string(value.integer());
+    case Kind::real: return std::to_string(value.real());
+    case Kind::text: return std::string(value.text());
+    default: return {};
+  }
+}
+
+/// ms-swift's settings with what `model_kwargs` puts into the environment, over what is there; a file has its items one
+/// by one. What is no object stays as it is. Source: ms-swift 4, arguments/base_args/base_args.py (_init_model_kwargs).
+inline std::vector<LaunchSetting> with_model_kwargs(Program program, std::span<const LaunchSetting> settings) {
+  constexpr std::string_view kItems = "model_kwargs.";
+  const bool swift = program == Program::ms_swift || program == Program::megatron;
+  if (!swift) return {settings.begin(), settings.end()};
+  std::vector<LaunchSetting> made;
+  std::vector<LaunchSetting> variables;
+  const auto add = [&](std::string_view name, std::string value) {
+    std::string key = "env:";
+    for (const char letter : name)
+      key += letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+    variables.push_back({std::move(key), std::move(value)});
+  };
+  for (const LaunchSetting& setting : settings) {
+    if (setting.key.starts_with(kItems)) {
+      add(std::string_view(setting.key).substr(kItems.size()), setting.value);
+      continue;
+    }
+    const bool given = setting.key == "model_kwargs";
+    const auto said =
+        given ? core::JsonDocument::parse(setting.value) : core::Result<core::JsonDocument>(core::Error{});
+    if (!said || !said->root().is(core::JsonValue::Kind::object)) {
+      made.push_back(setting);
+      continue;
+    }
+    for (const core::JsonValue& item : said->root().items()) add(item.key(), environment_word(item));
+  }
+  made.insert(made.end(), variables.begin(), variables.end());  // the last one counts
+  return made;
+}
+
 /// How the program loads models that speak. LLaMA-Factory takes their thinker out (0.9.4 to 2026-08, model/loader.py:
-/// load_model).
+/// load_model). ms-swift's Megatron makes the thinker alone, whatever the environment says; what makes speech waits on
+/// the host for the checkpoint (mcore-bridge, 2026-05, model/mm_gpts/qwen.py, qwen3_omni.py: prepare_model;
+/// bridge/gpt_bridge.py: _generator_sd).
 inline core::Result<Launch> with_speech(Program program, std::span<const LaunchSetting> settings,
                                         core::Result<Launch> launch) {
   if (!launch) return launch;
   PostTrainingRequest& to = launch->request;
-  if (program == Program::llama_factory) to.holds_speech = false;
+  if (program == Program::llama_factory || program == Program::megatron) to.holds_speech = false;
   if (program != Program::ms_swift) return launch;
   to.holds_speech = true;
   for (const LaunchSetting& setting : settings) {
@@ -386,8 +432,7 @@ GPUMEM_INLINE void take_speech(PostTrainingRequest& request,
     *name = std::move(made);
   }
   if (request.training.summary != policy || request.speech_key.empty()) return;
-  request.assumed.push_back(
-      {"settings", request.speech_key + " changes nothing: the model's config names no class that makes speech"});
+  request.assumed.push_back({"settings", no_speech(request.speech_key)});
 }
 
 }  // namespace gpumem::posttrain

@@ -257,18 +257,34 @@ inline bool gives(const PostTrainingWords& words, const job::JobRequest& given, 
   return option != nullptr && job::is_given(*option, given);
 }
 
+/// "a", "a and b", "a, b and c".
+inline std::string listed(std::span<const std::string> texts) {
+  std::string list;
+  for (const std::string& text : texts) {
+    const std::string_view between = list.empty() ? "" : &text == &texts.back() ? " and " : ", ";
+    list.append(between).append(text);
+  }
+  return list;
+}
+
+/// All that is missing at once, for the user to give at once.
 inline core::Status say_missing(const PostTrainingWords& words, const Launch& launch, PostTrainingRequest& request) {
+  std::vector<std::string> what;
+  std::vector<std::string> remedies;
   for (const MissingSetting& missing : launch.missing) {
     const auto given = [&](std::string_view name) { return gives(words, request.training, name); };
     if (std::any_of(missing.options.begin(), missing.options.end(), given)) continue;
-    const std::string text = "the settings do not say " + missing.what;
     if (missing.required) {
-      const std::string remedy = "; give `" + std::string(missing.options.front()) + "`";
-      return core::Error{core::ErrorCode::missing_information, text + remedy, {}};
+      what.push_back(missing.what);
+      remedies.push_back("`" + std::string(missing.options.front()) + "`");
+    } else {
+      request.assumed.push_back({"settings", "the settings do not say " + missing.what});
     }
-    request.assumed.push_back({"settings", text});
   }
-  return core::Done{};
+  if (what.empty()) return core::Done{};
+  return core::Error{core::ErrorCode::missing_information,
+                     "the settings do not say " + listed(what) + "; give " + listed(remedies),
+                     {}};
 }
 
 /// A folder of another machine, such as "$HOME/models/Qwen3-8B", says by its name which model is in it.
@@ -417,8 +433,30 @@ GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTraini
     if (core::Status set = set_post_training_option(request.options, name, value); !set) return set;
   }
   if (core::Status fit = whole ? detail::check_lengths(words, request) : core::Done{}; !fit) return fit;
-  if (!request.training.summary.empty()) return core::Done{};
-  return core::Error{core::ErrorCode::invalid_argument, "give the policy's config.json", {}};
+  return request.training.summary.empty() ? check_complete(request) : core::Done{};
+}
+
+GPUMEM_INLINE core::Status check_complete(const PostTrainingRequest& request) {
+  const PostTrainingOptions& to = request.options;
+  const bool generates = row_of(to.algorithm).generates;
+  std::vector<std::string> what;
+  std::vector<std::string> remedies;
+  const auto miss = [&](const char* said, const char* remedy) {
+    what.emplace_back(said);
+    remedies.emplace_back(remedy);
+  };
+  if (request.training.summary.empty()) miss("the policy's model", "its config.json");
+  if (request.training.training.batch_size == 0) miss("the samples of a forward pass", "`batch_size`");
+  const bool parts = to.prompt_length && to.completion_length;
+  if (!request.training.training.sequence_length && !parts) {
+    miss("the length of the sequences",
+         generates ? "prompt_length with completion_length" : "`seq_length` (or prompt_length with completion_length)");
+  }
+  if (what.empty()) return core::Done{};
+  namespace detail = launch_words_detail;
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "nothing says " + detail::listed(what) + "; give " + detail::listed(remedies),
+                     {}};
 }
 
 }  // namespace gpumem::posttrain

@@ -372,8 +372,6 @@ GPUMEM_INLINE core::Result<std::vector<serve::ServingLayout>> Session::serving_p
 
 GPUMEM_INLINE core::Status Session::settle_training(const posttrain::PostTrainingRequest& request,
                                                     job::JobRequest& training) {
-  constexpr const char* kNoBatch = "nothing says the samples of a forward pass; give `batch_size`";
-  if (training.training.batch_size == 0) return core::Error{core::ErrorCode::invalid_argument, kNoBatch, {}};
   const bool megatron = posttrain::row_of(request.options.program).megatron;
   if (request.freezes_tower && !megatron && training.training.freeze.empty()) {
     const auto known = read(training.summary, training.lenient);
@@ -399,6 +397,7 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& given, con
   using Answer = std::invoke_result_t<Question, const posttrain::PostTrainingJob&, const device::GpuProfile&,
                                       const device::AllocatorOptions&>;
   posttrain::PostTrainingRequest request = given;
+  if (const core::Status complete = posttrain::check_complete(request); !complete) return Answer(complete.error());
   posttrain::take_speech(request, &summary::named_with_speech);
   const core::Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.training.alloc_conf);
   if (!allocator) return Answer(allocator.error());
