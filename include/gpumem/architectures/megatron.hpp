@@ -1,4 +1,4 @@
-// GPT of Megatron-Core, with experts or without, BERT, hybrid models with Mamba-2's mixers, and by megatron_t5.hpp its
+// GPT of Megatron-Core, with experts or without, BERT, hybrid models with Mamba-2's mixers, and by t5.hpp its
 // T5, of the arguments that its launcher takes, as one JSON object: num_layers, hidden_size, swiglu. The model is
 // whole: what a rank holds of it is the layout's matter. Attention is TransformerEngine's fused one. Experts are taken
 // to get their tokens one after the other. Source: Megatron-LM core r0.12, megatron/training/arguments.py,

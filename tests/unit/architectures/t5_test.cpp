@@ -1,5 +1,5 @@
 // Arguments of Megatron's launcher for T5, and the parameters that they give, counted by hand.
-#include "gpumem/architectures/megatron_t5.hpp"
+#include "gpumem/architectures/t5.hpp"
 
 #include "expect.hpp"
 #include "gpumem/architectures/architectures.hpp"
