@@ -82,13 +82,14 @@ enum class When : std::uint8_t {
   heads_are_repeated,  ///< by copies, and not by the kernel (transformers' use_gqa_in_sdpa, since 4.54)
   masked,
   before_5_0,
+  before_5_5,
   masked_or_before_5_0,  ///< masks of encoders that are added to scores, since then only where a batch has padding
   cached,                ///< by transformers 4.56 and later
   checkpointed
 };
 /// The attribute of such a call, and its values.
 inline constexpr std::string_view kWhen = "when";
-inline constexpr std::array<model::Named<When>, 11> kWhens = {
+inline constexpr std::array<model::Named<When>, 12> kWhens = {
     {{When::until_4_51, "until 4.51"},
      {When::since_4_52, "since 4.52"},
      {When::before_4_56, "before 4.56"},
@@ -97,6 +98,7 @@ inline constexpr std::array<model::Named<When>, 11> kWhens = {
      {When::heads_are_repeated, "heads are repeated"},
      {When::masked, "with a mask"},
      {When::before_5_0, "before 5.0"},
+     {When::before_5_5, "before 5.5"},
      {When::masked_or_before_5_0, "before 5.0, or with a mask"},
      {When::cached, "cached, since 4.56"},
      {When::checkpointed, "checkpointed"}}};
@@ -281,7 +283,7 @@ class Forward {
   /// that tables of float32 turned are wider than values.
   Tensor cache(Tensor key, Tensor value, Caches when = Caches::unless_checkpointed);
   /// `result` leaves a function whose names for these other tensors end only now.
-  Tensor leave_function(Tensor result, std::initializer_list<Tensor> names);
+  Tensor leave_function(Tensor result, std::initializer_list<Tensor> names, std::optional<When> when = {});
 
   /// The model cannot be built so.
   void fail(std::string message);

@@ -246,6 +246,7 @@ inline bool is_made(const WiredGraph& wired, std::uint32_t index, const model::T
     case When::heads_are_repeated: return !kernel_repeats(wired, index, job);
     case When::masked: return job.padding;
     case When::before_5_0: return job.transformers < model::Transformers::v5_0;
+    case When::before_5_5: return job.transformers < model::Transformers::v5_5;
     case When::masked_or_before_5_0: return job.padding || job.transformers < model::Transformers::v5_0;
     case When::cached:
       return job.transformers >= model::Transformers::v4_56 && model::returns_cache(job) &&

@@ -166,6 +166,29 @@ inline core::Result<TensorId> record_ordered(const OpCall& call, Tape& tape) {
                       .extras_first = true});
 }
 
+/// A view of rows that the call keeps, such as index_add_'s of what it adds.
+inline core::Result<TensorId> record_kept(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = tape.tensor(call.tensors[0]).size,
+                      .kind = Output::view,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .saved_inputs = 1U});
+}
+
+/// As many as there are tokens in the second input.
+inline core::Result<core::Shape> summed_shape(const OpInput& input) {
+  if (input.inputs.size() != 2) return unfit(input.inputs[0], "rows and tokens");
+  return input.inputs[1];
+}
+
+/// rows.view(tokens, per token, width).sum(1): a row's gradient is a view of its token's.
+inline core::Result<TensorId> record_summed(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                      .gradient = Gradient::spread,
+                      .autocast = Autocast::full});
+}
+
 /// One row of [experts, out] for each of the rows.
 inline core::Result<core::Shape> bias_shape(const OpInput& input) {
   if (input.inputs.size() != 2) return unfit(input.inputs[0], "biases and rows");
@@ -182,7 +205,7 @@ inline core::Result<TensorId> record_biases(const OpCall& call, Tape& tape) {
 
 }  // namespace experts_detail
 
-inline constexpr std::array<Op, 9> kExpertsOps = {{
+inline constexpr std::array<Op, 11> kExpertsOps = {{
     {.traits = {.name = "gather_tokens", .family = OpFamily::other, .computes = false},
      .output_shape = experts_detail::gathered_shape,
      .record = experts_detail::record_gather},
@@ -204,6 +227,12 @@ inline constexpr std::array<Op, 9> kExpertsOps = {{
     {.traits = {.name = "ordered_rows", .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = experts_detail::record_ordered},
+    {.traits = {.name = "kept_rows", .family = OpFamily::view, .computes = false},
+     .output_shape = same_shape,
+     .record = experts_detail::record_kept},
+    {.traits = {.name = "summed_rows", .family = OpFamily::other, .computes = false},
+     .output_shape = experts_detail::summed_shape,
+     .record = experts_detail::record_summed},
     {.traits = {.name = "expert_biases", .family = OpFamily::other, .computes = false},
      .output_shape = experts_detail::bias_shape,
      .record = experts_detail::record_biases},

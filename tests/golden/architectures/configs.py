@@ -100,7 +100,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "ernie4_5": {"model_type": "ernie4_5", **GATED, "num_key_value_heads": 2, "tie_word_embeddings": True},
     "hunyuan_v1_dense": {"model_type": "hunyuan_v1_dense", **GATED, "num_key_value_heads": 2, "head_dim": 64},
-    "gpt_oss": {**ROUTED, "model_type": "gpt_oss", "num_local_experts": 8, "intermediate_size": 256, "transformers_version": "5.0"},
+    "gpt_oss": {**ROUTED, "model_type": "gpt_oss", "num_local_experts": 8, "intermediate_size": 256, "transformers_version": "5.5"},
     "gpt_oss_loop": {**ROUTED, "model_type": "gpt_oss", "num_local_experts": 8, "transformers_version": "4.48"},
     "minimax_m2": {**ROUTED, "model_type": "minimax_m2", "num_local_experts": 8, "intermediate_size": 256, "rotary_dim": 32},
     "minimax": {

@@ -6,19 +6,17 @@ make_series_goldens.py writes its own.
 It needs PyTorch 2.6, transformers (5.16 made these) and no GPU. No sample is padded or packed, so attention has no mask:
 transformers sees that in values, which the recorded tensors do not have, so that it is told. Functions of autograd stand
 for kernels: torch._grouped_mm of experts, and those of OLMo Hybrid's delta nets (models/experts.py, models/hybrids.py).
-Experts of one tensor each are called as 5.0 calls them: 5.16 sums their results by a view, and holds a tensor less of each.
 """
 
 from __future__ import annotations
 
 import sys
-import types
 import warnings
 from typing import Any
 
 from class_configs import CONFIGS, NEVER_CHECKPOINTED
 from make_sound_goldens import BATCH, PRECISIONS, measure, write_golden
-from models.experts import GroupedExperts, GroupedProduct
+from models.experts import GroupedProduct
 from models.hybrids import CausalConv1d, ChunkGatedDeltaRule, NormGated
 
 import torch
@@ -91,23 +89,13 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, length: int) -> dict[st
     return batch
 
 
-def experts_of_5_0(experts: Any, states: Tensor, index: Tensor, weights: Tensor) -> Tensor:
-    def product(rows: Tensor, weight: Tensor) -> Tensor:
-        return GroupedProduct.apply(rows.to(weight.dtype), weight.transpose(-2, -1))
-
-    own = types.SimpleNamespace(
-        product=product,
-        gated=experts._apply_gate,
-        gate_up_proj=experts.gate_up_proj,
-        down_proj=experts.down_proj,
-        gate_up_proj_bias=None,
-        down_proj_bias=None,
-    )
-    return GroupedExperts.forward(own, states, index, weights)
+def grouped_linear(rows: Tensor, weight: Tensor, *_: Any, is_transposed: bool = False, **__: Any) -> Tensor:
+    """moe._grouped_linear, without a bias."""
+    return GroupedProduct.apply(rows.to(weight.dtype), weight if is_transposed else weight.transpose(-2, -1))
 
 
 def stand_for_kernels() -> None:
-    moe.ALL_EXPERTS_FUNCTIONS["grouped_mm"] = experts_of_5_0
+    moe._grouped_linear = grouped_linear
     nets = modeling_olmo_hybrid
     nets.causal_conv1d_fn = lambda states, weight, **_: CausalConv1d.apply(states, weight)
     nets.torch_chunk_gated_delta_rule = lambda q, k, v, g, beta, **_: (ChunkGatedDeltaRule.apply(q, k, v, g, beta), None)
@@ -128,7 +116,7 @@ def main() -> None:
         measured = [measure(config, *way, length, batch_of) for way in ways]
         if length == 0:
             measured = [({key: of for key, of in run.items() if key != "sequence_length"}, n) for run, n in measured]
-        measured = [(run | {"transformers": "5.0"}, n) for run, n in measured]
+        measured = [(run | {"transformers": "5.5"}, n) for run, n in measured]
         write_golden(name, config, measured)
 
 

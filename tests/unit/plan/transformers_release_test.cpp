@@ -1,6 +1,8 @@
 // What a release of transformers keeps of attention: copies and repeated heads until 4.55, views from 4.56 on; masks of
 // booleans from then on, of which each call makes numbers; no cache under the Trainer of 5.0.
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -128,6 +130,31 @@ TEST(TransformersRelease, ACacheIsMadeUnlessTheConfigOrTheTrainerSaysNo) {
   asked.loop = model::Loop::hf_trainer;
   const std::size_t caches = 2 * 2;  // keys and values of two layers
   EXPECT_EQ(held(Transformers::v4_56), held(Transformers::v5_0) + caches);
+}
+
+TEST(TransformersRelease, ExpertsGetTheirTokensInOneCopyFrom55On) {
+  auto read = architectures::read_config(
+      R"({"model_type": "minimax_m2", "architectures": ["MiniMaxM2ForCausalLM"], "hidden_size": 64, "head_dim": 16,
+          "intermediate_size": 32, "vocab_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4,
+          "num_hidden_layers": 1, "num_local_experts": 4, "num_experts_per_tok": 2, "rotary_dim": 16})",
+      ops::vocabulary());
+  ASSERT_TRUE(succeeds(read));
+  const auto graph = std::make_shared<const model::ModelGraph>(*std::move(read));
+  const auto calls = [&](Transformers release, std::string_view op) {
+    model::TrainingJob job(graph, kBatch);
+    job.sequence_length = kTokens;
+    job.transformers = release;
+    analysis::Analysis analysis(job);
+    const auto wired = analysis.wired();
+    EXPECT_TRUE(succeeds(wired));
+    const auto layers = (*wired)->graph().layers();
+    return std::count_if(layers.begin(), layers.end(),
+                         [&](const model::Layer& layer) { return (*wired)->graph().op(layer) == op; });
+  };
+  EXPECT_EQ(calls(Transformers::v5_0, "ordered_rows"), 3) << "tokens, their weights and what the experts made";
+  EXPECT_EQ(calls(Transformers::v5_5, "ordered_rows"), 2);
+  EXPECT_EQ(calls(Transformers::v4_56, "kept_rows"), 1) << "index_add_ keeps what it adds";
+  EXPECT_EQ(calls(Transformers::v5_0, "kept_rows"), 0);
 }
 
 }  // namespace

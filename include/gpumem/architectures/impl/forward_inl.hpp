@@ -461,10 +461,13 @@ GPUMEM_INLINE Tensor Forward::cache(Tensor key, Tensor value, Caches when) {
   return joined;
 }
 
-GPUMEM_INLINE Tensor Forward::leave_function(Tensor result, std::initializer_list<Tensor> names) {
+GPUMEM_INLINE Tensor Forward::leave_function(Tensor result, std::initializer_list<Tensor> names,
+                                             std::optional<When> when) {
   std::vector<Tensor> inputs = {result};
   inputs.insert(inputs.end(), names.begin(), names.end());
-  return add_layer("return", {}, "return", inputs, {});
+  std::vector<model::Attribute> attributes;
+  if (when) attributes.push_back(condition(*when));
+  return add_layer("return", {}, "return", inputs, attributes);
 }
 
 GPUMEM_INLINE void Forward::fail(std::string message) {

@@ -38,7 +38,7 @@ class GroupedProduct(torch.autograd.Function):
 
 
 class GroupedExperts(nn.Module):
-    """transformers 5, integrations/moe.py: grouped_mm_experts_forward."""
+    """transformers 5.8, integrations/moe.py: grouped_mm_experts_forward."""
 
     def __init__(self, experts: int, width: int, inner: int, transposed: bool, bias: bool = False) -> None:
         super().__init__()
@@ -58,27 +58,21 @@ class GroupedExperts(nn.Module):
 
     def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
         num_tokens, num_top_k = top_k_index.shape
-        final_hidden_states = torch.zeros_like(hidden_states)
-        expert_ids = top_k_index.reshape(-1)
-        token_idx = torch.arange(num_tokens, device=expert_ids.device).unsqueeze(1).expand(-1, num_top_k).reshape(-1)
-        perm = torch.argsort(expert_ids, stable=True)
-        inv_perm = torch.argsort(perm, stable=True)
-        sample_weights = top_k_weights.reshape(-1)
-        current_hidden_states = hidden_states[token_idx]
-        expert_ids_g = expert_ids[perm]
-        sample_weights_g = sample_weights[perm]
-        current_states_g = current_hidden_states[perm]
-        gate_up_out = self.product(current_states_g, self.gate_up_proj)
+        expert_ids, perm = torch.sort(top_k_index.reshape(-1))
+        weights = top_k_weights.reshape(-1)[perm]
+        rows = hidden_states[perm // num_top_k]
+        made = self.product(rows, self.gate_up_proj)
         if self.gate_up_proj_bias is not None:
-            gate_up_out = gate_up_out + self.gate_up_proj_bias[expert_ids_g]
-        hidden_after_activation = self.gated(gate_up_out)
-        out_per_sample_g = self.product(hidden_after_activation, self.down_proj)
+            made.add_(self.gate_up_proj_bias[expert_ids])
+        made = self.gated(made)
+        made = self.product(made, self.down_proj)
         if self.down_proj_bias is not None:
-            out_per_sample_g = out_per_sample_g + self.down_proj_bias[expert_ids_g]
-        out_per_sample_g = out_per_sample_g * sample_weights_g.unsqueeze(-1)
-        out_per_sample = out_per_sample_g[inv_perm]
-        final_hidden_states.index_add_(0, token_idx, out_per_sample.to(final_hidden_states.dtype))
-        return final_hidden_states
+            made.add_(self.down_proj_bias[expert_ids])
+        weighted = made * weights.unsqueeze(-1)
+        inverse = torch.empty_like(perm)
+        inverse[perm] = torch.arange(perm.size(0), device=perm.device)
+        weighted = weighted[inverse]
+        return weighted.view(num_tokens, num_top_k, -1).sum(dim=1).to(hidden_states.dtype)
 
 
 class GptOssExperts(GroupedExperts):
@@ -311,12 +305,30 @@ class Glm4MoeMLP(nn.Module):
         return hidden_states
 
 
+class AddingExperts(GroupedExperts):
+    """As before 5.0: results are added to the tokens' sum, which keeps them."""
+
+    def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
+        total = torch.zeros_like(hidden_states)
+        tokens = torch.arange(len(top_k_index), device=total.device).unsqueeze(1).expand(top_k_index.shape).reshape(-1)
+        order = torch.argsort(top_k_index.reshape(-1), stable=True)
+        back = torch.argsort(order, stable=True)
+        rows = hidden_states[tokens]
+        weights = top_k_weights.reshape(-1)[order]
+        ordered = rows[order]
+        wide = self.product(ordered, self.gate_up_proj)
+        active = self.gated(wide)
+        made = self.product(active, self.down_proj) * weights.unsqueeze(-1)
+        restored = made[back]
+        return total.index_add_(0, tokens, restored.to(total.dtype))
+
+
 class MiniMaxM2MLP(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         experts = config["num_local_experts"]
         self.gate = SigmoidRouter(config, experts, wide=False)
-        self.experts = GroupedExperts(experts, config["hidden_size"], config["intermediate_size"], transposed=True)
+        self.experts = AddingExperts(experts, config["hidden_size"], config["intermediate_size"], transposed=True)
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         shape = hidden_states.shape
