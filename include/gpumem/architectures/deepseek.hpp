@@ -35,14 +35,16 @@ struct Variant {
   bool multiplies = false;  ///< by numbers: embeddings, residuals, what the head reads; positions turn halves
   bool softmax = false;     ///< of scores in the model's type; queries are scaled by their positions
   bool plain = false;       ///< Llama's attention; of DeepSeek-V2 where `use_mla` says so
+  bool biased = false;      ///< feed-forward layers and shared experts may have biases (`mlp_bias`)
 };
 inline constexpr auto kVariants = std::to_array<Variant>(
-    {{.model_type = "deepseek_v2", .prefix = "DeepseekV2", .corrects = false},
+    {{.model_type = "deepseek_v2", .prefix = "DeepseekV2", .corrects = false, .biased = true},
      {.model_type = "deepseek_ocr2_text",
       .prefix = "DeepseekOcr2Text",
       .corrects = false,
       .grouped = true,
-      .plain = true},
+      .plain = true,
+      .biased = true},
      {.model_type = "deepseek_v3", .prefix = "DeepseekV3"},
      {.model_type = "kimi_k2", .prefix = "DeepseekV3", .grouped = true},
      {.model_type = "deepseek_v32", .prefix = "DeepseekV32", .counts_bias = false, .grouped = true, .indexes = true},
@@ -75,6 +77,7 @@ struct Model {
   std::vector<bool> takes_over = {};  ///< by layer: the keys that an earlier one chose
   bool corrects = false;              ///< V3: a bias of the scores that choose the experts
   bool sandwich = false;              ///< norms behind each part too
+  bool mlp_bias = false;
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
 };
@@ -132,6 +135,7 @@ inline Model read(ConfigFields& config) {
   } else {
     model.attention = read_attention(config, model);
   }
+  model.mlp_bias = model.variant.biased && config.flag("mlp_bias", false);
   model.mixes.resize(static_cast<std::size_t>(model.sizes.layers), false);
   const bool fused = config.fuses_experts();  // as transformers 5, where the bias is a buffer
   model.variant.grouped = model.variant.grouped || fused;
@@ -192,12 +196,15 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
     const GroupedExperts all = {.list_class = list, .width = width, .activation = model.sizes.activation};
     sum = add_grouped_experts(f, m, all, input, weights);
   } else {
-    const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
+    const auto expert = [&](Tensor rows) {
+      return gated_layer(f, width, m.inner, model.sizes.activation, rows, {.bias = model.mlp_bias});
+    };
     sum = f.as_type_of(add_experts(f, m, input, weights, f.call("token_zeros", {wide}), expert), input);
   }
   if (model.shared > 0) {
     const InModule shared(f, "shared_experts", model.named("MLP"));
-    sum = f.add(sum, gated_layer(f, width, model.shared * m.inner, model.sizes.activation, input));
+    sum = f.add(sum,
+                gated_layer(f, width, model.shared * m.inner, model.sizes.activation, input, {.bias = model.mlp_bias}));
   }
   return model.variant.normed ? f.rms_norm("post_mlp_layernorm", sum, width, model.named("RMSNorm")) : sum;
 }
@@ -229,8 +236,8 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
   }
   const Tensor attended = f.add(input, behind("post_attention_layernorm", mixed));
   const Tensor again = norm(model.sandwich ? "pre_mlp_layernorm" : "post_attention_layernorm", attended);
-  const Tensor fed =
-      model.mixes[at] ? mixture(f, model, again) : gated_feed_forward(f, model.sizes, again, model.named("MLP"));
+  const Tensor fed = model.mixes[at] ? mixture(f, model, again)
+                                     : gated_feed_forward(f, model.sizes, again, model.named("MLP"), model.mlp_bias);
   return f.add(attended, behind("post_mlp_layernorm", fed));
 }
 

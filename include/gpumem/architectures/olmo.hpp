@@ -110,16 +110,15 @@ inline Model read(ConfigFields& config) {
   model.prefix = variant.prefix;
   model.sizes = decoder_sizes(config);
   if (variant.mixes) read_mixture(config, model);
-  // The window of K-EXAONE's class slides where the config says nothing, that of EXAONE 4's does not.
-  const bool slides = config.has("sliding_window") || (variant.mixes && !config.is_null("sliding_window"));
-  if (model.exaone && slides) {
+  // Both classes' windows slide over 4,096 where the config says nothing (4.54 to 5.16, configuration_exaone4.py).
+  if (model.exaone && !config.is_null("sliding_window")) {
     const std::int64_t layers = model.sizes.layers;
     model.sliding = config.layers_with("layer_types", layers, std::string_view("sliding_attention"),
                                        std::string_view("full_attention"));
     const bool listed = !model.sliding.empty();
     if (!listed) model.sliding = repeated_windows(config, layers);
   }
-  config.ignore({"sliding_window_pattern"});
+  config.ignore({"sliding_window", "sliding_window_pattern"});
   model.bias = config.flag("attention_bias", false);
   model.clips = config.find("clip_qkv") != nullptr;
   return model;

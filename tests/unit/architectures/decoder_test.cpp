@@ -217,10 +217,15 @@ TEST(LanguageConfigs, ExaonesWindowsAreWhereItsPatternSays) {
   for (const std::string type : {"exaone_moe", "exaone4"}) {
     const bool mixes = type == "exaone_moe";
     const std::string experts = mixes ? std::string(kFewExperts) + R"(, "moe_intermediate_size": 64)" : "";
-    const auto of = [&](std::string_view pattern) {
-      return language(R"("model_type": ")" + type + R"(", "head_dim": 64, "sliding_window": 128, )" +
-                      std::string(kDecoderSizes) + experts + std::string(pattern));
+    const auto plain = [&](std::string_view more) {
+      return language(R"("model_type": ")" + type + R"(", "head_dim": 64, )" + std::string(kDecoderSizes) + experts +
+                      std::string(more));
     };
+    const auto of = [&](std::string_view pattern) {
+      return plain(R"(, "sliding_window": 128)" + std::string(pattern));
+    };
+    EXPECT_EQ(turned_layers(plain(""), 4), "1110") << "the class has a window";
+    EXPECT_EQ(turned_layers(plain(R"(, "sliding_window": null)"), 4), "1111");
     EXPECT_EQ(turned_layers(of(""), 4), "1110") << type;
     EXPECT_EQ(turned_layers(of(R"(, "sliding_window_pattern": 2)"), 4), "1010") << type;
     EXPECT_EQ(turned_layers(of(R"(, "sliding_window_pattern": "LG")"), 4), "1010") << type;

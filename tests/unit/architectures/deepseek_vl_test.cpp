@@ -146,5 +146,14 @@ TEST(Deepseek, ATypeWithoutARowIsDeepSeekV3) {
   EXPECT_EQ(deepseek::variant_of("youtu").prefix, "Youtu");
 }
 
+TEST(DeepseekOcr2, FeedForwardLayersMayHaveBiases) {
+  const auto plain = deepseek_graph(small_ocr2(""));
+  const auto biased = deepseek_graph(small_ocr2("", R"(, "mlp_bias": true)"));
+  ASSERT_TRUE(succeeds(plain) && succeeds(biased));
+  // Of the dense layer, and of the two experts that all tokens of the other go to; routed ones have none.
+  EXPECT_EQ(biased->parameters() - plain->parameters(), (2 * 96 + 64) + (2 * 2 * 32 + 64));
+  EXPECT_EQ(biased->warnings().size(), plain->warnings().size()) << "the key is known";
+}
+
 }  // namespace
 }  // namespace gpumem::architectures
