@@ -145,5 +145,27 @@ TEST(LlamaFactory, SwitchesExpandableSegmentsOnForSeveralProcesses) {
   EXPECT_EQ(chosen(2), "expandable_segments:True");
 }
 
+TEST(Checkpoints, AreReentrantUnderFsdpWhereTheTrainersAre) {
+  const auto checkpointing = [](const std::string& text) {
+    const TrainerJob job = parsed("{" + text + "}");
+    const WantedOption* const wanted = job.find("checkpointing");
+    return wanted == nullptr ? std::string() : wanted->value;
+  };
+  const std::string factory = R"("model_name_or_path": "m", "stage": "sft", "finetuning_type": "full")";
+  EXPECT_EQ(checkpointing(factory), "full");
+  EXPECT_EQ(checkpointing(factory + R"(, "fsdp": "full_shard")"), "full+reentrant");
+  EXPECT_EQ(checkpointing(factory + R"(, "fsdp": "full_shard", "fsdp_config": {"fsdp_version": "2"})"),
+            "full+non-reentrant");
+  const std::string axolotl =
+      R"("base_model": "m", "micro_batch_size": "1", "sequence_len": "512", "gradient_checkpointing": true)";
+  const std::string fsdp = R"(, "fsdp_version": 2, "fsdp_config": {"offload_params": false})";
+  EXPECT_EQ(checkpointing(axolotl), "full");
+  EXPECT_EQ(checkpointing(axolotl + fsdp), "full+reentrant");
+  EXPECT_EQ(checkpointing(axolotl + fsdp + R"(, "activation_offloading": true)"), "full+non-reentrant");
+  EXPECT_EQ(checkpointing(axolotl + fsdp + R"(, "gradient_checkpointing_kwargs": {"use_reentrant": false})"),
+            "full+non-reentrant");
+  EXPECT_EQ(checkpointing(axolotl + R"(, "fsdp_config": {"activation_checkpointing": true})"), "full+non-reentrant");
+}
+
 }  // namespace
 }  // namespace gpumem::trainer_files

@@ -261,8 +261,8 @@ inline bool gives(const PostTrainingWords& words, const job::JobRequest& given, 
 inline std::string listed(std::span<const std::string> texts) {
   std::string list;
   for (const std::string& text : texts) {
-    const std::string_view between = list.empty() ? "" : &text == &texts.back() ? " and " : ", ";
-    list.append(between).append(text);
+    if (!list.empty()) list += &text == &texts.back() ? " and " : ", ";
+    list += text;
   }
   return list;
 }
