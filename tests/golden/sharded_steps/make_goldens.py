@@ -198,7 +198,8 @@ def runs() -> list[dict[str, str]]:
     for sharding, reshard in (("fsdp2", "default"), ("fsdp2", "never"), ("fsdp2", "2"), ("hsdp:2", "default")):
         for precision in ("fp32", "bf16", "bf16-mixed"):
             chosen = dict(sharding=sharding, data_parallel="4", precision=precision, loop="hf-trainer")
-            all_runs.append({**usual, **chosen, "reshard_after_forward": reshard, "checkpointing": "full", "accumulate": "1"})
+            kept = dict(reshard_after_forward=reshard, checkpointing="full", accumulate="1")
+            all_runs.append({**usual, **chosen, **kept})
     for accumulate, frozen in (("2", {}), ("1", {"freeze": "model.layers.2,model.layers.3"})):
         chosen = dict(sharding="fsdp2", data_parallel="4", precision="bf16-mixed", loop="hf-trainer", checkpointing="full")
         all_runs.append({**usual, **chosen, "accumulate": accumulate, **frozen})
