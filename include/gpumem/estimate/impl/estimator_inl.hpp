@@ -8,6 +8,7 @@
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/estimate/estimator.hpp"
+#include "gpumem/estimate/evidence.hpp"
 #include "gpumem/estimate/published.hpp"
 #include "gpumem/estimate/replay.hpp"
 #include "gpumem/ml/trained_model.hpp"
@@ -15,6 +16,66 @@
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::estimate {
+
+namespace evidence_detail {
+
+/// Whether the estimate has the allocator's options that a recorded program sets.
+GPUMEM_INLINE std::string alloc_conf_text(const std::string& value, const device::AllocatorOptions& allocator) {
+  if (allocator.said) return "`alloc_conf` of the job counts in its place";
+  const auto known = device::parse_allocator_options(value);
+  return known ? "it counts, as `alloc_conf` is not given" : "it is not counted (" + known.error().message + ")";
+}
+
+inline constexpr std::size_t kLongestSetting = 200;
+
+/// What is said of a setting of a recorded program; nothing where the estimate has all of it.
+GPUMEM_INLINE std::string setting_text(std::string_view name, const std::string& value, const model::TrainingJob& job,
+                                       const device::AllocatorOptions& allocator) {
+  const std::string said = core::shortened(value, kLongestSetting);
+  if (name == model::kRecordedAllocConf) {
+    return "the program sets PYTORCH_CUDA_ALLOC_CONF=" + said + ": " + alloc_conf_text(value, allocator);
+  }
+  if (name == model::kRecordedMemoryFraction) {
+    return "the program may take " + said + " of the GPU's memory" +
+           (allocator.said && allocator.memory_fraction ? ": `alloc_conf` of the job counts in its place" : "");
+  }
+  if (name == model::kRecordedBenchmark) {
+    return job.cudnn_benchmark ? "" : "the program sets cudnn_benchmark: the job's option counts in its place";
+  }
+  if (name == model::kRecordedGraphs) {
+    return "the program captures " + said +
+           " CUDA graphs, whose pools keep their memory to themselves, as counted; what the graphs themselves take is "
+           "not";
+  }
+  if (name == model::kRecordedCompiled) {
+    return "torch.compile: buffers are those of PyTorch's Inductor as it compiled for this GPU's capability; kernels "
+           "that it would choose by measuring (padded products, max-autotune) are the default ones";
+  }
+  if (name == "tf32" || name == model::kRecordedTorch) return {};
+  return "the program sets " + core::shortened(name, kLongestSetting) + "=" + said +
+         "; workspaces are those without it";
+}
+
+GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, const model::TrainingJob& job,
+                                const device::AllocatorOptions& allocator, std::vector<Assumption>& assumed) {
+  if (!recording.invented.empty()) {
+    std::string lines;
+    constexpr std::size_t kNamed = 5;
+    for (std::size_t at = 0; at < std::min(kNamed, recording.invented.size()); ++at) {
+      if (!recording.invented[at].empty()) lines += (lines.empty() ? "" : ", ") + recording.invented[at];
+    }
+    if (recording.invented.size() > kNamed)
+      lines += " and " + std::to_string(recording.invented.size() - kNamed) + " more";
+    assumed.push_back({"values", "values that only a GPU has were invented" + (lines.empty() ? "" : " at " + lines) +
+                                     (recording.invented_sizes ? ", some of which decide sizes" : "")});
+  }
+  for (const auto& [name, value] : recording.settings) {
+    std::string text = setting_text(name, value, job, allocator);
+    if (!text.empty()) assumed.push_back({"settings", std::move(text)});
+  }
+}
+
+}  // namespace evidence_detail
 
 namespace estimator_detail {
 
