@@ -22,7 +22,7 @@ template <typename Job>
 [[nodiscard]] auto adaptation_key(Job& job) {
   return std::tie(job.freeze, job.train, job.lora, job.lora_targets, job.lora_dtype, job.lora_dropout, job.peft,
                   job.peft_options, job.quantize, job.base_dtype, job.loop, job.loss_form, job.precision, job.offload,
-                  job.kernels, job.megatron_options);
+                  job.kernels, job.megatron_options, job.transformers);
 }
 
 /// Whether the job trains anything but the graph as it is.

@@ -136,10 +136,12 @@ void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, co
                  const model::TrainingJob& job, std::int64_t rank);
 
 /// LoRA of parameters that are tensors of their own: weights of all experts of a layer. Each pass makes all of their
-/// update, a matrix an expert, and adds it to the weight; autograd keeps the sum where it keeps
-/// weights. The updates are made when the module that has the parameters is called, the last one's first, and last
-/// until it returns. Source: PEFT 0.20, tuners/lora/layer.py: ParamWrapper, _LoraParameterProxy; tuners_utils.py,
+/// update, a matrix an expert, and adds it to the weight; autograd keeps the sum where it keeps weights. The updates
+/// are made when the module that has the parameters is called, the last one's first, and last until it returns, as the
+/// sums do. Source: PEFT 0.20, tuners/lora/layer.py: ParamWrapper, _LoraParameterProxy; tuners_utils.py,
 /// _inject_parameters. What torch's check of a new parametrization makes (one more sum, freed at once) is left out.
+/// With transformers 5 one torch.baddbmm in the weight's type makes the sum of several experts' tensor, and there is no
+/// update. Source: PEFT 0.21 (#3577, #3602).
 class ParameterAdapters {
  public:
   /// Errors: invalid_argument for a parameter of one axis, one that is held in fewer bits, and if no name is known.
@@ -157,8 +159,9 @@ class ParameterAdapters {
   struct Adapted {
     std::uint32_t layer = 0;
     std::int64_t rank = 0;
-    core::DType type = core::DType::float32;  ///< of the weight
-    model::LayerIndex update = 0;             ///< of the copy, once it is made
+    core::DType type = core::DType::float32;   ///< of the weight
+    bool folds = false;                        ///< one call makes the sum
+    std::vector<model::LayerIndex> made = {};  ///< of the copy: the update, or its two factors; then the sum
   };
   struct Module {
     std::string path = {};  ///< "model.layers.0.mlp.experts."
@@ -169,7 +172,8 @@ class ParameterAdapters {
 
   ParameterAdapters(const connect::WiredGraph& wired, core::DType type) : wired_(&wired), type_(type) {}
   void find_modules(const model::ModelGraph& graph);
-  [[nodiscard]] model::LayerIndex update_of(connect::GraphCopy& copy, const Adapted& adapted) const;
+  [[nodiscard]] std::vector<model::LayerIndex> update_of(connect::GraphCopy& copy, const Adapted& adapted) const;
+  [[nodiscard]] model::LayerIndex sum_of(connect::GraphCopy& copy, const Adapted& adapted) const;
 
   const connect::WiredGraph* wired_;
   core::DType type_;             ///< of the adapters
@@ -377,7 +381,8 @@ inline core::Result<ParameterAdapters> ParameterAdapters::of(const connect::Wire
     }
     made.modules_.back().last = at;
     const core::DType type = storage[at].dtype.value_or(model::parameter_dtype(job.precision));
-    made.modules_.back().parameters.push_back({at, settings.rank_of(graph.name(layer)), type});
+    const bool folds = axes == 3 && wired.outputs(at)[0][0].size > 1 && job.transformers >= model::Transformers::v5_0;
+    made.modules_.back().parameters.push_back({at, settings.rank_of(graph.name(layer)), type, folds});
   }
   for (std::size_t name = 0; name < names.size(); ++name) {
     if (!used[name]) made.unknown_.push_back(core::quoted(names[name]));
@@ -395,8 +400,9 @@ inline void ParameterAdapters::find_modules(const model::ModelGraph& graph) {
   }
 }
 
-/// B's rows for each expert times A's, of all experts at once, times a number, in the weight's type.
-inline model::LayerIndex ParameterAdapters::update_of(connect::GraphCopy& copy, const Adapted& adapted) const {
+/// B's rows for each expert times A's, of all at once, times a number, in the weight's type; or B's and A's in it.
+inline std::vector<model::LayerIndex> ParameterAdapters::update_of(connect::GraphCopy& copy,
+                                                                   const Adapted& adapted) const {
   const model::ModelGraph& graph = wired_->graph();
   const std::string name(graph.name(graph.layers()[adapted.layer]));
   const core::Shape whole = wired_->outputs(adapted.layer)[0];
@@ -431,8 +437,39 @@ inline model::LayerIndex ParameterAdapters::update_of(connect::GraphCopy& copy, 
     b = call("permute", {b}, adapters_detail::sizes({experts, out, adapted.rank}),
              {{"dims", std::vector<std::int64_t>{2, 0, 1}}});
   }
-  model::LayerIndex update = call("mul", {call("matmul", {b, a}, whole, {})}, whole, {});
-  return call("cast", {update}, whole, {{"dtype", std::string(core::to_string(adapted.type))}});
+  const auto typed = [&](model::LayerIndex layer, const core::Shape& shape) {
+    return call("cast", {layer}, shape, {{"dtype", std::string(core::to_string(adapted.type))}});
+  };
+  if (adapted.folds) {
+    const model::LayerIndex left = typed(b, adapters_detail::sizes({experts, out, adapted.rank}));
+    return {left, typed(a, adapters_detail::sizes({experts, adapted.rank, in}))};
+  }
+  return {typed(call("mul", {call("matmul", {b, a}, whole, {})}, whole, {}), whole)};
+}
+
+/// torch.baddbmm keeps its factors; cuBLAS takes no B whose experts lie closest, so that it is copied for each product.
+inline model::LayerIndex ParameterAdapters::sum_of(connect::GraphCopy& copy, const Adapted& adapted) const {
+  const model::ModelGraph& graph = wired_->graph();
+  const std::string name(graph.name(graph.layers()[adapted.layer]));
+  const core::Shape whole = wired_->outputs(adapted.layer)[0];
+  std::vector<model::LayerIndex> inputs = {copy.now(static_cast<model::LayerIndex>(adapted.layer))};
+  inputs.insert(inputs.end(), adapted.made.begin(), adapted.made.end());
+  if (!adapted.folds) {
+    return copy.insert({.name = name + ".adapted", .op = "add", .inputs = std::move(inputs), .output = whole});
+  }
+  const std::vector<std::int64_t> sizes = {whole[0].size, whole[1].size, whole[2].size};
+  const std::int64_t elements = core::bounded_product({sizes[0], sizes[1], adapted.rank});
+  const std::vector<std::int64_t> copied = {elements * core::element_size(adapted.type) /
+                                            core::element_size(core::DType::float32)};
+  return copy.insert({.name = name + ".adapted",
+                      .op = "adapter_function",
+                      .inputs = std::move(inputs),
+                      .output = whole,
+                      .attributes = {{"shape", sizes},
+                                     {"saved", std::int64_t{6}},
+                                     {"scratch", copied},
+                                     {"backward", copied},
+                                     {"typed_as_first", true}}});
 }
 
 inline void ParameterAdapters::behind(connect::GraphCopy& copy, std::uint32_t layer) {
@@ -441,23 +478,20 @@ inline void ParameterAdapters::behind(connect::GraphCopy& copy, std::uint32_t la
   if (module.first == layer) {
     for (std::size_t left = module.parameters.size(); left > 0; --left) {
       Adapted& adapted = module.parameters[left - 1];
-      adapted.update = update_of(copy, adapted);
+      adapted.made = update_of(copy, adapted);
     }
   }
-  const auto now = [&] { return copy.now(static_cast<model::LayerIndex>(layer)); };
-  for (const Adapted& adapted : module.parameters) {
+  for (Adapted& adapted : module.parameters) {
     if (adapted.layer != layer) continue;
-    const std::string name(wired_->graph().name(wired_->graph().layers()[layer]));
-    copy.replace(layer, copy.insert({.name = name + ".adapted",
-                                     .op = "add",
-                                     .inputs = {now(), adapted.update},
-                                     .output = wired_->outputs(layer)[0]}));
+    const model::LayerIndex sum = sum_of(copy, adapted);
+    copy.replace(layer, sum);
+    adapted.made.push_back(sum);
   }
   if (module.last != layer) return;
   ++at_;
   if (wired_->outputs(layer).empty()) return;
-  std::vector<model::LayerIndex> held = {now()};
-  for (const Adapted& adapted : module.parameters) held.push_back(adapted.update);
+  std::vector<model::LayerIndex> held = {copy.now(static_cast<model::LayerIndex>(layer))};
+  for (const Adapted& adapted : module.parameters) held.insert(held.end(), adapted.made.begin(), adapted.made.end());
   copy.replace(
       layer,
       copy.insert({.name = "return", .op = "return", .inputs = std::move(held), .output = wired_->outputs(layer)[0]}));

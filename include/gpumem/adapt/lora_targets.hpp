@@ -46,6 +46,7 @@ struct LoraTargets {
   std::vector<bool> embeddings;      ///< the same of the list of embeddings
   std::vector<std::string> unknown;  ///< names that no such layer has: PEFT takes them, if another name is known
   std::vector<std::string> parameters = {};  ///< names of parameters that are tensors of their own (target_parameters)
+  bool converted = false;                    ///< some of these by converted_targets()
 };
 
 /// `targets`: "q_proj+v_proj", "all-linear", "all-linear+lm_head"; "model.language_model.*", where a star stands for

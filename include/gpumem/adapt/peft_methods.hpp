@@ -76,6 +76,8 @@ class PeftSettings {
   [[nodiscard]] std::int64_t rank() const { return rank_; }
   /// rank_pattern.NAME of the layer's name, else the rank. Source: PEFT, utils/other.py, get_pattern_key.
   [[nodiscard]] std::int64_t rank_of(std::string_view leaf) const;
+  /// Where the job has no rank_pattern of this name.
+  void set_rank(std::string_view leaf, std::int64_t rank);
   /// Of LoKr: factor_pattern.NAME of the layer's name, else decompose_factor.
   [[nodiscard]] std::int64_t factor_of(std::string_view leaf) const;
   [[nodiscard]] std::int64_t whole(std::string_view name) const;
@@ -127,6 +129,22 @@ struct SavedModules {
 /// mean the same. Source: PEFT 0.15, utils/other.py (_set_trainable); ms-swift 4, megatron/utils/utils.py
 /// ("all-embedding" and the like stand for several modules).
 [[nodiscard]] SavedModules saved_modules(std::string_view list);
+
+/// The parameter that holds an expert's gate and the matrix beside it, in all models of transformers 5.
+inline constexpr std::string_view kFusedGate = "gate_up_proj";
+
+/// PEFT's LoRA of models whose experts transformers 5 holds in one tensor each, for which it takes the names of
+/// transformers 4: a target that ends in a projection of the experts is the parameter that has it, and `gate` the
+/// router's weight. all-linear means these and the names of all linear layers, so that dense layers and shared
+/// experts, whose projections are called alike, have no adapters. kFusedGate gets twice the rank. The same targets in
+/// the form of lora_targets(); nothing: the model is no such one. `linears`: last names of linear layers but for the
+/// head. `parameters`: paths of those that are tensors of their own. Errors: invalid_argument for one of two
+/// projections that are one tensor. Source: PEFT 0.20 (lists since 0.19), utils/transformers_weight_conversion.py:
+/// _convert_peft_config_moe(), _MOE_TARGET_MODULE_MAPPING, _MOE_FUSED_TARGETS.
+[[nodiscard]] core::Result<std::optional<std::string>> converted_targets(std::string_view model_type,
+                                                                         std::string_view targets,
+                                                                         std::span<const std::string_view> linears,
+                                                                         std::span<const std::string> parameters);
 
 /// `lora_targets` with these parameters behind them (target_parameters), a list of the same form.
 [[nodiscard]] std::string with_parameters(std::string targets, std::string_view list);

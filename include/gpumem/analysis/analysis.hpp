@@ -59,7 +59,7 @@ template <typename Job>
 [[nodiscard]] auto wiring_key(Job& job) {
   return std::tie(job.graph, job.input_shape, job.sequence_length, job.strict, job.padding, job.attention,
                   job.activation_checkpointing, job.transformers, job.loop, job.image, job.images, job.frames,
-                  job.seconds, job.parts);
+                  job.seconds, job.parts, job.layout.tensor_parallel, job.layout.expert_parallel);
 }
 
 /// The fields that the forward pass depends on, in addition to adapt::inputs_need_gradients() and a layout that splits

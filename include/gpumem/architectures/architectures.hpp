@@ -28,9 +28,11 @@ namespace gpumem::architectures {
 /// Errors: malformed_input for text that is not a JSON object, or a field of the wrong kind or size;
 /// missing_information for fields that are not there, for an unknown model type, and for fields that are not understood
 /// and can hold parameters or activations (experts, towers, states, further heads); invalid_argument where `images`
-/// says something and the model reads none.
+/// says something and the model reads none. `fused_experts`: their weights are one tensor each, where the architecture
+/// knows how transformers 5 has them.
 [[nodiscard]] core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
-                                                          std::string_view file = {}, const model::Images& images = {});
+                                                          std::string_view file = {}, const model::Images& images = {},
+                                                          bool fused_experts = false);
 
 /// The same model's layers for those who only count them: of experts that are modules of their own one is there, the
 /// last, and Layer::expert is how many there are. Errors: those of read_config().

@@ -76,13 +76,17 @@ class GraphBuilder {
   void printed_batch_size(std::int64_t batch_size) { graph_.printed_batch_size_ = batch_size; }
   /// The layers are the modules of a recorded training step.
   void recording(std::shared_ptr<const StepRecording> recording) { graph_.recording_ = std::move(recording); }
-  void architecture(std::string_view name) { graph_.architecture_ = name; }
+  void architecture(std::string_view name, std::string_view model_type = {}) {
+    graph_.architecture_ = name;
+    graph_.model_type_ = model_type;
+  }
   void table_class(std::string_view name) { graph_.table_class_ = name; }
   void run_settings(const RunSettings& settings) { graph_.run_settings_ = settings; }
   /// Of a finished graph, the oldest release of transformers that is likely to run it: the later of these.
   static void add_release(ModelGraph& graph, std::optional<Transformers> release) {
     graph.run_settings_.transformers = std::max(graph.run_settings_.transformers, release);
   }
+  static void experts_config(ModelGraph& graph, std::string_view text) { graph.experts_config_ = text; }
   void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   void printed_outputs(std::int64_t elements) { graph_.printed_outputs_ = elements; }
   void config(std::string_view text) { graph_.config_ = text; }

@@ -217,6 +217,11 @@ class ModelGraph {
                        [](const GraphInput& input) { return input.dtype == core::DType::int64; });
   }
 
+  /// Whether experts are layers of their own.
+  [[nodiscard]] bool lists_experts() const {
+    return std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) { return layer.expert > 0; });
+  }
+
   [[nodiscard]] const RunSettings& run_settings() const { return run_settings_; }
 
   /// What a training step of it does call by call, if the source is a recording: then the layers are its modules, which
@@ -228,6 +233,8 @@ class ModelGraph {
   [[nodiscard]] const std::string& format() const { return format_; }
   /// The architecture whose forward() made it ("llama"); empty: none did.
   [[nodiscard]] const std::string& architecture() const { return architecture_; }
+  /// The model type that its config.json names, or that its class has ("qwen3_moe"); empty: neither is known.
+  [[nodiscard]] const std::string& model_type() const { return model_type_; }
   /// The class of the model itself where a table prints it in its first row; else empty: a tree's outermost scope has
   /// it.
   [[nodiscard]] const std::string& table_class() const { return table_class_; }
@@ -249,6 +256,8 @@ class ModelGraph {
   [[nodiscard]] std::span<const std::string> left_out() const { return left_out_; }
   /// The config.json that it was made of, if what it computes depends on a job's images; else empty.
   [[nodiscard]] const std::string& config() const { return config_; }
+  /// The config.json of a model whose experts are modules here, which transformers 5 may make one tensor; else empty.
+  [[nodiscard]] const std::string& experts_config() const { return experts_config_; }
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
   [[nodiscard]] std::optional<std::int64_t> printed_batch_size() const { return printed_batch_size_; }
   [[nodiscard]] const std::optional<PrintedInput>& printed_input() const { return printed_input_; }
@@ -287,9 +296,11 @@ class ModelGraph {
   std::vector<std::string> whole_modules_;
   std::vector<std::string> left_out_;
   std::string config_;
+  std::string experts_config_;
   std::string file_;
   std::string format_;
   std::string architecture_;
+  std::string model_type_;
   std::string table_class_;
   std::optional<std::int64_t> printed_batch_size_;
   std::optional<PrintedInput> printed_input_;

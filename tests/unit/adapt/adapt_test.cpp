@@ -2,6 +2,7 @@
 #include "gpumem/adapt/adapt.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "adapted_jobs.hpp"
 
@@ -228,6 +229,82 @@ TEST(Adapt, CountsAdaptersAmongTheParameters) {
   ASSERT_TRUE(testing::succeeds(adapted));
   EXPECT_EQ((*adapted)->graph().parameters(), job.graph->parameters() + 4 * 32);
   EXPECT_EQ((*adapted)->graph().trainable_parameters(), 4 * 32);
+}
+
+/// A decoder of this type with 4 experts of 24 features, 2 a token, trained with adapters of rank 3.
+std::optional<TrainingJob> small_mixture(std::string_view fields) {
+  const auto graph = parse_summary(R"({"vocab_size": 32, "hidden_size": 16, "num_attention_heads": 2,
+      "num_key_value_heads": 2, "hidden_act": "silu", "num_experts_per_tok": 2, )" +
+                                   std::string(fields) + "}");
+  EXPECT_TRUE(testing::succeeds(graph)) << fields;
+  if (!graph) return std::nullopt;
+  TrainingJob job(*graph, 1);
+  job.sequence_length = 4;
+  job.transformers = model::Transformers::v5_0;
+  job.lora = 3;
+  job.lora_targets = "all-linear";
+  return job;
+}
+
+constexpr std::string_view kQwen3 = R"("model_type": "qwen3_moe", "intermediate_size": 32, "head_dim": 8,
+    "num_hidden_layers": 1, "num_experts": 4, "moe_intermediate_size": 24, "decoder_sparse_step": 1)";
+
+/// Elements of all adapters; -1: the job is refused.
+std::int64_t adapter_elements(const TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto adapted = analysis.adapted();
+  if (!adapted) return -1;
+  std::int64_t elements = 0;
+  for (const model::Layer& layer : (*adapted)->graph().layers()) {
+    if ((*adapted)->graph().name(layer).find(".lora_") != std::string_view::npos) elements += layer.parameters;
+  }
+  return elements;
+}
+
+/// As PEFT 0.20.1 counts them with transformers 5.16 (get_peft_model() of these configs, all-linear).
+TEST(Adapt, HoldsTheAdaptersThatPeftMakesForFusedExperts) {
+  struct Case {
+    std::string_view fields;
+    std::int64_t elements;
+  };
+  for (const Case& each : std::initializer_list<Case>{
+           {kQwen3, 2460},
+           {R"("model_type": "glm4_moe", "intermediate_size": 32, "head_dim": 8, "num_hidden_layers": 2,
+               "n_routed_experts": 4, "moe_intermediate_size": 24, "n_shared_experts": 1, "first_k_dense_replace": 1)",
+            2844},
+           {R"("model_type": "minimax_m2", "intermediate_size": 24, "head_dim": 8, "num_hidden_layers": 1,
+               "num_local_experts": 4)",
+            2460},
+           {R"("model_type": "mixtral", "intermediate_size": 24, "head_dim": 8, "num_hidden_layers": 1,
+               "num_local_experts": 4)",
+            2460},
+           {R"("model_type": "qwen2_moe", "intermediate_size": 32, "num_hidden_layers": 1, "num_experts": 4,
+               "moe_intermediate_size": 24, "shared_expert_intermediate_size": 32)",
+            867}}) {
+    const auto job = small_mixture(each.fields);
+    ASSERT_TRUE(job);
+    EXPECT_EQ(adapter_elements(*job), each.elements) << each.fields;
+  }
+}
+
+TEST(Adapt, TakesExpertsNamesForTheirTensorInTransformers5Alone) {
+  auto job = small_mixture(kQwen3);
+  ASSERT_TRUE(job);
+  const std::int64_t all = adapter_elements(*job);
+  job->lora_targets = "q_proj+k_proj+v_proj+o_proj+gate+gate_proj+up_proj+down_proj";
+  EXPECT_EQ(adapter_elements(*job), all);
+  job->lora_targets = "gate_proj+up_proj";
+  EXPECT_EQ(adapter_elements(*job), 4 * 2 * 3 * (16 + 48)) << "twice the rank";
+  job->lora_targets = "down_proj";
+  EXPECT_EQ(adapter_elements(*job), 4 * 3 * (24 + 16));
+  job->lora_targets = "q_proj+gate_proj";
+  EXPECT_NE(adapted_lines(*job).at(0).find("no gate_proj alone"), std::string::npos);
+  job->lora_targets = "all-linear";
+  job->lora_dropout = 0.1;
+  EXPECT_EQ(adapter_elements(*job), 3 * 4 * (16 + 16)) << "attention alone";
+  job->lora_dropout = 0.0;
+  job->transformers = model::Transformers::v4_56;
+  EXPECT_EQ(adapter_elements(*job), 3 * (4 * (16 + 16) + (16 + 4) + 4 * 3 * (16 + 24))) << "each expert's layers";
 }
 
 }  // namespace

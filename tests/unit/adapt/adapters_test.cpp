@@ -147,7 +147,7 @@ TEST(Adapters, OfExpertsMakeTheUpdatesOfAllOfThem) {
                         "10 parameter model.experts.down_proj [2, 16, 8] frozen",
                         "11 add model.experts.down_proj.adapted [2, 16, 8] <- 10 <- 9",
                         "12 grouped_product model.experts.product [4N, 8] <- 1 <- 11",
-                        "13 return return [4N, 8] <- 12 <- 9",
+                        "13 return return [4N, 8] <- 12 <- 9 <- 11",
                         "14 linear lm_head [4N, 8] <- 13 frozen"};
   EXPECT_EQ(adapted_lines(with_experts("parameter:experts.down_proj")), wanted);
   // Of 2 x 16 x 8 figures: the product and its multiple in float32, the update and the sum in the weight's type.
@@ -157,6 +157,22 @@ TEST(Adapters, OfExpertsMakeTheUpdatesOfAllOfThem) {
     EXPECT_TRUE(std::ranges::any_of(forward, [&](const std::string& line) { return line.starts_with(event); }))
         << event;
   }
+}
+
+/// With transformers 5 no update is made: the sum is one product in the weight's type, which keeps both factors in it.
+TEST(Adapters, OfExpertsAreFoldedIntoTheWeightWithTransformers5) {
+  TrainingJob job = with_experts("parameter:experts.down_proj");
+  job.transformers = model::Transformers::v5_0;
+  const Lines lines = adapted_lines(job);
+  ASSERT_EQ(lines.size(), 14U);
+  EXPECT_EQ(lines[7], "7 cast model.experts.down_proj.cast [2, 16, 3] <- 6");
+  EXPECT_EQ(lines[8], "8 cast model.experts.down_proj.cast [2, 3, 8] <- 4");
+  EXPECT_EQ(lines[10], "10 adapter_function model.experts.down_proj.adapted [2, 16, 8] <- 9 <- 7 <- 8");
+  EXPECT_EQ(lines[12], "12 return return [4N, 8] <- 11 <- 7 <- 8 <- 10");
+  const auto forward = testing::adapted_events(job, plan::Phase::forward);
+  EXPECT_EQ(std::ranges::count_if(forward, [](const std::string& line) { return line.starts_with("+1024"); }), 0);
+  EXPECT_TRUE(std::ranges::any_of(
+      forward, [](const std::string& line) { return line.starts_with("+512 model.experts.down_proj.adapted"); }));
 }
 
 /// Held in four bits, the experts' weights are made whole for the sum, which alone stays.
@@ -217,7 +233,7 @@ TEST(Adapters, OfParametersAreLorasAlone) {
   modules.sequence_length = 4;
   modules.lora = 3;
   modules.lora_targets = "q_proj+parameter:experts.down_proj";
-  EXPECT_NE(refusal(modules).find("experts that are layers"), std::string::npos) << refusal(modules);
+  EXPECT_NE(refusal(modules).find("experts are layers"), std::string::npos) << refusal(modules);
   const TrainingJob both = with_experts("lm_head+parameter:down");
   EXPECT_GT(adapted_lines(both).size(), 6U) << "the other name is known";
 }

@@ -61,6 +61,34 @@ GPUMEM_INLINE bool inputs_need_gradients(const model::TrainingJob& job) {
 
 namespace adapt_detail {
 
+/// Whether the job's adapters are LoRA's own calls, which quantised layers, embeddings and litgpt's models have too.
+GPUMEM_INLINE bool is_lora(const model::TrainingJob& job) {
+  if (!job.has_adapters()) return false;
+  const PeftMethodRow& row = peft_row(job);
+  return row.write == nullptr && row.targets == PeftTargets::usual;
+}
+
+/// converted_targets() of the job. PEFT refuses dropout of parameters; programs that resolve all-linear themselves, as
+/// ms-swift and LLaMA-Factory do, name no experts to it, and have dropout.
+GPUMEM_INLINE core::Result<std::optional<std::string>> converted_for(const connect::WiredGraph& wired,
+                                                                     const model::TrainingJob& job,
+                                                                     const std::vector<BaseLinear>& linears,
+                                                                     std::string_view targets) {
+  const bool converts = job.transformers >= model::Transformers::v5_0 && model::row_of(job.loop).caches &&
+                        is_lora(job) && job.lora_dropout == 0.0;
+  if (!converts) return std::optional<std::string>();
+  const model::ModelGraph& graph = wired.graph();
+  std::vector<std::string> parameters;
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.op(layer) == model::kParameterOp) parameters.push_back(graph.path(layer));
+  }
+  std::vector<std::string_view> names;
+  for (const BaseLinear& linear : linears) {
+    if (!linear.output) names.push_back(linear.leaf());
+  }
+  return converted_targets(graph.model_type(), targets, names, parameters);
+}
+
 /// The layers that get adapters of the job's method.
 GPUMEM_INLINE core::Result<LoraTargets> targets_of(const connect::WiredGraph& wired, const model::TrainingJob& job,
                                                    const std::vector<BaseLinear>& linears,
@@ -72,16 +100,12 @@ GPUMEM_INLINE core::Result<LoraTargets> targets_of(const connect::WiredGraph& wi
   std::string named = own ? litgpt_targets(linears, job.lora_targets) : job.lora_targets;
   // PEFT's adaption prompts name the whole attention module (target_modules).
   if (named.empty() || kind == PeftTargets::attention) named = peft_targets(kind, linears);
-  core::Result<LoraTargets> found = lora_targets(linears, named, embeddings);
+  const core::Result<std::optional<std::string>> converted = converted_for(wired, job, linears, named);
+  if (!converted) return core::Error(converted.error()).in_file(wired.graph().file());
+  core::Result<LoraTargets> found = lora_targets(linears, converted->value_or(named), embeddings);
   if (!found) return core::Error(found.error()).in_file(wired.graph().file());
+  found->converted = converted->has_value() && !found->parameters.empty();
   return found;
-}
-
-/// Whether the job's adapters are LoRA's own calls, which quantised layers, embeddings and litgpt's models have too.
-GPUMEM_INLINE bool is_lora(const model::TrainingJob& job) {
-  if (!job.has_adapters()) return false;
-  const PeftMethodRow& row = peft_row(job);
-  return row.write == nullptr && row.targets == PeftTargets::usual;
 }
 
 /// Modules that the job names to be trained beside adapters (PEFT's modules_to_save): what is trained is a copy, of the
@@ -140,7 +164,7 @@ class SavedModules {
 GPUMEM_INLINE bool runs_megatron(connect::GraphCopy& copy, const model::ModelGraph& graph,
                                  const model::TrainingJob& job) {
   if (!model::is_megatron_model(graph, job)) return false;
-  if (std::ranges::any_of(graph.layers(), [](const model::Layer& layer) { return layer.expert > 0; }))
+  if (graph.lists_experts())
     copy.remark("experts' weights are whole where tensor parallel GPUs share a layer, as ms-swift has them");
   return true;
 }
@@ -180,11 +204,27 @@ GPUMEM_INLINE bool groups_experts(const model::ModelGraph& graph) {
   });
 }
 
+/// What the targets mean of experts whose weights are one tensor.
+GPUMEM_INLINE void remark_experts(connect::GraphCopy& copy, const LoraTargets& targets, const model::TrainingJob& job) {
+  if (targets.converted) {
+    copy.remark(
+        "`lora_targets` means the weights of all experts and of their router, as PEFT 0.20 converts it under "
+        "transformers 5; dense layers and shared experts, whose names are alike, have no adapters");
+  }
+  if (!targets.parameters.empty() && job.transformers >= model::Transformers::v5_0) {
+    copy.remark(
+        "weights of experts and their updates are added in one product, as PEFT 0.21 does; until 0.20 each update is a "
+        "tensor of its own");
+  }
+}
+
 /// What is not counted: of experts that are quantised as one tensor, in a model that shows them as layers; and the
 /// adapter of `unread`, a layer of litgpt's that a chunked loss calls.
 GPUMEM_INLINE void remark_uncounted(connect::GraphCopy& copy, const model::ModelGraph& graph,
-                                    const model::TrainingJob& job, const std::string& unread) {
+                                    const model::TrainingJob& job, const LoraTargets& targets,
+                                    const std::string& unread) {
   remark_kernels(copy, graph, job);
+  remark_experts(copy, targets, job);
   if (!unread.empty()) copy.remark("the adapter of " + unread + ", which a chunked loss calls, is not counted");
   const bool linear =
       job.quantize == model::Quantization::nf4_dynamic || job.quantize == model::Quantization::nf4_linear_experts;
@@ -193,8 +233,7 @@ GPUMEM_INLINE void remark_uncounted(connect::GraphCopy& copy, const model::Model
         "experts are linear layers in four bits, called one after the other, as Unsloth of 2025 and "
         "axolotl's linearized Llama 4 have them");
   }
-  const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
-  if (job.quantize != model::Quantization::nf4_experts || std::ranges::none_of(graph.layers(), of_expert)) return;
+  if (job.quantize != model::Quantization::nf4_experts || !graph.lists_experts()) return;
   copy.remark(
       "experts are read as layers, each of which makes its own weight whole; transformers 5 makes those of a block "
       "whole together, and this is not counted");
@@ -221,12 +260,11 @@ GPUMEM_INLINE core::Result<ParameterAdapters> parameter_adapters(const connect::
   if (!any) return ParameterAdapters::of(wired, {}, storage, job, PeftSettings{});
   core::Result<ParameterAdapters> made = ParameterAdapters::of(wired, targets.parameters, storage, job, *settings);
   if (!made) return made;
-  const auto of_expert = [](const model::Layer& layer) { return layer.expert > 0; };
-  if (!made->unknown().empty() && std::ranges::any_of(wired.graph().layers(), of_expert)) {
+  if (!made->unknown().empty() && wired.graph().lists_experts()) {
     return core::Error{core::ErrorCode::missing_information,
                        "no parameter is called " + made->unknown().front() +
-                           "; this model is read with experts that are layers, as transformers 4 has them, and what "
-                           "transformers 5 makes of it is not known; name them as layers (`lora_targets=all-linear`)",
+                           "; this model's experts are layers, as in transformers 4; name them as layers "
+                           "(`lora_targets=all-linear`), or say `transformers=5.0`",
                        {wired.graph().file(), 0, {}}};
   }
   const auto adapts = [](bool each) { return each; };
@@ -292,6 +330,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_layers(const connect::Wire
   if (job.has_adapters()) {
     core::Result<PeftSettings> settings = PeftSettings::of(job);
     if (!settings) return settings.error();
+    if (targets.converted) settings->set_rank(kFusedGate, 2 * settings->rank());
     ranks = *settings;
     if (own && (!is_lora(job) || !job.lora)) {
       return core::Error{core::ErrorCode::invalid_argument,
@@ -334,7 +373,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_layers(const connect::Wire
     if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization, rank, kernel);
     ++linear;
   }
-  remark_uncounted(copy, wired.graph(), job, litgpt ? std::string(litgpt->leaves_out()) : std::string());
+  remark_uncounted(copy, wired.graph(), job, targets, litgpt ? std::string(litgpt->leaves_out()) : std::string());
   remark_unknown(copy, targets, passed_over(wired.graph(), job), parameters->unknown());
   return std::move(copy).finish();
 }

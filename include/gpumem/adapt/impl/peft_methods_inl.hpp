@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/adapt/peft_low_rank.hpp"
 #include "gpumem/adapt/peft_rotations.hpp"
 #include "gpumem/adapt/peft_weights.hpp"
@@ -292,6 +293,10 @@ GPUMEM_INLINE std::int64_t PeftSettings::factor_of(std::string_view leaf) const 
   return whole("decompose_factor");
 }
 
+GPUMEM_INLINE void PeftSettings::set_rank(std::string_view leaf, std::int64_t rank) {
+  settings_.push_back({std::string(peft_methods_detail::kPattern).append(leaf), std::to_string(rank), {}});
+}
+
 GPUMEM_INLINE std::int64_t PeftSettings::rank_of(std::string_view leaf) const {
   for (const Setting& setting : settings_) {
     const std::string_view name = setting.name;
@@ -302,6 +307,119 @@ GPUMEM_INLINE std::int64_t PeftSettings::rank_of(std::string_view leaf) const {
   if (row_->value == model::PeftMethod::osf) return whole("effective_rank");
   if (row_->value == model::PeftMethod::oft) return whole("r");
   return rank_;
+}
+
+namespace peft_methods_detail {
+
+/// Experts' projections as transformers 4 calls them.
+struct ExpertNames {
+  std::string_view gate;
+  std::string_view up;
+  std::string_view down;
+
+  [[nodiscard]] bool has(std::string_view name) const { return name == gate || name == up || name == down; }
+};
+inline constexpr ExpertNames kMixtralNames = {"w1", "w3", "w2"};
+inline constexpr ExpertNames kQwenNames = {"gate_proj", "up_proj", "down_proj"};
+
+/// The model types that PEFT converts. Qwen2-MoE, which gave its name to the second kind, is none of them.
+/// Source: transformers 5.5 to 5.16, conversion_mapping.py: _MODEL_TO_CONVERSION_PATTERN; PEFT adds Mixtral.
+struct ConvertedType {
+  std::string_view model_type;
+  const ExpertNames* names = &kQwenNames;
+};
+inline constexpr auto kConvertedTypes = std::to_array<ConvertedType>({
+    {"mixtral", &kMixtralNames},
+    {"minimax", &kMixtralNames},
+    {"minimax_m2", &kMixtralNames},
+    {"afmoe"},
+    {"deepseek_v2"},
+    {"deepseek_v3"},
+    {"deepseek_v32"},
+    {"dots1"},
+    {"ernie4_5_moe"},
+    {"glm4_moe"},
+    {"glm4_moe_lite"},
+    {"glm_moe_dsa"},
+    {"glm4v_moe"},
+    {"longcat_flash"},
+    {"solar_open"},
+    {"mellum"},
+    {"qwen3_moe"},
+    {"qwen3_omni_moe"},
+    {"qwen3_omni_moe_thinker"},
+    {"qwen3_next"},
+    {"hunyuan_v1_moe"},
+    {"flex_olmo"},
+    {"olmoe"},
+    {"exaone_moe"},
+    {"cohere2_moe"},
+});
+
+inline std::string_view last_name(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+/// Names without those that are there already, joined by '+'.
+class TargetList {
+ public:
+  void add(std::string_view name) {
+    if (std::ranges::find(names_, name) == names_.end()) names_.emplace_back(name);
+  }
+  [[nodiscard]] std::string joined() const {
+    std::string text;
+    for (const std::string& name : names_) text += (text.empty() ? "" : "+") + name;
+    return text;
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+}  // namespace peft_methods_detail
+
+GPUMEM_INLINE core::Result<std::optional<std::string>> converted_targets(std::string_view model_type,
+                                                                         std::string_view targets,
+                                                                         std::span<const std::string_view> linears,
+                                                                         std::span<const std::string> parameters) {
+  namespace detail = peft_methods_detail;
+  namespace lists = lora_targets_detail;
+  constexpr std::string_view kRouter = "gate";
+  const auto of_type = [&](const detail::ConvertedType& row) { return row.model_type == model_type; };
+  const auto* const row = std::ranges::find_if(detail::kConvertedTypes, of_type);
+  const auto held = [&](std::string_view name) {
+    return std::ranges::any_of(parameters, [&](const std::string& path) { return lists::is_named(path, name); });
+  };
+  if (row == detail::kConvertedTypes.end() || !held(kFusedGate)) return std::optional<std::string>();
+  const detail::ExpertNames& names = *row->names;
+  detail::TargetList all;
+  bool gate = false;
+  bool up = false;
+  const auto take = [&](std::string_view target) {
+    const std::string_view last = detail::last_name(target);
+    gate = gate || last == names.gate;
+    up = up || last == names.up;
+    if (names.has(last)) all.add(std::string("parameter:").append(last == names.down ? "down_proj" : kFusedGate));
+    else if (last == kRouter && held("gate.weight")) all.add("parameter:gate.weight");
+    else all.add(target);  // a router that is a linear layer has its adapter, too
+  };
+  for (const std::string_view target : lists::parted(targets)) {
+    const bool module = !target.starts_with(lists::kNot) && !target.starts_with(lists::kParameter);
+    if (!module) {
+      all.add(target);
+    } else if (target != lists::kAllLinear) {
+      take(target);
+    } else {
+      for (const std::string_view name : linears) take(name);
+      for (const std::string_view name : {names.gate, names.up, names.down}) take(name);
+      if (held("gate.weight")) take(kRouter);
+    }
+  }
+  if (gate == up) return std::optional<std::string>(all.joined());
+  const std::string_view there = gate ? names.gate : names.up;
+  const std::string_view missing = gate ? names.up : names.gate;
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "PEFT adapts no " + std::string(there) + " alone, which is one tensor with " +
+                         std::string(missing) + " in experts of transformers 5; name both in `lora_targets`",
+                     {}};
 }
 
 }  // namespace gpumem::adapt

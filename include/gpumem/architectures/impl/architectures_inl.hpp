@@ -352,7 +352,7 @@ GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, 
   ConfigFields config(document->root());
   if (fields.fuses_experts()) config.fuse_experts();
   model::GraphBuilder builder(graph.format(), graph.file());
-  builder.architecture(known.architecture->name);
+  builder.architecture(known.architecture->name, known.row->model_type);
   Forward forward(builder, vocabulary, tree, body.empty() ? known.row->body : std::string_view());
   if (input.size() == 1) forward.tokens(input.front());
   known.architecture->write(config, known.head, forward);
@@ -404,6 +404,7 @@ struct Asked {
   std::string_view file;
   const model::Images& images;
   bool one_expert = false;
+  bool fused_experts = false;
 };
 
 GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view text,
@@ -414,6 +415,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (!document) return core::Error(document.error()).in_file(file);
   if (!document->root().is(detail::Kind::object)) return detail::malformed("must hold one JSON object").in_file(file);
   ConfigFields config(document->root());
+  if (asked.fused_experts) config.fuse_experts();
   const core::Result<detail::Choice> choice = detail::choose(config);
   if (!choice) return core::Error(choice.error()).in_file(file);
   if (choice->architecture->parameters_only) {
@@ -422,7 +424,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
                        {std::string(file), 0, {}}};
   }
   model::GraphBuilder builder("config_json", file);
-  builder.architecture(choice->architecture->name);
+  builder.architecture(choice->architecture->name, choice->type);
   Forward forward(builder, vocabulary);
   forward.images(asked.images);
   if (asked.one_expert) forward.call_one_expert();
@@ -450,6 +452,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (graph) {
     model::GraphBuilder::add_release(*graph, first_release(choice->type));
     model::GraphBuilder::add_release(*graph, detail::release_of(config));
+    if (graph->lists_experts() && graph->config().empty()) model::GraphBuilder::experts_config(*graph, text);
   }
   return graph;
 }
@@ -457,8 +460,9 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
 }  // namespace architectures_detail
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
-                                                          std::string_view file, const model::Images& images) {
-  return architectures_detail::graph_of_config(text, vocabulary, {file, images});
+                                                          std::string_view file, const model::Images& images,
+                                                          bool fused_experts) {
+  return architectures_detail::graph_of_config(text, vocabulary, {file, images, false, fused_experts});
 }
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config_once(std::string_view text,

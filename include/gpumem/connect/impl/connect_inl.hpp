@@ -81,6 +81,16 @@ GPUMEM_INLINE void note_left_out(const model::ModelGraph& whole, model::ModelGra
   }
 }
 
+/// Whether the job's release of transformers holds each layer's experts in one tensor. Ranks that share a layer or the
+/// experts themselves do not share such a tensor yet: these are taken as modules in every release.
+/// Source: transformers 5.0 to 5.16, core_model_loading.py and conversion_mapping.py: checkpoints of modules are
+/// merged.
+GPUMEM_INLINE bool fuses_experts(const model::TrainingJob& job) {
+  const bool shared = job.layout.tensor_parallel > 1 || job.layout.expert_parallel > 1;
+  return job.transformers >= model::Transformers::v5_0 && model::row_of(job.loop).caches && !shared &&
+         !job.graph->experts_config().empty();
+}
+
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const model::Images images = images_of(job);
   // Of models that read token ids, the number of tokens is a size of their inputs.
@@ -90,6 +100,12 @@ GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, 
     core::Result<model::ModelGraph> made = architectures::with_images(*job.graph, ops::vocabulary_of(ops), images);
     if (!made) return made.error();
     if (images.count == 0) note_left_out(*job.graph, *made);
+    return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};
+  }
+  if (fuses_experts(job)) {
+    core::Result<model::ModelGraph> made =
+        architectures::read_config(job.graph->experts_config(), ops::vocabulary_of(ops), job.graph->file(), {}, true);
+    if (!made) return made.error();
     return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};
   }
   if (!job.graph->edges_inferred()) return Connected{job.graph, "given"};

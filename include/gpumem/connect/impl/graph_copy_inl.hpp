@@ -19,7 +19,7 @@ GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogu
       copies_shapes_(shapes == CopiedShapes::of_source) {
   const model::ModelGraph& graph = source.graph();
   builder_.reserve(graph.layers().size());
-  builder_.architecture(graph.architecture());
+  builder_.architecture(graph.architecture(), graph.model_type());
   for (const model::GraphInput& input : graph.graph_inputs()) builder_.add_input(input);
   if (const auto batch = graph.printed_batch_size()) builder_.printed_batch_size(*batch);
   if (graph.printed_input()) builder_.printed_input(*graph.printed_input());
