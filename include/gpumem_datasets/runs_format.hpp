@@ -69,6 +69,9 @@ struct RunsFormat {
 /// Errors: malformed_input, with the first of the columns that the table does not have.
 [[nodiscard]] core::Status needs_columns(const core::CsvTable& table, std::span<const std::string_view> columns);
 
+/// The cell capacity_mib. Errors: malformed_input if it is there and not more than 0.
+[[nodiscard]] core::Status take_capacity(const core::CsvCells& cells, MeasuredRun& run);
+
 /// Every form of a table of runs that gpumem reads.
 [[nodiscard]] std::span<const RunsFormat* const> runs_formats();
 

@@ -33,7 +33,9 @@ namespace {
 Result<device::AllocatorOptions> allocator_of(const datasets::MeasuredRun& run, const GpuProfile& gpu) {
   auto options = device::parse_allocator_options(run.alloc_conf);
   const double all = gpu.capacity().mib();
-  if (options && run.capacity_mib.value_or(all) < all) options->memory_fraction = *run.capacity_mib / all;
+  if (options && run.capacity_mib.value_or(all) < all) {
+    options->memory_fraction = std::min(options->memory_fraction.value_or(1.0), *run.capacity_mib / all);
+  }
   return options;
 }
 

@@ -15,6 +15,17 @@ std::span<const RunsFormat* const> runs_formats() {
   return kAll;
 }
 
+core::Status take_capacity(const core::CsvCells& cells, MeasuredRun& run) {
+  const auto capacity = cells.number("capacity_mib");
+  if (!capacity) return capacity.error();
+  constexpr double kLeastMib = 1.0;
+  if (*capacity && **capacity < kLeastMib) {
+    return cells.malformed("capacity_mib is " + core::quoted(cells.text("capacity_mib")) + "; it must be at least 1");
+  }
+  run.capacity_mib = *capacity;
+  return core::Done{};
+}
+
 core::Status needs_columns(const core::CsvTable& table, std::span<const std::string_view> columns) {
   for (const std::string_view column : columns) {
     if (table.has(column)) continue;

@@ -32,6 +32,7 @@ def write(folder: pathlib.Path, command: str, runs: int) -> None:
         "",
     ]
     lines += _tally(folder, runs)
+    lines += _failed(rows_of(folder / "trainers.jsonl"))
     (folder / "README.md").write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -55,18 +56,23 @@ def _tally(folder: pathlib.Path, runs: int) -> list[str]:
     lines += ["| family | " + " | ".join(statuses) + " |", "| --- |" + " ---: |" * len(statuses)]
     for family in families:
         lines.append(f"| {family} | " + " | ".join(str(by_family[family, status]) for status in statuses) + " |")
+    return [*lines, "", *_failed(rows)]
+
+
+def _failed(rows: list[dict]) -> list[str]:
+    """A line a run that has no row in a table."""
     failed = [row for row in rows if row["result"]["status"] in ("error", "unavailable")]
-    if failed:
-        lines += ["", "What failed:", ""]
-        lines += [
-            f"- {row['job']['name']} ({_model(row)}): {_first_line(row['result']['error'])}" for row in failed[:50]
-        ]
-    return [*lines, ""]
+    if not failed:
+        return []
+    named = [f"- {row['job']['name']} ({_model(row)}): {_first_line(row['result']['error'])}" for row in failed[:50]]
+    return ["What failed:", "", *named, ""]
 
 
 def _model(row: dict) -> str:
-    spec = row["job"]["model"]
-    return " ".join(filter(None, (row["job"]["family"], spec.get("name") or spec.get("model"))))
+    """Of a job, or of one that a trainer runs."""
+    job = row["job"]
+    spec = job.get("model") or {}
+    return " ".join(filter(None, (job.get("family", job.get("trainer")), spec.get("name") or spec.get("model"))))
 
 
 def _first_line(text: str) -> str:

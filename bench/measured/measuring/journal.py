@@ -66,12 +66,13 @@ FIGURES = ("reserved", "device", "allocated")
 """Of runs::Figure: which may be in measured_mib."""
 
 COLUMNS = (
-    "name", "summary", "batch_size", "input", "seq_length", "image", "images", "frames", "optimizer", "fused", "precision", "loss", "zero_grad",
-    "gradient_accumulation", "checkpointing", "attention", "padding", "lora", "lora_targets", "lora_dropout",
-    "base_dtype", "freeze", "transformers", "gpu", "figure", "measured_mib", "status", "allocated_mib",
-    "reserved_mib", "requested_mib", "device_mib", "context_mib", "first_allocated_mib", "first_reserved_mib",
-    "capacity_mib", "gpu_utilisation", "gract", "smact", "smocc", "fp32", "step_ms", "steps", "retries",
-    "runs_before", "left_mib", "family", "parameters", "torch", "cuda", "cudnn", "driver", "allocator", "model",
+    "name", "summary", "batch_size", "input", "seq_length", "image", "images", "frames", "optimizer", "fused",
+    "precision", "loss", "zero_grad", "gradient_accumulation", "checkpointing", "attention", "padding", "lora",
+    "lora_targets", "lora_dropout", "base_dtype", "freeze", "transformers", "gpu", "figure", "measured_mib",
+    "status", "allocated_mib", "reserved_mib", "requested_mib", "device_mib", "context_mib",
+    "first_allocated_mib", "first_reserved_mib", "capacity_mib", "gpu_utilisation", "gract", "smact", "smocc",
+    "fp32", "step_ms", "steps", "retries", "runs_before", "left_mib", "family", "parameters", "torch", "cuda",
+    "cudnn", "driver", "allocator", "model",
 )  # fmt: skip
 """Of RUNS.csv: what `gpumem evaluate` reads (gpumem_datasets/runs_tables.hpp), and what else was measured or set."""
 

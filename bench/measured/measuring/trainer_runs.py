@@ -96,9 +96,10 @@ def checkpoint(folder: pathlib.Path, name: str, small: bool) -> pathlib.Path:
     config.dtype = torch.bfloat16
     with torch.device("meta"):
         module = getattr(transformers, model.model)(config)
-    path.mkdir()
-    config.save_pretrained(path)
-    write_hole(path / "model.safetensors", module)
+    part = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    config.save_pretrained(part)
+    write_hole(part / "model.safetensors", module)
+    part.rename(path)  # whole or not at all
     return path
 
 
@@ -225,9 +226,10 @@ def watch_shapes(module: nn.Module, result: Result) -> None:
 
 
 def _train(job: TrainerJob, device: Device, configs: pathlib.Path, result: Result) -> None:
-    # Checkpoints stay for the jobs that follow: a hole takes no space.
-    folder = pathlib.Path(tempfile.gettempdir()) / "measured-checkpoints"
-    folder.mkdir(exist_ok=True)
+    # Checkpoints stay for the jobs that follow: a hole takes no space. Beside the results, so that no other call of
+    # measure.py shares them.
+    folder = configs.parent / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
     write_configs(job, configs)
     began = time.perf_counter()
     trainer = made(job, folder, device)

@@ -234,6 +234,9 @@ COLUMNS = (
 )  # fmt: skip
 """What `gpumem evaluate` reads of tables of post-training, and what else was measured or set."""
 
+COUNTED = ("prompt_tokens", "rows", "tokens", "trainable_params", "total_params", "train_seconds", "retries")
+"""Cells that a result has by these names."""
+
 
 def cells_of(row: dict[str, Any], figure: str) -> dict[str, Any] | None:
     """A journal's row as the table has it; None where nothing was measured."""
@@ -269,7 +272,7 @@ def cells_of(row: dict[str, Any], figure: str) -> dict[str, Any] | None:
     for name in ("allocated", "reserved", "requested", "device", "context", "loaded_allocated", "loaded_reserved",
                  "steps_allocated", "steps_reserved"):  # fmt: skip
         cells[f"{name}_mib"] = journal.mib(result, name)
-    cells.update({name: result.get(name, "") for name in COLUMNS[-13:-4] if name in result})
+    cells.update({name: result.get(name, "") for name in COUNTED if name in result})
     cells.update({name: machine.get(name) or "" for name in ("torch", "cuda", "driver", "allocator")})
     return cells
 

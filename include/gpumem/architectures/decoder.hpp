@@ -4,6 +4,7 @@
 // Source: transformers 4.48, models/llama/modeling_llama.py, integrations/sdpa_attention.py, loss/loss_utils.py.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -43,32 +44,57 @@ struct DecoderDefaults {
 /// Heads that are not whole are a fault.
 [[nodiscard]] DecoderSizes decoder_sizes(ConfigFields& config, const DecoderDefaults& defaults = {});
 
-/// A size that some layers have of their own: transformers 5.16 saves {"5": {"head_dim": 512}} as "per_layer_config".
-/// `otherwise` where no layer has one; layers of `which` that differ, and another layer's own size, are faults.
-/// Source: transformers, configuration_utils.py, HeterogeneousConfigMixin.
-inline std::int64_t size_of_own(ConfigFields& config, std::string_view name, const std::vector<bool>& which,
-                                std::int64_t otherwise) {
+/// A size that some layers have of their own, and what they have where the config gives them none.
+struct OwnSize {
+  std::string_view name;
+  std::int64_t otherwise = 1;
+};
+
+/// These sizes of the layers of `which`: transformers 5.16 saves {"5": {"head_dim": 512}} as "per_layer_config".
+/// Faults: layers of `which` that differ, another layer's own size, and fields that are not asked for. Source:
+/// transformers, configuration_utils.py, HeterogeneousConfigMixin.
+inline std::vector<std::int64_t> own_sizes(ConfigFields& config, const std::vector<bool>& which,
+                                           std::initializer_list<OwnSize> asked) {
   constexpr std::string_view kField = "per_layer_config";
+  std::vector<std::int64_t> sizes;
+  for (const OwnSize& size : asked) sizes.push_back(size.otherwise);
   const core::JsonValue* own = config.find(kField);
-  if (own == nullptr || !own->is(core::JsonValue::Kind::object)) return otherwise;
-  const std::int64_t usual = config.size_or({name}, otherwise);
-  std::vector<std::int64_t> sizes(which.size(), otherwise);
+  if (own == nullptr) return sizes;
+  if (!own->is(core::JsonValue::Kind::object)) {
+    config.fail("must be an object", kField);
+    return sizes;
+  }
+  std::vector<std::vector<std::int64_t>> of_layers(which.size(), sizes);
   for (const core::JsonValue& entry : own->items()) {
+    const std::string_view number = entry.key();
     std::size_t layer = which.size();
-    std::from_chars(entry.key().data(), entry.key().data() + entry.key().size(), layer);
-    if (layer >= which.size() || !entry.is(core::JsonValue::Kind::object)) {
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), layer);
+    const bool whole = error == std::errc() && end == number.data() + number.size();
+    if (!whole || layer >= which.size() || !entry.is(core::JsonValue::Kind::object)) {
       config.fail("must have an object for the number of a layer", kField);
-      return otherwise;
+      return sizes;
     }
-    sizes[layer] = ConfigFields(entry).size_or({name}, which[layer] ? otherwise : usual);
-    if (!which[layer] && sizes[layer] != usual) config.fail("gives a layer of the other kind a size", kField);
+    for (const core::JsonValue& field : entry.items()) {
+      const auto found = std::ranges::find(asked, field.key(), &OwnSize::name);
+      const bool sound = field.is(core::JsonValue::Kind::integer) && field.integer() >= 1 &&
+                         field.integer() <= ConfigFields::kLargestSize;
+      if (found == asked.end() || !sound) {
+        config.fail("has " + core::quoted(field.key()) + " of a layer, which is not understood", kField);
+        return sizes;
+      }
+      const bool usual = field.integer() == config.size_or({found->name}, found->otherwise);
+      if (!which[layer] && !usual) config.fail("gives a layer of the other kind a size of its own", kField);
+      of_layers[layer][static_cast<std::size_t>(found - asked.begin())] = field.integer();
+    }
   }
-  std::optional<std::int64_t> all;
+  std::optional<std::vector<std::int64_t>> all;
   for (std::size_t at = 0; at < which.size(); ++at) {
-    if (which[at] && all.value_or(sizes[at]) != sizes[at]) config.fail("has layers of one kind that differ", kField);
-    if (which[at]) all = sizes[at];
+    if (which[at] && all.value_or(of_layers[at]) != of_layers[at]) {
+      config.fail("has layers of one kind that differ", kField);
+    }
+    if (which[at]) all = of_layers[at];
   }
-  return all.value_or(otherwise);
+  return all.value_or(sizes);
 }
 
 /// What an encoder's fields leave out.

@@ -2,8 +2,7 @@
 // may have experts beside each feed-forward layer, a second embedding with a part for each layer, and last layers that
 // read the keys and values of earlier ones. The image tower takes patches of one size of image, padded, and pools nine
 // of them to a token. A tower for sound is held and not called.
-// Source: transformers 5.5 (c308a30), models/gemma4/modeling_gemma4.py. Its experts multiply all at once
-// (integrations/moe.py), as they do where PyTorch has a grouped product.
+// Source: transformers 5.5 (c308a30), models/gemma4/modeling_gemma4.py; integrations/moe.py (all experts at once).
 #pragma once
 
 #include <array>
@@ -56,8 +55,7 @@ inline void read_mixture(ConfigFields& config, Model& model) {
   config.ignore({"num_experts", "top_k_experts", "moe_intermediate_size"});
 }
 
-/// What Gemma4TextConfig has where a config leaves fields out; its __post_init__() makes the last layer a full one.
-/// Source: configuration_gemma4.py.
+/// What Gemma4TextConfig has where a config leaves fields out; it makes the last layer a full one.
 inline constexpr std::string_view kUsual =
     R"({"head_dim": 256, "global_head_dim": 512, "hidden_size_per_layer_input": 256,
         "vocab_size_per_layer_input": 262144})";
@@ -74,10 +72,12 @@ inline Model read(ConfigFields& config) {
     model.full.push_back((at + 1) % 6 == 0);
   }
   if (!model.full.empty()) model.full.back() = true;
-  model.full_width = size_of_own(config, "head_dim", model.full, config.size({"global_head_dim"}));
+  const std::int64_t kv_heads = config.size_or({"num_global_key_value_heads"}, s.kv_heads);
+  const OwnSize width = {"head_dim", config.size({"global_head_dim"})};
+  const auto own = own_sizes(config, model.full, {width, {"num_key_value_heads", kv_heads}});
+  model.full_width = own[0];
+  model.full_kv_heads = own[1];
   model.keys_are_values = config.flag("attention_k_eq_v", false);
-  const std::int64_t full_kv_heads = config.size_or({"num_global_key_value_heads"}, s.kv_heads);
-  model.full_kv_heads = size_of_own(config, "num_key_value_heads", model.full, full_kv_heads);
   const std::int64_t shared = config.count_or("num_kv_shared_layers", 0);
   if (shared >= s.layers) config.fail("leaves no layer that makes keys", "num_kv_shared_layers");
   model.own_keys = s.layers - shared;
@@ -90,7 +90,7 @@ inline Model read(ConfigFields& config) {
   model.doubles = config.flag("use_double_wide_mlp", false);
   model.layer_width = config.count_or("hidden_size_per_layer_input", 0);
   model.layer_vocabulary = config.size({"vocab_size_per_layer_input"});
-  if (s.heads % model.full_kv_heads != 0) config.fail("does not divide the heads", "num_global_key_value_heads");
+  if (s.heads % own[1] != 0) config.fail("does not divide the heads", "num_global_key_value_heads");
   model.bias = config.flag("attention_bias", false);
   model.softcap = config.number({"final_logit_softcapping"}, 0.0);
   read_mixture(config, model);

@@ -82,7 +82,7 @@ inline Model read(ConfigFields& config) {
   }
   // As transformers 5.16 saves it.
   model.near_heads = config.size_or({"num_sliding_attention_heads"}, model.near_heads);
-  model.near_heads = size_of_own(config, "num_attention_heads", model.near, model.near_heads);
+  model.near_heads = own_sizes(config, model.near, {{"num_attention_heads", model.near_heads}})[0];
   model.mixture = {.experts = config.size({"moe_num_experts", "num_experts", "n_routed_experts"}),
                    .per_token = config.size({"moe_top_k", "num_experts_per_tok"}),
                    .inner = config.size({"moe_intermediate_size"})};

@@ -80,9 +80,15 @@ inline constexpr Margin kImagesWithoutConvolutions = {0.90, 1.12, {}, {}, {}};
 /// bench/measured/GPU/h200-141gb/vision-language-2) took 0.99 to 1.08 times what the replay says.
 inline constexpr Margin kReadsImages = {0.92, 1.08, {}, {}, {}};
 
+/// Whether runs like it were measured: a plain loop over text with still images.
+inline bool reads_images(const model::TrainingJob& job) {
+  const bool sees = job.graph->doubts(model::Doubt::About::images) && job.graph->picture_tokens() > 0;
+  return sees && !job.frames && job.loop == model::Loop::script;
+}
+
 inline const char* measured_models(const model::TrainingJob& job) {
-  if (makes_images(job)) return "image and video models";
-  return job.graph->doubts(model::Doubt::About::images) ? "models that read images" : "eight language models";
+  if (makes_images(job)) return "published runs of image and video models";
+  return reads_images(job) ? "runs of models that read images on an H200" : "published runs of eight language models";
 }
 
 /// How much wider, as a share of the replay's figure, where nothing was measured.
@@ -312,7 +318,7 @@ inline void add_adaptation(const model::TrainingJob& job, const analysis::PlanSo
   }
   if (adapt::adapts(job)) {
     assumed.push_back({"adaptation", published(job, source)
-                                         ? std::string("the range comes from published runs of ") + measured_models(job)
+                                         ? std::string("the range comes from ") + measured_models(job)
                                          : "the range does not come from runs with frozen layers, adapters or "
                                            "quantised weights"});
   }
@@ -361,7 +367,7 @@ inline Margin margin_of(const model::TrainingJob& job, const analysis::PlanSourc
   Margin margin = source.convolves || bounded ? detail::kWithConvolutions : detail::kWithoutConvolutions;
   if (images) margin = source.convolves ? detail::kImages : detail::kImagesWithoutConvolutions;
   const bool brings_images = job.graph->doubts(model::Doubt::About::images);
-  const bool reads = published && brings_images && !bounded && job.loop == model::Loop::script;
+  const bool reads = published && detail::reads_images(job) && !bounded;
   if (reads) margin = detail::kReadsImages;
   else if (brings_images) detail::widen(margin, detail::kUnmeasured);
   if (!detail::measured_on(gpu) && !((images || reads) && gpu.compute_capability == "9.0")) {

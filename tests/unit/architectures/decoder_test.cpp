@@ -389,17 +389,23 @@ TEST(Decoder, LayersOfAKindHaveASizeOfTheirOwn) {
     const auto document = core::JsonDocument::parse(R"({"head_dim": 8, "per_layer_config": )" + std::string(own) + "}");
     EXPECT_TRUE(succeeds(document));
     ConfigFields fields(document->root());
-    const std::int64_t found = size_of_own(fields, "head_dim", second, 32);
+    const std::int64_t found = own_sizes(fields, second, {{"head_dim", 32}})[0];
     const core::Status status = fields.status();
     return status ? std::to_string(found) : status.error().message;
   };
   EXPECT_EQ(size("null"), "32");
-  EXPECT_EQ(size(R"({"01": {"head_dim": 16}, "3": {"head_dim": 16, "rope": 2}})"), "16");
+  EXPECT_EQ(size(R"({"01": {"head_dim": 16}, "3": {"head_dim": 16}})"), "16");
   EXPECT_EQ(size(R"({"0": {"head_dim": 8}, "1": {"head_dim": 16}, "3": {"head_dim": 16}})"), "16");
   EXPECT_NE(size(R"({"1": {"head_dim": 16}})").find("differ"), std::string::npos) << "the fourth layer has 32";
   EXPECT_NE(size(R"({"0": {"head_dim": 16}})").find("other kind"), std::string::npos);
   EXPECT_NE(size(R"({"4": {"head_dim": 16}})").find("number of a layer"), std::string::npos);
+  EXPECT_NE(size(R"({"1x": {"head_dim": 16}})").find("number of a layer"), std::string::npos);
   EXPECT_NE(size(R"({"1": 16})").find("an object"), std::string::npos);
+  EXPECT_NE(size("[16]").find("an object"), std::string::npos);
+  for (const char* const size_of_one :
+       {R"({"1": {"rope": 2}})", R"({"1": {"head_dim": "x"}})", R"({"1": {"head_dim": 0}})"}) {
+    EXPECT_NE(size(size_of_one).find("not understood"), std::string::npos) << size_of_one;
+  }
 }
 
 }  // namespace

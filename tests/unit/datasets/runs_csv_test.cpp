@@ -130,6 +130,7 @@ TEST(RunsCsv, AWrongRowIsReportedAndTheOthersStand) {
       {"small.txt,1,,,adamm,,,1", "", "optimizer is 'adamm'; choose one of sgd, "},
       {"small.txt,1,,,,fp8,,1", "", "precision is 'fp8'"},
       {"small.txt,1,,,,,,-1", "", "measured_mib is '-1'"},
+      {"small.txt,1,,,,,,1,0", ",capacity_mib", "capacity_mib is '0'; it must be at least 1"},
       {"small.txt,1,,,,,,1,lost", ",status", "status is 'lost'"},
       {"small.txt,1,,,,,,1,total", ",figure", "figure is 'total'; choose one of device, "},
       {"small.txt,1,,,,,,1,0", ",gpus", "gpus is 0"},
