@@ -258,7 +258,9 @@ GPUMEM_INLINE core::Result<ParameterAdapters> parameter_adapters(const connect::
     return wrong("PEFT's LoRA of parameters has no dropout; say `lora_dropout=0`");
   }
   if (!any) return ParameterAdapters::of(wired, {}, storage, job, PeftSettings{});
-  core::Result<ParameterAdapters> made = ParameterAdapters::of(wired, targets.parameters, storage, job, *settings);
+  PeftSettings ranks = *settings;
+  if (targets.converted) ranks.set_rank(kFusedGate, 2 * ranks.rank());
+  core::Result<ParameterAdapters> made = ParameterAdapters::of(wired, targets.parameters, storage, job, ranks);
   if (!made) return made;
   if (!made->unknown().empty() && wired.graph().lists_experts()) {
     return core::Error{core::ErrorCode::missing_information,
@@ -330,7 +332,6 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_layers(const connect::Wire
   if (job.has_adapters()) {
     core::Result<PeftSettings> settings = PeftSettings::of(job);
     if (!settings) return settings.error();
-    if (targets.converted) settings->set_rank(kFusedGate, 2 * settings->rank());
     ranks = *settings;
     if (own && (!is_lora(job) || !job.lora)) {
       return core::Error{core::ErrorCode::invalid_argument,
