@@ -95,6 +95,7 @@ void read_adapter(TrainerReading& from) {
   from.want("lora", from.word("lora_r").value_or("8"), "lora_r");
   want_lora_targets(from, "lora_target_modules");
   if (from.on("lora_target_linear")) from.want("lora_targets", "all-linear", "lora_target_linear");
+  want_layers_by_name(from);  // loaders/adapter.py: find_all_linear_names()
   from.take("lora_dropout", "lora_dropout");
   if (from.on("peft_use_dora")) from.want("peft", "dora", "peft_use_dora");
   want_saved_modules(from, "lora_modules_to_save");

@@ -92,6 +92,7 @@ void read_lora(TrainerReading& from) {
   from.want("lora", from.word("lora_rank").value_or("8"), "lora_rank");
   from.want("lora_targets", "all-linear");
   want_lora_targets(from, "lora_target");
+  want_layers_by_name(from);  // model/model_utils/misc.py: find_all_linear_modules()
   from.take("lora_dropout", "lora_dropout");
   want_saved_modules(from, "additional_target");
   if (from.on("use_dora")) from.want("peft", "dora", "use_dora");

@@ -48,8 +48,8 @@ std::string targets_of(TrainerReading& from) {
   std::string targets = from.word("target_modules").value_or("all-linear");
   std::replace(targets.begin(), targets.end(), ' ', '+');
   const std::string left_out = frozen_parts(from, "not:", "+");
-  if (targets.starts_with("all-linear") && !left_out.empty()) targets += "+" + left_out;
-  return targets;
+  if (!targets.starts_with("all-linear")) return targets;
+  return targets + (left_out.empty() ? "" : "+" + left_out) + "+by-name";  // find_all_linears()
 }
 
 void read_lora(TrainerReading& from) {

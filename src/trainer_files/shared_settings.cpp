@@ -252,6 +252,12 @@ void want_lora_targets(TrainerReading& from, std::string_view path) {
   from.want("lora_targets", *std::move(targets), path);
 }
 
+void want_layers_by_name(TrainerReading& from) {
+  const WantedOption* const targets = from.job().find("lora_targets");
+  const bool all = targets != nullptr && targets->value.starts_with("all-linear");
+  if (all) from.want("lora_targets", targets->value + "+by-name", targets->from);
+}
+
 void want_target_parameters(TrainerReading& from, std::string_view path) {
   const std::string names = from.word(path).value_or("");
   const WantedOption* const others = from.job().find("lora_targets");

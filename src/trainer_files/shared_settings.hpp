@@ -32,6 +32,8 @@ void want_zero(TrainerReading& from, std::string_view preset, std::string_view p
 
 /// LoRA's targets: a list, "a,b", PEFT's regular expression, or the word for all linear layers ("all", "all-linear").
 void want_lora_targets(TrainerReading& from, std::string_view path);
+/// The program looks for all linear layers itself, and gives PEFT their names (adapt/lora_targets.hpp).
+void want_layers_by_name(TrainerReading& from);
 
 /// Parameters that PEFT's LoRA adapts beside these targets, which are read before: a list of names.
 void want_target_parameters(TrainerReading& from, std::string_view path);

@@ -51,11 +51,21 @@ struct LoraTargets {
 
 /// `targets`: "q_proj+v_proj", "all-linear", "all-linear+lm_head"; "model.language_model.*", where a star stands for
 /// any text of the whole name; "all-linear+not:model.visual", where what follows "not:" is left out;
-/// "q_proj+parameter:experts.down_proj", where what follows "parameter:" is no module; empty: the usual ones of the
-/// model, by the names that its layers have. An embedding gets an adapter where a name says it. Errors:
+/// "q_proj+parameter:experts.down_proj", where what follows "parameter:" is no module; "all-linear+by-name", where a
+/// program gives PEFT the names of the linear layers that it finds, and so no experts of one tensor; empty: the usual
+/// ones of the model, by the names that its layers have. An embedding gets an adapter where a name says it. Errors:
 /// invalid_argument where no name is known; missing_information where no usual ones are.
 [[nodiscard]] core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets,
                                                      const std::vector<BaseEmbedding>& embeddings = {});
+
+/// Whether "+by-name" is among the targets.
+[[nodiscard]] inline bool is_by_name(std::string_view targets) {
+  constexpr std::string_view kWord = "+by-name";
+  const std::size_t at = targets.find(kWord);
+  if (at == std::string_view::npos) return false;
+  const std::string_view behind = targets.substr(at + kWord.size());
+  return behind.empty() || behind.front() == '+';
+}
 
 /// Whether one of "input_layernorm+norm" means the module at this path, as PEFT matches names.
 [[nodiscard]] bool names_module(std::string_view targets, std::string_view path);
@@ -69,6 +79,7 @@ namespace lora_targets_detail {
 inline constexpr std::string_view kAllLinear = "all-linear";
 inline constexpr std::string_view kNot = "not:";
 inline constexpr std::string_view kParameter = "parameter:";
+inline constexpr std::string_view kByName = "by-name";
 
 /// The usual targets of models whose layers have all of these names; the first row that fits is taken.
 struct UsualTargets {
@@ -287,7 +298,7 @@ inline core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& lin
   const auto parts = detail::parted(targets);
   NamePatterns left_out = detail::left_out(parts);
   for (const std::string_view target : parts) {
-    if (target.starts_with(detail::kNot)) continue;
+    if (target.starts_with(detail::kNot) || target == detail::kByName) continue;
     if (target.starts_with(detail::kParameter)) {
       found.parameters.emplace_back(target.substr(detail::kParameter.size()));
       one = true;

@@ -299,9 +299,12 @@ TEST(Adapt, TakesExpertsNamesForTheirTensorInTransformers5Alone) {
   EXPECT_EQ(adapter_elements(*job), 4 * 3 * (24 + 16));
   job->lora_targets = "q_proj+gate_proj";
   EXPECT_NE(adapted_lines(*job).at(0).find("no gate_proj alone"), std::string::npos);
+  const std::int64_t attention = 3 * 4 * (16 + 16);
+  job->lora_targets = "all-linear+by-name";
+  EXPECT_EQ(adapter_elements(*job), attention) << "what a program finds itself";
   job->lora_targets = "all-linear";
   job->lora_dropout = 0.1;
-  EXPECT_EQ(adapter_elements(*job), 3 * 4 * (16 + 16)) << "attention alone";
+  EXPECT_EQ(adapter_elements(*job), attention);
   job->lora_dropout = 0.0;
   job->transformers = model::Transformers::v4_56;
   EXPECT_EQ(adapter_elements(*job), 3 * (4 * (16 + 16) + (16 + 4) + 4 * 3 * (16 + 24))) << "each expert's layers";

@@ -153,7 +153,7 @@ TEST(LaunchTrainers, AxolotlsFilesAreTrlsSettings) {
   EXPECT_EQ(job.batch_size, 2);
   EXPECT_EQ(job.gradient_accumulation, 4);
   EXPECT_EQ(job.lora, 32);
-  EXPECT_EQ(job.lora_targets, "all-linear");
+  EXPECT_EQ(job.lora_targets, "all-linear+by-name");
   EXPECT_EQ(job.quantize, model::Quantization::nf4_double);
   EXPECT_EQ(job.optimizer, model::Optimizer::adamw_8bit);
   EXPECT_EQ(job.attention, model::AttentionBackend::flash);

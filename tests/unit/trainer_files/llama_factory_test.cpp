@@ -103,7 +103,7 @@ TEST(LlamaFactory, FilesOfItsNextVersion) {
                       {"optimizer", "muon"},
                       {"attention", "flash"},
                       {"lora", "16"},
-                      {"lora_targets", "all-linear"},
+                      {"lora_targets", "all-linear+by-name"},
                       {"checkpointing", "full"}});
   EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
 }

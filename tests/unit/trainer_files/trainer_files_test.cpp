@@ -70,7 +70,7 @@ TEST(TrainerFiles, ReadsLlamaFactory) {
                       {"seq_length", "1024"},
                       {"accumulate", "8"},
                       {"lora", "8"},
-                      {"lora_targets", "all-linear"},
+                      {"lora_targets", "all-linear+by-name"},
                       {"precision", "bf16"},  // of the frozen base
                       {"checkpointing", "full"},
                       {"optimizer", "adamw"}});
@@ -100,7 +100,7 @@ TEST(TrainerFiles, ReadsAxolotl) {
                       {"accumulate", "4"},
                       {"quantize", "nf4-double"},
                       {"lora", "32"},
-                      {"lora_targets", "all-linear"},
+                      {"lora_targets", "all-linear+by-name"},
                       {"lora_dropout", "0.05"},
                       {"optimizer", "paged-adamw"},
                       {"precision", "bf16"},

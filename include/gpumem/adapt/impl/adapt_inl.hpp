@@ -68,14 +68,13 @@ GPUMEM_INLINE bool is_lora(const model::TrainingJob& job) {
   return row.write == nullptr && row.targets == PeftTargets::usual;
 }
 
-/// converted_targets() of the job. PEFT refuses dropout of parameters; programs that resolve all-linear themselves, as
-/// ms-swift and LLaMA-Factory do, name no experts to it, and have dropout.
+/// converted_targets() of the job. PEFT refuses dropout of parameters.
 GPUMEM_INLINE core::Result<std::optional<std::string>> converted_for(const connect::WiredGraph& wired,
                                                                      const model::TrainingJob& job,
                                                                      const std::vector<BaseLinear>& linears,
                                                                      std::string_view targets) {
   const bool converts = job.transformers >= model::Transformers::v5_0 && model::row_of(job.loop).caches &&
-                        is_lora(job) && job.lora_dropout == 0.0;
+                        is_lora(job) && job.lora_dropout == 0.0 && !is_by_name(job.lora_targets);
   if (!converts) return std::optional<std::string>();
   const model::ModelGraph& graph = wired.graph();
   std::vector<std::string> parameters;

@@ -423,7 +423,7 @@ class TrainingReader : protected LayoutReader {
     if (program_ == Program::ms_swift && targets == "all-linear") {
       const FrozenParts frozen = {on({"freeze_vit"}, true), on({"freeze_aligner"}, true)};
       const std::string left_out = part_names(frozen, "not:", "+");
-      if (!left_out.empty()) targets += "+" + left_out;
+      targets += (left_out.empty() ? "" : "+" + left_out) + "+by-name";
     }
     training().lora_targets =
         adapt::with_parameters(std::move(targets), word({"target_parameters", "lora_target_parameters"}));

@@ -222,7 +222,7 @@ class TrainersReader : private RestatingReader {
     say("use_peft", true);
     say("lora_r", number(rank, usual));
     std::string names(targets.empty() || targets == "all" ? "all-linear" : targets);
-    if (names == "all-linear" && but.size() > 1) names += but;
+    if (names == "all-linear") names += (but.size() > 1 ? but : std::string()) + "+by-name";
     say("lora_target_modules", std::move(names));
     if (value("lora_dropout").empty()) say("lora_dropout", std::string("0"));
   }
