@@ -3,6 +3,7 @@
 // of forms is in src/datasets/read_runs.cpp. To add one: a file and a row there.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -71,6 +72,11 @@ struct RunsFormat {
 
 /// The cell capacity_mib. Errors: malformed_input if it is there and not more than 0.
 [[nodiscard]] core::Status take_capacity(const core::CsvCells& cells, MeasuredRun& run);
+
+/// The release that a row's software has of a program: "unsloth 2024.11.9 torch 2.8.0+cu126."; zeros where it does not
+/// say one. Older releases say none.
+using Release = std::array<std::int64_t, 3>;
+[[nodiscard]] Release release_of(std::string_view software, std::string_view name);
 
 /// Every form of a table of runs that gpumem reads.
 [[nodiscard]] std::span<const RunsFormat* const> runs_formats();

@@ -26,11 +26,11 @@ namespace gpumem::datasets {
 //   measured_mib  the measured peak; empty: the run was not measured
 // Columns that may be there: the other options that say how a job is trained, by their names (job/job_options.hpp:
 // software, zero_grad, samples_per_epoch, foreach, fused, ...); name, gpus, summary_pass, loss, figure (device,
-// reserved, allocated, growth, active), status (ok, or oom for a run that did not fit), capacity_mib (what the allocator
-// could have had, where a limit was set), the counters of the run, as shares from 0 to 1: gpu_utilisation, gract, smact,
-// smocc, fp32; and published_NAME_mib (or published_NAME_mb, which is read as MiB as well: that is how such figures are
-// compared with what nvidia-smi prints), what another estimator said about the run; an empty cell: nothing. All others
-// are ignored. bench/measured/measure.py writes such tables.
+// reserved, allocated, growth, active), status (ok, or oom for a run that did not fit), capacity_mib (what the
+// allocator could have had, where a limit was set), the counters of the run, as shares from 0 to 1: gpu_utilisation,
+// gract, smact, smocc, fp32; and published_NAME_mib (or published_NAME_mb, which is read as MiB as well: that is how
+// such figures are compared with what nvidia-smi prints), what another estimator said about the run; an empty cell:
+// nothing. All others are ignored. bench/measured/measure.py writes such tables.
 [[nodiscard]] const RunsFormat& runs_csv();
 
 // Input: a table of measured training runs of language models, one run a row. The column `config` names a config.json

@@ -44,11 +44,21 @@ Result<MemoryEstimate> of_phases(const datasets::MeasuredRun& run, const Estimat
   if (estimator.name() != estimate::Replay::kName) {
     return Error{ErrorCode::invalid_argument, "only the replay estimates post-training", {}};
   }
-  const auto options = allocator_of(run, gpu);
+  const auto options = device::parse_allocator_options(run.alloc_conf);
   if (!options) return options.error();
   auto estimate = posttrain::estimate_post_training(*run.post_training, gpu, *options);
   if (!estimate) return estimate.error();
   return std::move(estimate->memory);
+}
+
+/// An allocator that may reserve no more than the capacity gives back what it has cached: a job with more live tensors
+/// runs out. Phases are not replayed within a limit.
+void act_within(std::optional<Bytes> live, Prediction& prediction) {
+  const double limit_mib = prediction.capacity_mib;
+  prediction.fits = live ? live->mib() <= limit_mib : prediction.expected_mib <= limit_mib;
+  if (!prediction.fits) return;
+  prediction.expected_mib = std::min(prediction.expected_mib, limit_mib);
+  prediction.lower_mib = std::min(prediction.lower_mib, limit_mib);
 }
 
 }  // namespace
@@ -80,6 +90,9 @@ Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure fi
   prediction.ranged = estimate->ranged;
   // No lower bound is known to fit: the expected figure must do.
   prediction.fits = estimate->lower_bound ? estimate->expected <= gpu.capacity() : estimate->fits;
+  if (run.post_training != nullptr && prediction.capacity_mib < gpu.capacity().mib()) {
+    act_within(figure_of(*estimate, datasets::Figure::allocated), prediction);
+  }
   prediction.model = estimate->provenance.weights;
   prediction.out_of_domain = !estimate->out_of_domain.empty();
   return prediction;

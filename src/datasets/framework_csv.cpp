@@ -125,28 +125,6 @@ void take_optimizer(const std::string& word, ToldJob& told) {
   if (word == "adamw_torch_fused") set(told.request, "fused", "true");
 }
 
-/// The release of a notebook's software: "unsloth 2024.11.9 torch 2.8.0+cu126."; zeros where it does not say one. Older
-/// releases say none.
-using Release = std::array<std::int64_t, 3>;
-
-Release release_of(std::string_view software, std::string_view name) {
-  Release release = {};
-  const std::size_t at = software.find(name);
-  if (at == std::string_view::npos) return release;
-  software.remove_prefix(at + name.size());
-  if (software.starts_with(' ')) software.remove_prefix(1);
-  for (std::int64_t& part : release) {
-    const std::size_t end = std::min(software.find_first_not_of("0123456789"), software.size());
-    const auto number = core::parse_whole(software.substr(0, end));
-    if (!number) break;
-    part = *number;
-    software.remove_prefix(end);
-    if (!software.starts_with('.')) break;
-    software.remove_prefix(1);
-  }
-  return release;
-}
-
 /// The class of the model below its head.
 std::string_view class_of(const model::ModelGraph& graph) {
   for (std::uint32_t at = 0; at < graph.scopes(); ++at) {
@@ -295,6 +273,18 @@ ToldJob told_by_notebook(const Settings& settings, const core::CsvCells& cells, 
   return told;
 }
 
+/// A row's settings as the words of `trl sft`, where its release has the defaults that are known.
+std::optional<std::string> trls_command(const Settings& settings, std::string_view software) {
+  constexpr Release kChunks = {1, 7, 0};
+  if (!software.starts_with("trl ") || release_of(software, "trl") < kChunks || settings.contains("command")) return {};
+  std::string words = "trl sft";
+  for (const auto& [key, value] : settings) {
+    if ((key + value).find_first_of("\"\\ ") != std::string::npos) return {};
+    words.append(" --").append(key).append(" ").append(value);
+  }
+  return R"({"command": ")" + words + R"("})";
+}
+
 core::Result<ToldJob> told_by(const core::CsvCells& cells, const RunsOptions& options, MeasuredRun& run) {
   const std::string_view args = cells.text("args");
   const Settings settings = settings_of(args);
@@ -303,7 +293,8 @@ core::Result<ToldJob> told_by(const core::CsvCells& cells, const RunsOptions& op
     return told_by_notebook(settings, cells, run.gpu != "t4-16gb");
   }
   if (!options.read_settings) return missing(cells, run, "a reader of trainers' files");
-  auto told = options.read_settings(args, run.gpus);
+  const auto command = trls_command(settings, cells.text("software"));
+  auto told = options.read_settings(command ? std::string_view(*command) : args, run.gpus);
   if (!told && told.error().code == core::ErrorCode::unknown_format) {
     return missing(cells, run, "keys of a program that is known");
   }

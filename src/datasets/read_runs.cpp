@@ -1,5 +1,8 @@
 #include "gpumem_datasets/runs_format.hpp"
 
+#include <algorithm>
+
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem_datasets/runs_tables.hpp"
@@ -33,6 +36,24 @@ core::Status needs_columns(const core::CsvTable& table, std::span<const std::str
                        core::Place{table.file, 1, {}}};
   }
   return core::Done{};
+}
+
+Release release_of(std::string_view software, std::string_view name) {
+  Release release = {};
+  const std::size_t at = software.find(name);
+  if (at == std::string_view::npos) return release;
+  software.remove_prefix(at + name.size());
+  if (software.starts_with(' ')) software.remove_prefix(1);
+  for (std::int64_t& part : release) {
+    const std::size_t end = std::min(software.find_first_not_of("0123456789"), software.size());
+    const auto number = core::parse_whole(software.substr(0, end));
+    if (!number) break;
+    part = *number;
+    software.remove_prefix(end);
+    if (!software.starts_with('.')) break;
+    software.remove_prefix(1);
+  }
+  return release;
 }
 
 core::Result<MeasuredRuns> parse_runs(std::string_view text, const RunsOptions& options, std::string_view file) {

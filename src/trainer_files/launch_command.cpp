@@ -302,9 +302,10 @@ class CommandReader {
     if (!says("gradient_checkpointing")) add("gradient_checkpointing", "true");
     if (!says("bf16") && !says("fp16")) add("bf16", "true");
     if (!says("per_device_train_batch_size")) add("per_device_train_batch_size", "8");
-    if (taken.empty()) return;
-    made_.notes.push_back(taken +
-                          ": as trl 1.9 has them; its loss may go in chunks, which takes less than counted here");
+    const Setting* const liger = root.field("use_liger_kernel");
+    const bool fuses = liger != nullptr && core::lower_case(liger->word) == "true";
+    if (!says("loss_type") && !fuses) add("loss_type", "chunked_nll");
+    if (!taken.empty()) made_.notes.push_back(taken + ": as trl has them since 1.7");
   }
 
   // --- The launcher -------------------------------------------------------------------------------------------------

@@ -165,6 +165,18 @@ void read_model_config(TrainerReading& from) {
   }
 }
 
+/// The head and the loss of 256 tokens at a time, under autocast. Adapters of a model in bfloat16 are float32 there.
+/// Source: TRL 1.4 to 1.9, trainer/sft_config.py: loss_type (chunked_nll unless it is given since 1.7);
+/// trainer/sft_trainer.py: _CHUNKED_LM_HEAD_CHUNK_SIZE.
+void read_loss_of_trl(TrainerReading& from, bool casts_bf16) {
+  const std::string type = from.word("loss_type").value_or("nll");
+  if (type == "chunked_nll") from.want("loss", "checkpointed:256", "loss_type");
+  else if (type != "nll") from.not_modelled("loss_type");
+  if (type != "chunked_nll" || !casts_bf16 || !from.on("use_peft")) return;
+  from.want("precision", "amp-bf16", "bf16");
+  from.want("base_dtype", "bf16", "dtype");
+}
+
 /// Scripts for image models spell some settings alike and are no Trainer's.
 bool sniff(const Setting& root) {
   if (root.field("per_device_train_batch_size") != nullptr) return true;
@@ -193,7 +205,9 @@ void read(TrainerReading& from) {
   // Accelerate's launcher may say it too.
   const std::string mixed = from.word("mixed_precision").value_or("");
   const bool fp16 = from.on("fp16") || mixed == "fp16";
-  want_precision(from, bf16_weights, from.on("bf16") || mixed == "bf16", fp16, fp16 ? "fp16" : "bf16");
+  const bool bf16 = from.on("bf16") || mixed == "bf16";
+  want_precision(from, bf16_weights, bf16, fp16, fp16 ? "fp16" : "bf16");
+  read_loss_of_trl(from, bf16_weights && bf16);
   from.without_effect(kWithoutEffect);
 }
 

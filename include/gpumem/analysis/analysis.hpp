@@ -67,7 +67,7 @@ template <typename Job>
 template <typename Job>
 [[nodiscard]] auto forward_pass_key(Job& job) {
   return std::tuple_cat(wiring_key(job), adapt::adaptation_key(job),
-                        std::tie(job.loss, job.objective, job.transformers, job.attention));
+                        std::tie(job.loss, job.objective, job.float_outputs, job.attention));
 }
 
 /// Which steps are planned.

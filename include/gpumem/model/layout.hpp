@@ -91,16 +91,18 @@ enum class LossForms : std::uint8_t {
   fused_target,     ///< fused, in chunks of tokens whose logits would take N MiB in float32 (Unsloth)
   fused_free,       ///< the same: half of what is free on the GPU, 4 GiB at most (Unsloth since July 2026)
   fused_free_2025,  ///< the same: half of what is free, the number of chunks rounded (Unsloth until then)
+  checkpointed,     ///< the head runs on N tokens at a time, and again in backward (TRL's chunked_nll)
 };
 using LossForm = Counted<LossForms>;
-inline constexpr std::array<Named<LossForms>, 8> kLossForms = {{{LossForms::standard, "standard"},
+inline constexpr std::array<Named<LossForms>, 9> kLossForms = {{{LossForms::standard, "standard"},
                                                                 {LossForms::chunked, "chunked:N"},
                                                                 {LossForms::fused, "fused"},
                                                                 {LossForms::fused_ce, "fused-ce"},
                                                                 {LossForms::compiled, "compiled"},
                                                                 {LossForms::fused_target, "fused-target:N"},
                                                                 {LossForms::fused_free, "fused-free"},
-                                                                {LossForms::fused_free_2025, "fused-free-2025"}}};
+                                                                {LossForms::fused_free_2025, "fused-free-2025"},
+                                                                {LossForms::checkpointed, "checkpointed:N"}}};
 
 /// Whether a chunk is the larger the more memory is free when the first loss is computed.
 [[nodiscard]] constexpr bool asks_for_free(LossForms kind) {
@@ -113,7 +115,9 @@ inline constexpr std::array<Named<LossForms>, 8> kLossForms = {{{LossForms::stan
 }
 
 /// Whether head and loss are one function, which reads the head's own weight.
-[[nodiscard]] constexpr bool joins_head(LossForms kind) { return kind == LossForms::fused || sizes_chunks(kind); }
+[[nodiscard]] constexpr bool joins_head(LossForms kind) {
+  return kind == LossForms::fused || kind == LossForms::checkpointed || sizes_chunks(kind);
+}
 
 /// Which kernels compute scaled-dot-product attention.
 enum class AttentionBackend : std::uint8_t {

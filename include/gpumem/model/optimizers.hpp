@@ -97,7 +97,9 @@ struct OptimizerRow {
   bool works_in_decayed = false;   ///< the foreach form: that copy then takes the place of its temporary
   int single_temporaries = 0;      ///< of one parameter at a time
   bool single_keeps_last = false;  ///< a name holds the last of these until the next parameter's are made
-  bool has_fused = false;          ///< a fused form for parameters on a GPU
+  int trainer_temporaries = 0;     ///< likewise in the form that transformers' Trainer has for itself; 0: it has none
+  int trainer_float_temporaries = 0;  ///< the same of a parameter in lower precision, in float32
+  bool has_fused = false;             ///< a fused form for parameters on a GPU
 
   /// The kernels of a step: passes over all parameters (foreach) or over each (single), and how many tensors of a
   /// parameter's size they read and write together; the fused form has one kernel.
@@ -176,10 +178,13 @@ inline constexpr std::array kOptimizerRows = {
                  .kernel_tensors = 14},
     OptimizerRow{.value = Optimizer::adafactor,
                  .name = "adafactor",
-                 .source = "torch/optim/_adafactor.py",
+                 .source = "torch/optim/_adafactor.py; transformers 4.30 to 5.17, optimization.py: Adafactor.step "
+                           "(gradient and parameter in float32, the squared gradient before and after eps)",
                  .states = 1,
                  .state_shape = OptimizerRow::StateShape::factored,
                  .single_temporaries = 3,
+                 .trainer_temporaries = 2,
+                 .trainer_float_temporaries = 4,
                  .kernels = 10,
                  .kernel_tensors = 20},
     OptimizerRow{.value = Optimizer::lion,

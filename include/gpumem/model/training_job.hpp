@@ -66,8 +66,17 @@ enum class Objective : std::uint8_t {
   read_log_probabilities,   ///< the same of a pass without gradients
   whole_log_probabilities,  ///< of all logits at once, in float32
   read_whole_log_probabilities,  ///< the same of a pass without gradients
+  scaled_log_probabilities,      ///< sample by sample, of logits that are divided in their place
+  last_log_probabilities,        ///< of all logits that are made those of the last positions, which are counted
+  read_last_log_probabilities,   ///< the same of a pass without gradients
+  handed_on,                     ///< the logits, of which somebody else makes a loss: what it keeps is not the model's
   scores,                        ///< one figure a token in place of the logits: reward and value models
 };
+
+/// Whether an objective makes all logits, and counts those that it reads.
+[[nodiscard]] constexpr bool reads_last(Objective objective) {
+  return objective == Objective::last_log_probabilities || objective == Objective::read_last_log_probabilities;
+}
 
 /// The names used on the command line and in JSON, one row a value; kOptimizers is in optimizers.hpp.
 inline constexpr std::array<Named<Precision>, 7> kPrecisions = {{{Precision::fp32, "fp32"},
@@ -181,6 +190,8 @@ struct TrainingJob {
   /// "grad_reduce_in_bf16,mtp_num_layers=1".
   std::string megatron_options = {};
   BaseType base_dtype = BaseType::precision;  ///< of the frozen base's other weights
+  bool float_outputs =
+      false;  ///< weights in lower precision run under autocast, and the loop hands out float32; posttrain/ sets it
 
   TrainingJob() = default;
   TrainingJob(ModelGraph model, std::int64_t batch)

@@ -185,6 +185,76 @@ inline TensorId record_fused_linear_cross_entropy(Tape& tape, LanguageHead head,
 
 namespace language_loss_detail {
 
+inline std::int64_t bytes_of(const std::vector<TensorSize>& sizes) {
+  std::int64_t sum = 0;
+  for (const TensorSize& size : sizes) {
+    const std::int64_t elements = size.elements.value().value_or(0);
+    sum = core::bounded_sum({sum, core::bounded_product({elements, core::element_size(size.dtype)})});
+  }
+  return sum;
+}
+
+/// A chunk's tensors in its two moments, of which the larger one counts: the product of the head, whose weight and rows
+/// are made float32 and then what autocast computes in; and the loss of the logits.
+struct CheckpointedChunk {
+  std::vector<TensorSize> product;
+  std::vector<TensorSize> loss;
+  std::vector<TensorSize> weight;  ///< backward's of the weight's gradient, on its way to the weight's type
+};
+inline CheckpointedChunk checkpointed_chunk(const Tape& tape, const LanguageHead& head, core::DType type,
+                                            std::int64_t tokens) {
+  constexpr core::DType kWide = core::DType::float32;
+  const auto sized = [](std::int64_t one, std::int64_t other, core::DType as) {
+    return TensorSize{core::Checked(one) * core::Checked(other), 0, as};
+  };
+  const core::DType held = head.parameters.empty() ? kWide : tape.tensor(head.parameters[0]).size.dtype;
+  const bool trained = !head.parameters.empty() && trains(tape, head.parameters[0]);
+  const TensorSize logits = sized(tokens, head.vocabulary, type);
+  const auto weight = [&](core::DType as) { return sized(head.vocabulary, head.width, as); };
+  CheckpointedChunk made;
+  if (held != kWide) made.product.push_back(weight(kWide));
+  if (type != kWide) made.product.push_back(weight(type));
+  if (type != kWide) made.loss.push_back(weight(type));
+  if (type == kWide && held != kWide) made.loss.push_back(weight(kWide));
+  made.product.push_back(logits);
+  if (type != kWide) made.loss.push_back(logits);
+  // Log-probabilities, exponentials, and in backward the gradients of both ends of log_softmax.
+  for (int each = 0; each < 4; ++each) made.loss.push_back(logits.as(kWide));
+  if (!trained) return made;
+  if (type != kWide) made.weight.push_back(weight(type));
+  made.weight.push_back(weight(kWide));
+  if (held != kWide) made.weight.push_back(weight(held));
+  return made;
+}
+
+}  // namespace language_loss_detail
+
+/// The head and the cross entropy of some tokens at a time, each chunk checkpointed: of all logits nothing is kept.
+/// Hidden states of tokens that count are copied to the front. `type`: what autocast multiplies in, or float32. Source:
+/// TRL 1.4 to 1.9, trainer/sft_trainer.py: _chunk, _chunked_cross_entropy_loss.
+inline TensorId record_checkpointed_cross_entropy(Tape& tape, const LanguageHead& head, std::int64_t tokens,
+                                                  core::DType type) {
+  const TensorId part = language_loss_detail::counted_rows(tape, head);
+  const TensorSize rows = head.rows.times(head.width).as(tape.tensor(part).size.dtype);
+  const TensorId ordered = tape.record({.inputs = {&part, 1}, .output = rows});
+  const auto chunk = language_loss_detail::checkpointed_chunk(tape, head, type, tokens);
+  const std::vector<TensorSize>* backward = &chunk.product;
+  for (const std::vector<TensorSize>* other : {&chunk.loss, &chunk.weight}) {
+    if (language_loss_detail::bytes_of(*other) > language_loss_detail::bytes_of(*backward)) backward = other;
+  }
+  const bool wider = language_loss_detail::bytes_of(chunk.loss) > language_loss_detail::bytes_of(chunk.product);
+  return tape.record({.inputs = {&ordered, 1},
+                      .output = language_loss_detail::kScalar,
+                      .saved_inputs = 1,
+                      .scratch = wider ? chunk.loss : chunk.product,
+                      .backward_scratch = *backward,
+                      .parameters = head.parameters,
+                      .library = Library::gemm,
+                      .multiply_adds = head.rows.times(head.vocabulary).times(head.width)});
+}
+
+namespace language_loss_detail {
+
 /// The logits of a part of the hidden states.
 inline TensorId logits_of(Tape& tape, const LanguageHead& head, TensorId part, const core::Shape& shape) {
   const TensorSize size = rows_of(shape)->times(head.vocabulary);
@@ -268,13 +338,21 @@ inline TensorSize sample_of(const TensorSize& size) { return {size.elements, 0, 
 
 }  // namespace language_loss_detail
 
+/// How log-probabilities are computed sample by sample.
+struct SampleBySample {
+  bool one_sample = false;  ///< a batch is one sample
+  bool scaled = false;      ///< the logits are divided in their place first
+};
+
 /// The log-probabilities of given tokens, sample by sample, and a loss of them. Of logits in lower precision
 /// log_softmax is kept; of float32 ones the logits themselves, since each sample's logsumexp and the gather read them
 /// again. Backward makes the gradients of the samples, and then one tensor of all of them. In logits' sizes, as
 /// PyTorch 2.6 was seen to hold them: in lower precision 2 in forward, and in backward 3 of one sample, else 2, for
-/// what is kept of a sample goes when its gradient is there; in float32 1 and 4. Source: TRL 0.16 to 1.9,
-/// trainer/utils.py, selective_log_softmax(); derivatives.yaml: _log_softmax, logsumexp, gather, unbind.
-inline TensorId record_log_probabilities(Tape& tape, TensorId logits, bool one_sample) {
+/// what is kept of a sample goes when its gradient is there; in float32 1, and 4 of one sample, else 3. Backward of a
+/// division in place (of a view: CopySlices) copies the gradient before it is cut: 4 in any type. Source: TRL 0.16 to
+/// 1.9, trainer/utils.py, selective_log_softmax(); TRL 1.0 to 1.9, trainer/grpo_trainer.py and rloo_trainer.py:
+/// logits.div_; derivatives.yaml: _log_softmax, logsumexp, gather, unbind.
+inline TensorId record_log_probabilities(Tape& tape, TensorId logits, const SampleBySample& how) {
   const TensorSize whole = tape.tensor(logits).size;
   const TensorSize sample = language_loss_detail::sample_of(whole);
   const bool lower = whole.dtype != core::DType::float32;
@@ -283,13 +361,14 @@ inline TensorId record_log_probabilities(Tape& tape, TensorId logits, bool one_s
   const std::array<TensorSize, 1> kept = {whole};
   const std::array<TensorSize, 1> passing = {sample};
   const std::array<TensorSize, 2> gathered = {whole, whole};
+  std::span<const TensorSize> backward = std::span(gathered).first(how.one_sample || how.scaled ? 2 : 1);
+  if (lower && !how.scaled) backward = std::span(passing).first(how.one_sample ? 1 : 0);
   return tape.record({.inputs = {&samples, 1},
                       .output = language_loss_detail::kScalar,
                       .saved_inputs = lower ? 0U : 1U,
                       .extras = std::span(kept).first(lower ? 1 : 0),
                       .scratch = std::span(passing).first(lower ? 0 : 1),
-                      .backward_scratch = lower ? std::span<const TensorSize>(passing).first(one_sample ? 1 : 0)
-                                                : std::span<const TensorSize>(gathered)});
+                      .backward_scratch = backward});
 }
 
 /// The same where no backward follows: only one sample's log_softmax lives at a time.
@@ -310,9 +389,51 @@ inline TensorId record_whole_log_probabilities(Tape& tape, TensorId logits, bool
       {.inputs = {&shifted, 1}, .output = language_loss_detail::kScalar, .extras = whole, .backward_scratch = whole});
 }
 
+/// Those of the last positions of each sample, by a log_softmax of that part of the logits, which is kept; the logits
+/// are not. Backward makes the gather's gradient in zeros, the log_softmax's, and one of all logits that the part was
+/// cut from. Source: TRL 0.12 to 1.9, online_dpo_trainer.py: _forward; derivatives.yaml: gather, _log_softmax, slice.
+inline TensorId record_last_log_probabilities(Tape& tape, TensorId logits, const TensorSize& part, bool reads) {
+  const std::array<TensorSize, 1> log = {part.as(tape.tensor(logits).size.dtype)};
+  if (reads) return tape.record({.inputs = {&logits, 1}, .output = language_loss_detail::kScalar, .scratch = log});
+  const TensorId cut =
+      tape.record({.inputs = {&logits, 1}, .output = log[0], .kind = Output::view, .layout = {Layout::kInOrder, true}});
+  return tape.record(
+      {.inputs = {&cut, 1}, .output = language_loss_detail::kScalar, .extras = log, .backward_scratch = log});
+}
+
+/// Logits that the model returns, of which nothing is kept here: their gradient comes from elsewhere.
+inline TensorId record_handed_on(Tape& tape, TensorId logits) {
+  return tape.record({.inputs = {&logits, 1}, .output = language_loss_detail::kScalar});
+}
+
 /// A loss of one figure a token, as pairs of rewards and clipped values have it.
 inline TensorId record_scores(Tape& tape, TensorId scores) {
   return tape.record({.inputs = {&scores, 1}, .output = language_loss_detail::kScalar, .saved_inputs = 1});
+}
+
+/// What a program makes of the logits that the model has returned.
+inline TensorId record_of_logits(Tape& tape, const LanguageHead& head, const model::Counted<model::Objective>& made,
+                                 TensorId logits) {
+  using enum model::Objective;
+  core::Shape part = head.shape;
+  part.set(1, core::Dim::fixed(std::min(std::max<std::int64_t>(made.count, 1), head.shape[1].size)));
+  const TensorSize last = rows_of(part)->times(head.vocabulary);
+  switch (made.kind) {
+    case log_probabilities: return record_log_probabilities(tape, logits, {});
+    case one_log_probabilities: return record_log_probabilities(tape, logits, {.one_sample = true});
+    case scaled_log_probabilities: return record_log_probabilities(tape, logits, {.scaled = true});
+    case read_log_probabilities: return record_read_log_probabilities(tape, logits);
+    case whole_log_probabilities: return record_whole_log_probabilities(tape, logits, false);
+    case read_whole_log_probabilities: return record_whole_log_probabilities(tape, logits, true);
+    case last_log_probabilities: return record_last_log_probabilities(tape, logits, last, false);
+    case read_last_log_probabilities: return record_last_log_probabilities(tape, logits, last, true);
+    case handed_on: return record_handed_on(tape, logits);
+    case fused_log_probabilities:
+      return record_fused_cross_entropy(tape, logits, rows_within(tape, logits, head.vocabulary));
+    case loss:
+    case scores: break;
+  }
+  return record_scores(tape, logits);
 }
 
 }  // namespace gpumem::ops

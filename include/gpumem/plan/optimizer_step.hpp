@@ -101,6 +101,8 @@ class OptimizerStep {
   void take_for_projected(const TrainedParameter& parameter);
   [[nodiscard]] std::vector<Slot> copy_all();
   void take_for_all();
+  /// How many of one parameter there are at a time, and the bytes of each.
+  [[nodiscard]] std::pair<int, std::int64_t> temporaries_of(const TrainedParameter& parameter) const;
   void take_one_by_one();
 
   EventLog& log_;
@@ -111,6 +113,7 @@ class OptimizerStep {
   bool scalars_on_device_ = false;
   bool foreach_ = false;
   bool fused_ = false;
+  bool of_trainer_ = false;  ///< the form that transformers' Trainer has for itself
   bool in_backward_ = false;
   bool decays_ = false;  ///< into a copy of the gradients
   bool has_state_ = false;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,6 +91,23 @@ class PhaseWriter {
   std::int64_t live_ = 0;
   double share_ = 1.0;
 };
+
+/// Keys and values of the tokens so far, one tensor of each a layer. Bytes are those of one token of all sequences.
+struct GrowingCache {
+  std::int64_t layers = 0;  ///< 0: the model keeps none
+  std::int64_t keys = 0;
+  std::int64_t values = 0;
+  std::int64_t read_keys = 0;  ///< of the copy in another type that attention makes of a layer's keys
+  std::int64_t sequences = 0;
+  std::int64_t prompt = 0;      ///< tokens that are read at once
+  std::int64_t completion = 0;  ///< tokens that are generated
+};
+/// Generates: for each token a longer tensor takes the place of each that is there, and `drawing` is taken for a moment
+/// each. Freed blocks are too small for the longer ones, so that the allocator's cache grows with every 2 MiB that a
+/// tensor gains; fewer tokens are played where they bring less than a quarter of that. Source: transformers 4.36 to
+/// 5.17, cache_utils.py: DynamicCache.update (torch.cat).
+void grow_cache(PhaseWriter& writer, PhaseWriter::Model model, const GrowingCache& cache,
+                std::span<const std::int64_t> drawing);
 
 /// Megatron's HybridDeviceOptimizer keeps this share of masters and states, with their parameters' steps, on the host.
 /// Source: Megatron-LM core r0.12, core/optimizer/cpu_offloading/hybrid_optimizer.py.

@@ -42,7 +42,7 @@ inline constexpr std::array kAlgorithmRows = {
     AlgorithmRow{.value = Algorithm::dpo, .name = "dpo", .pairs = true, .reference = true},
     AlgorithmRow{.value = Algorithm::kto, .name = "kto", .reference = true, .mismatched = true},
     AlgorithmRow{.value = Algorithm::orpo, .name = "orpo", .pairs = true, .likelihood = true},
-    AlgorithmRow{.value = Algorithm::simpo, .name = "simpo", .pairs = true, .likelihood = true},
+    AlgorithmRow{.value = Algorithm::simpo, .name = "simpo", .pairs = true},
     AlgorithmRow{.value = Algorithm::reward, .name = "rm", .pairs = true, .scores = true},
     AlgorithmRow{.value = Algorithm::gkd, .name = "gkd", .teacher = true},
     AlgorithmRow{.value = Algorithm::grpo, .name = "grpo", .generates = true},

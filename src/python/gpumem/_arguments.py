@@ -41,7 +41,7 @@ OPTIONS_HELP = """
         fp16-mixed.
     loss: the loss function; for a language model, the form of its cross entropy: cross-entropy,
         mse, bce-with-logits, chunked:N, fused, fused-ce, compiled, fused-target:N, fused-free,
-        fused-free-2025.
+        fused-free-2025, checkpointed:N.
     samples: samples per epoch; decides how large the last batch is.
     loop: the program that trains; decides which tensors are held between forward and the next step:
         script, hf-trainer, lightning, torchtune, litgpt, megatron, torchtitan.

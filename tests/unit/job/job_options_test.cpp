@@ -129,7 +129,7 @@ TEST(JobOptions, ACountedChoiceTakesAWholeNumberOfOneOrMore) {
                            "fused:2", "chunked:99999999999999999999"}) {
     EXPECT_TRUE(fails(set_option_text(option("loss"), request, word), ErrorCode::invalid_argument, 0,
                       "choose one of cross-entropy, mse, bce-with-logits, chunked:N, fused, fused-ce, compiled, "
-                      "fused-target:N, fused-free, fused-free-2025"))
+                      "fused-target:N, fused-free, fused-free-2025, checkpointed:N"))
         << word;
   }
   EXPECT_EQ(request, before);

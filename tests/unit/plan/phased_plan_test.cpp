@@ -139,6 +139,35 @@ TEST(PhasedPlan, TheSamePhaseTwiceIsOne) {
   EXPECT_EQ(made.phases[1].first_event, made.phases[2].first_event);
 }
 
+TEST(GrowingCache, EachTokenBringsALongerTensorInEachPlace) {
+  constexpr std::int64_t kToken = std::int64_t{1} << 19;  // so many bytes that each token counts
+  PhaseWriter writer;
+  const PhaseWriter::Model model = writer.add({});
+  writer.begin("rollout");
+  const std::array<std::int64_t, 1> drawing = {7};
+  const GrowingCache cache = {
+      .layers = 2, .keys = kToken, .values = kToken / 2, .read_keys = 3, .sequences = 1, .prompt = 4, .completion = 2};
+  grow_cache(writer, model, cache, drawing);
+  const PhasedPlan made = std::move(writer).take();
+  const std::vector<std::int64_t> live = live_after_each(made.plan);
+  // The last layer's keys are there twice, of five tokens and of six.
+  const std::int64_t layer = kToken + kToken / 2;
+  EXPECT_EQ(*std::max_element(live.begin(), live.end()), 6 * layer + 5 * layer + 6 * kToken);
+  EXPECT_EQ(live.back(), 0);
+  const auto taken = std::count_if(made.plan.events.begin(), made.plan.events.end(),
+                                   [](const Event& event) { return event.kind == Event::Kind::allocate; });
+  EXPECT_EQ(taken, 3 * (2 * 3 + 1)) << "of 4, 5 and 6 tokens";
+}
+
+TEST(GrowingCache, FewTokensArePlayedWhereTheyBringLittle) {
+  PhaseWriter writer;
+  const PhaseWriter::Model model = writer.add({});
+  writer.begin("rollout");
+  grow_cache(writer, model, {.layers = 1, .keys = 2, .values = 2, .sequences = 1, .prompt = 100, .completion = 1000},
+             {});
+  EXPECT_EQ(std::move(writer).take().plan.events.size(), 2U * 4U) << "of the prompt, and of all tokens";
+}
+
 TEST(RunPlan, HasTheseParts) {
   const TrainingJob job = testing::net();
   const auto pass = testing::forward(job);

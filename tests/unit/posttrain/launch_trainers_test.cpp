@@ -43,6 +43,31 @@ Launch llama_factory(const Settings& more = {}) {
   return trained(llama_factory_settings(), more, Program::llama_factory);
 }
 
+Launch of_trl(const Settings& more) {
+  return trained({{"trainer", "dpo"}, {"model_name_or_path", "m"}, {"per_device_train_batch_size", "2"}}, more,
+                 Program::trl);
+}
+
+TEST(LaunchTrainers, TrlsCpoHasACrossEntropyUnlessItsWeightIsZero) {
+  const Launch usual = of_trl({{"trainer", "cpo"}, {"loss_type", "simpo"}});
+  EXPECT_EQ(usual.request.options.algorithm, Algorithm::simpo);
+  EXPECT_TRUE(usual.request.options.label_loss);
+  EXPECT_FALSE(of_trl({{"trainer", "cpo"}, {"cpo_alpha", "0.0"}}).request.options.label_loss);
+  EXPECT_FALSE(of_trl({}).request.options.label_loss);
+}
+
+TEST(LaunchTrainers, AutocastHandsOutFloat32WhateverWasLoaded) {
+  const Launch narrow = of_trl({{"dtype", "bfloat16"}});
+  EXPECT_EQ(trained_job(narrow).precision, model::Precision::bf16);
+  EXPECT_TRUE(trained_job(narrow).float_outputs);
+  EXPECT_FALSE(trained_job(of_trl({{"dtype", "bfloat16"}, {"bf16", "false"}})).float_outputs) << "no autocast";
+  EXPECT_FALSE(trained_job(of_trl({{"dtype", "bfloat16"}, {"use_peft", "true"}})).float_outputs) << "of amp-bf16";
+  const Launch whole = of_trl({{"bf16", "false"}});
+  EXPECT_EQ(trained_job(whole).precision, model::Precision::fp32);
+  EXPECT_FALSE(says_trained(whole.not_modelled, "bf16"));
+  EXPECT_TRUE(says_trained(of_trl({{"bf16", "false"}, {"use_peft", "true"}}).not_modelled, "bf16"));
+}
+
 TEST(LaunchTrainers, LigersLayersComeWithoutItsLoss) {
   const Launch kernels = llama_factory({{"enable_liger_kernel", "true"}, {"disable_gradient_checkpointing", "true"}});
   EXPECT_TRUE(kernels.not_modelled.empty()) << kernels.not_modelled.front();

@@ -261,6 +261,9 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   if (job.loss_form.kind == LossForms::chunked && job.loss_form.count < 1) {
     return not_positive("the number of positions of a chunk", job.loss_form.count);
   }
+  if (job.loss_form.kind == LossForms::checkpointed && job.loss_form.count < 1) {
+    return not_positive("the number of tokens of a chunk", job.loss_form.count);
+  }
   if (job.loss_form.kind == LossForms::fused_target && job.loss_form.count < 1) {
     return not_positive("the size of a chunk's logits in MiB", job.loss_form.count);
   }

@@ -221,6 +221,10 @@ class ForwardPassBuilder {
     const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;
     if (!rows || !known) return unknown_size("what the head reads", head_.shape);
     head_.rows = *rows;
+    if (job_.loss_form.kind == model::LossForms::checkpointed) {
+      const core::DType type = hands_out_float() ? tape().product_dtype() : core::DType::float32;
+      return ops::record_checkpointed_cross_entropy(tape(), head_, job_.loss_form.count, type);
+    }
     if (model::joins_head(job_.loss_form.kind)) {
       return ops::record_fused_linear_cross_entropy(tape(), head_, ops::chunks_of(job_.loss_form));
     }
@@ -237,21 +241,15 @@ class ForwardPassBuilder {
   core::Result<TensorId> record_objective() {
     const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;
     if (!known) return unknown_size("what the head reads", head_.shape);
-    TensorId logits = ops::record_last_logits(tape(), head_, job_.objective.count);
-    const bool reads = job_.objective.kind == model::Objective::read_whole_log_probabilities;
-    const bool whole = reads || job_.objective.kind == model::Objective::whole_log_probabilities;
+    const std::int64_t positions = job_.objective.count;
+    const bool last = model::reads_last(job_.objective.kind);
+    TensorId logits = ops::record_last_logits(tape(), head_, last ? 0 : positions);
+    const bool whole = job_.objective.kind == model::Objective::read_whole_log_probabilities ||
+                       job_.objective.kind == model::Objective::whole_log_probabilities;
     if (whole || hands_out_float()) logits = tape().cast(logits, core::DType::float32);
     if (in_loop_) returned_ = tape().functions().size();
     hold(logits);
-    if (whole) return ops::record_whole_log_probabilities(tape(), logits, reads);
-    switch (job_.objective.kind) {
-      case model::Objective::read_log_probabilities: return ops::record_read_log_probabilities(tape(), logits);
-      case model::Objective::fused_log_probabilities:
-        return ops::record_fused_cross_entropy(tape(), logits, ops::rows_within(tape(), logits, head_.vocabulary));
-      case model::Objective::log_probabilities: return ops::record_log_probabilities(tape(), logits, false);
-      case model::Objective::one_log_probabilities: return ops::record_log_probabilities(tape(), logits, true);
-      default: return ops::record_scores(tape(), logits);
-    }
+    return ops::record_of_logits(tape(), head_, job_.objective, logits);
   }
 
   std::optional<core::Error> add_layer(std::size_t index) {
@@ -363,7 +361,7 @@ class ForwardPassBuilder {
     const model::OutputType outputs = model::row_of(job_.loop).outputs;
     const bool autocast = job_.precision == model::Precision::amp_fp16 || job_.precision == model::Precision::amp_bf16;
     return outputs == model::OutputType::always_float ||
-           (autocast && outputs == model::OutputType::float_under_autocast);
+           ((autocast || job_.float_outputs) && outputs == model::OutputType::float_under_autocast);
   }
 
   /// Whether the model itself makes a float32 copy of the tensor. Up to transformers 4.45 that one is returned.

@@ -26,6 +26,7 @@ GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, cons
   decays_ = job.weight_decay && row_.decay_copies && !fused_;
   foreach_ = job.foreach && multi_tensor && (row_.foreach_temporaries > 0 || decays_);
   in_backward_ = job.optimizer_in_backward;
+  of_trainer_ = job.loop == model::Loop::hf_trainer && row_.trainer_temporaries > 0;
   // PyTorch's fused optimizers count steps on the device; TransformerEngine's and apex's count them in Python.
   scalars_on_device_ = backend.step_counts_on_device || (fused_ && job.fused);
 }
@@ -196,6 +197,13 @@ GPUMEM_INLINE void OptimizerStep::take_for_all() {
   for (const Slot slot : taken) log_.drop(slot);
 }
 
+GPUMEM_INLINE std::pair<int, std::int64_t> OptimizerStep::temporaries_of(const TrainedParameter& parameter) const {
+  if (!of_trainer_) return {row_.single_temporaries, parameter.bytes};
+  const std::int64_t whole = core::bounded_product({parameter.elements, core::element_size(core::DType::float32)});
+  if (parameter.bytes < whole) return {row_.trainer_float_temporaries, whole};
+  return {row_.trainer_temporaries, parameter.bytes};
+}
+
 GPUMEM_INLINE void OptimizerStep::take_one_by_one() {
   if (row_.single_temporaries == 0 && !decays_) return;
   Slot last = kNoSlot;
@@ -209,8 +217,9 @@ GPUMEM_INLINE void OptimizerStep::take_one_by_one() {
       const Slot before = std::exchange(decayed, log_.allocate(parameter.bytes, Category::temporary, parameter.layer));
       log_.drop(before);
     }
-    for (int temporary = 0; temporary < row_.single_temporaries; ++temporary) {
-      taken.push_back(log_.allocate(parameter.bytes, Category::temporary, parameter.layer));
+    const auto [temporaries, bytes] = temporaries_of(parameter);
+    for (int temporary = 0; temporary < temporaries; ++temporary) {
+      taken.push_back(log_.allocate(bytes, Category::temporary, parameter.layer));
     }
     log_.drop(last);
     last = kNoSlot;

@@ -148,6 +148,45 @@ GPUMEM_INLINE void PhaseWriter::empty_cache() {
   made_.plan.events.push_back({.layer = kNoLayer, .kind = Event::Kind::empty_cache, .category = Category::temporary});
 }
 
+namespace phased_plan_detail {
+
+/// How many tokens are played as one.
+inline std::int64_t tokens_at_once(const GrowingCache& cache) {
+  constexpr std::int64_t kBytes = std::int64_t{1} << 19;
+  const std::int64_t widest = std::max<std::int64_t>({cache.keys, cache.values, 1});
+  return std::max<std::int64_t>(kBytes / widest, 1);
+}
+
+}  // namespace phased_plan_detail
+
+GPUMEM_INLINE void grow_cache(PhaseWriter& writer, PhaseWriter::Model model, const GrowingCache& cache,
+                              std::span<const std::int64_t> drawing) {
+  std::vector<std::uint32_t> held;
+  const auto longer = [&](std::size_t at, std::int64_t bytes) {
+    const std::uint32_t slot = writer.allocate(model, bytes, Category::activation);
+    if (at < held.size()) writer.release(std::exchange(held[at], slot));
+    else held.push_back(slot);
+  };
+  const auto pass = [&](std::int64_t bytes) {
+    if (bytes > 0) writer.release(writer.allocate(model, bytes, Category::temporary));
+  };
+  const std::int64_t last = core::bounded_sum({cache.prompt, cache.completion});
+  const std::int64_t each = phased_plan_detail::tokens_at_once(cache);
+  for (std::int64_t tokens = std::max<std::int64_t>(cache.prompt, 1);; tokens = std::min(tokens + each, last)) {
+    for (std::int64_t layer = 0; layer < cache.layers; ++layer) {
+      const auto at = static_cast<std::size_t>(2 * layer);
+      longer(at, core::bounded_product({tokens, cache.keys}));
+      longer(at + 1, core::bounded_product({tokens, cache.values}));
+      pass(core::bounded_product({tokens, cache.read_keys}));
+    }
+    std::vector<std::uint32_t> drawn;
+    for (const std::int64_t bytes : drawing) drawn.push_back(writer.allocate(model, bytes, Category::temporary));
+    for (const std::uint32_t slot : drawn) writer.release(slot);
+    if (tokens >= last) break;
+  }
+  for (const std::uint32_t slot : held) writer.release(slot);
+}
+
 GPUMEM_INLINE PhasedPlan PhaseWriter::take() && {
   made_.plan.slots = static_cast<std::uint32_t>(slots_.size());
   return std::move(made_);

@@ -239,8 +239,8 @@ inline bool is_environment(std::string_view name) {
 /// "gae" alone has a critic. Source: TRL 1.9, trainer and experimental; verl 0.7, trainer/ppo/core_algos.py:
 /// AdvantageEstimator.
 inline constexpr std::pair<std::string_view, Algorithm> kAlgorithmNames[] = {
-    {"cpo", Algorithm::orpo},
-    {"CPOTrainer", Algorithm::orpo},
+    {"cpo", Algorithm::simpo},
+    {"CPOTrainer", Algorithm::simpo},
     {"DPOTrainer", Algorithm::dpo},
     {"KTOTrainer", Algorithm::kto},
     {"BCOTrainer", Algorithm::bco},

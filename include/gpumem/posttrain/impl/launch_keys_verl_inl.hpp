@@ -435,10 +435,12 @@ inline std::string actors_key(Program program, std::string_view key) {
 }
 
 /// Whether a loss has the cross entropy of labels beside what it compares. Source: ms-swift 3.5 to 4, gkd_trainer.py:
-/// compute_loss; TRL 0.22 to 1.9, trainer/dpo_trainer.py: loss_type "sft".
+/// compute_loss; TRL 0.22 to 1.9, trainer/dpo_trainer.py: loss_type "sft"; TRL 0.9 to 1.9, cpo_trainer.py, and
+/// ms-swift's, which is made of it: cpo_alpha, which is 1 unless it is given.
 inline bool adds_label_loss(Program program, const AlgorithmRow& algorithm, std::string_view weight,
                             std::string_view types) {
   if (algorithm.teacher) return program == Program::ms_swift && weight.find_first_not_of("0.") != weight.npos;
+  if (algorithm.value == Algorithm::simpo) return weight.find_first_not_of("0.") != weight.npos;
   const bool compares = algorithm.value == Algorithm::dpo && program == Program::trl;
   return compares && types.find("sft") != types.npos;
 }

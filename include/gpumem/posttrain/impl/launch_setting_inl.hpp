@@ -46,11 +46,9 @@ class SettingReader {
     }
   }
 
-  /// All whose row says which option they are.
   core::Status take_all() {
-    for (const OwnSetting& setting : settings_) {
+    for (const OwnSetting& setting : settings_)
       if (core::Status taken = take(setting); !taken) return taken;
-    }
     return core::Done{};
   }
 
@@ -65,9 +63,8 @@ class SettingReader {
     return names_it("config_name") || names_it("defaults") || names_megatron();
   }
   [[nodiscard]] bool names_megatron() const {
-    return std::any_of(settings_.begin(), settings_.end(), [](const OwnSetting& setting) {
-      return setting.key.starts_with("actor_rollout_ref.actor.megatron.");
-    });
+    const auto of_it = [](const OwnSetting& at) { return at.key.starts_with("actor_rollout_ref.actor.megatron."); };
+    return std::any_of(settings_.begin(), settings_.end(), of_it);
   }
   [[nodiscard]] bool of_trl() const { return program_ == Program::trl || program_ == Program::unsloth; }
   [[nodiscard]] bool of_swift() const { return program_ == Program::ms_swift || program_ == Program::megatron; }
@@ -129,8 +126,8 @@ class SettingReader {
   }
   static core::Status with_key(core::Status taken, const OwnSetting& setting) {
     if (taken) return taken;
-    return core::Error{
-        core::ErrorCode::invalid_argument, core::shortened(setting.given, 60) + ": " + taken.error().message, {}};
+    const std::string key = core::shortened(setting.given, 60);
+    return core::Error{core::ErrorCode::invalid_argument, key + ": " + taken.error().message, {}};
   }
   core::Status set(std::string_view name, std::string_view word) {
     const job::JobOption* const option = job::find_option(name);
@@ -140,7 +137,6 @@ class SettingReader {
   void refuse(std::string message) {
     if (!fault_) fault_ = core::Error{core::ErrorCode::invalid_argument, std::move(message), {}};
   }
-  /// Of a word of ours, which the option takes.
   void want(std::string_view name, std::string_view word) {
     if (core::Status taken = set(name, word); !taken && !fault_) fault_ = taken.error();
   }
@@ -357,12 +353,11 @@ class TrainingReader : protected LayoutReader {
     if (program_ == Program::megatron) {
       const bool given = value("tuner_type").has_value() || value("train_type").has_value();
       choose_adapters(given && adapts());  // full is its default
-    } else {
-      choose_adapters(adapts());
-    }
+    } else choose_adapters(adapts());
     choose_precision();
     choose_optimizer();
-    options().label_loss = adds_label_loss(program_, algorithm(), word({"sft_alpha"}, "0"), word({"loss_type"}));
+    const std::string_view weight = algorithm().teacher ? word({"sft_alpha"}, "0") : word({"cpo_alpha"}, "1");
+    options().label_loss = adds_label_loss(program_, algorithm(), weight, word({"loss_type"}));
     if (on({"optimizer_cpu_offload"})) choose_offloaded_share();
     for (const std::string_view key : {"activation_offloading", "actor_rollout_ref.model.enable_activation_offload"}) {
       if (on({key})) want_offload(model::Offload::activations, key, word({key}));
@@ -462,7 +457,8 @@ class TrainingReader : protected LayoutReader {
 
   /// Weights are loaded in bfloat16, by TRL in float32 unless it is told otherwise (trainer/utils.py:
   /// create_model_from_path). DeepSpeed and Megatron keep float32 masters of what is trained, verl float32 weights that
-  /// FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded.
+  /// FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded, and accelerate
+  /// hands out float32 logits whatever that is (1.0 to 1.15, accelerator.py: prepare_model, convert_outputs_to_fp32).
   void choose_precision() {
     const std::string_view given =
         word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"});
@@ -471,27 +467,31 @@ class TrainingReader : protected LayoutReader {
     // accelerate's own holds where the Trainer's bf16 and fp16 are off (training_args.py: ACCELERATE_MIXED_PRECISION).
     const std::string_view asked = on({"bf16"}, true) ? "bf16" : word({"mixed_precision"});
     const bool half = type == "float16" || on({"fp16"}) || asked == "fp16";
-    if (!half && asked != "bf16") say_not_modelled("bf16", "false");
-    const model::Shardings sharding = training().layout.sharding.kind;
-    const bool deepspeed = sharding == model::Shardings::zero_1 || sharding == model::Shardings::zero_2 ||
-                           sharding == model::Shardings::zero_3 || program_ == Program::openrlhf ||
-                           (restated_ && !word({"deepspeed_config_file"}).empty());
+    const bool casts = half || asked == "bf16";
+    using enum model::Shardings;
+    const auto sharding = training().layout.sharding.kind;
+    const bool deepspeed = sharding == zero_1 || sharding == zero_2 || sharding == zero_3 ||
+                           program_ == Program::openrlhf || (restated_ && !word({"deepspeed_config_file"}).empty());
+    const bool adapts = training().has_adapters();
+    if (!casts && (in_megatron() || deepspeed || program_ == Program::verl || adapts))
+      say_not_modelled("bf16", "false");
     if (in_megatron() || deepspeed) {
       training().precision = half ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
       return;
     }
     if (program_ == Program::verl) {
       const bool held = word({"actor_rollout_ref.actor.fsdp_config.model_dtype"}).starts_with("bf");
-      const bool shards = sharding != model::Shardings::none;
-      training().precision = shards ? model::Precision::bf16_mixed : model::Precision::amp_bf16;
+      training().precision = sharding != none ? model::Precision::bf16_mixed : model::Precision::amp_bf16;
       if (held) training().precision = model::Precision::bf16;
       return;
     }
-    const model::Precision mixed = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
+    const auto mixed = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
     if (usual) say_missing("the type of its weights; TRL's default float32 is taken", {"precision"}, false);
-    const bool adapts = training().has_adapters();
-    training().precision = adapts || type == "float32" ? mixed : model::Precision::bf16;
-    if (adapts && type != "float32") training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
+    const bool whole = type == "float32";
+    training().precision = adapts || whole ? mixed : model::Precision::bf16;
+    if (!casts && !adapts && whole) training().precision = model::Precision::fp32;
+    training().float_outputs = casts && !adapts && !whole;
+    if (adapts && !whole) training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
   }
 };
 

@@ -4,6 +4,7 @@
 #include "gpumem/posttrain/phases.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +25,8 @@ struct Runner {
   std::size_t mark = 0;
   std::size_t again = 0;
 };
+
+namespace detail = post_training_job_detail;
 
 class PlanMaker {
  public:
@@ -151,7 +154,7 @@ class PlanMaker {
   }
 
   [[nodiscard]] std::int64_t logits_bytes(const model::TrainingJob& of) const {
-    return post_training_job_detail::logits_bytes(decided_, of);
+    return detail::logits_bytes(decided_, of);
   }
 
   [[nodiscard]] bool reads_policy() const {
@@ -282,7 +285,7 @@ class PlanMaker {
     if (entropy == Entropy::whole) hold_for_a_moment(*reader_, 3 * logits);  // they, probabilities, both multiplied
     if (entropy == Entropy::chunked) hold_for_a_moment(*reader_, core::bounded_sum({logits, entropy_chunk()}));
   }
-  [[nodiscard]] std::int64_t entropy_chunk() const { return post_training_job_detail::entropy_chunk(decided_); }
+  [[nodiscard]] std::int64_t entropy_chunk() const { return detail::entropy_chunk(decided_); }
   /// Where backward begins, the gradient of the log-probabilities is no longer written over the logits, and the
   /// entropy's is added to it.
   void begin_backward_of_entropy() {
@@ -343,6 +346,7 @@ class PlanMaker {
       if (forward && preferences) compare_before();
       writer_.begin(std::string(name) + (backward ? ": backward" : ": forward"));
       if (backward && compares) begin_backward_of_entropy();
+      if (backward && compares && hands_on()) begin_backward_of_divergence();
       if (backward && compares) hold_for_a_moment(runner, more_loss().backward);
       if (forward && compares) hold_for_backward(runner, into_tower_);
       if (forward && preferences) forward_and_compare(runner);
@@ -393,6 +397,7 @@ class PlanMaker {
       read(*reward_);
     }
     writer_.play(runner.model, returns, end);
+    if (hands_on()) writer_.empty_cache();
   }
 
   void compare() {
@@ -402,29 +407,37 @@ class PlanMaker {
     if (decided_.algorithm.mismatched) read_reference();
   }
 
-  /// The teacher's logits and log-probabilities, the mixture's, and the two divergences from it, of which backward
-  /// keeps those of the student. ms-swift goes chunk by chunk, of which backward keeps the student's log-probabilities,
-  /// both that are mixed, the mixture, and three factors; while it computes them there are the teacher's logits, and of
-  /// both the rows that count and the same divided by the temperature. Source: TRL 1.9,
-  /// experimental/gkd/gkd_trainer.py: generalized_jsd_loss; ms-swift 4, rlhf_trainers/gkd_loss.py: extract_active,
-  /// jsd_loss.
+  /// ms-swift goes chunk by chunk, of which backward keeps the student's log-probabilities, both that are mixed, the
+  /// mixture, and three factors; while it computes them there are the teacher's logits, and of both the rows that count
+  /// and the same divided by the temperature. Source: ms-swift 4, rlhf_trainers/gkd_loss.py: extract_active, jsd_loss.
   void learn_from_teacher() {
     writer_.begin("teacher");
     play(*teacher_);
-    const bool chunks = decided_.program.value == Program::ms_swift;
+    if (hands_on()) return diverge();
     const std::int64_t logits = logits_bytes(decided_.policy);
-    for (int tensor = 0; tensor < (chunks ? 7 : 6); ++tensor) hold_for_backward(*teacher_, logits);
-    if (chunks) hold_for_a_moment(*teacher_, core::bounded_product({5, logits}));
+    for (int tensor = 0; tensor < 7; ++tensor) hold_for_backward(*teacher_, logits);
+    hold_for_a_moment(*teacher_, core::bounded_product({5, logits}));
+  }
+
+  [[nodiscard]] bool hands_on() const { return decided_.policy.objective.kind == model::Objective::handed_on; }
+  void diverge() {
+    const std::int64_t whole = detail::returned_bytes(decided_);
+    const std::int64_t length = std::max<std::int64_t>(decided_.policy.sequence_length.value_or(1), 2);
+    diverging_ = whole / length * (length - 1);
+    const auto kept = detail::diverge(writer_, teacher_->model, whole, diverging_);
+    held_for_backward_.insert(held_for_backward_.end(), kept.begin(), kept.end());
+  }
+  /// What is kept of the divergence goes on the way to the logits' gradient.
+  void begin_backward_of_divergence() {
+    detail::take_at_once(writer_, teacher_->model, diverging_, 5);
+    drop_held();
   }
   /// A cross entropy beside the loss of log-probabilities, and what else is made of all logits.
   void learn_from_labels() {
-    const post_training_job_detail::MoreLoss more = more_loss();
-    hold_for_backward(*policy_, more.kept);
-    hold_for_a_moment(*policy_, more.passing);
+    hold_for_backward(*policy_, more_loss().kept);
+    hold_for_a_moment(*policy_, more_loss().passing);
   }
-  [[nodiscard]] post_training_job_detail::MoreLoss more_loss() const {
-    return post_training_job_detail::more_loss(decided_, job_.options);
-  }
+  [[nodiscard]] detail::MoreLoss more_loss() const { return detail::more_loss(decided_, job_.options); }
   void hold_for_backward(const Runner& runner, std::int64_t bytes) {
     if (bytes > 0) held_for_backward_.push_back(writer_.allocate(runner.model, bytes, plan::Category::activation));
   }
@@ -433,32 +446,23 @@ class PlanMaker {
     held_for_backward_.clear();
   }
 
-  /// generate() of transformers: a cache of keys and values that grows by concatenation, so that one layer's keys are
-  /// there twice, and the last token's logits in float32 while it is drawn. Parameters that ranks share are gathered
-  /// first, all of them. Source: transformers 4.48, cache_utils.py: DynamicCache.update; generation/utils.py: _sample;
-  /// TRL 1.9, models/utils.py: unwrap_model_for_generation (ds3_gather_for_generation).
+  /// generate() of transformers, and the last token's logits in float32 while it is drawn. Parameters that ranks share
+  /// are gathered first, all of them. Source: transformers 4.48 to 5.17, generation/utils.py: _sample; TRL 1.9,
+  /// models/utils.py: unwrap_model_for_generation (ds3_gather_for_generation).
   void generate() {
     const serve::ServedModel* const sizes = job_.served.get();
     if (sizes == nullptr) return;
-    const std::int64_t passes = decided_.algorithm.in_step ? 1 : decided_.policy.gradient_accumulation;
-    const std::int64_t sequences =
-        job_.options.rollout_batch.value_or(core::bounded_product({decided_.policy.batch_size, passes}));
-    const std::int64_t width = sizes->latent_dim > 0 ? sizes->latent_dim : 2 * sizes->kv_heads * sizes->head_dim;
-    const std::int64_t layer =
-        core::bounded_product({sequences, decided_.policy.sequence_length.value_or(0), width, 2});
     std::vector<std::uint32_t> held;
-    const auto take = [&](std::int64_t bytes, plan::Category category) {
-      held.push_back(writer_.allocate(rollout_.model, bytes, category));
-    };
     using enum model::Shardings;
     const model::Shardings kind = decided_.policy.layout.sharding.kind;
-    if (kind == zero_3 || kind == fsdp1 || kind == fsdp2 || kind == hsdp)
-      take(post_training_job_detail::whole_weights(decided_.policy), plan::Category::gathered);
-    for (std::int64_t at = 0; at < sizes->layers; ++at) take(layer, plan::Category::activation);
-    take(layer / 2, plan::Category::temporary);
-    for (int at = 0; at < 3; ++at) {  // logits, what top-k and top-p make of them, probabilities
-      take(core::bounded_product({sequences, sizes->vocabulary, 4}), plan::Category::temporary);
+    if (kind == zero_3 || kind == fsdp1 || kind == fsdp2 || kind == hsdp) {
+      const std::int64_t whole = detail::whole_weights(decided_.policy);
+      held.push_back(writer_.allocate(rollout_.model, whole, plan::Category::gathered));
     }
+    const plan::GrowingCache cache = detail::cache_of(job_, decided_, *sizes);
+    const std::int64_t drawn = core::bounded_product({cache.sequences, sizes->vocabulary, 4});
+    const std::array<std::int64_t, 3> drawing = {drawn, drawn, drawn};  // logits, what is left of them, probabilities
+    plan::grow_cache(writer_, rollout_.model, cache, drawing);
     for (const std::uint32_t slot : held) writer_.release(slot);
   }
 
@@ -481,6 +485,7 @@ class PlanMaker {
   std::optional<Runner> teacher_;
   Runner rollout_;
   std::vector<std::uint32_t> held_for_backward_;
+  std::int64_t diverging_ = 0;   ///< bytes of a tensor of TRL's loss of distillation
   std::int64_t into_tower_ = 0;  ///< bytes that backward keeps of a frozen tower
 };
 

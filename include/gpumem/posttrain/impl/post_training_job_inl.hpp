@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/plan/phased_plan.hpp"
 
 namespace gpumem::posttrain {
 
@@ -24,12 +25,26 @@ inline std::int64_t vocabulary_of(const model::ModelGraph& graph) {
   return words;
 }
 
+/// Whether the loop gets the logits in float32.
+inline bool makes_float_logits(const model::TrainingJob& policy) {
+  using enum model::Precision;
+  const bool whole = policy.precision == fp32 || policy.precision == fp32_strict;
+  return whole || policy.precision == amp_bf16 || policy.precision == amp_fp16 || policy.float_outputs;
+}
+
 /// The rank's part, in two bytes each.
 inline std::int64_t logits_bytes(const Decided& decided, const model::TrainingJob& of) {
-  const std::int64_t positions = of.objective.count > 0 ? of.objective.count : of.sequence_length.value_or(0);
+  const bool some = of.objective.count > 0 && !model::reads_last(of.objective.kind);
+  const std::int64_t positions = some ? of.objective.count : of.sequence_length.value_or(0);
   const std::int64_t words =
       vocabulary_of(*decided.policy.graph) / std::max<std::int64_t>(of.layout.tensor_parallel, 1);
   return core::bounded_product({of.batch_size, positions, words, 2});
+}
+
+/// The policy's, in the type in which the loop gets them.
+inline std::int64_t returned_bytes(const Decided& decided) {
+  const std::int64_t narrow = logits_bytes(decided, decided.policy);
+  return makes_float_logits(decided.policy) ? core::bounded_product({2, narrow}) : narrow;
 }
 
 /// A chunk's logits, probabilities and their product in float32.
@@ -51,7 +66,6 @@ struct MoreLoss {
 /// to 4, gkd_trainer.py: compute_loss (sft_alpha); transformers 4.57, loss/loss_utils.py: ForCausalLMLoss; TRL 0.9,
 /// models/modeling_value_head.py: AutoModelForCausalLMWithValueHead.forward.
 inline MoreLoss more_loss(const Decided& decided, const PostTrainingOptions& options) {
-  using enum model::Precision;
   const model::TrainingJob& policy = decided.policy;
   const std::int64_t logits = logits_bytes(decided, policy);
   const auto times = [](std::int64_t count, std::int64_t bytes) { return core::bounded_product({count, bytes}); };
@@ -60,8 +74,7 @@ inline MoreLoss more_loss(const Decided& decided, const PostTrainingOptions& opt
   if (options.label_loss && decided.algorithm.teacher) return {times(2, logits), times(2, logits), times(4, logits)};
   const bool chosen_too = decided.algorithm.likelihood || options.label_loss;
   if (!chosen_too || decided.program.whole_logits) return {};
-  const bool casts = policy.precision == amp_bf16 || policy.precision == amp_fp16;
-  const std::int64_t chosen = casts ? logits : logits / 2;
+  const std::int64_t chosen = makes_float_logits(policy) ? logits : logits / 2;
   return {chosen, chosen, times(3, chosen)};
 }
 
@@ -71,6 +84,72 @@ inline std::int64_t whole_weights(const model::TrainingJob& policy) {
     elements = core::bounded_sum({elements, layer.parameters - layer.tied_parameters});
   }
   return core::bounded_product({elements, core::element_size(model::parameter_dtype(policy.precision))});
+}
+
+/// Whether these are TRL's trainers, as they are; Unsloth's log-probabilities are its own (fused).
+inline bool runs_trl(const ProgramRow& program) {
+  return program.value == Program::trl || program.value == Program::axolotl || program.value == Program::unsloth;
+}
+
+/// The cache of transformers' generate(). Rotary embeddings multiply keys with cosines of the hidden states' type, so
+/// that under autocast over float32 weights keys are float32, and values are not. TRL's online DPO has no cache where
+/// it computes activations again, and reads all tokens for each one. Source: transformers 4.48 to 5.17,
+/// models/llama/modeling_llama.py: apply_rotary_pos_emb; TRL 0.12 to 1.9, online_dpo_trainer.py: use_cache.
+inline plan::GrowingCache cache_of(const PostTrainingJob& job, const Decided& decided,
+                                   const serve::ServedModel& sizes) {
+  using enum model::Precision;
+  constexpr std::int64_t kWide = 4;
+  constexpr std::int64_t kNarrow = 2;
+  const model::TrainingJob& policy = decided.policy;
+  const std::int64_t passes = decided.algorithm.in_step ? 1 : policy.gradient_accumulation;
+  const bool autocast = policy.precision == amp_bf16 || policy.precision == amp_fp16;
+  const bool whole = policy.precision == fp32 || policy.precision == fp32_strict;
+  const bool wide = whole || (autocast && policy.base_dtype == model::BaseType::precision &&
+                              policy.quantize == model::Quantization::none);
+  plan::GrowingCache cache;
+  cache.sequences = job.options.rollout_batch.value_or(core::bounded_product({policy.batch_size, passes}));
+  cache.completion = job.options.completion_length.value_or(0);
+  cache.prompt = std::max<std::int64_t>(policy.sequence_length.value_or(0) - cache.completion, 1);
+  if (decided.algorithm.in_step && policy.activation_checkpointing && runs_trl(decided.program)) return cache;
+  const bool latent = sizes.latent_dim > 0;
+  const std::int64_t width =
+      core::bounded_product({cache.sequences, latent ? sizes.latent_dim : sizes.kv_heads * sizes.head_dim});
+  cache.layers = sizes.layers;
+  cache.keys = core::bounded_product({width, wide ? kWide : kNarrow});
+  cache.values = latent ? 0 : core::bounded_product({width, whole ? kWide : kNarrow});
+  cache.read_keys = wide && !whole ? core::bounded_product({width, kNarrow}) : 0;
+  return cache;
+}
+
+/// So many tensors that are there at the same time, for a moment.
+inline void take_at_once(plan::PhaseWriter& writer, plan::PhaseWriter::Model model, std::int64_t bytes, int count) {
+  std::vector<std::uint32_t> taken;
+  for (int each = 0; each < count; ++each) taken.push_back(writer.allocate(model, bytes, plan::Category::temporary));
+  for (const std::uint32_t slot : taken) writer.release(slot);
+}
+
+/// TRL's divergence of student and teacher from their mixture, in tensors of the shifted logits' size; returns what
+/// backward keeps. Both are divided by the temperature; these, the teacher's log-probabilities, both divergences and
+/// their sum are names of the function. Backward keeps seven: the student's log-probabilities, the two that are stacked
+/// for the mixture, the mixture, both exponentials, and the student's difference from the mixture. PyTorch 2.6 was seen
+/// to hold 15 in forward beside what the models return, and 12 in backward. Source: TRL 0.19 to 1.9, gkd_trainer.py:
+/// generalized_jsd_loss, compute_loss (which ends with empty_cache); ATen/native/Loss.cpp: kl_div.
+inline std::vector<std::uint32_t> diverge(plan::PhaseWriter& writer, plan::PhaseWriter::Model model,
+                                          std::int64_t logits, std::int64_t shifted) {
+  std::vector<std::uint32_t> names;
+  std::vector<std::uint32_t> kept;
+  const auto take = [&](std::vector<std::uint32_t>& into, std::int64_t bytes, plan::Category category, int count) {
+    for (int each = 0; each < count; ++each) into.push_back(writer.allocate(model, bytes, category));
+  };
+  take(names, logits, plan::Category::temporary, 1);  // the teacher's
+  take(names, shifted, plan::Category::temporary, 3);
+  take(kept, shifted, plan::Category::activation, 1);
+  take(kept, core::bounded_product({2, shifted}), plan::Category::activation, 1);
+  take_at_once(writer, model, core::bounded_product({2, shifted}), 1);  // exponentials of the stacked
+  take(kept, shifted, plan::Category::activation, 4);
+  take(names, shifted, plan::Category::temporary, 5);  // both divergences, each one weighted, their sum
+  for (const std::uint32_t slot : names) writer.release(slot);
+  return kept;
 }
 
 /// An option that the algorithm does not have; empty: there is none.
@@ -139,8 +218,14 @@ inline core::Result<std::int64_t> length_of(const PostTrainingJob& job, const Al
                      : "how long are the sequences? give `seq_length`, or prompt_length and completion_length");
 }
 
+/// TRL's trainers that generate divide the logits by the temperature in their place, since 1.0.
 inline model::Objective objective_of(const AlgorithmRow& algorithm, const ProgramRow& program) {
   if (algorithm.scores) return model::Objective::scores;
+  if (runs_trl(program)) {
+    if (algorithm.teacher) return model::Objective::handed_on;
+    if (algorithm.in_step) return model::Objective::last_log_probabilities;
+    if (algorithm.generates) return model::Objective::scaled_log_probabilities;
+  }
   if (program.megatron) return model::Objective::loss;  // its own, a figure a token
   if (program.whole_logits) return model::Objective::whole_log_probabilities;
   return program.fused_logits ? model::Objective::fused_log_probabilities : model::Objective::log_probabilities;
@@ -180,7 +265,9 @@ inline std::int64_t positions_of(const PostTrainingJob& job, const AlgorithmRow&
   const bool answers = program.value == Program::ms_swift && algorithm.reference && reads_text;
   const bool generated = algorithm.generates && !algorithm.in_step;
   const bool all = job.options.packing || program.fused_logits || program.all_logits;
-  const bool some = (generated || answers) && !all;
+  const bool read = algorithm.in_step && runs_trl(program);  // of all logits
+  const bool some = (generated || answers || read) && !all;
+  if (read && some) return job.options.completion_length.value_or(0);
   return some ? job.options.completion_length.value_or(0) + (job.options.completion_length ? 1 : 0) : 0;
 }
 
@@ -225,12 +312,15 @@ inline model::TrainingJob reading_of(const PostTrainingJob& job, const Decided& 
     const std::int64_t ranks = std::max<std::int64_t>(job.options.sequence_ranks, 1);
     reading.sequence_length = std::max<std::int64_t>(*job.options.log_prob_tokens / ranks, 1);
   }
-  if (reading.objective.kind == model::Objective::log_probabilities ||
-      reading.objective.kind == model::Objective::one_log_probabilities) {
-    reading.objective.kind = model::Objective::read_log_probabilities;
-  }
-  if (reading.objective.kind == model::Objective::whole_log_probabilities) {
-    reading.objective.kind = model::Objective::read_whole_log_probabilities;
+  using enum model::Objective;
+  constexpr std::pair<model::Objective, model::Objective> kRead[] = {
+      {log_probabilities, read_log_probabilities},
+      {one_log_probabilities, read_log_probabilities},
+      {scaled_log_probabilities, read_log_probabilities},
+      {whole_log_probabilities, read_whole_log_probabilities},
+      {last_log_probabilities, read_last_log_probabilities}};
+  for (const auto& [trains, reads] : kRead) {
+    if (decided.policy.objective.kind == trains) reading.objective.kind = reads;
   }
   reading.gradient_accumulation = 1;
   return reading;
@@ -240,7 +330,9 @@ inline void say_assumed(const PostTrainingJob& job, Decided& decided) {
   const auto say = [&](std::string about, std::string text) {
     decided.assumed.push_back({std::move(about), std::move(text)});
   };
-  say("phases", "in the order of " + std::string(decided.program.name) + "; how wide the range is, is a guess");
+  const std::string release(decided.program.source.substr(0, decided.program.source.find(',')));
+  say("phases", "in the order of " + std::string(decided.program.name) + ", as of " + release +
+                    "; how wide the range is, is a guess");
   std::string lengths = "every sequence has " + core::with_separators(decided.policy.sequence_length.value_or(0)) +
                         " tokens" + (job.options.sequence_ranks > 1 ? " on each GPU" : "");
   if (job.options.length_limit) {
@@ -283,6 +375,8 @@ GPUMEM_INLINE core::Result<Decided> decide(const PostTrainingJob& job) {
       post_training_job_detail::reference_of(job, decided.algorithm, decided.program);
   if (!reference) return reference.error();
   decided.reference = *reference;
+  // TRL's online DPO has a function of its own for each model's log-probabilities, which has returned by then.
+  if (decided.algorithm.in_step) decided.program.reference = ReferencePlace::after;
   decided.rollout = job.options.rollout;
   if (decided.rollout == Rollout::usual) {
     const bool own = post_training_job_detail::loop_of(decided.program) == model::Loop::hf_trainer;
@@ -335,11 +429,15 @@ GPUMEM_INLINE void stream_from_host(model::TrainingJob& frozen) {
   frozen.offload = model::Offload::parameters;
 }
 
-/// Where adapters are switched off, their weights stay, and are not read; a quantised base is read as it is. ROLL's
-/// hf_infer loads the model whole. Source: ROLL (2026-08), distributed/strategy/hf_strategy.py: initialize.
+/// Where adapters are switched off, their weights stay, and are not read; a quantised base is read as it is, and so is
+/// one in float32, of whose frozen weights autocast caches no copies. ROLL's hf_infer loads the model whole. Source:
+/// ROLL (2026-08), distributed/strategy/hf_strategy.py: initialize.
 GPUMEM_INLINE model::TrainingJob reference_job(const PostTrainingJob& job, const Decided& decided) {
   if (decided.reference == Reference::base) {
-    if (decided.policy.quantize != model::Quantization::none) return decided.reading;
+    const bool casts = decided.policy.precision == model::Precision::amp_bf16 ||
+                       decided.policy.precision == model::Precision::amp_fp16;
+    const bool whole = casts && decided.policy.base_dtype == model::BaseType::precision;
+    if (whole || decided.policy.quantize != model::Quantization::none) return decided.reading;
     return frozen_job(decided, nullptr);
   }
   model::TrainingJob reference = frozen_job(decided, job.reference);
