@@ -25,7 +25,8 @@ core::Result<ToldJob> tell(std::string_view settings, std::int64_t gpus) {
   if (settings.find("odd") != std::string_view::npos) {
     return core::Error{core::ErrorCode::unknown_format, "keys of nobody", {}};
   }
-  ToldJob told{.program = "a-program"};
+  ToldJob told{.program =
+                   settings.find(R"("command": "trl sft --)") == std::string_view::npos ? "a-program" : "trl sft"};
   told.request.training.batch_size = 2;
   told.request.training.sequence_length = 16;
   told.request.training.layout.data_parallel = gpus;
@@ -118,6 +119,17 @@ TEST_F(FrameworkCsv, TakesTheProgramsSettingsAndTheModelOfItsName) {
   EXPECT_EQ(run.training, "lora");
   EXPECT_FALSE(run.at_most);
   EXPECT_TRUE(run.job.graph->file().ends_with("Who--Talks-3B.json"));
+}
+
+TEST_F(FrameworkCsv, TrlsRowsAreItsCommandsSinceItsDefaultsAreKnown) {
+  const auto program = [&](const std::string& software) {
+    return read_one("a,Who/Talks-3B,sft,full,2,1,a100-80gb,reserved,1024,exact,ok,\"" + software +
+                    R"(, peft 1","{""max_length"": 64}")")
+        .source;
+  };
+  EXPECT_EQ(program("trl 1.9.0"), "trl sft");
+  EXPECT_EQ(program("trl 1.6.0"), "a-program") << "its loss was whole";
+  EXPECT_EQ(program("ms-swift 4"), "a-program");
 }
 
 TEST_F(FrameworkCsv, AsksWhichBlocksOfTheModelAreTrained) {

@@ -56,15 +56,18 @@ TEST(PostTrainingCsv, ACommandLineBecomesAJobOfPhases) {
 TEST(PostTrainingCsv, ARunThatRanOutOfMemorySaysSo) {
   const std::string row = R"(,trl,"{""trainer"": ""dpo"", ""per_device_train_batch_size"": 1}",)";
   const std::string begin = "a,Qwen/Qwen3-4B,dpo,1,h100-80gb,reserved,1024" + row;
-  const auto table = core::parse_csv(
-      "name,model,algorithm,gpus,gpu,figure,measured_mib,software,args,status\n" + begin + "oom\n" + begin + "ok\n",
-      "data/runs.csv");
+  const auto table =
+      core::parse_csv("name,model,algorithm,gpus,gpu,figure,measured_mib,software,args,status,capacity_mib\n" + begin +
+                          "oom,2048\n" + begin + "ok,\n",
+                      "data/runs.csv");
   ASSERT_TRUE(testing::succeeds(table));
   const RunsOptions options = shelf();
   const auto all = post_training_csv().read(*table, options);
   ASSERT_TRUE(testing::succeeds(all));
   EXPECT_TRUE(all->runs.at(0).out_of_memory);
   EXPECT_FALSE(all->runs.at(1).out_of_memory);
+  EXPECT_EQ(all->runs.at(0).limit_mib, 2048.0) << "what it was allowed to reserve";
+  EXPECT_FALSE(all->runs.at(1).limit_mib);
 }
 
 TEST(PostTrainingCsv, AModelIsKnownByItsSizesWhoeverPublishedIt) {

@@ -141,6 +141,18 @@ TEST(OptimizerStep, MegatronsOptimizerIsOneKernelUnasked) {
   EXPECT_GT(taken(), 0) << "there is no such kernel";
 }
 
+// The largest weight has 32 elements: torch's own form takes three of its size, transformers' two, or four in float32.
+TEST(OptimizerStep, TransformersAdafactorWorksInFloat32) {
+  TrainingJob job = net();
+  job.optimizer = Optimizer::adafactor;
+  const auto taken = [&] { return allocated(planned(job), Category::temporary, Phase::optimizer, 2); };
+  const auto own = taken();
+  job.loop = model::Loop::hf_trainer;
+  EXPECT_EQ(3 * taken(), 2 * own);
+  job.precision = model::Precision::bf16;
+  EXPECT_EQ(3 * taken(), 4 * own) << "though the weights are half as large";
+}
+
 TEST(OptimizerStep, OneByOneAnOptimizersLastTemporaryOutlivesTheNextOnesFirst) {
   TrainingJob job = net();
   job.optimizer = Optimizer::adam;

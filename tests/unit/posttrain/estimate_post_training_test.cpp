@@ -249,7 +249,7 @@ TEST(PostTraining, ALimitWidensTheRangeAndLeavesTheFigure) {
 TEST(PostTraining, CposLossHasTheChosenAnswersCrossEntropy) {
   const auto backward = [](Algorithm algorithm, Reference reference) {
     PostTrainingJob job = job_of(algorithm);
-    job.options.reference = reference;
+    job.options = {.algorithm = algorithm, .reference = reference, .label_loss = algorithm == Algorithm::simpo};
     return phase(estimated(job), "update: backward").allocated;
   };
   EXPECT_GT(backward(Algorithm::simpo, Reference::usual), backward(Algorithm::dpo, Reference::precomputed));
@@ -367,7 +367,7 @@ constexpr Heavy kHeavy[] = {
      }},
     {"reference", Algorithm::dpo, Program::trl, [](PostTrainingJob& job) { job.options.log_prob_batch = 4 * kMany; }},
     {"teacher", Algorithm::gkd, Program::ms_swift, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
-    {"update: forward", Algorithm::simpo, Program::trl, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
+    {"update: forward", Algorithm::orpo, Program::trl, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
     {"update: backward", Algorithm::reward, Program::trl, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
     {"update: optimizer", Algorithm::simpo, Program::trl,
      [](PostTrainingJob& job) {

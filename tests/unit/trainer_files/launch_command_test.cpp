@@ -78,12 +78,19 @@ TEST(LaunchCommand, TrlsTuningHasDefaultsOfItsOwn) {
   EXPECT_EQ(wanted(job, "precision"), "amp-bf16");
   EXPECT_EQ(wanted(job, "checkpointing"), "full");
   EXPECT_EQ(wanted(job, "lora"), "16");
+  EXPECT_EQ(wanted(job, "loss"), "checkpointed:256");
   EXPECT_NE(notes_of(job).find("max_length 1024"), std::string::npos);
   const LaunchedJob told = read("python trl/scripts/sft.py --max_seq_length 64 --gradient_checkpointing False" +
                                 kTrainer + " --use_peft --lora_target_modules down_proj, o_proj");
   EXPECT_EQ(wanted(told, "seq_length"), "64");
   EXPECT_EQ(wanted(told, "checkpointing"), "-");
   EXPECT_EQ(wanted(told, "lora_targets"), "down_proj+o_proj");
+  const std::string words = "trl sft --model_name_or_path m --output_dir o";
+  EXPECT_EQ(wanted(read(words + " --loss_type nll"), "loss"), "-");
+  EXPECT_EQ(wanted(read(words + " --use_liger_kernel true"), "loss"), "fused");
+  const LaunchedJob narrow = read(words + " --use_peft --dtype bfloat16");
+  EXPECT_EQ(wanted(narrow, "precision"), "amp-bf16") << "adapters are float32, under autocast";
+  EXPECT_EQ(wanted(narrow, "base_dtype"), "bf16");
 }
 
 TEST(LaunchCommand, OneProcessTakesTheGpusThatItSees) {
