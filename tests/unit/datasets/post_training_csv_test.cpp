@@ -66,8 +66,8 @@ TEST(PostTrainingCsv, ARunThatRanOutOfMemorySaysSo) {
   ASSERT_TRUE(testing::succeeds(all));
   EXPECT_TRUE(all->runs.at(0).out_of_memory);
   EXPECT_FALSE(all->runs.at(1).out_of_memory);
-  EXPECT_EQ(all->runs.at(0).limit_mib, 2048.0) << "what it was allowed to reserve";
-  EXPECT_FALSE(all->runs.at(1).limit_mib);
+  EXPECT_EQ(all->runs.at(0).capacity_mib, 2048.0) << "what it was allowed to reserve";
+  EXPECT_FALSE(all->runs.at(1).capacity_mib);
 }
 
 TEST(PostTrainingCsv, AModelIsKnownByItsSizesWhoeverPublishedIt) {
