@@ -307,5 +307,40 @@ TEST(LaunchTrainers, ATokenStandsForTheModelsOwnPatches) {
   EXPECT_EQ(side_of_qwen("m"), std::nullopt);
 }
 
+TEST(LaunchTrainers, CheckpointsAreReentrantAsEachProgramHasThem) {
+  using model::Reentrance;
+  const auto of = [](Settings settings, const Settings& more, Program program) {
+    settings.insert(settings.end(), {{"env:NPROC_PER_NODE", "2"}, {"fsdp", "full_shard"}});
+    settings.insert(settings.end(), more.begin(), more.end());
+    const auto launch = read_launch(program, settings);
+    EXPECT_TRUE(succeeds(launch));
+    EXPECT_TRUE(trained_job(*launch).activation_checkpointing);
+    EXPECT_EQ(trained_job(*launch).layout.sharding.kind, model::Shardings::fsdp1);
+    return trained_job(*launch).checkpoints.reentrance;
+  };
+  const Settings trl = {{"trainer", "dpo"}, {"model_name_or_path", "m"}, {"max_length", "64"}};
+  EXPECT_EQ(of(trl, {}, Program::trl), Reentrance::off);
+  EXPECT_EQ(of(trl, {{"gradient_checkpointing_kwargs.use_reentrant", "true"}}, Program::trl), Reentrance::on);
+  EXPECT_EQ(of(trl, {{"gradient_checkpointing_kwargs", R"({"use_reentrant": true})"}}, Program::trl), Reentrance::on);
+  const Settings swift = {{"rlhf_type", "dpo"}, {"model", "m"}, {"max_length", "64"}};
+  EXPECT_EQ(of(swift, {}, Program::ms_swift), Reentrance::on);
+  EXPECT_EQ(of(swift, {{"gradient_checkpointing_kwargs", R"({"use_reentrant": false})"}}, Program::ms_swift),
+            Reentrance::off);
+  const Settings factory = llama_factory_settings();
+  EXPECT_EQ(of(factory, {}, Program::llama_factory), Reentrance::on);
+  EXPECT_EQ(of(factory, {{"use_reentrant_gc", "false"}}, Program::llama_factory), Reentrance::off);
+  const Launch second = llama_factory({{"env:NPROC_PER_NODE", "2"}, {"fsdp", "fsdp2"}});
+  EXPECT_EQ(trained_job(second).checkpoints.reentrance, Reentrance::off) << "LLaMA-Factory sets it so";
+  const Settings axolotl = {{"base_model", "m"}, {"sequence_len", "256"}, {"gradient_checkpointing", "true"}};
+  EXPECT_EQ(of(axolotl, {{"rl", "dpo"}}, Program::axolotl), Reentrance::off);
+  EXPECT_EQ(of(axolotl, {{"reward_model", "true"}}, Program::axolotl), Reentrance::on);
+}
+
+TEST(LaunchTrainers, AnObjectThatCannotBeReadIsNamed) {
+  const Launch launch = llama_factory({{"gradient_checkpointing_kwargs", "{1"}});
+  EXPECT_EQ(launch.not_modelled, std::vector<std::string>{"gradient_checkpointing_kwargs {1"});
+  EXPECT_TRUE(llama_factory({{"use_reentrant_gc", "false"}}).unknown.empty());
+}
+
 }  // namespace
 }  // namespace gpumem::posttrain

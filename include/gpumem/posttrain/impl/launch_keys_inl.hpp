@@ -115,6 +115,8 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"attn_impl", named},
     {"attn_implementation", named},
     {"gradient_checkpointing", named},
+    {"gradient_checkpointing_kwargs.use_reentrant", named},
+    {"gradient_checkpointing_kwargs", not_modelled},  // with_objects()
     {"use_liger_kernel", named},
     {"use_liger_loss", named},
     {"beta", named},
@@ -196,7 +198,7 @@ inline constexpr LaunchKey kTrainerKeys[] = {
     {"auto_find_batch_size", not_modelled, "false"},
     {"neftune_noise_alpha", not_modelled},
     {"model_init_kwargs", not_modelled},
-    {"model_kwargs", not_modelled},  // with_model_kwargs()
+    {"model_kwargs", not_modelled},  // with_objects()
     {"use_galore", not_modelled, "false"},
     {"lisa_activated_layers", not_modelled, "0"},
     {"deepspeed_autotp_size", not_modelled, "1"},

@@ -74,7 +74,6 @@ class LaunchReader : private TrainingReader {
     say_not_modelled(kSize, word({kSize}));
   }
 
-  /// TRL's checkpoints are not reentrant unless it is told otherwise (TRL 1.9, trainer/dpo_trainer.py and others).
   void choose_kernels() {
     const std::string_view attention =
         word({"attn_impl", "attn_implementation", "attention_backend", "model_init_kwargs.attn_implementation"});
@@ -92,8 +91,8 @@ class LaunchReader : private TrainingReader {
       checkpoints = granularity == "full";
       if (granularity == "selective") want("checkpointing", "selective-attention");
     }
-    const bool reentrant = on({"gradient_checkpointing_kwargs.use_reentrant"}, !of_trl());
-    if (checkpoints) want("checkpointing", reentrant ? "full" : "full+non-reentrant");
+    const BlockCalls calls = {value("gradient_checkpointing_kwargs.use_reentrant"), value("use_reentrant_gc")};
+    if (checkpoints) want("checkpointing", whole_blocks(program_, training().layout.sharding.kind, calls));
     if (fuses_the_loss()) training().loss_form = {model::LossForms::fused, 0};
     const bool liger = on({"use_liger_kernel", "liger_layers", "actor_rollout_ref.model.use_liger"});
     if (liger && !in_megatron()) training().kernels = model::Kernels::liger;
@@ -153,9 +152,7 @@ class LaunchReader : private TrainingReader {
         to.rollout = Rollout::elsewhere;
       }
       if (on({"vllm_enable_sleep_mode"})) to.sleep_level = 2;
-      const bool model = on({"offload_model"});
-      const bool states = on({"offload_optimizer"});
-      to.offload = model ? (states ? Waiting::both : Waiting::model) : states ? Waiting::optimizer : Waiting::none;
+      to.offload = waiting(on({"offload_model"}), on({"offload_optimizer"}));
       return;
     }
     if (program_ == Program::verl) {
@@ -173,7 +170,7 @@ class LaunchReader : private TrainingReader {
                                            : "actor_rollout_ref.actor.fsdp_config.param_offload"});
       const bool states = on({in_megatron() ? "actor_rollout_ref.actor.megatron.optimizer_offload"
                                             : "actor_rollout_ref.actor.fsdp_config.optimizer_offload"});
-      to.offload = model ? (states ? Waiting::both : Waiting::model) : states ? Waiting::optimizer : Waiting::none;
+      to.offload = waiting(model, states);
       return;
     }
     to.rollout = on({"colocate_all_models"}) ? Rollout::colocated : Rollout::elsewhere;
@@ -480,7 +477,7 @@ GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const 
     return detail::LaunchReader(Program::trl, detail::open_instruct_dpo(settings), gpus).read();
   }
   if (!detail::is_restated(program)) {
-    const std::vector<LaunchSetting> own = detail::with_model_kwargs(program, settings);
+    const std::vector<LaunchSetting> own = detail::with_objects(program, settings);
     return detail::with_speech(program, own, detail::LaunchReader(program, own, gpus).read());
   }
   const Program whose = detail::settings_of(program);

@@ -64,6 +64,7 @@ inline constexpr LaunchKey kLlamaFactoryKeys[] = {
     {"quantization_type", not_modelled, "nf4"},
     {"double_quantization", post, "use_bnb_nested_quant"},
     {"disable_gradient_checkpointing", named},
+    {"use_reentrant_gc", named},
     {"flash_attn", named},
     {"pure_bf16", named},
     {"enable_liger_kernel", named},
@@ -205,6 +206,7 @@ class TrainersReader : private RestatingReader {
     if (!half) say("bf16", on("bf16") || on("pure_bf16"));
     if (adapts && on("pure_bf16")) made_.not_modelled.emplace_back("pure_bf16 true");
     say("gradient_checkpointing", !on("disable_gradient_checkpointing"));
+    say("use_reentrant_gc", on("use_reentrant_gc", true));
     // Losses of preferences read the logits, so Liger's stays out (liger_kernel.py: require_logits).
     if (on("enable_liger_kernel")) say("liger_layers", true);
     const std::string_view kernel = value("flash_attn");
@@ -257,6 +259,10 @@ class TrainersReader : private RestatingReader {
     const std::string_view again = value("gradient_checkpointing");
     const bool by_fsdp = on("fsdp_config.activation_checkpointing") || on("fsdp_config.fsdp_activation_checkpointing");
     say("gradient_checkpointing", by_fsdp || (!again.empty() && !is_false(again)));
+    // core/builders/base.py: _configure_gradient_checkpointing, utils/config/__init__.py: normalize_config.
+    constexpr std::string_view kReentrant = "gradient_checkpointing_kwargs.use_reentrant";
+    const bool reentrant = kind.empty() && !says("unfrozen_parameters") && !on("activation_offloading");
+    if (by_fsdp || value(kReentrant).empty()) say(kReentrant, reentrant && !by_fsdp);
     if (again.starts_with("offload")) made_.not_modelled.push_back("gradient_checkpointing " + std::string(again));
     if (on("flash_attention") || on("eager_attention")) {
       say("attn_implementation", std::string(on("flash_attention") ? "flash" : "eager"));
@@ -333,6 +339,31 @@ inline bool prefers(std::span<const LaunchSetting> settings) {
   });
 }
 
+/// What the settings say of the calls of checkpointed blocks.
+struct BlockCalls {
+  std::optional<std::string_view> reentrant;  ///< in gradient_checkpointing_kwargs
+  std::optional<std::string_view> factorys;   ///< LLaMA-Factory's use_reentrant_gc
+};
+
+/// All blocks, and whether their calls are reentrant: as it is said, else as the program has them, where FSDP makes
+/// them differ. Source: TRL 1.9, trainer/dpo_trainer.py and others; ms-swift 4, trainers/mixin.py:
+/// _fix_gradient_checkpointing; LLaMA-Factory 0.9.4, model/model_utils/checkpointing.py: prepare_model_for_training.
+inline std::string_view whole_blocks(Program program, model::Shardings kind, BlockCalls said) {
+  const bool second = kind == model::Shardings::fsdp2;
+  const bool fsdp = second || kind == model::Shardings::fsdp1;
+  if (said.factorys && fsdp && !said.reentrant) said.reentrant = second ? "false" : *said.factorys;
+  else if (program == Program::trl && !said.reentrant && !said.factorys) said.reentrant = "false";
+  else if (program == Program::ms_swift && fsdp && !said.reentrant) said.reentrant = "true";
+  if (!said.reentrant) return "full";
+  return is_true(*said.reentrant) ? "full+reentrant" : "full+non-reentrant";
+}
+
+/// What is on the host while others run.
+inline Waiting waiting(bool model, bool states) {
+  if (model) return states ? Waiting::both : Waiting::model;
+  return states ? Waiting::optimizer : Waiting::none;
+}
+
 /// A value as Python writes it into the environment.
 inline std::string environment_word(const core::JsonValue& value) {
   using Kind = core::JsonValue::Kind;
@@ -345,12 +376,13 @@ inline std::string environment_word(const core::JsonValue& value) {
   }
 }
 
-/// ms-swift's settings with what `model_kwargs` puts into the environment, over what is there; a file has its items one
-/// by one. What is no object stays as it is. Source: ms-swift 4, arguments/base_args/base_args.py (_init_model_kwargs).
-inline std::vector<LaunchSetting> with_model_kwargs(Program program, std::span<const LaunchSetting> settings) {
+/// The settings with the items of objects in JSON, which a file has one by one: of `gradient_checkpointing_kwargs`, and
+/// of ms-swift's `model_kwargs`, which go into the environment over what is there. What is no object stays as it is.
+/// Source: transformers 4.57, training_args.py (_convert_str_dict); ms-swift 4, arguments/base_args/base_args.py
+/// (_init_model_kwargs).
+inline std::vector<LaunchSetting> with_objects(Program program, std::span<const LaunchSetting> settings) {
   constexpr std::string_view kItems = "model_kwargs.";
   const bool swift = program == Program::ms_swift || program == Program::megatron;
-  if (!swift) return {settings.begin(), settings.end()};
   std::vector<LaunchSetting> made;
   std::vector<LaunchSetting> variables;
   const auto add = [&](std::string_view name, std::string value) {
@@ -360,18 +392,22 @@ inline std::vector<LaunchSetting> with_model_kwargs(Program program, std::span<c
     variables.push_back({std::move(key), std::move(value)});
   };
   for (const LaunchSetting& setting : settings) {
-    if (setting.key.starts_with(kItems)) {
+    if (swift && setting.key.starts_with(kItems)) {
       add(std::string_view(setting.key).substr(kItems.size()), setting.value);
       continue;
     }
-    const bool given = setting.key == "model_kwargs";
+    const bool variable = swift && setting.key == "model_kwargs";
+    const bool given = variable || setting.key == "gradient_checkpointing_kwargs";
     const auto said =
         given ? core::JsonDocument::parse(setting.value) : core::Result<core::JsonDocument>(core::Error{});
     if (!said || !said->root().is(core::JsonValue::Kind::object)) {
       made.push_back(setting);
       continue;
     }
-    for (const core::JsonValue& item : said->root().items()) add(item.key(), environment_word(item));
+    for (const core::JsonValue& item : said->root().items()) {
+      if (variable) add(item.key(), environment_word(item));
+      else made.push_back({setting.key + "." + std::string(item.key()), environment_word(item)});
+    }
   }
   made.insert(made.end(), variables.begin(), variables.end());  // the last one counts
   return made;
