@@ -181,10 +181,9 @@ inline bool reentrant_fully_shard(const model::TrainingJob& job) {
   return fully && model::has_reentrant_checkpoints(job);
 }
 
-/// What PyTorch 2.10 does not hold (parallel/sharing.hpp): of all blocks, at most the whole model.
-inline std::int64_t gathered_again(const model::ModelGraph& graph, const model::TrainingJob& job) {
-  const std::int64_t size = core::element_size(model::parameter_dtype(job.precision));
-  return reentrant_fully_shard(job) ? core::bounded_product({graph.parameters(), size}) : 0;
+/// What PyTorch 2.10 does not hold (parallel/sharing.hpp): at most what is gathered at the peak.
+inline core::Bytes gathered_again(const model::TrainingJob& job, const Breakdown& at_peak) {
+  return reentrant_fully_shard(job) ? at_peak.gathered : core::Bytes(0);
 }
 
 /// `routed`: at even routing, of one micro-batch. A pipeline's first stage holds those of several.
@@ -341,7 +340,7 @@ inline void add_layout(const model::TrainingJob& job, const analysis::PlanSource
   if (reentrant_fully_shard(job)) {
     assumed.push_back({"checkpointing",
                        "reentrant, and by PyTorch before 2.10, which gathers blocks again behind their backward; "
-                       "`checkpointing=full+non-reentrant` is without"});
+                       "`+non-reentrant` behind the kind of `checkpointing` leaves this out"});
   }
   if (source.routed_elements > 0) assumed.push_back({"routing", parallel::routing_text(job)});
   if (std::string text = parallel::rank_text(job.layout); !text.empty()) assumed.push_back({"rank", std::move(text)});
@@ -405,8 +404,7 @@ inline Margin margin_of(const model::TrainingJob& job, const analysis::PlanSourc
   if (model::megatron_option(job, "cuda_graph_impl").value_or("none") != "none") {
     detail::widen(margin, detail::kUnmeasured);
   }
-  const std::int64_t fewer = detail::of_batch(source.guesses.fewer_elements, job).count();
-  margin.fewer = core::Bytes(core::bounded_sum({fewer, detail::gathered_again(*source.graph, job)}));
+  margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);
   margin.more = detail::of_batch(source.guesses.more_elements, job);
   const std::int64_t routed = detail::of_routing(detail::of_batch(source.routed_elements, job), job).count();
   margin.more = core::Bytes(core::bounded_sum({margin.more.count(), routed, source.shorter_batches}));

@@ -415,8 +415,12 @@ TEST(Evidence, ReentrantCheckpointingUnderFullyShardIsSaid) {
     return static_cast<double>(of.lower.count()) / static_cast<double>(of.expected.count());
   };
   EXPECT_LT(down(reentrant), down(plain)) << "newer releases of PyTorch take less";
+  Breakdown at_peak = reentrant.breakdown;
+  at_peak.gathered = core::Bytes(1000);
+  EXPECT_EQ(evidence_detail::gathered_again(job, at_peak).count(), 1000) << "not the whole model";
   job.transformers = model::Transformers::v5_0;
   EXPECT_EQ(subjects(estimated(job, "a100-40gb")).find("checkpointing"), std::string::npos);
+  EXPECT_EQ(evidence_detail::gathered_again(job, at_peak).count(), 0);
 }
 
 TEST(Evidence, ARecordingOfAnotherGenerationIsSaid) {

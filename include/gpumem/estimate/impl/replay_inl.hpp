@@ -126,7 +126,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   const core::Bytes lower = scaled(beside.lower, run.peak_reserved, margin.lower);
   const core::Bytes upper = scaled(beside.upper, run.peak_reserved, margin.upper);
   const std::int64_t parameters = beside.lower.count() + estimate.breakdown.parameters.count();
-  estimate.lower = std::min(lower, core::Bytes(std::max(lower.count() - margin.fewer.count(), parameters)));
+  const std::int64_t fewer = core::bounded_sum(
+      {margin.fewer.count(), evidence_detail::gathered_again(analysis.job(), estimate.breakdown).count()});
+  estimate.lower = std::min(lower, core::Bytes(std::max(lower.count() - fewer, parameters)));
   estimate.upper = core::Bytes(core::bounded_sum({upper.count(), margin.more.count()}));
   // Where runs were measured the replay decides. Elsewhere nobody knows how far off it is: then what the job may need
   // decides.
