@@ -177,6 +177,15 @@ void read_loss_of_trl(TrainerReading& from, bool casts_bf16) {
   from.want("base_dtype", "bf16", "dtype");
 }
 
+/// Whether they are of TRL's SFT. Its releases that have `max_seq_length` checkpoint as the Trainer does.
+bool is_of_trl(const Setting& root) {
+  constexpr std::string_view kOwn[] = {
+      "max_length",         "packing",  "padding_free",      "completion_only_loss", "assistant_only_loss",
+      "dataset_text_field", "use_peft", "chat_template_path"};
+  const auto says = [&](std::string_view key) { return root.field(key) != nullptr; };
+  return example_of(root) == nullptr && !says("max_seq_length") && std::ranges::any_of(kOwn, says);
+}
+
 /// Scripts for image models spell some settings alike and are no Trainer's.
 bool sniff(const Setting& root) {
   if (root.field("per_device_train_batch_size") != nullptr) return true;
@@ -198,6 +207,10 @@ void read(TrainerReading& from) {
   if (from.on("activation_offloading")) from.want("offload", "activations", "activation_offloading");
   if (from.on("gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
   settle_checkpoints(from);
+  // TRL 0.28 to 1.9, trainer/sft_trainer.py: __init__, with transformers before 5.0. Accelerate, read later, may shard.
+  const WantedOption* const again = from.job().find("checkpointing");
+  const bool open = again != nullptr && again->value == "full";
+  if (open && is_of_trl(from.root())) from.want("checkpointing", "full+non-reentrant", "gradient_checkpointing");
   const std::string dtype = from.word("torch_dtype").value_or(from.word("dtype").value_or(""));
   // "auto" is the type of the checkpoint, which of models that train in bfloat16 is bfloat16.
   const bool bf16_weights =

@@ -76,7 +76,7 @@ TEST(LaunchCommand, TrlsTuningHasDefaultsOfItsOwn) {
   const LaunchedJob job = read("trl sft --model_name_or_path m --output_dir o --use_peft --packing");
   EXPECT_EQ(wanted(job, "seq_length"), "1024");
   EXPECT_EQ(wanted(job, "precision"), "amp-bf16");
-  EXPECT_EQ(wanted(job, "checkpointing"), "full");
+  EXPECT_EQ(wanted(job, "checkpointing"), "full+non-reentrant");
   EXPECT_EQ(wanted(job, "lora"), "16");
   EXPECT_EQ(wanted(job, "loss"), "checkpointed:256");
   EXPECT_NE(notes_of(job).find("max_length 1024"), std::string::npos);
@@ -267,6 +267,18 @@ TEST(LaunchCommand, WordsAreSettings) {
   EXPECT_EQ(read.settings.at("c.d")->word, "[1]");
   EXPECT_EQ(read.settings.at("n")->word, "-1") << "a number below zero is a value";
   EXPECT_EQ(read.settings.at("none")->kind, Setting::Kind::null);
+}
+
+TEST(LaunchCommand, TrlsCheckpointsAreNotReentrant) {
+  const auto checkpointing = [](const std::string& more) {
+    return wanted(
+        read("accelerate launch --use_fsdp --num_processes 4 train.py --gradient_checkpointing" + kTrainer + more),
+        "checkpointing");
+  };
+  EXPECT_EQ(checkpointing(""), "full") << "as the Trainer's loop has it";
+  EXPECT_EQ(checkpointing(" --packing"), "full+non-reentrant");
+  EXPECT_EQ(checkpointing(" --use_peft --gradient_checkpointing_kwargs {\"use_reentrant\":true}"), "full+reentrant");
+  EXPECT_EQ(checkpointing(" --packing --max_seq_length 512"), "full") << "an earlier release";
 }
 
 }  // namespace
