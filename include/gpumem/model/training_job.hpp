@@ -231,10 +231,13 @@ struct TrainingJob {
   return job.objective.kind == Objective::loss && !none && row_of(job.loop).caches;
 }
 
-/// Whether blocks are checkpointed by reentrant calls. The Trainer's are until transformers 5.0 (modeling_utils.py:
-/// gradient_checkpointing_enable; #43203); other loops follow PyTorch's advice.
+/// Whether blocks are checkpointed by reentrant calls. The Trainer's are before transformers 5.0 (modeling_utils.py:
+/// gradient_checkpointing_enable; #43203), but for calls that keep some results, which cannot be; other loops follow
+/// PyTorch's advice.
 [[nodiscard]] inline bool has_reentrant_checkpoints(const TrainingJob& job) {
-  const bool usual = job.loop == Loop::hf_trainer && job.transformers < Transformers::v5_0;
+  const Checkpoints kind = job.checkpoints.kind;
+  const bool keeps = kind == Checkpoints::selective_op || kind == Checkpoints::selective_attention;
+  const bool usual = job.loop == Loop::hf_trainer && job.transformers < Transformers::v5_0 && !keeps;
   const Reentrance said = job.checkpoints.reentrance;
   return job.activation_checkpointing && (said == Reentrance::usual ? usual : said == Reentrance::on);
 }

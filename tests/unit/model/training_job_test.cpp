@@ -160,6 +160,21 @@ TEST(TrainingJob, ParametersStayInFloat32UnderAutocast) {
   EXPECT_EQ(parameter_dtype(Precision::bf16), core::DType::bfloat16);
 }
 
+TEST(TrainingJob, CallsThatKeepResultsAreNotReentrant) {
+  TrainingJob trained = job();
+  trained.loop = Loop::hf_trainer;
+  EXPECT_FALSE(has_reentrant_checkpoints(trained)) << "nothing is checkpointed";
+  trained.activation_checkpointing = true;
+  for (const auto& [kind, name] : kCheckpoints) {
+    trained.checkpoints.kind = kind;
+    const bool keeps = kind == Checkpoints::selective_op || kind == Checkpoints::selective_attention;
+    EXPECT_EQ(has_reentrant_checkpoints(trained), !keeps) << name;
+  }
+  trained.checkpoints.kind = Checkpoints::full;
+  trained.transformers = Transformers::v5_0;
+  EXPECT_FALSE(has_reentrant_checkpoints(trained));
+}
+
 TEST(TrainingJob, CopiesShareTheGraph) {
   const TrainingJob first = job();
   const TrainingJob second = first;  // NOLINT: the copy is the point
