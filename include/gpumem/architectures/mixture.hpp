@@ -2,9 +2,8 @@
 // Output: the sum of the experts' results, computed as transformers does: in a loop over the experts, or of all at once
 // (torch._grouped_mm). How many tokens an expert gets depends on the data; here each gets the same number.
 // Source: transformers 4.48, models/mixtral/modeling_mixtral.py; 4.51, models/deepseek_v3/modeling_deepseek_v3.py; 5.0
-// to 5.16, integrations/moe.py: grouped_mm_experts_forward, which takes the tokens and then puts them in order,
-// since 5.5
-// (#44832) both at once, and sums a view of each token's rows.
+// to 5.16, integrations/moe.py: grouped_mm_experts_forward, which sums a view of each token's rows. It takes the tokens
+// and then puts them in order, since 5.5 (#44832) both at once.
 #pragma once
 
 #include <algorithm>
@@ -93,7 +92,7 @@ Tensor add_grouped_experts(Forward& f, const Mixture& m, const GroupedExperts& a
   const Tensor active = gated(wide);
   const Tensor made = f.multiply(product("down_proj", active, m.inner, all.width), row_weights);
   const Tensor restored = f.call("ordered_rows", {made});
-  // Until 5.0 index_add_ keeps what it adds, which has the tokens' type.
+  // Before 5.0 index_add_ keeps what it adds, which has the tokens' type.
   const Tensor kept = f.call("kept_rows", {f.as_type_of(restored, input, When::before_5_0)}, {}, When::before_5_0);
   const Tensor sum = f.as_type_of(f.call("summed_rows", {kept, input}), input);
   return f.leave_function(f.leave_function(sum, {rows, wide, active, made}, When::before_5_5),
