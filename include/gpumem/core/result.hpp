@@ -64,6 +64,17 @@ struct Error {
 /// A piece of untrusted text fit for a message: quoted, at most 60 bytes, control bytes replaced.
 [[nodiscard]] std::string quoted(std::string_view text);
 
+/// "a", "a and b", "a, b and c": several texts in a sentence.
+template <typename Texts>
+[[nodiscard]] std::string listed(const Texts& texts) {
+  std::string list;
+  for (std::size_t index = 0; index < texts.size(); ++index) {
+    if (index > 0) list += index + 1 == texts.size() ? " and " : ", ";
+    list += texts[index];
+  }
+  return list;
+}
+
 /// The name that somebody who wrote `word` most likely meant: upper and lower case, '-' and '_' alike, at most a third
 /// of its letters otherwise. Empty: no name is so near, or two are equally near.
 [[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string_view> names);

@@ -117,5 +117,12 @@ TEST(DidYouMean, IsPartOfAMessageOrEmpty) {
   EXPECT_EQ(did_you_mean("rmsprop", kKnown), "");
 }
 
+TEST(Listed, TextsAsInASentence) {
+  EXPECT_EQ(listed(std::vector<std::string>{}), "");
+  EXPECT_EQ(listed(std::vector<std::string>{"a"}), "a");
+  EXPECT_EQ(listed(std::vector<std::string_view>{"a", "b"}), "a and b");
+  EXPECT_EQ(listed(std::array<std::string_view, 3>{"a", "b", "b"}), "a, b and b");
+}
+
 }  // namespace
 }  // namespace gpumem::core

@@ -18,12 +18,8 @@ GPUMEM_INLINE std::string no_fused_form(Optimizer optimizer) {
   for (const OptimizerRow& row : kOptimizerRows) {
     if (row.has_fused) with.push_back(row.name);
   }
-  std::string names(with.front());
-  for (std::size_t index = 1; index < with.size(); ++index) {
-    names += (index + 1 == with.size() ? " and " : ", ") + std::string(with[index]);
-  }
-  return "the optimizer " + std::string(row_of(optimizer).name) + " has no fused form for a GPU; " + names +
-         " have one";
+  return "the optimizer " + std::string(row_of(optimizer).name) + " has no fused form for a GPU; " +
+         core::listed(with) + " have one";
 }
 
 /// Whether the model itself says that it trains with frozen parts, such as a ControlNet's UNet.

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/json.hpp"
@@ -86,12 +87,9 @@ inline bool is_on(const core::JsonValue* value) {
 }
 
 inline std::string known_families() {
-  std::string names;
-  for (const Family& family : kFamilies) {
-    const std::string_view between = names.empty() ? "" : &family == &kFamilies.back() ? " and " : ", ";
-    names.append(between).append(family.model_type);
-  }
-  return names;
+  std::vector<std::string_view> names;
+  for (const Family& family : kFamilies) names.push_back(family.model_type);
+  return core::listed(names);
 }
 
 /// What every such model is made with: TransformerEngine, RMS norms, SwiGLU, rotary positions, no dropout.

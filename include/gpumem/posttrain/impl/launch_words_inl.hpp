@@ -257,16 +257,6 @@ inline bool gives(const PostTrainingWords& words, const job::JobRequest& given, 
   return option != nullptr && job::is_given(*option, given);
 }
 
-/// "a", "a and b", "a, b and c".
-inline std::string listed(std::span<const std::string> texts) {
-  std::string list;
-  for (const std::string& text : texts) {
-    if (!list.empty()) list += &text == &texts.back() ? " and " : ", ";
-    list += text;
-  }
-  return list;
-}
-
 /// All that is missing at once, for the user to give at once.
 inline core::Status say_missing(const PostTrainingWords& words, const Launch& launch, PostTrainingRequest& request) {
   std::vector<std::string> what;
@@ -283,7 +273,7 @@ inline core::Status say_missing(const PostTrainingWords& words, const Launch& la
   }
   if (what.empty()) return core::Done{};
   return core::Error{core::ErrorCode::missing_information,
-                     "the settings do not say " + listed(what) + "; give " + listed(remedies),
+                     "the settings do not say " + core::listed(what) + "; give " + core::listed(remedies),
                      {}};
 }
 
@@ -454,9 +444,8 @@ GPUMEM_INLINE core::Status check_complete(const PostTrainingRequest& request) {
   }
   if (what.empty()) return core::Done{};
   namespace detail = launch_words_detail;
-  return core::Error{core::ErrorCode::invalid_argument,
-                     "nothing says " + detail::listed(what) + "; give " + detail::listed(remedies),
-                     {}};
+  return core::Error{
+      core::ErrorCode::invalid_argument, "nothing says " + core::listed(what) + "; give " + core::listed(remedies), {}};
 }
 
 }  // namespace gpumem::posttrain
