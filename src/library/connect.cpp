@@ -3,6 +3,7 @@
 
 #include "gpumem/connect/impl/block_rules_inl.hpp"
 #include "gpumem/connect/impl/connect_inl.hpp"
+#include "gpumem/connect/impl/further_tokens_inl.hpp"
 #include "gpumem/connect/impl/graph_copy_inl.hpp"
 #include "gpumem/connect/impl/repeated_blocks_inl.hpp"
 #include "gpumem/connect/impl/wiring_inl.hpp"
