@@ -82,8 +82,7 @@ core::Status take_counters(const core::CsvCells& cells, Counters& counters) {
 
 core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   return all_of([&] { return take(cells.number("measured_mib"), run.measured_mib); },
-                [&] { return take_capacity(cells, run); },
-                [&] { return take(cells.whole("gpus"), run.gpus); },
+                [&] { return take_capacity(cells, run); }, [&] { return take(cells.whole("gpus"), run.gpus); },
                 [&] { return choose(cells, "figure", kFigures, run.figure); },
                 [&] { return take_status(cells, run.out_of_memory); },
                 [&] { return take_counters(cells, run.counters); });

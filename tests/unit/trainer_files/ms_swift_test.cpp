@@ -55,7 +55,8 @@ TEST(MsSwift, PartsThatAreTrained) {
   EXPECT_EQ(tower.not_modelled, std::vector<std::string>{});
   const TrainerJob adapters = parsed(base + R"("lora", "freeze_llm": "true", "freeze_vit": "false",
     "freeze_aligner": "false"})");
-  expect_wanted(adapters, {{"lora_targets", "all-linear+not:model.language_model+not:lm_head+not:language_model+by-name"}});
+  expect_wanted(adapters,
+                {{"lora_targets", "all-linear+not:model.language_model+not:lm_head+not:language_model+by-name"}});
   const TrainerJob some = parsed(base + R"("full", "freeze_parameters_ratio": "1",
     "trainable_parameters": ["lm_head", "model.norm"]})");
   expect_wanted(some, {{"train", "lm_head*,model.norm*"}});
