@@ -168,6 +168,7 @@ void read_second_adapters(TrainerReading& from) {
     from.want("lora", from.word("peft_config.r").value_or("8"), "peft_config");
     from.want("lora_targets", "all-linear");
     want_lora_targets(from, "peft_config.target_modules");
+    want_layers_by_name(from);
     from.take("peft_config.lora_dropout", "lora_dropout");
   } else if (!kind.empty()) {
     from.job().not_modelled.push_back("peft_config " + kind);

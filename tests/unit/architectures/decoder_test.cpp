@@ -386,7 +386,8 @@ TEST(LanguageConfigs, LagunaCapsScoresAndTurnsAShareOfItsHeads) {
 TEST(Decoder, LayersOfAKindHaveASizeOfTheirOwn) {
   const std::vector<bool> second = {false, true, false, true};
   const auto size = [&](std::string_view own) {
-    const auto document = core::JsonDocument::parse(R"({"head_dim": 8, "per_layer_config": )" + std::string(own) + "}");
+    const std::string text = R"({"head_dim": 8, "per_layer_config": )" + std::string(own) + "}";
+    const auto document = core::JsonDocument::parse(text);
     EXPECT_TRUE(succeeds(document));
     ConfigFields fields(document->root());
     const std::int64_t found = own_sizes(fields, second, {{"head_dim", 32}})[0];

@@ -62,7 +62,7 @@ TEST(MemorySavers, NamesOfAListDifferAndSayWhereANumberStands) {
     EXPECT_EQ(numbers, counted);
   };
   check(kCheckpoints, 6);
-  check(kLossForms, 2);
+  check(kLossForms, 3);
   EXPECT_EQ(CheckpointPolicy().kind, Checkpoints::full);
   EXPECT_EQ(LossForm().kind, LossForms::standard);
 }

@@ -76,7 +76,7 @@ TEST(LaunchKeys, TrainersOfTrlAreKnownOrRefusedByName) {
     return read(Program::trl, {{"trainer", std::string(trainer)}}).request.options.algorithm;
   };
   EXPECT_EQ(algorithm("BCOTrainer"), Algorithm::bco);
-  EXPECT_EQ(algorithm("CPOTrainer"), Algorithm::orpo);
+  EXPECT_EQ(algorithm("CPOTrainer"), Algorithm::simpo) << "with the labels' loss";
   EXPECT_EQ(algorithm("GKDTrainer"), Algorithm::gkd);
   EXPECT_EQ(algorithm("OnlineDPOTrainer"), Algorithm::online_dpo);
   EXPECT_EQ(algorithm("XPOTrainer"), Algorithm::online_dpo);
