@@ -251,7 +251,7 @@ core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   if (!measured) return measured.error();
   run.measured_mib = *measured;
   run.out_of_memory = cells.text("status") == "oom";
-  if (const core::Status limit = take_capacity(cells, run); !limit) return limit;
+  if (core::Status limit = take_capacity(cells, run); !limit) return limit;
   const std::string_view figure = cells.text("figure");
   constexpr double kHalfGibOfMib = 512.0;
   if (cells.text("digits").starts_with("1 GiB")) run.rounding_mib = kHalfGibOfMib;

@@ -88,6 +88,7 @@ inline bool is_on(const core::JsonValue* value) {
 
 inline std::string known_families() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(kFamilies));
   for (const Family& family : kFamilies) names.push_back(family.model_type);
   return core::listed(names);
 }

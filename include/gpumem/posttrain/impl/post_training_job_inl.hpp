@@ -124,6 +124,7 @@ inline plan::GrowingCache cache_of(const PostTrainingJob& job, const Decided& de
 /// So many tensors that are there at the same time, for a moment.
 inline void take_at_once(plan::PhaseWriter& writer, plan::PhaseWriter::Model model, std::int64_t bytes, int count) {
   std::vector<std::uint32_t> taken;
+  taken.reserve(static_cast<std::size_t>(count));
   for (int each = 0; each < count; ++each) taken.push_back(writer.allocate(model, bytes, plan::Category::temporary));
   for (const std::uint32_t slot : taken) writer.release(slot);
 }
