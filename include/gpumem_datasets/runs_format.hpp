@@ -70,7 +70,7 @@ struct RunsFormat {
 /// Errors: malformed_input, with the first of the columns that the table does not have.
 [[nodiscard]] core::Status needs_columns(const core::CsvTable& table, std::span<const std::string_view> columns);
 
-/// The cell capacity_mib. Errors: malformed_input if it is there and not more than 0.
+/// The cell capacity_mib. Errors: malformed_input if it is there and less than 1.
 [[nodiscard]] core::Status take_capacity(const core::CsvCells& cells, MeasuredRun& run);
 
 /// The release that a row's software has of a program: "unsloth 2024.11.9 torch 2.8.0+cu126."; zeros where it does not

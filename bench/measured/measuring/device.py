@@ -230,6 +230,16 @@ class DryDevice:
         return contextlib.nullcontext({})
 
 
+def trouble(text: str, device: Device, result: dict[str, object]) -> dict[str, object]:
+    """The status that an error's text means, oom or error; `broken` where no CUDA call will succeed any more. Where
+    memory was out, the result is given the figures."""
+    if any(words in text for words in OUT_OF_MEMORY):
+        result.update(device.figures())
+        return {"status": "oom", "error": text[:300]}
+    broken = {"broken": True} if any(words in text for words in BROKEN) else {}
+    return {"status": "error", "error": text[:300], **broken}
+
+
 def package_versions() -> dict[str, str]:
     """Of the packages that models come from, as far as they are installed."""
     versions: dict[str, str] = {}

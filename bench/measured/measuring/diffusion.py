@@ -49,8 +49,13 @@ class Sample:
 Inputs = tuple[Spec, tuple[int, ...]]
 
 
+def latents(sample: Sample, config: Any, side: int = 8) -> tuple[int, ...]:
+    """The shape of a batch's; side: pixels that make one."""
+    return sample.batch, config["in_channels"], sample.height // side, sample.width // side
+
+
 def unet(make: Any, sample: Sample, config: Any) -> Inputs:
-    shape = (sample.batch, config["in_channels"], sample.height // 8, sample.width // 8)
+    shape = latents(sample, config)
     inputs = {
         "sample": make.numbers(*shape),
         "timestep": make.whole(1000, sample.batch),
@@ -84,7 +89,7 @@ def flux(make: Any, sample: Sample, config: Any) -> Inputs:
 
 
 def sd3(make: Any, sample: Sample, config: Any) -> Inputs:
-    shape = (sample.batch, config["in_channels"], sample.height // 8, sample.width // 8)
+    shape = latents(sample, config)
     return {
         "hidden_states": make.numbers(*shape),
         "timestep": make.whole(1000, sample.batch),
@@ -105,7 +110,7 @@ def qwen_image(make: Any, sample: Sample, config: Any) -> Inputs:
 
 
 def auraflow(make: Any, sample: Sample, config: Any) -> Inputs:
-    shape = (sample.batch, config["in_channels"], sample.height // 8, sample.width // 8)
+    shape = latents(sample, config)
     return {
         "hidden_states": make.numbers(*shape),
         "timestep": make.shares(sample.batch),
@@ -115,7 +120,7 @@ def auraflow(make: Any, sample: Sample, config: Any) -> Inputs:
 
 def of_captions(make: Any, sample: Sample, config: Any, side: int) -> Inputs:
     """PixArt and Sana: with a mask of the prompt's padding."""
-    shape = (sample.batch, config["in_channels"], sample.height // side, sample.width // side)
+    shape = latents(sample, config, side)
     return {
         "hidden_states": make.numbers(*shape),
         "timestep": make.whole(1000, sample.batch),
@@ -134,7 +139,7 @@ def sana(make: Any, sample: Sample, config: Any) -> Inputs:
 
 
 def cogview4(make: Any, sample: Sample, config: Any) -> Inputs:
-    shape = (sample.batch, config["in_channels"], sample.height // 8, sample.width // 8)
+    shape = latents(sample, config)
     sizes = {name: make.numbers(sample.batch, 2) for name in ("original_size", "target_size", "crop_coords")}
     return {
         "hidden_states": make.numbers(*shape),
@@ -144,14 +149,14 @@ def cogview4(make: Any, sample: Sample, config: Any) -> Inputs:
     }, shape
 
 
-def frames_of(sample: Sample, each: int = 4) -> int:
+def frames_of(frames: int, each: int = 4) -> int:
     """Of latents: the first frame is one by itself."""
-    return (sample.frames - 1) // each + 1
+    return (frames - 1) // each + 1
 
 
 def wan(make: Any, sample: Sample, config: Any) -> Inputs:
     side = 16 if config["in_channels"] == 48 else 8
-    shape = (sample.batch, config["in_channels"], frames_of(sample), sample.height // side, sample.width // side)
+    shape = (sample.batch, config["in_channels"], frames_of(sample.frames), sample.height // side, sample.width // side)
     return {
         "hidden_states": make.numbers(*shape),
         "timestep": make.whole(1000, sample.batch),
@@ -160,7 +165,7 @@ def wan(make: Any, sample: Sample, config: Any) -> Inputs:
 
 
 def cogvideox(make: Any, sample: Sample, config: Any) -> Inputs:
-    shape = (sample.batch, frames_of(sample), config["in_channels"], sample.height // 8, sample.width // 8)
+    shape = (sample.batch, frames_of(sample.frames), config["in_channels"], sample.height // 8, sample.width // 8)
     inputs = {
         "hidden_states": make.numbers(*shape),
         "timestep": make.whole(1000, sample.batch),
@@ -173,7 +178,7 @@ def cogvideox(make: Any, sample: Sample, config: Any) -> Inputs:
 
 
 def hunyuan_video(make: Any, sample: Sample, config: Any) -> Inputs:
-    shape = (sample.batch, config["in_channels"], frames_of(sample), sample.height // 8, sample.width // 8)
+    shape = (sample.batch, config["in_channels"], frames_of(sample.frames), sample.height // 8, sample.width // 8)
     return {
         "hidden_states": make.numbers(*shape),
         "timestep": make.whole(1000, sample.batch),
@@ -185,7 +190,7 @@ def hunyuan_video(make: Any, sample: Sample, config: Any) -> Inputs:
 
 
 def ltx(make: Any, sample: Sample, config: Any) -> Inputs:
-    frames, rows, columns = frames_of(sample, 8), sample.height // 32, sample.width // 32
+    frames, rows, columns = frames_of(sample.frames, 8), sample.height // 32, sample.width // 32
     shape = (sample.batch, frames * rows * columns, config["in_channels"])
     return {
         "hidden_states": make.numbers(*shape),
@@ -199,7 +204,7 @@ def ltx(make: Any, sample: Sample, config: Any) -> Inputs:
 
 
 def kandinsky5(make: Any, sample: Sample, config: Any) -> Inputs:
-    frames, rows, columns = frames_of(sample), sample.height // 8, sample.width // 8
+    frames, rows, columns = frames_of(sample.frames), sample.height // 8, sample.width // 8
     shape = (sample.batch, frames, rows, columns, config["in_visual_dim"])
     # Where it is told a first frame, that comes as further channels, with one that says which are told.
     channels = 2 * config["in_visual_dim"] + 1 if config["visual_cond"] else config["in_visual_dim"]
@@ -331,7 +336,7 @@ MODELS: dict[str, Denoiser] = {
 
 
 def tokens_of(model: Denoiser, width: int, height: int, frames: int) -> int:
-    latent = (frames - 1) // model.frame + 1 if model.frame else 1
+    latent = frames_of(frames, model.frame) if model.frame else 1
     return latent * (width // model.token) * (height // model.token)
 
 

@@ -25,8 +25,8 @@ import transformers  # noqa: E402
 from torch import nn  # noqa: E402
 
 from . import language  # noqa: E402
-from .device import BROKEN, OUT_OF_MEMORY, Device  # noqa: E402
-from .trainers import GENERATES, MODEL_KEYS, TrainerJob, spelt  # noqa: E402
+from .device import Device, trouble  # noqa: E402
+from .trainers import GENERATES, MODEL_KEYS, TrainerJob, models_of, spelt  # noqa: E402
 
 Result = dict[str, Any]
 
@@ -262,11 +262,9 @@ def most_of(loaded: Result, steps: Result) -> Result:
 def write_configs(job: TrainerJob, folder: pathlib.Path) -> None:
     """config.json of each model, by its name in the table."""
     folder.mkdir(exist_ok=True)
-    for key in ("model_name_or_path", "teacher_model_name_or_path"):
-        name = job.settings.get(key)
-        if name:
-            text = language.config_json({"name": name, "small": job.small})
-            (folder / f"{spelt(job.small, name)}.json").write_text(text, encoding="utf-8")
+    for name in models_of(job):
+        text = language.config_json({"name": name, "small": job.small})
+        (folder / f"{spelt(job.small, name)}.json").write_text(text, encoding="utf-8")
 
 
 def run(job: TrainerJob, device: Device, configs: pathlib.Path) -> Result:
@@ -303,8 +301,4 @@ def _measure(job: TrainerJob, device: Device, configs: pathlib.Path, result: Res
     except Exception as error:  # A trainer that does not run is a row of its own; its log has the rest.
         traceback.print_exc()
         text = f"{type(error).__name__}: {error}"
-    if any(words in text for words in OUT_OF_MEMORY):
-        result.update(device.figures())
-        return {"status": "oom", "error": text[:300]}
-    broken = {"broken": True} if any(words in text for words in BROKEN) else {}
-    return {"status": "error", "error": text[:300], **broken}
+    return trouble(text, device, result)

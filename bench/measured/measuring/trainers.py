@@ -116,6 +116,8 @@ def _drawn(draw: random.Random, trainer: str, adapts: bool, checkpoints: bool) -
         lengths = {"prompt": draw.choice((length // 8, length // 4, length // 2)), "whole": length}
         lengths["differ"] = draw.random() < 0.3
     settings.update(_loss_settings(draw, trainer))
+    if trainer == "gkd":
+        settings.update(teacher_model_name_or_path=TEACHERS[settings["model_name_or_path"]], lmbda=0.0)
     return settings, lengths
 
 
@@ -167,8 +169,6 @@ def _loss_settings(draw: random.Random, trainer: str) -> Settings:
 
 def _can_be_run(trainer: str, settings: Settings, lengths: Settings) -> bool:
     model = language.MODELS[settings["model_name_or_path"]]
-    if trainer == "gkd":
-        settings.update(teacher_model_name_or_path=TEACHERS[settings["model_name_or_path"]], lmbda=0.0)
     generated = settings.get("max_completion_length", settings.get("max_new_tokens", 0))
     length = lengths["whole"] or lengths["prompt"] + generated
     rows = settings["per_device_train_batch_size"] * (2 if trainer in (*PAIRS, "online_dpo") else 1)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from . import zoo
-from .device import BROKEN, OUT_OF_MEMORY, Device
+from .device import Device, trouble
 from .jobs import Job
 
 Result = dict[str, object]
@@ -137,17 +137,9 @@ def _measure(job: Job, device: Device, counter_seconds: float, result: Result) -
     except zoo.Unavailable as error:
         return {"status": "unavailable", "error": str(error)}
     except RuntimeError as error:
-        return _trouble(str(error), device, result)
+        return trouble(str(error), device, result)
     except Exception as error:  # A model that does not run is a row of its own, and no reason to stop.
         return {"status": "error", "error": f"{type(error).__name__}: {error}"[:300]}
-
-
-def _trouble(text: str, device: Device, result: Result) -> Result:
-    if any(words in text for words in OUT_OF_MEMORY):
-        result.update(device.figures())
-        return {"status": "oom", "error": text[:300]}
-    broken = {"broken": True} if any(words in text for words in BROKEN) else {}
-    return {"status": "error", "error": text[:300], **broken}
 
 
 def _train(job: Job, device: Device, counter_seconds: float, result: Result) -> None:

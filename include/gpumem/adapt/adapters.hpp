@@ -271,10 +271,6 @@ inline bool is_in_loss(const BaseLinear& base, const model::TrainingJob& job) {
   return leaf != "score" && leaf != "classifier" && leaf != "qa_outputs";
 }
 
-inline bool is_autocast(model::Precision precision) {
-  return precision == model::Precision::amp_fp16 || precision == model::Precision::amp_bf16;
-}
-
 }  // namespace adapters_detail
 
 /// Optimizers make no states of what has no gradient, as of what is frozen.
@@ -313,7 +309,7 @@ inline void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& sou
   const bool again = kernel == AdapterKernel::again;
   const bool nf4 = model::is_nf4(quantization) && apart;
   const bool gptq = quantization == Quantization::gptq_4bit;
-  const bool casts = apart && (!quantised || !adapters_detail::is_autocast(job.precision));
+  const bool casts = apart && (!quantised || !model::is_autocast(job.precision));
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
   adapters_detail::AdapterCalls calls(copy, source.graph(), source.graph().layers()[base.layer], job);
 

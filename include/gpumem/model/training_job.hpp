@@ -109,6 +109,15 @@ inline constexpr std::array<Named<ZeroGrad>, 5> kZeroGrads = {{{ZeroGrad::step_s
   return core::DType::float32;
 }
 
+[[nodiscard]] constexpr bool is_autocast(Precision precision) {
+  return precision == Precision::amp_fp16 || precision == Precision::amp_bf16;
+}
+
+/// Whether everything is in float32.
+[[nodiscard]] constexpr bool is_float32(Precision precision) {
+  return precision == Precision::fp32 || precision == Precision::fp32_strict;
+}
+
 /// Whether the optimizer updates float32 copies of the parameters.
 [[nodiscard]] constexpr bool has_masters(Precision precision) {
   return precision == Precision::bf16_mixed || precision == Precision::fp16_mixed;
@@ -222,6 +231,11 @@ struct TrainingJob {
 /// TransformerEngine's or apex's fused one. Source: Megatron-LM core r0.12, core/optimizer/__init__.py (FusedAdam).
 [[nodiscard]] inline bool updates_in_one_kernel(const TrainingJob& job) {
   return row_of(job.optimizer).has_fused && (job.fused || row_of(job.loop).main_gradients);
+}
+
+/// Whether the loop runs the code of transformers 5, and not a model of its own.
+[[nodiscard]] inline bool runs_transformers_5(const TrainingJob& job) {
+  return job.transformers >= Transformers::v5_0 && row_of(job.loop).caches;
 }
 
 /// Whether models return keys and values, where their blocks run once: Trainer.__init__ of transformers 5 sets

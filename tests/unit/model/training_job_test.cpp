@@ -160,6 +160,25 @@ TEST(TrainingJob, ParametersStayInFloat32UnderAutocast) {
   EXPECT_EQ(parameter_dtype(Precision::bf16), core::DType::bfloat16);
 }
 
+TEST(TrainingJob, PrecisionsAreOfOneKind) {
+  for (const auto& [precision, name] : kPrecisions) {
+    EXPECT_EQ(is_autocast(precision), name.starts_with("amp-")) << name;
+    EXPECT_EQ(is_float32(precision), name.starts_with("fp32")) << name;
+    EXPECT_EQ(has_masters(precision), name.ends_with("-mixed")) << name;
+  }
+}
+
+TEST(TrainingJob, LoopsWithModelsOfTheirOwnDoNotRunTransformersCode) {
+  TrainingJob trained = job();
+  trained.loop = Loop::hf_trainer;
+  trained.transformers = Transformers::v4_56;
+  EXPECT_FALSE(runs_transformers_5(trained));
+  trained.transformers = Transformers::v5_0;
+  EXPECT_TRUE(runs_transformers_5(trained));
+  trained.loop = Loop::megatron;
+  EXPECT_FALSE(runs_transformers_5(trained));
+}
+
 TEST(TrainingJob, CallsThatKeepResultsAreNotReentrant) {
   TrainingJob trained = job();
   trained.loop = Loop::hf_trainer;

@@ -73,8 +73,8 @@ GPUMEM_INLINE core::Result<std::optional<std::string>> converted_for(const conne
                                                                      const model::TrainingJob& job,
                                                                      const std::vector<BaseLinear>& linears,
                                                                      std::string_view targets) {
-  const bool converts = job.transformers >= model::Transformers::v5_0 && model::row_of(job.loop).caches &&
-                        is_lora(job) && job.lora_dropout == 0.0 && !is_by_name(job.lora_targets);
+  const bool converts =
+      model::runs_transformers_5(job) && is_lora(job) && job.lora_dropout == 0.0 && !is_by_name(job.lora_targets);
   if (!converts) return std::optional<std::string>();
   const model::ModelGraph& graph = wired.graph();
   std::vector<std::string> parameters;

@@ -87,8 +87,7 @@ GPUMEM_INLINE void note_left_out(const model::ModelGraph& whole, model::ModelGra
 /// merged.
 GPUMEM_INLINE bool fuses_experts(const model::TrainingJob& job) {
   const bool shared = job.layout.tensor_parallel > 1 || job.layout.expert_parallel > 1;
-  return job.transformers >= model::Transformers::v5_0 && model::row_of(job.loop).caches && !shared &&
-         !job.graph->experts_config().empty();
+  return model::runs_transformers_5(job) && !shared && !job.graph->experts_config().empty();
 }
 
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {

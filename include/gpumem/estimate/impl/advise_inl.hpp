@@ -89,7 +89,7 @@ GPUMEM_INLINE bool has_bfloat16(const device::GpuProfile& gpu) {
 }
 
 GPUMEM_INLINE Forms autocast(const TrainingJob& job, const device::GpuProfile& gpu) {
-  if (job.precision != Precision::fp32 && job.precision != Precision::fp32_strict) return {};
+  if (!model::is_float32(job.precision)) return {};
   const bool wide = has_bfloat16(gpu);
   return {with(job, &TrainingJob::precision, wide ? Precision::amp_bf16 : Precision::amp_fp16, "precision",
                wide ? "amp-bf16" : "amp-fp16")};

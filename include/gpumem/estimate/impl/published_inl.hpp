@@ -330,9 +330,8 @@ GPUMEM_INLINE StateBytes divided(const StateBytes& bytes, std::int64_t gpus) {
 
 GPUMEM_INLINE std::vector<std::string> unlike(const model::TrainingJob& job) {
   std::vector<std::string> names;
-  const bool single = job.precision == model::Precision::fp32 || job.precision == model::Precision::fp32_strict;
   constexpr std::int64_t kAdamsStates = 2;
-  if (single) names.emplace_back("precision");
+  if (model::is_float32(job.precision)) names.emplace_back("precision");
   if (model::optimizer_states(job.optimizer) != kAdamsStates) names.emplace_back("optimizer");
   if (!job.freeze.empty()) names.emplace_back("freeze");
   if (!job.train.empty()) names.emplace_back("train");

@@ -142,7 +142,7 @@ GPUMEM_INLINE double JobFacts::parameter_bytes() const {
 GPUMEM_INLINE double JobFacts::activation_bytes() const {
   constexpr double kSingle = 4.0;
   constexpr double kHalf = 2.0;
-  return job->precision == model::Precision::fp32 || job->precision == model::Precision::fp32_strict ? kSingle : kHalf;
+  return model::is_float32(job->precision) ? kSingle : kHalf;
 }
 
 GPUMEM_INLINE double JobFacts::optimizer_states() const {

@@ -241,7 +241,7 @@ GPUMEM_INLINE bool is_floating(core::DType type) {
 
 GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
   if (wide_ && call.autocast == Autocast::lower) return core::DType::float32;
-  const bool autocast = precision_ == model::Precision::amp_fp16 || precision_ == model::Precision::amp_bf16;
+  const bool autocast = model::is_autocast(precision_);
   if (autocast && call.autocast == Autocast::lower) {
     return precision_ == model::Precision::amp_fp16 ? core::DType::float16 : core::DType::bfloat16;
   }

@@ -331,7 +331,7 @@ using model::Shardings;
 
 /// The library's way of training in two bytes is with float32 masters, whatever else is asked for.
 inline constexpr bool keeps_masters(Precision precision) {
-  return model::has_masters(precision) || precision == Precision::fp32 || precision == Precision::fp32_strict;
+  return model::has_masters(precision) || model::is_float32(precision);
 }
 
 /// Of weights that stay whole in the host's memory; empty: no option has GPUs share them.

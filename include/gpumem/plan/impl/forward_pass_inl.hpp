@@ -359,9 +359,8 @@ class ForwardPassBuilder {
   /// Whether the loop gets what the model returns in float32.
   [[nodiscard]] bool hands_out_float() const {
     const model::OutputType outputs = model::row_of(job_.loop).outputs;
-    const bool autocast = job_.precision == model::Precision::amp_fp16 || job_.precision == model::Precision::amp_bf16;
-    return outputs == model::OutputType::always_float ||
-           ((autocast || job_.float_outputs) && outputs == model::OutputType::float_under_autocast);
+    const bool casts = model::is_autocast(job_.precision) || job_.float_outputs;
+    return outputs == model::OutputType::always_float || (casts && outputs == model::OutputType::float_under_autocast);
   }
 
   /// Whether the model itself makes a float32 copy of the tensor. Up to transformers 4.45 that one is returned.

@@ -27,9 +27,7 @@ inline std::int64_t vocabulary_of(const model::ModelGraph& graph) {
 
 /// Whether the loop gets the logits in float32.
 inline bool makes_float_logits(const model::TrainingJob& policy) {
-  using enum model::Precision;
-  const bool whole = policy.precision == fp32 || policy.precision == fp32_strict;
-  return whole || policy.precision == amp_bf16 || policy.precision == amp_fp16 || policy.float_outputs;
+  return model::is_float32(policy.precision) || model::is_autocast(policy.precision) || policy.float_outputs;
 }
 
 /// The rank's part, in two bytes each.
@@ -97,15 +95,14 @@ inline bool runs_trl(const ProgramRow& program) {
 /// models/llama/modeling_llama.py: apply_rotary_pos_emb; TRL 0.12 to 1.9, online_dpo_trainer.py: use_cache.
 inline plan::GrowingCache cache_of(const PostTrainingJob& job, const Decided& decided,
                                    const serve::ServedModel& sizes) {
-  using enum model::Precision;
   constexpr std::int64_t kWide = 4;
   constexpr std::int64_t kNarrow = 2;
   const model::TrainingJob& policy = decided.policy;
   const std::int64_t passes = decided.algorithm.in_step ? 1 : policy.gradient_accumulation;
-  const bool autocast = policy.precision == amp_bf16 || policy.precision == amp_fp16;
-  const bool whole = policy.precision == fp32 || policy.precision == fp32_strict;
-  const bool wide = whole || (autocast && policy.base_dtype == model::BaseType::precision &&
-                              policy.quantize == model::Quantization::none);
+  const bool casts = model::is_autocast(policy.precision) && policy.base_dtype == model::BaseType::precision &&
+                     policy.quantize == model::Quantization::none;
+  const bool whole = model::is_float32(policy.precision);
+  const bool wide = whole || casts;
   plan::GrowingCache cache;
   cache.sequences = job.options.rollout_batch.value_or(core::bounded_product({policy.batch_size, passes}));
   cache.completion = job.options.completion_length.value_or(0);
@@ -267,9 +264,8 @@ inline std::int64_t positions_of(const PostTrainingJob& job, const AlgorithmRow&
   const bool generated = algorithm.generates && !algorithm.in_step;
   const bool all = job.options.packing || program.fused_logits || program.all_logits;
   const bool read = algorithm.in_step && runs_trl(program);  // of all logits
-  const bool some = (generated || answers || read) && !all;
-  if (read && some) return job.options.completion_length.value_or(0);
-  return some ? job.options.completion_length.value_or(0) + (job.options.completion_length ? 1 : 0) : 0;
+  if (all || !(generated || answers || read) || !job.options.completion_length) return 0;
+  return *job.options.completion_length + (read ? 0 : 1);
 }
 
 inline core::Status fill_policy(const PostTrainingJob& job, Decided& decided) {
@@ -435,9 +431,8 @@ GPUMEM_INLINE void stream_from_host(model::TrainingJob& frozen) {
 /// ROLL (2026-08), distributed/strategy/hf_strategy.py: initialize.
 GPUMEM_INLINE model::TrainingJob reference_job(const PostTrainingJob& job, const Decided& decided) {
   if (decided.reference == Reference::base) {
-    const bool casts = decided.policy.precision == model::Precision::amp_bf16 ||
-                       decided.policy.precision == model::Precision::amp_fp16;
-    const bool whole = casts && decided.policy.base_dtype == model::BaseType::precision;
+    const bool whole =
+        model::is_autocast(decided.policy.precision) && decided.policy.base_dtype == model::BaseType::precision;
     if (whole || decided.policy.quantize != model::Quantization::none) return decided.reading;
     return frozen_job(decided, nullptr);
   }

@@ -233,8 +233,7 @@ GPUMEM_INLINE std::string types(model::Precision precision) {
   if (precision == Precision::fp16_mixed || precision == Precision::amp_fp16) {
     text += "# torchtitan has no float16; bfloat16 takes as much\n";
   }
-  const bool single = precision == Precision::fp32 || precision == Precision::fp32_strict;
-  return text + text_line("mixed_precision_param", single ? "float32" : "bfloat16") +
+  return text + text_line("mixed_precision_param", model::is_float32(precision) ? "float32" : "bfloat16") +
          text_line("mixed_precision_reduce", "float32");
 }
 
