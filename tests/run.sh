@@ -177,7 +177,7 @@ if [ "$all" = yes ]; then
   fi
 else
   # Those that take minutes are for --all: of parts whose packages may happen to be installed, programs that compile the
-  # whole library once more, and programs that replay what fuzzing found and judge estimates by measured runs.
+  # library or its headers once more, the launcher under siege, and what GPUMEM_TESTS_LIGHT leaves out.
   light=ON
-  build_and_test tests --label-exclude 'browser|library_again|reference|slurm|trainer|web'
+  build_and_test tests --label-exclude 'browser|library_again|programs|reference|slurm|soak|trainer|web'
 fi
