@@ -39,11 +39,11 @@ namespace gpumem::architectures {
 [[nodiscard]] core::Result<model::ModelGraph> read_config_once(std::string_view text,
                                                                const model::Vocabulary& vocabulary);
 
-/// The same model as samples with these images run it. Errors: those of read_config(); invalid_argument where the graph
-/// was not made of a config that reads images.
+/// The same model as samples with these images run it. `fused_experts`: as read_config() has it. Errors: those of
+/// read_config(); invalid_argument where the graph was not made of a config that reads images.
 [[nodiscard]] core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,
                                                           const model::Vocabulary& vocabulary,
-                                                          const model::Images& images);
+                                                          const model::Images& images, bool fused_experts = false);
 
 /// first_release() of a printed tree's or table's type; nothing where its class is not known.
 [[nodiscard]] std::optional<model::Transformers> first_release(const model::ModelGraph& printed);

@@ -74,8 +74,11 @@ class ConfigFields {
 
   /// Whatever model_type says, the model is of this type.
   void take_type(std::string_view type) { type_ = type; }
-  /// The model is one of a printed tree whose experts are one tensor each, which no field of a config says.
+  /// The model is one whose experts are one tensor each, which no field of a config says; so are its parts' that are
+  /// read from now on.
   void fuse_experts() { fuses_experts_ = true; }
+  /// They are modules in every release: the model is not transformers' own, and its publisher's code has them so.
+  void list_experts() { fuses_experts_ = false; }
   [[nodiscard]] bool fuses_experts() const { return fuses_experts_; }
   /// The fields of the object of this name, with those that it leaves out as this JSON object has them (the defaults of
   /// its class). It lives as long as this, which reports what is wrong or not read in it under the name's path. Null:

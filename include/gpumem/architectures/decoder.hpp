@@ -217,6 +217,7 @@ enum class Turning : std::uint8_t {
   halves,      ///< the halves of a head, as Llama does
   pairs,       ///< its pairs; each block makes tables for it
   wide_pairs,  ///< the same in float32
+  made_pairs,  ///< the same of tables that are made for pairs, once for all blocks
 };
 
 /// Attention as Llama has it: projections of their own, rotary positions on the whole head, a cache.

@@ -391,6 +391,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (text == nullptr || !config.status()) return;
   if (pictures.frames > 0) return f.fail("reads no videos; leave `frames` out");
   text->ignore({"lm_head", "rm_head"});
+  if (model.published) text->list_experts();
   // Since transformers 5 the outer config alone says whether the head is tied, and DeepseekVLConfig has it so.
   if (model.kind == Kind::vl) {
     const bool tied = config.flag("tie_word_embeddings", true);

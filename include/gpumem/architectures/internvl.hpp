@@ -455,6 +455,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   Model model = read(config);
   ConfigFields* text = text_fields(config, "deepseek_v3");
   if (text == nullptr || !config.status()) return;
+  if (!model.large) text->list_experts();  // transformers has Kimi K2.5 since 5.6, and no Kimi-VL
   model.width = text->size({"hidden_size"});
   const std::int64_t patches = patches_of(model, pictures.size);
   const bool pools = model.large && pictures.frames >= kPooledFrames && pictures.frames % kPooledFrames == 0;

@@ -42,6 +42,9 @@ void tell_pictures(Forward& forward, const Pictures& pictures, std::int64_t toke
 /// The fields of "vision_config"; where it is null or not there, those of its class. Null: it is no object.
 [[nodiscard]] ConfigFields* vision_fields(ConfigFields& config);
 
+/// That models that read images were measured on one kind of GPU alone.
+void doubt_images(Forward& forward);
+
 /// The text model of these fields as `part` of the model that is being written. An unknown model type is a fault.
 void write_text(Forward& forward, ConfigFields& text, Head head, const TextPart& part);
 

@@ -203,9 +203,64 @@ inline core::Result<TensorId> record_biases(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size});
 }
 
+/// Tokens from "start" on, "length" of them or all (0), which a mask as wide as the tokens chooses.
+inline core::Result<core::Shape> masked_shape(const OpInput& input) {
+  core::Shape shape = input.inputs[0];
+  const std::int64_t start = input.attributes.integer("start").value_or(0);
+  const std::int64_t length = input.attributes.integer("length").value_or(0);
+  if (shape.rank() != 3 || shape[1].kind != core::Dim::Kind::fixed) return unfit(shape, "a known number of tokens");
+  const std::int64_t left = shape[1].size - start;
+  if (start < 0 || length < 0 || left < std::max<std::int64_t>(length, 1)) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "the images of a sample take " + std::to_string(length > 0 ? length : start) +
+                           " tokens with the marks around them, and samples have " + std::to_string(shape[1].size) +
+                           "; give a `seq_length` that holds them and text",
+                       {}};
+  }
+  shape.set(1, core::Dim::fixed(length > 0 ? length : left));
+  return shape;
+}
+
+/// Bytes of a mask as wide as these tokens that is a tensor of its own, where it is "inverted": else it is a view.
+inline std::array<TensorSize, 1> mask_of(const OpCall& call, const TensorSize& tokens) {
+  return {call.attributes.flag("inverted", false) ? tokens.as(core::DType::boolean) : TensorSize{}};
+}
+
+/// x[mask]: indices of three figures an element, given back; the mask is kept. Backward adds into zeros of all tokens
+/// by the same indices, then by sorted ones. Source: torch 2.6, native/IndexingUtils.h: expandTensors();
+/// native/cuda/Indexing.cu: makeLinearIndex(), index_put_with_sort_kernel().
+inline core::Result<TensorId> record_masked(const OpCall& call, Tape& tape) {
+  constexpr std::int64_t kFigures = 3;
+  constexpr std::int64_t kSorted = 6;
+  const std::array<TensorSize, 1> mask = mask_of(call, tape.tensor(call.tensors[0]).size);
+  const std::array<TensorSize, 1> indices = {call.size.times(kFigures).as(core::DType::int64)};
+  const std::array<TensorSize, 1> sorted = {call.size.times(kSorted).as(core::DType::int64)};
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                      .extras = std::span(mask).first(call.attributes.flag("inverted", false) ? 1 : 0),
+                      .extras_first = true,
+                      .scratch = indices,
+                      .backward_scratch = sorted});
+}
+
+/// x[mask] = y, of all tokens x and some tokens y: the same, the other way round.
+inline core::Result<TensorId> record_put(const OpCall& call, Tape& tape) {
+  constexpr std::int64_t kFigures = 3;
+  if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
+  const std::array<TensorSize, 1> mask = mask_of(call, tape.tensor(call.tensors[0]).size);
+  const std::array<TensorSize, 1> indices = {tape.tensor(call.tensors[1]).size.times(kFigures).as(core::DType::int64)};
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                      .kind = Output::in_place,
+                      .extras = std::span(mask).first(call.attributes.flag("inverted", false) ? 1 : 0),
+                      .extras_first = true,
+                      .scratch = indices,
+                      .backward_scratch = indices});
+}
+
 }  // namespace experts_detail
 
-inline constexpr std::array<Op, 11> kExpertsOps = {{
+inline constexpr std::array<Op, 13> kExpertsOps = {{
     {.traits = {.name = "gather_tokens", .family = OpFamily::other, .computes = false},
      .output_shape = experts_detail::gathered_shape,
      .record = experts_detail::record_gather},
@@ -239,6 +294,12 @@ inline constexpr std::array<Op, 11> kExpertsOps = {{
     {.traits = {.name = "token_zeros", .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = experts_detail::record_zeros},
+    {.traits = {.name = "masked_tokens", .family = OpFamily::other, .computes = false},
+     .output_shape = experts_detail::masked_shape,
+     .record = experts_detail::record_masked},
+    {.traits = {.name = "put_tokens", .family = OpFamily::other, .computes = false},
+     .output_shape = same_shape,
+     .record = experts_detail::record_put},
 }};
 
 }  // namespace gpumem::ops

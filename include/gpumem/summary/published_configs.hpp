@@ -163,6 +163,14 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("vocab_size": 103424, "max_position_embeddings": 131072, "moe_intermediate_size": 1536, "moe_num_experts": )"
      R"(64, "moe_num_shared_experts": 2, "moe_k": 6, "moe_layer_start_index": 1, "moe_layer_end_index": 27, )"
      R"("moe_layer_interval": 1, "use_bias": false, "hidden_act": "silu", "tie_word_embeddings": true)"},
+    {"baidu/ERNIE-4.5-VL-28B-A3B-PT baidu/ERNIE-4.5-VL-28B-A3B-Base-PT baidu/ERNIE-4.5-VL-28B-A3B-Thinking", "apart",
+     29'399'294'336, "",
+     R"("model_type": "ernie4_5_vl_moe", "architectures": ["Ernie4_5_VLMoeForConditionalGeneration"], )"
+     R"("tie_word_embeddings": true, "text_config": {"hidden_size": 2560, "intermediate_size": 12288, )"
+     R"("num_hidden_layers": 28, "num_attention_heads": 20, "num_key_value_heads": 4, "vocab_size": 103424, )"
+     R"("max_position_embeddings": 131072, "moe_intermediate_size": [1536, 512], "moe_num_experts": 64, "moe_k": 6, )"
+     R"("moe_num_shared_experts": 2, "use_bias": false, "hidden_act": "silu"}, "vision_config": {"depth": 32, )"
+     R"("hidden_size": 1280, "intermediate_size": 5120, "num_heads": 16, "patch_size": 14})"},
     {"Qwen/Qwen1.5-MoE-A2.7B Qwen/Qwen1.5-MoE-A2.7B-Chat", "apart", 14'315'784'192, "",
      R"("model_type": "qwen2_moe", "architectures": ["Qwen2MoeForCausalLM"], "hidden_size": 2048, )"
      R"("intermediate_size": 5632, "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16, )"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from diffusers_configs import DIFFUSERS
+from vision_configs import SIZES_WITH_IMAGES, VISION
 
 SIZES = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 1000}
 GATED = {**SIZES, "intermediate_size": 704, "hidden_act": "silu"}
@@ -423,6 +424,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "dropout": 0.1,
     },
     **DIFFUSERS,
+    **VISION,
 }
 
 
@@ -430,8 +432,9 @@ def sizes_of(config: dict[str, Any]) -> tuple[tuple[int, ...], ...]:
     """The batch of each run, and its number of tokens where the model reads tokens."""
     if "image_size" in config or "_class_name" in config:
         return ((4,), (6,))
+    if config["model_type"] in SIZES_WITH_IMAGES:
+        return SIZES_WITH_IMAGES[config["model_type"]]
     return ((2, 512), (3, 384))
-
 
 #: Models that are trained by adapters too, and the targets that PEFT takes for them.
 ADAPTED: dict[str, str] = {
@@ -443,7 +446,6 @@ ADAPTED: dict[str, str] = {
     "mistral": "q_proj+v_proj",
     "opt": "q_proj+v_proj",
 }
-
 
 #: The same with adapters on embeddings: of a model whose head is tied to them, and of one whose head is not.
 ADAPTED_EMBEDDINGS = ("llama_embeddings", "qwen2_embeddings")
@@ -481,7 +483,6 @@ def adapting_runs(usual: str, precision: str) -> list[dict[str, Any]]:
 def peft_run(method: str, rank: int | None, targets: str = "q_proj+v_proj", options: str = "") -> dict[str, Any]:
     """Adapters of one of PEFT's methods."""
     return {"peft": method, "peft_options": options, **run(targets), "lora": rank}
-
 
 #: One method of each kind: of those that multiply activations, make whole matrices, or turn what a layer reads or leaves.
 PEFT_RUNS: list[dict[str, Any]] = [

@@ -70,6 +70,55 @@ TEST(Connect, StrictlyAConvolutionThatContradictsItsPredecessorIsAnError) {
   EXPECT_EQ(refused.error().place.element, "Conv2d-2");
 }
 
+/// Ops of experts whose weights are one tensor, and whether experts are modules, in a job of this model.
+std::pair<bool, bool> experts_of(std::string_view config, model::Transformers release,
+                                 std::optional<std::int64_t> images) {
+  auto graph = parse_summary(config);
+  EXPECT_TRUE(succeeds(graph));
+  if (!graph) return {};
+  TrainingJob job(*std::move(graph), 1);
+  job.sequence_length = 512;
+  job.transformers = release;
+  job.images = images;
+  if (images != 0) job.image = {256, 256};
+  const auto made = connect(job, ops::catalogue());
+  EXPECT_TRUE(succeeds(made));
+  if (!made) return {};
+  const model::ModelGraph& read = made->graph();
+  const bool one = std::ranges::find(read.ops(), "grouped_product") != read.ops().end();
+  return {one, read.lists_experts()};
+}
+
+/// A mixture of `type` that reads images, in the text model of these fields.
+std::string seeing(std::string_view type, std::string_view text, std::string_view tower = "") {
+  return R"({"model_type": ")" + std::string(type) + R"(", "text_config": {"hidden_size": 64, "intermediate_size": 96,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 100,
+      "moe_intermediate_size": 32, "num_experts_per_tok": 2, )" +
+         std::string(text) + R"(}, "vision_config": {"depth": 1, "hidden_size": 32, "num_heads": 2,
+      "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48, "out_hidden_size": 64)" +
+         std::string(tower) + "}}";
+}
+
+TEST(Connect, ExpertsOfModelsThatReadImagesAreOneTensorWithTransformers5Too) {
+  using Release = model::Transformers;
+  const std::pair<bool, bool> fused = {true, false};
+  const std::pair<bool, bool> modules = {false, true};
+  const std::string qwen = R"("model_type": "qwen3_vl_moe_text", "num_experts": 4)";
+  const std::string glm = R"("model_type": "glm4v_moe_text", "n_routed_experts": 4)";
+  const std::string kimi = R"("model_type": "deepseek_v3", "n_routed_experts": 4, "kv_lora_rank": 32,
+      "q_lora_rank": null, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 16, "first_k_dense_replace": 0,
+      "n_group": 1, "topk_group": 1, "n_shared_experts": 1)";
+  for (const std::optional<std::int64_t> images : {std::optional<std::int64_t>(), {2}, {0}}) {
+    for (const std::string& config :
+         {seeing("qwen3_vl_moe", qwen, R"(, "deepstack_visual_indexes": [0])"), seeing("glm4v_moe", glm)}) {
+      EXPECT_EQ(experts_of(config, Release::v5_0, images), fused) << config;
+      EXPECT_EQ(experts_of(config, Release::v4_56, images), modules) << config;
+    }
+    EXPECT_EQ(experts_of(seeing("kimi_vl", kimi), Release::v5_0, images), modules) << "code of its own";
+    EXPECT_EQ(experts_of(seeing("kimi_k25", kimi), Release::v5_5, images), fused);
+  }
+}
+
 TEST(Connect, AnExplicitGraphIsLeftAsItIs) {
   auto graph = std::make_shared<const ModelGraph>(*parse_summary(testing::kSmallGraph));
   const auto same = connect(TrainingJob(graph, 2), ops::catalogue());

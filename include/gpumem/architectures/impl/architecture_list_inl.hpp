@@ -27,6 +27,7 @@
 #include "gpumem/architectures/detection_nets.hpp"
 #include "gpumem/architectures/dino.hpp"
 #include "gpumem/architectures/ernie_image.hpp"
+#include "gpumem/architectures/ernie_vl.hpp"
 #include "gpumem/architectures/esm.hpp"
 #include "gpumem/architectures/flux.hpp"
 #include "gpumem/architectures/flux2.hpp"
@@ -132,6 +133,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &dino::kArchitecture,
                                                          &distilbert::kArchitecture,
                                                          &ernie_image::kArchitecture,
+                                                         &ernie_vl::kArchitecture,
                                                          &esm::kArchitecture,
                                                          &falcon::kArchitecture,
                                                          &flux::kArchitecture,
@@ -285,7 +287,7 @@ inline constexpr std::array<std::string_view, 15> kSince4_56 = {
     "seed_oss",     "apertus",    "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe",  "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
     "ministral",    "vaultgemma", "flex_olmo"};
-inline constexpr std::array<std::string_view, 48> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 50> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
@@ -332,7 +334,9 @@ inline constexpr std::array<std::string_view, 48> kSince5_0 = {"qwen3_5",
                                                                "mistral4",
                                                                "laguna",
                                                                "deepseek_ocr2",
-                                                               "deepseek_ocr2_text"};
+                                                               "deepseek_ocr2_text",
+                                                               "ernie4_5_vl_moe",
+                                                               "ernie4_5_moe_vl"};
 
 }  // namespace architecture_list_detail
 

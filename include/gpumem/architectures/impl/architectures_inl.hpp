@@ -452,7 +452,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (graph) {
     model::GraphBuilder::add_release(*graph, first_release(choice->type));
     model::GraphBuilder::add_release(*graph, detail::release_of(config));
-    if (graph->lists_experts() && graph->config().empty()) model::GraphBuilder::experts_config(*graph, text);
+    if (graph->lists_experts()) model::GraphBuilder::experts_config(*graph, text);
   }
   return graph;
 }
@@ -489,8 +489,8 @@ GPUMEM_INLINE core::Result<std::int64_t> parameters_of(const core::JsonValue& co
 
 GPUMEM_INLINE core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,
                                                           const model::Vocabulary& vocabulary,
-                                                          const model::Images& images) {
-  if (!graph.config().empty()) return read_config(graph.config(), vocabulary, graph.file(), images);
+                                                          const model::Images& images, bool fused_experts) {
+  if (!graph.config().empty()) return read_config(graph.config(), vocabulary, graph.file(), images, fused_experts);
   const core::Status sound = architectures_detail::check_images(images, nullptr);
   if (!sound) return core::Error(sound.error()).in_file(graph.file());
   return graph;

@@ -313,8 +313,9 @@ GPUMEM_INLINE std::array<Tensor, 2> turn_heads(Forward& forward, Tensor query, T
     const Tensor turned = rotate(forward, query, rotary, width);
     return {turned, forward.leave_function(rotate(forward, key, rotary, width), {query, key})};
   }
-  const bool wide = turning == Turning::wide_pairs;
-  const Rotary tables = decoder_detail::paired_tables(forward, rotary, wide);
+  const bool wide = turning != Turning::pairs;
+  const bool made = turning == Turning::made_pairs;
+  const Rotary tables = made ? rotary : decoder_detail::paired_tables(forward, rotary, wide);
   if (!wide) return {rotate(forward, query, tables, width), rotate(forward, key, tables, width)};
   const Tensor turned = decoder_detail::rotate_wide(forward, query, tables);
   return {turned, decoder_detail::rotate_wide(forward, key, tables)};

@@ -177,11 +177,15 @@ GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view u
   return text;
 }
 
+GPUMEM_INLINE void doubt_images(Forward& forward) {
+  forward.doubt({model::Doubt::About::images,
+                 "models that read images were measured on one kind of GPU, with images and without videos", false});
+}
+
 GPUMEM_INLINE void write_text(Forward& forward, ConfigFields& text, Head head, const TextPart& part) {
   const Architecture* architecture = architecture_of(text.text({"model_type"}, ""));
   if (architecture == nullptr) return;
-  forward.doubt({model::Doubt::About::images,
-                 "models that read images were measured on one kind of GPU, with images and without videos", false});
+  doubt_images(forward);
   forward.begin_text(part);
   architecture->write(text, head, forward);
   forward.end_text();

@@ -95,13 +95,21 @@ GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, 
   // Of models that read token ids, the number of tokens is a size of their inputs.
   const bool prompt = images.text_tokens.has_value() && !job.graph->config().empty() && !job.graph->reads_tokens();
   const bool parts = !images.parts.empty() && images.parts != "none";
+  const bool fused = fuses_experts(job);
   if (images.said() || parts || prompt) {
-    core::Result<model::ModelGraph> made = architectures::with_images(*job.graph, ops::vocabulary_of(ops), images);
+    const model::Vocabulary vocabulary = ops::vocabulary_of(ops);
+    core::Result<model::ModelGraph> made = architectures::with_images(*job.graph, vocabulary, images, fused);
     if (!made) return made.error();
-    if (images.count == 0) note_left_out(*job.graph, *made);
+    if (images.count == 0 && fused) {
+      const core::Result<model::ModelGraph> whole = architectures::with_images(*job.graph, vocabulary, {}, true);
+      if (!whole) return whole.error();
+      note_left_out(*whole, *made);
+    } else if (images.count == 0) {
+      note_left_out(*job.graph, *made);
+    }
     return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};
   }
-  if (fuses_experts(job)) {
+  if (fused) {
     core::Result<model::ModelGraph> made =
         architectures::read_config(job.graph->experts_config(), ops::vocabulary_of(ops), job.graph->file(), {}, true);
     if (!made) return made.error();

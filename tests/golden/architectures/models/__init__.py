@@ -8,12 +8,13 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, diffusion, encoder_decoders, encoders, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, towers, xlnet
+from . import bloom, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, towers, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
     **granitemoe.BUILDERS,
     **experts.BUILDERS,
+    **ernie_vl.BUILDERS,
     **hybrids.BUILDERS,
     **lightning.BUILDERS,
     **gemma.BUILDERS,
