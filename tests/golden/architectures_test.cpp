@@ -88,6 +88,7 @@ constexpr Known kKnown[] = {
     {"cohere2_vision", 0.009, kTolerance},
     // A little less in bfloat16, most where blocks run again. This is not explained.
     {"ernie4_5_vl_moe", kTolerance, 0.013},
+    {"ovis2", 0.007, 0.01},
     {"paddleocr_vl", 0.033, 0.025},
     {"glm_ocr", 0.044, 0.013},
     // Not explained: DeBERTa's and Laguna's blocks that run again, EXAONE in bfloat16, and the others.
@@ -167,7 +168,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
       if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 818U);
+  EXPECT_GE(compared, 842U);
   EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
 }
 

@@ -1,5 +1,5 @@
 // Output: what encoders and decoders of BART's kind have in common, from BART to Whisper: how a model type is made, the
-// sizes of both sides, and the blocks of a side.
+// sizes of both sides, what stands in front of the blocks of a side, and these.
 // Source: transformers 4.48, models/bart/modeling_bart.py (BartSdpaAttention); 5.16, modeling_*.py of mbart, marian,
 // m2m_100, pegasus, plbart, blenderbot and blenderbot_small.
 #pragma once
@@ -84,6 +84,47 @@ inline void read_sides(ConfigFields& config, Model& model, double dropout) {
   if (!tied) config.fail("a head with a weight of its own is not known here", "tie_word_embeddings");
 }
 
+inline Model read(ConfigFields& config) {
+  Model model;
+  const std::string_view type = config.text({"model_type"}, "bart");
+  for (const Form& form : kForms) {
+    if (form.model_type == type) model.form = form;
+  }
+  model.vocabulary = config.size({"vocab_size"});
+  model.width = config.size({"d_model"});
+  model.positions = config.size({"max_position_embeddings"});
+  // What the classes' own configs have otherwise.
+  if (type == "m2m_100") {
+    config.complete(R"({"activation_function": "relu", "scale_embedding": true, "attention_dropout": 0.1})");
+  }
+  if (type == "plbart") config.complete(R"({"scale_embedding": true, "attention_dropout": 0.1})");
+  read_sides(config, model, 0.1);
+  const std::int64_t others = config.size_or({"decoder_vocab_size"}, model.vocabulary);
+  if (!config.flag("share_encoder_decoder_embeddings", true)) model.decoder_vocabulary = others;
+  config.ignore({"encoder_layerdrop",
+                 "decoder_layerdrop",
+                 "classif_dropout",
+                 "classifier_dropout",
+                 "num_hidden_layers",
+                 "normalize_embedding",
+                 "normalize_before",
+                 "add_bias_logits",
+                 "add_final_layer_norm",
+                 "static_position_embeddings",
+                 "extra_pos_embeddings",
+                 "early_stopping",
+                 "prefix",
+                 "force_bos_token_to_be_generated",
+                 "save_step",
+                 "output_past",
+                 "gradient_checkpointing",
+                 "extra_layer_norm",
+                 "do_blenderbot_90_layernorm",
+                 "unk_token_id",
+                 "layernorm_variant"});
+  return model;
+}
+
 inline StreamAttention attention_of(const Model& model, const Side& side, std::string_view name) {
   StreamAttention attention = {.name = name,
                                .class_name = "Attention",
@@ -129,6 +170,34 @@ inline Tensor blocks(Forward& f, const Model& model, const Side& side, Tensor hi
     return feed_forward_part(f, model, side, x);
   });
   return model.form.norms_first && model.norm_behind ? f.layer_norm("layer_norm", left, model.width) : left;
+}
+
+/// Words with what the form makes of their places.
+inline Tensor placed(Forward& f, const Model& model, Tensor ids, Tensor words) {
+  const Positions kind = model.form.positions;
+  if (kind == Positions::sines_apart) {
+    (void)f.constant("embed_positions.weights", {model.positions + 2, model.width}, "parameters");
+    return f.call("add", {words});
+  }
+  const Tensor numbers = f.positions(ids, model.positions);
+  if (kind == Positions::learned_two_more) {
+    return f.add(words, f.embedding("embed_positions", ids, model.positions + 2, model.width));
+  }
+  f.freeze(kind == Positions::sines);
+  const Tensor places = f.embedding("embed_positions", numbers, model.positions, model.width);
+  f.freeze(false);
+  return f.add(words, places);
+}
+
+inline Tensor embedded(Forward& f, const Model& model, Tensor ids, Tensor words, bool decodes) {
+  const WordNorm kind = model.form.words;
+  const auto normed = [&](Tensor x) { return f.layer_norm("layernorm_embedding", x, model.width); };
+  Tensor read = model.scales ? f.scale(words) : words;
+  const bool alone = kind == WordNorm::words_in_decoder && decodes;
+  if (alone) read = normed(read);
+  read = placed(f, model, ids, read);
+  if (kind != WordNorm::none && !alone) read = normed(read);
+  return f.dropout("dropout", read, model.dropout);
 }
 
 }  // namespace bart

@@ -259,6 +259,22 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, )"
      R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "vocab_size": 250054, )"
      R"("max_position_embeddings": 1024, "scale_embedding": true)"},
+    {"microsoft/Florence-2-base microsoft/Florence-2-base-ft "
+     "florence-community/Florence-2-base florence-community/Florence-2-base-ft",
+     "apart", 231'414'016, "",
+     R"("model_type": "florence2", "architectures": ["Florence2ForConditionalGeneration"], "text_config": )"
+     R"({"model_type": "bart", "vocab_size": 51289, "d_model": 768, "encoder_layers": 6, "decoder_layers": 6, )"
+     R"("encoder_attention_heads": 12, "decoder_attention_heads": 12, "encoder_ffn_dim": 3072, "decoder_ffn_dim": )"
+     R"(3072, "max_position_embeddings": 1024, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}, )"
+     R"("vision_config": {"embed_dim": [128, 256, 512, 1024], "num_heads": [4, 8, 16, 32], "num_groups": [4, 8, 16, 32], "projection_dim": 768})"},
+    {"microsoft/Florence-2-large microsoft/Florence-2-large-ft "
+     "florence-community/Florence-2-large florence-community/Florence-2-large-ft",
+     "apart", 770'173'952, "",
+     R"("model_type": "florence2", "architectures": ["Florence2ForConditionalGeneration"], "text_config": )"
+     R"({"model_type": "bart", "vocab_size": 51289, "d_model": 1024, "encoder_layers": 12, "decoder_layers": 12, )"
+     R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": )"
+     R"(4096, "max_position_embeddings": 1024, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}, )"
+     R"("vision_config": {"embed_dim": [256, 512, 1024, 2048], "num_heads": [8, 16, 32, 64], "num_groups": [8, 16, 32, 64], "projection_dim": 1024})"},
     {"google/pegasus-xsum", "pegasus", 569'748'480, "96103 512"},
     {"google/pegasus-large google/pegasus-cnn_dailymail", "pegasus", 570'797'056, "96103 1024"},
     {"Helsinki-NLP/opus-mt-en-de", "apart", 74'410'496, "",

@@ -37,8 +37,8 @@ from gpumem.record.recorder import recording  # noqa: E402
 from live import live_peak  # noqa: E402
 from models import BUILDERS  # noqa: E402
 from models.adapters import LoraEmbedding, adapt, require_input_gradients  # noqa: E402
-from models.ernie_vl import PATCHES  # noqa: E402
 from models.peft_layers import adapt_by_peft  # noqa: E402
+from vision_configs import PIXELS  # noqa: E402
 
 #: The precisions as gpumem names them: the type of the weights, and autocast's.
 PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
@@ -79,8 +79,9 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int
         images = torch.zeros(batch, 3, side, side, dtype=dtype, device="cuda")
         return [images, torch.zeros(batch, dtype=torch.int64, device="cuda")]
     ids = [torch.zeros(batch, tokens, dtype=torch.int64, device="cuda") for _ in range(2)]
-    if config["model_type"] == "ernie4_5_vl_moe":
-        return [*ids, torch.zeros(batch * PATCHES, 3 * 14 * 14, dtype=dtype, device="cuda")]
+    if config["model_type"] in PIXELS:
+        rows, *sizes = PIXELS[config["model_type"]]
+        return [*ids, torch.zeros(batch * rows, *sizes, dtype=dtype, device="cuda")]
     if "vision_config" in config:
         side = config["vision_config"]["image_size"]
         return [*ids, torch.zeros(batch, 3, side, side, dtype=dtype, device="cuda")]

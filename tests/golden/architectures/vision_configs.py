@@ -28,7 +28,60 @@ VISION: dict[str, dict[str, Any]] = {
         },
         "vision_config": {"depth": 2, "hidden_size": 64, "num_heads": 2, "intermediate_size": 256},
     },
+    "florence2": {
+        "model_type": "florence2",
+        "architectures": ["Florence2ForConditionalGeneration"],
+        "transformers_version": "4.56",
+        "text_config": {
+            "model_type": "bart",
+            "vocab_size": 1000,
+            "d_model": 256,
+            "encoder_layers": 2,
+            "decoder_layers": 2,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+            "encoder_ffn_dim": 1024,
+            "decoder_ffn_dim": 1024,
+            "max_position_embeddings": 1024,
+            "dropout": 0.0,
+        },
+        "vision_config": {
+            "embed_dim": [32, 64, 96, 128],
+            "num_heads": [2, 2, 3, 4],
+            "num_groups": [2, 2, 3, 4],
+            "depths": [1, 1, 2, 1],
+            "projection_dim": 256,
+            "window_size": 12,
+            "drop_path_rate": 0.1,
+        },
+    },
+    "ovis2": {
+        "model_type": "ovis2",
+        "architectures": ["Ovis2ForConditionalGeneration"],
+        "transformers_version": "4.56",
+        "text_config": {"model_type": "qwen2", **DECODER, "num_key_value_heads": 2},
+        "vision_config": {
+            "hidden_size": 128,
+            "intermediate_size": 352,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": 448,
+            "vocab_size": 2000,
+            "hidden_stride": 2,
+        },
+    },
 }
 
 #: Batch and tokens of each run, which hold those of one image of 1024 x 768 pixels.
-SIZES_WITH_IMAGES = {"ernie4_5_vl_moe": ((2, 1200), (3, 1100))}
+SIZES_WITH_IMAGES = {
+    "ernie4_5_vl_moe": ((2, 1200), (3, 1100)),
+    "florence2": ((2, 800), (3, 700)),
+    "ovis2": ((2, 2048), (3, 1900)),
+}
+
+#: Rows and their sizes that the processors make of it.
+PIXELS = {
+    "ernie4_5_vl_moe": (4 * 37 * 27, 3 * 14 * 14),
+    "florence2": (1, 3, 768, 768),
+    "ovis2": (7, 3, 448, 448),
+}

@@ -29,6 +29,7 @@
 #include "gpumem/architectures/ernie_image.hpp"
 #include "gpumem/architectures/ernie_vl.hpp"
 #include "gpumem/architectures/esm.hpp"
+#include "gpumem/architectures/florence2.hpp"
 #include "gpumem/architectures/flux.hpp"
 #include "gpumem/architectures/flux2.hpp"
 #include "gpumem/architectures/gemma.hpp"
@@ -59,6 +60,7 @@
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/nemotron_h.hpp"
 #include "gpumem/architectures/olmo.hpp"
+#include "gpumem/architectures/ovis.hpp"
 #include "gpumem/architectures/pangu_v2.hpp"
 #include "gpumem/architectures/patchtst.hpp"
 #include "gpumem/architectures/phi.hpp"
@@ -136,6 +138,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &ernie_vl::kArchitecture,
                                                          &esm::kArchitecture,
                                                          &falcon::kArchitecture,
+                                                         &florence2::kArchitecture,
                                                          &flux::kArchitecture,
                                                          &flux2::kArchitecture,
                                                          &gemma::kArchitecture,
@@ -199,6 +202,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &olmo_hybrid::kArchitecture,
                                                          &omnigen::kArchitecture,
                                                          &opt::kArchitecture,
+                                                         &ovis::kArchitecture,
                                                          &packed_siglip::kArchitecture,
                                                          &pangu_v2::kArchitecture,
                                                          &patchtsmixer::kArchitecture,
@@ -283,10 +287,10 @@ inline constexpr std::array<std::string_view, 27> kSince4_52 = {"granitemoehybri
                                                                 "blenderbot-small",
                                                                 "cohere2_vision",
                                                                 "deepseek_vl"};
-inline constexpr std::array<std::string_view, 15> kSince4_56 = {
+inline constexpr std::array<std::string_view, 16> kSince4_56 = {
     "seed_oss",     "apertus",    "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe",  "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
-    "ministral",    "vaultgemma", "flex_olmo"};
+    "ministral",    "vaultgemma", "flex_olmo",        "ovis2"};
 inline constexpr std::array<std::string_view, 50> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",

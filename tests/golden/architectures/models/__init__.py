@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, towers, xlnet
+from . import bloom, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, towers, vision_language, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
@@ -27,6 +27,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **latest_encoders.BUILDERS,
     **xlnet.BUILDERS,
     **towers.BUILDERS,
+    **vision_language.BUILDERS,
     **encoder_decoders.BUILDERS,
     **diffusion.BUILDERS,
 }
