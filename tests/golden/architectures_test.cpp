@@ -89,6 +89,8 @@ constexpr Known kKnown[] = {
     // A little less in bfloat16, most where blocks run again. This is not explained.
     {"ernie4_5_vl_moe", kTolerance, 0.013},
     {"ovis2", 0.007, 0.01},
+    // Less under autocast. This is not explained.
+    {"csm", 0.045, 0.008},
     {"paddleocr_vl", 0.033, 0.025},
     {"glm_ocr", 0.044, 0.013},
     // Not explained: DeBERTa's and Laguna's blocks that run again, EXAONE in bfloat16, and the others.
@@ -168,7 +170,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
       if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 842U);
+  EXPECT_GE(compared, 854U);
   EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
 }
 

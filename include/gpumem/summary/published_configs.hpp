@@ -266,7 +266,8 @@ inline constexpr PublishedRow kApartRows[] = {
      R"({"model_type": "bart", "vocab_size": 51289, "d_model": 768, "encoder_layers": 6, "decoder_layers": 6, )"
      R"("encoder_attention_heads": 12, "decoder_attention_heads": 12, "encoder_ffn_dim": 3072, "decoder_ffn_dim": )"
      R"(3072, "max_position_embeddings": 1024, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}, )"
-     R"("vision_config": {"embed_dim": [128, 256, 512, 1024], "num_heads": [4, 8, 16, 32], "num_groups": [4, 8, 16, 32], "projection_dim": 768})"},
+     R"("vision_config": {"embed_dim": [128, 256, 512, 1024], "num_heads": [4, 8, 16, 32], "num_groups": )"
+     R"([4, 8, 16, 32], "projection_dim": 768})"},
     {"microsoft/Florence-2-large microsoft/Florence-2-large-ft "
      "florence-community/Florence-2-large florence-community/Florence-2-large-ft",
      "apart", 770'173'952, "",
@@ -274,7 +275,15 @@ inline constexpr PublishedRow kApartRows[] = {
      R"({"model_type": "bart", "vocab_size": 51289, "d_model": 1024, "encoder_layers": 12, "decoder_layers": 12, )"
      R"("encoder_attention_heads": 16, "decoder_attention_heads": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": )"
      R"(4096, "max_position_embeddings": 1024, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}, )"
-     R"("vision_config": {"embed_dim": [256, 512, 1024, 2048], "num_heads": [8, 16, 32, 64], "num_groups": [8, 16, 32, 64], "projection_dim": 1024})"},
+     R"("vision_config": {"embed_dim": [256, 512, 1024, 2048], "num_heads": [8, 16, 32, 64], "num_groups": )"
+     R"([8, 16, 32, 64], "projection_dim": 1024})"},
+    {"sesame/csm-1b unsloth/csm-1b", "apart", 1'632'100'161, "",
+     R"("model_type": "csm", "architectures": ["CsmForConditionalGeneration"], "hidden_size": 2048, )"
+     R"("intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, )"
+     R"("head_dim": 64, "vocab_size": 2051, "text_vocab_size": 128256, "num_codebooks": 32, "hidden_act": "silu", )"
+     R"("max_position_embeddings": 2048, "depth_decoder_config": {"hidden_size": 1024, "intermediate_size": 8192, )"
+     R"("num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": )"
+     R"(2051, "num_codebooks": 32, "backbone_hidden_size": 2048, "hidden_act": "silu"}, "codec_config": {})"},
     {"google/pegasus-xsum", "pegasus", 569'748'480, "96103 512"},
     {"google/pegasus-large google/pegasus-cnn_dailymail", "pegasus", 570'797'056, "96103 1024"},
     {"Helsinki-NLP/opus-mt-en-de", "apart", 74'410'496, "",

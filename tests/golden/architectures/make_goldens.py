@@ -79,6 +79,8 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int
         images = torch.zeros(batch, 3, side, side, dtype=dtype, device="cuda")
         return [images, torch.zeros(batch, dtype=torch.int64, device="cuda")]
     ids = [torch.zeros(batch, tokens, dtype=torch.int64, device="cuda") for _ in range(2)]
+    if config["model_type"] == "csm":
+        return [*ids, torch.zeros(batch, tokens, config["num_codebooks"], dtype=torch.int64, device="cuda")]
     if config["model_type"] in PIXELS:
         rows, *sizes = PIXELS[config["model_type"]]
         return [*ids, torch.zeros(batch * rows, *sizes, dtype=dtype, device="cuda")]

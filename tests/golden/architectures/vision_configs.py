@@ -1,4 +1,4 @@
-"""Small configs of models that read text and images, as config.json has them."""
+"""Small configs of models that read text and images, and of one that speaks, as config.json has them."""
 
 from __future__ import annotations
 
@@ -68,6 +68,41 @@ VISION: dict[str, dict[str, Any]] = {
             "image_size": 448,
             "vocab_size": 2000,
             "hidden_stride": 2,
+        },
+    },
+    "csm": {
+        "model_type": "csm",
+        "architectures": ["CsmForConditionalGeneration"],
+        "transformers_version": "5.5",
+        **{key: of for key, of in DECODER.items() if key != "vocab_size"},
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "vocab_size": 300,
+        "text_vocab_size": 1000,
+        "num_codebooks": 8,
+        "depth_decoder_config": {
+            "hidden_size": 128,
+            "intermediate_size": 512,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 32,
+            "vocab_size": 300,
+            "num_codebooks": 8,
+            "backbone_hidden_size": 256,
+            "hidden_act": "silu",
+        },
+        "codec_config": {
+            "num_filters": 8,
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_hidden_layers": 1,
+            "head_dim": 8,
+            "upsample_groups": 64,
+            "vector_quantization_hidden_dimension": 32,
+            "codebook_dim": 32,
+            "codebook_size": 64,
+            "num_quantizers": 4,
         },
     },
 }

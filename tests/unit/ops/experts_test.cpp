@@ -81,6 +81,17 @@ TEST(Experts, AreTakenOutOneAfterTheOther) {
   EXPECT_EQ(tape.functions().back().gradient, Gradient::fresh) << "zeros of all experts";
 }
 
+TEST(Experts, OfTextAndOfImagesGetTokensThatAMaskChooses) {
+  const std::vector<core::Shape> tokens = {shape({N, 100, 64})};
+  EXPECT_EQ(output_text("masked_tokens", "start=30", tokens), "[N, 70, 64]");
+  EXPECT_EQ(output_text("masked_tokens", "start=0, length=30", tokens), "[N, 30, 64]");
+  EXPECT_TRUE(testing::fails(output("masked_tokens", "start=100", tokens), core::ErrorCode::invalid_argument, 0,
+                             "take 100 tokens with the marks around them, and samples have 100"));
+  EXPECT_FALSE(output("masked_tokens", "start=0, length=101", tokens));
+  EXPECT_FALSE(output("masked_tokens", "start=0", {shape({N, 64})}));
+  EXPECT_EQ(output_text("put_tokens", "", {shape({N, 100, 64}), shape({N, 70, 64})}), "[N, 100, 64]");
+}
+
 /// What backward of the product of 24 rows with 8 experts' weights holds of them.
 std::vector<TensorId> kept_by_product(Tape& tape, bool trains_experts) {
   tape.begin_layer(0);

@@ -19,6 +19,7 @@
 #include "gpumem/architectures/controlnet.hpp"
 #include "gpumem/architectures/conv_nets.hpp"
 #include "gpumem/architectures/cosmos3.hpp"
+#include "gpumem/architectures/csm.hpp"
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
@@ -125,6 +126,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &controlnet::kArchitecture,
                                                          &cosmos::kArchitecture,
                                                          &cosmos3::kArchitecture,
+                                                         &csm::kArchitecture,
                                                          &dbrx::kArchitecture,
                                                          &deberta::kArchitecture,
                                                          &deci::kArchitecture,
@@ -260,7 +262,7 @@ namespace architecture_list_detail {
 inline constexpr std::array<std::string_view, 16> kSince4_49 = {
     "helium", "granitemoeshared", "qwen2_5_vl", "zamba2",    "smolvlm", "gemma3_text", "gemma3",          "mistral3",
     "llama4", "llama4_text",      "qwen3",      "qwen3_moe", "glm4",    "deepseek_v3", "phi4_multimodal", "aya_vision"};
-inline constexpr std::array<std::string_view, 27> kSince4_52 = {"granitemoehybrid",
+inline constexpr std::array<std::string_view, 28> kSince4_52 = {"granitemoehybrid",
                                                                 "bitnet",
                                                                 "glm4v",
                                                                 "internvl",
@@ -286,7 +288,8 @@ inline constexpr std::array<std::string_view, 27> kSince4_52 = {"granitemoehybri
                                                                 "blenderbot",
                                                                 "blenderbot-small",
                                                                 "cohere2_vision",
-                                                                "deepseek_vl"};
+                                                                "deepseek_vl",
+                                                                "csm"};
 inline constexpr std::array<std::string_view, 16> kSince4_56 = {
     "seed_oss",     "apertus",    "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe",  "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",

@@ -8,12 +8,13 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, towers, vision_language, xlnet
+from . import bloom, csm, decoders, diffusion, encoder_decoders, encoders, ernie_vl, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, lightning, llama, more_decoders, towers, vision_language, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
     **granitemoe.BUILDERS,
     **experts.BUILDERS,
+    **csm.BUILDERS,
     **ernie_vl.BUILDERS,
     **hybrids.BUILDERS,
     **lightning.BUILDERS,
