@@ -1,7 +1,8 @@
 // Vision-language models: their parameters, and the fields of their config.json that layers follow from. The totals of
 // Qwen2.5-VL-7B, Qwen3-VL-8B and Gemma 3 27B are those of the models' files; the others are as model cards give them,
 // with the digits counted from the config; from Granite Vision on, and of DeepSeek's, Idefics 2 and MiniCPM-V 4.6,
-// those of transformers 5.16's classes of these fields.
+// those of transformers 5.16's classes of these fields. ERNIE 4.5 VL and CSM are as Unsloth counts them before it adds
+// adapters, Florence-2 as PEFT does, with its head once.
 #pragma once
 
 #include "published_models.hpp"
@@ -84,6 +85,12 @@ inline constexpr Published kPublishedWithMore[] = {
      R"({"model_type": "idefics2", "architectures": ["Idefics2ForConditionalGeneration"], "vision_config": {"hidden_size": 1152, "image_size": 980, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "patch_size": 14}, "text_config": {"model_type": "mistral", "vocab_size": 32003, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": false}, "perceiver_config": {}, "tie_word_embeddings": false})"},
     {"minicpm-v-4.6", 1'414'643'504,
      R"({"model_type": "minicpmv4_6", "architectures": ["MiniCPMV4_6ForConditionalGeneration"], "insert_layer_id": 6, "vision_config": {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 980, "patch_size": 14}, "text_config": {"model_type": "qwen3_5_text", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 24, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 248320, "tie_word_embeddings": true}, "tie_word_embeddings": true})"},
+    {"ernie-4.5-vl-28b", 29'399'294'336,
+     R"({"model_type": "ernie4_5_vl_moe", "architectures": ["Ernie4_5_VLMoeForConditionalGeneration"], "tie_word_embeddings": true, "text_config": {"model_type": "ernie4_5_vl_moe_text", "hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 28, "num_attention_heads": 20, "num_key_value_heads": 4, "vocab_size": 103424, "moe_intermediate_size": [1536, 512], "moe_num_experts": 64, "moe_k": 6, "moe_num_shared_experts": 2, "use_bias": false}, "vision_config": {"model_type": "ernie4_5_vl_moe_vision", "depth": 32, "hidden_size": 1280, "intermediate_size": 5120, "num_heads": 16, "patch_size": 14}})"},
+    {"florence-2-base", 231'414'016, R"({"model_type": "florence2", "architectures": ["Florence2ForConditionalGeneration"], "text_config": {"model_type": "bart", "vocab_size": 51289, "d_model": 768, "encoder_layers": 6, "decoder_layers": 6, "encoder_attention_heads": 12, "decoder_attention_heads": 12, "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072, "max_position_embeddings": 1024}, "vision_config": {"model_type": "florence_vision", "projection_dim": 768}})"},
+    {"ovis2-1b", 1'131'283'318,
+     R"({"model_type": "ovis2", "architectures": ["Ovis2ForConditionalGeneration"], "text_config": {"model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2, "vocab_size": 151936, "tie_word_embeddings": true}, "vision_config": {"image_size": 448, "hidden_stride": 2, "vocab_size": 65536}})"},
+    {"csm-1b", 1'632'100'161, R"({"model_type": "csm", "architectures": ["CsmForConditionalGeneration"]})"},
 };
 
 /// Models whose checkpoints hold buffers too, so that no published number is that of the parameters.
