@@ -310,5 +310,33 @@ TEST(Adapt, TakesExpertsNamesForTheirTensorInTransformers5Alone) {
   EXPECT_EQ(adapter_elements(*job), 3 * (4 * (16 + 16) + (16 + 4) + 4 * 3 * (16 + 24))) << "each expert's layers";
 }
 
+/// PEFT looks up the type of the whole model. Qwen3-VL-MoE, whose experts were one tensor before, has a conversion of
+/// its own, of which PEFT makes no adapters.
+TEST(Adapt, ExpertsOfModelsThatReadImagesHaveAdaptersByTheWholeModelsType) {
+  const auto adapted = [](std::string_view type, std::string_view experts, std::int64_t images) {
+    const auto graph =
+        parse_summary(R"({"model_type": ")" + std::string(type) + R"(", "text_config": {"model_type": ")" +
+                      std::string(type) + R"(_text", "hidden_size": 64, "intermediate_size": 96,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 100,
+        "moe_intermediate_size": 32, "num_experts_per_tok": 2, "first_k_dense_replace": 1, ")" +
+                      std::string(experts) + R"(": 4}, "vision_config": {"depth": 1, "hidden_size": 32,
+        "num_heads": 2, "intermediate_size": 48, "out_hidden_size": 64, "deepstack_visual_indexes": [0]}})");
+    EXPECT_TRUE(testing::succeeds(graph));
+    if (!graph) return std::int64_t{-2};
+    TrainingJob job(*graph, 1);
+    job.sequence_length = 512;
+    job.images = images;
+    if (images > 0) job.image = {256, 256};
+    job.transformers = model::Transformers::v5_5;
+    job.lora = 3;
+    job.lora_targets = "gate_proj+up_proj";
+    return adapter_elements(job);
+  };
+  for (const std::int64_t images : {0, 1}) {
+    EXPECT_EQ(adapted("glm4v_moe", "n_routed_experts", images), 4 * 2 * 3 * (64 + 2 * 32)) << "none of the tower's";
+    EXPECT_EQ(adapted("qwen3_vl_moe", "num_experts", images), -1) << "no layer of these names";
+  }
+}
+
 }  // namespace
 }  // namespace gpumem::adapt
