@@ -61,7 +61,6 @@ enum class Loss : std::uint8_t { cross_entropy, mse, bce_with_logits };
 enum class Objective : std::uint8_t {
   loss,                     ///< the model's own
   log_probabilities,        ///< of the tokens that are there, which losses of preferences and of policies are made of
-  one_log_probabilities,    ///< the same where a batch is one sample
   fused_log_probabilities,  ///< the same by one kernel, which leaves its gradient in the logits' place
   read_log_probabilities,   ///< the same of a pass without gradients
   whole_log_probabilities,  ///< of all logits at once, in float32

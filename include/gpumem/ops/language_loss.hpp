@@ -338,21 +338,15 @@ inline TensorSize sample_of(const TensorSize& size) { return {size.elements, 0, 
 
 }  // namespace language_loss_detail
 
-/// How log-probabilities are computed sample by sample.
-struct SampleBySample {
-  bool one_sample = false;  ///< a batch is one sample
-  bool scaled = false;      ///< the logits are divided in their place first
-};
-
 /// The log-probabilities of given tokens, sample by sample, and a loss of them. Of logits in lower precision
 /// log_softmax is kept; of float32 ones the logits themselves, since each sample's logsumexp and the gather read them
 /// again. Backward makes the gradients of the samples, and then one tensor of all of them. In logits' sizes, as
 /// PyTorch 2.6 was seen to hold them: in lower precision 2 in forward, and in backward 3 of one sample, else 2, for
-/// what is kept of a sample goes when its gradient is there; in float32 1, and 4 of one sample, else 3. Backward of a
-/// division in place (of a view: CopySlices) copies the gradient before it is cut: 4 in any type. Source: TRL 0.16 to
-/// 1.9, trainer/utils.py, selective_log_softmax(); TRL 1.0 to 1.9, trainer/grpo_trainer.py and rloo_trainer.py:
-/// logits.div_; derivatives.yaml: _log_softmax, logsumexp, gather, unbind.
-inline TensorId record_log_probabilities(Tape& tape, TensorId logits, const SampleBySample& how) {
+/// what is kept of a sample goes when its gradient is there; in float32 1, and 4 of one sample, else 3. `scaled`: the
+/// logits are divided in their place first, of which (of a view: CopySlices) backward copies the gradient before it is
+/// cut: 4 in any type. Source: TRL 0.16 to 1.9, trainer/utils.py, selective_log_softmax(); TRL 1.0 to 1.9,
+/// trainer/grpo_trainer.py and rloo_trainer.py: logits.div_; derivatives.yaml: _log_softmax, logsumexp, gather, unbind.
+inline TensorId record_log_probabilities(Tape& tape, TensorId logits, bool scaled) {
   const TensorSize whole = tape.tensor(logits).size;
   const TensorSize sample = language_loss_detail::sample_of(whole);
   const bool lower = whole.dtype != core::DType::float32;
@@ -360,15 +354,16 @@ inline TensorId record_log_probabilities(Tape& tape, TensorId logits, const Samp
       {.inputs = {&logits, 1}, .output = whole, .kind = Output::view, .layout = tape.tensor(logits).layout});
   const std::array<TensorSize, 1> kept = {whole};
   const std::array<TensorSize, 1> passing = {sample};
-  const std::array<TensorSize, 2> gathered = {whole, whole};
-  std::span<const TensorSize> backward = std::span(gathered).first(how.one_sample || how.scaled ? 2 : 1);
-  if (lower && !how.scaled) backward = std::span(passing).first(how.one_sample ? 1 : 0);
+  const std::array<TensorSize, 3> copied = {whole, whole, whole};
   return tape.record({.inputs = {&samples, 1},
                       .output = language_loss_detail::kScalar,
                       .saved_inputs = lower ? 0U : 1U,
                       .extras = std::span(kept).first(lower ? 1 : 0),
                       .scratch = std::span(passing).first(lower ? 0 : 1),
-                      .backward_scratch = backward});
+                      .backward_scratch = std::span(copied).first(!scaled ? 0
+                                                                  : lower ? 3
+                                                                          : 2),
+                      .gradient = Gradient::by_sample});
 }
 
 /// The same where no backward follows: only one sample's log_softmax lives at a time.
@@ -419,9 +414,8 @@ inline TensorId record_of_logits(Tape& tape, const LanguageHead& head, const mod
   part.set(1, core::Dim::fixed(std::min(std::max<std::int64_t>(made.count, 1), head.shape[1].size)));
   const TensorSize last = rows_of(part)->times(head.vocabulary);
   switch (made.kind) {
-    case log_probabilities: return record_log_probabilities(tape, logits, {});
-    case one_log_probabilities: return record_log_probabilities(tape, logits, {.one_sample = true});
-    case scaled_log_probabilities: return record_log_probabilities(tape, logits, {.scaled = true});
+    case log_probabilities: return record_log_probabilities(tape, logits, false);
+    case scaled_log_probabilities: return record_log_probabilities(tape, logits, true);
     case read_log_probabilities: return record_read_log_probabilities(tape, logits);
     case whole_log_probabilities: return record_whole_log_probabilities(tape, logits, false);
     case read_whole_log_probabilities: return record_whole_log_probabilities(tape, logits, true);

@@ -121,6 +121,7 @@ enum class Gradient : std::uint8_t {
   /// Forward has made them, as extras: of each input that gets one, then of each trained parameter.
   made_in_forward,
   over_input,  ///< the memory of the input, which is kept for it: the kernel writes it there
+  by_sample,   ///< those of single samples, one after another, and then one tensor of all
 };
 
 /// Whether a call allocates its output, or looks at or overwrites the memory of its first input.

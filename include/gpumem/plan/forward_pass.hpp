@@ -37,6 +37,7 @@ struct ForwardPass {
   std::vector<StagePart> stages = {};      ///< in their order; the only one is all of the pass
   std::size_t model_inputs = 0;            ///< of the tape's inputs; the rest are labels
   std::size_t model_functions = 0;         ///< of the tape's functions; the rest are the loss
+  std::size_t autocast_functions = 0;      ///< those that autocast is around, where it ends with the model; 0: all
   std::vector<ops::TensorId> splits = {};  ///< tuples: their parts' gradients wait for each other; ascending
   bool convolves = false;                  ///< calls cuDNN's convolutions
   bool normalises = false;                 ///< calls cuDNN's batch normalisation

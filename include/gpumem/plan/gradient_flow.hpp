@@ -67,6 +67,7 @@ class GradientFlow {
   void make_gradients(const ops::Function& function, const Flow& output);
   void make_input_gradients(const ops::Function& function, const Flow& output);
   [[nodiscard]] Flow input_gradient(const ops::Function& function, ops::TensorId input, const Flow& output);
+  [[nodiscard]] Slot gradient_by_sample(const ops::Function& function, ops::TensorId input);
   void make_parameter_gradients(const ops::Function& function);
   [[nodiscard]] Slot next_made_in_forward(const ops::Function& function);
   void end_call(const ops::Function& function, const Flow& output);

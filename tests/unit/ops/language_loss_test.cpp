@@ -21,41 +21,40 @@ struct Recorded {
   Function last;
 };
 
-Recorded log_probabilities(core::DType type, const SampleBySample& how) {
+Recorded log_probabilities(core::DType type, bool scaled) {
   Tape tape(model::Precision::bf16);
   const TensorId logits = tape.add_input({kElements, 1, type});
   tape.require_grad(logits);
-  record_log_probabilities(tape, logits, how);
+  record_log_probabilities(tape, logits, scaled);
   const Function last = tape.functions().back();
   return {std::move(tape), last};
 }
 
-// PyTorch 2.6 held, in sizes of the logits beside these: 1 in forward and 2 (of one sample), else 1, in backward.
+// What backward makes of the samples is in tests/unit/plan/gradient_flow_test.cpp.
 TEST(LogProbabilities, OfLowerPrecisionKeepTheirLogSoftmax) {
-  const Recorded many = log_probabilities(core::DType::bfloat16, {});
+  const Recorded many = log_probabilities(core::DType::bfloat16, false);
   EXPECT_EQ(elements_of(many.tape, many.last.saved, 4), 4 * kElements);
   EXPECT_EQ(elements_of(many.tape, many.last.extras, 4), 4 * kElements) << "not the logits";
   EXPECT_EQ(elements_of(many.tape, many.last.backward_scratch, 4), 0);
-  const Recorded one = log_probabilities(core::DType::bfloat16, {.one_sample = true});
-  EXPECT_EQ(elements_of(one.tape, one.last.backward_scratch, 1), kElements);
+  EXPECT_EQ(many.last.gradient, Gradient::by_sample);
 }
 
 TEST(LogProbabilities, OfFloat32KeepTheLogits) {
-  const Recorded many = log_probabilities(core::DType::float32, {});
+  const Recorded many = log_probabilities(core::DType::float32, false);
   EXPECT_EQ(elements_of(many.tape, many.last.extras, 4), 0);
   EXPECT_EQ(elements_of(many.tape, many.last.saved, 4), 4 * kElements);
   EXPECT_EQ(elements_of(many.tape, many.last.scratch, 4), kElements) << "one sample's exponentials";
-  EXPECT_EQ(elements_of(many.tape, many.last.backward_scratch, 4), 4 * kElements) << "beside the gradient of its input";
-  const Recorded one = log_probabilities(core::DType::float32, {.one_sample = true});
-  EXPECT_EQ(elements_of(one.tape, one.last.backward_scratch, 1), 2 * kElements);
+  EXPECT_EQ(elements_of(many.tape, many.last.backward_scratch, 4), 0);
+  EXPECT_EQ(many.last.gradient, Gradient::by_sample);
 }
 
 // PyTorch 2.6 held 4 sizes of the logits in backward, of either type.
 TEST(LogProbabilities, OfLogitsDividedInTheirPlaceCopyTheGradient) {
   for (const core::DType type : {core::DType::bfloat16, core::DType::float32}) {
-    const Recorded scaled = log_probabilities(type, {.scaled = true});
+    const Recorded scaled = log_probabilities(type, true);
     EXPECT_EQ(elements_of(scaled.tape, scaled.last.saved, 4), 4 * kElements);
-    EXPECT_EQ(elements_of(scaled.tape, scaled.last.backward_scratch, 4), 8 * kElements);
+    const std::int64_t kept = type == core::DType::float32 ? 1 : 0;  // of which no sample goes before
+    EXPECT_EQ(elements_of(scaled.tape, scaled.last.backward_scratch, 4), (3 - kept) * 4 * kElements);
   }
 }
 

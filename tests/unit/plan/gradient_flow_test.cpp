@@ -1,6 +1,7 @@
 #include "gpumem/plan/gradient_flow.hpp"
 
 #include "small_plans.hpp"
+#include "small_transformers.hpp"
 
 namespace gpumem::plan {
 namespace {
@@ -81,6 +82,39 @@ TEST(GradientFlow, AFurtherPassAddsToTheGradientsThatStand) {
   EXPECT_EQ(count(second, "+128 a gradient"), 1);
   EXPECT_EQ(count(second, "-128 a gradient"), 1);
   EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(planned(net()).plan, 1).left);
+}
+
+// derivatives.yaml: logsumexp and gather, _log_softmax, unbind. Three samples: of float32 each one's difference,
+// exponential and gradient, then one tensor of all, and gather's; else gather's of each, and what was kept of it goes.
+TEST(GradientFlow, SamplesHaveTheirGradientsOneAfterAnother) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    TrainingJob job = testing::small_llama(1);
+    job.batch_size = 3;
+    job.precision = precision;
+    job.objective = {model::Objective::log_probabilities, 0};
+    const bool lower = precision == Precision::bf16;
+    const std::int64_t each = *job.sequence_length * 1024 * (lower ? 2 : 4);
+    const StepPlan plan = planned(job).plan;
+    const auto made = [&](std::int64_t bytes, Category category) {
+      const auto begin = plan.events.begin();
+      std::ptrdiff_t all = 0;
+      for (std::size_t at = 0; at < plan.phases.size(); ++at) {
+        if (plan.phases[at].phase != Phase::backward || plan.phases[at].step != 1) continue;
+        const auto end = at + 1 < plan.phases.size()
+                             ? begin + static_cast<std::ptrdiff_t>(plan.phases[at + 1].first_event)
+                             : plan.events.end();
+        all += std::count_if(
+            begin + static_cast<std::ptrdiff_t>(plan.phases[at].first_event), end, [&](const Event& event) {
+              return event.kind == Event::Kind::allocate && event.bytes == bytes && event.category == category;
+            });
+      }
+      return all;
+    };
+    EXPECT_EQ(made(each, Category::activation_gradient), 3);
+    EXPECT_EQ(made(each, Category::temporary), lower ? 3 : 6);
+    EXPECT_EQ(made(each, Category::activation), lower ? 3 : 0) << "what was kept, in samples";
+    EXPECT_EQ(made(3 * each, Category::temporary), lower ? 0 : 1);
+  }
 }
 
 TEST(GradientFlow, NoGradientFlowsIntoFrozenLayers) {

@@ -244,6 +244,9 @@ class ForwardPassBuilder {
     const std::int64_t positions = job_.objective.count;
     const bool last = model::reads_last(job_.objective.kind);
     TensorId logits = ops::record_last_logits(tape(), head_, last ? 0 : positions);
+    // accelerate's autocast is around the model's forward() alone.
+    const bool accelerates = model::row_of(job_.loop).outputs == model::OutputType::float_under_autocast;
+    if (accelerates) pass_.autocast_functions = tape().functions().size();
     const bool whole = job_.objective.kind == model::Objective::read_whole_log_probabilities ||
                        job_.objective.kind == model::Objective::whole_log_probabilities;
     if (whole || hands_out_float()) logits = tape().cast(logits, core::DType::float32);

@@ -253,6 +253,7 @@ GPUMEM_INLINE GradientFlow::Flow GradientFlow::input_gradient(const ops::Functio
     case ops::Gradient::none: return {};
     case ops::Gradient::made_in_forward: return {next_made_in_forward(function), true};
     case ops::Gradient::over_input: log_.hold(state_.slot(input)); return {state_.slot(input), true};
+    case ops::Gradient::by_sample: return {gradient_by_sample(function, input), true};
     case ops::Gradient::fresh:
     case ops::Gradient::joined: break;
   }
@@ -261,6 +262,42 @@ GPUMEM_INLINE GradientFlow::Flow GradientFlow::input_gradient(const ops::Functio
   }
   const Category category = state_.is_parameter(input) ? Category::gradient : Category::activation_gradient;
   return {log_.allocate(state_.bytes(input), category, function.layer), true};
+}
+
+/// What is kept of a sample goes when its gradient is there. Where all is kept of the input itself, a sample's gradient
+/// is made of its difference from the result and the exponential of that (logsumexp_backward), and the gradient of
+/// another function that reads the input is added last (gather_backward).
+GPUMEM_INLINE Slot GradientFlow::gradient_by_sample(const ops::Function& function, ops::TensorId input) {
+  constexpr std::int64_t kMost = 64;  // more are played as so many
+  const std::int64_t samples = std::clamp<std::int64_t>(state_.batch_size(), 1, kMost);
+  const std::int64_t whole = state_.bytes(input);
+  const auto allocate = [&](std::int64_t bytes, Category category) {
+    return log_.allocate(bytes, category, function.layer);
+  };
+  const auto some = [&](std::int64_t count, Category category) {
+    std::vector<Slot> slots;
+    for (std::int64_t each = 0; each < count; ++each) slots.push_back(allocate(whole / samples, category));
+    return slots;
+  };
+  const auto drop = [&](const std::vector<Slot>& slots) {
+    for (const Slot slot : slots) log_.drop(slot);
+  };
+  const auto extras = state_.tape().list(function.extras);
+  state_.let_go(extras);
+  std::vector<Slot> kept = some(extras.empty() ? 0 : samples, Category::activation);
+  std::vector<Slot> made;
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const std::vector<Slot> passing = some(extras.empty() ? 2 : 1, Category::temporary);
+    made.push_back(allocate(whole / samples, Category::activation_gradient));
+    drop(passing);
+    if (kept.empty()) continue;
+    log_.drop(kept.back());
+    kept.pop_back();
+  }
+  const Slot all = allocate(whole, Category::activation_gradient);
+  drop(made);
+  if (extras.empty()) log_.drop(allocate(whole, Category::temporary));
+  return all;
 }
 
 /// Autograd holds it, and so does whoever it goes to.

@@ -316,10 +316,8 @@ class TrainingScript {
   }
 
   void forward(bool with_gradients, bool with_loss) {
-    const auto functions = pass_.tape.functions();
-    const std::size_t count = with_loss ? functions.size() : pass_.model_functions;
     shards_.begin_forward();
-    run_forward(0, count, with_gradients);
+    run_forward(0, with_loss ? pass_.tape.functions().size() : pass_.model_functions, with_gradients);
     if (with_loss) drop(held_loss_);
     calls_.end_autocast();
   }
@@ -334,6 +332,7 @@ class TrainingScript {
                  with_gradients ? blocks_.results_of(index) : nullptr);
       state_.let_go(names_.ending_at(index));
       shards_.end_call(index);
+      if (index + 1 == pass_.autocast_functions) calls_.end_autocast();
       if (index + 1 == pass_.model_functions) shards_.end_forward();
       // `outputs = model(inputs)` and `loss = criterion(...)` release the last step's.
       if (index + 1 == pass_.model_functions) drop(held_outputs_);
