@@ -94,6 +94,7 @@
 #include "gpumem/posttrain/impl/launch_trainers_inl.hpp"
 #include "gpumem/posttrain/impl/launch_words_inl.hpp"
 #include "gpumem/posttrain/impl/phases_inl.hpp"
+#include "gpumem/posttrain/impl/phases_logits_inl.hpp"
 #include "gpumem/posttrain/impl/post_training_job_inl.hpp"
 #include "gpumem/posttrain/impl/post_training_job_options_inl.hpp"
 #include "gpumem/record/impl/recorded_steps_inl.hpp"

@@ -117,6 +117,7 @@ struct ProgramRow {
   std::int64_t batched_tokens = 0;      ///< max_num_batched_tokens of a colocated vLLM; 0: vLLM's own default
   bool seats_a_step = false;            ///< a colocated vLLM's max_num_seqs is what it generates at once
   std::int64_t seats = 0;               ///< its max_num_seqs otherwise; 0: vLLM's own default
+  model::Transformers transformers = model::Transformers::v4_51;  ///< that it runs on
 };
 inline constexpr std::array kProgramRows = {
     ProgramRow{.value = Program::trl,
@@ -127,7 +128,8 @@ inline constexpr std::array kProgramRows = {
                .joint_critic = true,
                .utilization = 0.3,
                .batched_tokens = 4096,
-               .seats_a_step = true},
+               .seats_a_step = true,
+               .transformers = model::Transformers::v5_5},
     ProgramRow{.value = Program::ms_swift,
                .name = "ms-swift",
                .source = "ms-swift 4 (2026-08), rlhf_trainers/dpo_trainer.py: get_batch_loss_metrics; "
@@ -285,7 +287,8 @@ inline constexpr std::array kProgramRows = {
                .expands = true,
                .utilization = 0.9,
                .batched_tokens = 4096,
-               .seats_a_step = true},
+               .seats_a_step = true,
+               .transformers = model::Transformers::v4_56},
 };
 [[nodiscard]] constexpr const ProgramRow& row_of(Program program) {
   return kProgramRows[static_cast<std::size_t>(program)];

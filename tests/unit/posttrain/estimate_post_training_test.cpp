@@ -165,9 +165,7 @@ TEST(PostTraining, ThePolicysLogitsStandWhileTrlsReferenceRuns) {
   const PhaseEstimate swift = phase(estimated(job_of(Algorithm::dpo, Program::ms_swift)), "reference");
   // Two pairs, 128 tokens, 1,024 words, two bytes each.
   constexpr std::int64_t kLogits = std::int64_t{4} * 128 * 1024 * 2;
-  constexpr std::int64_t kRounding = 1024;
-  EXPECT_NEAR(static_cast<double>(trl.allocated.count() - swift.allocated.count()), static_cast<double>(kLogits),
-              static_cast<double>(kRounding));
+  EXPECT_GE(trl.allocated.count() - swift.allocated.count(), kLogits) << "and what TRL logs of them";
 }
 
 TEST(PostTraining, APairIsTwoSequencesAndAPackedRowIsOne) {
@@ -367,7 +365,8 @@ constexpr Heavy kHeavy[] = {
      }},
     {"reference", Algorithm::dpo, Program::trl, [](PostTrainingJob& job) { job.options.log_prob_batch = 4 * kMany; }},
     {"teacher", Algorithm::gkd, Program::ms_swift, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
-    {"update: forward", Algorithm::orpo, Program::trl, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
+    {"update: forward", Algorithm::reward, Program::llama_factory,
+     [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
     {"update: backward", Algorithm::reward, Program::trl, [](PostTrainingJob& job) { job.policy.batch_size = kMany; }},
     {"update: optimizer", Algorithm::simpo, Program::trl,
      [](PostTrainingJob& job) {

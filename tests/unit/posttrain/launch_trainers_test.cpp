@@ -65,7 +65,28 @@ TEST(LaunchTrainers, AutocastHandsOutFloat32WhateverWasLoaded) {
   const Launch whole = of_trl({{"bf16", "false"}});
   EXPECT_EQ(trained_job(whole).precision, model::Precision::fp32);
   EXPECT_FALSE(says_trained(whole.not_modelled, "bf16"));
-  EXPECT_TRUE(says_trained(of_trl({{"bf16", "false"}, {"use_peft", "true"}}).not_modelled, "bf16"));
+}
+
+TEST(LaunchTrainers, AdaptersWithoutAutocastLearnInFloat32OverWhatWasLoaded) {
+  const Settings adapts = {{"use_peft", "true"}, {"lora_r", "8"}, {"bf16", "false"}};
+  const auto of = [&](const std::string& type) {
+    Settings settings = adapts;
+    settings.push_back({"dtype", type});
+    return of_trl(settings);
+  };
+  const Launch narrow = of("bfloat16");
+  EXPECT_EQ(trained_job(narrow).precision, model::Precision::bf16);
+  EXPECT_EQ(trained_job(narrow).base_dtype, model::BaseType::precision);
+  EXPECT_FALSE(trained_job(narrow).float_outputs);
+  EXPECT_TRUE(narrow.not_modelled.empty());
+  EXPECT_EQ(trained_job(of("float32")).precision, model::Precision::fp32);
+  const Launch quantised = of_trl({{"use_peft", "true"}, {"load_in_4bit", "true"}, {"bf16", "false"}});
+  EXPECT_TRUE(says_trained(quantised.not_modelled, "bf16 false"));
+}
+
+TEST(LaunchTrainers, EachProgramRunsOnItsReleaseOfTransformers) {
+  EXPECT_EQ(trained_job(of_trl({})).transformers, model::Transformers::v5_5);
+  EXPECT_EQ(trained_job(llama_factory()).transformers, row_of(Program::llama_factory).transformers);
 }
 
 TEST(LaunchTrainers, LigersLayersComeWithoutItsLoss) {

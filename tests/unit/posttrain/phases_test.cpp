@@ -322,6 +322,38 @@ TEST(Phases, TrlsDivergenceHoldsFifteenTimesTheLogits) {
   EXPECT_GE(more, 2 * logits + 15 * (logits / length * (length - 1)));
 }
 
+// TRL 1.9, dpo_trainer.py and kto_trainer.py: _compute_loss. The reference's float32 logits, a copy of the policy's and
+// three tensors of 128 rows, where ms-swift has the reference's in both types.
+TEST(Phases, TrlsTrainersLogTheEntropyWhileTheReferencesLogitsHaveAName) {
+  for (const Algorithm algorithm : {Algorithm::dpo, Algorithm::kto}) {
+    PostTrainingJob job = job_of(algorithm);
+    job.policy.precision = model::Precision::bf16;
+    job.policy.batch_size = 4;
+    job.policy.float_outputs = true;
+    const auto decided = decide(job);
+    ASSERT_TRUE(succeeds(decided));
+    const std::int64_t logits = decided->policy.batch_size * decided->policy.sequence_length.value_or(0) * 1024 * 4;
+    const std::int64_t trl = allocated_in(estimated(job), "reference");
+    job.options.program = Program::ms_swift;
+    EXPECT_GE(trl - allocated_in(estimated(job), "reference"), logits / 2);
+  }
+}
+
+// TRL 1.9, experimental/utils.py: create_reference_model; autocast caches copies of weights that ask for gradients.
+TEST(Phases, AReferenceThatAsksForNoGradientsHasNoCopiesInAutocastsCache) {
+  PostTrainingJob job = job_of(Algorithm::online_dpo);
+  job.policy.precision = model::Precision::amp_bf16;
+  const auto frozen = decide(job);
+  ASSERT_TRUE(succeeds(frozen));
+  EXPECT_EQ(reference_job(job, *frozen).freeze, "*");
+  EXPECT_GT(allocated_in(estimated(job), "reference"), 0) << "it is planned all the same";
+  job = job_of(Algorithm::dpo);
+  job.policy.precision = model::Precision::amp_bf16;
+  const auto loaded = decide(job);
+  ASSERT_TRUE(succeeds(loaded));
+  EXPECT_TRUE(reference_job(job, *loaded).freeze.empty()) << "from_pretrained() leaves them as they are";
+}
+
 TEST(Phases, TrlsOnlineDpoReadsAllTokensAgainWhereItComputesActivationsAgain) {
   PostTrainingJob job = job_of(Algorithm::online_dpo);
   job.options.rollout = Rollout::generate;

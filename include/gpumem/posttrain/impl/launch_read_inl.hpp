@@ -104,7 +104,7 @@ class LaunchReader : private TrainingReader {
     if (program_ == Program::megatron && on({"cross_entropy_loss_fusion"}, true)) {
       training().loss_form = {model::LossForms::fused_ce, 0};
     }
-    training().transformers = model::Transformers::v4_51;
+    training().transformers = row_of(options().program).transformers;
     made_.request.freezes_tower = on({"freeze_vit"}, of_swift()) || on({"actor_rollout_ref.actor.freeze_vision_tower"});
     if (on({"freeze_llm"})) say_not_modelled("freeze_llm", "true");
   }
@@ -486,6 +486,7 @@ GPUMEM_INLINE core::Result<Launch> read_launch(Program program, std::span<const 
   if (!made) return made;
   PostTrainingOptions& to = made->request.options;
   to.program = to.program == Program::verl_megatron ? detail::in_megatron(whose) : whose;
+  made->request.training.training.transformers = row_of(to.program).transformers;
   if (restated.swaps_reference && to.reference == Reference::own) to.reference = Reference::swapped;
   if (restated.whole_reference && to.reference == Reference::own) to.reference = Reference::whole;
   to.old_log_probs = restated.old_log_probs;

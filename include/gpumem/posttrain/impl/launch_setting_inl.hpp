@@ -473,7 +473,8 @@ class TrainingReader : protected LayoutReader {
     const bool deepspeed = sharding == zero_1 || sharding == zero_2 || sharding == zero_3 ||
                            program_ == Program::openrlhf || (restated_ && !word({"deepspeed_config_file"}).empty());
     const bool adapts = training().has_adapters();
-    if (!casts && (in_megatron() || deepspeed || program_ == Program::verl || adapts))
+    const bool quantised = training().quantize != model::Quantization::none;
+    if (!casts && (in_megatron() || deepspeed || program_ == Program::verl || quantised))
       say_not_modelled("bf16", "false");
     if (in_megatron() || deepspeed) {
       training().precision = half ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
@@ -488,10 +489,10 @@ class TrainingReader : protected LayoutReader {
     const auto mixed = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
     if (usual) say_missing("the type of its weights; TRL's default float32 is taken", {"precision"}, false);
     const bool whole = type == "float32";
-    training().precision = adapts || whole ? mixed : model::Precision::bf16;
-    if (!casts && !adapts && whole) training().precision = model::Precision::fp32;
+    const bool autocast = (casts || quantised) && (adapts || whole);
+    training().precision = autocast ? mixed : whole ? model::Precision::fp32 : model::Precision::bf16;
     training().float_outputs = casts && !adapts && !whole;
-    if (adapts && !whole) training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
+    if (autocast && !whole) training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
   }
 };
 

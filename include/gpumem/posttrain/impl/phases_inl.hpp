@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/posttrain/impl/post_training_job_inl.hpp"
+#include "gpumem/posttrain/impl/phases_logits_inl.hpp"
 #include "gpumem/posttrain/phases.hpp"
 
 #include <algorithm>
@@ -197,7 +197,7 @@ class PlanMaker {
     return runner.mark < phases.size() ? std::optional(phases[runner.mark].phase) : std::nullopt;
   }
   /// Its events, from the first to before the last.
-  [[nodiscard]] std::pair<std::size_t, std::size_t> next_events(const Runner& runner) const {
+  [[nodiscard]] detail::Span next_events(const Runner& runner) const {
     const plan::StepPlan& plan = writer_.plan_of(runner.model);
     const bool last = runner.mark + 1 == plan.phases.size();
     return {plan.phases[runner.mark].first_event, last ? plan.events.size() : plan.phases[runner.mark + 1].first_event};
@@ -258,7 +258,7 @@ class PlanMaker {
     return_policy();
     if (reader_) {
       read(*reader_);
-      read_entropy();
+      hold_for_a_moment(*reader_, detail::read_entropy(decided_, job_.options));
     }
     between();
     if (!first) see_reference();
@@ -277,28 +277,6 @@ class PlanMaker {
     if (!decided_.program.optimizer_only_updates) take_states();
   }
 
-  /// verl computes the entropy of completions with their log-probabilities, whether or not the loss has it. Source:
-  /// verl 0.7, workers/actor/dp_actor.py: _forward_micro_batch; utils/torch_functional.py: entropy_from_logits.
-  void read_entropy() {
-    const std::int64_t logits = logits_bytes(decided_.reading);
-    const Entropy entropy = job_.options.entropy;
-    if (entropy == Entropy::whole) hold_for_a_moment(*reader_, 3 * logits);  // they, probabilities, both multiplied
-    if (entropy == Entropy::chunked) hold_for_a_moment(*reader_, core::bounded_sum({logits, entropy_chunk()}));
-  }
-  [[nodiscard]] std::int64_t entropy_chunk() const { return detail::entropy_chunk(decided_); }
-  /// Where backward begins, the gradient of the log-probabilities is no longer written over the logits, and the
-  /// entropy's is added to it.
-  void begin_backward_of_entropy() {
-    const std::int64_t logits = logits_bytes(decided_.policy);
-    constexpr std::int64_t kGradients = 2;
-    switch (job_.options.entropy) {
-      case Entropy::none: return;
-      case Entropy::fused: return hold_for_a_moment(*policy_, kGradients * logits);
-      case Entropy::whole: return hold_for_a_moment(*policy_, (kGradients + 2) * logits);  // and what it kept
-      case Entropy::chunked: break;
-    }
-    hold_for_a_moment(*policy_, core::bounded_sum({kGradients * logits, entropy_chunk()}));
-  }
   void hold_for_a_moment(const Runner& runner, std::int64_t bytes) {
     if (bytes > 0) writer_.release(writer_.allocate(runner.model, bytes, plan::Category::temporary));
   }
@@ -345,14 +323,20 @@ class PlanMaker {
       if (forward && compares) begin_batch();
       if (forward && preferences) compare_before();
       writer_.begin(std::string(name) + (backward ? ": backward" : ": forward"));
-      if (backward && compares) begin_backward_of_entropy();
+      if (backward && compares) hold_for_a_moment(*policy_, detail::entropy_gradients(decided_, job_.options));
       if (backward && compares && hands_on()) begin_backward_of_divergence();
-      if (backward && compares) hold_for_a_moment(runner, more_loss().backward);
       if (forward && compares) hold_for_backward(runner, into_tower_);
       if (forward && preferences) forward_and_compare(runner);
+      else if (backward && compares) play_backward(runner);
       else play(runner);
       if (backward) drop_held();
     }
+  }
+
+  void play_backward(Runner& runner) {
+    const detail::Span events = next_events(runner);
+    ++runner.mark;
+    detail::play_backward(writer_, runner.model, events, more_loss(), detail::returned_bytes(decided_));
   }
 
   /// The next batch is as long as its share says; those behind the last share as that one.
@@ -389,24 +373,31 @@ class PlanMaker {
     }
     ++runner.mark;
     writer_.play(runner.model, first, returns);
+    detail::release_temporaries(writer_, runner.model, first, returns, end);
     if (decided_.program.reference != ReferencePlace::before) compare();
     learn_from_labels();
+    const detail::LoggedLogits logged = detail::logged_logits(job_, decided_);
+    for (const auto& moment : {logged.entropy, logged.means}) detail::take_at_once(writer_, runner.model, moment);
     if (teacher_) learn_from_teacher();
     if (decided_.algorithm.in_step && reward_) {
       writer_.begin("rewards and values");
       read(*reward_);
     }
     writer_.play(runner.model, returns, end);
+    for (const std::uint32_t slot : named_) writer_.release(slot);
+    named_.clear();
     if (hands_on()) writer_.empty_cache();
   }
 
   void compare() {
     if (!reference_) return;
     writer_.begin("reference");
-    read_reference();
     if (decided_.algorithm.mismatched) read_reference();
+    const detail::LoggedLogits logged = detail::logged_logits(job_, decided_);
+    if (logged.cache > 0) named_.push_back(writer_.allocate(reference_->model, logged.cache, kNamed));
+    read_reference();
+    if (logged.reference > 0) named_.push_back(writer_.allocate(reference_->model, logged.reference, kNamed));
   }
-
   /// ms-swift goes chunk by chunk, of which backward keeps the student's log-probabilities, both that are mixed, the
   /// mixture, and three factors; while it computes them there are the teacher's logits, and of both the rows that count
   /// and the same divided by the temperature. Source: ms-swift 4, rlhf_trainers/gkd_loss.py: extract_active, jsd_loss.
@@ -466,6 +457,7 @@ class PlanMaker {
     for (const std::uint32_t slot : held) writer_.release(slot);
   }
 
+  static constexpr plan::Category kNamed = plan::Category::temporary;
   const PostTrainingJob& job_;
   const Decided& decided_;
   const device::GpuProfile& gpu_;
@@ -477,7 +469,8 @@ class PlanMaker {
   plan::PhaseWriter writer_;
   model::Rank rank_;
   std::optional<Runner> policy_;
-  std::optional<Runner> reader_;  ///< passes without gradients of the policy's own weights
+  std::vector<std::uint32_t> named_;  ///< of the reference's pass, until the loss is there
+  std::optional<Runner> reader_;      ///< passes without gradients of the policy's own weights
   std::optional<Runner> reference_;
   std::optional<Runner> critic_;
   std::optional<Runner> values_;  ///< the same of the critic's

@@ -45,37 +45,6 @@ inline std::int64_t returned_bytes(const Decided& decided) {
   return makes_float_logits(decided.policy) ? core::bounded_product({2, narrow}) : narrow;
 }
 
-/// A chunk's logits, probabilities and their product in float32.
-inline std::int64_t entropy_chunk(const Decided& decided) {
-  constexpr std::int64_t kPositions = 2048;
-  return core::bounded_product({kPositions, vocabulary_of(*decided.policy.graph), 3, 4});
-}
-
-/// What a loss has beside its log-probabilities: kept until backward, for a moment in forward, and in backward.
-struct MoreLoss {
-  std::int64_t kept = 0;
-  std::int64_t passing = 0;
-  std::int64_t backward = 0;
-};
-/// The cross entropy of the chosen answers: a shifted copy of their logits for a moment, their log-probabilities until
-/// backward, and there the gradients of copy and slices. Autocast computes it in float32. The model's own of its labels
-/// makes all logits float32 first, and so do the models of LLaMA-Factory that give rewards, which nobody reads. Source:
-/// TRL 1.9, experimental/cpo/cpo_trainer.py and experimental/orpo/orpo_trainer.py: concatenated_forward; ms-swift 3.5
-/// to 4, gkd_trainer.py: compute_loss (sft_alpha); transformers 4.57, loss/loss_utils.py: ForCausalLMLoss; TRL 0.9,
-/// models/modeling_value_head.py: AutoModelForCausalLMWithValueHead.forward.
-inline MoreLoss more_loss(const Decided& decided, const PostTrainingOptions& options) {
-  const model::TrainingJob& policy = decided.policy;
-  const std::int64_t logits = logits_bytes(decided, policy);
-  const auto times = [](std::int64_t count, std::int64_t bytes) { return core::bounded_product({count, bytes}); };
-  if (decided.algorithm.scores) return {0, decided.program.whole_logits ? times(3, logits) : 0, 0};
-  if (policy.loss_form != model::LossForm()) return {};
-  if (options.label_loss && decided.algorithm.teacher) return {times(2, logits), times(2, logits), times(4, logits)};
-  const bool chosen_too = decided.algorithm.likelihood || options.label_loss;
-  if (!chosen_too || decided.program.whole_logits) return {};
-  const std::int64_t chosen = makes_float_logits(policy) ? logits : logits / 2;
-  return {chosen, chosen, times(3, chosen)};
-}
-
 inline std::int64_t whole_weights(const model::TrainingJob& policy) {
   std::int64_t elements = 0;
   for (const model::Layer& layer : policy.graph->layers()) {
@@ -116,38 +85,6 @@ inline plan::GrowingCache cache_of(const PostTrainingJob& job, const Decided& de
   cache.values = latent ? 0 : core::bounded_product({width, whole ? kWide : kNarrow});
   cache.read_keys = wide && !whole ? core::bounded_product({width, kNarrow}) : 0;
   return cache;
-}
-
-/// So many tensors that are there at the same time, for a moment.
-inline void take_at_once(plan::PhaseWriter& writer, plan::PhaseWriter::Model model, std::int64_t bytes, int count) {
-  std::vector<std::uint32_t> taken;
-  taken.reserve(static_cast<std::size_t>(count));
-  for (int each = 0; each < count; ++each) taken.push_back(writer.allocate(model, bytes, plan::Category::temporary));
-  for (const std::uint32_t slot : taken) writer.release(slot);
-}
-
-/// TRL's divergence of student and teacher from their mixture, in tensors of the shifted logits' size; returns what
-/// backward keeps. Both are divided by the temperature; these, the teacher's log-probabilities, both divergences and
-/// their sum are names of the function. Backward keeps seven: the student's log-probabilities, the two that are stacked
-/// for the mixture, the mixture, both exponentials, and the student's difference from the mixture. PyTorch 2.6 was seen
-/// to hold 15 in forward beside what the models return, and 12 in backward. Source: TRL 0.19 to 1.9, gkd_trainer.py:
-/// generalized_jsd_loss, compute_loss (which ends with empty_cache); ATen/native/Loss.cpp: kl_div.
-inline std::vector<std::uint32_t> diverge(plan::PhaseWriter& writer, plan::PhaseWriter::Model model,
-                                          std::int64_t logits, std::int64_t shifted) {
-  std::vector<std::uint32_t> names;
-  std::vector<std::uint32_t> kept;
-  const auto take = [&](std::vector<std::uint32_t>& into, std::int64_t bytes, plan::Category category, int count) {
-    for (int each = 0; each < count; ++each) into.push_back(writer.allocate(model, bytes, category));
-  };
-  take(names, logits, plan::Category::temporary, 1);  // the teacher's
-  take(names, shifted, plan::Category::temporary, 3);
-  take(kept, shifted, plan::Category::activation, 1);
-  take(kept, core::bounded_product({2, shifted}), plan::Category::activation, 1);
-  take_at_once(writer, model, core::bounded_product({2, shifted}), 1);  // exponentials of the stacked
-  take(kept, shifted, plan::Category::activation, 4);
-  take(names, shifted, plan::Category::temporary, 5);  // both divergences, each one weighted, their sum
-  for (const std::uint32_t slot : names) writer.release(slot);
-  return kept;
 }
 
 /// An option that the algorithm does not have; empty: there is none.
@@ -293,9 +230,6 @@ inline core::Status fill_policy(const PostTrainingJob& job, Decided& decided) {
   }
   policy.objective = {objective_of(decided.algorithm, decided.program),
                       positions_of(job, decided.algorithm, decided.program)};
-  if (policy.batch_size == 1 && policy.objective.kind == model::Objective::log_probabilities) {
-    policy.objective.kind = model::Objective::one_log_probabilities;
-  }
   policy.summary_pass = policy.validation_pass = false;
   policy.samples_per_epoch.reset();
   return core::Done{};
@@ -312,7 +246,6 @@ inline model::TrainingJob reading_of(const PostTrainingJob& job, const Decided& 
   using enum model::Objective;
   constexpr std::pair<model::Objective, model::Objective> kRead[] = {
       {log_probabilities, read_log_probabilities},
-      {one_log_probabilities, read_log_probabilities},
       {scaled_log_probabilities, read_log_probabilities},
       {whole_log_probabilities, read_whole_log_probabilities},
       {last_log_probabilities, read_last_log_probabilities}};
@@ -426,6 +359,25 @@ GPUMEM_INLINE void stream_from_host(model::TrainingJob& frozen) {
   frozen.offload = model::Offload::parameters;
 }
 
+/// The reference's weights ask for no gradients where TRL copies the policy, so that autocast's cache holds no copies
+/// of them. A pass without gradients is planned for a model that has some: its smallest layer's, a norm's. Source:
+/// TRL 1.9, experimental/utils.py: create_reference_model, of PPO, online DPO and BCO.
+inline void freeze_copied_reference(const Decided& decided, model::TrainingJob& reference) {
+  const Algorithm algorithm = decided.algorithm.value;
+  const bool copies = algorithm == Algorithm::ppo || algorithm == Algorithm::online_dpo || algorithm == Algorithm::bco;
+  if (!copies || !post_training_job_detail::runs_trl(decided.program)) return;
+  if (!model::is_autocast(decided.policy.precision)) return;
+  const model::ModelGraph& graph = *reference.graph;
+  const model::Layer* smallest = nullptr;
+  for (const model::Layer& layer : graph.layers()) {
+    const bool has = layer.parameters > 0 && layer.tied_parameters == 0 && !graph.path(layer).empty();
+    if (has && (smallest == nullptr || layer.parameters < smallest->parameters)) smallest = &layer;
+  }
+  if (smallest == nullptr) return;
+  reference.freeze = "*";
+  reference.train = graph.path(*smallest);
+}
+
 /// Where adapters are switched off, their weights stay, and are not read; a quantised base is read as it is, and so is
 /// one in float32, of whose frozen weights autocast caches no copies. ROLL's hf_infer loads the model whole. Source:
 /// ROLL (2026-08), distributed/strategy/hf_strategy.py: initialize.
@@ -437,6 +389,7 @@ GPUMEM_INLINE model::TrainingJob reference_job(const PostTrainingJob& job, const
     return frozen_job(decided, nullptr);
   }
   model::TrainingJob reference = frozen_job(decided, job.reference);
+  freeze_copied_reference(decided, reference);
   model::Layout& layout = reference.layout;
   layout.reshard_after_forward = {};  // its own setting, which is true where nobody says it
   if (decided.reference == Reference::whole) {
