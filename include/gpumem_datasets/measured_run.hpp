@@ -68,6 +68,7 @@ struct MeasuredRun {
   std::string refusal = {};     ///< of an error: its kind, in words that many runs share; empty: the table has none
   std::string source = {};      ///< who published the run, where a table holds several sources; else empty
   std::string training = {};    ///< what learns: "full", "LoRA", "QLoRA"; empty: the table does not say
+  std::string open = {};        ///< what that decides the figure nobody says, in words that many runs share
   std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF; empty: as PyTorch has it
   std::optional<double> capacity_mib = {};  ///< what the allocator could have had; nothing: all that the GPU has
   /// Its samples were shorter than the job's, or brought fewer images: the job needs at least what was measured.

@@ -77,6 +77,8 @@ struct RunsFormat {
 /// say one. Older releases say none.
 using Release = std::array<std::int64_t, 3>;
 [[nodiscard]] Release release_of(std::string_view software, std::string_view name);
+/// The release of transformers that they name: "trl 1.9.0, transformers 5.17.0". Nothing: they name none.
+[[nodiscard]] std::optional<model::Transformers> transformers_of(std::string_view software);
 
 /// Every form of a table of runs that gpumem reads.
 [[nodiscard]] std::span<const RunsFormat* const> runs_formats();

@@ -108,9 +108,17 @@ bool has_groups(const std::vector<Prediction>& predictions) {
 }
 
 std::vector<AccuracyGroups> groups_of(const std::vector<Prediction>& predictions) {
-  return {grouped("source", predictions, [](const MeasuredRun& run) { return run.source; }),
-          grouped("figure", predictions, figure_name),
-          grouped("training", predictions, [](const MeasuredRun& run) { return run.training; })};
+  std::vector<AccuracyGroups> all = {
+      grouped("source", predictions, [](const MeasuredRun& run) { return run.source; }),
+      grouped("figure", predictions, figure_name),
+      grouped("training", predictions, [](const MeasuredRun& run) { return run.training; })};
+  const auto is_open = [](const Prediction& prediction) { return !prediction.run->open.empty(); };
+  if (std::any_of(predictions.begin(), predictions.end(), is_open)) {
+    all.push_back(grouped("what is open", predictions, [](const MeasuredRun& run) {
+      return run.open.empty() ? std::string("defaults of the program") : run.open;
+    }));
+  }
+  return all;
 }
 
 std::vector<Refusal> refusals_of(const std::vector<Prediction>& predictions) {

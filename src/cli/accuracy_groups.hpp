@@ -1,6 +1,6 @@
 // Input: the predictions of one estimator, for tables with a source for each run.
-// Output: their accuracy by source, by figure and by kind of training, and the runs without an answer, counted by
-// reason.
+// Output: their accuracy by source, by figure, by kind of training and by what their tables leave open, and the runs
+// without an answer, counted by reason.
 // Units: MiB.
 #pragma once
 
@@ -21,7 +21,7 @@ struct AccuracyGroup {
 };
 
 struct AccuracyGroups {
-  std::string_view by;  ///< "source", "figure", "training"
+  std::string_view by;  ///< "source", "figure", "training"; "what is open" where that is known
   std::vector<AccuracyGroup> groups;
 };
 

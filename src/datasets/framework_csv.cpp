@@ -295,6 +295,8 @@ core::Result<ToldJob> told_by(const core::CsvCells& cells, const RunsOptions& op
   if (!options.read_settings) return missing(cells, run, "a reader of trainers' files");
   const auto command = trls_command(settings, cells.text("software"));
   auto told = options.read_settings(command ? std::string_view(*command) : args, run.gpus);
+  const auto release = command ? transformers_of(cells.text("software")) : std::nullopt;
+  if (told && release) set(told->request, "transformers", std::string(model::name_of(model::kTransformers, *release)));
   if (!told && told.error().code == core::ErrorCode::unknown_format) {
     return missing(cells, run, "keys of a program that is known");
   }
@@ -439,6 +441,8 @@ core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, S
   if (core::Status taken = take_held_bits(cells, told->request, run); !taken) return taken;
   if (told->request.training.batch_size < 1) return missing(cells, run, "a batch size");
   run.at_most = told->shorter;
+  const std::string pads(cells.text("padding"));
+  if (!set(told->request, "padding", pads)) return cells.malformed("padding is " + core::quoted(pads));
   return take_model(cells, *told, shelf, run);
 }
 

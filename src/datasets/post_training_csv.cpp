@@ -320,6 +320,7 @@ core::Result<posttrain::Launch> launch_of(const core::CsvCells& cells, MeasuredR
   const bool has_command = !settings->empty();
   add_cells_of_notebook(cells, *settings);
   if (!has_command) {
+    run.open = "settings that are no columns";
     *settings = settings_of_columns(cells, *program);
     notes.push_back({"settings", "only what the table's columns say is known"});
   }
@@ -393,6 +394,17 @@ class RowModels {
   const posttrain::PostTrainingOptions& options_;
 };
 
+/// What a row says beside its settings: whether batches held padding, and the release of transformers.
+core::Status take_facts(const core::CsvCells& cells, job::JobRequest& training) {
+  if (const std::string_view pads = cells.text("padding"); !pads.empty()) {
+    const core::Status set = job::set_option_text(*job::find_option("padding"), training, pads);
+    if (!set) return cells.malformed(set.error().message);
+  }
+  const auto release = transformers_of(cells.text("software"));
+  if (release) training.training.transformers = *release;
+  return core::Done{};
+}
+
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
                         const posttrain::Launch& launch, Notes notes, MeasuredRun& run) {
   const std::string name(cells.text("model"));
@@ -409,6 +421,7 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   }
   const auto sizes = serve::read_served_model(*text);
   job::JobRequest training = launch.request.training;
+  if (core::Status taken = take_facts(cells, training); !taken) return taken;
   if (launch.request.buckets_by_width && sizes) posttrain::set_buckets(training.training.layout, sizes->hidden);
   if (launch.request.freezes_tower) {
     training.training.freeze = posttrain::parts_of(**graph, posttrain::part_names({}, "", ","));
@@ -430,6 +443,7 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   whole.reference = models.other(options.reference_model, "reference", *graph, notes);
   whole.one_process = counts_engine(cells);
   whole.share_unknown = shares_unknown(cells, launch, notes);
+  if (whole.share_unknown) run.open = "the engine's share of the GPU";
   whole.assumed = std::move(notes);
   run.post_training = std::make_shared<const posttrain::PostTrainingJob>(std::move(whole));
   return core::Done{};

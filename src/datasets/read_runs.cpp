@@ -56,6 +56,13 @@ Release release_of(std::string_view software, std::string_view name) {
   return release;
 }
 
+std::optional<model::Transformers> transformers_of(std::string_view software) {
+  constexpr std::string_view kName = "transformers ";
+  const std::size_t at = software.find(kName);
+  if (at == std::string_view::npos) return std::nullopt;
+  return model::transformers_of_version(software.substr(at + kName.size()));
+}
+
 core::Result<MeasuredRuns> parse_runs(std::string_view text, const RunsOptions& options, std::string_view file) {
   const core::Result<core::CsvTable> table = core::parse_csv(text, file);
   if (!table) return table.error();

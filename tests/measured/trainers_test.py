@@ -81,6 +81,7 @@ class Cells(unittest.TestCase):
         self.assertEqual(cells["measured_mib"], "3072.000")
         self.assertEqual(cells["second_mib"], "2048.000")
         self.assertEqual((cells["rows"], cells["tokens"], cells["total_params"]), (4, 512, 9))
+        self.assertEqual(cells["padding"], "true" if job.lengths["differ"] else "false")
         arguments = json.loads(cells["args"])
         self.assertEqual(arguments["trainer"], "rm")
         self.assertEqual(arguments["model_name_or_path"], job.model)

@@ -228,9 +228,9 @@ COLUMNS = (
     "name", "model", "algorithm", "method", "rank", "gpus", "gpu", "micro_batch", "max_length", "max_completion",
     "num_generations", "figure", "measured_mib", "second_figure", "second_mib", "digits", "status", "software", "args",
     "source", "allocated_mib", "reserved_mib", "requested_mib", "device_mib", "context_mib", "loaded_allocated_mib",
-    "loaded_reserved_mib", "steps_allocated_mib", "steps_reserved_mib", "capacity_mib", "prompt_tokens", "rows",
-    "tokens", "trainable_params", "total_params", "train_seconds", "retries", "left_mib", "torch", "cuda", "driver",
-    "allocator",
+    "loaded_reserved_mib", "steps_allocated_mib", "steps_reserved_mib", "capacity_mib", "prompt_tokens", "padding",
+    "rows", "tokens", "trainable_params", "total_params", "train_seconds", "retries", "left_mib", "torch", "cuda",
+    "driver", "allocator",
 )  # fmt: skip
 """What `gpumem evaluate` reads of tables of post-training, and what else was measured or set."""
 
@@ -267,6 +267,7 @@ def cells_of(row: dict[str, Any], figure: str) -> dict[str, Any] | None:
         "source": "bench/measured",
         "capacity_mib": journal.mib(row, "capacity"),
         "prompt_tokens": job.lengths["prompt"],
+        "padding": "true" if job.lengths["differ"] else "false",
         "left_mib": journal.mib(result, "left_before"),
     }
     for name in ("allocated", "reserved", "requested", "device", "context", "loaded_allocated", "loaded_reserved",

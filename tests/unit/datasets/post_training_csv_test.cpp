@@ -70,6 +70,25 @@ TEST(PostTrainingCsv, ARunThatRanOutOfMemorySaysSo) {
   EXPECT_FALSE(all->runs.at(1).capacity_mib);
 }
 
+TEST(PostTrainingCsv, ARowMaySayItsPaddingAndItsRelease) {
+  const std::string begin = "a,Qwen/Qwen3-4B,dpo,1,h100-80gb,reserved,1024,";
+  const std::string settings = R"(,"{""trainer"": ""dpo"", ""per_device_train_batch_size"": 1}",)";
+  const auto table = core::parse_csv("name,model,algorithm,gpus,gpu,figure,measured_mib,software,args,padding\n" +
+                                         begin + "\"trl 1.9.0, transformers 4.57.1\"" + settings + "true\n" + begin +
+                                         "trl" + settings + "\n" + begin + "trl" + settings + "much\n",
+                                     "data/runs.csv");
+  ASSERT_TRUE(testing::succeeds(table));
+  const RunsOptions options = shelf();
+  const auto all = post_training_csv().read(*table, options);
+  ASSERT_TRUE(testing::succeeds(all));
+  EXPECT_TRUE(all->runs.at(0).job.padding);
+  EXPECT_EQ(all->runs.at(0).job.transformers, model::Transformers::v4_56);
+  EXPECT_FALSE(all->runs.at(1).job.padding);
+  EXPECT_EQ(all->runs.at(1).job.transformers, posttrain::row_of(posttrain::Program::trl).transformers);
+  EXPECT_TRUE(all->runs.at(0).open.empty());
+  EXPECT_TRUE(all->runs.at(2).error) << "no word of the option's";
+}
+
 TEST(PostTrainingCsv, AModelIsKnownByItsSizesWhoeverPublishedIt) {
   const auto parameters = [](const std::string& name) {
     const MeasuredRun run = read_one("a," + name + ",dpo,1,A100,device,1024,trl,",
