@@ -125,12 +125,10 @@ std::optional<std::string> known_config(std::string name) {
   for (const std::string_view word : {"Coder-", "Math-", "Meta-"}) {
     if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
   }
-  for (const KnownModel& known : kModels) {
+  for (const KnownModel& known : kModels)
     if (begins_with(name, known.name)) return std::string(known.config);
-  }
-  for (const KnownSizes& known : kSizes) {
+  for (const KnownSizes& known : kSizes)
     if (begins_with(name, known.name)) return config_of(known);
-  }
   return std::nullopt;
 }
 
@@ -142,9 +140,8 @@ std::string gpu_of(std::string_view words) {
   if (const auto known = device::find_profile(words)) return known->name;
   constexpr std::pair<std::string_view, std::string_view> kGpus[] = {
       {"T4", "t4-16gb"}, {"H100", "h100-80gb"}, {"A100", kUsual}, {"80 GB", kUsual}};
-  for (const auto& [word, gpu] : kGpus) {
+  for (const auto& [word, gpu] : kGpus)
     if (words.find(word) != std::string_view::npos) return std::string(gpu);
-  }
   return {};
 }
 
@@ -184,8 +181,7 @@ core::Result<std::vector<posttrain::LaunchSetting>> settings_of(const core::CsvC
   }
   for (const core::JsonValue& field : document->root().items()) {
     std::string key(field.key());
-    const bool figure =
-        std::find(std::begin(kNotebookFigures), std::end(kNotebookFigures), key) != std::end(kNotebookFigures);
+    const bool figure = std::ranges::count(kNotebookFigures, key) > 0;
     if (figure) continue;
     for (const auto& [noted, own] : kNotebookKeys) {
       if (key == noted) key = own;
@@ -396,13 +392,10 @@ class RowModels {
 
 /// What a row says beside its settings: whether batches held padding, and the release of transformers.
 core::Status take_facts(const core::CsvCells& cells, job::JobRequest& training) {
-  if (const std::string_view pads = cells.text("padding"); !pads.empty()) {
-    const core::Status set = job::set_option_text(*job::find_option("padding"), training, pads);
-    if (!set) return cells.malformed(set.error().message);
-  }
-  const auto release = transformers_of(cells.text("software"));
-  if (release) training.training.transformers = *release;
-  return core::Done{};
+  if (const auto release = transformers_of(cells.text("software"))) training.training.transformers = *release;
+  if (cells.text("padding").empty()) return core::Done{};
+  const core::Status set = job::set_option_text(*job::find_option("padding"), training, cells.text("padding"));
+  return set ? set : core::Status(cells.malformed(set.error().message));
 }
 
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,

@@ -387,10 +387,9 @@ struct PostTrainingOptions {
   std::int64_t sequence_ranks = 1;                ///< GPUs that share each sequence (Ulysses, ring attention)
   std::optional<std::int64_t> length_limit = {};  ///< tokens of the longest sequence that there may be
   Entropy entropy = Entropy::none;
-  bool label_loss = false;  ///< the labels' cross entropy is added: of distillation, of chosen answers
-  bool old_log_probs =
-      false;  ///< a pass computes the policy's before the update, also where the program's usual has none
-  double states_on_host = 0.0;              ///< share of the optimizer's states that is always there
+  bool label_loss = false;      ///< the labels' cross entropy is added: of distillation, of chosen answers
+  bool old_log_probs = false;   ///< a pass before the update computes the policy's, also where none is usual
+  double states_on_host = 0.0;  ///< share of the optimizer's states that is always there
   std::int64_t expert_tensor_parallel = 0;  ///< GPUs that share each expert's weights in Megatron; 0: all
 
   friend bool operator==(const PostTrainingOptions&, const PostTrainingOptions&) = default;

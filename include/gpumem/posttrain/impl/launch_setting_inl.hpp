@@ -455,14 +455,14 @@ class TrainingReader : protected LayoutReader {
     }
   }
 
-  /// Weights are loaded in bfloat16, by TRL in float32 unless it is told otherwise (trainer/utils.py:
-  /// create_model_from_path). DeepSpeed and Megatron keep float32 masters of what is trained, verl float32 weights that
-  /// FSDP computes with in bfloat16; TRL and ms-swift without them run autocast on what was loaded, and accelerate
-  /// hands out float32 logits whatever that is (1.0 to 1.15, accelerator.py: prepare_model, convert_outputs_to_fp32).
+  /// Weights are loaded in bfloat16, by TRL in float32 unless it is told otherwise (utils.py: create_model_from_path).
+  /// DeepSpeed and Megatron keep float32 masters of what is trained, verl float32 weights; others run autocast on what
+  /// was loaded, and accelerate hands out float32 logits then (1.0 to 1.15, accelerator.py: convert_outputs_to_fp32).
   void choose_precision() {
     const std::string_view given =
         word({"torch_dtype", "dtype", "model_init_kwargs.torch_dtype", "model_init_kwargs.dtype"});
-    const bool usual = given.empty() && program_ == Program::trl && training().quantize == model::Quantization::none;
+    const bool quantised = training().quantize != model::Quantization::none;
+    const bool usual = given.empty() && program_ == Program::trl && !quantised;
     const std::string_view type = usual ? "float32" : given;
     // accelerate's own holds where the Trainer's bf16 and fp16 are off (training_args.py: ACCELERATE_MIXED_PRECISION).
     const std::string_view asked = on({"bf16"}, true) ? "bf16" : word({"mixed_precision"});
@@ -473,9 +473,8 @@ class TrainingReader : protected LayoutReader {
     const bool deepspeed = sharding == zero_1 || sharding == zero_2 || sharding == zero_3 ||
                            program_ == Program::openrlhf || (restated_ && !word({"deepspeed_config_file"}).empty());
     const bool adapts = training().has_adapters();
-    const bool quantised = training().quantize != model::Quantization::none;
-    if (!casts && (in_megatron() || deepspeed || program_ == Program::verl || quantised))
-      say_not_modelled("bf16", "false");
+    const bool casts_all = in_megatron() || deepspeed || program_ == Program::verl || quantised;
+    if (!casts && casts_all) say_not_modelled("bf16", "false");
     if (in_megatron() || deepspeed) {
       training().precision = half ? model::Precision::fp16_mixed : model::Precision::bf16_mixed;
       return;
@@ -486,11 +485,11 @@ class TrainingReader : protected LayoutReader {
       if (held) training().precision = model::Precision::bf16;
       return;
     }
-    const auto mixed = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
     if (usual) say_missing("the type of its weights; TRL's default float32 is taken", {"precision"}, false);
     const bool whole = type == "float32";
     const bool autocast = (casts || quantised) && (adapts || whole);
-    training().precision = autocast ? mixed : whole ? model::Precision::fp32 : model::Precision::bf16;
+    training().precision = whole ? model::Precision::fp32 : model::Precision::bf16;
+    if (autocast) training().precision = half ? model::Precision::amp_fp16 : model::Precision::amp_bf16;
     training().float_outputs = casts && !adapts && !whole;
     if (autocast && !whole) training().base_dtype = half ? model::BaseType::fp16 : model::BaseType::bf16;
   }
