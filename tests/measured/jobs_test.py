@@ -153,7 +153,7 @@ class Ranges(unittest.TestCase):
 
     def test_a_release_of_transformers_has_its_rule(self) -> None:
         given = {"4.40.1": "", "4.45.0": "4.45", "4.50.3": "4.48", "4.55.4": "4.52", "4.57.1": "4.56", None: ""}
-        given.update({"5.4.1": "5.0", "5.17.0": "5.5"})
+        given.update({"5.4.1": "5.0", "5.9.0": "5.5", "5.17.0": "5.11"})
         self.assertEqual({text: language.release_rule(text) for text in given}, given)
 
     def test_no_step_is_too_much_work(self) -> None:

@@ -99,7 +99,7 @@ def cells(spec: Spec) -> Spec:
     }
 
 
-RULES = ("4.45", "4.48", "4.51", "4.52", "4.56", "5.0", "5.5")
+RULES = ("4.45", "4.48", "4.51", "4.52", "4.56", "5.0", "5.5", "5.11")
 """Releases of transformers from which a causal model is computed otherwise: gpumem's option."""
 
 

@@ -198,6 +198,7 @@ class AdapterCalls {
         type_(model::dtype_of(job.lora_dtype)),
         split_(base.expert > 0 && model::is_megatron_model(graph, job) ? model::TensorSplit::whole : base.split),
         expert_(base.expert),
+        no_grad_(graph.attributes(base).flag(model::kNoGrad, false)),
         ranks_(graph.attributes(base).integer("tensor_ranks")) {}
 
   LayerIndex call(std::string_view op, std::vector<LayerIndex> inputs, const core::Shape& shape,
@@ -225,7 +226,7 @@ class AdapterCalls {
                          .output = shape,
                          .attributes = std::move(attributes),
                          .weights = {.dtype = type_},
-                         .frozen = frozen,
+                         .frozen = frozen || no_grad_,
                          .split = split_ == side ? side : model::TensorSplit::whole,
                          .expert = expert_});
   }
@@ -249,6 +250,7 @@ class AdapterCalls {
   core::DType type_;
   model::TensorSplit split_;
   std::uint32_t expert_;
+  bool no_grad_;                       ///< the layer runs without gradients, and its adapter with it
   std::optional<std::int64_t> ranks_;  ///< that share the layer's weights, where not all do
 };
 

@@ -135,6 +135,7 @@ class PeftLayer {
   core::DType type_;
   core::DType base_type_;
   bool has_bias_;
+  bool no_grad_;  ///< the layer runs without gradients, and its adapter with it
   model::WeightStorage storage_;
   model::LayerIndex read_ = 0;  ///< the source's layer that the base reads
   PeftTensor input_;
@@ -155,6 +156,7 @@ inline PeftLayer::PeftLayer(connect::GraphCopy& copy, const connect::WiredGraph&
       type_(model::dtype_of(job.lora_dtype)),
       base_type_(storage.dtype.value_or(model::parameter_dtype(job.precision))),
       has_bias_(source.graph().layers()[base.layer].parameters > base.in * base.out),
+      no_grad_(source.graph().attributes(source.graph().layers()[base.layer]).flag(model::kNoGrad, false)),
       storage_(storage),
       read_(source.inputs(base.layer)[0]) {
   input_.at = copy.now(read_);
@@ -224,7 +226,7 @@ inline PeftTensor PeftLayer::typed_parameter(std::string_view name, Sizes sizes,
                           .output = made.shape,
                           .attributes = {{"shape", std::move(sizes)}},
                           .weights = {.dtype = type},
-                          .frozen = !trained});
+                          .frozen = !trained || no_grad_});
   return made;
 }
 

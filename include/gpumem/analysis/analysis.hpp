@@ -67,7 +67,7 @@ template <typename Job>
 template <typename Job>
 [[nodiscard]] auto forward_pass_key(Job& job) {
   return std::tuple_cat(wiring_key(job), adapt::adaptation_key(job),
-                        std::tie(job.loss, job.objective, job.float_outputs, job.attention));
+                        std::tie(job.loss, job.objective, job.float_outputs, job.attention, job.cudnn_attention));
 }
 
 /// Which steps are planned.
@@ -175,8 +175,8 @@ class Analysis {
   /// invalid_argument for a software stack that the GPU's profile does not name.
   [[nodiscard]] core::Result<device::Context> context(const device::GpuProfile& gpu);
 
-  /// Chooses what depends on what is free on the GPU, which is nothing but the chunks of a loss that asks for it. Plans
-  /// that were made before are gone. run() does so too. Errors: those of planning.
+  /// Chooses what depends on the GPU: whose kernel masked attention is, and the chunks of a loss that asks what is
+  /// free. Plans that were made otherwise are gone. run() does so too. Errors: those of planning.
   [[nodiscard]] core::Status choose_for(const device::GpuProfile& gpu);
   /// What was chosen is open again.
   void forget_gpu() {
@@ -218,6 +218,7 @@ class Analysis {
   [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
                                               JobRun made);
   void forget_plans();
+  void take_kernels_of(const device::GpuProfile& gpu);
   void set_loss_target(std::int64_t mib);
   [[nodiscard]] bool same_adaptation(const model::TrainingJob& job) const {
     return adapt::adaptation_key(job_) == adapt::adaptation_key(job) &&
@@ -253,6 +254,7 @@ class Analysis {
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;
   std::optional<core::Status> modelled_;
+  bool cudnn_attention_ = false;             ///< of the GPU that a run was last asked for
   std::int64_t loss_target_ = 0;             ///< MiB of a chunk, of a loss that asks for free memory; 0: not chosen
   std::optional<core::Bytes> free_at_loss_;  ///< what it was chosen by
   std::optional<core::Bytes> room_at_loss_;  ///< of a GPU and its contexts, where it was chosen

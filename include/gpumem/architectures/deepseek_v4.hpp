@@ -164,17 +164,17 @@ inline Tensor turned_windows(Forward& f, const Model& model, Tensor windows, std
 /// Which windows each token sees. Nothing of the indexer gets a gradient: only places leave it.
 inline Tensor indexed(Forward& f, const Model& model, Tensor input, Tensor narrow) {
   const InModule inside(f, "indexer", "DeepseekV4Indexer");
-  f.freeze(true);
-  const Tensor tokens = f.call("token_zeros", {input});
+  f.without_gradients(true);
+  const Tensor tokens = f.detached(input);
   const Tensor keys = compressed(f, model, tokens, model.index_width, model.chosen_window, true);
-  const Tensor query = f.linear("q_b_proj", f.call("token_zeros", {narrow}), model.query_rank,
-                                model.index_heads * model.index_width, {.bias = false});
+  const Tensor query = f.linear("q_b_proj", f.detached(narrow), model.query_rank, model.index_heads * model.index_width,
+                                {.bias = false});
   Tensor weights = 0;
   {
     const InModule scorer(f, "scorer", "DeepseekV4IndexerScorer");
     weights = f.linear("weights_proj", tokens, model.sizes.width, model.index_heads, {.bias = false});
   }
-  f.freeze(false);
+  f.without_gradients(false);
   return f.call("window_mask", {query, keys, weights}, {{"heads", model.index_heads}});
 }
 

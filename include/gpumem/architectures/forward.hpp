@@ -200,6 +200,9 @@ class Forward {
   void share(Split split) { shared_ = split; }
   /// Layers from now on are never trained.
   void freeze(bool frozen) { freezes_ = frozen; }
+  /// They run under torch.no_grad(): what they read is `detached()` first, and adapters of theirs are never trained.
+  void without_gradients(bool off) { freezes_ = no_grad_ = off; }
+  [[nodiscard]] Tensor detached(Tensor tensor) { return call("detached", {tensor}); }
   /// Norms from now on run outside of autocast, in their input's type: a model that only helps to train another one, as
   /// accelerate's prepare() never wraps it.
   void outside_autocast(bool outside) { outside_autocast_ = outside; }
@@ -338,6 +341,7 @@ class Forward {
   const core::JsonValue* pipeline_parts_ = nullptr;
   bool repeats_ = false;
   bool freezes_ = false;
+  bool no_grad_ = false;
   bool outside_autocast_ = false;
   bool wide_autocast_ = false;
   Split shared_ = Split::whole;

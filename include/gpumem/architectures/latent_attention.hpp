@@ -94,15 +94,16 @@ inline std::optional<Tensor> index(Forward& f, const LatentAttention& a, Tensor 
   if (shared) return f.call("clone", {*shared});
   const InModule inside(f, "indexer", a.class_name.substr(0, a.class_name.find("Attention")) + "Indexer");
   const std::int64_t source = a.query_rank > 0 ? a.query_rank : a.width;
-  f.freeze(true);
-  const Tensor tokens = f.call("token_zeros", {input});
-  const Tensor query =
-      f.linear("wq_b", f.call("token_zeros", {narrow}), source, a.index_heads * a.index_width, {.bias = false});
+  f.without_gradients(true);
+  const Tensor tokens = f.detached(input);
+  const Tensor query = f.linear("wq_b", f.detached(narrow), source, a.index_heads * a.index_width, {.bias = false});
   const Tensor key = f.linear("wk", tokens, a.width, a.index_width, {.bias = false});
   const Tensor normed = f.layer_norm("k_norm", key, a.index_width);
   const Tensor weights = f.linear("weights_proj", tokens, a.width, a.index_heads, {.bias = false});
-  f.freeze(false);
-  return f.call("indexed_mask", {query, normed, weights}, {{"heads", a.index_heads}, {"width", a.index_width}});
+  f.without_gradients(false);
+  return f.call(
+      "indexed_mask", {query, normed, weights},
+      {{"heads", a.index_heads}, {"width", a.index_width}, {"turned", a.rotary_width}, {"expands", "queries"}});
 }
 
 }  // namespace latent_attention_detail
@@ -188,16 +189,11 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
   Attended result;
   result.mask = latent_attention_detail::index(f, a, input, source, shared);
   Tensor attended = 0;
-  if (result.mask) {
-    attended = merge_heads(
-        f, f.call("scaled_dot_product_attention",
-                  {f.contiguous(heads.query), f.contiguous(heads.key), f.contiguous(heads.value), *result.mask},
-                  {{"dropout_p", a.dropout}}));
-  } else if (a.fused_softmax) {
+  if (a.fused_softmax && !result.mask) {
     attended = merge_heads(f, f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
                                      {{"dropout_p", a.dropout}, {"fused_softmax", true}, {"is_causal", true}}));
   } else {
-    attended = attend(f, heads, {.dropout = a.dropout});
+    attended = attend(f, heads, {.dropout = a.dropout, .mask = result.mask});
   }
   if (a.gates) {
     const Tensor gate =
@@ -206,6 +202,7 @@ inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor in
   }
   result.output =
       f.linear("o_proj", attended, a.heads * a.value_width, a.width, {.bias = a.bias, .split = Split::rows});
+  if (a.index_heads > 0) result.output = f.leave_function(result.output, {query[0], turned_query});
   return result;
 }
 

@@ -165,13 +165,17 @@ struct Model {
   Mixture mixture;
 };
 
+/// As transformers writes it since it has the class, and as the published config does (`sparse_attention_config`).
 inline void read_indexer(ConfigFields& config, Model& model) {
   const std::int64_t layers = model.sizes.layers;
+  model.index_heads = config.size_or({"index_n_heads"}, 4);
+  model.index_width = config.size_or({"index_head_dim"}, 128);
+  config.ignore({"index_block_size", "index_topk_blocks", "index_init_blocks", "index_local_blocks"});
   model.chooses = config.layers_with("layer_types", layers, std::string_view("minimax_m3_sparse"),
                                      std::string_view("full_attention"));
   if (ConfigFields* own = config.part("sparse_attention_config"); own != nullptr) {
-    model.index_heads = own->size_or({"sparse_num_index_heads"}, 4);
-    model.index_width = own->size_or({"sparse_index_dim"}, 128);
+    model.index_heads = own->size_or({"sparse_num_index_heads"}, model.index_heads);
+    model.index_width = own->size_or({"sparse_index_dim"}, model.index_width);
     if (model.chooses.empty()) model.chooses = own->layers_with("sparse_attention_freq", layers, 1, 0);
     own->ignore({"sparse_attention_freq", "sparse_block_size", "sparse_disable_index_value", "sparse_init_block",
                  "sparse_local_block", "sparse_score_type", "sparse_topk_blocks", "use_sparse_attention"});
@@ -196,7 +200,8 @@ inline Model read(ConfigFields& config) {
     config.fail("is too wide", "shared_intermediate_size");
   }
   model.shared_inner *= shared;
-  model.mixes = config.layers_with("moe_layer_freq", s.layers, 1, 0);
+  model.mixes = config.layers_with("mlp_layer_types", s.layers, std::string_view("sparse"), std::string_view("dense"));
+  if (model.mixes.empty()) model.mixes = config.layers_with("moe_layer_freq", s.layers, 1, 0);
   const std::int64_t dense = config.count_or("first_k_dense_replace", 3);
   for (auto at = static_cast<std::int64_t>(model.mixes.size()); at < s.layers; ++at) model.mixes.push_back(at >= dense);
   read_indexer(config, model);
@@ -217,16 +222,17 @@ inline Tensor norm(Forward& f, std::string_view name, Tensor input, std::int64_t
 /// The mask of the chosen blocks of keys: places alone leave the indexer, so nothing of it gets a gradient.
 inline Tensor indexed(Forward& f, const Model& model, Tensor input) {
   const InModule inside(f, "indexer", "MiniMaxM3VLIndexer");
-  f.freeze(true);
-  const Tensor tokens = f.call("token_zeros", {input});
+  f.without_gradients(true);
+  const Tensor tokens = f.detached(input);
   const auto heads = [&](std::string_view name, std::string_view normed, std::int64_t count) {
     const Tensor flat = f.linear(name, tokens, model.sizes.width, count * model.index_width, {.bias = false});
     return f.flatten(norm(f, normed, f.unflatten(flat, 2, {-1, model.index_width}), model.index_width), 2, 3);
   };
   const Tensor query = heads("q_proj", "q_norm", model.index_heads);
   const Tensor key = heads("k_proj", "k_norm", 1);
-  f.freeze(false);
-  return f.call("indexed_mask", {query, key}, {{"heads", model.index_heads}, {"width", model.index_width}});
+  f.without_gradients(false);
+  return f.call("indexed_mask", {query, key},
+                {{"heads", model.index_heads}, {"width", model.index_width}, {"expands", "heads"}});
 }
 
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, bool chooses) {

@@ -127,13 +127,13 @@ inline Tensor convolved(Forward& f, const Model& model, std::string_view name, T
 inline Tensor indexed(Forward& f, const Model& model, Tensor input, Tensor narrow) {
   const LatentAttention& a = model.attention;
   const InModule inside(f, "indexer", "PanguTorchIndexer");
-  f.freeze(true);
-  const Tensor tokens = f.call("token_zeros", {input});
+  f.without_gradients(true);
+  const Tensor tokens = f.detached(input);
   const Tensor query =
-      f.linear("wq_b", f.call("token_zeros", {narrow}), a.query_rank, a.index_heads * a.index_width, {.bias = false});
+      f.linear("wq_b", f.detached(narrow), a.query_rank, a.index_heads * a.index_width, {.bias = false});
   const Tensor key = norm(f, "k_norm", f.linear("wk", tokens, a.width, a.index_width, {.bias = false}), a.index_width);
   const Tensor weights = f.linear("weights_proj", tokens, a.width, a.index_heads, {.bias = false});
-  f.freeze(false);
+  f.without_gradients(false);
   return f.call("indexed_mask", {query, key, weights}, {{"heads", a.index_heads}, {"width", a.index_width}});
 }
 

@@ -95,6 +95,12 @@ struct GpuProfile {
   }
 };
 
+/// Whether scaled_dot_product_attention asks cuDNN's kernel first: on Hopper and on Blackwell's servers. Source:
+/// PyTorch 2.11, ATen/native/transformers/cuda/sdp_utils.cpp: check_prefer_cudnn_attention (with cuDNN 9.15 and later).
+[[nodiscard]] inline bool prefers_cudnn_attention(const GpuProfile& gpu) {
+  return gpu.compute_capability == "9.0" || gpu.compute_capability == "10.0";
+}
+
 /// A profile out of its JSON; strict: unknown fields are errors. Errors: malformed_input, naming the field;
 /// `file` is for messages.
 [[nodiscard]] core::Result<GpuProfile> parse_profile(std::string_view json, std::string_view file = {});

@@ -37,6 +37,8 @@ inline constexpr std::string_view kUnknownOp = "unknown";
 /// A module of a class that no op describes, whose output is known and whose layers are not: what it keeps is a guess
 /// with bounds (connect/wiring.hpp).
 inline constexpr std::string_view kOpaqueOp = "opaque";
+/// The attribute of layers that run under torch.no_grad(): they keep nothing, and adapters of theirs are never trained.
+inline constexpr std::string_view kNoGrad = "no_grad";
 /// Parameters that a container holds in addition to its children's: no computation of its own that we can see. With an
 /// attribute "shape" it is the tensor itself, which other layers read.
 inline constexpr std::string_view kParameterOp = "parameter";

@@ -198,6 +198,7 @@ struct TrainingJob {
   /// "grad_reduce_in_bf16,mtp_num_layers=1".
   std::string megatron_options = {};
   BaseType base_dtype = BaseType::precision;  ///< of the frozen base's other weights
+  bool cudnn_attention = false;  ///< attention with a mask is cuDNN's, where it takes it; the GPU says so: analysis/
   bool float_outputs =
       false;  ///< weights in lower precision run under autocast, and the loop hands out float32; posttrain/ sets it
 

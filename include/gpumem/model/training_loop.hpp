@@ -136,14 +136,16 @@ inline constexpr std::array<Named<BatchLengths>, 2> kBatchLengths = {
 /// float32 ones are returned; from 4.46 on the cast is in loss/loss_utils.py, and forward() holds the first ones.
 /// From 4.49 on the labels are padded by one and shifted, where before all logits but the last were copied. 4.52 has
 /// newer classes of some models (architectures/forward.hpp: When); of releases between, which have them is not known.
-enum class Transformers : std::uint8_t { v4_45, v4_48, v4_51, v4_52, v4_56, v5_0, v5_5 };
-inline constexpr std::array<Named<Transformers>, 7> kTransformers = {{{Transformers::v4_45, "4.45"},
+/// 5.11 first has DeepSeek-V3.2, whose indexer's code GLM-5 has since (#41251; #42590 says in which release).
+enum class Transformers : std::uint8_t { v4_45, v4_48, v4_51, v4_52, v4_56, v5_0, v5_5, v5_11 };
+inline constexpr std::array<Named<Transformers>, 8> kTransformers = {{{Transformers::v4_45, "4.45"},
                                                                       {Transformers::v4_48, "4.48"},
                                                                       {Transformers::v4_51, "4.51"},
                                                                       {Transformers::v4_52, "4.52"},
                                                                       {Transformers::v4_56, "4.56"},
                                                                       {Transformers::v5_0, "5.0"},
-                                                                      {Transformers::v5_5, "5.5"}}};
+                                                                      {Transformers::v5_5, "5.5"},
+                                                                      {Transformers::v5_11, "5.11"}}};
 
 /// The first release of each value's row. Source: huggingface/transformers, releases.
 struct FirstRelease {
@@ -151,13 +153,14 @@ struct FirstRelease {
   int minor = 0;
   Transformers value = Transformers::v4_45;
 };
-inline constexpr std::array<FirstRelease, 7> kFirstReleases = {{{0, 0, Transformers::v4_45},
+inline constexpr std::array<FirstRelease, 8> kFirstReleases = {{{0, 0, Transformers::v4_45},
                                                                 {4, 46, Transformers::v4_48},
                                                                 {4, 49, Transformers::v4_51},
                                                                 {4, 52, Transformers::v4_52},
                                                                 {4, 56, Transformers::v4_56},
                                                                 {5, 0, Transformers::v5_0},
-                                                                {5, 5, Transformers::v5_5}}};
+                                                                {5, 5, Transformers::v5_5},
+                                                                {5, 11, Transformers::v5_11}}};
 
 namespace training_loop_detail {
 

@@ -93,8 +93,11 @@ inline core::Result<TensorId> record_sink_attention(const OpCall& call, Tape& ta
 }
 
 /// What a lightning indexer makes of the tokens: an additive mask [N, 1, S, S] that leaves each query its best keys. It
-/// runs without gradients: scores of each of its "heads" in float32, and those of their rectified copy.
-/// Source: transformers 5.x, models/deepseek_v32/modeling_deepseek_v32.py: DeepseekV32Indexer.
+/// runs without gradients: scores of each of its "heads" in float32, and those of their rectified copy. "expands": one
+/// key for all "queries", or for all "heads", is expanded to them, which torch.matmul copies where the batch holds more
+/// than one sample (ATen/native/LinearAlgebra.cpp, _matmul_impl: expand and reshape). For queries it has been
+/// torch.matmul since 5.11 (#41251); before, torch.einsum, which copies none.
+/// Source: transformers 5.17, models/deepseek_v32/modeling_deepseek_v32.py: DeepseekV32Indexer.
 inline core::Result<core::Shape> indexed_shape(const OpInput& input) {
   const core::Shape& tokens = input.inputs[0];
   if (tokens.rank() != 3 || tokens[1].kind != core::Dim::Kind::fixed) return unfit(tokens, "a known number of tokens");
@@ -103,19 +106,47 @@ inline core::Result<core::Shape> indexed_shape(const OpInput& input) {
   return shape;
 }
 
+/// How many copies of its one key the indexer makes for each sample of a batch of several; 0: none.
+inline std::int64_t copies_of_keys(const OpCall& call, std::int64_t heads) {
+  const model::AttributeValue* value = call.attributes.find("expands");
+  const auto* to = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  if (to == nullptr) return 0;
+  if (*to == "heads") return heads;
+  return call.transformers >= model::Transformers::v5_11 ? call.shapes[0][1].size : 0;
+}
+
 inline core::Result<TensorId> record_indexed(const OpCall& call, Tape& tape) {
   const auto heads = call.attributes.integer("heads");
   const auto width = call.attributes.integer("width");
   if (!heads || !width) return missing("heads and width");
-  const TensorSize scores = call.size.times(*heads).as(core::DType::float32);
   const auto rows = rows_of(call.shapes[0]);
   if (!rows) return unfit(call.shapes[0], "known sizes");
-  const TensorSize queries = rows->times(*heads).times(*width).as(core::DType::float32);
-  const std::array<TensorSize, 4> scratch = {queries, scores, scores, call.size.as(core::DType::float32)};
-  return tape.record({.output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
-                      .scratch = scratch,
-                      .multiply_adds = call.size.times(*heads).times(*width),
-                      .differentiable = false});
+  const auto made = [&](std::initializer_list<TensorId> of, const TensorSize& size) {
+    return tape.record({.inputs = {of.begin(), of.size()}, .output = size, .differentiable = false});
+  };
+  // Queries, the part of them that is turned, and both together have names until the indexer returns.
+  const std::int64_t part = call.attributes.integer("turned").value_or(0);
+  const TensorId part_turned = made({call.tensors[0]}, rows->times(*heads).times(part));
+  const TensorId turned = made({call.tensors[0], part_turned}, rows->times(*heads).times(*width));
+  const TensorId wide = tape.cast(turned, core::DType::float32);
+  const core::DType type = tape.computing_type({.inputs = {&wide, 1}, .autocast = Autocast::lower});
+  const TensorId query = tape.cast(wide, type);
+  TensorId key = tape.cast(tape.cast(call.tensors[1], core::DType::float32), type);
+  if (const std::int64_t copies = copies_of_keys(call, *heads); copies > 0) {
+    TensorSize keys = rows->times(*width).times(copies);
+    keys.of_several = true;
+    key = made({key}, keys);
+  }
+  const TensorSize scores = call.size.times(*heads);
+  const std::array<TensorId, 2> multiplied = {query, key};
+  const TensorId products = tape.record({.inputs = multiplied,
+                                         .output = scores,
+                                         .multiply_adds = call.size.times(*heads).times(*width),
+                                         .differentiable = false});
+  const TensorId rectified = made({made({products}, scores)}, scores);
+  const TensorId sums = made({rectified}, call.size);
+  return tape.cast(made({sums, turned, part_turned, call.tensors[0]}, call.size),
+                   tape.tensor(call.tensors[0]).size.dtype);
 }
 
 /// The query's shape, as wide as the values are.
@@ -124,6 +155,13 @@ inline core::Result<core::Shape> attended_shape(const OpInput& input) {
   const bool has_values = input.inputs.size() > 2 && input.inputs[2].rank() == shape.rank() && shape.rank() > 0;
   if (has_values) shape.set(shape.rank() - 1, input.inputs[2][shape.rank() - 1]);
   return shape;
+}
+
+/// sdp_utils.cpp, check_cudnn_tensor_shapes: heads of up to 256 in multiples of 8. `alike`: values are as wide as keys.
+inline bool cudnn_takes(const core::Shape& query, bool alike) {
+  constexpr std::int64_t kWidest = 256;
+  const std::int64_t width = query[query.rank() - 1].size;
+  return alike && width <= kWidest && width % 8 == 0;
 }
 
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
@@ -176,7 +214,11 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const bool shares = fits && call.shapes[0][1] != keys[1] && !call.attributes.flag("grouped", false);
   if (!math && shares) return record_broadcast_math(tape, call, rows->times(keys_count), keys_count, drops);
   const bool alike = call.output == call.shapes[0];
-  if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, products);
+  if (!math && call.tensors.size() == 4) {
+    tape.choose_kernel();
+    const bool as_query = call.cudnn_attention && cudnn_takes(call.shapes[0], alike);
+    return record_fused(tape, call.tensors, call.size, *rows, products, alike, as_query);
+  }
   if (!math) return record_fused(tape, qkv, call.size, *rows, products, alike);
   return record_math(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
 }

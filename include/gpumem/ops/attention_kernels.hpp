@@ -95,25 +95,27 @@ inline TensorSize fused_products(const TensorSize& query, const TensorSize& outp
 /// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient. A fourth
 /// input is a mask, kept as well, which gets a gradient where it is learned (native_functions.yaml,
 /// _scaled_dot_product_efficient_attention_backward); flash takes none, and only values as wide as the keys (`alike`).
-/// Flash lays its output out as the query lies (flash_api.cpp, empty_like); the other one as [N, S, heads, d], which is
-/// then seen as [N, heads, S, d].
+/// Flash lays its output out as the query lies (flash_api.cpp, empty_like), and so does cuDNN's kernel (`as_query`;
+/// ATen/native/cudnn/MHA.cpp, alloc_with_matching_layout); the other one as [N, S, heads, d], which is then seen as
+/// [N, heads, S, d].
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
-                             const TensorSize& rows, const TensorSize& products, bool alike = true) {
+                             const TensorSize& rows, const TensorSize& products, bool alike = true,
+                             bool as_query = false) {
   const bool half = core::element_size(tape.computing_type({.inputs = qkv, .autocast = Autocast::lower})) == 2;
   const std::array<TensorSize, 2> extras = {rows, TensorSize{2, 0, core::DType::int64}};
   const std::array<TensorSize, 2> scratch = {rows, output.as(core::DType::float32)};
   const std::array<std::size_t, 4> heads_first = {0, 2, 1, 3};
   const bool flash = half && qkv.size() == 3 && alike;
-  return tape.record(
-      {.inputs = qkv,
-       .output = output,
-       .layout = flash ? Layout{tape.tensor(qkv[0]).layout.order, false} : Layout{}.permuted(heads_first),
-       .saved_inputs = qkv.size() > 3 ? 15U : 7U,
-       .saves_output = true,
-       .extras = extras,
-       .backward_scratch = std::span(scratch).first(half ? 2 : 1),
-       .multiply_adds = products,
-       .autocast = Autocast::lower});
+  return tape.record({.inputs = qkv,
+                      .output = output,
+                      .layout = flash || (half && as_query) ? Layout{tape.tensor(qkv[0]).layout.order, false}
+                                                            : Layout{}.permuted(heads_first),
+                      .saved_inputs = qkv.size() > 3 ? 15U : 7U,
+                      .saves_output = true,
+                      .extras = extras,
+                      .backward_scratch = std::span(scratch).first(half ? 2 : 1),
+                      .multiply_adds = products,
+                      .autocast = Autocast::lower});
 }
 
 /// The scores of attention that is written out: one product.

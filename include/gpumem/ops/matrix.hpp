@@ -52,7 +52,8 @@ inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std
                                                    : bias                        ? Library::gemm_bias
                                                                                  : Library::gemm,
                                         .multiply_adds = output.times(width),
-                                        .autocast = Autocast::lower});
+                                        .autocast = Autocast::lower,
+                                        .folds = rank > 2});
   if (!adds_apart) return product;
   return tape.record({.inputs = {&product, 1},
                       .output = output,

@@ -45,6 +45,8 @@ struct OpCall {
   std::int64_t tied_parameters = 0;  ///< those of them that an earlier layer holds already
   bool frozen = false;
   model::AttentionBackend attention = model::AttentionBackend::sdpa;  ///< the job's
+  model::Transformers transformers = model::Transformers::v4_48;      ///< and its release
+  bool cudnn_attention = false;                                       ///< the GPU asks that kernel first
   model::WeightStorage weights = {};  ///< how they lie in memory, and which of them are trained
 };
 

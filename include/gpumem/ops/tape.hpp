@@ -36,8 +36,10 @@ struct TensorSize {
   std::uint8_t batch_power = 0;
   core::DType dtype = core::DType::float32;
   Chunks chunks = {};
+  bool of_several = false;  ///< nothing in a batch of one: there an axis that is expanded behind the batch's is a view
 
   [[nodiscard]] core::Checked bytes(std::int64_t batch_size) const {
+    if (of_several && batch_size <= 1) return 0;
     core::Checked result = elements * core::Checked(core::element_size(dtype));
     for (std::uint8_t power = 0; power < batch_power; ++power) result *= batch_size;
     return chunks.target == 0 ? result : part_of(result);
@@ -45,9 +47,11 @@ struct TensorSize {
   /// How many bytes more a part of a smaller batch may have.
   [[nodiscard]] std::int64_t more_in_smaller_batches(std::int64_t batch_size) const;
   /// The same elements in another type.
-  [[nodiscard]] TensorSize as(core::DType other) const { return {elements, batch_power, other}; }
+  [[nodiscard]] TensorSize as(core::DType other) const { return {elements, batch_power, other, {}, of_several}; }
   /// `count` such tensors in one.
-  [[nodiscard]] TensorSize times(std::int64_t count) const { return {elements * count, batch_power, dtype}; }
+  [[nodiscard]] TensorSize times(std::int64_t count) const {
+    return {elements * count, batch_power, dtype, {}, of_several};
+  }
 
  private:
   [[nodiscard]] core::Checked part_of(core::Checked whole) const;
@@ -190,6 +194,7 @@ struct Call {
   TensorSize multiply_adds = {};
   Autocast autocast = Autocast::as_is;
   bool contiguous_gradient = false;     ///< backward copies an output gradient that is not dense
+  bool folds = false;                   ///< a product that sees rows of several axes as a matrix: so is their gradient
   bool keeps_until_graph_ends = false;  ///< what it saves is an attribute of its node, which lives as long as the graph
   bool own_copy = false;                ///< the kernels copy a first input that is not dense, each for itself
   bool differentiable = true;           ///< false: the output needs no gradient whatever the inputs
@@ -216,6 +221,7 @@ struct Function {
   Library library = Library::none;
   bool extras_first = false;
   bool contiguous_gradient = false;
+  bool folds = false;
   bool keeps_until_graph_ends = false;
   bool reduce_scatters = false;
   bool casts_parameters = false;  ///< autocast makes a lower-precision copy of each, once a forward pass
@@ -305,6 +311,9 @@ class Tape {
   [[nodiscard]] core::DType computing_type(const Call& call) const;
   /// The tensor in another type: itself if it has that type already (torch.Tensor.to).
   TensorId cast(TensorId id, core::DType dtype);
+  /// A rule asked which kernel the GPU takes.
+  void choose_kernel() { chooses_kernels_ = true; }
+  [[nodiscard]] bool chooses_kernels() const { return chooses_kernels_; }
   /// Parameters added to the current layer.
   [[nodiscard]] std::span<const TensorId> layer_parameters() const { return layer_parameters_; }
   [[nodiscard]] const TapeTensor& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id)]; }
@@ -340,6 +349,7 @@ class Tape {
   std::uint32_t layer_ = 0;
   std::uint32_t requirements_ = 0;
   bool wide_ = false;
+  bool chooses_kernels_ = false;
   std::vector<TapeTensor> tensors_;
   std::vector<Function> functions_;
   std::vector<TensorId> lists_;

@@ -292,6 +292,16 @@ inline core::Result<TensorId> record_clone(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::passed});
 }
 
+/// Tensor.detach(), or the same tensor where calls run under torch.no_grad().
+inline core::Result<TensorId> record_detached(const OpCall& call, Tape& tape) {
+  const TapeTensor& from = tape.tensor(call.tensors[0]);
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = from.size,
+                      .kind = Output::view,
+                      .layout = from.layout,
+                      .differentiable = false});
+}
+
 /// Tensor.requires_grad_() on what a layer leaves, as transformers' enable_input_require_grads() has it: the tensor
 /// itself, to which gradients now flow. It is a leaf: AccumulateGrad holds it, and with it its gradient, as long as the
 /// graph lives (torch/csrc/autograd/functions/accumulate_grad.h: variable).
@@ -418,7 +428,7 @@ inline constexpr std::array<std::string_view, 3> kCrop = {"Cropping1D", "Croppin
 
 }  // namespace view_detail
 
-inline constexpr std::array<Op, 20> kViewOps = {{
+inline constexpr std::array<Op, 21> kViewOps = {{
     {.traits = {.name = "identity",
                 .family = OpFamily::view,
                 .torch_classes = view_detail::kIdentity,
@@ -483,6 +493,9 @@ inline constexpr std::array<Op, 20> kViewOps = {{
     {.traits = {.name = "clone", .family = OpFamily::other},
      .output_shape = same_shape,
      .record = view_detail::record_clone},
+    {.traits = {.name = "detached", .family = OpFamily::view, .computes = false},
+     .output_shape = same_shape,
+     .record = view_detail::record_detached},
     {.traits = {.name = "requires_grad", .family = OpFamily::view, .computes = false},
      .output_shape = same_shape,
      .record = view_detail::record_requires_grad},

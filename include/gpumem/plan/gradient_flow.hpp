@@ -46,6 +46,7 @@ class GradientFlow {
   struct Flow {
     Slot slot = kNoSlot;
     bool dense = true;
+    bool view = false;  ///< of a tensor that it keeps: nothing is added in its place
   };
   /// A gradient of part of a tuple, which waits for the others.
   struct Part {
@@ -55,7 +56,7 @@ class GradientFlow {
   struct Meeting {
     Slot first = kNoSlot;
     Slot second = kNoSlot;
-    bool first_dense = true;
+    bool in_place = true;  ///< of the first, as far as that is known
   };
 
   void count_readers();
@@ -78,7 +79,8 @@ class GradientFlow {
   [[nodiscard]] bool follows_its_cast(std::size_t index) const;
   void cast_gradients();
   void accumulate(ops::TensorId input, const Flow& flow);
-  void meet(ops::TensorId parameter, Slot fresh);
+  void meet(ops::TensorId parameter, Slot fresh, bool view = false);
+  [[nodiscard]] bool makes_views(const ops::Function& function) const;
   void deliver(ops::TensorId parameter);
   void deliver_rest(bool all);
   Slot sum_of(const Meeting& meeting, ops::TensorId like, Category category);
@@ -100,6 +102,7 @@ class GradientFlow {
   std::int64_t deferrals_ = 0;                ///< micro-batches of this step that are among them
   std::vector<Flow> gradients_;               ///< by tensor; a parameter's stays until zero_grad
   std::vector<Slot> met_;                     ///< by parameter: what its readers' gradients sum to so far in this pass
+  std::vector<bool> met_views_;               ///< by parameter: whether that is a view
   std::vector<std::int32_t> readers_;         ///< by parameter: how many gradients it gets in a pass
   std::vector<std::int32_t> awaited_;         ///< of these, how many are to come
   std::vector<Flow> flows_;                   ///< what a function has made: of its inputs, the first ones of these

@@ -46,7 +46,7 @@ OPTIONS_HELP = """
     loop: the program that trains; decides which tensors are held between forward and the next step:
         script, hf-trainer, lightning, torchtune, litgpt, megatron, torchtitan.
     transformers: HuggingFace models: the release that runs them, 4.45 and before, or later;
-        default: 4.48, or what the model needs: 4.45, 4.48, 4.51, 4.52, 4.56, 5.0, 5.5.
+        default: 4.48, or what the model needs: 4.45, 4.48, 4.51, 4.52, 4.56, 5.0, 5.5, 5.11.
     batch_lengths: whether all batches have the same length, or all are shorter than the first one:
         alike, longest-first.
     lengths: tokens of each sample, one a line or with how many have it, or 512x40+2048: batches are

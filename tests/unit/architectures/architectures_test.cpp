@@ -450,6 +450,24 @@ TEST(ReadConfig, TakesAnIndexersKeysOverWhereTheConfigSaysSo) {
   EXPECT_EQ(glm(R"(, "index_topk_freq": 4, "index_skip_topk_offset": 1)"), all - 3 * kIndexer);
 }
 
+TEST(ReadConfig, ReadsMiniMaxM3AsPublishedAndAsTransformersNamesItsFields) {
+  const auto m3 = [](std::string_view more) {
+    return parameters_of(R"({"model_type": "minimax_m3_vl_text", "hidden_size": 64, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "rotary_dim": 8, "intermediate_size": 32,
+      "dense_intermediate_size": 128, "shared_intermediate_size": 32, "vocab_size": 100, "num_local_experts": 4,
+      "num_experts_per_tok": 2)" +
+                         std::string(more) + "}");
+  };
+  const std::int64_t published = m3(R"(, "moe_layer_freq": [0, 0, 1, 1], "sparse_attention_config":
+      {"sparse_attention_freq": [0, 1, 1, 1], "sparse_num_index_heads": 2, "sparse_index_dim": 8,
+       "sparse_block_size": 128, "sparse_topk_blocks": 16, "sparse_local_block": 1})");
+  const std::int64_t saved = m3(R"(, "mlp_layer_types": ["dense", "dense", "sparse", "sparse"], "layer_types":
+      ["full_attention", "minimax_m3_sparse", "minimax_m3_sparse", "minimax_m3_sparse"], "index_n_heads": 2,
+      "index_head_dim": 8, "index_block_size": 128, "index_topk_blocks": 16, "index_local_blocks": 1)");
+  EXPECT_EQ(saved, published);
+  EXPECT_GT(published, 0);
+}
+
 TEST(ReadConfig, TakesTheNearerKindOfModelThatTheClassNames) {
   const auto graph = read(mixture_of(R"("model_type": "glm", "architectures": ["Glm4MoeForCausalLM"],
     "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2)"));

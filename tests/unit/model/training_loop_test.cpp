@@ -38,7 +38,8 @@ TEST(TrainingLoop, AVersionOfTransformersHasItsRow) {
   EXPECT_EQ(transformers_of_version("4.55.0.dev0"), Transformers::v4_52);
   EXPECT_EQ(transformers_of_version("4.57.6"), Transformers::v4_56);
   EXPECT_EQ(transformers_of_version("5.4.0"), Transformers::v5_0);
-  EXPECT_EQ(transformers_of_version("5.12.0"), Transformers::v5_5);
+  EXPECT_EQ(transformers_of_version("5.10.4"), Transformers::v5_5);
+  EXPECT_EQ(transformers_of_version("5.12.0"), Transformers::v5_11);
   for (const std::string_view none : {"", "4", "4.", ".5", "v4.5", "12345.1", "4,5"}) {
     EXPECT_EQ(transformers_of_version(none), std::nullopt) << none;
   }

@@ -157,5 +157,75 @@ TEST(TransformersRelease, ExpertsGetTheirTokensInOneCopyFrom55On) {
   EXPECT_EQ(calls(Transformers::v5_0, "kept_rows"), 0);
 }
 
+/// GLM-5, small, with one layer whose indexer has scores of 4 heads.
+std::shared_ptr<const model::ModelGraph> glm_5(std::int64_t layers = 1) {
+  auto read = architectures::read_config(
+      R"({"model_type": "glm_moe_dsa", "architectures": ["GlmMoeDsaForCausalLM"], "hidden_size": 64,
+          "intermediate_size": 64, "vocab_size": 64, "num_attention_heads": 4, "num_key_value_heads": 4,
+          "q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 32,
+          "index_n_heads": 4, "index_head_dim": 32, "index_topk": 8, "first_k_dense_replace": 8, "n_routed_experts": 4,
+          "num_experts_per_tok": 2, "moe_intermediate_size": 16, "num_hidden_layers": )" +
+          std::to_string(layers) + "}",
+      ops::vocabulary());
+  EXPECT_TRUE(succeeds(read));
+  return std::make_shared<const model::ModelGraph>(*std::move(read));
+}
+
+std::int64_t peak_of(const model::TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto steps = analysis.steps();
+  EXPECT_TRUE(succeeds(steps));
+  return steps ? (*steps)->peak_bytes : 0;
+}
+
+TEST(TransformersRelease, AnIndexersKeysAreCopiedForEachQueryFrom511OnInBatchesOfSeveral) {
+  model::TrainingJob job(glm_5(), kBatch);
+  job.sequence_length = 1024;
+  job.optimizer = model::Optimizer::sgd;
+  const auto with = [&](Transformers release, std::int64_t batch) {
+    job.transformers = release;
+    job.batch_size = batch;
+    return peak_of(job);
+  };
+  const std::int64_t scores = kBatch * 1024 * 4 * 1024 * 4;
+  const std::int64_t copies = kBatch * 1024 * 32 * 1024 * 4;  // of one key's 32 elements, in float32
+  EXPECT_EQ(with(Transformers::v5_11, 1), with(Transformers::v5_5, 1)) << "an axis behind one of 1 is seen, not copied";
+  const std::int64_t more = with(Transformers::v5_11, kBatch) - with(Transformers::v5_5, kBatch);
+  EXPECT_GT(more, copies - 2 * scores);
+  EXPECT_LT(more, copies);
+}
+
+TEST(TransformersRelease, AnIndexersAdaptersKeepNothing) {
+  model::TrainingJob job(glm_5(), kBatch);
+  job.sequence_length = kTokens;
+  job.lora = 4;
+  job.transformers = Transformers::v5_11;
+  job.lora_targets = "wq_b+wk+weights_proj";
+  analysis::Analysis analysis(job);
+  EXPECT_TRUE(testing::fails(analysis.forward_pass(), core::ErrorCode::missing_information, 0, "nothing to train"))
+      << "it runs under torch.no_grad()";
+}
+
+TEST(TransformersRelease, MaskedAttentionOnHopperIsCudnnsAndLiesAsItsQuery) {
+  model::TrainingJob job(glm_5(4), kBatch);
+  job.sequence_length = kTokens;
+  job.transformers = Transformers::v5_11;
+  job.precision = model::Precision::bf16;
+  analysis::Analysis analysis(job);
+  const auto peak_on = [&](std::string_view capability) {
+    device::GpuProfile gpu;
+    gpu.compute_capability = capability;
+    static_cast<void>(analysis.choose_for(gpu));
+    const auto steps = analysis.steps();
+    EXPECT_TRUE(succeeds(steps));
+    return steps ? (*steps)->peak_bytes : 0;
+  };
+  const std::int64_t output = kBatch * kTokens * kHeads * 32 * kHalf;
+  const std::int64_t ampere = peak_on("8.0");
+  EXPECT_EQ(peak_on("9.0"), ampere + 3 * output)
+      << "each layer copies it into order and keeps both, until its backward";
+  EXPECT_EQ(peak_on("8.0"), ampere);
+}
+
 }  // namespace
 }  // namespace gpumem::plan

@@ -191,6 +191,20 @@ GPUMEM_INLINE void Analysis::set_loss_target(std::int64_t mib) {
   loss_target_ = mib;
 }
 
+/// Forward passes in which a GPU's kernels make a difference are recorded anew.
+GPUMEM_INLINE void Analysis::take_kernels_of(const device::GpuProfile& gpu) {
+  const bool cudnn = device::prefers_cudnn_attention(gpu);
+  if (std::exchange(cudnn_attention_, cudnn) == cudnn) return;
+  const auto asks = [](const auto& passes) {
+    return std::ranges::any_of(
+        passes, [](const Stage<plan::ForwardPass>& pass) { return pass && *pass && (*pass)->tape.chooses_kernels(); });
+  };
+  std::erase_if(other_parts_, [&](const OtherPart& part) { return asks(part.forward_passes); });
+  if (!asks(forward_passes_)) return;
+  forget_plans();
+  for (Stage<plan::ForwardPass>& pass : forward_passes_) pass.reset();
+}
+
 /// What the stage holds, made if it holds nothing. What was made while the deadline passed may not be whole.
 template <typename Value, typename Make>
 core::Result<const Value*> Analysis::made(Stage<Value>& stage, Make make) {
@@ -242,6 +256,7 @@ GPUMEM_INLINE core::Result<const plan::ForwardPass*> Analysis::forward_pass(ops:
     model::TrainingJob seen;
     forward_pass_key(seen) = forward_pass_key(std::as_const(job_));
     if (model::asks_for_free(seen.loss_form.kind)) seen.loss_form.count = loss_target_;
+    seen.cudnn_attention = cudnn_attention_;
     return plan::make_forward_pass(**graph, seen, *ops_, backend);
   });
 }
@@ -324,6 +339,7 @@ GPUMEM_INLINE const core::Status& Analysis::modelled() {
 }
 
 GPUMEM_INLINE core::Result<device::Context> Analysis::context(const device::GpuProfile& gpu) {
+  take_kernels_of(gpu);
   const auto from = source();
   if (!from) return from.error();
   return device::context_of(gpu, job_.software, {from->convolves, from->normalises});
@@ -371,6 +387,7 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu, 
 GPUMEM_INLINE core::Status Analysis::choose_for(const device::GpuProfile& gpu) {
   constexpr std::int64_t kMib = std::int64_t{1} << 20;
   constexpr std::int64_t kMost = 4096;
+  take_kernels_of(gpu);
   if (!model::asks_for_free(job_.loss_form.kind)) return core::Done{};
   const auto cuda = context(gpu);
   if (!cuda) return cuda.error();

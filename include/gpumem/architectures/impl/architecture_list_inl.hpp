@@ -294,11 +294,10 @@ inline constexpr std::array<std::string_view, 16> kSince4_56 = {
     "seed_oss",     "apertus",    "hunyuan_v1_dense", "hunyuan_v1_moe", "qwen3_next",     "qwen3_vl",
     "qwen3_vl_moe", "glm4v_moe",  "lfm2_vl",          "olmo3",          "qwen3_omni_moe", "qwen3_omni_moe_thinker",
     "ministral",    "vaultgemma", "flex_olmo",        "ovis2"};
-inline constexpr std::array<std::string_view, 50> kSince5_0 = {"qwen3_5",
+inline constexpr std::array<std::string_view, 49> kSince5_0 = {"qwen3_5",
                                                                "qwen3_5_text",
                                                                "qwen3_5_moe",
                                                                "qwen3_5_moe_text",
-                                                               "deepseek_v32",
                                                                "deepseek_v4",
                                                                "glm_moe_dsa",
                                                                "minimax_m2",
@@ -353,6 +352,7 @@ GPUMEM_INLINE std::optional<model::Transformers> first_release(std::string_view 
   const auto in = [&](std::span<const std::string_view> types) {
     return std::ranges::find(types, model_type) != types.end();
   };
+  if (model_type == "deepseek_v32") return Transformers::v5_11;
   if (in(detail::kSince5_0)) return Transformers::v5_0;
   if (in(detail::kSince4_56)) return Transformers::v4_56;
   if (in(detail::kSince4_52)) return Transformers::v4_52;

@@ -224,9 +224,10 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
   if (tree_ != nullptr && traits != nullptr) check_printed(shown, name, *traits, attributes);
   std::vector<model::Attribute> more;
   const bool plain = outside_autocast_ && traits != nullptr && traits->family == model::OpFamily::norm;
-  if (plain || wide_autocast_) {
+  if (plain || wide_autocast_ || no_grad_) {
     more.assign(attributes.begin(), attributes.end());
-    more.push_back({plain ? "outside_autocast" : "wide_autocast", true});
+    if (plain || wide_autocast_) more.push_back({plain ? "outside_autocast" : "wide_autocast", true});
+    if (no_grad_) more.push_back({std::string(model::kNoGrad), true});
     attributes = more;
   }
   return builder_.add({.name = name,

@@ -335,6 +335,7 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   function.library = call.library;
   function.extras_first = call.extras_first;
   function.contiguous_gradient = call.contiguous_gradient;
+  function.folds = call.folds;
   function.reduce_scatters = call.reduce_scatters;
   function.keeps_until_graph_ends = call.keeps_until_graph_ends;
   function.casts_parameters = call.autocast == Autocast::lower && casts_any(call.parameters, type);

@@ -311,6 +311,8 @@ class ForwardPassBuilder {
     call.tied_parameters = layer.tied_parameters;
     call.frozen = layer.frozen;
     call.attention = job_.attention;
+    call.transformers = job_.transformers;
+    call.cudnn_attention = job_.cudnn_attention;
     call.weights = wired_.weights(index);
     if (!outputs.empty()) {
       const auto size = ops::size_of(outputs[0]);

@@ -13,6 +13,7 @@ GPUMEM_INLINE GradientFlow::GradientFlow(RunState& state, ForwardCalls& calls, R
   const std::size_t tensors = state.tape().tensors().size();
   gradients_.assign(tensors, {});
   met_.assign(tensors, kNoSlot);
+  met_views_.assign(tensors, false);
   readers_.assign(tensors, 0);
   count_readers();
   find_deferred();
@@ -199,6 +200,7 @@ GPUMEM_INLINE void GradientFlow::end_call(const ops::Function& function, const F
     if (flows_[at].slot == kNoSlot || !is_widened(function, inputs[at])) continue;
     wide_.push_back(flows_[at].slot);
     flows_[at].slot = state_.allocate(inputs[at], Category::activation_gradient);
+    flows_[at].view = false;
   }
   const bool leaf = function.keeps_until_graph_ends && function.gradient == ops::Gradient::none;
   if (leaf) return calls_.keep_of_graph(own_gradient(function.output, output));
@@ -247,9 +249,9 @@ GPUMEM_INLINE GradientFlow::Flow GradientFlow::input_gradient(const ops::Functio
     case ops::Gradient::passed:
       if (!same_size && !is_split(input)) break;  // the input was broadcast: its gradient is a sum
       log_.hold(output.slot);
-      return output;
+      return {output.slot, output.dense, output.view || function.kind == ops::Output::view};
     case ops::Gradient::part:
-    case ops::Gradient::spread: log_.hold(output.slot); return {output.slot, output.dense && same_size};
+    case ops::Gradient::spread: log_.hold(output.slot); return {output.slot, output.dense && same_size, true};
     case ops::Gradient::none: return {};
     case ops::Gradient::made_in_forward: return {next_made_in_forward(function), true};
     case ops::Gradient::over_input: log_.hold(state_.slot(input)); return {state_.slot(input), true};
@@ -261,7 +263,7 @@ GPUMEM_INLINE GradientFlow::Flow GradientFlow::input_gradient(const ops::Functio
     return {log_.allocate(state_.bytes(function.output), Category::activation_gradient, function.layer), true};
   }
   const Category category = state_.is_parameter(input) ? Category::gradient : Category::activation_gradient;
-  return {log_.allocate(state_.bytes(input), category, function.layer), true};
+  return {log_.allocate(state_.bytes(input), category, function.layer), true, function.folds};
 }
 
 /// What is kept of a sample goes when its gradient is there. Where all is kept of the input itself, a sample's gradient
@@ -366,7 +368,7 @@ GPUMEM_INLINE void GradientFlow::backward_of_weights(const StagePart& part) {
     calls_.drop_fetched();
     calls_.drop_kept(function, false);
     log_.drop(waiting_[index]);
-    for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot);
+    for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot, makes_views(functions[index]));
     cast_gradients();
   }
   if (state_.pace().was_late()) return;
@@ -383,7 +385,14 @@ GPUMEM_INLINE void GradientFlow::hand_on(const ops::Function& function) {
   for (std::size_t at = 0; at < inputs.size(); ++at) {
     if (flows_[at].slot != kNoSlot) accumulate(inputs[at], flows_[at]);
   }
-  for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot);
+  for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot, makes_views(function));
+}
+
+/// A product reads its weight transposed, so the weight's gradient is a view of what backward makes (TBackward0).
+/// Functions of their own, which main gradients come with, make it as it is.
+GPUMEM_INLINE bool GradientFlow::makes_views(const ops::Function& function) const {
+  const bool product = function.library == ops::Library::gemm || function.library == ops::Library::gemm_bias;
+  return product && function.gradient != ops::Gradient::made_in_forward && !shards_.has_main_gradients();
 }
 
 GPUMEM_INLINE void GradientFlow::accumulate(ops::TensorId input, const Flow& flow) {
@@ -392,7 +401,7 @@ GPUMEM_INLINE void GradientFlow::accumulate(ops::TensorId input, const Flow& flo
     return;
   }
   if (state_.is_parameter(input)) {  // one that other calls read as a tensor
-    meet(input, own_gradient(input, flow));
+    meet(input, own_gradient(input, flow), flow.view);
     return;
   }
   Flow& old = gradient(input);
@@ -400,15 +409,18 @@ GPUMEM_INLINE void GradientFlow::accumulate(ops::TensorId input, const Flow& flo
     old = flow;
     return;
   }
-  old = {sum_of({old.slot, flow.slot, old.dense}, input, Category::activation_gradient), true};
+  old = {sum_of({old.slot, flow.slot, old.dense && !old.view}, input, Category::activation_gradient), true};
 }
 
 /// The gradients of a parameter that several calls read meet before AccumulateGrad, which takes a first one as it is
 /// and adds one in place to what an earlier pass left.
-GPUMEM_INLINE void GradientFlow::meet(ops::TensorId parameter, Slot fresh) {
+GPUMEM_INLINE void GradientFlow::meet(ops::TensorId parameter, Slot fresh, bool view) {
   const ops::TensorId of = state_.tied_to(parameter);
-  Slot& met = met_[static_cast<std::size_t>(of)];
-  met = met == kNoSlot ? fresh : sum_of({met, fresh, true}, parameter, Category::gradient);
+  const auto at = static_cast<std::size_t>(of);
+  Slot& met = met_[at];
+  const bool first = met == kNoSlot;
+  met = first ? fresh : sum_of({met, fresh, !met_views_[at]}, parameter, Category::gradient);
+  met_views_[at] = first && view;
   if (--awaited_[static_cast<std::size_t>(of)] == 0) deliver(of);
 }
 
@@ -430,10 +442,11 @@ GPUMEM_INLINE void GradientFlow::deliver(ops::TensorId parameter) {
   met = kNoSlot;
 }
 
-/// Two gradients that meet become one (InputBuffer): in the place of the first, where that may be written to.
+/// Two gradients that meet become one (InputBuffer): in the place of the first, where that may be written to. A view
+/// may not: the tensor that it is of holds the same memory (input_buffer.cpp, accumulate: storage().use_count() == 1).
 GPUMEM_INLINE Slot GradientFlow::sum_of(const Meeting& meeting, ops::TensorId like, Category category) {
   const bool in_place =
-      state_.backend().adds_gradients_in_place && meeting.first_dense && log_.has_one_holder(meeting.first);
+      state_.backend().adds_gradients_in_place && meeting.in_place && log_.has_one_holder(meeting.first);
   const Slot sum = in_place ? meeting.first : state_.allocate(like, category);
   if (!in_place) log_.drop(meeting.first);
   log_.drop(meeting.second);
