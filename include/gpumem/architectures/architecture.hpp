@@ -90,6 +90,8 @@ struct Architecture {
   std::span<const std::string_view> blocks = {};
   /// Of what is known as a part of a pipeline alone: its parameters, and no forward().
   bool parameters_only = false;
+  /// Its class has one tensor for all experts of a layer, and it writes them as modules too (Experts::listed).
+  bool lists_experts = false;
   /// Of an autoencoder: makes latents of the image or video that a sample brings, as a frozen part of another model's
   /// step. Its decoder is held and not called.
   void (*encode)(ConfigFields&, const Encoded&, Forward&) = nullptr;

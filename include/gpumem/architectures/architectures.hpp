@@ -21,6 +21,13 @@
 
 namespace gpumem::architectures {
 
+/// How experts' weights are held.
+enum class Experts : std::uint8_t {
+  usual,   ///< as the model's class has them
+  fused,   ///< one tensor for all experts of a layer
+  listed,  ///< each expert has its own, which ranks can share
+};
+
 /// `file` is for messages. A model type that is not in the list, with the fields of a Llama and no others, is answered
 /// as one. That, fields that may change memory and are not understood, and a size in the model's name that is not the
 /// counted one are the graph's doubts.
@@ -28,22 +35,22 @@ namespace gpumem::architectures {
 /// Errors: malformed_input for text that is not a JSON object, or a field of the wrong kind or size;
 /// missing_information for fields that are not there, for an unknown model type, and for fields that are not understood
 /// and can hold parameters or activations (experts, towers, states, further heads); invalid_argument where `images`
-/// says something and the model reads none. `fused_experts`: their weights are one tensor each, where the architecture
-/// knows how transformers 5 has them.
+/// says something and the model reads none. `experts`: where the architecture knows how transformers 5 has them, or how
+/// Megatron does.
 [[nodiscard]] core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file = {}, const model::Images& images = {},
-                                                          bool fused_experts = false);
+                                                          Experts experts = Experts::usual);
 
 /// The same model's layers for those who only count them: of experts that are modules of their own one is there, the
 /// last, and Layer::expert is how many there are. Errors: those of read_config().
 [[nodiscard]] core::Result<model::ModelGraph> read_config_once(std::string_view text,
                                                                const model::Vocabulary& vocabulary);
 
-/// The same model as samples with these images run it. `fused_experts`: as read_config() has it. Errors: those of
+/// The same model as samples with these images run it. `experts`: as read_config() has it. Errors: those of
 /// read_config(); invalid_argument where the graph was not made of a config that reads images.
 [[nodiscard]] core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,
                                                           const model::Vocabulary& vocabulary,
-                                                          const model::Images& images, bool fused_experts = false);
+                                                          const model::Images& images, Experts experts = Experts::usual);
 
 /// first_release() of a printed tree's or table's type; nothing where its class is not known.
 [[nodiscard]] std::optional<model::Transformers> first_release(const model::ModelGraph& printed);

@@ -77,9 +77,13 @@ class ConfigFields {
   /// The model is one whose experts are one tensor each, which no field of a config says; so are its parts' that are
   /// read from now on.
   void fuse_experts() { fuses_experts_ = true; }
-  /// They are modules in every release: the model is not transformers' own, and its publisher's code has them so.
-  void list_experts() { fuses_experts_ = false; }
   [[nodiscard]] bool fuses_experts() const { return fuses_experts_; }
+  /// Experts are modules of their own, whatever transformers' class has: in Megatron, or in the publisher's own code.
+  void list_experts() {
+    fuses_experts_ = false;
+    lists_experts_ = true;
+  }
+  [[nodiscard]] bool lists_experts() const { return lists_experts_; }
   /// The fields of the object of this name, with those that it leaves out as this JSON object has them (the defaults of
   /// its class). It lives as long as this, which reports what is wrong or not read in it under the name's path. Null:
   /// no such object is there.
@@ -128,6 +132,7 @@ class ConfigFields {
   std::optional<core::Error> fault_;
   std::string_view type_ = {};  ///< in place of model_type; empty: that counts
   bool fuses_experts_ = false;
+  bool lists_experts_ = false;
   std::string name_;  ///< of the object in the config around it
   std::list<ConfigFields> parts_;
   std::vector<std::shared_ptr<const Added>> added_;

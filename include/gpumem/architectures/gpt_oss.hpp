@@ -24,11 +24,13 @@ struct Model {
   DecoderSizes sizes;
   Mixture mixture;
   bool bias = true;
+  bool listed = false;  ///< experts are modules of their own, as Megatron has them
 };
 
 inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = decoder_sizes(config);
+  model.listed = config.lists_experts();
   model.mixture = {.experts = config.size({"num_local_experts", "num_experts"}),
                    .per_token = config.size({"num_experts_per_tok", "experts_per_token"}),
                    .inner = model.sizes.inner};
@@ -81,6 +83,10 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
     const Tensor scores = f.call("linear_function", {input, matrix, bias});
     weights = f.call("softmax", {f.slice(scores, 2, 0, m.per_token)});
   }
+  if (model.listed) {
+    const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, "silu", rows, {.bias = true}); };
+    return add_experts(f, m, input, weights, f.call("token_zeros", {input}), expert);
+  }
   const GroupedExperts all = {
       .list_class = "GptOssExperts", .width = width, .transposed = false, .bias = true, .loops = When::before_5_0};
   return add_grouped_experts(f, m, all, input, weights, [&](Tensor wide) { return gated(f, wide); });
@@ -124,8 +130,12 @@ inline void read_tree(TreeFields& t) {
       t, {.model_type = "gpt_oss", .router = "layers.0.mlp.router", .list = "layers.0.mlp.experts", .biases = true});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "gpt_oss", .model_types = names<"gpt_oss">, .write = write, .classes = kClasses, .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {.name = "gpt_oss",
+                                               .model_types = names<"gpt_oss">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .lists_experts = true};
 
 }  // namespace gpt_oss
 

@@ -133,6 +133,25 @@ TEST(MegatronModel, SendsPartsOfSequencesToWholeExperts) {
 }
 
 /// Of each layer: three norms, the product that joins both, and a block; the head's weight is there once.
+TEST(MegatronModel, ListsExpertsOfWhichTransformersHasOneTensor) {
+  const auto graph = parse_summary(
+      R"({"model_type": "gpt_oss", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
+          "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "num_local_experts": 4,
+          "num_experts_per_tok": 2})");
+  ASSERT_TRUE(testing::succeeds(graph));
+  TrainingJob job(*graph, 1);
+  job.sequence_length = 8;
+  job.precision = Precision::bf16;
+  const auto experts = [&] { return lines_of(job, "linear down_proj"); };
+  EXPECT_EQ(experts(), 0);
+  job.loop = model::Loop::megatron;
+  EXPECT_EQ(experts(), 4);
+  job.layout.expert_parallel = 2;
+  job.layout.data_parallel = 2;
+  analysis::Analysis analysis(job);
+  EXPECT_TRUE(testing::succeeds(analysis.ranked())) << "each rank has two of the four";
+}
+
 TEST(MegatronModel, PredictsFurtherTokensWithABlockAndTheHeadOnceMoreEach) {
   const auto adapted = [](const std::string& options, bool tied) -> std::int64_t {
     TrainingJob job = llama_job();

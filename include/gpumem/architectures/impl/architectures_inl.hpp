@@ -404,7 +404,7 @@ struct Asked {
   std::string_view file;
   const model::Images& images;
   bool one_expert = false;
-  bool fused_experts = false;
+  Experts experts = Experts::usual;
 };
 
 GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view text,
@@ -415,7 +415,8 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (!document) return core::Error(document.error()).in_file(file);
   if (!document->root().is(detail::Kind::object)) return detail::malformed("must hold one JSON object").in_file(file);
   ConfigFields config(document->root());
-  if (asked.fused_experts) config.fuse_experts();
+  if (asked.experts == Experts::fused) config.fuse_experts();
+  if (asked.experts == Experts::listed) config.list_experts();
   const core::Result<detail::Choice> choice = detail::choose(config);
   if (!choice) return core::Error(choice.error()).in_file(file);
   if (choice->architecture->parameters_only) {
@@ -452,7 +453,8 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (graph) {
     model::GraphBuilder::add_release(*graph, first_release(choice->type));
     model::GraphBuilder::add_release(*graph, detail::release_of(config));
-    if (graph->lists_experts()) model::GraphBuilder::experts_config(*graph, text);
+    const bool either = graph->lists_experts() || architecture.lists_experts;
+    if (either) model::GraphBuilder::experts_config(*graph, text);
   }
   return graph;
 }
@@ -461,8 +463,8 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file, const model::Images& images,
-                                                          bool fused_experts) {
-  return architectures_detail::graph_of_config(text, vocabulary, {file, images, false, fused_experts});
+                                                          Experts experts) {
+  return architectures_detail::graph_of_config(text, vocabulary, {file, images, false, experts});
 }
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config_once(std::string_view text,
@@ -489,8 +491,8 @@ GPUMEM_INLINE core::Result<std::int64_t> parameters_of(const core::JsonValue& co
 
 GPUMEM_INLINE core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,
                                                           const model::Vocabulary& vocabulary,
-                                                          const model::Images& images, bool fused_experts) {
-  if (!graph.config().empty()) return read_config(graph.config(), vocabulary, graph.file(), images, fused_experts);
+                                                          const model::Images& images, Experts experts) {
+  if (!graph.config().empty()) return read_config(graph.config(), vocabulary, graph.file(), images, experts);
   const core::Status sound = architectures_detail::check_images(images, nullptr);
   if (!sound) return core::Error(sound.error()).in_file(graph.file());
   return graph;

@@ -190,6 +190,7 @@ GPUMEM_INLINE ConfigFields* ConfigFields::part(std::string_view name, std::strin
   ConfigFields& made = parts_.emplace_back(*object);
   made.name_ = name;
   made.fuses_experts_ = fuses_experts_;
+  made.lists_experts_ = lists_experts_;
   if (!usual.empty()) made.complete(usual);
   return &made;
 }

@@ -87,7 +87,21 @@ GPUMEM_INLINE void note_left_out(const model::ModelGraph& whole, model::ModelGra
 /// merged.
 GPUMEM_INLINE bool fuses_experts(const model::TrainingJob& job) {
   const bool shared = job.layout.tensor_parallel > 1 || job.layout.expert_parallel > 1;
-  return model::runs_transformers_5(job) && !shared && !job.graph->experts_config().empty();
+  return model::runs_transformers_5(job) && !shared && job.graph->lists_experts() &&
+         !job.graph->experts_config().empty();
+}
+
+/// Whether the job's experts are Megatron's own, of which each rank has some whole, while the config's class has one
+/// tensor of them. Source: Megatron-LM core r0.16, core/transformer/moe/experts.py: TEGroupedMLP, whose grouped linear
+/// layers have a weight for each local expert.
+GPUMEM_INLINE bool lists_experts(const model::TrainingJob& job) {
+  return model::is_megatron_model(*job.graph, job) && !job.graph->lists_experts() &&
+         !job.graph->experts_config().empty();
+}
+
+GPUMEM_INLINE architectures::Experts experts_of(const model::TrainingJob& job) {
+  if (lists_experts(job)) return architectures::Experts::listed;
+  return fuses_experts(job) ? architectures::Experts::fused : architectures::Experts::usual;
 }
 
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
@@ -95,13 +109,14 @@ GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, 
   // Of models that read token ids, the number of tokens is a size of their inputs.
   const bool prompt = images.text_tokens.has_value() && !job.graph->config().empty() && !job.graph->reads_tokens();
   const bool parts = !images.parts.empty() && images.parts != "none";
-  const bool fused = fuses_experts(job);
+  using architectures::Experts;
+  const Experts experts = experts_of(job);
   if (images.said() || parts || prompt) {
     const model::Vocabulary vocabulary = ops::vocabulary_of(ops);
-    core::Result<model::ModelGraph> made = architectures::with_images(*job.graph, vocabulary, images, fused);
+    core::Result<model::ModelGraph> made = architectures::with_images(*job.graph, vocabulary, images, experts);
     if (!made) return made.error();
-    if (images.count == 0 && fused) {
-      const core::Result<model::ModelGraph> whole = architectures::with_images(*job.graph, vocabulary, {}, true);
+    if (images.count == 0 && experts != Experts::usual) {
+      const core::Result<model::ModelGraph> whole = architectures::with_images(*job.graph, vocabulary, {}, experts);
       if (!whole) return whole.error();
       note_left_out(*whole, *made);
     } else if (images.count == 0) {
@@ -109,9 +124,9 @@ GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, 
     }
     return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};
   }
-  if (fused) {
-    core::Result<model::ModelGraph> made =
-        architectures::read_config(job.graph->experts_config(), ops::vocabulary_of(ops), job.graph->file(), {}, true);
+  if (experts != Experts::usual) {
+    core::Result<model::ModelGraph> made = architectures::read_config(
+        job.graph->experts_config(), ops::vocabulary_of(ops), job.graph->file(), {}, experts);
     if (!made) return made.error();
     return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};
   }
