@@ -92,6 +92,7 @@ constexpr std::string_view kModelWithoutEffect[] = {"arch",
                                                     "layer_offloading_*",
                                                     "model_paths",
                                                     "te_*",
+                                                    "text_encoder_bits",
                                                     "vae_d*",
                                                     "unet_*",
                                                     "use_text_encoder_*",
@@ -106,6 +107,7 @@ constexpr std::string_view kModelWithoutEffect[] = {"arch",
                                                     "use_flux_cfg",
                                                     "vae_path",
                                                     "attn_masking"};
+constexpr std::string_view kAverageWithoutEffect[] = {"ema_decay", "use_feedback", "param_multiplier"};
 constexpr std::string_view kWithoutEffect[] = {"device",          "logging", "meta",           "performance_log_every",
                                                "sample",          "save",    "sqlite_db_path", "trigger_word",
                                                "training_folder", "type",    "log_dir",        "name"};
@@ -120,7 +122,7 @@ const Setting* process_of(const Setting& root) {
 bool sniff(const Setting& root) { return root.field("job") != nullptr && process_of(root) != nullptr; }
 
 bool has_network(TrainerReading& from) {
-  const Setting* const network = from.at("network");
+  const Setting* const network = from.root().field("network");
   return network != nullptr && network->kind == Setting::Kind::object;
 }
 
@@ -211,8 +213,13 @@ void read_model(TrainerReading& from) {
   }
 }
 
+/// Other processes train other models, or something beside one (extensions_built_in: uid).
 void read_process(TrainerReading& from) {
-  const std::string type = short_type(from.word("train.dtype").value_or("fp32"));
+  const std::string process = from.word("type").value_or("sd_trainer");
+  if (process != "sd_trainer" && process != "diffusion_trainer" && process != "ui_trainer") {
+    from.job().unlike = "type " + process;
+  }
+  const std::string type = short_type(from.choice("train.dtype", kImageTypes, "fp32"));
   from.want("precision", type == "fp16" ? "amp-fp16" : type, "train.dtype");
   if (type != "fp32" && has_network(from)) want_frozen_type(from, type, "train.dtype");
   from.want("zero_grad", "step-end");
@@ -238,9 +245,11 @@ void read_process(TrainerReading& from) {
     from.not_modelled(path);
   }
   if (from.word("train.train_unet").value_or("true") != "true") from.not_modelled("train.train_unet");
-  from.finish_in("train", kTrainWithoutEffect);
-  from.finish_in("network", kNetworkWithoutEffect);
-  from.finish_in("model", kModelWithoutEffect);
+  for (const std::string_view section : {"adapter", "slider"}) from.know(section);  // not modelled as a whole
+  from.without_effect_in("train", kTrainWithoutEffect);
+  from.without_effect_in("train.ema_config", kAverageWithoutEffect);
+  from.without_effect_in("network", kNetworkWithoutEffect);
+  from.without_effect_in("model", kModelWithoutEffect);
   from.without_effect(kWithoutEffect);
   from.finish();
 }

@@ -216,7 +216,7 @@ void read_checkpointing(TrainerReading& from) {
 
 /// fully_shard() is what `fsdp_version: 2` or a config without the version since axolotl 0.11 asks for.
 void read_fsdp(TrainerReading& from) {
-  const Setting* const config = from.at("fsdp_config");
+  const Setting* const config = from.root().field("fsdp_config");
   if (config == nullptr) return;
   const bool second = from.word("fsdp_version").value_or(from.word("fsdp_config.fsdp_version").value_or("2")) == "2";
   from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp_config");
@@ -297,11 +297,12 @@ void read(TrainerReading& from) {
   from.know("model_quantization_config_kwargs");
   from.job().shorter = !from.on("sample_packing") && !from.on("pad_to_sequence_len");
   if (from.word("processor_type")) from.job().missing.emplace_back("the size and number of its images");
-  for (const std::string_view path :
-       {"rl", "relora_steps", "reward_model", "mean_resizing_embeddings", "qat", "diffusion"}) {
+  for (const std::string_view path : {"relora_steps", "mean_resizing_embeddings", "qat", "diffusion"}) {
     from.not_modelled(path);
   }
-  from.job().post_training = from.word("rl").has_value() || from.on("reward_model");
+  const bool rewards = from.on("reward_model") || from.on("process_reward_model");
+  if (const auto kind = from.word("rl")) from.job().post_training = "rl " + *kind;
+  else if (rewards) from.job().post_training = "reward_model true";
   read_mesh(from);
   // Adapters freeze towers with the rest of the base; those on towers, which are frozen too, are small
   // (utils/freeze.py: freeze_mm_modules).

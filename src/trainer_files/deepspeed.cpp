@@ -19,7 +19,6 @@ constexpr std::string_view kWithoutEffect[] = {"comms_logger",
                                                "flops_profiler",
                                                "gradient_clipping",
                                                "memory_breakdown",
-                                               "optimizer",
                                                "prescale_gradients",
                                                "scheduler",
                                                "steps_per_print",
@@ -27,9 +26,61 @@ constexpr std::string_view kWithoutEffect[] = {"comms_logger",
                                                "train_batch_size",
                                                "wandb",
                                                "wall_clock_breakdown",
-                                               "zero_optimization",
                                                "zero_allow_untested_optimizer",
                                                "zero_force_ds_cpu_optimizer"};
+
+/// Source: DeepSpeed (2026), runtime/zero/config.py and offload_config.py; runtime/precision_config.py.
+constexpr std::string_view kZeroWithoutEffect[] = {"contiguous_gradients",
+                                                   "reduce_scatter",
+                                                   "use_multi_rank_bucket_allreduce",
+                                                   "allgather_partitions",
+                                                   "overlap_comm",
+                                                   "load_from_fp32_weights",
+                                                   "elastic_checkpoint",
+                                                   "zenflow",
+                                                   "cpu_offload*",
+                                                   "model_persistence_threshold",
+                                                   "stage3_model_persistence_threshold",
+                                                   "gather_16bit_weights_on_model_save",
+                                                   "stage3_gather_*",
+                                                   "module_granularity_threshold",
+                                                   "use_all_reduce_for_fetch_params",
+                                                   "stage3_use_all_reduce_for_fetch_params",
+                                                   "allgather_sequential",
+                                                   "stage3_allgather_sequential",
+                                                   "stage3_module_granularity_threshold",
+                                                   "ignore_unused_parameters",
+                                                   "legacy_stage1",
+                                                   "round_robin_gradients",
+                                                   "zero_quantized_nontrainable_weights",
+                                                   "zeropp_loco_param",
+                                                   "mics_*",
+                                                   "memory_efficient_linear",
+                                                   "pipeline_loading_checkpoint",
+                                                   "override_module_apply",
+                                                   "log_trace_cache_warnings",
+                                                   "enable_sanity_checks",
+                                                   "save_muon_momentum_buffer_in_memory",
+                                                   "leaf_module"};
+constexpr std::string_view kOffloadWithoutEffect[] = {"nvme_path",  "buffer_count",  "buffer_size",       "max_in_cpu",
+                                                      "pin_memory", "pipeline_read", "pipeline_write",    "fast_init",
+                                                      "ratio",      "super_offload", "cpuadam_cores_perc"};
+constexpr std::string_view kTypeWithoutEffect[] = {"auto_cast",
+                                                   "loss_scale",
+                                                   "initial_scale_power",
+                                                   "loss_scale_window",
+                                                   "hysteresis",
+                                                   "consecutive_hysteresis",
+                                                   "min_loss_scale",
+                                                   "fp16_master_weights_and_grads",
+                                                   "immediate_grad_update",
+                                                   "check_grad_overflow",
+                                                   "bf16_master_weights_and_grads",
+                                                   "bf16_optimizer_states",
+                                                   "dtype",
+                                                   "lower_precision_safe_modules"};
+constexpr std::string_view kCheckpointsWithoutEffect[] = {"contiguous_memory_optimization", "number_checkpoints",
+                                                          "synchronize_checkpoint_boundary", "profile"};
 
 /// A count that may be written as 2e8.
 void take_elements(TrainerReading& from, std::string_view path, std::string_view option) {
@@ -42,12 +93,12 @@ void take_elements(TrainerReading& from, std::string_view path, std::string_view
 }
 
 void read_zero(TrainerReading& from) {
-  const auto stage = from.word("zero_optimization.stage");
-  if (!stage || *stage == "0") return;
-  from.want("sharding", "zero-" + *stage, "zero_optimization.stage");
+  const std::string stage = from.choice("zero_optimization.stage", "0 1 2 3", "0");
+  if (stage == "0") return from.know("zero_optimization");
+  from.want("sharding", "zero-" + stage, "zero_optimization.stage");
   const auto is_away = [&](std::string_view path) {
-    const auto device = from.word(path);
-    return device && (*device == "cpu" || *device == "nvme");
+    const std::string device = from.choice(path, "none cpu nvme", "none");
+    return device == "cpu" || device == "nvme";
   };
   const bool states = is_away("zero_optimization.offload_optimizer.device");
   const bool weights = is_away("zero_optimization.offload_param.device");
@@ -93,6 +144,15 @@ void read(TrainerReading& from) {
     from.not_modelled(path);
   }
   from.without_effect(kWithoutEffect);
+  from.without_effect_in("zero_optimization", kZeroWithoutEffect);
+  for (const std::string_view section : {"zero_optimization.offload_optimizer", "zero_optimization.offload_param"}) {
+    from.without_effect_in(section, kOffloadWithoutEffect);
+  }
+  for (const std::string_view section : {"fp16", "bf16", "torch_autocast"}) {
+    from.without_effect_in(section, kTypeWithoutEffect);
+  }
+  from.without_effect_in("activation_checkpointing", kCheckpointsWithoutEffect);
+  for (const std::string_view section : {"optimizer.params", "amp", "data_types"}) from.know(section);
 }
 
 }  // namespace deepspeed_detail

@@ -20,11 +20,8 @@ constexpr std::string_view kWithoutEffect[] = {"caching_batch_size",
                                                "lr_scheduler",
                                                "map_num_proc",
                                                "max_steps",
-                                               "model",
                                                "monitoring",
-                                               "optimizer",
                                                "output_dir",
-                                               "adapter",
                                                "partition_*",
                                                "pseudo_huber_c",
                                                "save_*",
@@ -35,6 +32,53 @@ constexpr std::string_view kWithoutEffect[] = {"caching_batch_size",
                                                "seed",
                                                "reentrant_activation_checkpointing",
                                                "blocks_to_swap"};
+
+/// Of models, adapters and their weights (models/*.py: model_config; utils/common.py: DTYPE_MAP).
+constexpr std::string_view kModelWithoutEffect[] = {"type",
+                                                    "audio_vae",
+                                                    "bypass_guidance_embedding",
+                                                    "byt5_path",
+                                                    "cache_text_embeddings",
+                                                    "cfg",
+                                                    "clip_path",
+                                                    "debiased_estimation_loss",
+                                                    "diffusion_model",
+                                                    "first_frame_conditioning_p",
+                                                    "flux_shift",
+                                                    "guidance",
+                                                    "image_shift",
+                                                    "llama3_*",
+                                                    "llm_*",
+                                                    "lumina_shift",
+                                                    "max_*",
+                                                    "merge_adapters",
+                                                    "min_*",
+                                                    "multiscale_loss_weight",
+                                                    "shift",
+                                                    "sigmoid_scale",
+                                                    "single_file_path",
+                                                    "t5_path",
+                                                    "text_encoder*",
+                                                    "timestep_sample_method",
+                                                    "v_pred",
+                                                    "vae",
+                                                    "vae_path",
+                                                    "checkpoint_path",
+                                                    "ckpt_path",
+                                                    "transformer_path",
+                                                    "diffusers_path",
+                                                    "cross_attn_lr",
+                                                    "mlp_lr",
+                                                    "mod_lr",
+                                                    "self_attn_lr",
+                                                    "unet_lr"};
+constexpr std::string_view kAdapterWithoutEffect[] = {"type", "alpha", "exclude_modules", "init_from_existing",
+                                                      "rank_dropout"};
+constexpr std::string_view kTypes = "bfloat16 float16 float32 float8 float8_e4m3fn float8_e5m2";
+constexpr std::string_view kModels =
+    "flux ltx-video hunyuan-video sdxl cosmos lumina_2 wan chroma hidream sd3 cosmos_predict2 anima omnigen2 "
+    "qwen_image "
+    "hunyuan_image auraflow z_image hunyuan_video_15 flux2 ernie_image ltx2 ideogram4 krea2 minimax_h3";
 
 bool sniff(const Setting& root) {
   return root.at("model.type") != nullptr &&
@@ -48,7 +92,7 @@ void read_adapter(TrainerReading& from) {
   if (*type != "lora" && *type != "lokr") return from.not_modelled("adapter.type");
   from.want("lora", from.word("adapter.rank").value_or("32"), "adapter.rank");
   const std::string usual = from.word("model.dtype").value_or("bfloat16");
-  from.want("lora_dtype", from.word("adapter.dtype").value_or(usual) == "float32" ? "fp32" : "bf16", "adapter.dtype");
+  from.want("lora_dtype", from.choice("adapter.dtype", kTypes, usual) == "float32" ? "fp32" : "bf16", "adapter.dtype");
   from.want("lora_targets", "*blocks.*+layers.*", "adapter.type");
   from.take("adapter.dropout", "lora_dropout");
   from.not_modelled("adapter.fuse_adapters");
@@ -66,11 +110,13 @@ void read(TrainerReading& from) {
                   .value_or(
                       from.word("model.transformer_path").value_or(from.word("model.checkpoint_path").value_or(""))));
   from.job().dataset = from.word("dataset").value_or("");
-  const std::string dtype = from.word("model.dtype").value_or("bfloat16");
+  from.choice("model.type", kModels, "");
+  const std::string dtype = from.choice("model.dtype", kTypes, "bfloat16");
+  if (dtype != "bfloat16") from.not_modelled("model.dtype", "float32");
   // All weights are in the type of the model, also those that are trained; adapters have a type of their own.
   const bool adapts = from.word("adapter.type").has_value();
   from.want("precision", dtype != "bfloat16" ? "fp32" : adapts ? "amp-bf16" : "bf16", "model.dtype");
-  if (adapts) want_frozen_type(from, dtype, "model.dtype");
+  if (adapts) from.want("base_dtype", short_type(dtype), "model.dtype");
   // DeepSpeed's pipeline engine keeps gradients until the step has ended.
   from.want("zero_grad", "step-end");
   from.want("batch_size", "1");
@@ -78,7 +124,7 @@ void read(TrainerReading& from) {
   else from.not_modelled("micro_batch_size_per_gpu");
   from.not_modelled("image_micro_batch_size_per_gpu");
   from.take("gradient_accumulation_steps", "accumulate");
-  const std::string checkpointing = from.word("activation_checkpointing").value_or("false");
+  const std::string checkpointing = from.choice("activation_checkpointing", "true false unsloth", "false");
   if (checkpointing != "false") from.want("checkpointing", "full", "activation_checkpointing");
   if (checkpointing == "unsloth") from.want("offload", "checkpoints", "activation_checkpointing");
   if (from.on("compile")) from.want("compile", "true", "compile");
@@ -91,6 +137,9 @@ void read(TrainerReading& from) {
   from.not_modelled("pipeline_stages", "1");
   want_block_swap(from, "blocks_to_swap", "exchanged");
   from.without_effect(kWithoutEffect);
+  from.without_effect_in("model", kModelWithoutEffect);
+  from.without_effect_in("adapter", kAdapterWithoutEffect);
+  from.without_effect_in("optimizer", optimizer_arguments());
 }
 
 }  // namespace diffusion_pipe_detail

@@ -78,7 +78,8 @@ void read(TrainerReading& from) {
   from.take("gradient_accumulation_steps", "accumulate");
   if (from.on("gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
   want_optimizer(from, from.word("optimizer").value_or("adamw"), "optimizer");
-  const std::string type = from.word("training_type").value_or("lora");
+  const std::string type =
+      from.choice("training_type", "lora full-finetune control-lora control-full-finetune", "lora");
   if (type == "lora") {
     from.want("lora", from.word("rank").value_or("64"), "rank");
     from.want("lora_dtype", "fp32");

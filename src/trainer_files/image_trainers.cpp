@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,201 @@ struct QuantizedName {
   std::string_view quantize;
   bool alike = true;  ///< the option is of this library
 };
+/// Keys of files of data sets that say nothing of the samples' size, and those that do. Source: sd-scripts 2026-02,
+/// library/config_util.py; musubi-tuner 2026-06, dataset/config_utils.py; diffusion-pipe 2026-08, utils/dataset.py;
+/// finetrainers 2025-06, trainer/sft_trainer/trainer.py.
+constexpr std::string_view kDatasetKeys[] = {"resolution",
+                                             "resolutions",
+                                             "target_frames",
+                                             "max_frames",
+                                             "frame_buckets",
+                                             "batch_size",
+                                             "video_resolution_buckets",
+                                             "image_resolution_buckets",
+                                             "size_buckets",
+                                             "general",
+                                             "datasets",
+                                             "directory",
+                                             "subsets",
+                                             "val_datasets",
+                                             "keep_tokens",
+                                             "keep_tokens_separator",
+                                             "secondary_separator",
+                                             "enable_wildcard",
+                                             "color_aug",
+                                             "flip_aug",
+                                             "face_crop_aug_range",
+                                             "random_crop",
+                                             "caption_*",
+                                             "token_warmup_*",
+                                             "custom_attributes",
+                                             "validation_seed",
+                                             "validation_split",
+                                             "resize_interpolation",
+                                             "is_reg",
+                                             "class_tokens",
+                                             "cache_*",
+                                             "alpha_mask",
+                                             "metadata_file",
+                                             "conditioning_data_dir",
+                                             "network_multiplier",
+                                             "debug_dataset",
+                                             "enable_bucket",
+                                             "min_bucket_reso",
+                                             "max_bucket_reso",
+                                             "bucket_*",
+                                             "prior_loss_weight",
+                                             "num_repeats",
+                                             "image_dir",
+                                             "shuffle_caption",
+                                             "max_token_length",
+                                             "skip_image_resolution",
+                                             "architecture",
+                                             "control_*",
+                                             "flux_kontext_no_resize_control",
+                                             "fp_*",
+                                             "frame_*",
+                                             "image_directory",
+                                             "image_jsonl_file",
+                                             "multiple_target",
+                                             "no_resize_control",
+                                             "num_timestep_buckets",
+                                             "qwen_image_*",
+                                             "shared_epoch",
+                                             "source_fps",
+                                             "video_directory",
+                                             "video_jsonl_file",
+                                             "ar_buckets",
+                                             "enable_ar_bucket",
+                                             "min_ar",
+                                             "max_ar",
+                                             "num_ar_buckets",
+                                             "path",
+                                             "mask_path",
+                                             "default_mask_file",
+                                             "online_captions",
+                                             "shuffle_metadata",
+                                             "shuffle_tags",
+                                             "skip_empty_caption",
+                                             "subsample_ratio",
+                                             "name",
+                                             "data_root",
+                                             "dataset_file",
+                                             "dataset_type",
+                                             "id_token",
+                                             "reshape_mode",
+                                             "remove_common_llm_caption_prefixes",
+                                             "video_column",
+                                             "image_column"};
+
+constexpr std::string_view kOptimizerArguments[] = {"lr",
+                                                    "betas",
+                                                    "eps",
+                                                    "weight_decay",
+                                                    "momentum",
+                                                    "dampening",
+                                                    "nesterov",
+                                                    "maximize",
+                                                    "foreach",
+                                                    "fused",
+                                                    "capturable",
+                                                    "differentiable",
+                                                    "amsgrad",
+                                                    "lr_decay",
+                                                    "initial_accumulator_value",
+                                                    "centered",
+                                                    "alpha",
+                                                    "rho",
+                                                    "beta1",
+                                                    "beta2",
+                                                    "beta3",
+                                                    "beta*",
+                                                    "eps2",
+                                                    "clip_threshold",
+                                                    "decay_rate",
+                                                    "relative_step",
+                                                    "scale_parameter",
+                                                    "warmup_init",
+                                                    "warmup_*",
+                                                    "d0",
+                                                    "d_coef",
+                                                    "growth_rate",
+                                                    "decouple",
+                                                    "use_bias_correction",
+                                                    "safeguard_warmup",
+                                                    "bias_correction",
+                                                    "adam_w_mode",
+                                                    "no_prox",
+                                                    "slice_p",
+                                                    "fsdp_in_use",
+                                                    "percentile_clipping",
+                                                    "block_wise",
+                                                    "min_8bit_size",
+                                                    "max_unorm",
+                                                    "optim_bits",
+                                                    "is_paged",
+                                                    "quant_block_size",
+                                                    "r",
+                                                    "weight_lr_power",
+                                                    "log_every",
+                                                    "stochastic_rounding",
+                                                    "stabilize",
+                                                    "kahan_sum",
+                                                    "decouple_lr",
+                                                    "beta2_half_life",
+                                                    "gradient_release",
+                                                    "rectify",
+                                                    "xi",
+                                                    "n_sma_threshold",
+                                                    "cautious",
+                                                    "use_*",
+                                                    "prodigy_steps",
+                                                    "split_groups*",
+                                                    "factored*",
+                                                    "ns_steps",
+                                                    "nnmf_factor",
+                                                    "orthogonal_gradient",
+                                                    "muon_*",
+                                                    "rms_rescaling",
+                                                    "normuon_variant",
+                                                    "low_rank_ortho",
+                                                    "ortho_rank",
+                                                    "accelerated_ns",
+                                                    "approx_mars",
+                                                    "auto_kappa_p",
+                                                    "compile",
+                                                    "d_limiter",
+                                                    "kourkoutas_beta",
+                                                    "min_beta1",
+                                                    "schedulefree_c",
+                                                    "k",
+                                                    "degenerated_to_sgd",
+                                                    "fixed_decay",
+                                                    "decoupled_decay",
+                                                    "weight_decouple",
+                                                    "weight_decay_by_lr",
+                                                    "ams_bound",
+                                                    "adanorm",
+                                                    "adam_debias",
+                                                    "triton",
+                                                    "truncate_quantization",
+                                                    "min_lr",
+                                                    "max_lr",
+                                                    "lr_bump"};
+
+/// Keys that no program has for a data set, also in the tables below.
+void note_dataset_keys(const Setting& table, std::vector<std::string>& unknown) {
+  for (const Setting& field : table.items) {
+    const bool keyed = table.kind == Setting::Kind::object;
+    const bool known = !keyed || is_listed(kDatasetKeys, field.key);
+    if (!known) unknown.push_back(field.key + " of the data set");
+    const bool holds = field.kind == Setting::Kind::object || field.kind == Setting::Kind::list;
+    if (known && holds && field.key != "custom_attributes" && !field.key.starts_with("caption_")) {
+      note_dataset_keys(field, unknown);
+    }
+  }
+}
+
 constexpr std::array<QuantizedName, 16> kQuantized = {{{"int8-sdnq", "int8-sdnq"},
                                                        {"fp8-torchao", "fp8-torchao"},
                                                        {"fp8wo-torchao", "fp8wo-torchao"},
@@ -189,6 +385,7 @@ void want_open(TrainerJob& job, std::string_view option, std::string value, std:
 void take_image_dataset(const Setting& root, TrainerJob& job) {
   namespace detail = image_trainers_detail;
   const detail::Samples samples = detail::largest_samples(root);
+  detail::note_dataset_keys(root, job.unknown);
   if (samples.size) detail::want_open(job, "image", detail::worded(*samples.size), "resolution of the data set");
   if (samples.frames && *samples.frames > 1) {
     detail::want_open(job, "frames", std::to_string(*samples.frames), "frames of the data set");
@@ -199,12 +396,15 @@ void take_image_dataset(const Setting& root, TrainerJob& job) {
   }
 }
 
+std::span<const std::string_view> optimizer_arguments() { return image_trainers_detail::kOptimizerArguments; }
+
 std::string short_type(std::string_view type) {
-  if (type == "fp16" || type == "float16") return "fp16";
+  if (type == "fp16" || type == "float16" || type == "half") return "fp16";
   return type == "bf16" || type == "bfloat16" ? "bf16" : "fp32";
 }
 
 void want_image_loop(TrainerReading& from, std::string_view mixed, std::string_view path) {
+  from.check(path, mixed, kImageTypes);
   const std::string type = short_type(mixed);
   from.want("loop", "hf-trainer");
   from.want("zero_grad", "step-end");
@@ -212,6 +412,7 @@ void want_image_loop(TrainerReading& from, std::string_view mixed, std::string_v
 }
 
 void want_frozen_type(TrainerReading& from, std::string_view type, std::string_view path) {
+  from.check(path, type, kImageTypes);
   from.want("base_dtype", short_type(type), path);
 }
 

@@ -6,6 +6,7 @@
 // (modules/util/config/ TrainConfig.py), DiffSynth-Studio 2026-08 (diffsynth/diffusion/parsers.py).
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,14 @@ namespace gpumem::trainer_files {
 /// What a file of a data set says of the samples: sd-scripts' and musubi-tuner's `dataset_config`, diffusion-pipe's
 /// `dataset`, finetrainers' `dataset_config`. What the job has already stays.
 void take_image_dataset(const Setting& root, TrainerJob& job);
+
+/// The words that programs have for types, accelerate's "no" and PyTorch's names among them.
+inline constexpr std::string_view kImageTypes =
+    "no fp16 bf16 fp32 float16 bfloat16 float32 half float single tf32 none None";
+
+/// What optimizers of PyTorch, bitsandbytes, transformers and others take, and that changes no memory. Source:
+/// OneTrainer 2026-08, modules/util/config/TrainConfig.py (TrainOptimizerConfig); torch 2.6, optim.
+[[nodiscard]] std::span<const std::string_view> optimizer_arguments();
 
 /// Of PyTorch's names and accelerate's ("bfloat16", "bf16", "no"): "fp16", "bf16", else "fp32".
 [[nodiscard]] std::string short_type(std::string_view type);

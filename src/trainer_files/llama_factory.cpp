@@ -190,6 +190,10 @@ void read_second_program(TrainerReading& from) {
   else if (!sharding.empty()) from.job().not_modelled.push_back("dist_config " + sharding);
   if (from.on("dist_config.offload_params")) from.want("offload", "parameters", "dist_config");
   from.not_modelled("cp_size", "1");
+  for (const std::string_view section :
+       {"peft_config", "quant_config", "kernel_config", "optim_config", "dist_config"}) {
+    from.know(section);
+  }
 }
 
 void read_second(TrainerReading& from) {
@@ -300,9 +304,8 @@ void read(TrainerReading& from) {
   read_projection(from, "apollo");
   if (from.on("use_badam")) read_badam(from);
   if (from.on("use_adam_mini")) from.want("optimizer", "adam-mini", "use_adam_mini");
-  const auto stage = from.word("stage");
-  from.job().post_training = stage && *stage != "sft" && *stage != "pt";
-  if (from.job().post_training) from.not_modelled("stage");
+  const std::string stage = from.choice("stage", "pt sft rm ppo dpo kto", "sft");
+  if (stage != "sft" && stage != "pt") from.job().post_training = "stage " + stage;
   for (const std::string_view path :
        {"use_unsloth", "use_unsloth_gc", "shift_attn", "mixture_of_depths", "upcast_layernorm", "upcast_lmhead_output",
         "use_dft_loss", "use_eaft_loss", "use_asft_loss", "use_kt"}) {

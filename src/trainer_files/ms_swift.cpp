@@ -213,7 +213,7 @@ void read_task(TrainerReading& from) {
   // Tables have spare rows, and are filled up to a multiple of 128 where those do not suffice (ms-swift 4,
   // model/register.py: resize_token_embeddings).
   from.know("new_special_tokens");
-  from.job().post_training = from.word("rlhf_type").has_value();
+  if (const auto type = from.word("rlhf_type")) from.job().post_training = "rlhf_type " + *type;
   for (const std::string_view path : {"rlhf_type", "enable_dft_loss", "enable_channel_loss"}) from.not_modelled(path);
   // What an evaluation generates has keys and values, and logits of one token (trainers/seq2seq_trainer.py).
   const std::int64_t trained = from.whole("per_device_train_batch_size").value_or(1);

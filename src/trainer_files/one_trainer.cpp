@@ -31,7 +31,6 @@ constexpr std::string_view kWithoutEffect[] = {"__version",
                                                "decoder*",
                                                "device_indexes",
                                                "dynamic_timestep_shifting",
-                                               "effnet_encoder",
                                                "ema_*",
                                                "embedding*",
                                                "enable_*",
@@ -84,11 +83,30 @@ constexpr std::string_view kWithoutEffect[] = {"__version",
                                                "train_device",
                                                "unmasked_*",
                                                "validat*",
-                                               "vae",
                                                "vb_loss_strength",
                                                "weight_dtype",
                                                "workspace_dir",
                                                "attention_mechanism"};
+
+/// TrainModelPartConfig; older files know fewer of them.
+constexpr std::string_view kPartWithoutEffect[] = {"__version",
+                                                   "model_name",
+                                                   "include",
+                                                   "train",
+                                                   "stop_training_after*",
+                                                   "learning_rate",
+                                                   "weight_dtype",
+                                                   "dropout_probability",
+                                                   "train_embedding",
+                                                   "attention_mask",
+                                                   "guidance_scale",
+                                                   "gradient_checkpointing",
+                                                   "activation_offloading",
+                                                   "offload_fraction"};
+/// modules/util/enum/DataType.py.
+constexpr std::string_view kTypes =
+    "NONE FLOAT_8 FLOAT_16 FLOAT_32 BFLOAT_16 TFLOAT_32 INT_8 NFLOAT_4 FLOAT_W8A8 INT_W8A8 FLOAT_W8A8_COMPRESSED "
+    "INT_W8A8_COMPRESSED GGUF GGUF_A8_FLOAT GGUF_A8_INT";
 
 bool sniff(const Setting& root) {
   return root.field("model_type") != nullptr && root.field("base_model_name") != nullptr &&
@@ -111,7 +129,7 @@ std::string type_of(std::string_view word) {
 
 /// Older files have one type of all parts, and parts that say NONE or nothing of their own.
 std::string weight_type(TrainerReading& from, const std::string& part) {
-  std::string own = from.word(part + ".weight_dtype").value_or("NONE");
+  std::string own = from.choice(part + ".weight_dtype", kTypes, "NONE");
   const std::string older = from.word(part + "_weight_dtype").value_or("NONE");
   if (own != "NONE") return own;
   return older != "NONE" ? older : from.word("weight_dtype").value_or("FLOAT_32");
@@ -121,7 +139,7 @@ std::string weight_type(TrainerReading& from, const std::string& part) {
 void read_weights(TrainerReading& from, const std::string& part, bool adapts) {
   const std::string type = weight_type(from, part);
   const std::string path = part + ".weight_dtype";
-  const std::string train = type_of(from.word("train_dtype").value_or("FLOAT_16"));
+  const std::string train = type_of(from.choice("train_dtype", kTypes, "FLOAT_16"));
   const bool plain = type == "FLOAT_32" || type == "TFLOAT_32" || type == "FLOAT_16" || type == "BFLOAT_16";
   from.want("precision",
             !adapts && type_of(type) == "bf16" ? "bf16"
@@ -157,9 +175,9 @@ std::string filtered(TrainerReading& from, char join) {
 
 /// In all linear layers whose names have one of the filter's words (modules/module/LoRAModule.py).
 void read_adapters(TrainerReading& from, const std::string& part) {
-  const std::string kind = from.word("peft_type").value_or("LORA");
+  const std::string kind = from.choice("peft_type", "LORA LOHA LOKR OFT_2", "LORA");
   from.want("lora", from.word("lora_rank").value_or("16"), "lora_rank");
-  from.want("lora_dtype", type_of(from.word("lora_weight_dtype").value_or("FLOAT_32")), "lora_weight_dtype");
+  from.want("lora_dtype", type_of(from.choice("lora_weight_dtype", kTypes, "FLOAT_32")), "lora_weight_dtype");
   const std::string targets = filtered(from, '+');
   from.want("lora_targets", targets.empty() ? "all-linear" : targets, "layer_filter");
   from.take("dropout_probability", "lora_dropout");
@@ -232,14 +250,20 @@ void read_parts(TrainerReading& from) {
 }
 
 void read(TrainerReading& from) {
-  const std::string method = from.word("training_method").value_or("FINE_TUNE");
+  const std::string method = from.choice("training_method", "FINE_TUNE LORA EMBEDDING FINE_TUNE_VAE", "FINE_TUNE");
   if (method == "EMBEDDING" || method == "FINE_TUNE_VAE") from.job().unlike = "training_method " + method;
   const bool adapts = method == "LORA";
   const std::string part = part_of(from);
   from.job().model = from.word(part + ".model_name").value_or("");
   const std::string base = from.word("base_model_name").value_or("");
   if (from.job().model.empty()) from.job().model = base;
-  for (const std::string_view other : {"unet", "prior", "transformer", "unconditional_transformer"}) from.know(other);
+  for (const std::string_view other :
+       {"unet", "prior", "transformer", "unconditional_transformer", "text_encoder", "text_encoder_2", "text_encoder_3",
+        "text_encoder_4", "vae", "effnet_encoder", "decoder", "decoder_text_encoder", "decoder_vqgan"}) {
+    from.without_effect_in(other, kPartWithoutEffect);
+  }
+  from.without_effect_in("optimizer", optimizer_arguments());
+  from.know("optimizer_defaults");
   from.want("zero_grad", "step-end");
   from.want("batch_size", from.word("batch_size").value_or("1"), "batch_size");
   from.take("gradient_accumulation_steps", "accumulate");
@@ -252,7 +276,7 @@ void read(TrainerReading& from) {
   read_optimizer(from);
   read_samples(from);
   read_parts(from);
-  const std::string average = from.word("ema").value_or("OFF");
+  const std::string average = from.choice("ema", "OFF GPU CPU", "OFF");
   if (average == "GPU") from.want("ema", "true", "ema");
   else if (average != "OFF") from.job().not_modelled.emplace_back("ema on the host, whose copies cross to the GPU,");
   if (from.on("compile")) from.want("compile", "true", "compile");

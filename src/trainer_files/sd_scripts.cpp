@@ -191,11 +191,92 @@ Setting flat(const Setting& root) {
   return all;
 }
 
+/// Both repositories' networks/, and LyCORIS' own.
+constexpr std::string_view kNetworkModules =
+    "networks.lora networks.lora_flux networks.lora_sd3 networks.lora_lumina networks.lora_anima "
+    "networks.lora_hunyuan_image networks.lora_fa networks.dylora networks.oft networks.oft_flux networks.lora_wan "
+    "networks.lora_framepack networks.lora_qwen_image networks.lora_zimage networks.lora_flux_2 "
+    "networks.lora_kandinsky "
+    "networks.lora_hv_1_5 networks.lora_krea2 networks.lora_ideogram4 networks.lora_hidream_o1 networks.loha "
+    "networks.lokr lycoris.kohya";
+/// networks/*.py: kwargs, and LyCORIS' (lycoris/kohya.py).
+constexpr std::string_view kNetworkArguments[] = {"attn_dim",
+                                                  "block_*",
+                                                  "context_*",
+                                                  "conv_*",
+                                                  "down_lr_weight",
+                                                  "emb_dims",
+                                                  "embedder_dims",
+                                                  "enable_*",
+                                                  "exclude_patterns",
+                                                  "ggpo_*",
+                                                  "img_*",
+                                                  "in_dims",
+                                                  "include_patterns",
+                                                  "loraplus_*",
+                                                  "mid_lr_weight",
+                                                  "mlp_dim",
+                                                  "mod_dim",
+                                                  "module_dropout",
+                                                  "network_reg_*",
+                                                  "rank_dropout",
+                                                  "refiner_dim",
+                                                  "single_*",
+                                                  "split_qkv",
+                                                  "train_*",
+                                                  "txt_*",
+                                                  "unit",
+                                                  "up_lr_weight",
+                                                  "verbose",
+                                                  "x_*",
+                                                  "algo",
+                                                  "preset",
+                                                  "factor",
+                                                  "dropout",
+                                                  "decompose_both",
+                                                  "full_matrix",
+                                                  "dora_scheme",
+                                                  "wd_on_output",
+                                                  "use_tucker",
+                                                  "use_cp",
+                                                  "use_scalar",
+                                                  "constrained",
+                                                  "constraint",
+                                                  "rescaled",
+                                                  "bypass_mode",
+                                                  "rs_lora",
+                                                  "train_norm",
+                                                  "weight_decompose",
+                                                  "rank_dropout_scale",
+                                                  "unbalanced_factorization",
+                                                  "block_size"};
+
+/// Each argument of "key=value" that nobody knows.
+void note_arguments(TrainerReading& from, std::string_view path, std::span<const std::string_view> known) {
+  const Setting* const arguments = from.at(path);
+  if (arguments == nullptr) return;
+  const auto note = [&](std::string_view word) {
+    const std::string_view key = word.substr(0, word.find('='));
+    if (!key.empty() && !is_listed(known, key))
+      from.job().unknown.push_back(std::string(path) + " " + std::string(key));
+  };
+  if (arguments->kind != Setting::Kind::list) return note(arguments->word);
+  for (const Setting& argument : arguments->items) note(argument.word);
+}
+
 /// networks/lora*.py: linear layers of Transformer2DModel in a UNet, of the blocks in others, in float32.
 void read_network(TrainerReading& from, std::string_view script) {
   const std::string module = from.word("network_module").value_or("");
   const bool adapts = script.find("_network") != std::string_view::npos || !module.empty();
   if (!adapts) return;
+  if (!module.empty()) from.check("network_module", module, kNetworkModules);
+  note_arguments(from, "network_args", kNetworkArguments);
+  if (module == "networks.oft" || module == "networks.oft_flux" || module == "networks.dylora") {
+    from.not_modelled("network_module");
+  }
+  if (module == "networks.loha" || module == "networks.lokr") {
+    from.want("peft", module == "networks.loha" ? "loha" : "lokr", "network_module");
+  }
   from.want("lora", from.word("network_dim").value_or("4"), "network_dim");
   const bool unet =
       script == "train_network.py" || script.starts_with("sdxl_") || (script.empty() && module == "networks.lora");
@@ -207,7 +288,9 @@ void read_network(TrainerReading& from, std::string_view script) {
   if (module.starts_with("lycoris")) {
     if (arguments.find("algo=lokr") != std::string::npos) from.want("peft", "lokr", "network_args");
     else if (arguments.find("algo=loha") != std::string::npos) from.want("peft", "loha", "network_args");
-    else if (arguments.find("algo=lora") == std::string::npos) from.not_modelled("network_args");
+    else if (arguments.find("algo=") != std::string::npos && arguments.find("algo=lora") == std::string::npos)
+      from.not_modelled("network_args");
+    if (unet) from.job().not_modelled.emplace_back("network_module lycoris.kohya, adapters of convolutions,");
   } else if (arguments.find("conv_dim") != std::string::npos) {
     from.not_modelled("network_args");
   }
@@ -262,6 +345,7 @@ void read_all(TrainerReading& from) {
   if (from.on("use_8bit_adam")) want_optimizer(from, "adamw8bit", "use_8bit_adam");
   else if (from.on("use_lion_optimizer")) want_optimizer(from, "lion", "use_lion_optimizer");
   else want_optimizer(from, from.word("optimizer_type").value_or("adamw"), "optimizer_type");
+  note_arguments(from, "optimizer_args", optimizer_arguments());
   want_image_size(from, "resolution");
   read_parts(from);
   want_block_swap(from, "blocks_to_swap", "exchanged");

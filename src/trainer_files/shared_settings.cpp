@@ -83,9 +83,9 @@ constexpr std::string_view kWithoutEffect[] = {"_*",
                                                "do_*",
                                                "eval_*",
                                                "fp16_*",
-                                               "fsdp_*",
+                                               "fsdp_min_num_params",
+                                               "fsdp_transformer_layer_cls_to_wrap",
                                                "full_determinism",
-                                               "gradient_checkpointing_kwargs",
                                                "greater_is_better",
                                                "group_by_length",
                                                "half_precision_backend",
@@ -137,6 +137,31 @@ constexpr std::string_view kWithoutEffect[] = {"_*",
                                                "use_legacy_prediction_loop",
                                                "use_mps_device",
                                                "warmup_*"};
+
+/// Of FSDP's own settings, as transformers' and accelerate's files spell them. Source: transformers 4.57,
+/// training_args.py (fsdp_config); accelerate 1.12, utils/dataclasses.py (FullyShardedDataParallelPlugin).
+constexpr std::string_view kFsdpWithoutEffect[] = {"fsdp_*",
+                                                   "activation_checkpointing",
+                                                   "auto_wrap_policy",
+                                                   "backward_prefetch",
+                                                   "cpu_offload_pin_memory",
+                                                   "cpu_ram_efficient_loading",
+                                                   "final_state_dict_type",
+                                                   "forward_prefetch",
+                                                   "limit_all_gathers",
+                                                   "min_num_params",
+                                                   "mixed_precision_policy",
+                                                   "offload_params",
+                                                   "reshard_after_forward",
+                                                   "sharding_strategy",
+                                                   "state_dict_type",
+                                                   "sync_module_states",
+                                                   "transformer_layer_cls_to_wrap",
+                                                   "use_orig_params",
+                                                   "version",
+                                                   "xla*"};
+constexpr std::string_view kCheckpointWords[] = {"use_reentrant", "determinism_check", "preserve_rng_state",
+                                                 "debug",         "context_fn",        "early_stop"};
 
 /// Where nothing is sharded, copies of the model are on all GPUs.
 void read_fsdp(TrainerReading& from) {
@@ -323,6 +348,10 @@ void read_training_arguments(TrainerReading& from) {
       optimizer != nullptr && (optimizer->value.starts_with("galore") || optimizer->value.starts_with("apollo"));
   if (from.job().unlike.empty() && !projects) from.not_modelled("optim_target_modules");
   else from.know("optim_target_modules");
+  const Setting* const sharding = from.root().field("fsdp_config");
+  if (sharding != nullptr && sharding->kind != Setting::Kind::object) from.know("fsdp_config");
+  from.without_effect_in("fsdp_config", kFsdpWithoutEffect);
+  from.without_effect_in("gradient_checkpointing_kwargs", kCheckpointWords);
   from.without_effect(kWithoutEffect);
 }
 
@@ -330,7 +359,9 @@ void settle_checkpoints(TrainerReading& from, std::string_view usual) {
   constexpr std::string_view kSettings = "gradient_checkpointing_kwargs";
   const WantedOption* const wanted = from.job().find("checkpointing");
   const WantedOption* const sharding = from.job().find("sharding");
-  const Setting* given = from.at(kSettings);
+  from.without_effect_in(kSettings, kCheckpointWords);
+  const Setting* given = from.root().field(kSettings);
+  if (given != nullptr && given->kind != Setting::Kind::object) from.know(kSettings);
   const auto parsed = given != nullptr && given->kind == Setting::Kind::text ? parse_json_settings(given->word)
                                                                              : core::Result<Setting>(core::Error{});
   if (parsed) given = &*parsed;

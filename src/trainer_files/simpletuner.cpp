@@ -205,6 +205,18 @@ void read_model(TrainerReading& from, std::string_view family) {
   }
 }
 
+/// A ControlNet is trained in the place of the model, which lies on the GPU frozen. Its config is nowhere in the file
+/// (helpers/training/trainer.py: init_controlnet_model).
+void read_controlnet(TrainerReading& from) {
+  const std::string named = from.word("controlnet_model_name_or_path").value_or("");
+  if (!from.on("controlnet")) return;
+  from.job().model = named;
+  from.want("parts", "all", "controlnet");
+  if (named.empty()) {
+    from.job().missing.emplace_back("the ControlNet's config.json, which stands for the model (controlnet true)");
+  }
+}
+
 /// Keys may have the two dashes of the command line.
 Setting without_dashes(const Setting& root) {
   Setting plain = root;
@@ -215,7 +227,7 @@ Setting without_dashes(const Setting& root) {
 }
 
 /// SimpleTuner trains the whole model unless it is told otherwise (field_registry/sections/model.py).
-bool adapts(TrainerReading& from) { return from.word("model_type").value_or("full") == "lora"; }
+bool adapts(TrainerReading& from) { return from.choice("model_type", "full lora", "full") == "lora"; }
 
 /// Of weights that are not trained: a quantised model's rest has a type of its own (helpers/training/trainer.py:
 /// init_precision()). A model that is trained as a whole is in the type of the products.
@@ -296,7 +308,7 @@ std::string_view targets_of(std::string_view family) {
 
 void read_adapters(TrainerReading& from, std::string_view family) {
   if (!adapts(from)) return;
-  if (from.word("lora_type").value_or("standard") == "lycoris") return read_lycoris(from);
+  if (from.choice("lora_type", "standard lycoris", "standard") == "lycoris") return read_lycoris(from);
   from.want("lora", from.word("lora_rank").value_or("16"), "lora_rank");
   from.want("lora_dtype", "bf16");
   const std::string_view targets = targets_of(family);
@@ -315,6 +327,7 @@ bool sniff(const Setting& root) {
 void read_plain(TrainerReading& from) {
   const std::string family = family_of(from);
   read_model(from, family);
+  read_controlnet(from);
   want_image_loop(from, from.word("mixed_precision").value_or("bf16"), "mixed_precision");
   read_held_type(from);
   from.want("batch_size", from.word("train_batch_size").value_or("4"), "train_batch_size");
@@ -335,13 +348,15 @@ void read_plain(TrainerReading& from) {
   from.know("dynamo_use_regional_compilation");
   from.know("dynamo_mode");
   for (const std::string_view path :
-       {"controlnet", "control", "distillation_method", "tread_config", "enable_group_offload", "context_parallel_size",
+       {"control", "distillation_method", "tread_config", "enable_group_offload", "context_parallel_size",
         "diffusion_blocks_config", "train_text_encoder", "layer_freeze_strategy", "crepa_enabled"}) {
     from.not_modelled(path);
   }
   from.not_modelled("num_processes", "1");
   from.know("distillation_config");
-  from.know("lora_rank");
+  // Of a whole model they say nothing.
+  for (const std::string_view path : {"lora_rank", "lora_type", "lora_dropout", "use_dora", "lycoris_config"})
+    from.know(path);
   if (family != "ace_step") miss_image_size(from);
   from.without_effect(kWithoutEffect);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "image_trainers.hpp"
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -20,8 +21,6 @@ constexpr std::string_view kWithoutEffect[] = {"batch_size_val",
                                                "lr_scheduler",
                                                "max_steps_per_epoch",
                                                "metric_logger",
-                                               "model",
-                                               "optimizer",
                                                "output_dir",
                                                "resume_from_checkpoint",
                                                "save_*",
@@ -33,6 +32,16 @@ constexpr std::string_view kWithoutEffect[] = {"batch_size_val",
                                                "cudnn_deterministic_mode",
                                                "profiler",
                                                "run_val_every_n_steps"};
+
+/// Arguments of the builders (torchtune 0.6, models/*/_model_builders.py, _component_builders.py).
+constexpr std::string_view kModelWithoutEffect[] = {
+    "_component_",     "lora_alpha", "decoder_*",      "encoder_*",
+    "fusion_*",        "image_size", "max_num_tiles",  "max_seq_len",
+    "num_*",           "vocab_size", "embed_dim",      "intermediate_dim",
+    "hidden_dim",      "head_dim",   "attn_*",         "norm_eps",
+    "norm_embeddings", "rope_base",  "scale_factor",   "tie_word_embeddings",
+    "patch_size",      "clip_*",     "decoder",        "special_tokens_path",
+    "prompt_template", "path",       "truncation_type"};
 
 /// The last name of a Python path: "LinearCrossEntropyLoss".
 std::string component(TrainerReading& from, std::string_view path) {
@@ -90,7 +99,8 @@ void read(TrainerReading& from) {
     want_optimizer(from, *optimizer, "optimizer._component_");
   }
   if (from.on("optimizer.fused")) from.want("fused", "true", "optimizer.fused");
-  const std::string dtype = from.word("dtype").value_or("bf16");
+  const std::string dtype = from.choice("dtype", "bf16 fp32 fp16 fp64", "bf16");
+  if (dtype != "bf16") from.not_modelled("dtype", "fp32");
   want_precision(from, dtype == "bf16", false, false, "dtype");
   if (from.on("enable_activation_checkpointing")) {
     from.want("checkpointing", "full", "enable_activation_checkpointing");
@@ -105,6 +115,10 @@ void read(TrainerReading& from) {
     from.not_modelled(path);
   }
   from.without_effect(kWithoutEffect);
+  from.without_effect_in("model", kModelWithoutEffect);
+  from.without_effect_in("optimizer", optimizer_arguments());
+  from.know("optimizer._component_");
+  for (const std::string_view section : {"tokenizer", "loss", "checkpointer"}) from.know(section);
 }
 
 }  // namespace torchtune_detail

@@ -233,6 +233,13 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
                        printable(job.unlike) + " is not modelled, and no other job takes the same memory",
                        {}};
   }
+  if (job.wrong) return *job.wrong;
+  if (!job.post_training.empty()) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       printable(job.post_training) +
+                           ": it is post-training, of which `gpumem posttrain --config` counts all models and phases",
+                       {}};
+  }
   std::vector<std::string> notes;
   for (const WantedOption& wanted : job.options) {
     const job::JobOption* const option = job::find_option(wanted.option);
@@ -251,10 +258,13 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
   }
   expand_segments(job, request);
   for (const std::string& text : job.not_modelled) notes.push_back(not_modelled(text));
-  if (job.post_training)
-    notes.emplace_back("gpumem posttrain takes such a file, and counts its other models and phases");
-  for (const std::string& text : job.missing) notes.push_back("the file does not say " + text);
   if (!job.unknown.empty()) notes.push_back("gpumem does not know its keys " + unknown_keys(job.unknown));
+  if (request.training.strict && !notes.empty()) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "`strict` refuses the settings: " + core::listed(notes) + "; leave them out, or `strict`",
+                       {}};
+  }
+  for (const std::string& text : job.missing) notes.push_back("the file does not say " + text);
   return notes;
 }
 
@@ -282,8 +292,12 @@ core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& r
 core::Result<std::string> find_model(const TrainerJob& job, const std::string& trainer_file) {
   constexpr const char* kRemedy = "name its config.json, or its folder, before the options";
   if (job.model.empty()) {
+    // A ControlNet's config stands for the model.
+    const auto part = std::ranges::find_if(
+        job.missing, [](const std::string& text) { return text.find("config.json") != std::string::npos; });
+    const std::string which = part == job.missing.end() ? "" : " (" + *part + ")";
     return core::Error{core::ErrorCode::missing_information,
-                       std::string("the file names no model; ") + kRemedy,
+                       "the file names no model" + which + "; " + kRemedy,
                        {trainer_file, 0, {}}};
   }
   const fs::path beside = fs::path(trainer_file).parent_path() / job.model;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::trainer_files {
@@ -28,13 +29,6 @@ std::string joined(const Setting& list) {
     text += (text.empty() ? "" : "+") + item.word;
   }
   return text;
-}
-
-/// Whether a key is one of these; one that ends in '*' means all that begin so.
-bool is_listed(std::span<const std::string_view> keys, std::string_view key) {
-  return std::any_of(keys.begin(), keys.end(), [&](std::string_view one) {
-    return one.ends_with('*') ? key.starts_with(one.substr(0, one.size() - 1)) : key == one;
-  });
 }
 
 /// Adapters on a checkpoint that its name says to be packed in four bits; AWQ's are held as GPTQ's are. Source:
@@ -63,7 +57,7 @@ void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job
 
 const Setting* TrainerReading::at(std::string_view path) {
   for (std::size_t end = path.find('.'); end != std::string_view::npos; end = path.find('.', end + 1)) {
-    known_.emplace(path.substr(0, end));
+    parted_.emplace(path.substr(0, end));
   }
   known_.emplace(path);
   const Setting* const found = root_.at(path);
@@ -72,12 +66,18 @@ const Setting* TrainerReading::at(std::string_view path) {
 }
 
 std::optional<std::string> TrainerReading::word(std::string_view path) {
+  const Setting* const plain = root_.at(path);
+  if (plain != nullptr && plain->kind == Setting::Kind::object) parted_.emplace(path);
+  if (plain != nullptr && plain->kind == Setting::Kind::object) return std::nullopt;
   const Setting* const found = at(path);
-  if (found == nullptr || found->kind == Setting::Kind::object) return std::nullopt;
+  if (found == nullptr) return std::nullopt;
   return found->kind == Setting::Kind::list ? joined(*found) : found->word;
 }
 
-bool TrainerReading::on(std::string_view path) { return word(path).value_or("") == "true"; }
+bool TrainerReading::on(std::string_view path) {
+  const std::string word = core::lower_case(this->word(path).value_or(""));
+  return word == "true" || word == "yes" || word == "1";
+}
 
 bool TrainerReading::is_auto(std::string_view path) const {
   const Setting* const found = root_.at(path);
@@ -108,8 +108,34 @@ void read_made(TrainerReading& from, const Setting& made, void (*read)(TrainerRe
   for (const Setting& field : from.root().items) from.know(field.key);
 }
 
+bool is_listed(std::span<const std::string_view> keys, std::string_view key) {
+  return std::any_of(keys.begin(), keys.end(), [&](std::string_view one) {
+    return one.ends_with('*') ? key.starts_with(one.substr(0, one.size() - 1)) : key == one;
+  });
+}
+
 bool is_among(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void TrainerReading::check(std::string_view path, std::string_view word, std::string_view known) {
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0; begin < known.size();) {
+    const std::size_t end = std::min(known.find(' ', begin), known.size());
+    words.push_back(known.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const core::Status fit = core::check_word(path, word, words);
+  if (fit || job_.wrong) return;
+  job_.wrong = fit.error();
+  if (const Setting* const setting = root_.at(path)) job_.wrong->place.line = setting->line;
+}
+
+std::string TrainerReading::choice(std::string_view path, std::string_view known, std::string_view usual) {
+  auto given = word(path);
+  if (!given) return std::string(usual);
+  check(path, *given, known);
+  return *std::move(given);
 }
 
 void TrainerReading::take(std::string_view path, std::string_view option) {
@@ -127,24 +153,29 @@ void TrainerReading::not_modelled(std::string_view path, std::string_view usual)
 
 void TrainerReading::without_effect(std::span<const std::string_view> keys) {
   for (const Setting& field : root_.items) {
-    if (is_listed(keys, field.key)) known_.insert(field.key);
+    const bool parted = field.kind == Setting::Kind::object && parted_.contains(field.key);
+    if (!parted && is_listed(keys, field.key)) known_.insert(field.key);
   }
 }
 
-void TrainerReading::finish_in(std::string_view section, std::span<const std::string_view> without_effect) {
-  const Setting* const found = at(section);
-  if (found == nullptr || found->kind != Setting::Kind::object) return;
+void TrainerReading::without_effect_in(std::string_view section, std::span<const std::string_view> keys) {
+  const Setting* const found = root_.at(section);
+  parted_.emplace(section);
+  if (found == nullptr) return;
   for (const Setting& field : found->items) {
-    const std::string path = std::string(section) + "." + field.key;
-    const bool listed = known_.contains(path) || is_listed(without_effect, field.key);
-    if (!listed && field.kind != Setting::Kind::null) job_.unknown.push_back(path);
+    if (is_listed(keys, field.key)) known_.insert(std::string(section) + "." + field.key);
   }
 }
 
-void TrainerReading::finish() {
-  for (const Setting& field : root_.items) {
-    if (!known_.contains(field.key) && field.kind != Setting::Kind::null) job_.unknown.push_back(field.key);
+void TrainerReading::finish_in(const Setting& section, const std::string& path) {
+  for (const Setting& field : section.items) {
+    const std::string own = path.empty() ? field.key : path + "." + field.key;
+    if (known_.contains(own) || field.kind == Setting::Kind::null) continue;
+    if (!parted_.contains(own)) job_.unknown.push_back(own);
+    else if (field.kind == Setting::Kind::object) finish_in(field, own);
   }
 }
+
+void TrainerReading::finish() { finish_in(root_, {}); }
 
 }  // namespace gpumem::trainer_files

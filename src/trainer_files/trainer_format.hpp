@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpumem/core/result.hpp"
 #include "setting.hpp"
 
 namespace gpumem::trainer_files {
@@ -50,8 +51,9 @@ struct TrainerJob {
   std::string dataset;               ///< the path of a file that says how large the samples are
   bool one_process = false;          ///< several GPUs would share the layers of one model (device_map)
   bool expands_segments = false;     ///< its launcher of several processes switches PyTorch's expandable segments on
-  bool shorter = false;           ///< samples are neither packed nor padded to the length, which is the most they have
-  bool post_training = false;     ///< it learns preferences or rewards, or from what it generates
+  bool shorter = false;       ///< samples are neither packed nor padded to the length, which is the most they have
+  std::string post_training;  ///< what says that it learns preferences, rewards, or from what it generates: "rl dpo"
+  std::optional<core::Error> wrong;  ///< a setting that decides memory has a word that its program does not take
   std::int64_t global_batch = 0;  ///< samples a step on all GPUs, in place of passes a step; 0: the file does not say
 
   [[nodiscard]] const WantedOption* find(std::string_view option) const;
@@ -79,6 +81,9 @@ void read_made(TrainerReading& from, const Setting& made, void (*read)(TrainerRe
 
 /// Whether the name is one of these.
 [[nodiscard]] bool is_among(std::span<const std::string_view> names, std::string_view name);
+
+/// Whether a key is one of these; one that ends in '*' means all that begin so.
+[[nodiscard]] bool is_listed(std::span<const std::string_view> keys, std::string_view key);
 
 /// Each of the names that a text joins by ','.
 template <typename Take>
@@ -113,19 +118,29 @@ class TrainerReading {
   void want(std::string_view option, std::string value, std::string_view from = {});
   /// The option has the value of the setting, if there is one.
   void take(std::string_view path, std::string_view option);
+  /// One of the words that the setting takes, with a space between them; `usual` where it is missing. Any other word is
+  /// wrong, and an error of the job.
+  std::string choice(std::string_view path, std::string_view known, std::string_view usual);
+  /// The same of a word that the setting has after all.
+  void check(std::string_view path, std::string_view word, std::string_view known);
+
   /// Names the setting, unless it is missing, false, 0, an empty text or list, or the usual word.
   void not_modelled(std::string_view path, std::string_view usual = {});
-  /// Keys that do not change memory; one that ends in '*' means all that begin so.
+  /// Keys that do not change memory; one that ends in '*' means all that begin so. Of an object that was asked for
+  /// single keys these are in a list of their own.
   void without_effect(std::span<const std::string_view> keys);
-  /// Notes the keys of an object at this path that nobody asked for, and that are not among these.
-  void finish_in(std::string_view section, std::span<const std::string_view> without_effect);
-  /// Notes the keys that nobody asked for.
+  /// The same of keys in the object at this path.
+  void without_effect_in(std::string_view section, std::span<const std::string_view> keys);
+  /// Notes the keys that nobody asked for. In an object of which single keys were asked for, these are the known ones.
   void finish();
 
  private:
+  void finish_in(const Setting& section, const std::string& path);
+
   const Setting& root_;
   TrainerJob& job_;
   std::set<std::string, std::less<>> known_;
+  std::set<std::string, std::less<>> parted_;  ///< objects of which single keys were asked for
 };
 
 }  // namespace gpumem::trainer_files

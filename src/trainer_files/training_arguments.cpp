@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
+#include "gpumem/posttrain/launch.hpp"
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -146,6 +148,10 @@ void read_example(TrainerReading& from) {
 
 /// trl's ModelConfig.
 void read_model_config(TrainerReading& from) {
+  if (const auto kernel = from.word("attn_implementation"); kernel && kernel->find('/') == std::string::npos) {
+    from.check("attn_implementation", *kernel,
+               "eager sdpa flash_attention_2 flash_attention_3 flash_attention_4 flex_attention");
+  }
   from.take("attn_implementation", "attention");
   if (const auto attention = from.word("attn_implementation"); attention && attention->starts_with("flash_attention")) {
     from.want("attention", "flash", "attn_implementation");
@@ -193,7 +199,21 @@ bool sniff(const Setting& root) {
   return !images && root.field("output_dir") != nullptr && root.field("learning_rate") != nullptr;
 }
 
+/// Which of TRL's trainers a file is for, unless it is the one of supervised samples.
+void tell_post_training(TrainerReading& from) {
+  std::vector<posttrain::LaunchSetting> keys;
+  for (const Setting& field : from.root().items) keys.push_back({field.key, field.word});
+  const posttrain::DecidingKey decides = posttrain::trainer_of_keys(keys);
+  const std::string named = from.word("trainer").value_or("");
+  const bool others = !named.empty() && named != "SFTTrainer" && named != "sft";
+  if (others) from.job().post_training = "trainer " + named;
+  else if (!decides.trainer.empty() && decides.trainer != "SFTTrainer") {
+    from.job().post_training = decides.key + " (of TRL's " + std::string(decides.trainer) + ")";
+  }
+}
+
 void read(TrainerReading& from) {
+  tell_post_training(from);
   from.job().model = from.word("model_name_or_path").value_or("");
   read_training_arguments(from);
   read_model_config(from);
@@ -211,10 +231,16 @@ void read(TrainerReading& from) {
   const WantedOption* const again = from.job().find("checkpointing");
   const bool open = again != nullptr && again->value == "full";
   if (open && is_of_trl(from.root())) from.want("checkpointing", "full+non-reentrant", "gradient_checkpointing");
-  const std::string dtype = from.word("torch_dtype").value_or(from.word("dtype").value_or(""));
+  constexpr std::string_view kTypes =
+      "bfloat16 float16 float32 auto torch.bfloat16 torch.float16 torch.float32 bf16 fp16 fp32";
+  const std::string dtype = from.choice("torch_dtype", kTypes, from.choice("dtype", kTypes, ""));
+  for (const std::string_view path : {"bf16", "fp16", "gradient_checkpointing", "use_peft", "load_in_4bit",
+                                      "load_in_8bit", "packing", "padding_free"}) {
+    from.choice(path, "true false yes no True False 1 0", "false");
+  }
   // "auto" is the type of the checkpoint, which of models that train in bfloat16 is bfloat16.
-  const bool bf16_weights =
-      dtype == "bfloat16" || dtype == "torch.bfloat16" || (from.is_auto("torch_dtype") && from.on("bf16"));
+  const bool bf16_weights = dtype == "bfloat16" || dtype == "bf16" || dtype == "torch.bfloat16" ||
+                            (from.is_auto("torch_dtype") && from.on("bf16"));
   // Accelerate's launcher may say it too.
   const std::string mixed = from.word("mixed_precision").value_or("");
   const bool fp16 = from.on("fp16") || mixed == "fp16";

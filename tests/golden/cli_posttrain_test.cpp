@@ -25,6 +25,18 @@ const std::string kDpo = "trl dpo --model_name_or_path m --per_device_train_batc
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
+TEST(CliPosttrain, PromptsThatNobodyMeasuresHoldTheirImages) {
+  const std::string command =
+      "posttrain --gpu h100-80gb -- trl grpo --model_name_or_path Qwen/Qwen2.5-VL-3B-Instruct --dtype bfloat16 "
+      "--use_peft --per_device_train_batch_size 1 --num_generations 1 --max_completion_length 64 ";
+  const Outcome open = run(command);
+  EXPECT_EQ(open.exit, 0) << open.err;
+  EXPECT_TRUE(has(open.out, "every sequence has 1,575 tokens")) << "512, 999 of an image and 64: " << open.out;
+  EXPECT_TRUE(has(open.out, "assumed: lengths: and the 999 tokens of a prompt's images\n")) << open.out;
+  const Outcome given = run(command + "--max_prompt_length 2048");
+  EXPECT_TRUE(has(given.out, "every sequence has 2,112 tokens")) << given.out;
+}
+
 TEST(CliPosttrain, NotesStandUnderEveryAnswer) {
   for (const std::string question : {"", "--fit", "--advise"}) {
     SCOPED_TRACE(question);

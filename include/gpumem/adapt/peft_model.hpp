@@ -52,6 +52,7 @@ class PeftModel {
   void find_attention();
   [[nodiscard]] std::int64_t heads_behind(std::uint32_t layer, std::int64_t width) const;
   [[nodiscard]] core::Status check_attention() const;
+  [[nodiscard]] core::Status check_widths() const;
   bool widen_mask(connect::GraphCopy& copy, std::uint32_t layer);
   bool replace_table(connect::GraphCopy& copy, std::uint32_t layer);
   void put_prompt(connect::GraphCopy& copy);

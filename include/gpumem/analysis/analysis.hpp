@@ -145,6 +145,8 @@ class Analysis {
   /// The graph with an edge for everything that a layer reads, and every shape. Errors: those of connecting;
   /// invalid_argument for a recording, which has calls and no layers.
   [[nodiscard]] core::Result<const connect::WiredGraph*> wired();
+  /// Tokens that the images of a sample have in its sequence; 0: it has none.
+  [[nodiscard]] core::Result<std::int64_t> picture_tokens() const { return connect::picture_tokens(job_, *ops_); }
 
   /// The graph that is trained: the wired one, with adapters, frozen layers and quantised weights where the job has
   /// them. Errors: those of connecting and of adapt::adapt().

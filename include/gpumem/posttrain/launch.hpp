@@ -30,6 +30,9 @@ struct LaunchSetting {
   std::string value;
 };
 
+/// The algorithm that the user gives beside the settings; no program has such a key.
+inline constexpr std::string_view kGivenTrainer = "trainer:";
+
 enum class Launcher : std::uint8_t { none, torchrun, accelerate, deepspeed, ray };
 
 /// What starts a program, and is told something itself. In the keys of its settings '-' is '_'.
@@ -88,6 +91,13 @@ struct Launch {
   std::vector<std::string> decided;  ///< between settings that contradict each other, for people
   std::int64_t gpus = 1;             ///< that the settings name, or their layout needs at least
 };
+
+/// The trainer of TRL that alone has one of these keys, and the key. Empty: none has.
+struct DecidingKey {
+  std::string_view trainer;
+  std::string key;
+};
+[[nodiscard]] DecidingKey trainer_of_keys(std::span<const LaunchSetting> settings);
 
 /// The program whose keys these are. Nothing: those of none, or of several.
 [[nodiscard]] std::optional<Program> program_of(std::span<const LaunchSetting> settings);

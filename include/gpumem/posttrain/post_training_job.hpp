@@ -424,6 +424,7 @@ struct PostTrainingRequest {
   job::JobRequest training = {};
   PostTrainingOptions options = {};
   bool buckets_by_width = false;  ///< DeepSpeed's "auto": the model's width says how large its buckets are
+  bool text_prompt = false;       ///< nobody says how long prompts are: the tokens of images come on top
   bool freezes_tower = false;     ///< of a model that sees: its tower is not trained, unless `training` says otherwise
   std::optional<bool> holds_speech = {};  ///< of models that speak: what makes it, or the thinker alone; else as named
   std::string speech_key = {};            ///< the setting that says so

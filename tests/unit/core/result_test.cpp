@@ -117,6 +117,15 @@ TEST(DidYouMean, IsPartOfAMessageOrEmpty) {
   EXPECT_EQ(did_you_mean("rmsprop", kKnown), "");
 }
 
+TEST(CheckWord, NamesWhatIsKnownAndWhatIsNear) {
+  EXPECT_TRUE(check_word("optimizer", "lion", kKnown));
+  const Status wrong = check_word("optimizer", "lino", kKnown);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(wrong.error().message.starts_with("optimizer: 'lino' is none of ")) << wrong.error().message;
+  EXPECT_TRUE(wrong.error().message.ends_with(" (did you mean 'lion'?)")) << wrong.error().message;
+}
+
 TEST(Listed, TextsAsInASentence) {
   EXPECT_EQ(listed(std::vector<std::string>{}), "");
   EXPECT_EQ(listed(std::vector<std::string>{"a"}), "a");

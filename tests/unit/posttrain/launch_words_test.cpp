@@ -110,6 +110,137 @@ TEST(ReadWords, OptionsHoldOverSettings) {
       fails(read_words({.options = {{"no_such", "1"}}}, none), core::ErrorCode::invalid_argument, 0, "no_such"));
 }
 
+/// TRL's GRPOConfig, which names no trainer.
+std::vector<LaunchSetting> grpo_settings() {
+  return {{"model_name_or_path", "m"},
+          {"per_device_train_batch_size", "8"},
+          {"use_vllm", "true"},
+          {"vllm_mode", "colocate"},
+          {"max_prompt_length", "512"},
+          {"max_completion_length", "1024"},
+          {"num_generations", "4"},
+          {"beta", "0.04"},
+          {"gradient_accumulation_steps", "4"},
+          {"vllm_gpu_memory_utilization", "0.4"}};
+}
+
+TEST(ReadWords, TheAlgorithmThatIsGivenIsTheTrainer) {
+  const auto options = [](std::vector<LaunchSetting> settings, std::map<std::string, std::string> given) {
+    PostTrainingRequest request;
+    request.training.summary = "config.json";
+    EXPECT_TRUE(succeeds(read_words({.settings = std::move(settings), .options = std::move(given)}, request)));
+    return request.options;
+  };
+  auto named = grpo_settings();
+  named.push_back({"trainer", "GRPOTrainer"});
+  const PostTrainingOptions expected = options(named, {});
+  EXPECT_EQ(expected.rollout, Rollout::colocated);
+  EXPECT_EQ(expected.completion_length, 1024);
+  EXPECT_EQ(expected.reference, Reference::own);
+  EXPECT_EQ(expected.num_generations, 4);
+  EXPECT_EQ(options(grpo_settings(), {{"algorithm", "grpo"}}), expected);
+  EXPECT_EQ(options(grpo_settings(), {}), expected) << "its keys decide";
+  const std::vector<LaunchSetting> distillation = {
+      {"model_name_or_path", "m"}, {"per_device_train_batch_size", "2"}, {"teacher_model_name_or_path", "t"}};
+  EXPECT_EQ(options(distillation, {{"algorithm", "gkd"}}).teacher_model, "t");
+  EXPECT_EQ(options(distillation, {}).teacher_model, "t");
+  const std::vector<LaunchSetting> ppo = {{"model_name_or_path", "m"},
+                                          {"per_device_train_batch_size", "2"},
+                                          {"reward_model_path", "r"},
+                                          {"response_length", "53"}};
+  EXPECT_EQ(options(ppo, {{"algorithm", "ppo"}}).reward_model, "r");
+  EXPECT_EQ(options(ppo, {}).completion_length, 53);
+}
+
+TEST(ReadWords, WhereNoKeyDecidesBothWaysAreSaid) {
+  PostTrainingRequest request;
+  request.training.summary = "config.json";
+  const std::vector<LaunchSetting> settings = {
+      {"model_name_or_path", "m"}, {"per_device_train_batch_size", "2"}, {"beta", "0.1"}};
+  const auto read = read_words({.settings = settings}, request);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("give `algorithm` (TRL's configs name no trainer), or a setting such as trainer"),
+            std::string::npos);
+}
+
+TEST(ReadWords, ProgramsNamesOfAlgorithmsAreTaken) {
+  for (const char* name : {"cpo", "rloo", "xpo", "nash-md", "nash_md"}) {
+    PostTrainingOptions options;
+    EXPECT_TRUE(succeeds(set_post_training_option(options, "algorithm", name))) << name;
+  }
+  PostTrainingRequest compared;
+  compared.training.summary = "config.json";
+  const std::map<std::string, std::string> given = {
+      {"algorithm", "rloo"}, {"batch_size", "2"}, {"prompt_length", "8"}, {"completion_length", "8"}};
+  ASSERT_TRUE(succeeds(read_words({.options = given}, compared)));
+  EXPECT_EQ(compared.options.reference, Reference::own) << "RLOO's beta is 0.05";
+}
+
+TEST(ReadWords, WrongWordsAreErrors) {
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"vllm_mode", "colocat"},       {"use_vllm", "maybe"}, {"loss_type", "foo"},   {"dtype", "bfloat17"},
+      {"attn_implementation", "foo"}, {"fsdp", "nonsense"},  {"deepspeed", "zero9"}, {"bf16", "maybe"}};
+  for (const auto& [key, value] : kWrong) {
+    PostTrainingRequest request;
+    auto settings = grpo_settings();
+    settings.push_back({key, value});
+    EXPECT_TRUE(fails(read_words({.settings = settings}, request), core::ErrorCode::invalid_argument, 0, value)) << key;
+  }
+  const auto runs = [](std::vector<std::string> command) {
+    PostTrainingRequest request;
+    request.training.summary = "config.json";
+    return read_words({.command = command}, request);
+  };
+  const std::vector<std::string> verl = {"python3", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.model.path=m"};
+  for (const char* setting : {"actor_rollout_ref.actor.strategy=fsdp7", "actor_rollout_ref.actor.use_dynamic_bsz=maybe",
+                              "actor_rollout_ref.actor.fsdp_config.model_dtype=bf17"}) {
+    auto command = verl;
+    command.emplace_back(setting);
+    EXPECT_FALSE(runs(command)) << setting;
+  }
+  EXPECT_FALSE(runs({"python", "-m", "openrlhf.cli.train_dpo", "--pretrain", "m", "--zero_stage", "7"}));
+  EXPECT_TRUE(succeeds(runs({"trl", "dpo", "--model_name_or_path", "m", "--fsdp", "full_shard auto_wrap",
+                             "--attn_implementation", "kernels-community/flash-attn"})));
+}
+
+TEST(ReadLaunch, KeysOfVerlsSectionsAreNamed) {
+  const auto unknown = [](Program program, const std::string& key) {
+    const std::vector<LaunchSetting> settings = {{"algorithm.adv_estimator", "grpo"}, {key, "1"}};
+    const auto launch = read_launch(program, settings);
+    return launch && launch->unknown == std::vector<std::string>{key};
+  };
+  for (const char* key : {"data.max_promt_length", "trainer.n_gpu_per_node", "algorithm.use_kl_in_rewards",
+                          "actor_rollout_ref.actor.fsdp_config.param_ofload",
+                          "actor_rollout_ref.rollout.engine_kwargs.vllm.swap_spaces"}) {
+    EXPECT_TRUE(unknown(Program::verl, key)) << key;
+  }
+  for (const char* key : {"data.train_files", "trainer.logger", "algorithm.kl_ctrl.kl_coef",
+                          "actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space"}) {
+    EXPECT_FALSE(unknown(Program::verl, key)) << key;
+  }
+}
+
+TEST(ReadLaunch, KeysOfTrlsSectionsAreNamed) {
+  const auto launch =
+      read_launch(Program::trl, std::vector<LaunchSetting>{{"trainer", "DPOTrainer"},
+                                                           {"gradient_checkpointing_kwargs.use_reentrnt", "false"},
+                                                           {"gradient_checkpointing_kwargs.use_reentrant", "false"},
+                                                           {"fsdp_config.foo", "1"},
+                                                           {"fsdp_config.sync_module_states", "true"},
+                                                           {"model_init_kwargs.foo", "1"}});
+  ASSERT_TRUE(succeeds(launch));
+  EXPECT_EQ(launch->unknown, (std::vector<std::string>{"gradient_checkpointing_kwargs.use_reentrnt", "fsdp_config.foo",
+                                                       "model_init_kwargs.foo"}));
+}
+
+TEST(ReadWords, StrictTakesNoSettingsThatAreLeftOut) {
+  PostTrainingRequest request;
+  request.training.training.strict = true;
+  auto settings = grpo_settings();
+  settings.push_back({"use_vlm", "true"});
+  EXPECT_TRUE(fails(read_words({.settings = settings}, request), core::ErrorCode::invalid_argument, 0, "use_vlm"));
+}
+
 TEST(ReadWords, SettingsSayWhichOfVerlsEnginesTheProgramHas) {
   const auto program = [](const char* named, const std::string& setting) {
     PostTrainingRequest request;

@@ -141,7 +141,7 @@ TEST(ImageTrainers, NamesWhatItDoesNotKnowOfAiToolkit) {
     "train": {"dtype": "bf16", "steps": 10, "lr": 1e-4, "batch_sise": 4, "do_cfg": true},
     "network": {"linear": 16, "linear_alpha": 16, "all_layers": true, "lienar": 8},
     "model": {"name_or_path": "m", "arch": "flux", "quantise": true}, "datasets": [{"resolution": 512}]}]}})");
-  EXPECT_EQ(joined(job.unknown), "train.batch_sise\nnetwork.lienar\nmodel.quantise\nspeed\n");
+  EXPECT_EQ(joined(job.unknown), "speed\ntrain.batch_sise\nnetwork.lienar\nmodel.quantise\n");
   EXPECT_NE(joined(job.not_modelled).find("train.do_cfg"), std::string::npos);
   expect_wanted(job, {{"lora_targets", "all-linear"}});
 }
@@ -346,6 +346,38 @@ TEST(ImageTrainers, AControlNetIsAModelOfItsOwn) {
   const LaunchedJob job = launched("accelerate launch train_controlnet.py --pretrained_model_name_or_path=m");
   EXPECT_EQ(job.job.model, "");
   EXPECT_NE(joined(job.job.missing).find("ControlNet's config.json"), std::string::npos);
+}
+
+TEST(ImageTrainers, SimpleTunersControlNetStandsForTheModel) {
+  const auto job = parse_trainer_job(R"({"model_family": "sdxl", "controlnet": true, "train_batch_size": 2})");
+  ASSERT_TRUE(succeeds(job));
+  EXPECT_EQ(job->model, "");
+  expect_wanted(*job, {{"parts", "all"}});
+  const auto model = find_model(*job, "config.json");
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().message.find("ControlNet's config.json"), std::string::npos);
+}
+
+TEST(ImageTrainers, WrongWordsAndKeysOfTheirSectionsAreNamed) {
+  const std::string pipe =
+      "micro_batch_size_per_gpu = 1\n[model]\ntype = 'sdxl'\ndtype = 'bfloat16'\nfoo = 1\n[adapter]\ntype = 'lora'\n"
+      "alfa = 1\n[optimizer]\ntype = 'adamw'\nlr = 1\nbar = 2\n";
+  const auto job = parse_trainer_job(pipe);
+  ASSERT_TRUE(succeeds(job));
+  EXPECT_EQ(job->unknown, (std::vector<std::string>{"model.foo", "adapter.alfa", "optimizer.bar"}));
+  EXPECT_FALSE(job->wrong);
+  const auto other = parse_trainer_job("micro_batch_size_per_gpu = 1\n[model]\ntype = 'nosuch'\n");
+  ASSERT_TRUE(succeeds(other));
+  ASSERT_TRUE(other->wrong);
+  EXPECT_TRUE(other->wrong->message.starts_with("model.type: 'nosuch' is none of flux, "));
+  EXPECT_EQ(other->wrong->place.line, 3);
+  const LaunchedJob kohya = launched(
+      "accelerate launch train_network.py --pretrained_model_name_or_path m --network_module networks.lora "
+      "--optimizer_args weight_decay=0.1 foo=2 --network_args conv_dim=4 bar=1 --dataset_config data.toml",
+      {{"data.toml", "[general]\nresolution = 512\nbach_size = 2\n[[datasets]]\n[[datasets.subsets]]\nquux = 3\n"}});
+  EXPECT_EQ(kohya.job.unknown, (std::vector<std::string>{"network_args bar", "optimizer_args foo",
+                                                         "bach_size of the data set", "quux of the data set"}));
+  EXPECT_TRUE(launched("accelerate launch train_network.py --network_module networks.foo").job.wrong);
 }
 
 TEST(ImageTrainers, ScriptsReadTheirDataSets) {

@@ -109,10 +109,6 @@ TEST(TrainerFiles, ReadsAxolotl) {
   EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
   expect_wanted(parsed(R"({"base_model": "m", "gradient_checkpointing": "offload", "cut_cross_entropy": true})"),
                 {{"offload", "checkpoints"}, {"loss", "fused"}, {"precision", "bf16"}, {"batch_size", "1"}});
-  EXPECT_EQ(parsed(R"({"base_model": "m", "rl": "dpo"})").not_modelled, std::vector<std::string>{"rl dpo"});
-  EXPECT_TRUE(parsed(R"({"base_model": "m", "rl": "dpo"})").post_training);
-  EXPECT_TRUE(parsed(R"({"model_name_or_path": "m", "stage": "kto", "cutoff_len": 64})").post_training);
-  EXPECT_FALSE(parsed(R"({"model_name_or_path": "m", "stage": "sft", "cutoff_len": 64})").post_training);
 }
 
 TEST(TrainerFiles, NamesParametersThatLoraAdapts) {

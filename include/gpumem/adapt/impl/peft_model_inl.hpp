@@ -138,6 +138,45 @@ GPUMEM_INLINE std::int64_t PeftModel::heads_behind(std::uint32_t layer, std::int
   return 0;
 }
 
+/// Settings that have to divide the widths of what is adapted: PEFT raises otherwise. Source: PEFT 0.19,
+/// tuners/{gralora,vblora,c3a,boft}/layer.py: update_layer; gralora/config.py.
+GPUMEM_INLINE core::Status PeftModel::check_widths() const {
+  using M = model::PeftMethod;
+  struct Divides {
+    M method;
+    std::string_view setting;
+    bool in;
+    bool out;
+  };
+  constexpr Divides kAll[] = {{M::gralora, "gralora_k", true, true},
+                              {M::vblora, "vector_length", true, true},
+                              {M::c3a, "block_size", true, true},
+                              {M::boft, "boft_block_size", true, false},
+                              {M::boft, "boft_block_num", true, false}};
+  for (const Divides& row : kAll) {
+    const std::int64_t size = row.method == settings_.row().value ? settings_.whole(row.setting) : 0;
+    for (const BaseLinear& linear : linears_) {
+      if (size < 1 || adapted_at(linear.layer) == nullptr) continue;
+      const bool fits = (!row.in || linear.in % size == 0) && (!row.out || linear.out % size == 0);
+      if (fits) continue;
+      return core::Error{core::ErrorCode::invalid_argument,
+                         "PEFT's " + std::string(model::name_of(model::kPeftMethods, row.method)) + " takes no " +
+                             std::string(row.setting) + " " + std::to_string(size) + ", which does not divide the " +
+                             std::to_string(linear.in) + " inputs and " + std::to_string(linear.out) + " outputs of " +
+                             core::quoted(linear.leaf()),
+                         {}};
+    }
+  }
+  const std::int64_t blocks = settings_.row().value == M::gralora ? settings_.whole("gralora_k") : 0;
+  for (const BaseLinear& linear : linears_) {
+    if (blocks < 1 || adapted_at(linear.layer) == nullptr || settings_.rank_of(linear.leaf()) % blocks == 0) continue;
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "PEFT's gralora takes no rank that gralora_k " + std::to_string(blocks) + " does not divide",
+                       {}};
+  }
+  return core::Done{};
+}
+
 GPUMEM_INLINE core::Status PeftModel::check() const {
   const PeftMethodRow& row = settings_.row();
   const auto missing = [&](std::string_view what) {
@@ -154,6 +193,7 @@ GPUMEM_INLINE core::Status PeftModel::check() const {
   if (row.targets == PeftTargets::attention) {
     if (core::Status fits = check_attention(); !fits) return fits;
   }
+  if (core::Status divides = check_widths(); !divides) return divides;
   for (const BaseLinear& linear : linears_) {
     if (adapted_at(linear.layer) == nullptr || std::max(linear.in, linear.out) <= peft_model_detail::kWidest) continue;
     return core::Error{core::ErrorCode::overflow,

@@ -137,4 +137,15 @@ GPUMEM_INLINE std::string did_you_mean(std::string_view word, std::span<const st
   return near.empty() ? std::string() : " (did you mean " + quoted(near) + "?)";
 }
 
+GPUMEM_INLINE Status check_word(std::string_view setting, std::string_view word,
+                                std::span<const std::string_view> known) {
+  constexpr std::size_t kLongestKey = 80;
+  if (std::find(known.begin(), known.end(), word) != known.end()) return Done{};
+  std::string all;
+  for (const std::string_view one : known) all.append(all.empty() ? "" : ", ").append(one);
+  return Error{ErrorCode::invalid_argument,
+               shortened(setting, kLongestKey) + ": " + quoted(word) + " is none of " + all + did_you_mean(word, known),
+               {}};
+}
+
 }  // namespace gpumem::core

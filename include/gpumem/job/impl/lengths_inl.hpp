@@ -151,7 +151,7 @@ GPUMEM_INLINE core::Result<LengthOptions> parse_length_options(std::string_view 
     if (taken) continue;
     return detail::wrong("the setting " + core::quoted(one) +
                          " of lengths is none of batching=random, batching=sorted, batching=packed, pad_to=8, "
-                         "steps=500 and percentile=99");
+                         "steps=500 and percentile=99 (above 0, at most 100)");
   }
   return options;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/csv.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/posttrain/post_training_job.hpp"
 
@@ -23,57 +24,60 @@ inline constexpr std::string_view kWithoutEffect =
     "dataloader* dataset* ddp_* desirable_weight disable_tqdm epsilon* eval* external_plugins finetune gamma hub_* "
     "input_key label_smoothing lambda learning_rate lmbda load_best_model* load_from_cache_file log* lora_alpha "
     "loss_type loss_weights lr* max_epochs max_grad_norm max_samples max_steps merge_lora min_lr move_model_batches "
-    "no_load* no_save* normalize_reward num_episodes num_generations_eval num_iterations "
-    "num_train_epochs output_dir per_device_eval_batch_size prompt_data push* ref_num* remote_rm_url "
-    "remove_unused_columns report_to reward_funcs reward_num* reward_weights rollout_batch_size rpo_alpha run_name "
-    "save* seed simpo_gamma split_dataset_ratio stop* system temperature top_k top_p train_batch_size "
-    "truncation_strategy undesirable_weight use_hf use_wandb val_dataset* vllm_sync_backend warmup* weight_decay* "
-    "whiten*";
+    "no_load* no_save* normalize_reward num_episodes num_generations_eval num_iterations num_train_epochs output_dir "
+    "per_device_eval_batch_size prompt_data push* ref_num* remote_rm_url remove_unused_columns report_to reward_funcs "
+    "reward_num* reward_weights rollout_batch_size rpo_alpha run_name save* seed simpo_gamma split_dataset_ratio "
+    "stop* system temperature top_k top_p train_batch_size truncation_strategy undesirable_weight use_hf use_wandb "
+    "val_dataset* vllm_sync_backend warmup* weight_decay* whiten*";
 
 /// The same of transformers' and TRL's trainers. Source: transformers 4.57, training_args.py; TRL 1.9, trainer and
 /// experimental.
 inline constexpr std::string_view kOfTrainers =
     "accelerator_config advantage_* assistant_only_loss average_tokens_across_devices batch_eval_metrics batch_size "
     "beta1 beta2 bf16_full_eval distillation_* bnb_4bit_compute_dtype cache_implementation callbacks chat_template* "
-    "cliprange* "
-    "completion_only_loss data_seed debug delta diagnostics_* discopop_tau do_* ds3_gather_for_generation "
-    "entropy_coef* entropy_target eos_token f_alpha* f_divergence* fp16_* fsdp_config* full_determinism "
-    "generate_during_eval generation_kwargs gradient_checkpointing_kwargs* greater_is_better group_by_length "
-    "half_precision_backend ignore_data_skip importance_sampling_level include_* is_encoder_decoder kl_coef "
-    "kl_estimator label_names label_pad_token_id lam ld_alpha length_column_name length_normalization "
-    "liger_kernel_config local_* lora_task_type mask_truncated_completions max_density_ratio max_target_length "
-    "max_tool_calling_iterations metric_for_best_model min_density_ratio min_p missing_eos_penalty mixture_coef "
-    "model_adapter_name model_revision multi_objective_aggregation no_cuda normalize_advantages "
-    "num_completions_to_print num_mini_batches num_ppo_epochs num_sample_generations num_total_batches "
-    "off_policy_mask_threshold optim_args overwrite_output_dir packing_strategy pad_* padding_* past_index "
-    "precompute_ref_batch_size prediction_loss_only project prompt_sample_size ref_adapter_name ref_model_mixup_alpha "
-    "ref_model_sync_steps reference_free repetition_penalty replay_buffer_size restore_callback* "
-    "resume_from_checkpoint reward_clip_range router_aux_loss_coef sapo_temperature* scale_rewards seq_kd "
-    "shuffle_dataset skip_memory_metrics step_separator sync_ref_model teacher_model_revision tf32 "
-    "top_entropy_quantile total_episodes trackio_* train_on_last_step_only train_sampling_strategy truncation_mode "
-    "trust_remote_code use_adaptive_entropy use_bias_correction_kl use_cpu use_rslora use_weighting vespo_* vf_coef "
-    "vllm_data_parallel_size vllm_disable_* vllm_enable_lora vllm_enable_prefix_caching vllm_engine_kwargs "
-    "vllm_group_port vllm_guided* vllm_importance_sampling* vllm_limit_mm* vllm_max_lora_rank "
-    "vllm_mm_processor* vllm_model_impl vllm_reasoning_parser vllm_server* vllm_structured* vllm_use_async_engine "
-    "wandb_* world_size";
+    "cliprange* completion_only_loss data_seed debug delta diagnostics_* discopop_tau do_* ds3_gather_for_generation "
+    "entropy_coef* entropy_target eos_token f_alpha* f_divergence* fp16_* fsdp_config.auto_wrap_policy "
+    "fsdp_config.backward_prefetch fsdp_config.cpu_* fsdp_config.final_state_dict_type fsdp_config.forward_prefetch "
+    "fsdp_config.fsdp_* fsdp_config.limit_all_gathers fsdp_config.min_num_params fsdp_config.mixed_precision* "
+    "fsdp_config.reshard_after_forward fsdp_config.sharding_strategy fsdp_config.state_dict_type "
+    "fsdp_config.sync_module_states fsdp_config.transformer_layer_cls_to_wrap fsdp_config.use_orig_params "
+    "fsdp_config.xla* full_determinism generate_during_eval generation_kwargs "
+    "gradient_checkpointing_kwargs.determinism_check gradient_checkpointing_kwargs.preserve_rng_state "
+    "gradient_checkpointing_kwargs.debug gradient_checkpointing_kwargs.context_fn "
+    "gradient_checkpointing_kwargs.early_stop greater_is_better group_by_length half_precision_backend "
+    "ignore_data_skip importance_sampling_level include_* is_encoder_decoder kl_coef kl_estimator label_names "
+    "label_pad_token_id lam ld_alpha length_column_name length_normalization liger_kernel_config local_* "
+    "lora_task_type mask_truncated_completions max_density_ratio max_target_length max_tool_calling_iterations "
+    "metric_for_best_model min_density_ratio min_p missing_eos_penalty mixture_coef model_adapter_name model_revision "
+    "multi_objective_aggregation no_cuda normalize_advantages num_completions_to_print num_mini_batches "
+    "num_ppo_epochs num_sample_generations num_total_batches off_policy_mask_threshold optim_args "
+    "overwrite_output_dir packing_strategy pad_* padding_* past_index precompute_ref_batch_size prediction_loss_only "
+    "project prompt_sample_size ref_adapter_name ref_model_mixup_alpha ref_model_sync_steps reference_free "
+    "repetition_penalty replay_buffer_size restore_callback* resume_from_checkpoint reward_clip_range "
+    "router_aux_loss_coef sapo_temperature* scale_rewards seq_kd shuffle_dataset skip_memory_metrics step_separator "
+    "sync_ref_model teacher_model_revision tf32 top_entropy_quantile total_episodes trackio_* train_on_last_step_only "
+    "train_sampling_strategy truncation_mode trust_remote_code use_adaptive_entropy use_bias_correction_kl use_cpu "
+    "use_rslora use_weighting vespo_* vf_coef vllm_data_parallel_size vllm_disable_* vllm_enable_lora "
+    "vllm_enable_prefix_caching vllm_engine_kwargs vllm_group_port vllm_guided* vllm_importance_sampling* "
+    "vllm_limit_mm* vllm_max_lora_rank vllm_mm_processor* vllm_model_impl vllm_reasoning_parser vllm_server* "
+    "vllm_structured* vllm_use_async_engine wandb_* world_size";
 
 /// The same of ms-swift's own. Source: ms-swift 4 (2026-08), swift/arguments, trainers/arguments.py and
 /// megatron/arguments.
 inline constexpr std::string_view kOfSwift =
     "acc_* add_* agent_template aligner_lr align_* async_generate async_save attention_softmax_in_fp32 check_model "
-    "chord_* clip_grad "
-    "completion_length_limit_scope cosine_* create_checkpoint_symlink custom_* download_mode dynamic_sample "
-    "early_stop_interval enable_* end_weight_decay exist_ok extra_eval_args fipo_* gkd_logits_topk gym_env "
-    "ignore_args_error interleave_prob is_binary_loss_scale kl_in_reward lazy_tokenize load_args load_data_args "
-    "local_repo_path loss_scale manual_gc* max_resample_times max_shard_size max_turns mlp_padding_free model_author "
-    "model_name model_type moe_router* moe_z_loss_coeff multi_turn_scheduler num_beams num_labels off_policy_sequence* "
-    "overlap_grad_reduce overlap_param_gather overlong_filter packing_num_proc perform_initialization "
-    "preserve_thinking problem_type real_tau repetition_* response_prefix resume_only_model reward_model_plugin "
-    "reward_model_revision reward_model_type reward_template rlsd_* rollout_importance* rope_scaling "
-    "safe_serialization sdar_* shuffle_buffer_size soft_* start_weight_decay streaming strict swanlab_* task_type "
-    "tau_* teacher_kl_coef teacher_model_type teacher_tag_key template template_backend tensorboard_* top_logprobs "
-    "train_dataloader_shuffle train_iters tuner_backend use_chat_template use_cpu_initialization use_flash_ckpt "
-    "use_gym_env use_swift_lora vit_attn_impl vit_lr";
+    "chord_* clip_grad completion_length_limit_scope cosine_* create_checkpoint_symlink custom_* download_mode "
+    "dynamic_sample early_stop_interval enable_* end_weight_decay exist_ok extra_eval_args fipo_* gkd_logits_topk "
+    "gym_env ignore_args_error interleave_prob is_binary_loss_scale kl_in_reward lazy_tokenize load_args "
+    "load_data_args local_repo_path loss_scale manual_gc* max_resample_times max_shard_size max_turns "
+    "mlp_padding_free model_author model_name model_type moe_router* moe_z_loss_coeff multi_turn_scheduler num_beams "
+    "num_labels off_policy_sequence* overlap_grad_reduce overlap_param_gather overlong_filter packing_num_proc "
+    "perform_initialization preserve_thinking problem_type real_tau repetition_* response_prefix resume_only_model "
+    "reward_model_plugin reward_model_revision reward_model_type reward_template rlsd_* rollout_importance* "
+    "rope_scaling safe_serialization sdar_* shuffle_buffer_size soft_* start_weight_decay streaming strict swanlab_* "
+    "task_type tau_* teacher_kl_coef teacher_model_type teacher_tag_key template template_backend tensorboard_* "
+    "top_logprobs train_dataloader_shuffle train_iters tuner_backend use_chat_template use_cpu_initialization "
+    "use_flash_ckpt use_gym_env use_swift_lora vit_attn_impl vit_lr";
 
 /// The same of verl's, and of what is built on it. Source: verl 0.7 (2026-01),
 /// trainer/config/_generated_ppo_trainer.yaml and experimental/fully_async_policy; rllm, siiRL and EasyR1 (2026), their
@@ -82,69 +86,61 @@ inline constexpr std::string_view kOfVerl =
     "actor_rollout_ref.actor.num_images_in_input actor_rollout_ref.actor.policy_drift_coeff "
     "actor_rollout_ref.actor.use_cpgd_loss actor_rollout_ref.embodied.* actor_rollout_ref.model.lora.* "
     "actor_rollout_ref.model.model_type agent.* async_training.* config_path critic.use_critic_model dag.* env.* "
-    "gigpo.* model.name profiler.* reward_model.overlong_buffer.* rllm.* rllm/backend "
-    "rollout.n_gpus_per_node rollout.test_freq rollout.total_* verifiers.* worker.actor.clip_ratio* "
-    "worker.actor.dynamic_batching "
+    "gigpo.* model.name profiler.* reward_model.overlong_buffer.* rllm.* rllm/backend rollout.n_gpus_per_node "
+    "rollout.test_freq rollout.total_* verifiers.* worker.actor.clip_ratio* worker.actor.dynamic_batching "
     "worker.actor.fsdp.* worker.actor.kl_* worker.actor.loss_* worker.actor.max_grad_norm "
     "worker.actor.model.lora_alpha worker.actor.model.lora.* worker.actor.model.trust_remote_code "
     "worker.actor.optim.* worker.actor.use_* worker.critic.* worker.reward.* worker.rollout.limit_images "
     "worker.rollout.temperature worker.rollout.top_p worker.rollout.val_override_config* "
     "actor_rollout_ref.actor.checkpoint.* actor_rollout_ref.actor.data_loader_seed "
-    "actor_rollout_ref.actor.fsdp_config.* actor_rollout_ref.actor.loss_scale_factor "
-    "actor_rollout_ref.actor.policy_loss.* actor_rollout_ref.actor.profiler.* actor_rollout_ref.actor.rollout_n "
-    "actor_rollout_ref.actor.router_replay.* actor_rollout_ref.actor.sum_pi* actor_rollout_ref.actor.tau_* "
-    "actor_rollout_ref.actor.use_fused_kernels actor_rollout_ref.actor.use_remove_padding "
-    "actor_rollout_ref.actor.profile.* actor_rollout_ref.model.custom_chat_template "
-    "actor_rollout_ref.model.exclude_modules actor_rollout_ref.model.external_lib "
-    "actor_rollout_ref.model.fused_kernel_options.* actor_rollout_ref.model.hf_config_path "
-    "actor_rollout_ref.model.lora_a* actor_rollout_ref.model.mtp.* actor_rollout_ref.model.override_config "
-    "actor_rollout_ref.model.tiled_mlp.* actor_rollout_ref.model.tokenizer_path "
-    "actor_rollout_ref.model.trust_remote_code actor_rollout_ref.model.use_shm actor_rollout_ref.nccl_timeout "
-    "actor_rollout_ref.ref.entropy_* actor_rollout_ref.ref.fsdp_config.* "
-    "actor_rollout_ref.ref.log_prob_use_dynamic_bsz actor_rollout_ref.ref.profiler.* actor_rollout_ref.ref.rollout_n "
-    "actor_rollout_ref.ref.router_replay.* actor_rollout_ref.ref.use_torch_compile actor_rollout_ref.rollout.agent.* "
+    "actor_rollout_ref.actor.loss_scale_factor actor_rollout_ref.actor.policy_loss.* "
+    "actor_rollout_ref.actor.profiler.* actor_rollout_ref.actor.rollout_n actor_rollout_ref.actor.router_replay.* "
+    "actor_rollout_ref.actor.sum_pi* actor_rollout_ref.actor.tau_* actor_rollout_ref.actor.use_fused_kernels "
+    "actor_rollout_ref.actor.use_remove_padding actor_rollout_ref.actor.profile.* "
+    "actor_rollout_ref.model.custom_chat_template actor_rollout_ref.model.exclude_modules "
+    "actor_rollout_ref.model.external_lib actor_rollout_ref.model.fused_kernel_options.* "
+    "actor_rollout_ref.model.hf_config_path actor_rollout_ref.model.lora_a* actor_rollout_ref.model.mtp.* "
+    "actor_rollout_ref.model.override_config actor_rollout_ref.model.tiled_mlp.* "
+    "actor_rollout_ref.model.tokenizer_path actor_rollout_ref.model.trust_remote_code actor_rollout_ref.model.use_shm "
+    "actor_rollout_ref.nccl_timeout actor_rollout_ref.ref.entropy_* actor_rollout_ref.ref.log_prob_use_dynamic_bsz "
+    "actor_rollout_ref.ref.profiler.* actor_rollout_ref.ref.rollout_n actor_rollout_ref.ref.router_replay.* "
+    "actor_rollout_ref.ref.use_torch_compile actor_rollout_ref.rollout.agent.* "
     "actor_rollout_ref.rollout.calculate_log_probs actor_rollout_ref.rollout.checkpoint_engine.* "
     "actor_rollout_ref.rollout.cudagraph_capture_sizes actor_rollout_ref.rollout.data_parallel_size "
     "actor_rollout_ref.rollout.disable_log_stats actor_rollout_ref.rollout.do_sample "
-    "actor_rollout_ref.rollout.enable_* actor_rollout_ref.rollout.engine_kwargs* actor_rollout_ref.rollout.ignore_eos "
-    "actor_rollout_ref.rollout.layered_summon actor_rollout_ref.rollout.load_format "
-    "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz actor_rollout_ref.rollout.logprobs_mode "
-    "actor_rollout_ref.rollout.mtp* actor_rollout_ref.rollout.multi_* "
+    "actor_rollout_ref.rollout.enable_* actor_rollout_ref.rollout.ignore_eos actor_rollout_ref.rollout.layered_summon "
+    "actor_rollout_ref.rollout.load_format actor_rollout_ref.rollout.log_prob_use_dynamic_bsz "
+    "actor_rollout_ref.rollout.logprobs_mode actor_rollout_ref.rollout.mtp* actor_rollout_ref.rollout.multi_* "
     "actor_rollout_ref.rollout.over_sample_rate actor_rollout_ref.rollout.profiler.* "
     "actor_rollout_ref.rollout.prometheus.* actor_rollout_ref.rollout.prompt_length "
     "actor_rollout_ref.rollout.quantization_config_file actor_rollout_ref.rollout.response_length "
     "actor_rollout_ref.rollout.scheduling_policy actor_rollout_ref.rollout.skip_* actor_rollout_ref.rollout.trace.* "
     "actor_rollout_ref.rollout.use_* critic.checkpoint.* critic.cliprange_value critic.data_loader_seed critic.enable "
-    "critic.forward_* critic.grad_clip critic.loss_agg_mode critic.model.external_lib critic.model.fsdp_config.* "
-    "critic.model.lora_alpha critic.model.override_config critic.model.target_modules "
-    "critic.model.tiled_mlp.num_shards critic.model.tokenizer_path critic.model.trust_remote_code critic.model.use_shm "
-    "critic.nccl_timeout critic.ppo_epochs critic.ppo_mini_batch_size "
-    "critic.profiler.* critic.rollout_n critic.shuffle custom_reward_function.* "
-    "global_profiler.* hydra.* ray_init.* ray_kwargs.* reward_manager* reward_model.forward_* "
-    "reward_model.launch_reward_fn_async reward_model.max_length reward_model.micro_batch* "
-    "reward_model.model.external_lib reward_model.model.fsdp_config.* reward_model.model.input_tokenizer "
-    "reward_model.model.override_config reward_model.model.trust_remote_code reward_model.model.use_* "
-    "reward_model.n_gpus_per_node reward_model.nnodes reward_model.num_workers reward_model.profiler.* "
-    "reward_model.reward_* reward_model.rollout.* reward_model.sandbox_fusion.* reward_model.strategy "
-    "reward_model.ulysses* reward_model.use_* transfer_queue.*";
+    "critic.forward_* critic.grad_clip critic.loss_agg_mode critic.model.external_lib critic.model.lora_alpha "
+    "critic.model.override_config critic.model.target_modules critic.model.tiled_mlp.num_shards "
+    "critic.model.tokenizer_path critic.model.trust_remote_code critic.model.use_shm critic.nccl_timeout "
+    "critic.ppo_epochs critic.ppo_mini_batch_size critic.profiler.* critic.rollout_n critic.shuffle "
+    "custom_reward_function.* global_profiler.* hydra.* ray_init.* ray_kwargs.* reward_manager* "
+    "reward_model.forward_* reward_model.launch_reward_fn_async reward_model.max_length reward_model.micro_batch* "
+    "reward_model.model.external_lib reward_model.model.input_tokenizer reward_model.model.override_config "
+    "reward_model.model.trust_remote_code reward_model.model.use_* reward_model.n_gpus_per_node reward_model.nnodes "
+    "reward_model.num_workers reward_model.profiler.* reward_model.reward_* reward_model.rollout.* "
+    "reward_model.sandbox_fusion.* reward_model.strategy reward_model.ulysses* reward_model.use_* transfer_queue.*";
 
 /// The same of OpenRLHF's. Source: as of its names.
 inline constexpr std::string_view kOfOpenRlhf =
     "actor.adam.* actor.dual_clip actor.eps_* actor.gradient_checkpointing_reentrant actor.policy_loss_type adam.* "
-    "agent_func_path "
-    "algo.* ckpt.* critic.adam.* critic.freezing_steps critic.num_* critic.save_value_network critic.value_clip "
-    "data.apply_chat_template data.chosen_key data.data* data.disable_fast_tokenizer data.image_key data.input_* "
-    "data.label_key data.max_samples data.multiturn data.output_key data.prompt_* data.rejected_key "
+    "agent_func_path beta algo.* ckpt.* critic.adam.* critic.freezing_steps critic.num_* critic.save_value_network "
+    "critic.value_clip data.apply_chat_template data.chosen_key data.data* data.disable_fast_tokenizer data.image_key "
+    "data.input_* data.label_key data.max_samples data.multiturn data.output_key data.prompt_* data.rejected_key "
     "data.tokenizer_chat_template ds.deepcompile ds.experts_implementation ds.lora.alpha ds.overlap_comm "
-    "ds.ring_attn_head_stride ds.use_universal_ckpt ds.value_head_prefix ds.zpg eps_clip* freezing_* full_determinism* "
-    "actor.adam.* critic.adam.* kl_* local_rank logger.* max_norm min_lr_ratio model.compute_fp32_loss_enable "
-    "model.beta "
+    "ds.ring_attn_head_stride ds.use_universal_ckpt ds.value_head_prefix ds.zpg eps_clip* freezing_* "
+    "full_determinism* kl_* local_rank logger.* max_norm min_lr_ratio model.compute_fp32_loss_enable model.beta "
     "model.gradient_checkpointing_reentrant model.ipo_enable model.label_smoothing model.loss_type "
     "model.margin_loss_enable model.pretrain_mode_enable muon.* overlap_comm partial_rollout* policy_loss_type "
     "ref.num_* reward.clip_range reward.normalize_enable reward.num_* reward.overlong* reward.stop* ring_head_stride "
-    "rollout.batch_size rollout.temperature rollout.top_p rollout.vllm_generate* train.* "
-    "use_kl_* use_ms vllm.enable_prefix_caching vllm.sync* vllm_enable_prefix_caching vllm_generate* vllm_sync* "
-    "value_clip zpg";
+    "rollout.batch_size rollout.temperature rollout.top_p rollout.vllm_generate* train.* use_kl_* use_ms "
+    "vllm.enable_prefix_caching vllm.sync* vllm_enable_prefix_caching vllm_generate* vllm_sync* value_clip zpg";
 
 inline bool matches(std::string_view pattern, std::string_view key) {
   if (!pattern.ends_with('*')) return pattern == key;
@@ -160,6 +156,12 @@ inline bool is_among(std::string_view key, std::string_view rest) {
   return false;
 }
 
+inline bool is_idle_in_section(std::string_view key) {
+  return std::ranges::any_of(kVerlSections, [&](const VerlSection& at) {
+    return key.starts_with(at.section) && is_among(key.substr(at.section.size()), at.idle);
+  });
+}
+
 inline bool changes_nothing(Program program, std::string_view key) {
   if (is_among(key, kWithoutEffect)) return true;
   switch (program) {
@@ -168,10 +170,9 @@ inline bool changes_nothing(Program program, std::string_view key) {
     case Program::ms_swift:
     case Program::megatron: return is_among(key, kOfTrainers) || is_among(key, kOfSwift);
     case Program::verl:
-    case Program::verl_megatron: return is_among(key, kOfVerl);
-    default: break;
+    case Program::verl_megatron: return is_among(key, kOfVerl) || is_idle_in_section(key);
+    default: return is_among(key, kOfOpenRlhf);
   }
-  return is_among(key, kOfOpenRlhf);
 }
 
 inline std::vector<std::span<const LaunchKey>> keys_of(Program program) {
@@ -182,9 +183,8 @@ inline std::vector<std::span<const LaunchKey>> keys_of(Program program) {
     case Program::megatron: return {kMegatronKeys, kTrainerKeys, kLauncherKeys};
     case Program::verl:
     case Program::verl_megatron: return {kVerlKeys, kLauncherKeys};
-    default: break;
+    default: return {kOpenRlhfKeys, kLauncherKeys};
   }
-  return {kOpenRlhfKeys, kLauncherKeys};
 }
 
 inline const LaunchKey* find_key(Program program, std::string_view key) {
@@ -212,7 +212,7 @@ inline bool is_switched_off(Program program, const LaunchSetting& setting) {
 inline bool is_false(std::string_view word) {
   return word.empty() || word == "false" || word == "False" || word == "none" || word == "null" || word == "None";
 }
-inline bool is_true(std::string_view word) { return word == "true" || word == "True" || word == "1"; }
+inline bool is_true(std::string_view word) { return is_among(core::lower_case(word), "true 1 yes y t on"); }
 
 /// Whether a key has the value with which nothing differs, or one of several: "true" also as "1", and all others also
 /// as what is off.
@@ -285,15 +285,15 @@ inline constexpr std::pair<std::string_view, Algorithm> kAlgorithmNames[] = {
     {"reinforce_plus_plus_baseline", Algorithm::grpo},
     {"remax", Algorithm::grpo}};
 inline std::optional<Algorithm> algorithm_of(std::string_view name) {
-  for (const auto& [known, means] : kAlgorithmNames) {
-    if (known == name) return means;
-  }
-  return std::nullopt;
+  std::string plain(name);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  const auto* const row = std::ranges::find(kAlgorithmNames, plain, &std::pair<std::string_view, Algorithm>::first);
+  return row == std::end(kAlgorithmNames) ? std::nullopt : std::optional(row->second);
 }
 /// Of these the loss has a reference where nobody says otherwise, though TRL's GRPO has none: RLOO's beta is 0.05, and
 /// Nash-MD plays against it. Source: TRL 1.9, trainer/rloo_config.py; experimental/nash_md/nash_md_config.py.
 inline bool compares_in_trl(std::string_view name) {
-  return name == "rloo" || name == "RLOOTrainer" || name == "nash_md" || name == "NashMDTrainer";
+  return is_among(name, "rloo RLOOTrainer nash_md nash-md NashMDTrainer");
 }
 inline bool is_supervised(std::string_view name) { return name == "sft" || name == "SFTTrainer"; }
 inline core::Error supervised(std::string_view name) {

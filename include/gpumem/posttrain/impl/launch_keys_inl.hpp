@@ -34,6 +34,7 @@ using enum Means;
 /// Of who starts the program: accelerate, torchrun, deepspeed; and what its words say ("trainer").
 inline constexpr LaunchKey kLauncherKeys[] = {
     {"trainer", named},
+    {kGivenTrainer, named},
     {"num_processes", named},
     {"nproc_per_node", named},
     {"num_gpus", named},

@@ -165,8 +165,6 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"reward_model.model.path", post, "reward_model"},
     {"trainer.n_gpus_per_node", named},
     {"trainer.nnodes", named},
-    {"algorithm.*"},
-    {"data.*"},
     {"actor_rollout_ref.actor.clip*"},
     {"actor_rollout_ref.actor.grad_clip"},
     {"actor_rollout_ref.actor.kl_loss*"},
@@ -178,7 +176,6 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"actor_rollout_ref.rollout.top_*"},
     {"actor_rollout_ref.rollout.val_kwargs.*"},
     {"actor_rollout_ref.rollout.mode"},
-    {"trainer.*"},
     {"critic.optim.*"},
     {"actor_rollout_ref.actor.optim.override_optimizer_config", not_modelled},
     {"actor_rollout_ref.actor.optim.*"},
@@ -186,6 +183,47 @@ inline constexpr LaunchKey kVerlKeys[] = {
     {"reward_model.enable", named},
     {"env:PYTORCH_CUDA_ALLOC_CONF", training, "alloc_conf"},
     {"env:*"},
+};
+
+/// What changes no memory in verl's large sections. Source: verl 0.2 to 0.7, trainer/config; EasyR1 and rllm (2026).
+struct VerlSection {
+  std::string_view section;
+  std::string_view idle;  ///< keys below it
+};
+inline constexpr VerlSection kVerlSections[] = {
+    {"data.",
+     "accuracy_* answer_key apply_chat_template_kwargs* balance_dp_token batch_size chat_template custom_cls.* "
+     "data_source_key datagen.* dataloader_num_workers enable_thinking_key filter_* format_prompt gen_batch_size "
+     "ignore_input_ids_mismatch image_* max_length max_pixels max_token_len_per_gpu messages_key micro_batch_size* "
+     "min_pixels mini_rollout_batch_size multiturn.* n_samples output_path override_chat_template oversample_factor "
+     "pad_mode path prompt_* renderer_name response_* return_* reward_* rllm.* rollout_batch_size sampler.* seed "
+     "shuffle tokenizer tool_config_path tools_key train_* truncation trust_remote_code use_dynamic_bsz use_shm val_* "
+     "validation_shuffle video_*"},
+    {"trainer.",
+     "balance_batch checkpoint.* controller_nsight_options.* critic_warmup default_* del_* device episode_log_dir "
+     "esi_redundant_time experiment_name find_last_checkpoint load_checkpoint_path log* max_* n_env_gpus_per_node "
+     "n_rollout_gpus_per_node npu_profile.* profile_* project_name ray_timeline ray_wait_register_center_timeout "
+     "ref_update_freq resume_* rollout_data_dir save_* scheduler seed test_freq total_* use_legacy_worker_impl val_* "
+     "validation_data_dir wandb_proxy worker_nsight_options.*"},
+    {"algorithm.",
+     "_target_ disable_kl eps_clip* filter_* gamma grouping_level kl_* lam loss_agg_mode loss_fn lr_schedule "
+     "norm_adv_by_std_in_grpo online_filtering pf_ppo.* remove_constant_reward_groups reward_dpo_coef reward_gt_coef "
+     "rollout_correction.* rollout_is* router_replay shared_tokenizer sppo_eta teacher_rollout_args.* use_pf_ppo "
+     "use_precomputed_advantage use_rllm warmup_steps*"},
+    {"actor_rollout_ref.actor.fsdp_config.",
+     "_target_ entropy_* forward_* full_determinism seed strategy ulysses_sequence_parallel_size use_torch_compile"},
+    {"actor_rollout_ref.ref.fsdp_config.",
+     "_target_ entropy_* forward_* full_determinism optimizer_offload seed strategy ulysses_sequence_parallel_size "
+     "use_orig_params use_torch_compile"},
+    {"critic.model.fsdp_config.",
+     "_target_ dtype entropy_* forward_* full_determinism mixed_precision* optimizer_offload seed strategy "
+     "ulysses_sequence_parallel_size use_orig_params use_torch_compile wrap_policy.*"},
+    {"reward_model.model.fsdp_config.", "forward_prefetch model_dtype optimizer_offload wrap_policy.*"},
+    {"actor_rollout_ref.rollout.engine_kwargs.vllm.",
+     "disable_cascade_attn disable_log_stats disable_mm_preprocessor_cache enable_auto_tool_choice "
+     "enable_prefix_caching swap_space tokenizer_mode tool_call_parser"},
+    {"actor_rollout_ref.rollout.engine_kwargs.sglang.", "attention_backend reasoning_parser tool_call_parser"},
+    {"actor_rollout_ref.rollout.engine_kwargs.", "sglang trtllm* vllm"},
 };
 
 /// What EasyR1 calls the settings of verl, of which it is a fork. Source: EasyR1 (2026-08), verl/workers/config.py,

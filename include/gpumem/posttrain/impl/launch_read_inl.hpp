@@ -329,6 +329,7 @@ class LaunchReader : private TrainingReader {
     const std::int64_t whole_limit = renamed_ ? most : 0;
     if (whole_limit > 0) most = std::max<std::int64_t>(whole_limit - *to.completion_length, 1);
     to.prompt_length = most > 0 ? likely_of(most, Usual::kPrompt) : core::bounded_sum({Usual::kPrompt, image_tokens()});
+    made_.request.text_prompt = image_tokens() == 0;
     if (most > *to.prompt_length) to.length_limit = core::bounded_sum({most, *to.completion_length});
     say_missing("the length of the prompts; " + taken(*to.prompt_length, most), {"prompt_length", "seq_length"}, false);
   }

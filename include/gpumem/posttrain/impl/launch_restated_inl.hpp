@@ -333,6 +333,7 @@ class RestatingReader {
     for (const auto& [key, value] : values_) {
       const auto rows = known_.rows;
       const std::string_view name = key;
+      if (name == kGivenTrainer) put(key, key);
       const auto row =
           std::find_if(rows.begin(), rows.end(), [&](const LaunchKey& at) { return matches(at.key, name); });
       if (row == rows.end()) {

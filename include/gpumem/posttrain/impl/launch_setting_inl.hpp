@@ -194,7 +194,7 @@ class LayoutReader : protected SettingReader {
  protected:
   /// The word that names it. A script's name ("train_ppo_ray") says less than an estimator of advantages.
   [[nodiscard]] std::string_view algorithm_word() const {
-    std::string_view name = word({"rlhf_type", "algorithm.adv_estimator", "advantage_estimator", "trainer"});
+    auto name = word({kGivenTrainer, "rlhf_type", "algorithm.adv_estimator", "advantage_estimator", "trainer"});
     // OpenRLHF's script of PPO alone has these.
     const bool generates = value("prompt_max_len") || value("generate_max_len") || value("micro_rollout_batch_size");
     const bool ppo = program_ == Program::verl || (program_ == Program::openrlhf && generates);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpumem/posttrain/impl/post_training_job_options_inl.hpp"
 #include "gpumem/posttrain/launch.hpp"
 
 #include <algorithm>
@@ -266,7 +267,9 @@ inline core::Status say_missing(const PostTrainingWords& words, const Launch& la
     if (std::any_of(missing.options.begin(), missing.options.end(), given)) continue;
     if (missing.required) {
       what.push_back(missing.what);
-      remedies.push_back("`" + std::string(missing.options.front()) + "`");
+      const bool of_trl = missing.options.front() == "algorithm" && launch.request.options.program == Program::trl;
+      remedies.push_back("`" + std::string(missing.options.front()) + "`" +
+                         (of_trl ? " (TRL's configs name no trainer), or a setting such as trainer: GRPOTrainer" : ""));
     } else {
       request.assumed.push_back({"settings", "the settings do not say " + missing.what});
     }
@@ -303,6 +306,33 @@ inline void name_models(PostTrainingRequest& request, const std::string& policy,
   }
 }
 
+/// `strict` takes no settings of which the estimate would have to leave some out.
+inline core::Status refuse_guesses(const PostTrainingRequest& request, const Launch& launch) {
+  std::vector<std::string> what;
+  for (const std::string& key : launch.unknown) what.push_back("the key " + key + " is not known");
+  for (const std::string& text : launch.not_modelled) what.push_back(text + " is not modelled");
+  if (!request.training.training.strict || what.empty()) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "`strict` refuses the settings: " + core::listed(what) + "; leave them out, or `strict`",
+                     {}};
+}
+
+/// The trainer, if nobody names it: the user's algorithm, or the one whose key the settings have.
+inline void add_trainer(const PostTrainingWords& words, Program program, std::vector<LaunchSetting>& settings,
+                        std::vector<estimate::Assumption>& assumed) {
+  const auto given = words.options.find("algorithm");
+  if (given != words.options.end()) settings.push_back({std::string(kGivenTrainer), given->second});
+  const bool named = given != words.options.end() ||
+                     std::ranges::any_of(settings, [](const LaunchSetting& at) { return at.key == "trainer"; });
+  if (named || program != Program::trl) return;
+  const DecidingKey decides = trainer_of_keys(settings);
+  if (decides.trainer.empty()) return;
+  settings.push_back({"trainer", std::string(decides.trainer)});
+  const bool either = launch_detail::is_among(decides.key, "num_generations reward_weights");
+  assumed.push_back({"settings", "`algorithm`: " + decides.key + " is a setting of " + std::string(decides.trainer) +
+                                     (either ? ", or of RLOOTrainer, which `algorithm` rloo says" : "")});
+}
+
 /// The job of a program's settings, and what of them nobody models or knows.
 inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRequest& request) {
   auto settings = words.settings;
@@ -311,9 +341,16 @@ inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRe
   settings.insert(settings.end(), command->begin(), command->end());
   const core::Result<Program> program = program_of_words(words, settings);
   if (!program) return program.error();
+  if (core::Status fit = launch_detail::check_words(*program, settings); !fit) return fit;
+  for (const LaunchSetting& setting : settings) {
+    const bool sharded = setting.key != "deepspeed" || gives(words, request.training, "sharding");
+    if (core::Status fit = sharded ? core::Done{} : launch_detail::check_deepspeed(setting); !fit) return fit;
+  }
+  add_trainer(words, *program, settings, request.assumed);
   core::Result<Launch> launch = read_launch(*program, settings);
   if (!launch) return launch.error();
   const auto say = [&](std::string text) { request.assumed.push_back({"settings", std::move(text)}); };
+  if (core::Status strict = refuse_guesses(request, *launch); !strict) return strict;
   for (const std::string& text : launch->decided) say(text);
   for (const std::string& text : launch->not_modelled) say(text + " is not modelled");
   for (const std::string& key : launch->unknown) say("the key " + key + " is not known");
@@ -326,6 +363,7 @@ inline core::Status take_settings(const PostTrainingWords& words, PostTrainingRe
   // Who says how long the sequences are has no use for a limit.
   const auto says = [&](std::string_view name) { return gives(words, request.training, name); };
   if (says("seq_length") || says("prompt_length") || says("completion_length")) made.options.length_limit.reset();
+  if (says("seq_length") || says("prompt_length")) made.text_prompt = false;
   made.assumed = std::move(request.assumed);
   request = std::move(made);
   return core::Done{};
@@ -389,7 +427,11 @@ GPUMEM_INLINE ProgramWords read_program(std::span<const std::string> words) {
     const std::size_t equals = word.find('=');
     ProgramWords::Given given{detail::key_of(word.substr(0, equals)), {}};
     if (equals != std::string::npos) given.values.push_back(word.substr(equals + 1));
-    while (equals == std::string::npos && at + 1 < words.size() && !begins(at + 1)) given.values.push_back(words[++at]);
+    const bool pairs = given.key.ends_with("_args");  // kohya's --optimizer_args weight_decay=0.1 eps=1e-6
+    const auto goes_on = [&](std::size_t next) {
+      return !begins(next) || (pairs && words[next] != "--" && !detail::is_flag(words[next]));
+    };
+    while (equals == std::string::npos && at + 1 < words.size() && goes_on(at + 1)) given.values.push_back(words[++at]);
     read.settings.push_back(std::move(given));
   }
   return read;
@@ -421,6 +463,12 @@ GPUMEM_INLINE core::Status read_words(const PostTrainingWords& words, PostTraini
     if (find_post_training_option(name) == nullptr && job::find_option(name) != nullptr) continue;
     if (reads && name == "program") continue;  // whose settings they are; they say whether verl trains with Megatron
     if (core::Status set = set_post_training_option(request.options, name, value); !set) return set;
+  }
+  const auto trainer = words.options.find("algorithm");
+  const bool of_trl = request.options.program == Program::trl || request.options.program == Program::unsloth;
+  const bool compares = trainer != words.options.end() && launch_detail::compares_in_trl(trainer->second) && of_trl;
+  if (!reads && compares && request.options.reference == Reference::usual) {
+    request.options.reference = request.training.training.has_adapters() ? Reference::base : Reference::own;
   }
   if (core::Status fit = whole ? detail::check_lengths(words, request) : core::Done{}; !fit) return fit;
   return request.training.summary.empty() ? check_complete(request) : core::Done{};

@@ -1,10 +1,15 @@
 #pragma once
 
+#include "gpumem/posttrain/impl/launch_inl.hpp"
+#include "gpumem/posttrain/launch.hpp"
 #include "gpumem/posttrain/post_training_job.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,6 +18,179 @@
 #include "gpumem/job/option_places.hpp"
 
 namespace gpumem::posttrain {
+
+namespace launch_detail {
+
+/// Keys of which each is of one trainer of TRL, whose own configs name none. Source: TRL 0.12 to 1.9, trainer and
+/// experimental: *_config.py.
+struct TrainerKeys {
+  std::string_view trainer;
+  std::string_view keys;  ///< with a space between them
+};
+inline constexpr TrainerKeys kTrainersOfKeys[] = {
+    {"RLOOTrainer", "rloo_k normalize_advantage normalize_advantages reward_clip_range token_level_kl"},
+    {"NashMDTrainer", "mixture_coef"},
+    {"OnlineDPOTrainer", "judge"},
+    {"GKDTrainer", "teacher_model_name_or_path lmbda seq_kd"},
+    {"PPOTrainer", "sft_model_path vf_coef cliprange_value kl_estimator num_ppo_epochs response_length"},
+    {"GRPOTrainer",
+     "scale_rewards importance_sampling_level top_entropy_quantile sapo_* vespo_* replay_buffer_size "
+     "multi_objective_aggregation off_policy_mask_threshold vllm_importance_sampling_* cast_lm_head_to_fp32 "
+     "num_generations reward_weights"},
+    {"KTOTrainer", "desirable_weight undesirable_weight"},
+    {"BCOTrainer", "min_density_ratio max_density_ratio prompt_sample_size"},
+    {"CPOTrainer", "cpo_alpha simpo_gamma"},
+    {"DPOTrainer", "f_divergence_type ld_alpha rpo_alpha discopop_tau use_weighting reference_free"},
+    {"RewardTrainer", "center_rewards_coefficient"},
+    {"PRMTrainer", "step_separator train_on_last_step_only"},
+    {"SFTTrainer", "completion_only_loss assistant_only_loss packing packing_strategy eval_packing"},
+};
+
+/// The words that a setting takes, with a space between them.
+struct SettingWords {
+  std::string_view keys;  ///< with a space between them
+  std::string_view words;
+};
+inline constexpr std::string_view kOnOrOff = "true false";  ///< and what else means one of them
+inline constexpr std::string_view kKernelsOfAttention =
+    "eager sdpa flash_attention_2 flash_attention_3 flash_attention_4 flex_attention flash_attn flash";
+
+/// Settings of which a word decides memory, and all words that they take. Source: transformers 4.57, training_args.py
+/// (FSDPOption); TRL 0.16 to 1.9, trainer and experimental: *_config.py; ms-swift 4, arguments: rlhf_args.py,
+/// base_args.
+inline constexpr SettingWords kWordsOfTrainers[] = {
+    {"torch_dtype dtype model_init_kwargs.torch_dtype model_init_kwargs.dtype", "bfloat16 float16 float32 auto"},
+    {"attn_implementation attn_impl model_init_kwargs.attn_implementation", kKernelsOfAttention},
+    {"vllm_mode", "server colocate"},
+    {"loss_type",
+     "sigmoid hinge ipo exo_pair nca_pair robust bco_pair sppo_hard aot aot_pair aot_unpaired apo_zero apo_down "
+     "discopop "
+     "sft sigmoid_norm kto apo_zero_unpaired bco simpo alphapo grpo bnpo dr_grpo dapo cispo sapo luspo vespo fipo gspo "
+     "real cpo nll chunked_nll dft"},
+    {"fsdp", "full_shard shard_grad_op no_shard hybrid_shard hybrid_shard_zero2 offload auto_wrap fsdp2 true false"},
+    {"bnb_4bit_quant_type", "nf4 fp4"},
+    {"rlhf_type", "dpo orpo simpo kto cpo rm ppo grpo gkd"},
+    {"quant_bits", "1 2 3 4 8 float8"},
+    {"bf16 fp16 use_vllm use_peft use_liger_kernel use_liger_loss load_in_4bit load_in_8bit packing padding_free "
+     "precompute_ref_log_probs vllm_enable_sleep_mode offload_model offload_optimizer activation_offloading "
+     "disable_dropout use_dora gradient_checkpointing freeze_vit freeze_llm freeze_aligner use_bnb_nested_quant "
+     "gradient_checkpointing_kwargs.use_reentrant vllm_enforce_eager fast_inference optimizer_cpu_offload "
+     "sequence_parallel bnb_4bit_use_double_quant",
+     kOnOrOff},
+};
+/// Source: LLaMA-Factory 0.9.4, hparams; axolotl 0.18, utils/schemas.
+inline constexpr SettingWords kWordsOfLlamaFactory[] = {
+    {"stage", "pt sft rm ppo dpo kto"},
+    {"pref_loss", "sigmoid hinge ipo kto_pair orpo simpo"},
+    {"flash_attn", "auto disabled sdpa fa2 fa3"},
+    {"quantization_bit", "2 3 4 5 6 8"},
+    {"pure_bf16 disable_gradient_checkpointing use_reentrant_gc enable_liger_kernel double_quantization", kOnOrOff},
+};
+inline constexpr SettingWords kWordsOfAxolotl[] = {
+    {"bf16 fp16", "auto full true false"},
+    {"gradient_checkpointing", "true false offload offload_disk unsloth"},
+    {"load_in_4bit load_in_8bit flash_attention eager_attention lora_target_linear peft_use_dora", kOnOrOff},
+};
+/// Source: OpenRLHF 0.8 and 2026-08, cli/train_ppo_ray.py and train_dpo.py.
+inline constexpr SettingWords kWordsOfOpenRlhf[] = {
+    {"zero_stage ds.zero_stage", "0 1 2 3"},
+    {"attn_implementation ds.attn_implementation", kKernelsOfAttention},
+    {"param_dtype ds.param_dtype", "bf16 fp16"},
+};
+/// Source: verl 0.7 (2026-01), trainer/config; workers/config/engine.py.
+inline constexpr SettingWords kWordsOfVerl[] = {
+    {"actor_rollout_ref.actor.strategy critic.strategy actor_rollout_ref.ref.strategy",
+     "fsdp fsdp2 megatron veomni torchtitan dp automodel"},
+    {"model_engine", "dp fsdp fsdp2 megatron veomni torchtitan automodel"},
+    {"actor_rollout_ref.rollout.name", "vllm sglang hf trtllm vllm_omni naive"},
+    {"actor_rollout_ref.actor.fsdp_config.model_dtype actor_rollout_ref.ref.fsdp_config.model_dtype "
+     "critic.model.fsdp_config.model_dtype",
+     "fp32 float32 bf16 bfloat16 fp16 float16"},
+    {"actor_rollout_ref.actor.fsdp_config.param_offload actor_rollout_ref.actor.fsdp_config.optimizer_offload "
+     "actor_rollout_ref.actor.fsdp_config.offload_policy actor_rollout_ref.ref.fsdp_config.param_offload "
+     "actor_rollout_ref.actor.megatron.param_offload actor_rollout_ref.actor.megatron.optimizer_offload "
+     "actor_rollout_ref.actor.use_dynamic_bsz actor_rollout_ref.actor.use_kl_loss algorithm.use_kl_in_reward "
+     "actor_rollout_ref.actor.use_torch_compile actor_rollout_ref.actor.entropy_from_logits_with_chunking "
+     "actor_rollout_ref.model.enable_gradient_checkpointing actor_rollout_ref.model.use_remove_padding "
+     "actor_rollout_ref.model.use_liger actor_rollout_ref.model.use_fused_kernels actor_rollout_ref.hybrid_engine "
+     "actor_rollout_ref.model.enable_activation_offload actor_rollout_ref.rollout.free_cache_engine "
+     "actor_rollout_ref.rollout.enforce_eager reward_model.enable reward_model.enable_resource_pool",
+     kOnOrOff},
+};
+inline std::vector<std::span<const SettingWords>> words_of(Program program) {
+  switch (program) {
+    case Program::trl:
+    case Program::unsloth:
+    case Program::ms_swift:
+    case Program::megatron: return {kWordsOfTrainers};
+    case Program::llama_factory: return {kWordsOfLlamaFactory, kWordsOfTrainers};
+    case Program::axolotl: return {kWordsOfAxolotl};
+    case Program::openrlhf: return {kWordsOfOpenRlhf};
+    case Program::verl:
+    case Program::verl_megatron: return {kWordsOfVerl};
+    default: break;
+  }
+  return {};
+}
+
+/// The names of a text that has a space between them.
+inline std::vector<std::string_view> names_in(std::string_view text) {
+  std::vector<std::string_view> names;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" +,[]'\"|"), text.size());
+    if (end > 0) names.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return names;
+}
+
+/// Each word of a value is one that the setting takes. A switch has more words than these; a kernel of the hub, and a
+/// variable of the shell, may be any.
+inline core::Status check_value(const LaunchSetting& setting, std::string_view words) {
+  constexpr std::string_view kSwitches = "true false yes no on off y n t f 1 0 none null";
+  if (is_false(setting.value) || is_variable(setting.value)) return core::Done{};
+  const std::vector<std::string_view> known = names_in(words);
+  for (const std::string_view word : names_in(setting.value)) {
+    const bool switches = words.ends_with(kOnOrOff) && is_among(core::lower_case(word), kSwitches);
+    const bool of_hub = words == kKernelsOfAttention && word.find('/') != std::string_view::npos;
+    if (switches || of_hub || (words == kKernelsOfAttention && word == "paged")) continue;
+    if (core::Status fit = core::check_word(setting.key, word, known); !fit) return fit;
+  }
+  return core::Done{};
+}
+
+/// A DeepSpeed config: one that is there, the name of one of ms-swift's, or one whose name says its stage.
+inline core::Status check_deepspeed(const LaunchSetting& setting) {
+  const std::string& value = setting.value;
+  if (is_false(value) || is_true(value) || is_variable(value) || value.starts_with('{')) return core::Done{};
+  std::error_code failure;
+  if (std::filesystem::exists(value, failure)) return core::Done{};
+  for (const std::string_view name : {"zero", "zero_", "zero-", "stage", "stage_", "_z"}) {
+    const std::size_t at = value.find(name);
+    const std::size_t stage = at == std::string::npos ? at : at + name.size();
+    if (stage < value.size() && value[stage] >= '0' && value[stage] <= '3') return core::Done{};
+  }
+  return core::Error{core::ErrorCode::invalid_argument,
+                     setting.key + ": there is no file " + core::quoted(core::shortened(value, 60)) +
+                         ", and the name says no stage of ZeRO (zero1, zero2, zero3); give the file, or `sharding`",
+                     {}};
+}
+
+/// Whether the settings that decide memory have words that their program takes. Errors: invalid_argument, naming one.
+inline core::Status check_words(Program program, std::span<const LaunchSetting> settings) {
+  for (const LaunchSetting& setting : settings) {
+    for (const std::span<const SettingWords> rows : words_of(program)) {
+      const auto row = std::find_if(rows.begin(), rows.end(),
+                                    [&](const SettingWords& at) { return is_among(setting.key, at.keys); });
+      if (row == rows.end()) continue;
+      if (core::Status fit = check_value(setting, row->words); !fit) return fit;
+      break;
+    }
+  }
+  return core::Done{};
+}
+
+}  // namespace launch_detail
 
 namespace post_training_options_detail {
 
@@ -75,6 +253,14 @@ std::vector<std::string_view> names() {
   return all;
 }
 
+/// Also by the names that programs have for it: "rloo", "cpo".
+inline bool set_algorithm(Options& options, std::string_view word) {
+  if (set_choice<&Options::algorithm, kAlgorithms>(options, word)) return true;
+  const auto known = launch_detail::algorithm_of(word);
+  if (known) options.algorithm = *known;
+  return known.has_value();
+}
+
 inline bool set_sleep(Options& options, std::string_view word) {
   const std::optional<std::int64_t> level = whole_of(word);
   if (!level || *level > 2) return false;
@@ -94,9 +280,17 @@ inline bool set_states(Options& options, std::string_view word) {
   return word == "0" || set_share<&Options::states_on_host>(options, word);
 }
 
+/// "0, 1 or 2 (vLLM sleeps while the policy is trained: ...)".
+inline std::string values_of(const PostTrainingOption& option) {
+  if (option.value.empty()) return "true or false";
+  std::string kind = option.value == "SHARE" ? "a share of 1" : "a whole number";
+  if (option.name == "sleep_level") kind = "0, 1 or 2";
+  return kind + " (" + std::string(option.help) + ")";
+}
+
 inline constexpr PostTrainingOption kOptions[] = {
-    {"algorithm", "NAME", "what is trained on: pairs of answers, or completions of the model's own",
-     &set_choice<&Options::algorithm, kAlgorithms>, &names<kAlgorithms>},
+    {"algorithm", "NAME", "what is trained on: pairs of answers, or completions of the model's own", &set_algorithm,
+     &names<kAlgorithms>},
     {"program", "NAME", "the program that trains; decides the order of phases and what is held in them",
      &set_choice<&Options::program, kPrograms>, &names<kPrograms>},
     {"reference", "NAME", "what the policy is compared with", &set_choice<&Options::reference, kReferences>,
@@ -155,6 +349,15 @@ inline constexpr PostTrainingOption kOptions[] = {
 
 }  // namespace post_training_options_detail
 
+GPUMEM_INLINE DecidingKey trainer_of_keys(std::span<const LaunchSetting> settings) {
+  for (const launch_detail::TrainerKeys& row : launch_detail::kTrainersOfKeys) {
+    for (const LaunchSetting& setting : settings) {
+      if (launch_detail::is_among(setting.key, row.keys)) return {row.trainer, setting.key};
+    }
+  }
+  return {};
+}
+
 GPUMEM_INLINE std::span<const PostTrainingOption> post_training_options() {
   return post_training_options_detail::kOptions;
 }
@@ -188,8 +391,8 @@ GPUMEM_INLINE core::Status set_post_training_option(PostTrainingOptions& options
   if (option->set(options, word)) return core::Done{};
   if (option->choices == nullptr) {
     return core::Error{core::ErrorCode::invalid_argument,
-                       "the " + std::string(name) + " cannot be " + core::quoted(word) + "; it is " +
-                           (option->value.empty() ? "true or false" : help_of(*option)),
+                       "the " + std::string(name) + " cannot be " + core::quoted(word) + "; give " +
+                           post_training_options_detail::values_of(*option),
                        {}};
   }
   const std::vector<std::string_view> choices = option->choices();

@@ -413,6 +413,11 @@ auto Session::ask_post_training(const posttrain::PostTrainingRequest& given, con
   const core::Result<Asked> asked = ask(training, std::move(policy));
   if (!asked) return Answer(asked.error());
   posttrain::PostTrainingJob job{.policy = asked->job, .options = request.options, .assumed = request.assumed};
+  const auto pictures = request.text_prompt ? asked->analysis()->picture_tokens() : core::Result<std::int64_t>(0);
+  if (pictures && *pictures > 0 && job.options.prompt_length) {
+    job.options.prompt_length = core::bounded_sum({*job.options.prompt_length, *pictures});
+    job.assumed.push_back({"lengths", "and the " + std::to_string(*pictures) + " tokens of a prompt's images"});
+  }
   const std::pair<const std::string*, std::shared_ptr<const model::ModelGraph>*> others[] = {
       {&request.options.reference_model, &job.reference},
       {&request.options.critic_model, &job.critic},
