@@ -87,7 +87,7 @@ struct UsualTargets {
   std::string_view targets;
 };
 
-inline constexpr std::array<UsualTargets, 14> kUsual = {{
+inline constexpr std::array<UsualTargets, 16> kUsual = {{
     {"dense", "q_proj+v_proj+fc1+fc2"},  // phi: its output projection is called dense
     {"", "q_proj+v_proj"},               // llama, mistral, mixtral, qwen2, gemma, gptj, gpt_neo, opt, bart, stablelm
     {"", "qkv_proj"},                    // phi3, codegen
@@ -101,6 +101,8 @@ inline constexpr std::array<UsualTargets, 14> kUsual = {{
     {"", "in_proj"},                     // deberta
     {"", "qkv"},                         // timm's and GLM's fused projections
     {"", "to_k+to_q+to_v+to_out.0"},     // diffusers' examples of LoRA
+    {"", "to_k+to_q+to_v+to_out"},       // HiDream (train_dreambooth_lora_hidream.py), whose to_out is no list
+    {"", "to_key+to_query+to_value"},    // Kandinsky 5: SimpleTuner, helpers/models/kandinsky5_image/model.py
     {"", "add_q_proj+add_k_proj+add_v_proj+to_add_out"},  // Cosmos 3: its generator, as SimpleTuner adapts it
 }};
 

@@ -325,4 +325,55 @@ inline void psoft(PeftLayer& layer) {
   layer.add_to_output(layer.scale(wide), layer.returned(wide, {x, low, rotated}));
 }
 
+/// Each sample has matrices of its own, mixed of all skills' as the logits of its task say (einsum). As `bmm` reads
+/// them, they are looked up here, which makes tensors of the same sizes.
+inline void poly(PeftLayer& layer) {
+  const PeftSettings& settings = layer.settings();
+  const std::int64_t rank = layer.rank();
+  const std::int64_t skills = std::max<std::int64_t>(settings.whole("n_skills"), 1);
+  const std::int64_t splits = std::max<std::int64_t>(settings.whole("n_splits"), 1);
+  const std::int64_t tasks = std::max<std::int64_t>(settings.whole("n_tasks"), 1);
+  const PeftTensor a = layer.parameter("poly_lora_A", {skills, layer.in() * rank});
+  const PeftTensor b = layer.parameter("poly_lora_B", {skills, rank * layer.out()});
+  const PeftTensor logits = layer.parameter("poly_router.module_logits", {tasks, splits * skills});
+  const auto mixed = [&](std::string_view name, const PeftTensor& all, std::int64_t rows, std::int64_t columns) {
+    return layer.for_each_sample(layer.function(name, {all, logits}, {rows, columns}, {{"saved", std::int64_t{3}}}));
+  };
+  const PeftTensor own_a = mixed("einsum_A", a, layer.in(), rank);
+  const PeftTensor own_b = mixed("einsum_B", b, rank, layer.out());
+  const PeftTensor x = layer.cast_input();
+  layer.add_in_place(layer.scale(layer.matmul(layer.matmul(x, own_a), own_b)));
+}
+
+/// The weight's first singular vectors project the input; of each cluster of the output's features two matrices are
+/// trained. Clusters are taken to be alike large: their sum is the output, however the weight's rows cluster.
+inline void adamss(PeftLayer& layer) {
+  constexpr std::int64_t kMostSubspaces = 256;
+  const std::int64_t in = layer.in() + (layer.has_bias() ? 1 : 0);
+  const std::int64_t rank = std::min({layer.rank(), in, layer.out()});
+  const std::int64_t count =
+      std::clamp<std::int64_t>(layer.settings().whole("num_subspaces"), 1, std::min(kMostSubspaces, layer.out()));
+  const std::int64_t own = std::max<std::int64_t>(layer.settings().whole("subspace_rank"), 1);
+  const PeftTensor vectors = layer.buffer("adamss_newB", {rank, in}, "parameters");
+  PeftTensor x = layer.cast(layer.input(), layer.base_type());
+  if (layer.has_bias()) x = layer.function("cat_ones", {x}, {}, {{"out_features", in}});
+  const PeftTensor projected = layer.linear(x, vectors);
+  PeftTensor last;
+  for (std::int64_t index = 0; index < count; ++index) {
+    const std::int64_t width = layer.out() / count + (index < layer.out() % count ? 1 : 0);
+    const std::string name = std::to_string(index);
+    const PeftTensor a = layer.parameter("adamss_A." + name, {std::min(own, width), rank});
+    const PeftTensor b = layer.parameter("adamss_B." + name, {width, std::min(own, width)});
+    const PeftTensor low = layer.linear(projected, layer.cast(a, layer.base_type()));
+    const PeftTensor made = layer.linear(low, layer.cast(b, layer.base_type()));
+    last = index == 0
+               ? made
+               : layer.function("chunks", {last, made}, {}, {{"out_features", layer.out() / count * (index + 1)}});
+  }
+  const std::int64_t out = layer.out();
+  const PeftTensor joined = layer.function("cat", {last}, {}, {{"out_features", out}});
+  const PeftTensor delta = layer.function("scatter", {joined}, {}, {{"out_features", out}});
+  layer.add_to_output(delta, layer.returned(delta, {x, projected, joined}));
+}
+
 }  // namespace gpumem::adapt::peft_calls

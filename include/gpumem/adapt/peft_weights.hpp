@@ -240,6 +240,28 @@ inline void shira(PeftLayer& layer) {
   layer.leave(layer.base_linear(layer.input(), sparse));
 }
 
+/// Trained figures are added to the weight's largest ones in a copy, whose gradient is whole; scatter_add keeps their
+/// places in eight bytes each. With a rank LoRA in float32 stands beside it.
+inline void supertuning(PeftLayer& layer) {
+  const double share = 1.0 - layer.settings().share("sparsity");
+  const auto all = static_cast<double>(layer.in() * layer.out());
+  const std::int64_t count = std::max<std::int64_t>(static_cast<std::int64_t>(all * share), 1);
+  const std::int64_t rank = layer.settings().whole("r");
+  const PeftTensor values = layer.parameter("supertuning_values", {count});
+  (void)layer.buffer("supertuning_indices", {count}, "int32");
+  const PeftTensor weight = layer.function("scatter_add", {layer.weight(), values}, {layer.out(), layer.in()},
+                                           {{"typed_as_first", true},
+                                            {"kept", PeftLayer::Sizes{2 * count}},
+                                            {"scratch", PeftLayer::Sizes{count}},
+                                            {"backward", PeftLayer::Sizes{count}}});
+  const PeftTensor result = layer.base_linear(layer.input(), weight);
+  if (rank == 0) return layer.leave(result);
+  const PeftTensor a = layer.parameter("supertuning_lora_A", {rank, layer.in()});
+  const PeftTensor b = layer.parameter("supertuning_lora_B", {layer.out(), rank});
+  const PeftTensor wide = layer.linear(layer.linear(layer.cast_like(layer.dropped(layer.input()), a), a), b);
+  layer.leave(layer.add(result, layer.cast_like(layer.scale(wide), result)));
+}
+
 /// The weight's singular vectors: the first ones are frozen, the last ones trained; every pass puts them together.
 inline void osf(PeftLayer& layer) {
   const std::int64_t most = std::min(layer.in(), layer.out());

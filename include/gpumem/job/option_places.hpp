@@ -288,13 +288,15 @@ constexpr OptionPlace plain(OptionType type) {
 
 /// "AdamW" as "adamw", "amp_bf16" as "amp-bf16", and PyTorch's names of types as the lists have them.
 inline std::string spelled_as_listed(std::string_view word) {
-  constexpr std::array<std::array<std::string_view, 2>, 2> kTypes = {{{"bfloat16", "bf16"}, {"float32", "fp32"}}};
+  // Bone is what PEFT called MiSS before 0.17.
+  constexpr std::array<std::array<std::string_view, 2>, 3> kOthers = {
+      {{"bfloat16", "bf16"}, {"float32", "fp32"}, {"bone", "miss"}}};
   std::string text;
   for (const char byte : word) {
     const bool upper = byte >= 'A' && byte <= 'Z';
     text += byte == '_' ? '-' : upper ? static_cast<char>(byte - 'A' + 'a') : byte;
   }
-  for (const auto& [theirs, ours] : kTypes) {
+  for (const auto& [theirs, ours] : kOthers) {
     if (text == theirs) return std::string(ours);
   }
   return text;

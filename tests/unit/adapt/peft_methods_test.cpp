@@ -102,6 +102,18 @@ TEST(PeftMethods, TrainWhatPeftsDefinitionsSay) {
   }
 }
 
+TEST(PeftMethods, TrainWhatTheirSettingsOfSharesAndClustersSay) {
+  const auto trained = [](PeftMethod method, std::optional<std::int64_t> rank, const std::string& options) {
+    const Counted counted = trained_by(with_method(method, rank, options));
+    EXPECT_EQ(counted.error, "") << options;
+    return counted.trained;
+  };
+  EXPECT_EQ(trained(PeftMethod::poly, 2, "n_tasks=3"), 2 * (2 * 4 * 2 * 16 + 3 * 4)) << "four skills";
+  EXPECT_EQ(trained(PeftMethod::adamss, 2, "num_subspaces=4"), 2 * (4 * 2 + 16));
+  EXPECT_EQ(trained(PeftMethod::supertuning, {}, "sparsity=0.5"), 2 * 128);
+  EXPECT_EQ(trained(PeftMethod::supertuning, {}, "sparsity=0.5,r=2"), 2 * (128 + 2 * 32));
+}
+
 TEST(PeftMethods, LokrHasTheSettingsOfLycoris) {
   const auto trained = [](std::int64_t rank, const std::string& options) {
     const Counted counted = trained_by(with_method(PeftMethod::lokr, rank, "decompose_factor=4" + options));
@@ -138,14 +150,14 @@ TEST(PeftMethods, ArePlannedWithStatesOfWhatTheyTrain) {
 TEST(PeftMethods, SayWhatIsWrong) {
   const std::pair<TrainingJob, const char*> cases[] = {
       {with_method(PeftMethod::xlora), "xlora is not modelled"},
-      {with_method(PeftMethod::poly), "poly is not modelled"},
+      {with_method(PeftMethod::lora, 2, "use_dora=true"), "say `peft=dora`"},
       {with_method(PeftMethod::fourierft, 8), "has no rank"},
-      {with_method(PeftMethod::fourierft, {}, "colour=1"), "it has n_frequency"},
+      {with_method(PeftMethod::fourierft, {}, "colour=1"), "it reads n_frequency"},
       {with_method(PeftMethod::fourierft, {}, "n_frequency=many"), "must be a whole number"},
       {with_method(PeftMethod::deft, 2, "para=perhaps"), "must be true or false"},
       {with_method(PeftMethod::osf, {}, "rank_pattern.q_proj=none"), "a whole number from 1"},
       {with_method(PeftMethod::loha, {}, "rank_pattern.model.layers.0.q_proj=4"), "paths and regular expressions"},
-      {with_method(PeftMethod::ia3, {}, "rank_pattern.k_proj=4"), "no setting"},
+      {with_method(PeftMethod::ia3, {}, "rank_pattern.k_proj=4"), "is no setting"},
       {with_method(PeftMethod::vblora, {}, "topk=-1"), "a whole number from 0 on"},
       {with_method(PeftMethod::road, {}, "variant=road_9"), "one of road_1|road_2|road_4"},
       {with_method(PeftMethod::dora, std::int64_t{1} << 40), "the rank must be at most"},
@@ -186,6 +198,27 @@ TrainingJob small_llama(PeftMethod method, std::string options) {
   job.peft = method;
   job.peft_options = std::move(options);
   return job;
+}
+
+TEST(PeftMethods, PromptsAreMadeByWhatTheirSettingsSay) {
+  const auto trained = [](PeftMethod method, const std::string& options) {
+    const Counted counted = trained_by(small_llama(method, options));
+    EXPECT_EQ(counted.error, "") << options;
+    return counted.trained;
+  };
+  // Keys and values of four layers are eight rows of two heads of four.
+  EXPECT_EQ(trained(PeftMethod::cpt, "num_virtual_tokens=3"), 3 * 16) << "what is learned on top of frozen ones";
+  EXPECT_EQ(trained(PeftMethod::multitask_prompt_tuning, "num_virtual_tokens=3,num_tasks=2,num_ranks=3"),
+            3 * 16 + 2 * (3 * 3) + 2 * (3 * 16));
+  EXPECT_EQ(trained(PeftMethod::cartridge, "num_virtual_tokens=4"), 3 * 8 * 8) << "the first row is frozen";
+  EXPECT_EQ(trained(PeftMethod::prefix_tuning, "num_virtual_tokens=4,prefix_projection=true,encoder_hidden_size=5"),
+            4 * 8 + (8 * 5 + 5) + (5 * 64 + 64));
+  constexpr std::int64_t kLstm = 2 * (4 * 4 * 16 + 4 * 4 * 4 + 2 * 4 * 4);
+  EXPECT_EQ(trained(PeftMethod::p_tuning,
+                    "num_virtual_tokens=3,encoder_hidden_size=4,encoder_num_layers=1,"
+                    "encoder_reparameterization_type=LSTM"),
+            3 * 16 + kLstm + (8 * 8 + 8) + (8 * 16 + 16));
+  EXPECT_NE(trained_by(small_llama(PeftMethod::cartridge, "num_virtual_tokens=4,num_frozen_tokens=4")).error, "");
 }
 
 TEST(PeftMethods, AdaptionPromptsAreInTheLastBlocks) {

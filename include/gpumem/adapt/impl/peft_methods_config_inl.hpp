@@ -99,7 +99,28 @@ inline constexpr auto kWithoutEffect = std::to_array<std::string_view>({"peft_ty
                                                                         "encoder_dropout",
                                                                         "encoder_hidden_size",
                                                                         "encoder_num_layers",
-                                                                        "encoder_reparameterization_type"});
+                                                                        "encoder_reparameterization_type",
+                                                                        "cpt_token_ids",
+                                                                        "cpt_mask",
+                                                                        "cpt_tokens_type_mask",
+                                                                        "opt_weighted_loss_type",
+                                                                        "opt_loss_decay_factor",
+                                                                        "opt_projection_epsilon",
+                                                                        "opt_projection_format_epsilon",
+                                                                        "prompt_tuning_init_state_dict_path",
+                                                                        "prompt_tuning_init_task",
+                                                                        "poly_type",
+                                                                        "select_top",
+                                                                        "save_precomputed_indices",
+                                                                        "asa_target_subspaces",
+                                                                        "init_warmup",
+                                                                        "final_warmup",
+                                                                        "mask_interval",
+                                                                        "asa_importance_beta",
+                                                                        "asa_uncertainty_beta",
+                                                                        "asa_schedule_exponent",
+                                                                        "use_dynamic_rank",
+                                                                        "svd_threshold"});
 
 /// Keys that change memory and are not modelled, with the word that means that they are off; empty: no word.
 struct NotModelledKey {
@@ -124,6 +145,7 @@ inline constexpr auto kNotModelled = std::to_array<NotModelledKey>({
     {"n_frequency_pattern", ""},
     {"num_transformer_submodules", "1"},
     {"r_pattern", ""},
+    {"use_asa", ""},
 });
 
 GPUMEM_INLINE bool is_off(std::string_view word, std::string_view off) {

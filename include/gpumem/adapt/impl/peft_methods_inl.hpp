@@ -80,25 +80,24 @@ inline constexpr auto kRows = std::to_array<PeftMethodRow>({
     {M::trainable_tokens, "TRAINABLE_TOKENS", "trainable_tokens", 0, T::tokens, "token_indices=0"},
     {M::prompt_tuning, "PROMPT_TUNING", "prompt_tuning", 0, T::prompts, "num_virtual_tokens=0"},
     {M::p_tuning, "P_TUNING", "p_tuning", 0, T::prompts,
-     "num_virtual_tokens=0,encoder_hidden_size=0,encoder_reparameterization_type=MLP"},
-    {M::prefix_tuning, "PREFIX_TUNING", "prefix_tuning", 0, T::prompts, "num_virtual_tokens=0,prefix_projection=false"},
+     "num_virtual_tokens=0,encoder_hidden_size=0,encoder_reparameterization_type=MLP|LSTM,encoder_num_layers=2"},
+    {M::prefix_tuning, "PREFIX_TUNING", "prefix_tuning", 0, T::prompts,
+     "num_virtual_tokens=0,prefix_projection=false,encoder_hidden_size=0"},
     {M::adaption_prompt, "ADAPTION_PROMPT", "adaption_prompt", 0, T::attention, "adapter_len=0,adapter_layers=0", "",
      true, &peft_calls::adaption_prompt},
-    {M::adamss, "ADAMSS", "adamss", 0, T::usual, "", "", false, nullptr,
-     "what it trains depends on how the weights cluster"},
+    {M::adamss, "ADAMSS", "adamss", 100, T::usual, "num_subspaces=5,subspace_rank=1", "", false, &peft_calls::adamss},
     {M::frod, "FROD", "frod", 0, T::usual,
      "sparse_rate=0.01,runtime_offload_base_weight=false,projections_on_cpu=false", "frod_dropout", true,
      &peft_calls::frod},
-    {M::cpt, "CPT", "cpt", 0, T::prompts, "", "", false, nullptr, "its prompt is made of the user's examples"},
-    {M::multitask_prompt_tuning, "MULTITASK_PROMPT_TUNING", "multitask_prompt_tuning", 0, T::prompts, "", "", false,
-     nullptr, "its prompts depend on the number of tasks"},
-    {M::cartridge, "CARTRIDGE", "cartridge", 0, T::prompts, "", "", false, nullptr,
-     "its cache is made from a document of the user's"},
-    {M::supertuning, "SUPERTUNING", "supertuning", 0, T::usual, "", "", false, nullptr,
-     "what it trains depends on the values of the weights"},
+    {M::cpt, "CPT", "cpt", 0, T::prompts, "num_virtual_tokens=0"},
+    {M::multitask_prompt_tuning, "MULTITASK_PROMPT_TUNING", "multitask_prompt_tuning", 0, T::prompts,
+     "num_virtual_tokens=0,num_tasks=1,num_ranks=1"},
+    {M::cartridge, "CARTRIDGE", "cartridge", 0, T::prompts, "num_virtual_tokens=0,num_frozen_tokens=1"},
+    {M::supertuning, "SUPERTUNING", "supertuning", 0, T::usual, "sparsity=0.99,r=0", kLora, true,
+     &peft_calls::supertuning},
     {M::xlora, "XLORA", "xlora", 0, T::usual, "", "", false, nullptr,
-     "it mixes trained adapters, and runs forward twice"},
-    {M::poly, "POLY", "poly", 0, T::usual, "", "", false, nullptr, "what it mixes depends on the number of tasks"},
+     "it mixes adapters that were trained before, whose ranks and layers no setting says, and runs forward twice"},
+    {M::poly, "POLY", "poly", 8, T::usual, "n_tasks=1,n_skills=4,n_splits=1", "", false, &peft_calls::poly},
 });
 
 static_assert(
@@ -158,10 +157,24 @@ GPUMEM_INLINE bool is_choice(std::string_view choices, std::string_view value) {
 GPUMEM_INLINE bool is_alike(std::string_view name, std::string_view choices, std::string_view value) {
   const std::string_view usual = choices.substr(0, choices.find('|'));
   if (name == "token_indices" || name == "weight_tying") return true;
-  if (name == "sparse_rate") return share_in(value).has_value();
+  if (name == "sparse_rate" || name == "sparsity") return share_in(value).has_value();
   if (usual.size() < choices.size()) return is_choice(choices, value);
   if (number(usual)) return number(value) && (name == "decompose_factor" || *number(value) >= 0);
   return !is_flag(usual) || is_flag(value) || name == "init_weights";
+}
+
+/// Which method a setting of PEFT's LoraConfig makes of LoRA; empty: none.
+GPUMEM_INLINE std::string method_of(std::string_view setting) {
+  constexpr std::pair<std::string_view, std::string_view> kMethods[] = {{"use_dora=true", "dora"},
+                                                                        {"use_dora", "dora"},
+                                                                        {"use_rslora=true", "rslora"},
+                                                                        {"use_rslora", "rslora"},
+                                                                        {"init_lora_weights=mica", "mica"}};
+  if (setting.starts_with("init_lora_weights=pissa")) return "pissa";
+  for (const auto& [name, method] : kMethods) {
+    if (setting == name) return std::string(method);
+  }
+  return {};
 }
 
 }  // namespace peft_methods_detail
@@ -226,9 +239,14 @@ GPUMEM_INLINE core::Status PeftSettings::take(std::string_view options, bool giv
     if (given && found == settings_.end() && !pattern) {
       std::string known;
       for (const Setting& setting : settings_) known += (known.empty() ? "" : ", ") + setting.name;
-      return detail::wrong("PEFT's " + std::string(model::name_of(model::kPeftMethods, row_->value)) +
-                           " has no setting " + core::quoted(name) + " that changes memory" +
-                           (known.empty() ? "" : "; it has " + known));
+      if (row_->peft_type == "LORA") {
+        if (std::string method = detail::method_of(one); !method.empty()) {
+          return detail::wrong(core::quoted(one) + " makes another method of LoRA: say `peft=" + method + "`");
+        }
+      }
+      return detail::wrong(core::quoted(name) + " is no setting of PEFT's " +
+                           std::string(model::name_of(model::kPeftMethods, row_->value)) + " that gpumem reads" +
+                           (known.empty() ? "" : "; it reads " + known));
     }
     if (pattern) {
       if (core::Status fits = detail::check_pattern(name, value); !fits) return fits;

@@ -32,6 +32,11 @@ GPUMEM_INLINE std::string those_of(std::span<const std::string_view> names, cons
   return text;
 }
 
+/// Whether what it adds are keys and values, and not tokens.
+GPUMEM_INLINE bool keeps_cache(model::PeftMethod method) {
+  return method == model::PeftMethod::prefix_tuning || method == model::PeftMethod::cartridge;
+}
+
 /// "a+b+c" has three items; an empty text none.
 GPUMEM_INLINE std::int64_t items_of(std::string_view list) {
   return list.empty() ? 0 : std::ranges::count(list, '+') + 1;
@@ -73,7 +78,7 @@ GPUMEM_INLINE PeftModel::PeftModel(const connect::WiredGraph& wired, const std::
   find_cache();
   find_attention();
   const model::PeftMethod method = settings_.row().value;
-  const bool in_front = method == model::PeftMethod::prompt_tuning || method == model::PeftMethod::p_tuning;
+  const bool in_front = settings_.row().targets == PeftTargets::prompts && !peft_model_detail::keeps_cache(method);
   if (in_front) more_tokens_ = settings_.whole("num_virtual_tokens");
   const auto layers = wired.graph().layers();
   for (std::size_t at = 0; at < layers.size(); ++at) {
@@ -89,7 +94,7 @@ GPUMEM_INLINE void PeftModel::find_embedding() {
 }
 
 GPUMEM_INLINE void PeftModel::find_cache() {
-  if (settings_.row().value != model::PeftMethod::prefix_tuning) return;
+  if (!peft_model_detail::keeps_cache(settings_.row().value)) return;
   const auto layers = wired_.graph().layers();
   for (std::uint32_t at = 0; at < layers.size(); ++at) {
     // Any layer of a graph's file may say that it is cached.
@@ -187,7 +192,7 @@ GPUMEM_INLINE core::Status PeftModel::check() const {
   };
   const bool tokens = row.targets == PeftTargets::prompts || row.targets == PeftTargets::tokens;
   if (tokens && !has_embedding_) return missing("the embedding of its tokens");
-  if (row.value == model::PeftMethod::prefix_tuning && (cached_.empty() || kept_width_ < 1 || !alike_)) {
+  if (peft_model_detail::keeps_cache(row.value) && (cached_.empty() || kept_width_ < 1 || !alike_)) {
     return missing("a cache of keys and values that are as wide in every layer");
   }
   if (row.targets == PeftTargets::attention) {
@@ -208,10 +213,10 @@ GPUMEM_INLINE core::Status PeftModel::check() const {
                        "the number of virtual tokens is not given; say `peft_options=num_virtual_tokens=20`",
                        {}};
   }
-  if (settings_.flag("prefix_projection") || settings_.text("encoder_reparameterization_type") == "LSTM") {
-    return core::Error{core::ErrorCode::missing_information,
-                       "the projection of prefixes and the LSTM of prompts are not modelled; "
-                       "prefix_projection=false and encoder_reparameterization_type=MLP are",
+  if (row.value == model::PeftMethod::cartridge &&
+      settings_.whole("num_frozen_tokens") >= settings_.whole("num_virtual_tokens")) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "num_frozen_tokens must be less than num_virtual_tokens, or nothing is trained",
                        {}};
   }
   const bool quantised = model::holds_in_fewer_bits(job_.quantize);
@@ -367,48 +372,18 @@ GPUMEM_INLINE bool PeftModel::replace_table(connect::GraphCopy& copy, std::uint3
   return true;
 }
 
-/// prompt_encoder.embedding(prompt_tokens), one row a virtual token, for each sample.
-GPUMEM_INLINE model::LayerIndex PeftModel::lookup(connect::GraphCopy& copy, std::int64_t rows, std::int64_t width) {
-  const model::LayerIndex ids = copy.now(wired_.inputs(embedding_.layer)[0]);
-  const model::LayerIndex tokens = copy.insert(
-      {.name = "prompt_tokens", .op = "adapter_rows", .inputs = {ids}, .output = {}, .attributes = {{"rows", rows}}});
-  return copy.insert({.name = "prompt_encoder.embedding",
-                      .op = "embedding",
-                      .inputs = {tokens},
-                      .output = {},
-                      .attributes = {{"num_embeddings", rows}, {"embedding_dim", width}},
-                      .weights = {.dtype = model::dtype_of(job_.lora_dtype)}});
-}
-
-GPUMEM_INLINE model::LayerIndex PeftModel::dense(connect::GraphCopy& copy, std::string name, model::LayerIndex input,
-                                                 std::int64_t in, std::int64_t out) {
-  return copy.insert({.name = std::move(name),
-                      .op = "linear",
-                      .inputs = {input},
-                      .output = {},
-                      .attributes = {{"in_features", in}, {"out_features", out}, {"bias", true}},
-                      .weights = {.dtype = model::dtype_of(job_.lora_dtype)}});
-}
-
-/// PromptEncoder: what the prompts go through in p-tuning.
-GPUMEM_INLINE model::LayerIndex PeftModel::encoder(connect::GraphCopy& copy, model::LayerIndex prompts,
-                                                   std::int64_t width) {
-  const std::int64_t asked = settings_.whole("encoder_hidden_size");
-  const std::int64_t inner = asked > 0 ? asked : width;
-  const auto relu = [&](model::LayerIndex input) {
-    return copy.insert({.name = "prompt_encoder.relu", .op = "relu", .inputs = {input}, .output = {}});
-  };
-  const model::LayerIndex first = relu(dense(copy, "prompt_encoder.mlp_head.0", prompts, width, inner));
-  const model::LayerIndex second = relu(dense(copy, "prompt_encoder.mlp_head.2", first, inner, inner));
-  return dense(copy, "prompt_encoder.mlp_head.4", second, inner, width);
-}
-
 /// The embeddings of the tokens behind those of the prompt. The shapes are those of all tokens, so the embedding's
 /// output is cut.
 GPUMEM_INLINE void PeftModel::put_prompt(connect::GraphCopy& copy) {
   const model::LayerIndex embedded = copy.now(static_cast<model::LayerIndex>(embedding_.layer));
-  model::LayerIndex prompts = lookup(copy, more_tokens_, embedding_.width);
-  if (settings_.row().value == model::PeftMethod::p_tuning) prompts = encoder(copy, prompts, embedding_.width);
+  const model::PeftMethod method = settings_.row().value;
+  model::LayerIndex prompts = lookup(copy, {.name = "embedding",
+                                            .rows = more_tokens_,
+                                            .width = embedding_.width,
+                                            .frozen = method == model::PeftMethod::cpt});
+  if (method == model::PeftMethod::p_tuning) prompts = encoder(copy, prompts, embedding_.width);
+  if (method == model::PeftMethod::multitask_prompt_tuning) prompts = of_task(copy, prompts);
+  if (method == model::PeftMethod::cpt) prompts = with_delta(copy, prompts);
   const model::LayerIndex typed =
       copy.insert({.name = "prompts.to", .op = "cast", .inputs = {prompts, embedded}, .output = {}});
   const model::LayerIndex tokens = copy.insert({.name = "tokens",
@@ -428,7 +403,11 @@ GPUMEM_INLINE void PeftModel::put_prefixes(connect::GraphCopy& copy) {
   const std::int64_t rows = settings_.whole("num_virtual_tokens");
   const model::LayerIndex embedded = copy.now(static_cast<model::LayerIndex>(embedding_.layer));
   const auto parts = static_cast<std::int64_t>(cached_.size());
-  const model::LayerIndex all = lookup(copy, rows, core::bounded_product({parts, kept_width_}));
+  const std::int64_t width = core::bounded_product({parts, kept_width_});
+  model::LayerIndex all = 0;
+  if (settings_.row().value == model::PeftMethod::cartridge) all = cartridge(copy, rows, width);
+  else if (settings_.flag("prefix_projection")) all = projected(copy, rows, width);
+  else all = lookup(copy, {.name = "embedding", .rows = rows, .width = width});
   const model::LayerIndex typed =
       copy.insert({.name = "past.to", .op = "cast", .inputs = {all, embedded}, .output = {}});
   const model::LayerIndex split =
