@@ -1,4 +1,4 @@
-// Llamas of code that is not transformers': DeciLM and Baichuan.
+// Llamas of code that is not transformers': DeciLM, Baichuan, ChatGLM, MiniCPM and the first Qwen.
 //
 // DeciLM (Llama-Nemotron Super and Ultra): Llamas whose blocks were chosen one by one: groups of keys and widths of the
 // feed-forward layer differ, and a block may lack either part, or have one linear layer in its place.
@@ -336,5 +336,132 @@ inline constexpr Architecture kArchitecture = {
     .name = "baichuan", .model_types = names<"baichuan">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace baichuan
+
+// ChatGLM2, ChatGLM3 and GLM-4-9B as their own code has them: queries, keys and values in one projection, half of each
+// head turned in pairs, gate and values in another; tables and norms as the models of transformers that followed.
+// Source: THUDM/chatglm3-6b and glm-4-9b, modeling_chatglm.py: SelfAttention, CoreAttention, MLP, GLMBlock,
+// ChatGLMForConditionalGeneration. ChatGLM's first model, whose fields are others, is not known.
+
+namespace chatglm {
+
+inline DecoderSizes read(ConfigFields& config) {
+  DecoderSizes s;
+  s.vocabulary = config.size({"padded_vocab_size", "vocab_size"});
+  s.width = config.size({"hidden_size"});
+  s.layers = config.layers({"num_layers", "num_hidden_layers"});
+  s.heads = config.size({"num_attention_heads"});
+  s.head_width = config.size_or({"kv_channels"}, s.heads > 0 ? std::max<std::int64_t>(s.width / s.heads, 1) : 1);
+  s.kv_heads = config.flag("multi_query_attention", false) ? config.size({"multi_query_group_num"}) : s.heads;
+  s.inner = config.size({"ffn_hidden_size"});
+  s.activation = "silu";
+  s.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  if (s.kv_heads > 0 && s.heads % s.kv_heads != 0)
+    config.fail("does not divide num_attention_heads", "multi_query_group_num");
+  if (!config.flag("rmsnorm", true)) config.fail("other than true is not known", "rmsnorm");
+  if (config.flag("fp32_residual_connection", false)) config.fail("is not known", "fp32_residual_connection");
+  if (config.flag("apply_residual_connection_post_layernorm", false)) {
+    config.fail("is not known", "apply_residual_connection_post_layernorm");
+  }
+  config.ignore({"apply_query_key_layer_scaling", "attention_softmax_in_fp32", "bias_dropout_fusion", "hidden_dropout",
+                 "layernorm_epsilon", "original_rope", "post_layer_norm", "pre_seq_len", "prefix_projection",
+                 "quantization_bit", "rope_ratio", "seq_length", "interleaved_qkv", "classifier_dropout", "use_cache",
+                 "vocab_size", "num_hidden_layers"});
+  return s;
+}
+
+inline Tensor attention(Forward& f, const DecoderSizes& s, Tensor input, const Rotary& rotary, bool bias, bool plain) {
+  const InModule inside(f, "self_attention", "SelfAttention");
+  const std::int64_t queries = s.heads * s.head_width;
+  const std::int64_t keys = s.kv_heads * s.head_width;
+  const Tensor packed = f.linear("query_key_value", input, s.width, queries + 2 * keys, {.bias = bias});
+  const std::vector<Tensor> parts = f.split(packed, 2, {queries, keys, keys});
+  const auto heads = [&](std::size_t part) { return split_heads(f, parts[part], s.head_width); };
+  const auto turn = [&](Tensor of) { return f.contiguous(rotate(f, of, rotary, s.head_width)); };
+  const Tensor attended = attend_cached(f, s, {turn(heads(0)), turn(heads(1)), heads(2)});
+  return f.linear("dense", attended, queries, s.width, {.bias = plain});
+}
+
+inline Tensor fed(Forward& f, const DecoderSizes& s, Tensor input, bool bias) {
+  const InModule inside(f, "mlp", "MLP");
+  const Tensor wide = f.linear("dense_h_to_4h", input, s.width, 2 * s.inner, {.bias = bias});
+  const std::vector<Tensor> halves = f.split(wide, 2, {s.inner, s.inner});
+  const Tensor gated = f.multiply(f.call("silu", {halves[0]}), halves[1]);
+  return f.linear("dense_4h_to_h", gated, s.inner, s.width, {.bias = bias});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const DecoderSizes s = read(config);
+  const bool plain = config.flag("add_bias_linear", false);
+  const bool bias = config.flag("add_qkv_bias", false) || plain;
+  // Configs name the body's class, and mean the whole model: auto_map gives the latter for both.
+  if (head == Head::none) head = Head::causal_lm;
+  if (head != Head::causal_lm) config.fail("the head of the class is not known; ForConditionalGeneration is");
+  if (!config.status()) return;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "transformer", "ChatGLMModel");
+    const Tensor ids = token_ids(f);
+    {
+      const InModule words(f, "embedding", "Embedding");
+      hidden = f.embedding("word_embeddings", ids, s.vocabulary, s.width);
+    }
+    const Rotary rotary = rotary_tables(f, ids, std::max<std::int64_t>(s.head_width / 2, 1));
+    const InModule encoder(f, "encoder", "GLMTransformer");
+    hidden = stack(f, "layers", "GLMBlock", s.layers, hidden, [&](Tensor x, std::int64_t) {
+      const Tensor normed = f.rms_norm("input_layernorm", x, s.width, "RMSNorm");
+      const Tensor sum = f.add(x, attention(f, s, normed, rotary, bias, plain));
+      return f.add(sum, fed(f, s, f.rms_norm("post_attention_layernorm", sum, s.width, "RMSNorm"), plain));
+    });
+    hidden = f.rms_norm("final_layernorm", hidden, s.width, "RMSNorm");
+  }
+  decoder_head(f, config, s, head, hidden, {.name = "output_layer", .retyped = true});
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "chatglm", .model_types = names<"chatglm">, .write = write, .blocks = names<"GLMBlock">};
+
+}  // namespace chatglm
+
+// MiniCPM 1, 2 and 4: Llamas whose embeddings, residuals and logits are times numbers; positions are turned in float32.
+// InfLLM's sparse attention of MiniCPM 4 is off unless the config has a sparse_config.
+// Source: openbmb/MiniCPM-2B-sft-bf16 and MiniCPM4-8B, modeling_minicpm.py: MiniCPMSdpaAttention, MiniCPMDecoderLayer.
+
+namespace minicpm {
+
+inline Tensor attention(Forward& f, const DecoderSizes& s, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", "MiniCPMSdpaAttention");
+  const Heads heads = project_heads(f, s, input, {.bias = false});
+  const auto turn = [&](Tensor of) { return f.as_type_of(rotate(f, f.to(of, "float32"), rotary, s.head_width), of); };
+  const Tensor attended = attend_cached(f, s, {turn(heads.query), turn(heads.key), heads.value});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const DecoderSizes s = decoder_sizes(config, {.tied = true});
+  config.ignore({"scale_emb", "scale_depth", "dim_model_base", "mup_denominator"});
+  if (config.find("sparse_config") != nullptr) config.fail("is not known", "sparse_config");
+  if (config.find("num_experts") != nullptr && config.count_or("num_experts", 0) > 0)
+    config.fail("is not known", "num_experts");
+  if (!config.status()) return;
+  const DecoderBody body = {.class_name = "MiniCPMModel", .head = {.scales = true, .floats = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const auto table = [&] {
+      return f.call("rotary_table", {ids}, {{"width", s.head_width}, {"dtype", std::string("float32")}});
+    };
+    const Tensor cosines = table();
+    const Rotary rotary = {.cosines = cosines, .sines = table(), .width = s.head_width};
+    hidden = stack(f, "layers", "MiniCPMDecoderLayer", s.layers, f.scale(hidden), [&](Tensor x, std::int64_t) {
+      const Tensor normed = f.rms_norm("input_layernorm", x, s.width, "MiniCPMRMSNorm");
+      const Tensor sum = f.add(x, f.scale(attention(f, s, normed, rotary)));
+      const Tensor again = f.rms_norm("post_attention_layernorm", sum, s.width, "MiniCPMRMSNorm");
+      return f.add(sum, f.scale(gated_feed_forward(f, s, again, "MiniCPMMLP")));
+    });
+    return f.rms_norm("norm", hidden, s.width, "MiniCPMRMSNorm");
+  });
+}
+
+inline constexpr Architecture kArchitecture = {.name = "minicpm", .model_types = names<"minicpm">, .write = write};
+
+}  // namespace minicpm
 
 }  // namespace gpumem::architectures

@@ -3,11 +3,12 @@
 // windows or an indexer in the layers that the config names, experts after the first layers. Source: openPangu's own
 // code for transformers, modeling_pangu_v2_moe.py (PanguV2MoEAttention, PanguV2MoEMHC, PanguV2MoEDecoderLayer), and for
 // its convolutions and indexer the PyTorch code of its vLLM adapter (PanguTorchMOMEConv, PanguTorchIndexer). Attention
-// is written out. Layers that predict further tokens are not part of it.
+// is written out. Layers that predict further tokens are not part of it. Behind it stand Ling and Ring.
 #pragma once
 
 #include <array>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
@@ -264,5 +265,143 @@ inline constexpr Architecture kArchitecture = {
     .name = "pangu_v2", .model_types = names<"pangu_v2_moe">, .write = write};
 
 }  // namespace pangu_v2
+
+// Ling and Ring (Bailing): one projection of queries, keys and values; experts that are modules, to which repeated
+// tokens go. The second edition norms heads, turns a part of each and chooses experts by sigmoids. Source:
+// inclusionAI/Ling-lite and Ling-mini-2.0, modeling_bailing_moe.py, modeling_bailing_moe_v2.py:
+// BailingMoeV2SdpaAttention, BailingMoeV2Gate, BailingMoeV2SparseMoeBlock.
+
+namespace bailing {
+
+struct Model {
+  DecoderSizes sizes;
+  Mixture mixture;
+  std::int64_t shared = 0;  ///< width of the experts of all tokens
+  std::int64_t dense = 0;   ///< blocks before the first with experts
+  std::int64_t rotary_width = 1;
+  std::string_view prefix = "BailingMoe";
+  bool second = false;
+  bool norms_heads = false;
+  bool qkv_bias = false;
+  bool bias = false;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  const std::string_view type = config.text({"model_type"}, "");
+  model.second = type == "bailing_moe_v2" || config.class_name().starts_with("BailingMoeV2");
+  model.prefix = model.second ? "BailingMoeV2" : "BailingMoe";
+  model.sizes = decoder_sizes(config);
+  model.mixture = {.experts = config.size({"num_experts"}),
+                   .per_token = config.size({"num_experts_per_tok"}),
+                   .inner = config.size({"moe_intermediate_size"}),
+                   .expert_class = model.named("MLP")};
+  model.shared = config.count_or("num_shared_experts", 0) * model.mixture.inner;
+  model.dense = config.count_or("first_k_dense_replace", 0);
+  model.norms_heads = config.flag("use_qk_norm", model.second);
+  model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor"}, 1.0);
+  model.qkv_bias = config.flag("use_qkv_bias", false);
+  model.bias = config.flag("use_bias", false);
+  if (config.count_or("num_nextn_predict_layers", 0) > 0) config.fail("is not known", "num_nextn_predict_layers");
+  if (config.flag("norm_head", false)) config.fail("is not known", "norm_head");
+  check_mixture(config, model.mixture, model.sizes.layers, "num_experts", "num_experts_per_tok");
+  config.ignore({"n_group", "topk_group", "routed_scaling_factor", "norm_topk_prob", "score_function", "router_dtype",
+                 "moe_router_enable_expert_bias", "moe_shared_expert_intermediate_size", "embedding_dropout",
+                 "output_dropout", "max_window_layers", "use_sliding_window", "mtp_loss_scaling_factor", "norm_softmax",
+                 "use_rmsnorm", "rotary_dim", "output_router_logits", "multi_gate"});
+  return model;
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "attention", model.named("SdpaAttention"));
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t all = s.heads + 2 * s.kv_heads;
+  const Tensor packed = f.linear("query_key_value", input, s.width, all * s.head_width, {.bias = model.qkv_bias});
+  const std::vector<Tensor> parts =
+      f.split(f.unflatten(packed, 2, {all, s.head_width}), 2, {s.heads, s.kv_heads, s.kv_heads});
+  const auto heads = [&](std::size_t part, std::string_view norm) {
+    const Tensor made = f.permute(parts[part], {0, 2, 1, 3});
+    return model.norms_heads && !norm.empty() ? f.rms_norm(norm, made, s.head_width, model.named("RMSNorm")) : made;
+  };
+  const Tensor query = rotate(f, heads(0, "query_layernorm"), rotary, s.head_width);
+  const Tensor key = rotate(f, heads(1, "key_layernorm"), rotary, s.head_width);
+  const Tensor attended = attend_cached(f, s, {query, key, heads(2, "")});
+  return f.linear("dense", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
+}
+
+/// The weights of the chosen experts, in float32 and of the second edition by sigmoids.
+inline Tensor chosen(Forward& f, const Model& model, Tensor input) {
+  const InModule gate(f, "gate", model.named("Gate"));
+  const Tensor weight = f.parameter("weight", {model.mixture.experts, model.sizes.width});
+  const bool wide = model.second;
+  const Tensor scores =
+      f.call("linear_function", {wide ? f.to(input, "float32") : input, wide ? f.to(weight, "float32") : weight});
+  if (!wide) return f.slice(f.call("softmax", {f.to(scores, "float32")}), 2, 0, model.mixture.per_token);
+  f.constant("expert_bias", {model.mixture.experts}, "float32");
+  return f.scale(f.slice(f.call("sigmoid", {scores}), 2, 0, model.mixture.per_token));
+}
+
+/// Each token stands as often as it has experts (repeat_interleave), as the class does in training; what these make of
+/// it is weighed in float32.
+inline Tensor mixed(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", model.named("SparseMoeBlock"));
+  const Mixture& m = model.mixture;
+  const std::int64_t width = model.sizes.width;
+  const auto layer = [&](std::int64_t inner, Tensor rows) {
+    return gated_layer(f, width, inner, model.sizes.activation, rows);
+  };
+  const Tensor weights = chosen(f, model, input);
+  const Tensor each = f.call("expand", {f.call("unsqueeze", {input}, {{"dim", std::int64_t{2}}})},
+                             {{"shape", Sizes{-1, -1, m.per_token, -1}}});
+  const Tensor repeated = f.flatten(f.contiguous(each), 1, 2);
+  Tensor made = f.call("token_zeros", {repeated});
+  {
+    const InModule list(f, "experts", "ModuleList");
+    for (std::int64_t index = f.calls_one_expert() ? m.experts - 1 : 0; index < m.experts && !f.failed(); ++index) {
+      const InModule one(f, std::to_string(index), m.expert_class);
+      f.part_of_expert(static_cast<std::uint32_t>(index + 1));
+      const Tensor rows = f.call("gather_tokens", {repeated}, {{"experts", m.experts}, {"per_token", std::int64_t{1}}});
+      made = f.call("scatter_tokens", {made, layer(m.inner, rows)});
+      f.part_of_expert(0);
+    }
+  }
+  const Tensor weighed =
+      f.multiply(f.unflatten(made, 1, {-1, m.per_token}), f.call("unsqueeze", {weights}, {{"dim", std::int64_t{3}}}));
+  const Tensor sum = f.as_type_of(f.call("sum", {weighed}, {{"dim", std::int64_t{2}}}), input);
+  if (model.shared == 0) return sum;
+  const InModule shared(f, "shared_experts", model.named("MLP"));
+  return f.add(sum, layer(model.shared, input));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  warn_of_routing(f);
+  const DecoderBody body = {
+      .class_name = model.named("Model"), .embedding = "word_embeddings", .head = {.floats = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    const auto norm = [&](std::string_view name, Tensor x) {
+      return f.rms_norm(name, x, s.width, model.named("RMSNorm"));
+    };
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden, [&](Tensor x, std::int64_t index) {
+      const Tensor attended = f.add(x, attention(f, model, norm("input_layernorm", x), rotary));
+      const Tensor again = norm("post_attention_layernorm", attended);
+      return f.add(attended,
+                   index < model.dense ? gated_feed_forward(f, s, again, model.named("MLP")) : mixed(f, model, again));
+    });
+    return norm("norm", hidden);
+  });
+}
+
+inline constexpr Architecture kArchitecture = {.name = "bailing",
+                                               .model_types = names<"bailing_moe", "bailing_moe_v2">,
+                                               .write = write,
+                                               .blocks = names<"BailingMoeDecoderLayer", "BailingMoeV2DecoderLayer">};
+
+}  // namespace bailing
 
 }  // namespace gpumem::architectures

@@ -114,10 +114,12 @@ inline Tensor frames(Forward& f, const Front& front, std::string_view module) {
   return f.permute(sound, {0, 2, 1});
 }
 
-inline Tensor projected(Forward& f, const Front& front, Tensor features) {
+/// `normed` gets the features as the projection reads them.
+inline Tensor projected(Forward& f, const Front& front, Tensor features, Tensor* normed = nullptr) {
   const InModule inside(f, "feature_projection", front.named("FeatureProjection"));
   const std::int64_t channels = front.convolutions.empty() ? 1 : front.convolutions.back().channels;
   if (front.norms_features) features = f.layer_norm("layer_norm", features, channels);
+  if (normed != nullptr) *normed = features;
   return f.dropout("dropout", f.linear("projection", features, channels, front.width), front.feature_dropout);
 }
 

@@ -23,8 +23,9 @@ struct Model : sound_parts_detail::Front {
   std::int64_t vocabulary = 81;
   Side encoder;
   Side decoder;
-  bool hears = false;  ///< the encoder reads sound; else text
-  bool masks = true;   ///< a vector stands in masked frames
+  bool hears = false;     ///< the encoder reads sound, and the decoder writes text
+  bool converts = false;  ///< it reads sound and makes speech
+  bool masks = true;      ///< a vector stands in masked frames
   std::int64_t distances = 160;
   std::int64_t text_positions = 450;
   std::int64_t speech_positions = 4000;
@@ -83,8 +84,12 @@ inline Model read(ConfigFields& config) {
                       "decoder_layers": 6, "decoder_attention_heads": 12, "decoder_ffn_dim": 3072})");
   const std::string_view class_name = config.class_name();
   model.hears = class_name == "SpeechT5ForSpeechToText";
-  const bool known = model.hears || class_name.empty() || class_name == "SpeechT5ForTextToSpeech";
-  if (!known) config.fail("only SpeechT5ForTextToSpeech and SpeechT5ForSpeechToText are known", "architectures");
+  model.converts = class_name == "SpeechT5ForSpeechToSpeech";
+  const bool known = model.hears || model.converts || class_name.empty() || class_name == "SpeechT5ForTextToSpeech";
+  if (!known) {
+    config.fail("only SpeechT5ForTextToSpeech, SpeechT5ForSpeechToText and SpeechT5ForSpeechToSpeech are known",
+                "architectures");
+  }
   model.vocabulary = config.size_or({"vocab_size"}, 81);
   const std::int64_t width = config.size_or({"hidden_size"}, 768);
   model.encoder = read_side(config, "encoder", width);
@@ -283,17 +288,24 @@ inline Tensor guided_loss(Forward& f, const Model& model, const std::vector<Tens
 
 inline void write_speech(ConfigFields& config, const Model& model, Forward& f, Head head) {
   if (!config.status()) return;
-  f.remark("the sequence length counts the decoder's steps, each of reduction_factor frames; the text is as long");
+  if (model.converts) {
+    f.remark(
+        "the sequence length counts samples of sound, 16,000 a second; the speech that is made has " +
+        std::to_string(model.speech_positions) +
+        " steps (max_speech_positions), and the loss, which forward() does not compute, is the distance of spectra");
+  } else {
+    f.remark("the sequence length counts the decoder's steps, each of reduction_factor frames; the text is as long");
+  }
   Tensor decoded = 0;
   Tensor steps = 0;
   Tensor encoded = 0;
   std::vector<Tensor> crossed;
-  const bool guides = model.guided_heads > 0 && head != Head::none;
+  const bool guides = model.guided_heads > 0 && head != Head::none && !model.converts;
   {
     const InModule body(f, "speecht5", "SpeechT5Model");
-    encoded = text_encoded(f, model);
+    encoded = model.converts ? sound_encoded(f, model) : text_encoded(f, model);
     f.hand_out(encoded);
-    steps = f.token_input("labels");
+    steps = model.converts ? f.fixed_token_input("labels", model.speech_positions) : f.token_input("labels");
     const InModule inside(f, "decoder", "SpeechT5DecoderWithSpeechPrenet");
     decoded = decoder(f, model, speech_embedded(f, model, steps), encoded, guides ? &crossed : nullptr);
   }
@@ -306,6 +318,7 @@ inline void write_speech(ConfigFields& config, const Model& model, Forward& f, H
   const Tensor stops = f.linear("prob_out", decoded, model.width, model.reduction);
   const Tensor truth = f.contiguous(token_rows(f, steps, made));
   const Tensor target = f.flatten(f.unflatten(truth, 2, {model.reduction, model.bands}), 1, 2);
+  if (model.converts) return (void)distance(f, after, target);
   const Tensor spectrum = f.add(distance(f, after, target), distance(f, frames, target));
   const Tensor loss = f.add(spectrum, f.call("bce_with_logits", {f.call("clone", {stops})}));
   if (guides) f.add(loss, guided_loss(f, model, crossed, mask_of(f, decoded, encoded)));

@@ -38,6 +38,12 @@ struct Model : sound_parts_detail::Front {
   double dropout = 0.1;
   double activation_dropout = 0.1;
   double final_dropout = 0.1;
+  std::int64_t groups = 2;        ///< of the codes that pretraining learns
+  std::int64_t codes = 320;       ///< of a group
+  std::int64_t code_width = 256;  ///< of all groups together
+  std::int64_t compared = 256;    ///< width in which frames and codes are compared
+  std::int64_t negatives = 100;   ///< codes of other frames that each frame is compared with
+  double feature_dropout = 0.0;   ///< before the codes
 
   [[nodiscard]] bool gates() const { return prefix == "WavLM"; }
 };
@@ -49,12 +55,10 @@ inline void refuse_others(ConfigFields& config) {
   config.ignore({"adapter_kernel_size",
                  "adapter_stride",
                  "apply_spec_augment",
-                 "codevector_dim",
                  "contrastive_logits_temperature",
                  "ctc_loss_reduction",
                  "ctc_zero_infinity",
                  "diversity_loss_weight",
-                 "feat_quantizer_dropout",
                  "freeze_feat_extract_train",
                  "layerdrop",
                  "mask_channel_length",
@@ -74,13 +78,9 @@ inline void refuse_others(ConfigFields& config) {
                  "no_mask_channel_overlap",
                  "no_mask_time_overlap",
                  "num_adapter_layers",
-                 "num_codevector_groups",
-                 "num_codevectors_per_group",
                  "num_ctc_classes",
                  "num_feat_extract_layers",
-                 "num_negatives",
                  "output_hidden_size",
-                 "proj_codevector_dim",
                  "replace_prob",
                  "tdnn_dilation",
                  "tdnn_dim",
@@ -117,6 +117,16 @@ inline Model read(ConfigFields& config) {
   model.dropout = config.number({"hidden_dropout"}, 0.1);
   model.activation_dropout = config.number({"activation_dropout"}, 0.1);
   model.final_dropout = config.number({"final_dropout"}, 0.1);
+  constexpr std::int64_t kMost = 1 << 20;
+  model.groups = config.size_or({"num_codevector_groups"}, 2);
+  model.codes = config.size_or({"num_codevectors_per_group"}, 320);
+  model.code_width = config.size_or({"codevector_dim"}, 256);
+  model.compared = config.size_or({"proj_codevector_dim"}, 256);
+  model.negatives = config.size_or({"num_negatives"}, 100);
+  model.feature_dropout = config.number({"feat_quantizer_dropout"}, 0.0);
+  if (std::max({model.groups, model.codes, model.negatives}) > kMost || model.code_width % model.groups != 0) {
+    config.fail("must be a multiple of num_codevector_groups", "codevector_dim");
+  }
   refuse_others(config);
   return model;
 }
@@ -201,11 +211,18 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, std::optional<
   return model.adapter > 0 ? f.add(made, adapted(f, model, made)) : made;
 }
 
-inline Tensor body(Forward& f, const Model& model, Head head) {
+struct Outputs {
+  Tensor hidden = 0;
+  Tensor features = 0;  ///< of the convolutions, normed
+};
+
+inline Outputs body(Forward& f, const Model& model, Head head) {
   const InModule inside(f, head == Head::none ? std::string_view() : model.module, model.named("Model"));
   const std::int64_t width = model.sizes.width;
   namespace parts = sound_parts_detail;
-  const Tensor projection = parts::projected(f, model, parts::frames(f, model, "feature_extractor"));
+  Outputs made;
+  made.features = parts::frames(f, model, "feature_extractor");
+  const Tensor projection = parts::projected(f, model, made.features, &made.features);
   if (model.masks) (void)f.parameter("masked_spec_embed", {width});
   const InModule encoder(f, "encoder", model.named(model.stable ? "EncoderStableLayerNorm" : "Encoder"));
   Tensor hidden = f.add(projection, parts::positions(f, model, projection));
@@ -214,28 +231,72 @@ inline Tensor body(Forward& f, const Model& model, Head head) {
   std::optional<Tensor> bias;
   hidden = stack(f, "layers", model.named(model.stable ? "EncoderLayerStableLayerNorm" : "EncoderLayer"),
                  model.sizes.layers, hidden, [&](Tensor x, std::int64_t) { return block(f, model, x, bias); });
-  return model.stable ? f.layer_norm("layer_norm", hidden, width) : hidden;
+  made.hidden = model.stable ? f.layer_norm("layer_norm", hidden, width) : hidden;
+  return made;
+}
+
+/// Wav2Vec2GumbelVectorQuantizer: of each frame and group one code, drawn in float32; every code is multiplied with
+/// what was drawn.
+inline Tensor quantized(Forward& f, const Model& model, Tensor features, std::int64_t in) {
+  const InModule inside(f, "quantizer", "Wav2Vec2GumbelVectorQuantizer");
+  const std::int64_t all = model.groups * model.codes;
+  const std::int64_t width = model.code_width / model.groups;
+  const Tensor codes = f.parameter("codevectors", {1, all, width});
+  const Tensor logits = f.linear("weight_proj", features, in, all);
+  const Tensor rows =
+      f.to(f.flatten(f.unflatten(f.flatten(logits, 0, 1), 1, {model.groups, model.codes}), 0, 1), "float32");
+  const Tensor soft = f.call("softmax", {f.scale(f.call("add", {rows}))}, {{"dim", std::int64_t{-1}}});
+  const Tensor hard = f.call("add", {f.call("sub", {soft}), soft});
+  (void)f.call("softmax", {rows}, {{"dim", std::int64_t{-1}}});  // of the codes' perplexity
+  const Tensor drawn = f.flatten(f.unflatten(f.as_type_of(hard, logits), 0, {-1, model.groups}), 1, 2);
+  const Tensor each = f.multiply(f.call("unsqueeze", {drawn}, {{"dim", std::int64_t{2}}}), codes);
+  const Tensor sums = f.call("sum", {f.unflatten(each, 1, {model.groups, model.codes})}, {{"dim", std::int64_t{2}}});
+  return f.flatten(sums, 1, 2);
+}
+
+/// Wav2Vec2ForPreTraining: each frame is compared with its own code and those of other frames.
+inline void write_pretraining(Forward& f, const Model& model, const Outputs& made) {
+  f.remark("pretraining compares each frame with " + std::to_string(model.negatives) +
+           " codes of others (num_negatives), as examples/pytorch/speech-pretraining draws them");
+  const std::int64_t in = model.convolutions.empty() ? 1 : model.convolutions.back().channels;
+  const Tensor seen = f.linear("project_hid", made.hidden, model.sizes.width, model.compared);
+  const Tensor features = f.dropout("dropout_features", made.features, model.feature_dropout);
+  const Tensor codes = f.linear("project_q", quantized(f, model, features, in), model.code_width, model.compared);
+  // Its own code and the others, as rows behind each other: [frames, 1 + negatives, width].
+  const Tensor row = f.call("unsqueeze", {codes}, {{"dim", std::int64_t{1}}});
+  const Tensor others = f.contiguous(f.call("expand", {row}, {{"shape", Sizes{-1, model.negatives, -1}}}));
+  const Tensor targets = f.to(f.concatenate({row, others}, 1), "float32");
+  const Tensor asked = f.call("unsqueeze", {f.flatten(f.to(seen, "float32"), 0, 1)}, {{"dim", std::int64_t{1}}});
+  const Tensor normed = f.call("lp_normalize", {targets}, {{"dim", std::int64_t{-1}}});
+  const Tensor directions = f.call("lp_normalize", {asked}, {{"dim", std::int64_t{-1}}});
+  const Tensor alike = f.call("sum", {f.multiply(normed, directions)}, {{"dim", std::int64_t{-1}}});
+  (void)f.call("cross_entropy", {f.scale(alike)});
+  f.doubt(
+      {model::Doubt::About::kernels, "pretraining's comparison with codes of other frames was not measured", false});
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const bool known = head == Head::none || head == Head::causal_lm || head == Head::sequence_classification ||
-                     head == Head::token_classification;
+                     head == Head::token_classification || (head == Head::masked_lm && model.module == "wav2vec2");
   if (!known) {
     config.fail(
-        "only ForCTC, ForSequenceClassification, ForAudioFrameClassification and the model without a head are known");
+        "only ForCTC, ForSequenceClassification, ForAudioFrameClassification, wav2vec 2.0's ForPreTraining and the "
+        "model without a head are known");
   }
   if (!config.status()) return;
   f.remark("the sequence length counts samples of sound, 16,000 a second");
-  const Tensor hidden = body(f, model, head);
+  const Outputs made = body(f, model, head);
+  const Tensor hidden = made.hidden;
   const std::int64_t width = model.sizes.width;
+  if (head == Head::masked_lm) return write_pretraining(f, model, made);
   if (head == Head::causal_lm) {
     const Tensor dropped = f.dropout("dropout", hidden, model.final_dropout);
     const Tensor logits = f.linear("lm_head", dropped, width, model.sizes.vocabulary, {.returned = true});
     (void)f.call("cross_entropy", {f.to(f.flatten(logits, 0, 1), "float32")});
   } else if (head == Head::sequence_classification) {
-    const Tensor made = f.linear("projector", hidden, width, model.classifier);
-    const Tensor pooled = f.call("mean", {made}, {{"dim", std::int64_t{1}}});
+    const Tensor narrow = f.linear("projector", hidden, width, model.classifier);
+    const Tensor pooled = f.call("mean", {narrow}, {{"dim", std::int64_t{1}}});
     (void)f.linear("classifier", pooled, model.classifier, model.labels);
   } else if (head == Head::token_classification) {
     (void)f.linear("classifier", hidden, width, model.labels);

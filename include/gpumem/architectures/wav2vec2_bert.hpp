@@ -75,7 +75,7 @@ inline void read_distances(ConfigFields& config, Model& model) {
 inline Model read(ConfigFields& config) {
   Model model;
   config.complete(R"({"vocab_size": 32})");
-  model.vocabulary = config.size({"vocab_size"});
+  if (!config.is_null("vocab_size")) model.vocabulary = config.size({"vocab_size"});
   model.bands = config.size_or({"feature_projection_input_dim"}, 160);
   model.width = config.size_or({"hidden_size"}, 1024);
   model.layers = config.layers_or("num_hidden_layers", 24);
@@ -242,6 +242,7 @@ inline Tensor body(Forward& f, const Model& model, Head head) {
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const bool known = head == Head::none || head == Head::causal_lm || head == Head::sequence_classification;
+  if (head == Head::causal_lm && config.is_null("vocab_size")) config.fail("is null; ForCTC needs it", "vocab_size");
   if (!known) config.fail("only ForCTC, ForSequenceClassification and the model without a head are known");
   // Its class raises an error.
   if (head == Head::sequence_classification && model.adapter_layers > 0) {

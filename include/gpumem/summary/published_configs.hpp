@@ -42,6 +42,74 @@ inline constexpr PublishedRow kApartRows[] = {
      R"("max_position_embeddings": 196608, "rotary_dim": 64, "hidden_act": "silu", "tie_word_embeddings": false, )"
      R"("use_qk_norm": true, "qk_norm_type": "per_layer", "use_routing_bias": true, "use_mtp": true, )"
      R"("num_mtp_modules": 3, "shared_intermediate_size": 0)"},
+    {"facebook/wav2vec2-base-960h facebook/wav2vec2-base-100h", "apart", 94'396'320, "",
+     R"("architectures": ["Wav2Vec2ForCTC"], "model_type": "wav2vec2", "vocab_size": 32)"},
+    {"facebook/hubert-base-ls960", "apart", 94'371'712, "",
+     R"("architectures": ["HubertModel"], "model_type": "hubert", "vocab_size": 32)"},
+    {"facebook/esm2_t6_8M_UR50D", "apart", 7'512'474, "",
+     R"("architectures": ["EsmForMaskedLM"], "model_type": "esm", "hidden_size": 320, "num_hidden_layers": )"
+     R"(6, "num_attention_heads": 20, "intermediate_size": 1280, "vocab_size": 33, )"
+     R"("max_position_embeddings": 1026, "position_embedding_type": "rotary", "token_dropout": true, )"
+     R"("emb_layer_norm_before": false)"},
+    {"facebook/esm2_t12_35M_UR50D", "apart", 33'501'394, "",
+     R"("architectures": ["EsmForMaskedLM"], "model_type": "esm", "hidden_size": 480, "num_hidden_layers": )"
+     R"(12, "num_attention_heads": 20, "intermediate_size": 1920, "vocab_size": 33, )"
+     R"("max_position_embeddings": 1026, "position_embedding_type": "rotary", "token_dropout": true, )"
+     R"("emb_layer_norm_before": false)"},
+    {"facebook/esm2_t30_150M_UR50D", "apart", 148'140'154, "",
+     R"("architectures": ["EsmForMaskedLM"], "model_type": "esm", "hidden_size": 640, "num_hidden_layers": )"
+     R"(30, "num_attention_heads": 20, "intermediate_size": 2560, "vocab_size": 33, )"
+     R"("max_position_embeddings": 1026, "position_embedding_type": "rotary", "token_dropout": true, )"
+     R"("emb_layer_norm_before": false)"},
+    {"facebook/esm2_t33_650M_UR50D", "apart", 651'043'254, "",
+     R"("architectures": ["EsmForMaskedLM"], "model_type": "esm", "hidden_size": 1280, "num_hidden_layers": )"
+     R"(33, "num_attention_heads": 20, "intermediate_size": 5120, "vocab_size": 33, )"
+     R"("max_position_embeddings": 1026, "position_embedding_type": "rotary", "token_dropout": true, )"
+     R"("emb_layer_norm_before": false)"},
+    {"BAAI/bge-m3", "apart", 567'754'752, "",
+     R"("architectures": ["XLMRobertaModel"], "model_type": "xlm-roberta", "hidden_size": 1024, )"
+     R"("num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 250002, )"
+     R"("max_position_embeddings": 8194, "type_vocab_size": 1)"},
+    {"intfloat/multilingual-e5-large", "apart", 559'890'432, "",
+     R"("architectures": ["XLMRobertaModel"], "model_type": "xlm-roberta", "hidden_size": 1024, )"
+     R"("num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 250002, )"
+     R"("max_position_embeddings": 514, "type_vocab_size": 1)"},
+    {"microsoft/deberta-v3-base", "apart", 183'831'552, "",
+     R"("architectures": ["DebertaV2Model"], "model_type": "deberta-v2", "hidden_size": 768, )"
+     R"("num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "vocab_size": 128100, )"
+     R"("max_position_embeddings": 512, "type_vocab_size": 0, "relative_attention": true, )"
+     R"("position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": true, "pos_att_type": )"
+     R"("p2c|c2p", "position_biased_input": false, "max_relative_positions": -1)"},
+    {"state-spaces/mamba-130m-hf", "apart", 129'135'360, "",
+     R"("architectures": ["MambaForCausalLM"], "model_type": "mamba", "hidden_size": 768, )"
+     R"("num_hidden_layers": 24, "state_size": 16, "expand": 2, "conv_kernel": 4, "time_step_rank": 48, )"
+     R"("intermediate_size": 1536, "vocab_size": 50280)"},
+    {"RWKV/rwkv-4-169m-pile", "apart", 169'342'464, "",
+     R"("architectures": ["RwkvForCausalLM"], "model_type": "rwkv", "hidden_size": 768, )"
+     R"("attention_hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "vocab_size": )"
+     R"(50277, "context_length": 1024)"},
+    {"facebook/wav2vec2-base", "apart", 95'044'608, "",
+     R"("architectures": ["Wav2Vec2ForPreTraining"], "model_type": "wav2vec2", "vocab_size": 32)"},
+    {"THUDM/chatglm3-6b zai-org/chatglm3-6b THUDM/chatglm3-6b-base", "apart", 6'243'584'000, "",
+     R"("architectures": ["ChatGLMForConditionalGeneration"], "model_type": "chatglm", "hidden_size": 4096, )"
+     R"("num_layers": 28, "num_attention_heads": 32, "kv_channels": 128, "multi_query_attention": true, )"
+     R"("multi_query_group_num": 2, "ffn_hidden_size": 13696, "add_qkv_bias": true, "padded_vocab_size": )"
+     R"(65024)"},
+    {"THUDM/glm-4-9b THUDM/glm-4-9b-chat zai-org/glm-4-9b zai-org/glm-4-9b-chat", "apart", 9'399'951'360, "",
+     R"("architectures": ["ChatGLMForConditionalGeneration"], "model_type": "chatglm", "hidden_size": 4096, )"
+     R"("num_layers": 40, "num_attention_heads": 32, "kv_channels": 128, "multi_query_attention": true, )"
+     R"("multi_query_group_num": 2, "ffn_hidden_size": 13696, "add_qkv_bias": true, "padded_vocab_size": )"
+     R"(151552)"},
+    {"openbmb/MiniCPM-2B-sft-bf16 openbmb/MiniCPM-2B-dpo-bf16", "apart", 2'724'880'896, "",
+     R"("architectures": ["MiniCPMForCausalLM"], "model_type": "minicpm", "hidden_size": 2304, )"
+     R"("num_hidden_layers": 40, "num_attention_heads": 36, "num_key_value_heads": 36, "intermediate_size": )"
+     R"(5760, "vocab_size": 122753, "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256)"},
+    {"inclusionAI/Ling-mini-2.0 inclusionAI/Ring-mini-2.0", "apart", 16'255'638'528, "",
+     R"("architectures": ["BailingMoeV2ForCausalLM"], "model_type": "bailing_moe", "hidden_size": 2048, )"
+     R"("num_hidden_layers": 20, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, )"
+     R"("intermediate_size": 5120, "num_experts": 256, "num_experts_per_tok": 8, "num_shared_experts": 1, )"
+     R"("moe_intermediate_size": 512, "first_k_dense_replace": 1, "vocab_size": 157184, )"
+     R"("partial_rotary_factor": 0.5, "tie_word_embeddings": false)"},
     {"arcee-ai/Trinity-Nano-Preview arcee-ai/Trinity-Nano-Base", "apart", 6'120'003'328, "",
      R"("model_type": "afmoe", "architectures": ["AfmoeForCausalLM"], "hidden_size": 1024, "num_hidden_layers": 56, )"
      R"("num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 3072, )"

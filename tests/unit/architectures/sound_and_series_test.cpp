@@ -53,6 +53,7 @@ TEST(SoundAndSeries, HaveThePublishedParameters) {
   };
   const Case cases[] = {
       {kSpeaks, 144'431'684},
+      {R"({"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForPreTraining"]})", 95'044'608},
       {kHears, 151'165'056},
       {R"({"model_type": "patchtst", "architectures": ["PatchTSTForPrediction"]})", 602'264},
       {R"({"model_type": "patchtst", "architectures": ["PatchTSTForClassification"], "use_cls_token": true})", 599'553},
@@ -131,7 +132,7 @@ TEST(SoundAndSeries, OfLaterModelsTheSizesAreRead) {
 TEST(SoundAndSeries, OfSpeechTheSequenceLengthCountsStepsOrSamples) {
   EXPECT_GT(series_held(kSpeaks, 400), series_held(kSpeaks, 100));
   EXPECT_GT(series_held(kHears, 160'000), series_held(kHears, 16'000));
-  EXPECT_TRUE(fails(series_model(R"({"model_type": "speecht5", "architectures": ["SpeechT5ForSpeechToSpeech"]})"),
+  EXPECT_TRUE(fails(series_model(R"({"model_type": "speecht5", "architectures": ["SpeechT5ForSomethingElse"]})"),
                     ErrorCode::malformed_input, 0, "only SpeechT5ForTextToSpeech"));
 }
 
@@ -423,6 +424,30 @@ TEST(SoundAndSeries, AConfigAndItsTreeAgree) {
       EXPECT_NEAR(printed, expected, each.apart * expected) << each.config;
     }
   }
+}
+
+TEST(SoundAndSeries, ConvertsSpeechAndReadsSoundsWithoutWords) {
+  constexpr std::string_view kConverts =
+      R"({"model_type": "speecht5", "architectures": ["SpeechT5ForSpeechToSpeech"], "max_speech_positions": 100})";
+  EXPECT_GT(series_held(kConverts, 320'000), series_held(kConverts, 16'000)) << "samples of the sound that is read";
+  // facebook/w2v-bert-2.0 has no words.
+  const auto body =
+      series_model(R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertModel"], "vocab_size": null})");
+  EXPECT_TRUE(succeeds(body));
+  const auto words =
+      series_model(R"({"model_type": "wav2vec2-bert", "architectures": ["Wav2Vec2BertForCTC"], "vocab_size": null})");
+  EXPECT_TRUE(fails(words, ErrorCode::malformed_input, 0, "ForCTC needs it"));
+}
+
+TEST(SoundAndSeries, PretrainingComparesEachFrameWithCodesOfOthers) {
+  const auto with = [](int negatives) {
+    return series_held(R"({"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForPreTraining"],
+        "num_hidden_layers": 2, "num_negatives": )" +
+                           std::to_string(negatives) + "}",
+                       16000);
+  };
+  // Two samples of 49 frames; targets and their norms in float32, 256 wide.
+  EXPECT_GT(with(200) - with(100), std::int64_t{2} * 49 * 100 * 256 * 4);
 }
 
 }  // namespace

@@ -155,6 +155,8 @@ TEST(GraphJson, ChecksItsHead) {
                     ErrorCode::malformed_input, 1, "holds no layers"));
   EXPECT_TRUE(fails(parse_summary(R"({"format": "gpumem-graph", "version": 1, "extra": 1})"),
                     ErrorCode::malformed_input, 1, "is not a field of graph JSON"));
+  EXPECT_TRUE(fails(parse_summary(R"({"hidden_size": 64, "num_hidden_layers": 2})"), ErrorCode::malformed_input, 1,
+                    "must say its model_type"));
   for (const char* count : {"-1", "1.5", "\"many\"", "18446744073709551615"}) {
     const std::string text =
         R"({"format": "gpumem-graph", "version": 1, "printed_outputs": )" + std::string(count) + "}";

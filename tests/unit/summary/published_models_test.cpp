@@ -69,6 +69,15 @@ TEST(PublishedModels, HeadsAreNamedBehindAColon) {
   EXPECT_EQ(*with_head(R"({"architectures": ["BertModel"]})", "Model"), R"({"architectures": ["BertModel"]})");
   EXPECT_FALSE(with_head(R"({"model_type": "bert"})", "Model"));
   EXPECT_FALSE(with_head("no config", "Model"));
+  EXPECT_EQ(*with_head(R"({"architectures": ["Wav2Vec2ForPreTraining"]})", "ForCTC"),
+            R"({"architectures": ["Wav2Vec2ForCTC"]})");
+  EXPECT_EQ(named_model("config.json:ForFoo").head, "ForFoo");
+  const auto unknown = with_head(R"({"architectures": ["BertModel"]})", "ForFoo");
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().message.find("heads are"), std::string::npos) << unknown.error().message;
+  const auto other = with_head(R"({"architectures": ["BertForMultipleChoice"]})", "Model");
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("names the class 'BertForMultipleChoice'"), std::string::npos);
   EXPECT_FALSE(session::read_summary("somebody/a-model:Model"));
 }
 

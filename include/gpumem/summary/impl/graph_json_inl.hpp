@@ -202,7 +202,18 @@ class Handler {
     }
     if (top_key_ == "name") return item.is(Kind::text) || refuse_here("must be text");
     if (top_key_ == "nodes" || top_key_ == "inputs") return refuse_here("must be a list of objects");
+    if (is_of_config(top_key_)) {
+      return refuse_here("is a field of a config.json, which must say its model_type (or _class_name) too");
+    }
     return refuse_here("is not a field of graph JSON");
+  }
+
+  /// Whether models' configs have such a field, and graph JSON has none.
+  static bool is_of_config(std::string_view key) {
+    constexpr std::string_view kFields[] = {"architectures",       "hidden_size", "d_model",     "n_embd",
+                                            "num_hidden_layers",   "n_layer",     "num_layers",  "vocab_size",
+                                            "num_attention_heads", "n_head",      "text_config", "intermediate_size"};
+    return std::ranges::find(kFields, key) != std::end(kFields);
   }
 
   bool take_item(const JsonValue& item) {

@@ -191,8 +191,28 @@ inline constexpr std::string_view kHeads[] = {"ThinkerForConditionalGeneration",
                                               "ForSequenceClassification",
                                               "ForTokenClassification",
                                               "ForQuestionAnswering",
+                                              "ForCTC",
+                                              "ForPreTraining",
+                                              "ForAudioClassification",
+                                              "ForAudioFrameClassification",
+                                              "ForImageClassification",
                                               "LMHeadModel",
                                               "Model"};
+
+/// Whether a word is written as heads are: "ForCTC".
+inline bool is_head(std::string_view word) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  const bool known = std::ranges::find(kHeads, word) != std::end(kHeads);
+  const bool alike = word.starts_with("For") && word.size() > 3 && word[3] >= 'A' && word[3] <= 'Z';
+  return known || (alike && word.find_first_not_of(kLetters) == std::string_view::npos);
+}
+
+/// The heads, for a message.
+inline std::string all_heads() {
+  std::string names;
+  for (const std::string_view head : kHeads) names.append(names.empty() ? "" : ", ").append(head);
+  return names;
+}
 
 /// The class that a config names first, as a part of its text. Empty: it names none, or writes it with escapes.
 inline std::string_view class_in(std::string_view config) {
@@ -214,23 +234,30 @@ GPUMEM_INLINE NamedModel named_model(const std::string& name) {
   const std::size_t colon = name.rfind(':');
   if (colon == std::string::npos || colon == 0 || name.front() == '{') return {name};
   const std::string_view behind = std::string_view(name).substr(colon + 1);
-  const auto* const head = std::ranges::find(published_models_detail::kHeads, behind);
   std::error_code ignored;
-  if (head == std::end(published_models_detail::kHeads) || std::filesystem::exists(name, ignored)) return {name};
-  return {name.substr(0, colon), *head};
+  if (!published_models_detail::is_head(behind) || std::filesystem::exists(name, ignored)) return {name};
+  return {name.substr(0, colon), behind};
 }
 
 GPUMEM_INLINE core::Result<std::string> with_head(std::string_view config, std::string_view head) {
-  const std::string_view named = published_models_detail::class_in(config);
+  namespace detail = published_models_detail;
+  if (std::ranges::find(detail::kHeads, head) == std::end(detail::kHeads)) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "cannot get the head " + core::quoted(head) + ", which is not known; heads are " + detail::all_heads(),
+        {}};
+  }
+  const std::string_view named = detail::class_in(config);
   for (const std::string_view ending : published_models_detail::kHeads) {
     if (!named.ends_with(ending) || named.size() == ending.size()) continue;
     const auto begin = static_cast<std::size_t>(named.data() - config.data()) + named.size() - ending.size();
     return std::string(config).replace(begin, ending.size(), head);
   }
-  return core::Error{
-      core::ErrorCode::missing_information,
-      "names no class of transformers (architectures) whose head " + std::string(head) + " could take the place of",
-      {}};
+  const std::string whose = named.empty() ? "names no class of transformers (architectures)"
+                                          : "names the class " + core::quoted(named) + ", whose head is not known,";
+  return core::Error{core::ErrorCode::missing_information,
+                     whose + " so that " + std::string(head) + " can take no head's place; write the class with it",
+                     {}};
 }
 
 GPUMEM_INLINE std::optional<std::string> head_with_speech(std::string_view config, std::string_view head, bool held) {
