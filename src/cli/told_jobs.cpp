@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/posttrain/launch.hpp"
 #include "gpumem/session/session.hpp"
 #include "gpumem/summary/model_folder.hpp"
@@ -109,15 +110,31 @@ Error unknown_job(const LaunchedJob& launched, std::string_view what) {
           {}};
 }
 
-/// A trainer's other parts count where the model is a diffusers folder. A part's own config.json does not tell them.
-void leave_out_parts(const JobRequest& given, JobRequest& request, std::vector<std::string>& texts) {
+/// No published pipeline has larger parts besides its denoiser than FLUX.2-dev, whose text encoder has 24 billion
+/// parameters in two bytes.
+constexpr std::int64_t kLargestParts = std::int64_t{45} << 30;
+
+/// A trainer's other parts count where the model is a diffusers folder, or of a family whose published parts are known.
+/// Of others the range reaches up by the largest that are published.
+void leave_out_parts(Session& session, const trainer_files::TrainerJob& told, const JobRequest& given,
+                     JobRequest& request, std::vector<std::string>& texts) {
   TrainingJob& job = request.training;
-  if (job.parts.empty() || job::is_given(*job::find_option("parts"), given)) return;
+  const bool asked = job::is_given(*job::find_option("parts"), given);
+  if (!asked) job.trained_parts = told.trained_parts;
+  if (job.parts.empty() || asked) return;
   if (std::filesystem::exists(std::filesystem::path(summary::path_of_model(request.summary)) / "model_index.json"))
     return;
-  texts.push_back(
-      "the weights of its other parts (" + core::shortened(job.parts, 80) +
-      "), which lie on the GPU too, are not counted: --resident counts them, or --parts of a diffusers folder");
+  if (request.summary != "-") {
+    const auto model = session.read(request.summary, request.lenient);
+    if (!model || architectures::tells_parts((*model)->graph()->config())) return;
+  }
+  const bool held = job::is_given(*job::find_option("resident"), given);
+  texts.push_back("the weights of its other parts (" + core::shortened(job.parts, 80) +
+                  "), which lie on the GPU too, " +
+                  (held ? "are taken to be what --resident says"
+                        : "are not counted, and the upper figure is 45 GiB more, the largest that are published: "
+                          "--resident counts them, or --parts of a diffusers folder"));
+  if (!held) job.uncounted = kLargestParts;
   job.parts.clear();
   const bool freezes = job.has_adapters() || !job.freeze.empty() || !job.train.empty();
   if (!freezes && !job::is_given(*job::find_option("base_dtype"), given)) job.base_dtype = model::BaseType::precision;
@@ -290,7 +307,7 @@ Result<ToldJob> told_by_trainer_file(Session& session, const EstimateOptions& op
     if (!model && !by_name) return model.error();
     told.request.summary = by_name ? job->model : *std::move(model);
   }
-  detail::leave_out_parts(options.request, told.request, *missing);
+  detail::leave_out_parts(session, *job, options.request, told.request, *missing);
   if (const core::Status taken = detail::take_head(session, *job, told.request, *missing); !taken) return taken.error();
   told.notes = detail::notes_of_file(*missing);
   if (const core::Status fits = detail::fit_to_model(session, *job, options.request, told.request); !fits) {
@@ -321,7 +338,7 @@ Result<ToldJob> told_by_command(Session& session, const Launched& launched, cons
   if (!words) return words.error();
   if (made.request.summary.empty()) made.request.summary = detail::model_of(*launched);
   if (made.request.summary.empty()) return detail::unknown_job(*launched, "its model (a config.json or a summary)");
-  detail::leave_out_parts(request, made.request, texts);
+  detail::leave_out_parts(session, launched->job, request, made.request, texts);
   if (const core::Status taken = detail::take_head(session, launched->job, made.request, texts); !taken)
     return taken.error();
   if (const core::Status fits = detail::fit_to_model(session, launched->job, request, made.request); !fits)

@@ -195,15 +195,14 @@ void read_model(TrainerReading& from) {
     want_image_quantization(from, from.word("model.qtype").value_or("qfloat8"), "model.qtype");
   }
   // Latents are made in each step unless all data sets have theirs (SDTrainer.py: is_latents_cached).
-  if (!all_cache(from, "cache_latents", "cache_latents_to_disk")) from.want("parts", "vae", "datasets.cache_latents");
+  std::string parts = all_cache(from, "cache_latents", "cache_latents_to_disk") ? "" : "vae";
   const bool encoded = from.on("train.cache_text_embeddings") || from.on("train.unload_text_encoder") ||
                        all_cache(from, "cache_text_embeddings", "cache_text_embeddings");
   const bool eight_bits = from.on("model.quantize_te") || from.on("model.quantize");
   if (!encoded && !from.on("model.low_vram")) {
-    from.job().missing.emplace_back(std::string("the text encoder's config, whose weights") +
-                                    (eight_bits ? ", in 8 bits," : "") +
-                                    " lie on the GPU too (--resident MIB, or --parts with a diffusers folder)");
+    parts += (parts.empty() ? "" : "+") + std::string(eight_bits ? "text_encoder*:int8" : "text_encoder*");
   }
+  if (!parts.empty()) from.want("parts", parts, "datasets.cache_latents");
   for (const std::string_view path :
        {"model.layer_offloading", "model.accuracy_recovery_adapter", "model.refiner_name_or_path",
         "model.unconditional_lora_path", "model.ignore_if_contains", "model.only_if_contains",

@@ -110,9 +110,6 @@ void read_parts(TrainerReading& from) {
   if (task.ends_with(":train")) return;
   if (task.ends_with(":data_process")) from.job().unlike = "task " + task;
   from.want("parts", "all", "task");
-  from.job().missing.emplace_back(
-      "the text encoder's config, whose weights lie on the GPU too (--resident MIB, or --parts with a diffusers "
-      "folder)");
 }
 
 void read(TrainerReading& from) {

@@ -235,6 +235,14 @@ void read_parts(TrainerReading& from, const ScriptRow& row) {
   if (beside == Beside::vae && captions && !from.on("offload") && !row.name.starts_with("train_controlnet")) {
     beside = Beside::all;
   }
+  // Text encoders that are trained run in each step.
+  const bool trains_texts = from.on("train_text_encoder") || from.on("train_text_encoder_ti");
+  if (trains_texts) {
+    beside = Beside::all;
+    // Of FLUX.1's two CLIP alone (examples/dreambooth/train_dreambooth_flux.py); of SD3 all three.
+    const bool first = row.name.find("flux") != std::string_view::npos;
+    from.job().trained_parts = std::string(first ? "text_encoder." : "text_encoder") + (row.adapts ? ":lora" : "");
+  }
   if (beside == Beside::vae && (from.on("cache_latents") || from.on("offload"))) beside = Beside::precomputed;
   if (beside == Beside::all) from.want("parts", "all", "caption_column");
   if (beside == Beside::vae) from.want("parts", "vae", "cache_latents");

@@ -42,6 +42,7 @@ struct TrainerJob {
   std::vector<std::string> missing;       ///< what the job depends on and such files do not say
   std::vector<std::string> unknown;       ///< keys that the format does not know
   std::string frozen_parts;          ///< modules that are not trained where the model has them: names, joined by ','
+  std::string trained_parts;         ///< of a pipeline, trained besides its denoiser: TrainingJob::trained_parts
   std::string head;                  ///< what takes the place of the language model's head: how its class ends
   std::optional<bool> holds_speech;  ///< of a model that speaks: what makes it, or the thinker alone; else as named
   std::string speech_key;            ///< the setting that says so

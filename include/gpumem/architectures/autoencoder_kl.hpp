@@ -205,4 +205,295 @@ inline constexpr Architecture kArchitecture = {.name = "autoencoder_kl",
 
 }  // namespace autoencoder_kl
 
+// Autoencoders of videos and images whose levels are residual blocks with group norms: AutoencoderKLCogVideoX and
+// AutoencoderKLHunyuanVideo, which read a video part by part, and AutoencoderKLHunyuanImage (Tencent's own code calls
+// it HYVAE2D). As parts of a pipeline only their parameters count. Source: diffusers 0.38,
+// models/autoencoders/autoencoder_kl_cogvideox.py, autoencoder_kl_hunyuan_video.py, autoencoder_kl_hunyuanimage.py.
+
+namespace level_autoencoders {
+
+/// Levels of residual blocks with group norms.
+struct Levels {
+  std::vector<std::int64_t> widths;
+  std::int64_t layers = 2;
+  std::int64_t latents = 16;
+  std::int64_t in = 3;
+  std::int64_t out = 3;
+  bool spatial = false;  ///< CogVideoX: its decoder's norms read the latents; frames are resampled without weights
+  bool attends = false;
+};
+
+inline Levels read_levels(ConfigFields& config, bool cog) {
+  constexpr std::size_t kMostLevels = 8;
+  Levels levels;
+  levels.spatial = cog;
+  levels.widths = config.sizes_or("block_out_channels", cog ? std::vector<std::int64_t>{128, 256, 256, 512}
+                                                            : std::vector<std::int64_t>{128, 256, 512, 512});
+  if (levels.widths.empty() || levels.widths.size() > kMostLevels) {
+    config.fail("must have from 1 to 8 entries", "block_out_channels");
+    levels.widths = {1};
+  }
+  levels.layers = config.layers_or("layers_per_block", cog ? 3 : 2);
+  levels.latents = config.size_or({"latent_channels"}, 16);
+  levels.in = config.size_or({"in_channels"}, 3);
+  levels.out = config.size_or({"out_channels"}, 3);
+  levels.attends = !cog && config.flag("mid_block_add_attention", true);
+  if (cog && config.flag("use_quant_conv", false)) config.fail("is a variant that is not known", "use_quant_conv");
+  config.ignore({"act_fn", "norm_eps", "norm_num_groups", "temporal_compression_ratio", "time_compression_ratio",
+                 "spatial_compression_ratio", "sample_height", "sample_width", "sample_size", "sample_tsize",
+                 "scaling_factor", "shift_factor", "latents_mean", "latents_std", "force_upcast",
+                 "invert_scale_latents", "down_block_types", "up_block_types", "use_post_quant_conv"});
+  return levels;
+}
+
+/// A part of a video.
+struct LevelPass {
+  Forward& f;
+  const Levels& l;
+  Encoded size;        ///< of what is read at this level
+  Tensor latents = 0;  ///< that CogVideoX's decoder reads in each norm
+  bool decodes = false;
+};
+
+inline Tensor level_conv(LevelPass& p, std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
+                         const Sizes& kernel) {
+  const Tensor read = kernel[0] > 1 ? p.f.call("pad", {input}, {{"padding", Sizes{1, 1, 1, 1, 2, 0}}}) : input;
+  return video::layer(p.f, name, read, in, out, kernel, {1, 1, 1});
+}
+
+inline Tensor level_norm(LevelPass& p, const std::string& name, Tensor input, std::int64_t width) {
+  const Tensor normed = image_norm(p.f, name, input, width, 32);
+  if (!p.l.spatial || !p.decodes) return normed;
+  const Sizes size = {p.size.frames, p.size.height, p.size.width};
+  const Tensor latents = p.f.call("upsample", {p.latents}, {{"size", size}});
+  const Tensor scale = level_conv(p, name + ".conv_y", latents, p.l.latents, width, video::kPoint);
+  return p.f.add(p.f.multiply(normed, scale),
+                 level_conv(p, name + ".conv_b", latents, p.l.latents, width, video::kPoint));
+}
+
+inline Tensor level_residual(LevelPass& p, Tensor input, std::int64_t in, std::int64_t out) {
+  const auto open = [&](const std::string& name, Tensor x, std::int64_t width) {
+    return p.f.activation("nonlinearity", level_norm(p, name, x, width), "silu");
+  };
+  const Tensor hidden = level_conv(p, "conv1", open("norm1", input, in), in, out, video::kCube);
+  const Tensor made = level_conv(p, "conv2", open("norm2", hidden, out), out, out, video::kCube);
+  return p.f.add(in == out ? input : level_conv(p, "conv_shortcut", input, in, out, video::kPoint), made);
+}
+
+/// HunyuanVideo's middle attends to all pixels, of earlier frames and its own.
+inline Tensor level_middle(LevelPass& p, Tensor hidden) {
+  Forward& f = p.f;
+  const InModule inside(f, "mid_block", "MidBlock3D");
+  const std::int64_t width = p.l.widths.back();
+  const std::int64_t seen = p.size.frames * p.size.height * p.size.width;
+  for (std::int64_t index = 0; index < 2; ++index) {
+    if (index == 1 && p.l.attends) {
+      const InModule attention(f, "attentions.0", "Attention");
+      const Tensor normed = image_norm(f, "group_norm", f.flatten(hidden, 2, 4), width, 32);
+      const Tensor rows = f.permute(normed, {0, 2, 1});
+      const auto heads = [&](std::string_view name) {
+        return split_heads(f, f.linear(name, rows, width, width), width);
+      };
+      const Tensor query = heads("to_q");
+      const Tensor key = heads("to_k");
+      const Tensor mask = f.constant("mask", {1, 1, seen, seen}, "parameters");
+      const Tensor mixed = merge_heads(f, f.call("scaled_dot_product_attention", {query, key, heads("to_v"), mask}));
+      const Tensor made = f.permute(f.linear("to_out.0", mixed, width, width), {0, 2, 1});
+      hidden = f.add(f.unflatten(made, 2, {p.size.frames, p.size.height, p.size.width}), hidden);
+    }
+    const InModule list(f, "resnets", "ModuleList");
+    const InModule block(f, std::to_string(index), "ResnetBlock");
+    hidden = level_residual(p, hidden, width, width);
+  }
+  return hidden;
+}
+
+/// Half of the sides, or twice, and of the frames where `time` says so; the first frame stays one.
+inline Tensor level_resized(LevelPass& p, Tensor input, std::int64_t width, bool time) {
+  Forward& f = p.f;
+  Encoded to = p.size;
+  to.height = p.decodes ? 2 * to.height : to.height / 2;
+  to.width = p.decodes ? 2 * to.width : to.width / 2;
+  if (time && p.decodes) to.frames = p.l.spatial && to.frames % 2 == 0 ? 2 * to.frames : 2 * to.frames - 1;
+  if (time && !p.decodes) to.frames = (to.frames + 1) / 2;
+  const InModule inside(f, "samplers.0", p.decodes ? "Upsample3D" : "Downsample3D");
+  Tensor made = 0;
+  if (p.decodes) {
+    const Tensor larger = f.call("upsample", {input}, {{"size", Sizes{to.frames, to.height, to.width}}});
+    if (p.l.spatial) {
+      const Tensor padded = f.call("pad", {video::as_images(f, larger)}, {{"padding", Sizes{1, 1, 1, 1}}});
+      made = video::as_video(f, video::image_layer(f, "conv", padded, width, width, video::kSquare, 1), to.frames);
+    } else {
+      made = level_conv(p, "conv", larger, width, width, video::kCube);
+    }
+  } else if (p.l.spatial) {
+    const Sizes pooled = {to.frames, p.size.height, p.size.width};
+    const Tensor shorter = time ? f.call("upsample", {input}, {{"size", pooled}}) : input;
+    const Tensor padded = f.call("pad", {video::as_images(f, shorter)}, {{"padding", Sizes{0, 1, 0, 1}}});
+    made = video::as_video(f, video::image_layer(f, "conv", padded, width, width, video::kSquare, 2), to.frames);
+  } else {
+    const Tensor padded = f.call("pad", {input}, {{"padding", Sizes{1, 1, 1, 1, 2, 0}}});
+    made = video::layer(f, "conv", padded, width, width, video::kCube, {time ? 2 : 1, 2, 2});
+  }
+  p.size = to;
+  return made;
+}
+
+/// The encoder or the decoder, of one part.
+inline Tensor level_half(LevelPass& p, Tensor hidden) {
+  Forward& f = p.f;
+  const Levels& l = p.l;
+  const InModule inside(f, p.decodes ? "decoder" : "encoder", p.decodes ? "Decoder3D" : "Encoder3D");
+  const std::size_t count = l.widths.size();
+  std::int64_t in = p.decodes ? l.widths.back() : l.widths.front();
+  hidden = level_conv(p, "conv_in", hidden, p.decodes ? l.latents : l.in, in, video::kCube);
+  if (p.decodes) hidden = level_middle(p, hidden);
+  for (std::size_t level = 0; level < count && !f.failed(); ++level) {
+    const InModule block(f, "blocks." + std::to_string(level), "Block3D");
+    const std::int64_t out = l.widths[p.decodes ? count - 1 - level : level];
+    video::blocks(f, p.decodes ? l.layers + 1 : l.layers, in, out,
+                  [&](std::int64_t from, std::int64_t to) { hidden = level_residual(p, hidden, from, to); });
+    in = out;
+    const std::size_t after = count - 1 - level;
+    // Frames are halved twice: CogVideoX by its first levels, HunyuanVideo by the last ones.
+    if (after > 0) hidden = level_resized(p, hidden, out, l.spatial == p.decodes ? after <= 2 : level < 2);
+  }
+  if (!p.decodes) hidden = level_middle(p, hidden);
+  hidden = f.activation("conv_act", level_norm(p, "norm_out", hidden, in), "silu");
+  return level_conv(p, "conv_out", hidden, in, p.decodes ? l.out : 2 * l.latents, video::kCube);
+}
+
+/// CogVideoX reads 8 frames at a time, HunyuanVideo 17 of which 5 lie in the part before.
+inline void write_levels(ConfigFields& config, Forward& f) {
+  constexpr std::int64_t kMostFrames = 512;
+  const bool cog = config.text({"_class_name"}, "") == "AutoencoderKLCogVideoX";
+  const Levels l = read_levels(config, cog);
+  if (!config.status()) return;
+  const std::int64_t shrinks = std::int64_t{1} << (l.widths.size() - 1);
+  const LatentRule rule = {.side = 1, .frame = 1, .patch = shrinks, .usual_side = 256, .usual_text = 0};
+  const DenoiserSample size = denoiser_sample(f, rule);
+  if (size.frames > kMostFrames) return f.fail("takes at most 512 frames at once; leave some of `frames` out");
+  const Tensor video = f.sample_input("pixel_values", {l.in, size.frames, size.height, size.width});
+  const std::int64_t step = cog ? 8 : 12, most = cog ? 9 : 17;
+  std::vector<Tensor> made;
+  std::int64_t frames = 0;
+  for (std::int64_t begin = 0; begin == 0 || begin + most - step < size.frames; begin += step) {
+    const std::int64_t length = std::min(most, size.frames - begin);
+    LevelPass encoder{f, l, {size.height, size.width, length}};
+    Tensor moments = level_half(encoder, f.slice(video, 2, begin, length));
+    if (!cog) moments = level_conv(encoder, "quant_conv", moments, 2 * l.latents, 2 * l.latents, video::kPoint);
+    Tensor latents = video::drawn(f, moments, l.latents);
+    LevelPass decoder{f, l, encoder.size, latents, true};
+    if (!cog) latents = level_conv(decoder, "post_quant_conv", latents, l.latents, l.latents, video::kPoint);
+    made.push_back(level_half(decoder, latents));
+    frames += decoder.size.frames;
+    f.repeat_parameters(true);
+  }
+  f.repeat_parameters(false);
+  f.doubt({model::Doubt::About::kernels, "no training of such an autoencoder of videos was measured", false});
+  denoiser_loss(f, made.size() > 1 ? f.concatenate(made, 2) : made[0], {l.out, frames, size.height, size.width});
+}
+
+/// AutoencoderKLHunyuanImage: a side is halved where pixels become channels, with a shortcut of means.
+inline Tensor unshuffled(Forward& f, Tensor x) {
+  const Tensor parted = f.unflatten(f.unflatten(x, 3, {-1, 2}), 2, {-1, 2});
+  return f.flatten(f.contiguous(f.permute(parted, {0, 3, 5, 1, 2, 4})), 1, 3);
+}
+
+inline Tensor pixel_residual(Forward& f, Tensor input, std::int64_t in, std::int64_t out) {
+  const auto open = [&](std::string_view name, Tensor x, std::int64_t width) {
+    return f.activation("nonlinearity", image_norm(f, name, x, width, 32), "silu");
+  };
+  const Tensor hidden = image_conv(f, "conv1", open("norm1", input, in), in, out, 3);
+  const Tensor made = image_conv(f, "conv2", open("norm2", hidden, out), out, out, 3);
+  return f.add(made, in == out ? input : image_conv(f, "conv_shortcut", input, in, out, 1));
+}
+
+inline Tensor pixel_middle(Forward& f, Tensor hidden, std::int64_t width, const Encoded& size) {
+  const InModule inside(f, "mid_block", "MidBlock2D");
+  video::blocks(f, 1, width, width, [&](auto, auto) { hidden = pixel_residual(f, hidden, width, width); });
+  {
+    const InModule attention(f, "attentions.0", "AttnBlock");
+    const Tensor normed = image_norm(f, "norm", hidden, width, 32);
+    const auto rows = [&](std::string_view name) {
+      return split_heads(f, f.permute(f.flatten(image_conv(f, name, normed, width, width, 1), 2, 3), {0, 2, 1}), width);
+    };
+    const Tensor query = rows("to_q");
+    const Tensor key = rows("to_k");
+    const Tensor mixed = merge_heads(f, f.call("scaled_dot_product_attention", {query, key, rows("to_v")}));
+    const Tensor pixels = f.unflatten(f.permute(mixed, {0, 2, 1}), 2, {size.height, size.width});
+    hidden = f.add(image_conv(f, "proj", pixels, width, width, 1), hidden);
+  }
+  const InModule list(f, "resnets", "ModuleList");
+  const InModule block(f, "1", "ResnetBlock");
+  return pixel_residual(f, hidden, width, width);
+}
+
+/// The encoder or the decoder; `size` is of what it reads, then of what it makes.
+inline Tensor pixel_half(Forward& f, const Levels& l, Tensor hidden, Encoded& size, std::int64_t shrinks, bool joins,
+                         bool decodes) {
+  const InModule inside(f, decodes ? "decoder" : "encoder", decodes ? "Decoder2D" : "Encoder2D");
+  std::vector<std::int64_t> widths = l.widths;
+  if (decodes) std::reverse(widths.begin(), widths.end());
+  std::int64_t in = widths.front();
+  hidden = image_conv(f, "conv_in", hidden, decodes ? l.latents : l.in, in, 3);
+  if (decodes) hidden = pixel_middle(f, hidden, in, size);
+  for (std::size_t level = 0; level < widths.size() && !f.failed(); ++level) {
+    const InModule stage(f, "blocks." + std::to_string(level), "Blocks2D");
+    video::blocks(f, decodes ? l.layers + 1 : l.layers, in, widths[level],
+                  [&](std::int64_t from, std::int64_t to) { hidden = pixel_residual(f, hidden, from, to); });
+    in = widths[level];
+    if (level + 1 == widths.size() || std::int64_t{1} << level >= shrinks) continue;
+    const std::int64_t next = joins ? widths[level + 1] : in;
+    const std::string name = decodes ? "upsampler.conv" : "downsampler.conv";
+    const Tensor made = image_conv(f, name, hidden, in, decodes ? 4 * next : next / 4, 3);
+    if (decodes) {
+      const std::int64_t times = std::max<std::int64_t>(4 * next / in, 1);
+      const Tensor each = f.call("expand", {f.call("unsqueeze", {hidden}, {{"dim", std::int64_t{2}}})},
+                                 {{"shape", Sizes{-1, -1, times, -1, -1}}});
+      const auto repeated = f.flatten(f.contiguous(each), 1, 2);
+      const auto larger = [&](Tensor x) { return f.call("pixel_shuffle", {x}, {{"upscale_factor", std::int64_t{2}}}); };
+      hidden = f.add(larger(made), larger(repeated));
+      size = {2 * size.height, 2 * size.width};
+    } else {
+      const std::int64_t group = std::max<std::int64_t>(4 * in / next, 1);
+      const Tensor parted = f.unflatten(unshuffled(f, hidden), 1, {next, group});
+      hidden = f.add(unshuffled(f, made), f.call("mean", {parted}, {{"dim", std::int64_t{2}}}));
+      size = {size.height / 2, size.width / 2};
+    }
+    in = next;
+  }
+  if (!decodes) hidden = pixel_middle(f, hidden, in, size);
+  hidden = f.activation("conv_act", image_norm(f, "norm_out", hidden, in, 32), "silu");
+  return image_conv(f, "conv_out", hidden, in, decodes ? l.out : 2 * l.latents, 3);
+}
+
+inline void write_pixels(ConfigFields& config, Forward& f) {
+  const Levels l = read_levels(config, false);
+  const std::int64_t shrinks = config.size_or({"spatial_compression_ratio", "ffactor_spatial"}, 32);
+  const bool joins = config.flag("downsample_match_channel", true) && config.flag("upsample_match_channel", true);
+  if (!config.status()) return;
+  const DenoiserSample sample = denoiser_sample(f, {.side = 1, .patch = shrinks, .usual_side = 512, .usual_text = 0});
+  const Tensor image = f.sample_input("pixel_values", {l.in, sample.height, sample.width});
+  Encoded size = {sample.height, sample.width};
+  const Tensor latents = video::drawn(f, pixel_half(f, l, image, size, shrinks, joins, false), l.latents);
+  const Tensor made = pixel_half(f, l, latents, size, shrinks, joins, true);
+  denoiser_loss(f, made, {l.out, sample.height, sample.width});
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const std::string_view type = config.text({"_class_name"}, "");
+  if (type == "AutoencoderKLHunyuanImage" || type == "HYVAE2D") return write_pixels(config, f);
+  write_levels(config, f);
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "level_autoencoders",
+    .model_types = names<"AutoencoderKLCogVideoX", "AutoencoderKLHunyuanVideo", "AutoencoderKLCausal3D",
+                         "AutoencoderKLHunyuanImage", "HYVAE2D">,
+    .usual_head = Head::none,
+    .write = write};
+
+}  // namespace level_autoencoders
+
 }  // namespace gpumem::architectures

@@ -14,7 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -43,6 +45,13 @@ struct DenoiserSample {
 /// of the pipeline that the job's `parts` keeps on the GPU: their parameters, which are frozen, and of an autoencoder
 /// that is known how it makes the latents.
 [[nodiscard]] DenoiserSample denoiser_sample(Forward& forward, const LatentRule& rule);
+
+/// The config with the field "_usual_parts": the other parts of the published pipeline of this denoiser's family, for
+/// jobs that keep parts on the GPU and have no diffusers folder that tells them. A family that is not known, and a
+/// config that has its parts, stay as they are.
+[[nodiscard]] std::string with_usual_parts(std::string_view config);
+/// Whether a config that was read so tells what lies besides its denoiser.
+[[nodiscard]] bool tells_parts(std::string_view config);
 
 /// The same of a model that makes sounds.
 struct SoundRule {
@@ -86,5 +95,50 @@ void denoiser_loss(Forward& forward, Tensor prediction, const Sizes& sizes);
 
 /// Attention as diffusers calls it: query, key and value are [N, tokens, width]; heads are views.
 Tensor denoiser_attention(Forward& forward, Tensor query, Tensor key, Tensor value, std::int64_t head_width);
+
+/// What autoencoders of videos share: convolutions over frames and over each frame, as diffusers' classes call them.
+namespace video {
+
+inline const Sizes kCube = {3, 3, 3};
+inline const Sizes kPoint = {1, 1, 1};
+inline const Sizes kSquare = {3, 3};
+inline const Sizes kTime = {3, 1, 1};
+inline const Sizes kPixel = {1, 1};
+
+/// `count` modules of a list "resnets", each with `write(in, out)`: a stage's residual blocks.
+template <typename Write>
+void blocks(Forward& f, std::int64_t count, std::int64_t in, std::int64_t out, const Write& write) {
+  const InModule list(f, "resnets", "ModuleList");
+  for (std::int64_t index = 0; index < count && !f.failed(); ++index) {
+    const InModule inside(f, std::to_string(index), "ResnetBlock");
+    write(index == 0 ? in : out, out);
+  }
+}
+
+inline Tensor layer(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
+                    const Sizes& kernel, const Sizes& stride, std::string_view class_name = "CausalConv3d") {
+  return f.layer(name, class_name, "conv3d", {input},
+                 {{"in_channels", in}, {"out_channels", out}, {"kernel_size", kernel}, {"stride", stride}});
+}
+
+/// Each frame as an image of the batch.
+inline Tensor as_images(Forward& f, Tensor video) { return f.flatten(f.permute(video, {0, 2, 1, 3, 4}), 0, 1); }
+inline Tensor as_video(Forward& f, Tensor images, std::int64_t frames) {
+  return f.permute(f.unflatten(images, 0, {-1, frames}), {0, 2, 1, 3, 4});
+}
+
+inline Tensor image_layer(Forward& f, std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
+                          const Sizes& kernel, std::int64_t stride) {
+  return f.layer(name, "Conv2d", "conv2d", {input},
+                 {{"in_channels", in}, {"out_channels", out}, {"kernel_size", kernel}, {"stride", Sizes(2, stride)}});
+}
+
+/// The mean of latents, to which noise is added in the measure of their deviation.
+inline Tensor drawn(Forward& f, Tensor moments, std::int64_t latents) {
+  const std::vector<Tensor> halves = f.split(moments, 1, {latents, latents});
+  return f.add(halves[0], f.scale(f.call("exp", {f.scale(f.call("clamp", {halves[1]}))})));
+}
+
+}  // namespace video
 
 }  // namespace gpumem::architectures

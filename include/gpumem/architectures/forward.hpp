@@ -158,6 +158,9 @@ class Forward {
   /// The configs of the other parts of the model's pipeline, by their names; null: it comes alone.
   [[nodiscard]] const core::JsonValue* pipeline_parts() const { return pipeline_parts_; }
   void pipeline_parts(const core::JsonValue* parts) { pipeline_parts_ = parts; }
+  /// Those of the published pipeline, where the config has none of its own.
+  [[nodiscard]] const core::JsonValue* usual_parts() const { return usual_parts_; }
+  void usual_parts(const core::JsonValue* parts) { usual_parts_ = parts; }
   /// Something that was chosen, for the user.
   void remark(std::string text) { builder_.remark(std::move(text)); }
   /// Width and height of the images that the model makes in this job.
@@ -339,6 +342,7 @@ class Forward {
   bool makes_sounds_ = false;
   std::int64_t usual_tokens_ = 0;  ///< 0: the job must say
   const core::JsonValue* pipeline_parts_ = nullptr;
+  const core::JsonValue* usual_parts_ = nullptr;
   bool repeats_ = false;
   bool freezes_ = false;
   bool no_grad_ = false;

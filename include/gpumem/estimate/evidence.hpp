@@ -164,6 +164,20 @@ inline void widen_for_doubts(Margin& margin, const model::ModelGraph& graph) {
   }
 }
 
+/// What the training of parts that are held as frozen takes more at most: float32 weights, gradients and two states of
+/// AdamW; with adapters what their passes keep, taken as large as their weights in two bytes.
+inline std::int64_t of_trained_parts(const model::ModelGraph& graph, const model::TrainingJob& job) {
+  constexpr std::int64_t kWhole = 16;
+  constexpr std::int64_t kAdapters = 2;
+  if (job.trained_parts.empty()) return 0;
+  const std::string name = job.trained_parts.substr(0, job.trained_parts.find(':'));
+  std::int64_t parameters = 0;
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.path(layer).starts_with(name)) parameters = core::bounded_sum({parameters, layer.parameters});
+  }
+  return core::bounded_product({parameters, name == job.trained_parts ? kWhole : kAdapters});
+}
+
 /// How many of the layers read what is a guess, at most 1.
 inline double guessed_share(const connect::Guesses& guesses) {
   const auto layers = static_cast<double>(std::max<std::int64_t>(guesses.layers, 1));
@@ -407,7 +421,8 @@ inline Margin margin_of(const model::TrainingJob& job, const analysis::PlanSourc
   margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);
   margin.more = detail::of_batch(source.guesses.more_elements, job);
   const std::int64_t routed = detail::of_routing(detail::of_batch(source.routed_elements, job), job).count();
-  margin.more = core::Bytes(core::bounded_sum({margin.more.count(), routed, source.shorter_batches}));
+  margin.more = core::Bytes(core::bounded_sum({margin.more.count(), routed, source.shorter_batches, job.uncounted,
+                                               detail::of_trained_parts(*source.graph, job)}));
   return margin;
 }
 

@@ -143,6 +143,10 @@ struct TrainingJob {
   std::optional<std::int64_t> seconds = {};  ///< of each sound, of models that make these
   std::string parts =
       {};  ///< of a diffusers folder that lie on the GPU besides the denoiser: "vae+text_encoder", "all"
+  /// Parts of the pipeline whose training is not counted: "text_encoder"; with ":lora" behind it, adapters alone. No
+  /// option of a job says it: trainers' files do.
+  std::string trained_parts = {};
+  std::int64_t uncounted = 0;  ///< bytes that may lie on the GPU besides all that is counted: the upper figure has them
   /// Of other tensors that lie on the GPU from the start, such as another model or a cache of embeddings, in MiB.
   std::int64_t resident = 0;
   bool ema = false;  ///< a copy of the trained weights, an average over the steps, lies on the GPU too

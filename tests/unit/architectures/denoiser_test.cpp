@@ -157,35 +157,6 @@ TEST(ControlNets, AreRefusedWhereTheyDiffer) {
                     core::ErrorCode::malformed_input, 0, "other widths"));
 }
 
-/// Of what is a part of a pipeline alone.
-std::int64_t part_parameters(std::string_view config) {
-  const auto document = core::JsonDocument::parse(config, kConfigLimits);
-  EXPECT_TRUE(succeeds(document));
-  const auto count = architectures::parameters_of(document->root(), ops::vocabulary());
-  EXPECT_TRUE(succeeds(count));
-  return count ? *count : 0;
-}
-
-TEST(Autoencoders, OfVideosHaveTheirPublishedParameters) {
-  // What a config leaves out is as the class has it: Wan 2.1, Qwen-Image, CogVideoX, HunyuanVideo.
-  EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderKLWan", "temperal_downsample": [false, true, true]})"),
-            126892531);
-  EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderKLQwenImage", "temperal_downsample": [false, true, true]})"),
-            126892531);
-  EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderKLCogVideoX"})"), 215583907);
-  EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderKLHunyuanVideo"})"), 246478803);
-}
-
-TEST(Autoencoders, OfHunyuanImageAndOfSoundsHaveTheirClassesParameters) {
-  EXPECT_EQ(part_parameters(R"({"_class_name": "HYVAE2D", "latent_channels": 64, "ffactor_spatial": 32,
-    "block_out_channels": [128, 256, 512, 512, 1024, 1024], "layers_per_block": 2})"),
-            405575491);
-  EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderOobleck"})"), 156112514);
-  EXPECT_EQ(part_parameters(R"({"_class_name": "AutoencoderOobleck", "downsampling_ratios": [2, 4, 4, 6, 10]})"),
-            168695426);
-  EXPECT_EQ(part_parameters(R"({"_class_name": "AceStepConditionEncoder"})"), 608369664);
-}
-
 TEST(Denoisers, MakeSoundsOfSoManySeconds) {
   const auto graph = read(R"({"_class_name": "AceStepTransformer1DModel", "num_hidden_layers": 2})", {.seconds = 7});
   ASSERT_TRUE(succeeds(graph));
@@ -193,24 +164,29 @@ TEST(Denoisers, MakeSoundsOfSoManySeconds) {
   EXPECT_TRUE(fails(read(kSmallUnet, {.seconds = 7}), core::ErrorCode::invalid_argument, 0, "makes no sounds"));
 }
 
-TEST(Autoencoders, SayHowManyPassesOverAVideoAreCounted) {
-  const auto says_so = [](std::int64_t frames) {
-    const auto graph = read(R"({"_class_name": "WanTransformer3DModel", "num_attention_heads": 2,
-      "attention_head_dim": 64, "ffn_dim": 256, "text_dim": 32, "num_layers": 1, "_parts": {"vae": {
-      "_class_name": "AutoencoderKLWan", "temperal_downsample": [false, true, true], "base_dim": 8}}})",
-                            {.size = model::PictureSize{64, 64}, .frames = frames, .text_tokens = 8, .parts = "vae"});
-    EXPECT_TRUE(succeeds(graph));
-    return graph && std::ranges::any_of(graph->remarks(), [&](const std::string& remark) {
-             return remark.find("in " + std::to_string(1 + (frames - 1) / 4) + " passes") != std::string::npos;
-           });
+TEST(Denoisers, HoldTheirFamilysPublishedParts) {
+  const auto counted = [](const std::string& config, const std::string& parts) {
+    const auto graph = read(config, {.size = model::PictureSize{64, 64}, .text_tokens = 8, .parts = parts});
+    EXPECT_TRUE(succeeds(graph)) << parts;
+    return graph ? graph->parameters() : 0;
   };
-  EXPECT_TRUE(says_so(81)) << "21 passes";
-  EXPECT_FALSE(says_so(9)) << "all three are counted";
-}
-
-TEST(Autoencoders, OfVideosAreNoModelOfTheirOwn) {
-  EXPECT_TRUE(fails(read(R"({"_class_name": "AutoencoderKLCogVideoX"})"), core::ErrorCode::missing_information, 0,
-                    "a part of a pipeline alone"));
+  const std::string wan = R"({"_class_name": "WanTransformer3DModel", "num_attention_heads": 2,
+      "attention_head_dim": 64, "ffn_dim": 256, "text_dim": 32, "num_layers": 1})";
+  constexpr std::int64_t kUmt5 = 5'680'910'336;
+  const std::string read_so = with_usual_parts(wan);
+  EXPECT_TRUE(tells_parts(read_so));
+  EXPECT_EQ(with_usual_parts(read_so), read_so);
+  const std::int64_t alone = counted(wan, "none");
+  EXPECT_EQ(counted(wan, "text_encoder*") - alone, kUmt5);
+  EXPECT_EQ(counted(wan, "all") - alone, kUmt5 + 126'892'531);
+  EXPECT_EQ(counted(wan, "text_encoder:int8") - alone, kUmt5 / 2) << "in units of two bytes";
+  const std::string flux = R"({"_class_name": "Flux2Transformer2DModel", "joint_attention_dim": 7680, "num_layers": 1,
+      "num_single_layers": 1, "num_attention_heads": 4})";
+  EXPECT_EQ(counted(flux, "text_encoder") - counted(flux, "none"), 4'022'468'096) << "Qwen3-4B";
+  const auto none = read(R"({"_class_name": "KreaTransformer"})", {.parts = "all"});
+  EXPECT_FALSE(none);
+  EXPECT_TRUE(fails(read(R"({"_class_name": "MochiTransformer3DModel", "num_layers": 1})", {.parts = "all"}),
+                    ErrorCode::invalid_argument, 0, "are not known"));
 }
 
 TEST(Denoisers, TakeNoWordThatTheyDoNotKnow) {
@@ -297,13 +273,13 @@ double megabytes(const std::string& path, const std::string& parts, bool ema = f
 }
 
 TEST(Denoisers, StandAloneWithoutAFolder) {
-  EXPECT_TRUE(fails(read(kSmallUnet, {.parts = "vae"}), ErrorCode::invalid_argument, 0, "leave `parts` out"));
+  EXPECT_TRUE(fails(read(kSmallUnet, {.parts = "vae"}), ErrorCode::invalid_argument, 0, "or no `parts`"));
   EXPECT_TRUE(succeeds(read(kSmallUnet, {.parts = "none"})));
   job::JobRequest request;
   request.summary = GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt";
   request.training.batch_size = 1;
   request.training.parts = "vae";
-  EXPECT_TRUE(fails(session::process_session().estimate(request), ErrorCode::invalid_argument, 0, "leave `parts` out"));
+  EXPECT_TRUE(fails(session::process_session().estimate(request), ErrorCode::invalid_argument, 0, "or no `parts`"));
   request.training.parts = "none";
   EXPECT_TRUE(succeeds(session::process_session().estimate(request)));
 }

@@ -53,6 +53,25 @@ TEST(Evidence, AnotherGpuWidensTheRangeAndSaysWhy) {
   EXPECT_GT(width(found), width(known));
 }
 
+TEST(Evidence, PartsThatAreNotCountedAreInTheUpperFigure) {
+  TrainingJob job = job_of(std::string(testing::kSmallGraph));
+  const MemoryEstimate counted = estimated(job, "h200-141gb");
+  job.uncounted = std::int64_t{45} << 30;
+  const MemoryEstimate found = estimated(job, "h200-141gb");
+  EXPECT_EQ(found.upper.count() - counted.upper.count(), job.uncounted);
+  EXPECT_NE(estimated(job, "a100-40gb").verdict, Verdict::fits) << "they may be larger than the GPU";
+  const auto more = [&](const char* trained) {
+    TrainingJob denoiser = job_of(R"({"_class_name": "UNet2DConditionModel", "cross_attention_dim": 768,
+        "block_out_channels": [32], "attention_head_dim": 8, "layers_per_block": 1, "sample_size": 8,
+        "down_block_types": ["CrossAttnDownBlock2D"], "up_block_types": ["CrossAttnUpBlock2D"]})");
+    denoiser.parts = "text_encoder";
+    denoiser.trained_parts = trained;
+    return estimated(denoiser, "a100-40gb").upper.count();
+  };
+  EXPECT_EQ(more("text_encoder") - more(""), std::int64_t{16} * 123'060'480) << "CLIP ViT-L";
+  EXPECT_EQ(more("text_encoder:lora") - more(""), std::int64_t{2} * 123'060'480);
+}
+
 TEST(Evidence, ADynamicCheckpointWithoutItsListWidensTheRange) {
   const std::string config = R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128,
       "num_hidden_layers": 8, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu")";

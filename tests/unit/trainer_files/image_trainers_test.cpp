@@ -119,8 +119,8 @@ TEST(ImageTrainers, ReadsAiToolkit) {
                       {"optimizer", "adamw-8bit"},
                       {"ema", "true"},
                       {"checkpointing", "full"},
-                      {"quantize", "-"}});
-  EXPECT_NE(joined(job.missing).find("text encoder"), std::string::npos);
+                      {"quantize", "-"},
+                      {"parts", "text_encoder*"}});
 }
 
 TEST(ImageTrainers, AiToolkitsDefaultsAreItsOwn) {
@@ -130,7 +130,7 @@ TEST(ImageTrainers, AiToolkitsDefaultsAreItsOwn) {
                   more + "}]}}");
   };
   expect_wanted(process(R"("network": {"linear": 16, "rank": 8}, "datasets": [{"cache_latents": true}, {}])"),
-                {{"lora", "8"}, {"image", "512x512"}, {"parts", "vae"}, {"base_dtype", "bf16"}});
+                {{"lora", "8"}, {"image", "512x512"}, {"parts", "vae+text_encoder*"}, {"base_dtype", "bf16"}});
   const TrainerJob whole = process(R"("datasets": [{"cache_latents": true, "cache_text_embeddings": true}])");
   expect_wanted(whole, {{"lora", "-"}, {"parts", "-"}, {"base_dtype", "-"}});
   EXPECT_EQ(joined(whole.missing), "");
@@ -436,6 +436,20 @@ TEST(ImageTrainers, ReadsFinetrainersWords) {
                           {"lora_targets", "blocks*to_q+blocks*to_k"},
                           {"parts", "all:sliced:tiled"},
                           {"sharding", "ddp"}});
+}
+
+TEST(ImageTrainers, DreamBoothTrainsTextEncodersToo) {
+  const auto job_of = [](const std::string& script) {
+    const std::vector<std::string> words = {"accelerate", "launch", script, "--train_text_encoder",
+                                            "--pretrained_model_name_or_path=somebody/model"};
+    const auto launched = read_launch_command(words);
+    EXPECT_TRUE(launched) << launched.error().message;
+    return launched ? launched->job : TrainerJob();
+  };
+  const TrainerJob whole = job_of("train_dreambooth_sd3.py");
+  EXPECT_EQ(whole.trained_parts, "text_encoder");
+  EXPECT_EQ(whole.find("parts")->value, "all") << "they run in each step";
+  EXPECT_EQ(job_of("train_dreambooth_lora_flux.py").trained_parts, "text_encoder.:lora") << "CLIP alone";
 }
 
 }  // namespace

@@ -277,10 +277,10 @@ GPUMEM_INLINE core::Status holds_only(const model::ModelGraph& graph, const Know
 /// `images` must not be said of a model that reads none, sounds not of one that makes none, and parts not of one that
 /// stands alone.
 GPUMEM_INLINE core::Status check_images(const model::Images& images, const Forward* forward) {
-  const bool in_pipeline = forward != nullptr && forward->pipeline_parts() != nullptr;
+  const bool in_pipeline = forward != nullptr && (forward->pipeline_parts() || forward->usual_parts());
   if (!images.parts.empty() && images.parts != "none" && !in_pipeline) {
     return core::Error{core::ErrorCode::invalid_argument,
-                       "the model is not read from a diffusers folder with its model_index.json; leave `parts` out",
+                       "the other parts of its pipeline are not known: give its diffusers folder, or no `parts`",
                        {}};
   }
   if (images.seconds && (forward == nullptr || !forward->makes_sounds())) {
@@ -409,15 +409,14 @@ struct Asked {
 
 GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view text,
                                                               const model::Vocabulary& vocabulary, const Asked& asked) {
-  namespace detail = architectures_detail;
-  const std::string_view file = asked.file;
-  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text, kConfigLimits);
+  const auto file = asked.file;
+  const auto document = core::JsonDocument::parse(text, kConfigLimits);
   if (!document) return core::Error(document.error()).in_file(file);
-  if (!document->root().is(detail::Kind::object)) return detail::malformed("must hold one JSON object").in_file(file);
+  if (!document->root().is(Kind::object)) return malformed("must hold one JSON object").in_file(file);
   ConfigFields config(document->root());
   if (asked.experts == Experts::fused) config.fuse_experts();
   if (asked.experts == Experts::listed) config.list_experts();
-  const core::Result<detail::Choice> choice = detail::choose(config);
+  const core::Result<Choice> choice = choose(config);
   if (!choice) return core::Error(choice.error()).in_file(file);
   if (choice->architecture->parameters_only) {
     return core::Error{core::ErrorCode::missing_information,
@@ -430,29 +429,30 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   forward.images(asked.images);
   if (asked.one_expert) forward.call_one_expert();
   forward.pipeline_parts(config.find("_parts"));
+  forward.usual_parts(config.find("_usual_parts"));
   if (config.turns_off("use_cache")) forward.make_no_cache();
-  if (const core::JsonValue* name = config.find("_published"); name != nullptr && name->is(detail::Kind::text)) {
+  if (const core::JsonValue* name = config.find("_published"); name != nullptr && name->is(Kind::text)) {
     forward.remark("published sizes of " + std::string(name->text()));  // summary/model_folder.hpp
   }
-  if (const core::JsonValue* part = config.find("_left_out"); part != nullptr && part->is(detail::Kind::text)) {
+  if (const core::JsonValue* part = config.find("_left_out"); part != nullptr && part->is(Kind::text)) {
     forward.remark("the folder's " + std::string(part->text()) +  // summary/model_folder.hpp
                    " is not known: the model itself is trained in its place");
   }
   const Architecture& architecture = *choice->architecture;
-  architecture.write(config, detail::named_head(config).value_or(architecture.usual_head), forward);
+  architecture.write(config, named_head(config).value_or(architecture.usual_head), forward);
   if (const core::Status read = config.status(); !read) return core::Error(read.error()).in_file(file);
-  detail::doubt_fields(config, *choice, builder);
-  if (const core::Status whole = detail::check_parts(config, *choice); !whole) {
+  doubt_fields(config, *choice, builder);
+  if (const core::Status whole = check_parts(config, *choice); !whole) {
     return core::Error(whole.error()).in_file(file);
   }
-  const core::Status shown = detail::check_images(asked.images, &forward);
+  const core::Status shown = check_images(asked.images, &forward);
   if (!shown) return core::Error(shown.error()).in_file(file);
   if (forward.reads_images() || forward.makes_sounds()) builder.config(text);
   core::Result<model::ModelGraph> graph = std::move(builder).build();
-  if (graph && !asked.one_expert) detail::check_name(config, *graph);
+  if (graph && !asked.one_expert) check_name(config, *graph);
   if (graph) {
     model::GraphBuilder::add_release(*graph, first_release(choice->type));
-    model::GraphBuilder::add_release(*graph, detail::release_of(config));
+    model::GraphBuilder::add_release(*graph, release_of(config));
     const bool either = graph->lists_experts() || architecture.lists_experts;
     if (either) model::GraphBuilder::experts_config(*graph, text);
   }
@@ -464,7 +464,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file, const model::Images& images,
                                                           Experts experts) {
-  return architectures_detail::graph_of_config(text, vocabulary, {file, images, false, experts});
+  return architectures_detail::graph_of_config(with_usual_parts(text), vocabulary, {file, images, false, experts});
 }
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config_once(std::string_view text,
