@@ -50,7 +50,8 @@ enum class Experts : std::uint8_t {
 /// read_config(); invalid_argument where the graph was not made of a config that reads images.
 [[nodiscard]] core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,
                                                           const model::Vocabulary& vocabulary,
-                                                          const model::Images& images, Experts experts = Experts::usual);
+                                                          const model::Images& images,
+                                                          Experts experts = Experts::usual);
 
 /// first_release() of a printed tree's or table's type; nothing where its class is not known.
 [[nodiscard]] std::optional<model::Transformers> first_release(const model::ModelGraph& printed);

@@ -453,8 +453,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (graph) {
     model::GraphBuilder::add_release(*graph, first_release(choice->type));
     model::GraphBuilder::add_release(*graph, release_of(config));
-    const bool either = graph->lists_experts() || architecture.lists_experts;
-    if (either) model::GraphBuilder::experts_config(*graph, text);
+    if (graph->lists_experts() || architecture.lists_experts) model::GraphBuilder::experts_config(*graph, text);
   }
   return graph;
 }
