@@ -13,6 +13,7 @@
 #include "gpumem/adapt/impl/peft_methods_inl.hpp"
 #include "gpumem/adapt/impl/peft_model_inl.hpp"
 #include "gpumem/analysis/impl/analysis_inl.hpp"
+#include "gpumem/analysis/impl/analysis_lent_inl.hpp"
 #include "gpumem/architectures/impl/architecture_list_inl.hpp"
 #include "gpumem/architectures/impl/architectures_inl.hpp"
 #include "gpumem/architectures/impl/config_fields_inl.hpp"

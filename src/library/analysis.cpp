@@ -2,3 +2,4 @@
 #include "gpumem/core/config.hpp"
 
 #include "gpumem/analysis/impl/analysis_inl.hpp"
+#include "gpumem/analysis/impl/analysis_lent_inl.hpp"

@@ -66,7 +66,7 @@ inline constexpr Published kFurther[] = {
      R"({"model_type": "baichuan", "architectures": ["BaichuanForCausalLM"], "hidden_size": 5120, "num_hidden_layers": 40, "num_attention_heads": 40, "intermediate_size": 13696, "vocab_size": 125696, "model_max_length": 4096, "z_loss_weight": 0})"},
     {"chatglm3-6b", 6'243'584'000,
      R"({"model_type": "chatglm", "architectures": ["ChatGLMForConditionalGeneration"], "hidden_size": 4096, "num_layers": 28, "num_attention_heads": 32, "kv_channels": 128, "multi_query_attention": true, "multi_query_group_num": 2, "ffn_hidden_size": 13696, "add_qkv_bias": true, "padded_vocab_size": 65024})"},
-    {"glm-4-9b", 9'399'951'360,
+    {"glm-4-9b-chatglm", 9'399'951'360,
      R"({"model_type": "chatglm", "architectures": ["ChatGLMModel"], "hidden_size": 4096, "num_layers": 40, "num_attention_heads": 32, "kv_channels": 128, "multi_query_attention": true, "multi_query_group_num": 2, "ffn_hidden_size": 13696, "add_qkv_bias": true, "padded_vocab_size": 151552})"},
     {"minicpm-2b", 2'724'880'896,
      R"({"model_type": "minicpm", "architectures": ["MiniCPMForCausalLM"], "hidden_size": 2304, "num_hidden_layers": 40, "num_attention_heads": 36, "num_key_value_heads": 36, "intermediate_size": 5760, "vocab_size": 122753, "scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256})"},

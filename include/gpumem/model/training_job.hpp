@@ -76,6 +76,9 @@ enum class Objective : std::uint8_t {
 [[nodiscard]] constexpr bool reads_last(Objective objective) {
   return objective == Objective::last_log_probabilities || objective == Objective::read_last_log_probabilities;
 }
+[[nodiscard]] constexpr bool reads_whole(Objective objective) {
+  return objective == Objective::whole_log_probabilities || objective == Objective::read_whole_log_probabilities;
+}
 
 /// The names used on the command line and in JSON, one row a value; kOptimizers is in optimizers.hpp.
 inline constexpr std::array<Named<Precision>, 7> kPrecisions = {{{Precision::fp32, "fp32"},

@@ -25,6 +25,24 @@ inline core::Shape without(const core::Shape& shape, std::size_t gone) {
   return result;
 }
 
+/// The attribute if it is a list of integers; null if not.
+inline const std::vector<std::int64_t>* list_of(const model::Attributes& attributes, std::string_view name) {
+  const model::AttributeValue* value = attributes.find(name);
+  return value == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(value);
+}
+
+/// How many elements "start", "length" and "step" leave of an axis of this size; without a length all that follow
+/// the start. Nothing if the axis is shorter.
+inline std::optional<std::int64_t> narrowed(const model::Attributes& attributes, std::int64_t size,
+                                            std::optional<std::int64_t> length) {
+  const std::int64_t start = attributes.integer("start").value_or(0);
+  const std::int64_t step = attributes.integer("step").value_or(1);
+  if (start < 0 || start >= size || step < 1) return std::nullopt;
+  const std::int64_t most = (size - start - 1) / step + 1;
+  if (length.value_or(most) < 1 || length.value_or(most) > most) return std::nullopt;
+  return length.value_or(most);
+}
+
 /// The dimensions of attribute "shape": a list of integers, or one with "N" in it.
 inline std::optional<std::vector<core::Dim>> wanted_dims(const model::Attributes& attributes) {
   const model::AttributeValue* shape = attributes.find("shape");

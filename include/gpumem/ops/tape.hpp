@@ -340,6 +340,7 @@ class Tape {
   TensorId record_call(const Call& call);
   model::Slice keep_saved(const Call& call, std::span<const TensorId> inputs, const Function& function);
   [[nodiscard]] bool casts_any(std::span<const TensorId> parameters, core::DType type) const;
+  [[nodiscard]] bool asks_for_gradients(const Call& call, std::span<const TensorId> inputs) const;
   model::Slice keep(std::span<const TensorId> ids);
   model::Slice add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more = {});
   void repeat_functions(const LayerCalls& calls, const TapeMark& now, std::span<const TensorId> inputs);

@@ -13,12 +13,6 @@ namespace gpumem::ops {
 
 namespace view_detail {
 
-/// The attribute if it is a list of integers; null if not.
-inline const std::vector<std::int64_t>* list_of(const model::Attributes& attributes, std::string_view name) {
-  const model::AttributeValue* value = attributes.find(name);
-  return value == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(value);
-}
-
 /// Axes start_dim..end_dim become one; the batch factor of the first of them is kept.
 inline core::Result<core::Shape> flatten_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
@@ -101,18 +95,6 @@ inline core::Result<core::Shape> split_shape(const OpInput& input) {
   const bool sound = axis && total.valid() && std::none_of(sizes->begin(), sizes->end(), negative);
   if (!sound || shape[*axis] != core::Dim::fixed(*total.value())) return unfit(shape, "sizes that add up on axis dim");
   return shape;
-}
-
-/// How many elements "start", "length" and "step" leave of an axis of this size; without a length all that follow
-/// the start. Nothing if the axis is shorter.
-inline std::optional<std::int64_t> narrowed(const model::Attributes& attributes, std::int64_t size,
-                                            std::optional<std::int64_t> length) {
-  const std::int64_t start = attributes.integer("start").value_or(0);
-  const std::int64_t step = attributes.integer("step").value_or(1);
-  if (start < 0 || start >= size || step < 1) return std::nullopt;
-  const std::int64_t most = (size - start - 1) / step + 1;
-  if (length.value_or(most) < 1 || length.value_or(most) > most) return std::nullopt;
-  return length.value_or(most);
 }
 
 /// "start", "length" and "step" on axis "dim"; a negative length leaves off as many of the last elements. With a second

@@ -395,8 +395,7 @@ struct PostTrainingOptions {
   friend bool operator==(const PostTrainingOptions&, const PostTrainingOptions&) = default;
 };
 
-/// One row an option: every front end takes these, beside the options of how the policy is trained
-/// (gpumem/job/job_options.hpp).
+/// One row an option: every front end takes these, beside those of the policy (gpumem/job/job_options.hpp).
 struct PostTrainingOption {
   std::string_view name;   ///< in JSON: "gpu_memory_utilization"; its flag is --gpu-memory-utilization
   std::string_view value;  ///< the placeholder of its value: "N"; empty: it is on or off

@@ -313,6 +313,15 @@ GPUMEM_INLINE model::Slice Tape::keep_saved(const Call& call, std::span<const Te
   return {first_saved, static_cast<std::uint32_t>(lists_.size()) - first_saved};
 }
 
+/// Whether a parameter of the call does, or an input to which gradients flow.
+GPUMEM_INLINE bool Tape::asks_for_gradients(const Call& call, std::span<const TensorId> inputs) const {
+  for (std::size_t index = 0; index < inputs.size(); ++index) {
+    const bool flows = index >= 32 || (call.no_gradient >> index & 1U) == 0;
+    if (flows && tensor(inputs[index]).requires_grad) return true;
+  }
+  return std::ranges::any_of(call.parameters, [&](TensorId parameter) { return tensor(parameter).requires_grad; });
+}
+
 GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   const core::DType type = computing_type(call);
   std::span<const TensorId> inputs = call.inputs;
@@ -348,13 +357,7 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
     function.multiply_adds = call.multiply_adds.as(type);
   }
 
-  bool requires_grad = false;
-  for (std::size_t index = 0; index < inputs.size(); ++index) {
-    const bool flows = index >= 32 || (call.no_gradient >> index & 1U) == 0;
-    requires_grad = requires_grad || (flows && tensor(inputs[index]).requires_grad);
-  }
-  for (const TensorId parameter : call.parameters) requires_grad = requires_grad || tensor(parameter).requires_grad;
-
+  const bool requires_grad = asks_for_gradients(call, inputs);
   const bool own_type = call.output.dtype != core::DType::float32;  // ids and masks keep theirs
   function.output = add(own_type ? call.output : call.output.as(type));
   TapeTensor& output = tensors_.back();

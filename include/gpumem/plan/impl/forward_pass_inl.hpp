@@ -241,15 +241,13 @@ class ForwardPassBuilder {
   core::Result<TensorId> record_objective() {
     const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;
     if (!known) return unknown_size("what the head reads", head_.shape);
-    const std::int64_t positions = job_.objective.count;
     const bool last = model::reads_last(job_.objective.kind);
-    TensorId logits = ops::record_last_logits(tape(), head_, last ? 0 : positions);
+    TensorId logits = ops::record_last_logits(tape(), head_, last ? 0 : job_.objective.count);
     // accelerate's autocast is around the model's forward() alone.
     const bool accelerates = model::row_of(job_.loop).outputs == model::OutputType::float_under_autocast;
     if (accelerates) pass_.autocast_functions = tape().functions().size();
-    const bool whole = job_.objective.kind == model::Objective::read_whole_log_probabilities ||
-                       job_.objective.kind == model::Objective::whole_log_probabilities;
-    if (whole || hands_out_float()) logits = tape().cast(logits, core::DType::float32);
+    if (model::reads_whole(job_.objective.kind) || hands_out_float())
+      logits = tape().cast(logits, core::DType::float32);
     if (in_loop_) returned_ = tape().functions().size();
     hold(logits);
     return ops::record_of_logits(tape(), head_, job_.objective, logits);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpumem/posttrain/impl/post_training_job_inl.hpp"
+#include "gpumem/posttrain/phases.hpp"
 
 #include <algorithm>
 #include <utility>
