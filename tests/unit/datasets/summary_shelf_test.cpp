@@ -105,7 +105,8 @@ TEST(SummaryShelf, GivesAModelAnotherHead) {
   ASSERT_TRUE(succeeds(shelf.take_model("who/Reads", table, "Model")));
   EXPECT_EQ(config,
             R"({"text": {"architectures": ["InnerForCausalLM"]}, "x": Infinity, "architectures": ["ReadsModel"]})");
-  EXPECT_TRUE(fails(shelf.take_model("who/Sees", table, "Model"), ErrorCode::missing_information, 0, "names no class"));
+  EXPECT_TRUE(fails(shelf.take_model("who/Sees", table, "Model"), ErrorCode::missing_information, 0,
+                    "whose head is not known"));
 }
 
 TEST(SummaryShelf, NeedsAReader) {
