@@ -119,13 +119,7 @@ bool is_among(std::span<const std::string_view> names, std::string_view name) {
 }
 
 void TrainerReading::check(std::string_view path, std::string_view word, std::string_view known) {
-  std::vector<std::string_view> words;
-  for (std::size_t begin = 0; begin < known.size();) {
-    const std::size_t end = std::min(known.find(' ', begin), known.size());
-    words.push_back(known.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  const core::Status fit = core::check_word(path, word, words);
+  const core::Status fit = core::check_word(path, word, known);
   if (fit || job_.wrong) return;
   job_.wrong = fit.error();
   if (const Setting* const setting = root_.at(path)) job_.wrong->place.line = setting->line;

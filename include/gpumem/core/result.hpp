@@ -130,9 +130,8 @@ class [[nodiscard]] Result {
 struct Done {};
 using Status = Result<Done>;
 
-/// Whether a setting has one of the words that it takes. Errors: invalid_argument, "vllm_mode: 'colocat' is none of
-/// server, colocate", with the nearest of them.
-[[nodiscard]] Status check_word(std::string_view setting, std::string_view word,
-                                std::span<const std::string_view> known);
+/// Whether a setting has one of the `words` that it takes, which have a space between them. Errors: invalid_argument,
+/// "vllm_mode: 'colocat' is none of server, colocate", with the nearest of them.
+[[nodiscard]] Status check_word(std::string_view setting, std::string_view word, std::string_view words);
 
 }  // namespace gpumem::core

@@ -221,10 +221,8 @@ inline core::Result<core::Shape> masked_shape(const OpInput& input) {
   return shape;
 }
 
-/// Bytes of a mask as wide as these tokens that is a tensor of its own, where it is "inverted": else it is a view.
-inline std::array<TensorSize, 1> mask_of(const OpCall& call, const TensorSize& tokens) {
-  return {call.attributes.flag("inverted", false) ? tokens.as(core::DType::boolean) : TensorSize{}};
-}
+/// How many masks are tensors of their own: one that is "inverted". Else the mask is a view.
+inline std::size_t own_masks(const OpCall& call) { return call.attributes.flag("inverted", false) ? 1 : 0; }
 
 /// x[mask]: indices of three figures an element, given back; the mask is kept. Backward adds into zeros of all tokens
 /// by the same indices, then by sorted ones. Source: torch 2.6, native/IndexingUtils.h: expandTensors();
@@ -232,12 +230,12 @@ inline std::array<TensorSize, 1> mask_of(const OpCall& call, const TensorSize& t
 inline core::Result<TensorId> record_masked(const OpCall& call, Tape& tape) {
   constexpr std::int64_t kFigures = 3;
   constexpr std::int64_t kSorted = 6;
-  const std::array<TensorSize, 1> mask = mask_of(call, tape.tensor(call.tensors[0]).size);
+  const std::array<TensorSize, 1> mask = {tape.tensor(call.tensors[0]).size.as(core::DType::boolean)};
   const std::array<TensorSize, 1> indices = {call.size.times(kFigures).as(core::DType::int64)};
   const std::array<TensorSize, 1> sorted = {call.size.times(kSorted).as(core::DType::int64)};
   return tape.record({.inputs = call.tensors.first(1),
                       .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
-                      .extras = std::span(mask).first(call.attributes.flag("inverted", false) ? 1 : 0),
+                      .extras = std::span(mask).first(own_masks(call)),
                       .extras_first = true,
                       .scratch = indices,
                       .backward_scratch = sorted});
@@ -247,12 +245,12 @@ inline core::Result<TensorId> record_masked(const OpCall& call, Tape& tape) {
 inline core::Result<TensorId> record_put(const OpCall& call, Tape& tape) {
   constexpr std::int64_t kFigures = 3;
   if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
-  const std::array<TensorSize, 1> mask = mask_of(call, tape.tensor(call.tensors[0]).size);
+  const std::array<TensorSize, 1> mask = {tape.tensor(call.tensors[0]).size.as(core::DType::boolean)};
   const std::array<TensorSize, 1> indices = {tape.tensor(call.tensors[1]).size.times(kFigures).as(core::DType::int64)};
   return tape.record({.inputs = call.tensors,
                       .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
                       .kind = Output::in_place,
-                      .extras = std::span(mask).first(call.attributes.flag("inverted", false) ? 1 : 0),
+                      .extras = std::span(mask).first(own_masks(call)),
                       .extras_first = true,
                       .scratch = indices,
                       .backward_scratch = indices});

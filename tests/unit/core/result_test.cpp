@@ -118,8 +118,9 @@ TEST(DidYouMean, IsPartOfAMessageOrEmpty) {
 }
 
 TEST(CheckWord, NamesWhatIsKnownAndWhatIsNear) {
-  EXPECT_TRUE(check_word("optimizer", "lion", kKnown));
-  const Status wrong = check_word("optimizer", "lino", kKnown);
+  constexpr std::string_view kWords = "adam adamw sgd-momentum lion";
+  EXPECT_TRUE(check_word("optimizer", "lion", kWords));
+  const Status wrong = check_word("optimizer", "lino", kWords);
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, ErrorCode::invalid_argument);
   EXPECT_TRUE(wrong.error().message.starts_with("optimizer: 'lino' is none of ")) << wrong.error().message;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <vector>
 
 namespace gpumem::core {
 
@@ -137,9 +138,14 @@ GPUMEM_INLINE std::string did_you_mean(std::string_view word, std::span<const st
   return near.empty() ? std::string() : " (did you mean " + quoted(near) + "?)";
 }
 
-GPUMEM_INLINE Status check_word(std::string_view setting, std::string_view word,
-                                std::span<const std::string_view> known) {
+GPUMEM_INLINE Status check_word(std::string_view setting, std::string_view word, std::string_view words) {
   constexpr std::size_t kLongestKey = 80;
+  std::vector<std::string_view> known;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    known.push_back(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
   if (std::find(known.begin(), known.end(), word) != known.end()) return Done{};
   std::string all;
   for (const std::string_view one : known) all.append(all.empty() ? "" : ", ").append(one);

@@ -133,7 +133,7 @@ inline std::vector<std::span<const SettingWords>> words_of(Program program) {
   return {};
 }
 
-/// The names of a text that has a space between them.
+/// The words of a value, whatever its program puts between them.
 inline std::vector<std::string_view> names_in(std::string_view text) {
   std::vector<std::string_view> names;
   while (!text.empty()) {
@@ -149,12 +149,11 @@ inline std::vector<std::string_view> names_in(std::string_view text) {
 inline core::Status check_value(const LaunchSetting& setting, std::string_view words) {
   constexpr std::string_view kSwitches = "true false yes no on off y n t f 1 0 none null";
   if (is_false(setting.value) || is_variable(setting.value)) return core::Done{};
-  const std::vector<std::string_view> known = names_in(words);
   for (const std::string_view word : names_in(setting.value)) {
     const bool switches = words.ends_with(kOnOrOff) && is_among(core::lower_case(word), kSwitches);
     const bool of_hub = words == kKernelsOfAttention && word.find('/') != std::string_view::npos;
     if (switches || of_hub || (words == kKernelsOfAttention && word == "paged")) continue;
-    if (core::Status fit = core::check_word(setting.key, word, known); !fit) return fit;
+    if (core::Status fit = core::check_word(setting.key, word, words); !fit) return fit;
   }
   return core::Done{};
 }
