@@ -59,8 +59,8 @@ inline std::vector<bool> published_layers(ConfigFields& config, std::int64_t lay
   if (starts.empty() || ends.empty()) config.fail("must name a layer", "moe_layer_start_index");
   std::vector<bool> mixes(static_cast<std::size_t>(layers), false);
   if (starts.empty() || ends.empty()) return mixes;
-  const std::int64_t first = *std::ranges::min_element(starts);
-  const std::int64_t last = *std::ranges::max_element(ends);
+  const std::int64_t first = *std::min_element(starts.begin(), starts.end());
+  const std::int64_t last = *std::max_element(ends.begin(), ends.end());
   for (std::int64_t index = 0; index < layers; ++index) {
     mixes[static_cast<std::size_t>(index)] = index >= first && index <= last && (index + 1) % every == 0;
   }
