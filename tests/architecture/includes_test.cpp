@@ -352,6 +352,31 @@ TEST(Lists, ThoseWhoLinkNothingGetEveryBody) {
   EXPECT_EQ(includes_of(kRoot / "include/gpumem/gpumem.hpp").back(), "gpumem/bodies.hpp");
 }
 
+/// The names of std::ranges that a text uses, or those that it defines in a namespace of that name.
+std::set<std::string> names_of_ranges(const std::string& text, const std::regex& pattern) {
+  std::set<std::string> names;
+  for (std::sregex_iterator each(text.begin(), text.end(), pattern), none; each != none; ++each) {
+    names.insert((*each)[1]);
+  }
+  return names;
+}
+
+TEST(Headers, UseOfRangesOnlyWhatTheWebPageHas) {
+  const std::string added = text_of(kRoot / "src/web/missing_std.hpp");
+  const std::size_t begin = added.find("namespace ranges {");
+  ASSERT_NE(begin, std::string::npos);
+  const auto has = names_of_ranges(added.substr(begin), std::regex(R"((?:auto|bool) (\w+)\()"));
+  EXPECT_TRUE(has.contains("find"));
+  std::vector<std::string> missing;
+  for (const Source& source : library()) {
+    const std::string text = text_of(kRoot / "include" / "gpumem" / source.path);
+    for (const std::string& name : names_of_ranges(text, std::regex(R"(std::ranges::(\w+))"))) {
+      if (!has.contains(name)) missing.push_back(source.path + ": std::ranges::" + name);
+    }
+  }
+  EXPECT_EQ(missing, std::vector<std::string>()) << "the page's standard library is LLVM 13's: see missing_std.hpp";
+}
+
 TEST(Headers, BeginWithPragmaOnce) {
   for (const Source& file : library()) {
     const std::string text = text_of(kRoot / "include/gpumem" / file.path);
