@@ -1,4 +1,4 @@
-// The program's own file needs no header of the library: what each of the others includes is the whole of it.
+// The program's own file needs no header of the library: what the other includes is the whole of it.
 #include <cstdint>
 #include <cstdio>
 
