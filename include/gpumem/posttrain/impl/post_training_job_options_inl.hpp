@@ -117,6 +117,68 @@ inline constexpr SettingWords kWordsOfVerl[] = {
      "actor_rollout_ref.rollout.enforce_eager reward_model.enable reward_model.enable_resource_pool",
      kOnOrOff},
 };
+/// What a program calls the parts of a layout, of which each names its engine before a colon: "fsdp:d4p1t1".
+inline constexpr std::string_view kEnginesOfAreal = "fsdp megatron archon sglang vllm";
+/// Sources (2026-08): NeMo-RL, models/policy, models/automodel/setup.py; slime, utils/arguments.py; AReaL,
+/// api/cli_args.py; ROLL, configs; PRIME-RL, configs/trainer.py and rl.py; open-instruct, grpo_utils.py.
+inline constexpr SettingWords kWordsOfNemoRl[] = {
+    {"policy.precision", "bfloat16 float16 float32"},
+    {"policy.generation.backend", "vllm sglang megatron trtllm dynamo"},
+    {"policy.megatron_cfg.recompute_granularity", "full selective"},
+    {"policy.dtensor_cfg.enabled policy.dtensor_cfg.cpu_offload policy.dtensor_cfg.activation_checkpointing "
+     "policy.dtensor_cfg.sequence_parallel policy.dtensor_cfg.lora_cfg.enabled "
+     "policy.dtensor_cfg.lora_cfg.match_all_linear policy.megatron_cfg.enabled policy.megatron_cfg.sequence_parallel "
+     "policy.megatron_cfg.activation_checkpointing policy.megatron_cfg.peft.enabled policy.sequence_packing.enabled "
+     "policy.dynamic_batching.enabled policy.generation.colocated.enabled "
+     "policy.megatron_cfg.optimizer.optimizer_cpu_offload policy.generation.vllm_cfg.enforce_eager",
+     kOnOrOff},
+};
+inline constexpr SettingWords kWordsOfSlime[] = {
+    {"advantage_estimator",
+     "grpo gspo cispo reinforce_plus_plus reinforce_plus_plus_baseline ppo on_policy_distillation"},
+    {"loss_type", "policy_loss sft_loss custom_loss"},
+    {"recompute_granularity", "full selective"},
+};
+inline constexpr SettingWords kWordsOfAreal[] = {
+    {"actor.dtype ref.dtype", "bfloat16 float16 float32"},
+    {"actor.backend rollout.backend ref.backend allocation_mode", kEnginesOfAreal},
+    {"actor.scheduling_strategy.type ref.scheduling_strategy.type critic.scheduling_strategy.type "
+     "rollout.scheduling_strategy.type",
+     "separation colocation"},
+    {"train_dataset.type", "rl sft rw dpo"},
+    {"actor.megatron.recompute_granularity", "full selective"},
+    {"actor.gradient_checkpointing actor.use_lora actor.offload actor.fsdp.offload_params ref.offload "
+     "sglang.disable_cuda_graph vllm.enforce_eager",
+     kOnOrOff},
+};
+inline constexpr SettingWords kWordsOfRoll[] = {
+    {"actor_train.strategy_args.strategy_name actor_infer.strategy_args.strategy_name "
+     "reference.strategy_args.strategy_name",
+     "hf_infer vllm sglang megatron_infer megatron_train fsdp2_infer fsdp2_train mock_infer deepspeed_infer "
+     "deepspeed_train diffusion_deepspeed_train"},
+    {"adv_estimator", "gae reinforce grpo gigpo step_reinforce agentic_reinforce"},
+    {"actor_train.model_args.dtype", "fp32 bf16 fp16"},
+    {"actor_train.strategy_args.strategy_config.param_dtype", "bf16 bfloat16 fp16 float16 fp32 float32"},
+    {"actor_train.strategy_args.strategy_config.recompute_granularity", "full selective"},
+    {"actor_train.model_args.disable_gradient_checkpointing actor_train.use_dynamic_batching_in_train "
+     "actor_train.use_sequence_packing actor_train.strategy_args.strategy_config.offload_policy "
+     "actor_infer.strategy_args.strategy_config.enforce_eager enable_reference use_kl_loss",
+     kOnOrOff},
+};
+inline constexpr SettingWords kWordsOfPrimeRl[] = {
+    {"trainer.model.ac.mode", "full selective"},
+    {"trainer.model.optimization_dtype trainer.model.reduce_dtype", "bfloat16 float32"},
+    {"trainer.optim.type", "adamw sgd muon sign_sgd"},
+    {"deployment.type", "single_node multi_node"},
+    {"trainer.model.optim_cpu_offload trainer.model.fsdp_cpu_offload inference.vllm.enforce_eager", kOnOrOff},
+};
+inline constexpr SettingWords kWordsOfOpenInstruct[] = {
+    {"deepspeed_stage", "0 1 2 3"},
+    {"single_gpu_mode load_ref_policy use_vllm_logprobs deepspeed_offload_param deepspeed_offload_optimizer "
+     "gradient_checkpointing vllm_enforce_eager use_peft use_lora",
+     kOnOrOff},
+};
+
 inline std::vector<std::span<const SettingWords>> words_of(Program program) {
   switch (program) {
     case Program::trl:
@@ -128,6 +190,15 @@ inline std::vector<std::span<const SettingWords>> words_of(Program program) {
     case Program::openrlhf: return {kWordsOfOpenRlhf};
     case Program::verl:
     case Program::verl_megatron: return {kWordsOfVerl};
+    case Program::nemo_rl:
+    case Program::nemo_rl_megatron: return {kWordsOfNemoRl};
+    case Program::slime: return {kWordsOfSlime};
+    case Program::areal:
+    case Program::areal_megatron: return {kWordsOfAreal};
+    case Program::roll:
+    case Program::roll_megatron: return {kWordsOfRoll};
+    case Program::prime_rl: return {kWordsOfPrimeRl};
+    case Program::open_instruct: return {kWordsOfOpenInstruct};
     default: break;
   }
   return {};
@@ -149,7 +220,11 @@ inline std::vector<std::string_view> names_in(std::string_view text) {
 inline core::Status check_value(const LaunchSetting& setting, std::string_view words) {
   constexpr std::string_view kSwitches = "true false yes no on off y n t f 1 0 none null";
   if (is_false(setting.value) || is_variable(setting.value)) return core::Done{};
-  for (const std::string_view word : names_in(setting.value)) {
+  for (std::string_view word : names_in(setting.value)) {
+    if (words == kEnginesOfAreal) {
+      if (word.find(':') == std::string_view::npos || word.starts_with("ffn:")) continue;
+      word = word.substr(0, word.find(':'));
+    }
     const bool switches = words.ends_with(kOnOrOff) && is_among(core::lower_case(word), kSwitches);
     const bool of_hub = words == kKernelsOfAttention && word.find('/') != std::string_view::npos;
     if (switches || of_hub || (words == kKernelsOfAttention && word == "paged")) continue;
