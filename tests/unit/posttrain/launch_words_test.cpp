@@ -66,7 +66,7 @@ TEST(PostTrainingWords, AllThatIsMissingIsSaidAtOnce) {
   request.options.algorithm = Algorithm::grpo;
   request.options.prompt_length = 8;
   EXPECT_TRUE(fails(check_complete(request), core::ErrorCode::invalid_argument, 0,
-                    "nothing says the length of the sequences; give prompt_length with completion_length"));
+                    "nothing says the length of the sequences; give `prompt_length` with `completion_length`"));
   request.options.completion_length = 8;
   EXPECT_TRUE(succeeds(check_complete(request)));
 }

@@ -55,6 +55,8 @@ inline constexpr std::string_view kOthers[] = {"global_batch",
                                                "sequence_arg",
                                                "algorithm",
                                                "program",
+                                               "prompt_length",
+                                               "completion_length",
                                                "explain",
                                                "teacher_model",
                                                "at_most_tensor_parallel",
@@ -404,7 +406,8 @@ GPUMEM_INLINE void note_precision(const JobRequest& request, model::TrainingJob&
   // Before its layers are connected, a printed tree does not tell what it reads.
   const bool of_transformers =
       graph->run_settings().transformers || (graph->reads_tokens() && !graph->architecture().empty());
-  const bool said = is_given(*find_option("precision"), request) || training.base_dtype != model::BaseType::precision;
+  const bool said = is_given(*find_option("precision"), request) || training.precision != model::Precision::fp32 ||
+                    training.base_dtype != model::BaseType::precision;
   if (!of_transformers || said || training.transformers < model::Transformers::v5_0) return;
   training.notes.push_back({"precision",
                             "weights and activations are float32, as no `precision` is given; from_pretrained() of "

@@ -250,7 +250,9 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   if (job.graph == nullptr) return refuse("the job has no model; read a summary first");
   if (job.fused && !row_of(job.optimizer).has_fused) return refuse(training_job_detail::no_fused_form(job.optimizer));
   if (std::string fault = training_job_detail::projection_fault(job); !fault.empty()) return refuse(std::move(fault));
-  if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
+  if (job.batch_size < 1) {
+    return refuse("the batch size is " + std::to_string(job.batch_size) + "; give `batch_size`, at least 1");
+  }
   if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
   if (counts_blocks(job.checkpoints.kind) && job.checkpoints.count < 1)
     return not_positive("the number of blocks", job.checkpoints.count);

@@ -377,8 +377,8 @@ inline core::Status check_lengths(const PostTrainingWords& words, const PostTrai
   if (!told || to.packing || !whole || !to.prompt_length || !to.completion_length) return core::Done{};
   if (core::bounded_sum({*to.prompt_length, *to.completion_length}) == *whole) return core::Done{};
   return core::Error{core::ErrorCode::invalid_argument,
-                     "`seq_length` " + std::to_string(*whole) + " is not prompt_length " +
-                         std::to_string(*to.prompt_length) + " with completion_length " +
+                     "`seq_length` " + std::to_string(*whole) + " is not `prompt_length` " +
+                         std::to_string(*to.prompt_length) + " with `completion_length` " +
                          std::to_string(*to.completion_length) + "; leave one of them out",
                      {}};
 }
@@ -487,8 +487,8 @@ GPUMEM_INLINE core::Status check_complete(const PostTrainingRequest& request) {
   if (request.training.training.batch_size == 0) miss("the samples of a forward pass", "`batch_size`");
   const bool parts = to.prompt_length && to.completion_length;
   if (!request.training.training.sequence_length && !parts) {
-    miss("the length of the sequences",
-         generates ? "prompt_length with completion_length" : "`seq_length` (or prompt_length with completion_length)");
+    miss("the length of the sequences", generates ? "`prompt_length` with `completion_length`"
+                                                  : "`seq_length` (or `prompt_length` with `completion_length`)");
   }
   if (what.empty()) return core::Done{};
   namespace detail = launch_words_detail;
