@@ -55,6 +55,10 @@ struct Mamba2Mixer {
   bool output_bias = false;
   bool multiplies = false;  ///< what it reads and projects, by numbers
   bool shared = false;      ///< tensor parallel ranks share its heads, as Megatron's do
+  /// The scan's function ends with the gate: what it makes is kept for the norm, and what that makes for the last
+  /// projection. Else all three are one function, which computes both again. Source: Megatron-LM core 0.12 to August
+  /// 2026, core/ssm/mamba_mixer.py: mamba_split_conv1d_scan_combined() without rmsnorm_weight and outproj_weight.
+  bool norms_apart = false;
 
   [[nodiscard]] std::int64_t inner() const { return heads * head_width; }
   [[nodiscard]] std::int64_t convolved() const { return inner() + 2 * groups * state; }
@@ -263,7 +267,12 @@ inline Tensor scanned(Forward& f, const Mamba2Mixer& m, Tensor projected) {
                                  {"state", m.state},
                                  {"chunk", m.chunk},
                                  {"recomputed", true}});
-  if (m.norm_class.empty()) return f.call("gated_norm", {scanned, parts[0]}, {{"normalizes", false}});
+  const bool gates_alone = m.norm_class.empty() || m.norms_apart;
+  if (gates_alone) {
+    const Tensor gated = f.call("gated_norm", {scanned, parts[0]}, {{"normalizes", false}});
+    if (m.norm_class.empty()) return gated;
+    return f.layer("norm", m.norm_class, "rms_norm", {gated}, {{"normalized_shape", m.inner()}, {"fused", true}});
+  }
   return f.layer("norm", m.norm_class, "gated_norm", {scanned, parts[0]},
                  {{"normalized_shape", m.inner()}, {"groups", m.groups}});
 }
@@ -279,8 +288,9 @@ inline Tensor mamba2_mixer(Forward& f, const Mamba2Mixer& m, Tensor input) {
   if (m.shared) f.share(Split::mixer);
   const Tensor gated = mamba_mixers_detail::scanned(f, m, projected);
   f.share(Split::whole);
-  return f.linear("out_proj", gated, m.inner(), m.width,
-                  {.bias = m.output_bias, .split = m.shared ? Split::rows : Split::whole, .recomputed = true});
+  return f.linear(
+      "out_proj", gated, m.inner(), m.width,
+      {.bias = m.output_bias, .split = m.shared ? Split::rows : Split::whole, .recomputed = !m.norms_apart});
 }
 
 inline MixerPlaces tree_layer_types(TreeFields& t) {

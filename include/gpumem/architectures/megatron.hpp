@@ -155,7 +155,12 @@ inline void read_hybrid(ConfigFields& config, Model& model) {
   if (model.pattern.empty()) return;
   const std::int64_t width = model.sizes.width;
   Mamba2Mixer& m = model.mixer;
-  m = {.class_name = "MambaMixer", .norm_class = "ExtendedRMSNorm", .width = width, .chunk = 128, .shared = true};
+  m = {.class_name = "MambaMixer",
+       .norm_class = "ExtendedRMSNorm",
+       .width = width,
+       .chunk = 128,
+       .shared = true,
+       .norms_apart = true};
   m.head_width = config.size_or({"mamba_head_dim"}, 64);
   m.heads = config.size_or({"mamba_num_heads"}, std::max<std::int64_t>(2 * width / m.head_width, 1));
   m.groups = config.size_or({"mamba_num_groups"}, 8);

@@ -1,6 +1,10 @@
 // Arguments of Megatron's launcher, and the parameters that they give, counted by hand.
 #include "gpumem/architectures/megatron.hpp"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "expect.hpp"
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/ops/catalogue.hpp"
@@ -107,6 +111,25 @@ TEST(Megatron, AHybridsLayersAreHalfBlocks) {
   EXPECT_EQ(hybrid("---"), kEmbeddings + 3 * feeds + 2 * 64);
   EXPECT_EQ(hybrid("**-"), hybrid("---") + 2 * (kAttention - kFeedForward));
   EXPECT_EQ(hybrid("M|M-"), hybrid("---") + 2 * (kMixer - feeds)) << "a bar ends a pipeline stage, and is no layer";
+}
+
+// Megatron's scan ends with the gate; transformers' function norms and projects too, and computes both again.
+TEST(Megatron, AMixersNormAndLastProjectionKeepWhatTheyRead) {
+  const auto graph = read(with(R"(, "mamba_state_dim": 16, "mamba_num_groups": 2, "hybrid_layer_pattern": "M--")"));
+  ASSERT_TRUE(succeeds(graph));
+  std::vector<std::string> ops;
+  bool recomputes = true;
+  for (const model::Layer& layer : graph->layers()) {
+    const std::string path(graph->path(layer));
+    if (path.find("mixer") == std::string::npos) continue;
+    ops.emplace_back(graph->op(layer));
+    if (path.ends_with("out_proj")) recomputes = graph->attributes(layer).flag("recomputed", false);
+  }
+  const auto scan = std::find(ops.begin(), ops.end(), "ssd_scan");
+  ASSERT_GE(ops.end() - scan, 4);
+  EXPECT_EQ(std::vector<std::string>(scan + 1, scan + 4),
+            (std::vector<std::string>{"gated_norm", "rms_norm", "linear"}));
+  EXPECT_FALSE(recomputes);
 }
 
 /// Two norms of what it reads, the product that joins both, a block, and a norm.
