@@ -35,6 +35,7 @@ struct ToldJob {
   std::string frozen_parts = {};               ///< modules that are not trained where the model has them, joined by ','
   std::string head = {};                       ///< how the class of its model ends; empty: as its config has it
   std::optional<bool> holds_speech = {};       ///< of a model that speaks: what makes it, or the thinker alone
+  std::string megatron_fields = {};            ///< where Megatron runs its own form: its arguments beside the sizes
   std::vector<std::string> not_modelled = {};  ///< settings that change memory and have no option, a clause each
   std::vector<std::string> missing = {};       ///< what the job depends on and the settings do not say
   bool shorter = false;                        ///< samples have at most the length, and are not padded to it

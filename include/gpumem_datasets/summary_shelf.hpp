@@ -35,6 +35,11 @@ class SummaryShelf {
                                                                                   std::string_view head = {},
                                                                                   std::optional<bool> speech = {});
 
+  /// The same in Megatron's own form, with further arguments (posttrain::megatron_form()). Nothing: that is not known.
+  [[nodiscard]] std::shared_ptr<const model::ModelGraph> take_megatron(std::string_view name,
+                                                                       const std::filesystem::path& folder,
+                                                                       std::string_view fields);
+
   /// Of a summary that is no file. Errors: those of reading it.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> parse(const std::string& name,
                                                                              std::string_view text);

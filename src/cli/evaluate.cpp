@@ -75,6 +75,7 @@ Result<datasets::ToldJob> told_by_trainer(std::string_view settings, std::int64_
                          .frozen_parts = job->frozen_parts,
                          .head = job->head,
                          .holds_speech = job->holds_speech,
+                         .megatron_fields = job->megatron_fields,
                          .missing = std::exchange(job->missing, {}),
                          .shorter = job->shorter};
   if (!job->deepspeed.empty()) told.missing.push_back("the file " + job->deepspeed);

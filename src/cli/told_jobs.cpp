@@ -222,6 +222,22 @@ core::Status take_head(Session& session, const trainer_files::TrainerJob& job, J
   return core::Done{};
 }
 
+/// Megatron's own form of the model, where the job runs it and it is known; standard input is read once, and so not
+/// here.
+void take_megatron_form(const trainer_files::TrainerJob& job, JobRequest& request, std::vector<std::string>& texts) {
+  if (job.megatron_fields.empty() || request.summary == "-" || request.summary.starts_with('{')) return;
+  const std::string path = summary::path_of_model(request.summary);
+  const auto file = core::read_regular_file(path, summary::kLargestConfig);
+  const auto published = file ? std::nullopt : summary::published_model(summary::named_model(request.summary).name);
+  const auto arguments = posttrain::megatron_form(file        ? *file
+                                                  : published ? published->config
+                                                              : std::string_view(),
+                                                  job.megatron_fields);
+  if (!arguments) return;
+  if (published) texts.push_back("published sizes of " + std::string(published->name));
+  request.summary = *arguments;
+}
+
 /// Blocks that the file trains, and parts that it leaves as they are, by their names in this model; an image that it
 /// speaks of for models that see is none of the others'. What the user asks for stays (`given`). What is wrong with the
 /// model the estimate says; standard input is read once, and so not here.
@@ -309,6 +325,7 @@ Result<ToldJob> told_by_trainer_file(Session& session, const EstimateOptions& op
   }
   detail::leave_out_parts(session, *job, options.request, told.request, *missing);
   if (const core::Status taken = detail::take_head(session, *job, told.request, *missing); !taken) return taken.error();
+  detail::take_megatron_form(*job, told.request, *missing);
   told.notes = detail::notes_of_file(*missing);
   if (const core::Status fits = detail::fit_to_model(session, *job, options.request, told.request); !fits) {
     return core::Error(fits.error()).in_file(options.trainer);
@@ -341,6 +358,7 @@ Result<ToldJob> told_by_command(Session& session, const Launched& launched, cons
   detail::leave_out_parts(session, launched->job, request, made.request, texts);
   if (const core::Status taken = detail::take_head(session, launched->job, made.request, texts); !taken)
     return taken.error();
+  detail::take_megatron_form(launched->job, made.request, texts);
   if (const core::Status fits = detail::fit_to_model(session, launched->job, request, made.request); !fits)
     return fits.error();
   const bool recorded = made.request.summary.ends_with(".gz");  // a recording has a batch size

@@ -369,6 +369,9 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
   const bool written_out = told.model.starts_with('{');
   auto graph = shelf.take_model(written_out ? told.model : cells.text("model"), folder, told.head, told.holds_speech);
   if (!graph && !told.model.empty()) graph = shelf.take_model(told.model, folder, told.head, told.holds_speech);
+  const std::string& fields = told.megatron_fields;
+  const auto own = fields.empty() ? nullptr : shelf.take_megatron(cells.text("model"), folder, fields);
+  if (own != nullptr) graph = own;
   if (!graph && graph.error().code == core::ErrorCode::missing_information) {
     return missing(cells, run, "a config of its model", std::string(cells.text("model")) + ": `summaries`");
   }

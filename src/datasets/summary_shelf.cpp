@@ -9,6 +9,7 @@
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/posttrain/launch.hpp"
 #include "gpumem/summary/model_folder.hpp"
 
 namespace gpumem::datasets {
@@ -157,6 +158,24 @@ core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take_model(
   return core::Error{core::ErrorCode::missing_information,
                      "there is no config of " + core::quoted(name) + "; name the folder with it (`summaries`)",
                      {}};
+}
+
+std::shared_ptr<const model::ModelGraph> SummaryShelf::take_megatron(std::string_view name,
+                                                                     const std::filesystem::path& folder,
+                                                                     std::string_view fields) {
+  look_for_configs(folder);
+  auto found = configs_.find(name);
+  if (found == configs_.end()) found = configs_.find(summary_shelf_detail::key_of(name));
+  std::string config;
+  if (found != configs_.end()) {
+    if (const auto text = core::read_file(found->second)) config = *text;
+  } else if (const auto known = summary_shelf_detail::published(name)) {
+    config = known->config;
+  }
+  const auto arguments = posttrain::megatron_form(config, fields);
+  if (!arguments) return nullptr;
+  const auto graph = parse(std::string(name) + " as Megatron's " + std::string(fields), *arguments);
+  return graph ? *graph : nullptr;
 }
 
 core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::with_head(const std::string& name,

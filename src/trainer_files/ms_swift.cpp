@@ -433,19 +433,7 @@ void read_megatron(TrainerReading& from) {
   }
   // It limits experts that many tokens choose; here all experts are chosen alike.
   from.know("moe_expert_capacity_factor");
-  constexpr std::string_view kMore[] = {"cross_entropy_fusion_impl",
-                                        "eval_*",
-                                        "save_*",
-                                        "dataloader_*",
-                                        "output_dir",
-                                        "logging_*",
-                                        "seed",
-                                        "group_by_length",
-                                        "lr_*",
-                                        "weight_decay",
-                                        "report_to",
-                                        "linear_decoupled_in_proj"};
-  from.without_effect(kMore);
+  from.without_effect(kMegatronSwiftWithoutEffect);
 }
 
 bool sniff(const Setting& root) {
@@ -481,6 +469,7 @@ void read(TrainerReading& from) {
   if (is_megatron(from.root())) read_megatron(from);
   else read_transformers(from);
   read_task(from);
+  if (is_megatron(from.root())) want_megatron_form(from);
   read_lengths(from);
   read_speech(from);
   read_images(from);

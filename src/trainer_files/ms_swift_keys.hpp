@@ -95,6 +95,26 @@ inline constexpr std::string_view kSwiftWithoutEffect[] = {"add_non_thinking_pre
                                                            "vit_gradient_checkpointing",
                                                            "vit_lr"};
 
+/// The same of Megatron-SWIFT, with the names that ms-swift 3 had for some of them.
+inline constexpr std::string_view kMegatronSwiftWithoutEffect[] = {"cross_entropy_fusion_impl",
+                                                                   "dataloader_*",
+                                                                   "eval_*",
+                                                                   "group_by_length",
+                                                                   "linear_decoupled_in_proj",
+                                                                   "load",
+                                                                   "load_safetensors",
+                                                                   "log_interval",
+                                                                   "logging_*",
+                                                                   "lr_*",
+                                                                   "num_workers",
+                                                                   "output_dir",
+                                                                   "report_to",
+                                                                   "save",
+                                                                   "save_*",
+                                                                   "seed",
+                                                                   "use_flash_attn",
+                                                                   "weight_decay"};
+
 /// Data sets that hold pairs alone, which no text that does not fit goes with. Source: ms-swift 4,
 /// dataset/dataset/llm.py (StsbPreprocessor), mllm.py (TextCapsEmbPreprocessor).
 inline constexpr std::string_view kPairs[] = {"sentence-transformers/stsb", "sentence-transformers/stsb:positive",

@@ -438,6 +438,18 @@ void want_megatron_options(TrainerReading& from) {
   if (!options.empty()) from.want("megatron_options", std::move(options), first);
 }
 
+void want_megatron_form(TrainerReading& from) {
+  TrainerJob& job = from.job();
+  for (const std::string_view other : {"lora", "peft", "train", "megatron_options"}) {
+    if (job.find(other) != nullptr) return;
+  }
+  if (from.on("freeze_llm") || from.word("freeze_parameters") || !job.head.empty()) return;
+  const bool fused = from.word("cross_entropy_loss_fusion").value_or("true") != "false";
+  job.megatron_fields = std::string(R"("moe_router_dtype": "fp32", "cross_entropy_loss_fusion": )") +
+                        (fused ? "true" : "false") + R"(, "cross_entropy_fusion_impl": ")" +
+                        (from.word("cross_entropy_fusion_impl") == "te" ? "te" : "native") + "\"";
+}
+
 void read_megatron_float8(TrainerReading& from) {
   if (from.word("fp4_format")) from.want("quantize", "nvfp4", "fp4_format");
   const std::string recipe = from.word("fp8_recipe").value_or("delayed");

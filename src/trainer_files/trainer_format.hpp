@@ -46,13 +46,14 @@ struct TrainerJob {
   std::string head;                  ///< what takes the place of the language model's head: how its class ends
   std::optional<bool> holds_speech;  ///< of a model that speaks: what makes it, or the thinker alone; else as named
   std::string speech_key;            ///< the setting that says so
-  TrainedBlocks trained_blocks;      ///< where only some blocks are trained
-  std::string unlike;                ///< what makes the job unlike any that the options say; empty: nothing does
-  std::string deepspeed;             ///< the path of a DeepSpeed config that the file names
-  std::string dataset;               ///< the path of a file that says how large the samples are
-  bool one_process = false;          ///< several GPUs would share the layers of one model (device_map)
-  bool expands_segments = false;     ///< its launcher of several processes switches PyTorch's expandable segments on
-  bool shorter = false;       ///< samples are neither packed nor padded to the length, which is the most they have
+  std::string megatron_fields;    ///< Megatron runs its own form of the model: its arguments beside the sizes; or empty
+  TrainedBlocks trained_blocks;   ///< where only some blocks are trained
+  std::string unlike;             ///< what makes the job unlike any that the options say; empty: nothing does
+  std::string deepspeed;          ///< the path of a DeepSpeed config that the file names
+  std::string dataset;            ///< the path of a file that says how large the samples are
+  bool one_process = false;       ///< several GPUs would share the layers of one model (device_map)
+  bool expands_segments = false;  ///< its launcher of several processes switches PyTorch's expandable segments on
+  bool shorter = false;           ///< samples are neither packed nor padded to the length, which is the most they have
   std::string post_training;  ///< what says that it learns preferences, rewards, or from what it generates: "rl dpo"
   std::optional<core::Error> wrong;  ///< a setting that decides memory has a word that its program does not take
   std::int64_t global_batch = 0;  ///< samples a step on all GPUs, in place of passes a step; 0: the file does not say

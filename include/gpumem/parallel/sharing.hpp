@@ -125,6 +125,8 @@ struct Sharing {
   bool shares_on_host = false;                 ///< of partitioned gradients
   bool gradients_until_forward = false;        ///< zero_grad() does not release them; the next forward does
 
+  bool moves_weights = false;  ///< trained weights are copied into a buffer, which comes with that of the gradients
+
   std::int64_t state_ranks = 1;                      ///< that share masters and states
   bool masters = false;                              ///< float32 masters, besides the parameters
   bool gradients_copied = false;                     ///< the step makes float32 copies of the gradients for the masters
@@ -393,7 +395,9 @@ struct Sharing {
 // products add to main gradients themselves (gradient_accumulation_fusion), so a gradient in the lower type is not
 // kept. With --grad-reduce-in-bf16 the buffer is in the weights' type, and the step makes float32 copies of the rank's
 // part for the masters (distrib_optimizer.py: _copy_model_grads_to_main_grads; optimizer.py:
-// Float16OptimizerWithFloat16Params).
+// Float16OptimizerWithFloat16Params). The weights that the model was made with live until both buffers are there;
+// experts have buffers of their own, which are made last (core/distributed/param_and_grad_buffer.py:
+// _ParamAndGradBuffer.__init__; distributed_data_parallel.py).
 
 [[nodiscard]] inline Sharing distributed_optimizer(const model::TrainingJob& job) {
   Sharing sharing;
@@ -405,6 +409,7 @@ struct Sharing {
   if (!half) sharing.reduced_in = core::DType::float32;
   sharing.gradients_copied = half;
   sharing.state_ranks = ranks_of_instance(job, sharing_ranks(job.layout));
+  sharing.moves_weights = job.layout.sharding.kind == model::Shardings::distributed_optimizer;
   return sharing;
 }
 

@@ -89,6 +89,8 @@ class ShardedModel {
   /// Whether gradients are added to main gradients, as Megatron's are.
   [[nodiscard]] bool has_main_gradients() const { return sharing_.reduction == parallel::Reduction::main_buffer; }
 
+  /// The model is there, before its parameters are where they stay.
+  void begin();
   /// The model is wrapped: shards where it gathers, buckets, buffers of gradients.
   void construct();
 
@@ -170,7 +172,7 @@ class ShardedModel {
   void sum_up(Unit& unit) const;
   void add_shards();
   void add_buckets();
-  void add_main_buffer();
+  void add_main_buffer(bool experts);  ///< of experts, or of all others
   void add_partition();
   void add_partitioning_bucket();
   [[nodiscard]] bool persists(ops::TensorId parameter) const {
@@ -217,6 +219,7 @@ class ShardedModel {
   std::vector<std::pair<Slot, std::int64_t>> under_way_;
   std::vector<Slot> summed_;  ///< by parameter's tensor: its whole gradients of a step's micro-batches so far
   Slot partition_ = kNoSlot;  ///< the rank's share of all gradients, until zero_grad
+  std::vector<Slot> first_;   ///< trained weights that were not in their buffer at first
   Slot bucket_ = kNoSlot;     ///< that gradients are copied into
 };
 

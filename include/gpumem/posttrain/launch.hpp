@@ -178,5 +178,8 @@ struct FrozenParts {
 /// unknown_format for a model type without a rule.
 [[nodiscard]] core::Result<std::string> megatron_arguments_of(std::string_view config_json,
                                                               std::int64_t expert_tensor_parallel = 0);
+/// The same of a model of text alone whose experts are whole, with further fields of these arguments
+/// ("\"moe_router_dtype\": \"fp32\""). Nothing: no rule is known for it, or it sees.
+[[nodiscard]] std::optional<std::string> megatron_form(std::string_view config_json, std::string_view fields);
 
 }  // namespace gpumem::posttrain

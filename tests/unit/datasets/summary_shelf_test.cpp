@@ -53,6 +53,20 @@ TEST(SummaryShelf, KnowsWellKnownModelsAndTheirCopies) {
   EXPECT_TRUE(fails(shelf.take_model("who/knows", "nowhere"), ErrorCode::missing_information, 0, "no config of"));
 }
 
+TEST(SummaryShelf, ReadsAModelInMegatronsOwnForm) {
+  RunsOptions options = testing::small_shelf();
+  std::string read;
+  options.parse_summary = [&read](std::string_view text, const std::string& name) {
+    read = text;
+    return core::Result<model::ModelGraph>(testing::small_model(name));
+  };
+  SummaryShelf shelf(options);
+  EXPECT_NE(shelf.take_megatron("Qwen/Qwen3-0.6B", "nowhere", R"("moe_router_dtype": "fp32")"), nullptr);
+  EXPECT_TRUE(read.starts_with(R"({"num_layers": 28)") && read.ends_with(R"("moe_router_dtype": "fp32"})")) << read;
+  EXPECT_EQ(shelf.take_megatron("openai/gpt-oss-20b", "nowhere", R"("a": 1)"), nullptr);
+  EXPECT_EQ(shelf.take_megatron("who/knows", "nowhere", R"("a": 1)"), nullptr);
+}
+
 /// Runs of one model may have arguments of their own.
 TEST(SummaryShelf, ReadsEachTextOnce) {
   RunsOptions options = testing::small_shelf();

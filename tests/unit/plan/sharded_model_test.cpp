@@ -192,6 +192,20 @@ TEST(ShardedModel, MainGradientsAreFloat32AndStandAllTheTime) {
   EXPECT_NEAR(static_cast<double>(left.of(Category::optimizer)), 12.0 * static_cast<double>(parameters) / 4, padding);
 }
 
+TEST(ShardedModel, WeightsAreThereTwiceWhileTheyMoveIntoTheirBuffer) {
+  for (const Shardings kind : {Shardings::distributed_optimizer, Shardings::ddp}) {
+    const testing::Planned planned = testing::planned(gpt({kind, 0}, 4, Precision::bf16_mixed));
+    Live live(planned.plan);
+    std::int64_t beside = 0;  // when the buffer of gradients comes, which is the first of its category
+    for (const Event& event : planned.plan.events) {
+      live.apply(event);
+      if (beside == 0 && live.of(Category::gradient) > 0) beside = live.of(Category::parameter);
+    }
+    const std::int64_t copies = kind == Shardings::distributed_optimizer ? 2 : 1;
+    EXPECT_EQ(beside, copies * 2 * parameters_of(planned)) << parallel::name_of({kind, 0});
+  }
+}
+
 /// The model's source says it, or the job.
 void expect_half_main_gradients(std::string_view of_model, std::string_view of_job) {
   auto graph = architectures::read_config(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4,

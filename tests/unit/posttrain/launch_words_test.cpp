@@ -29,6 +29,20 @@ TEST(MegatronArguments, AreMadeOfATransformersConfig) {
                     "num_hidden_layers"));
 }
 
+TEST(MegatronArguments, TakeFurtherFieldsOfAModelOfTextAlone) {
+  const std::string sizes =
+      R"("hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 512,
+         "max_position_embeddings": 1024})";
+  const auto form = megatron_form(R"({"model_type": "qwen2", )" + sizes, R"("cross_entropy_fusion_impl": "te")");
+  ASSERT_TRUE(form);
+  EXPECT_TRUE(form->starts_with(R"({"num_layers": 2)"));
+  EXPECT_TRUE(form->ends_with(R"(, "cross_entropy_fusion_impl": "te"})"));
+  for (const char* type : {"qwen2_vl", "t5"}) {
+    EXPECT_FALSE(megatron_form(R"({"model_type": ")" + std::string(type) + "\", " + sizes, R"("a": 1)")) << type;
+  }
+  EXPECT_FALSE(megatron_form("", R"("a": 1)"));
+}
+
 TEST(MegatronArguments, OfAModelThatSeesAreThoseOfItsLanguageModel) {
   const auto arguments = megatron_arguments_of(
       R"({"model_type": "qwen3_vl_moe", "tie_word_embeddings": false, "vision_config": {"hidden_size": 8}, "text_config":

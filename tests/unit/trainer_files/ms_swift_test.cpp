@@ -29,6 +29,27 @@ TEST(MsSwift, MegatronPredictsFurtherTokens) {
             std::vector<std::string>{"mtp_num_layers 1"});
 }
 
+TEST(MsSwift, MegatronRunsItsOwnFormOfAModelThatIsTrainedWhole) {
+  const std::string base = R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16")";
+  EXPECT_EQ(parsed(base + "}").megatron_fields,
+            R"("moe_router_dtype": "fp32", "cross_entropy_loss_fusion": true, "cross_entropy_fusion_impl": "native")");
+  EXPECT_NE(parsed(base + R"(, "cross_entropy_fusion_impl": "te"})").megatron_fields.find(R"("te")"),
+            std::string::npos);
+  for (const char* other : {R"("tuner_type": "lora")", R"("freeze_llm": "true")", R"("mtp_num_layers": "1")",
+                            R"("task_type": "seq_cls")", R"("freeze_parameters": "model.layers.0")"}) {
+    EXPECT_EQ(parsed(base + ", " + other + "}").megatron_fields, "") << other;
+  }
+  EXPECT_EQ(parsed(R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": "full"})").megatron_fields, "");
+}
+
+TEST(MsSwift, NamesOfMegatronSwift3AreKnown) {
+  const TrainerJob job = parsed(R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16",
+    "train_type": "full", "num_workers": "8", "save": "out", "save_interval": "200", "eval_interval": "200",
+    "load": "m-mcore", "load_safetensors": "true", "log_interval": "5", "use_flash_attn": "true"})");
+  EXPECT_EQ(job.unknown, std::vector<std::string>{});
+  EXPECT_EQ(job.not_modelled, std::vector<std::string>{});
+}
+
 TEST(MsSwift, OtherTunersThanLora) {
   const std::string base = R"({"model": "m", "per_device_train_batch_size": "1", "tuner_type": )";
   expect_wanted(parsed(base + R"("vera"})"), {{"peft", "vera"}, {"lora", "256"}});

@@ -160,11 +160,17 @@ GPUMEM_INLINE void ShardedModel::find_layers() {
   }
 }
 
+GPUMEM_INLINE void ShardedModel::begin() {
+  for (const ops::TensorId id : state_.trained())
+    if (sharing_.moves_weights) first_.push_back(state_.allocate(id, Category::parameter));
+}
+
 GPUMEM_INLINE void ShardedModel::construct() {
   if (gathers()) add_shards();
   if (sharing_.shares_stand) add_shares();
   if (sharing_.reduction == parallel::Reduction::bucketed) add_buckets();
-  if (sharing_.reduction == parallel::Reduction::main_buffer) add_main_buffer();
+  for (const bool experts : {false, true})
+    if (has_main_gradients()) add_main_buffer(experts);
   if (!sharing_.buffers_stand || state_.trained().empty()) return;
   add_partition();
   add_partitioning_bucket();
@@ -205,13 +211,19 @@ GPUMEM_INLINE void ShardedModel::add_buckets() {
   }
 }
 
-GPUMEM_INLINE void ShardedModel::add_main_buffer() {
+GPUMEM_INLINE void ShardedModel::add_main_buffer(bool experts) {
+  const auto layers = state_.forward_pass().wired.graph().layers();
   std::int64_t sum = 0;
-  for (const ops::TensorId parameter : state_.trained()) {
+  std::vector<Slot> moved;
+  for (std::size_t at = 0; at < state_.trained().size(); ++at) {
+    const ops::TensorId parameter = state_.trained()[at];
+    if ((layers[state_.layer(parameter)].expert > 0) != experts) continue;
     const core::DType type = sharing_.reduced_type(dtype(parameter));
     sum = core::bounded_sum({sum, core::bounded_product({elements(parameter), core::element_size(type)})});
+    if (!first_.empty()) moved.push_back(first_[at]);
   }
   if (sum > 0) log_.allocate(sum, Category::gradient, kNoLayer);
+  for (const Slot slot : moved) log_.drop(slot);
 }
 
 /// The shards in the compute type are a temporary of the call.

@@ -59,6 +59,7 @@ class TrainingScript {
     if (loop_.workspace > 0) state_.log().allocate(loop_.workspace, Category::buffer, kNoLayer);
     constexpr std::int64_t kMib = std::int64_t{1} << 20;
     if (job_.resident > 0) state_.log().allocate(job_.resident * kMib, Category::buffer, kNoLayer);
+    shards_.begin();
     add_parameters_and_buffers();
     shards_.construct();
     add_stand_ins();

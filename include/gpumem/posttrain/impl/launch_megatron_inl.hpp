@@ -93,6 +93,14 @@ inline std::string known_families() {
   return core::listed(names);
 }
 
+/// Nothing: it is of another.
+inline const Family* family_of(const core::JsonValue* type) {
+  for (const Family& row : kFamilies) {
+    if (type != nullptr && type->is(row.model_type)) return &row;
+  }
+  return nullptr;
+}
+
 /// What every such model is made with: TransformerEngine, RMS norms, SwiGLU, rotary positions, no dropout.
 inline void put_usual(Converter& to, const Family& family) {
   for (const std::string_view on : {"swiglu", "group_query_attention", "moe_grouped_gemm", "bf16"}) to.flag(on, true);
@@ -215,10 +223,7 @@ GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view c
   detail::Converter to(document->root());
   if (to.find("model_type") == nullptr && to.find("num_layers") != nullptr) return std::string(config_json);
   const core::JsonValue* const type = to.of_whole("model_type");
-  const detail::Family* family = nullptr;
-  for (const detail::Family& row : detail::kFamilies) {
-    if (type != nullptr && type->is(row.model_type)) family = &row;
-  }
+  const detail::Family* family = detail::family_of(type);
   if (family == nullptr) {
     const bool named = type != nullptr && type->is(core::JsonValue::Kind::text);
     return core::Error{core::ErrorCode::unknown_format,
@@ -247,6 +252,18 @@ GPUMEM_INLINE core::Result<std::string> megatron_arguments_of(std::string_view c
     if (expert_tensor_parallel > 0) to.put("expert_tensor_parallel_size", std::to_string(expert_tensor_parallel));
   }
   return std::move(to).take();
+}
+
+GPUMEM_INLINE std::optional<std::string> megatron_form(std::string_view config_json, std::string_view fields) {
+  namespace detail = launch_megatron_detail;
+  const auto document = core::JsonDocument::parse(config_json);
+  if (!document) return std::nullopt;
+  const detail::Family* family = detail::family_of(detail::Converter(document->root()).of_whole("model_type"));
+  if (family == nullptr || family->sees) return std::nullopt;
+  auto arguments = megatron_arguments_of(config_json, 1);
+  if (!arguments) return std::nullopt;
+  arguments->pop_back();
+  return arguments->append(", ").append(fields).append("}");
 }
 
 }  // namespace gpumem::posttrain
