@@ -2,6 +2,7 @@
 #include <string>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/csv.hpp"
 #include "image_trainers.hpp"
 #include "shared_settings.hpp"
 
@@ -12,101 +13,233 @@ namespace ai_toolkit_detail {
 
 /// Keys of its sections that change no memory of the GPU, or too little to see (toolkit/config_modules.py).
 constexpr std::string_view kTrainWithoutEffect[] = {"adaptive_scaling_factor",
+                                                    "adapter_assist_type",
+                                                    "adapter_lr",
                                                     "attention_backend",
+                                                    "audio_loss_multiplier",
                                                     "batch_noise_correction_scale",
                                                     "blank_prompt_preservation_multiplier",
                                                     "blended_blur_noise",
                                                     "bypass_guidance_embedding",
-                                                    "cfg_*",
-                                                    "content_or_style*",
-                                                    "correct_pred_norm*",
+                                                    "cfg_rescale",
+                                                    "cfg_scale",
+                                                    "content_or_style",
+                                                    "content_or_style_reg",
+                                                    "correct_pred_norm",
+                                                    "correct_pred_norm_multiplier",
+                                                    "diff_output_preservation_class",
+                                                    "diff_output_preservation_multiplier",
                                                     "differential_guidance_scale",
-                                                    "diff_output_preservation_*",
+                                                    "diffusion_feature_extractor_weight",
                                                     "disable_sampling",
                                                     "do_batch_noise_correction",
                                                     "do_differential_guidance",
-                                                    "do_fft_*",
+                                                    "do_fft_loss",
+                                                    "do_fft_velocity_equiv_weight",
                                                     "do_guidance_loss_cfg_zero",
                                                     "do_random_cfg",
-                                                    "do_signal_*",
+                                                    "do_signal_amplification",
+                                                    "do_signal_correction_noise",
                                                     "dynamic_noise_offset",
-                                                    "force_*",
+                                                    "embedding_lr",
+                                                    "force_consistent_noise",
+                                                    "force_first_sample",
                                                     "free_u",
-                                                    "guidance_loss_*",
+                                                    "guidance_loss_schedule",
+                                                    "guidance_loss_target",
                                                     "img_multiplier",
-                                                    "inverted_mask_*",
+                                                    "inverted_mask_prior",
+                                                    "inverted_mask_prior_multiplier",
+                                                    "latent_feature_loss_weight",
                                                     "latent_multiplier",
                                                     "learnable_snr_gos",
-                                                    "linear_timesteps*",
-                                                    "loss_*",
-                                                    "lr*",
-                                                    "match_*",
-                                                    "max_*",
-                                                    "merge_network_*",
-                                                    "min_*",
+                                                    "linear_timesteps",
+                                                    "linear_timesteps2",
+                                                    "loss_target",
+                                                    "loss_type",
+                                                    "lr",
+                                                    "lr_scheduler",
+                                                    "lr_scheduler_params",
+                                                    "match_adapter_assist",
+                                                    "match_adapter_chance",
+                                                    "match_noise_norm",
+                                                    "max_cfg_scale",
+                                                    "max_denoising_steps",
+                                                    "max_grad_norm",
+                                                    "max_loss",
+                                                    "max_loss_debug",
+                                                    "max_negative_prompts",
+                                                    "merge_network_on_save",
+                                                    "merge_network_on_save_strength",
+                                                    "min_denoising_steps",
+                                                    "min_snr_gamma",
                                                     "negative_prompt",
                                                     "next_sample_timesteps",
-                                                    "noise_*",
+                                                    "noise_multiplier",
+                                                    "noise_offset",
+                                                    "noise_scheduler",
                                                     "noisy_latent_multiplier",
                                                     "num_train_timesteps",
                                                     "optimal_noise_pairing_samples",
                                                     "optimizer_params",
                                                     "pred_scaler",
-                                                    "prompt_*",
-                                                    "random_noise_*",
+                                                    "prompt_dropout_prob",
+                                                    "prompt_saturation_chance",
+                                                    "random_noise_multiplier",
+                                                    "random_noise_shift",
+                                                    "refiner_lr",
                                                     "reg_weight",
                                                     "sdp",
-                                                    "short_and_long_captions*",
+                                                    "short_and_long_captions",
+                                                    "short_and_long_captions_encoder_split",
                                                     "show_turbo_outputs",
-                                                    "signal_*",
+                                                    "signal_amplification_strength",
+                                                    "signal_correction_noise_scale",
                                                     "skip_first_sample",
                                                     "snr_gamma",
-                                                    "standardize_*",
+                                                    "standardize_images",
+                                                    "standardize_latents",
                                                     "start_step",
                                                     "steps",
                                                     "switch_boundary_every",
-                                                    "t0_*",
-                                                    "target_n*",
+                                                    "t0_loss_target",
+                                                    "t0_velocity_equiv_weight",
+                                                    "target_noise_multiplier",
+                                                    "target_norm_std",
+                                                    "target_norm_std_value",
                                                     "text_encoder_lr",
-                                                    "timestep_*",
+                                                    "timestep_type",
+                                                    "train_refiner",
                                                     "unconditional_prompt",
                                                     "unet_lr",
-                                                    "refiner_lr",
-                                                    "embedding_lr",
-                                                    "adapter_lr",
-                                                    "train_refiner",
                                                     "weight_jitter",
                                                     "xformers"};
 constexpr std::string_view kNetworkWithoutEffect[] = {
     "alpha",           "conv_alpha",           "linear_alpha",          "rank", "linear", "network_kwargs",
     "old_lokr_format", "pretrained_lora_path", "split_multistage_loras"};
 constexpr std::string_view kModelWithoutEffect[] = {"arch",
-                                                    "dtype",
-                                                    "is_*",
-                                                    "experimental_xl",
-                                                    "extras_name_or_path",
-                                                    "latent_space_version",
+                                                    "attn_masking",
                                                     "auto_memory",
                                                     "cache_size_limit",
-                                                    "compile_*",
-                                                    "layer_offloading_*",
-                                                    "model_paths",
-                                                    "te_*",
-                                                    "text_encoder_bits",
-                                                    "vae_d*",
-                                                    "unet_*",
-                                                    "use_text_encoder_*",
-                                                    "split_model_*",
-                                                    "inference_lora_path",
+                                                    "compile_dynamic",
+                                                    "compile_fullgraph",
+                                                    "compile_mode",
+                                                    "dtype",
+                                                    "experimental_xl",
+                                                    "extras_name_or_path",
                                                     "in_context",
+                                                    "inference_lora_path",
+                                                    "is_auraflow",
+                                                    "is_flux",
+                                                    "is_lumina2",
+                                                    "is_pixart",
+                                                    "is_pixart_sigma",
+                                                    "is_ssd",
+                                                    "is_v2",
+                                                    "is_v3",
+                                                    "is_v_pred",
+                                                    "is_vega",
+                                                    "is_xl",
+                                                    "latent_space_version",
+                                                    "layer_offloading_text_encoder_percent",
+                                                    "layer_offloading_transformer_percent",
                                                     "low_vram",
                                                     "model_kwargs",
+                                                    "model_paths",
                                                     "name_or_path_original",
-                                                    "qtype*",
+                                                    "qtype",
+                                                    "qtype_te",
                                                     "quantize_kwargs",
+                                                    "refiner_start_at",
+                                                    "split_model_other_module_param_count_scale",
+                                                    "te_device",
+                                                    "te_dtype",
+                                                    "te_name_or_path",
+                                                    "text_encoder_bits",
+                                                    "unet_path",
+                                                    "unet_sample_size",
                                                     "use_flux_cfg",
-                                                    "vae_path",
-                                                    "attn_masking"};
+                                                    "use_text_encoder_1",
+                                                    "use_text_encoder_2",
+                                                    "vae_device",
+                                                    "vae_dtype",
+                                                    "vae_path"};
+/// Of a data set: what is read below, and what changes no memory.
+constexpr std::string_view kDataKeys[] = {"alpha_mask",
+                                          "audio_normalize",
+                                          "audio_preserve_pitch",
+                                          "augmentations",
+                                          "augments",
+                                          "bucket_tolerance",
+                                          "buckets",
+                                          "cache_clip_vision_to_disk",
+                                          "cache_latents",
+                                          "cache_latents_num_workers",
+                                          "cache_latents_to_disk",
+                                          "cache_tensors_to_disk",
+                                          "cache_text_embeddings",
+                                          "caption_dropout_rate",
+                                          "caption_ext",
+                                          "caption_type",
+                                          "clip_image_augmentations",
+                                          "clip_image_from_same_folder",
+                                          "clip_image_path",
+                                          "clip_image_shuffle_augmentations",
+                                          "control_transparent_color",
+                                          "dataset_path",
+                                          "debug",
+                                          "default_caption",
+                                          "diff_output_preservation",
+                                          "diff_output_preservation_class",
+                                          "do_i2v",
+                                          "extra_values",
+                                          "fast_image_size",
+                                          "flip_x",
+                                          "flip_y",
+                                          "folder_path",
+                                          "fps",
+                                          "full_size_control_images",
+                                          "guidance_type",
+                                          "invert_mask",
+                                          "is_reg",
+                                          "keep_tokens",
+                                          "load_image_when_caching_latents",
+                                          "loss_multiplier",
+                                          "mask_min_value",
+                                          "mask_path",
+                                          "network_weight",
+                                          "num_controls_from_same_folder",
+                                          "num_frames",
+                                          "num_repeats",
+                                          "num_workers",
+                                          "poi",
+                                          "prefetch_factor",
+                                          "prior_reg",
+                                          "random_crop",
+                                          "random_scale",
+                                          "random_triggers",
+                                          "random_triggers_max",
+                                          "replacements",
+                                          "replay_transforms",
+                                          "resolution",
+                                          "scale",
+                                          "shrink_video_to_frames",
+                                          "shuffle_augmentations",
+                                          "shuffle_tokens",
+                                          "square_crop",
+                                          "standardize_images",
+                                          "token_dropout_rate",
+                                          "trigger_word",
+                                          "trim_auto_frame_count_tail",
+                                          "type",
+                                          "use_short_captions"};
+/// Of a data set, and not modelled: tokens of images that are edited, sound beside a video, and videos as long as they
+/// are.
+constexpr std::string_view kDataNotModelled[] = {"auto_frame_count", "batch_size",        "control_from_same_folder",
+                                                 "control_path",     "control_path_1",    "control_path_2",
+                                                 "control_path_3",   "controls",          "do_audio",
+                                                 "inpaint_path",     "unconditional_path"};
+constexpr std::string_view kTruths = "true false yes no on off 1 0";
 constexpr std::string_view kAverageWithoutEffect[] = {"ema_decay", "use_feedback", "param_multiplier"};
 constexpr std::string_view kWithoutEffect[] = {"device",          "logging", "meta",           "performance_log_every",
                                                "sample",          "save",    "sqlite_db_path", "trigger_word",
@@ -126,13 +259,20 @@ bool has_network(TrainerReading& from) {
   return network != nullptr && network->kind == Setting::Kind::object;
 }
 
+/// Whether it is true; a word that is neither is wrong.
+bool is_on(TrainerReading& from, std::string_view path) {
+  const std::string word = core::lower_case(from.word(path).value_or("false"));
+  from.check(path, word, kTruths);
+  return from.on(path);
+}
+
 /// Whether all data sets have this of their samples made before.
 bool all_cache(TrainerReading& from, std::string_view key, std::string_view other) {
   const Setting* const sets = from.at("datasets");
   if (sets == nullptr) return false;
-  const auto on = [](const Setting& set, std::string_view name) {
-    const Setting* const found = set.field(name);
-    return found != nullptr && found->word == "true";
+  const auto on = [&](const Setting& set, std::string_view name) {
+    TrainerReading reading(set, from.job());
+    return is_on(reading, name);
   };
   return std::all_of(sets->items.begin(), sets->items.end(),
                      [&](const Setting& set) { return on(set, key) || on(set, other); });
@@ -148,7 +288,7 @@ void read_network(TrainerReading& from) {
   from.want("lora_targets", "*blocks.*+layers.*", "network.type");
   from.take("network.dropout", "lora_dropout");
   if (from.word("network.conv")) from.job().not_modelled.emplace_back("network.conv, adapters of convolutions,");
-  if (from.on("network.all_layers")) from.want("lora_targets", "all-linear", "network.all_layers");
+  if (is_on(from, "network.all_layers")) from.want("lora_targets", "all-linear", "network.all_layers");
   for (const std::string_view path :
        {"network.network_kwargs.only_if_contains", "network.network_kwargs.ignore_if_contains", "network.lorm",
         "network.layer_offloading"}) {
@@ -159,6 +299,19 @@ void read_network(TrainerReading& from) {
   from.want("peft", "lokr", "network.type");
   if (from.word("network.lokr_full_rank").value_or("true") == "true") from.want("lora", "10000", "network.type");
   from.want("peft_options", "decompose_factor=" + from.word("network.lokr_factor").value_or("-1"), "network.type");
+}
+
+/// Keys of a data set that nobody knows, and those that are not modelled.
+void note_keys(TrainerJob& job, const Setting& set) {
+  if (set.kind != Setting::Kind::object) {
+    job.unknown.emplace_back("datasets, an entry that is no data set");
+    return;
+  }
+  TrainerReading reading(set, job);
+  for (const Setting& field : set.items) {
+    if (is_among(kDataNotModelled, field.key)) reading.not_modelled(field.key);
+    else if (!is_among(kDataKeys, field.key)) job.unknown.push_back("datasets." + field.key);
+  }
 }
 
 /// The largest of all data sets: each size comes up.
@@ -176,11 +329,16 @@ void read_samples(TrainerReading& from) {
     } else if (own != nullptr) {
       sides.items.push_back(*own);
     }
-    const Setting* const count = set.field("num_frames");
-    if (count != nullptr) frames = std::max(frames, core::parse_whole(count->word).value_or(1));
-    if (set.field("control_path") != nullptr || set.field("control_path_1") != nullptr) {
-      from.job().not_modelled.emplace_back("control_path, the tokens of images that are edited,");
+    note_keys(from.job(), set);
+    TrainerReading reading(set, from.job());
+    const std::string count = reading.word("num_frames").value_or("1");
+    const auto said = core::parse_whole(count);
+    if (!said && !from.job().wrong) {
+      from.job().wrong = core::Error{
+          core::ErrorCode::invalid_argument, "num_frames is a whole number of frames, not " + core::quoted(count), {}};
+      from.job().wrong->place.line = set.line;
     }
+    frames = std::max(frames, said.value_or(1));
   }
   Setting all{Setting::Kind::object, {}, {}, {sides}, 0};
   TrainerReading of_sets(all, from.job());
@@ -191,15 +349,15 @@ void read_samples(TrainerReading& from) {
 
 void read_model(TrainerReading& from) {
   from.job().model = from.word("model.name_or_path").value_or("");
-  if (from.on("model.quantize")) {
+  if (is_on(from, "model.quantize")) {
     want_image_quantization(from, from.word("model.qtype").value_or("qfloat8"), "model.qtype");
   }
   // Latents are made in each step unless all data sets have theirs (SDTrainer.py: is_latents_cached).
   std::string parts = all_cache(from, "cache_latents", "cache_latents_to_disk") ? "" : "vae";
-  const bool encoded = from.on("train.cache_text_embeddings") || from.on("train.unload_text_encoder") ||
+  const bool encoded = is_on(from, "train.cache_text_embeddings") || is_on(from, "train.unload_text_encoder") ||
                        all_cache(from, "cache_text_embeddings", "cache_text_embeddings");
-  const bool eight_bits = from.on("model.quantize_te") || from.on("model.quantize");
-  if (!encoded && !from.on("model.low_vram")) {
+  const bool eight_bits = is_on(from, "model.quantize_te") || is_on(from, "model.quantize");
+  if (!encoded && !is_on(from, "model.low_vram")) {
     parts += (parts.empty() ? "" : "+") + std::string(eight_bits ? "text_encoder*:int8" : "text_encoder*");
   }
   if (!parts.empty()) from.want("parts", parts, "datasets.cache_latents");
@@ -226,11 +384,11 @@ void read_process(TrainerReading& from) {
   for (const std::string_view path : {"train.gradient_accumulation_steps", "train.gradient_accumulation"}) {
     from.take(path, "accumulate");
   }
-  if (from.word("train.gradient_checkpointing").value_or("true") == "true") {
+  if (!from.word("train.gradient_checkpointing") || is_on(from, "train.gradient_checkpointing")) {
     from.want("checkpointing", "full", "train.gradient_checkpointing");
   }
   want_optimizer(from, from.word("train.optimizer").value_or("adamw"), "train.optimizer");
-  if (from.on("train.ema_config.use_ema")) from.want("ema", "true", "train.ema_config.use_ema");
+  if (is_on(from, "train.ema_config.use_ema")) from.want("ema", "true", "train.ema_config.use_ema");
   read_network(from);
   read_model(from);
   read_samples(from);
@@ -243,7 +401,9 @@ void read_process(TrainerReading& from) {
         "decorator"}) {
     from.not_modelled(path);
   }
-  if (from.word("train.train_unet").value_or("true") != "true") from.not_modelled("train.train_unet");
+  if (from.word("train.train_unet") && !is_on(from, "train.train_unet")) {
+    from.job().not_modelled.emplace_back("train.train_unet false");
+  }
   for (const std::string_view section : {"adapter", "slider"}) from.know(section);  // not modelled as a whole
   from.without_effect_in("train", kTrainWithoutEffect);
   from.without_effect_in("train.ema_config", kAverageWithoutEffect);
@@ -257,6 +417,13 @@ void read(TrainerReading& from) {
   from.know("job");
   from.know("config");
   from.know("meta");
+  const Setting& config = *from.root().field("config");
+  for (const Setting& field : config.items) {
+    if (field.key == "process" && field.items.size() > 1) {
+      from.job().not_modelled.emplace_back("config.process, of which the first is read,");
+    }
+    if (field.key != "name" && field.key != "process") from.job().unknown.push_back("config." + field.key);
+  }
   if (const Setting* const process = process_of(from.root()); process != nullptr) {
     TrainerReading reading(*process, from.job());
     read_process(reading);

@@ -274,7 +274,7 @@ void read(TrainerReading& from) {
        {"train_text_encoder", "train_text_encoder_ti", "lora_blocks", "freeze_text_encoder"}) {
     from.not_modelled(path);
   }
-  from.without_effect(kWithoutEffect);
+  from.without_effect(kWithoutEffect, arguments::kDiffusersArguments);
 }
 
 }  // namespace diffusers_scripts_detail

@@ -100,7 +100,7 @@ void read(TrainerReading& from) {
   from.know("layerwise_upcasting_skip_modules_pattern");
   from.know("attn_provider_training");
   read_layout(from);
-  from.without_effect(kWithoutEffect);
+  from.without_effect(kWithoutEffect, arguments::kFinetrainersArguments);
 }
 
 }  // namespace finetrainers_detail

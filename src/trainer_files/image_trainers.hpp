@@ -59,4 +59,9 @@ void want_block_swap(TrainerReading& from, std::string_view path, std::string_vi
 /// Says that the size of the samples is not given, if it is not.
 void miss_image_size(TrainerReading& from);
 
+/// All arguments of programs whose readers know some by their beginnings.
+namespace arguments {
+#include "image_trainer_arguments.inc"
+}  // namespace arguments
+
 }  // namespace gpumem::trainer_files

@@ -36,7 +36,6 @@ constexpr std::string_view kWithoutEffect[] = {"ae",
                                                "dataset_repeats",
                                                "ddp_*",
                                                "debiased_estimation_loss",
-                                               "deepspeed",
                                                "discrete_flow_shift",
                                                "dit",
                                                "dit_dtype",
@@ -135,7 +134,56 @@ constexpr std::string_view kWithoutEffect[] = {"ae",
                                                "img_in_txt_in_offloading",
                                                "preserve_distribution_shape",
                                                "num_timestep_buckets",
-                                               "clip"};
+                                               "clip",
+                                               "apply_lg_attn_mask",
+                                               "cond_emb_dim",
+                                               "config_file",
+                                               "control_net_lr",
+                                               "cross_attn_lr",
+                                               "debug_dataset",
+                                               "disable_mmap_load_safetensors",
+                                               "disable_numpy_memmap",
+                                               "dynamo_backend",
+                                               "dynamo_dynamic",
+                                               "dynamo_fullgraph",
+                                               "dynamo_mode",
+                                               "enable_scaled_pos_embed",
+                                               "f1",
+                                               "fp8_llm",
+                                               "fp8_t5",
+                                               "fp8_te",
+                                               "fp8_text_encoder",
+                                               "fp8_vl",
+                                               "fp8_vlm",
+                                               "gemma2_max_token_length",
+                                               "ideogram4_timestep_mu",
+                                               "ideogram4_timestep_std",
+                                               "logit_mean",
+                                               "logit_std",
+                                               "max_validation_steps",
+                                               "mem_eff_load_save",
+                                               "mem_eff_save",
+                                               "mlp_lr",
+                                               "mod_lr",
+                                               "one_frame",
+                                               "pos_emb_random_crop_rate",
+                                               "qwen3_max_token_length",
+                                               "self_attn_lr",
+                                               "stop_text_encoder_training",
+                                               "text_cache_dtype",
+                                               "use_t5xxl_cache_only",
+                                               "validate_every_n_epochs",
+                                               "validate_every_n_steps",
+                                               "validation_seed",
+                                               "validation_split",
+                                               "warn_on_caption_issues",
+                                               "zero_stage",
+                                               "zero3_init_flag",
+                                               "zero3_save_16bit_model",
+                                               "offload_optimizer_device",
+                                               "offload_optimizer_nvme_path",
+                                               "offload_param_device",
+                                               "offload_param_nvme_path"};
 
 /// Scripts of both repositories that train a whole model or a network of adapters. ControlNets and embeddings are
 /// others.
@@ -350,11 +398,17 @@ void read_all(TrainerReading& from) {
   read_parts(from);
   want_block_swap(from, "blocks_to_swap", "exchanged");
   from.not_modelled("block_swap_h2d_only");
+  for (const std::string_view path :
+       {"dit_high_noise", "blockwise_fused_optimizers", "double_blocks_to_swap", "single_blocks_to_swap", "self_flow",
+        "dino_loss_weight", "num_last_block_to_freeze", "train_t5xxl", "dim_from_weights", "latent_window_size",
+        "fp16_master_weights_and_gradients", "deepspeed"}) {
+    from.not_modelled(path);
+  }
   from.not_modelled("block_lr");
   from.not_modelled("masked_loss");
   from.not_modelled("torch_compile");
   if (from.on("compile")) from.want("compile", "true", "compile");
-  from.without_effect(kWithoutEffect);
+  from.without_effect(kWithoutEffect, arguments::kSdScriptsArguments);
 }
 
 void read(TrainerReading& from) { read_made(from, flat(from.root()), &read_all); }

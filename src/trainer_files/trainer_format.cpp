@@ -152,6 +152,16 @@ void TrainerReading::without_effect(std::span<const std::string_view> keys) {
   }
 }
 
+void TrainerReading::without_effect(std::span<const std::string_view> keys, std::string_view arguments) {
+  for (const Setting& field : root_.items) {
+    const bool parted = field.kind == Setting::Kind::object && parted_.contains(field.key);
+    if (parted || !is_listed(keys, field.key)) continue;
+    const std::string word = field.key + " ";
+    const bool named = arguments.starts_with(word) || arguments.find(" " + word) != std::string_view::npos;
+    if (named || is_among(keys, field.key)) known_.insert(field.key);
+  }
+}
+
 void TrainerReading::without_effect_in(std::string_view section, std::span<const std::string_view> keys) {
   const Setting* const found = root_.at(section);
   parted_.emplace(section);

@@ -131,6 +131,9 @@ class TrainerReading {
   /// Keys that do not change memory; one that ends in '*' means all that begin so. Of an object that was asked for
   /// single keys these are in a list of their own.
   void without_effect(std::span<const std::string_view> keys);
+  /// The same, where a key that is listed by its beginning alone must be one of these words, with a space behind each:
+  /// the names of all arguments that the program has.
+  void without_effect(std::span<const std::string_view> keys, std::string_view arguments);
   /// The same of keys in the object at this path.
   void without_effect_in(std::string_view section, std::span<const std::string_view> keys);
   /// Notes the keys that nobody asked for. In an object of which single keys were asked for, these are the known ones.

@@ -146,6 +146,35 @@ TEST(ImageTrainers, NamesWhatItDoesNotKnowOfAiToolkit) {
   expect_wanted(job, {{"lora_targets", "all-linear"}});
 }
 
+TEST(ImageTrainers, KnowsFamiliesOfArgumentsByTheProgramsOwnNames) {
+  const TrainerJob kohya = parsed(R"({"network_module": "networks.lora", "network_dim": 8, "save_every_n_epochs": 1,
+    "save_evry_n_epochs": 1, "vae_batch_size": 2, "vae_bach_size": 2, "deepspeed": true, "zero_stage": 2})");
+  EXPECT_EQ(joined(kohya.unknown), "save_evry_n_epochs\nvae_bach_size\n");
+  EXPECT_NE(joined(kohya.not_modelled).find("deepspeed"), std::string::npos);
+  const TrainerJob finetrainers = parsed(R"({"training_type": "lora", "pretrained_model_name_or_path": "m",
+    "validation_steps": 10, "validation_stesp": 10, "dataset_config": "d.json", "dataloader_wokers": 1})");
+  EXPECT_EQ(joined(finetrainers.unknown), "validation_stesp\ndataloader_wokers\n");
+}
+
+TEST(ImageTrainers, NamesWhatItDoesNotKnowOfAiToolkitsDataSets) {
+  const auto process = [](const std::string& more) {
+    return parsed(R"({"job": "extension", "config": {"name": "a", "versoin": 1, "process": [{"type": "sd_trainer",
+      "train": {"dtype": "bf16"}, "model": {"name_or_path": "m"}, )" +
+                  more + "}, {}]}}");
+  };
+  const TrainerJob job = process(R"("datasets": [{"folder_path": "x", "resolutoin": 1024, "control_path": "y",
+    "cache_latents_to_disk": true}, {"resolution": 768, "num_frames": 33, "chache_latents": true}, "z"])");
+  EXPECT_EQ(joined(job.unknown),
+            "config.versoin\ndatasets.resolutoin\ndatasets.chache_latents\ndatasets, an entry that is no data set\n");
+  EXPECT_NE(joined(job.not_modelled).find("control_path y"), std::string::npos);
+  EXPECT_NE(joined(job.not_modelled).find("config.process, of which the first is read,"), std::string::npos);
+  expect_wanted(job, {{"frames", "33"}});
+  for (const char* wrong : {R"("datasets": [{"num_frames": "many"}])", R"("datasets": [{"cache_latents": "perhaps"}])",
+                            R"("datasets": [], "network": {"all_layers": "tru"})"}) {
+    EXPECT_TRUE(process(wrong).wrong) << wrong;
+  }
+}
+
 TEST(ImageTrainers, ReadsOneTrainer) {
   const TrainerJob job = read("one_trainer.json");
   EXPECT_EQ(job.format, "onetrainer");
