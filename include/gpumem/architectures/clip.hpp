@@ -1,8 +1,8 @@
 // CLIP: a tower for texts and one for images, projected to one width, and the contrastive loss of their products. Texts
-// are taken to be without padding. The text tower alone is what image models read prompts with (CLIPTextModel).
-// SigLIP: the same without a class token, a mask or a projection; its images are pooled by attention. The image tower
-// of both classifies, too (ForImageClassification). SigLIP 2 of a fixed size is a SigLIP. Source: transformers 4.48,
-// models/clip/modeling_clip.py; 5.16, models/siglip/modeling_siglip.py.
+// are taken to be without padding. The text tower alone is what image models read prompts with (CLIPTextModel), and the
+// image tower alone what models of videos see with. SigLIP: the same without a class token, a mask or a projection; its
+// images are pooled by attention. The image tower of both classifies, too (ForImageClassification). SigLIP 2 of a fixed
+// size is a SigLIP. Source: transformers 4.48, models/clip/modeling_clip.py; 5.16, models/siglip/modeling_siglip.py.
 #pragma once
 
 #include <array>
@@ -220,6 +220,18 @@ inline void write_text_model(ConfigFields& config, Forward& f) {
   if (projects) f.linear("text_projection", pooled, text.sizes.width, width, {.bias = false});
 }
 
+/// CLIPVisionModel, CLIPVisionModelWithProjection and SiglipVisionModel: what models of videos see their first frame
+/// with.
+inline void write_vision_model(ConfigFields& config, bool siglip, Forward& f) {
+  const Tower image = read_tower(config, siglip ? kSiglip : kImages);
+  const std::int64_t width = config.size_or({"projection_dim"}, 512);
+  const bool projects = config.class_name() == "CLIPVisionModelWithProjection";
+  config.ignore({"initializer_factor"});
+  if (!config.status()) return;
+  const Tensor pooled = image_tower(f, image, false).pooled;
+  if (projects) f.linear("visual_projection", pooled, image.sizes.width, width, {.bias = false});
+}
+
 /// The mean of an image's patches, and a linear layer.
 inline void write_classifier(Forward& f, const Tower& image, std::int64_t labels) {
   const Seen seen = image_tower(f, image, true);
@@ -228,8 +240,10 @@ inline void write_classifier(Forward& f, const Tower& image, std::int64_t labels
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
-  if (config.text({"model_type"}, "") == "clip_text_model") return write_text_model(config, f);
-  const bool siglip = config.text({"model_type"}, "") == "siglip";
+  const std::string_view type = config.text({"model_type"}, "");
+  const bool siglip = type.starts_with("siglip");
+  if (type == "clip_text_model") return write_text_model(config, f);
+  if (type.ends_with("_vision_model")) return write_vision_model(config, siglip, f);
   const Tower text = read_part(config, "text_config", siglip ? kSiglip : kText);
   const Tower image = read_part(config, "vision_config", siglip ? kSiglip : kImages);
   const std::int64_t width = config.size_or({"projection_dim"}, 512);
@@ -289,12 +303,13 @@ inline void read_tree(TreeFields& t) {
   t.size("num_labels", "/classifier", "out_features");
 }
 
-inline constexpr Architecture kArchitecture = {.name = "clip",
-                                               .model_types = names<"clip", "clip_text_model", "siglip">,
-                                               .usual_head = Head::none,
-                                               .write = write,
-                                               .classes = kClasses,
-                                               .read_tree = read_tree};
+inline constexpr Architecture kArchitecture = {
+    .name = "clip",
+    .model_types = names<"clip", "clip_text_model", "clip_vision_model", "siglip", "siglip_vision_model">,
+    .usual_head = Head::none,
+    .write = write,
+    .classes = kClasses,
+    .read_tree = read_tree};
 
 }  // namespace clip
 

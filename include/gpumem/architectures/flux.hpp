@@ -1,11 +1,11 @@
-// FLUX.1 (dev, schnell, Fill), Chroma, LongCat-Image: blocks with a stream of image tokens and one of text tokens, then
-// blocks over all tokens. Chroma's scales and shifts come from one network, the others' from a layer in each block.
-// FluxControlNetModel: a trained copy of some blocks, which reads an image besides; what its blocks make is added
-// behind those of the frozen FLUX.1, whose config.json is the field "_guided" (a pipeline's folder has it). Source:
-// diffusers 0.38, models/transformers/transformer_flux.py, transformer_chroma.py, transformer_longcat_image.py;
-// examples/dreambooth/train_dreambooth_lora_flux.py (the pipeline packs patches of 2 x 2 before the model sees them);
-// models/controlnets/controlnet_flux.py, examples/controlnet/train_controlnet_flux.py: both models are checkpointed,
-// and the frozen one is held in the type of --mixed_precision.
+// FLUX.1 (dev, schnell, Fill), Chroma, LongCat-Image, Ovis-Image: blocks with a stream of image tokens and one of text
+// tokens, then blocks over all tokens. Chroma's scales and shifts come from one network, the others' from a layer in
+// each block. FluxControlNetModel: a trained copy of some blocks, which reads an image besides; what its blocks make is
+// added behind those of the frozen FLUX.1, whose config.json is the field "_guided" (a pipeline's folder has it).
+// Source: diffusers 0.38, models/transformers/transformer_flux.py, transformer_chroma.py, transformer_longcat_image.py,
+// transformer_ovis_image.py; examples/dreambooth/train_dreambooth_lora_flux.py (the pipeline packs patches of 2 x 2
+// before the model sees them); models/controlnets/controlnet_flux.py, examples/controlnet/train_controlnet_flux.py:
+// both models are checkpointed, and the frozen one is held in the type of --mixed_precision.
 #pragma once
 
 #include <array>
@@ -22,10 +22,11 @@ namespace gpumem::architectures {
 
 namespace flux {
 
-inline constexpr std::array<std::string_view, 4> kClasses = {"FluxTransformer2DModel", "ChromaTransformer2DModel",
-                                                             "LongCatImageTransformer2DModel", "FluxControlNetModel"};
+inline constexpr std::array<std::string_view, 5> kClasses = {"FluxTransformer2DModel", "ChromaTransformer2DModel",
+                                                             "LongCatImageTransformer2DModel", "FluxControlNetModel",
+                                                             "OvisImageTransformer2DModel"};
 
-enum class Kind : std::uint8_t { flux, chroma, longcat };
+enum class Kind : std::uint8_t { flux, chroma, longcat, ovis };
 
 struct Model {
   Kind kind = Kind::flux;
@@ -42,6 +43,8 @@ struct Model {
   StreamLengths lengths;
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+  /// The attention's class.
+  [[nodiscard]] std::string attention() const { return kind == Kind::chroma ? "FluxAttention" : named("Attention"); }
   [[nodiscard]] std::int64_t turned() const { return axes[0] + axes[1] + axes[2]; }
   [[nodiscard]] std::int64_t rows() const { return 3 * singles + 12 * blocks + 2; }
 };
@@ -51,11 +54,13 @@ inline Model read(ConfigFields& config) {
   const std::string_view name = config.text({"_class_name"}, kClasses[0]);
   if (name == kClasses[1]) model.kind = Kind::chroma;
   if (name == kClasses[2]) model.kind = Kind::longcat;
-  model.prefix = model.kind == Kind::flux ? "Flux" : model.kind == Kind::chroma ? "Chroma" : "LongCatImage";
+  if (name == kClasses[4]) model.kind = Kind::ovis;
   const bool longcat = model.kind == Kind::longcat;
-  model.sizes = dit_sizes(config, {.channels = 64, .text_width = longcat ? 3584 : 4096});
-  model.blocks = dit_layers(config, "num_layers", 19);
-  model.singles = dit_layers(config, "num_single_layers", 38);
+  const bool ovis = model.kind == Kind::ovis;
+  model.prefix = longcat ? "LongCatImage" : ovis ? "OvisImage" : model.kind == Kind::chroma ? "Chroma" : "Flux";
+  model.sizes = dit_sizes(config, {.channels = 64, .text_width = longcat ? 3584 : ovis ? 2048 : 4096});
+  model.blocks = dit_layers(config, "num_layers", ovis ? 6 : 19);
+  model.singles = dit_layers(config, "num_single_layers", ovis ? 27 : 38);
   model.axes = dit_list(config, "axes_dims_rope", {16, 56, 56});
   if (model.turned() != model.sizes.head_width) config.fail("must add up to attention_head_dim", "axes_dims_rope");
   const std::int64_t patch = dit_width(config, "patch_size", 1);
@@ -65,7 +70,7 @@ inline Model read(ConfigFields& config) {
     model.channels = dit_width(config, "approximator_num_channels", 64);
     model.hidden = dit_width(config, "approximator_hidden_dim", 5120);
     model.layers = dit_layers(config, "approximator_layers", 5);
-  } else {
+  } else if (!ovis) {
     model.pooled = dit_width(config, "pooled_projection_dim", 768);
     model.guided = config.flag("guidance_embeds", false) && !longcat;
   }
@@ -93,6 +98,7 @@ inline StepVectors step_vectors(Forward& f, const Model& model) {
 inline Tensor conditions(Forward& f, const Model& model, const StepVectors& vectors) {
   const std::int64_t width = model.sizes.width;
   const bool flux = model.kind == Kind::flux;
+  if (model.kind == Kind::ovis) return timestep_embedding(f, "timestep_embedder", vectors.timestep, kSinusoids, width);
   const InModule inside(f, flux ? "time_text_embed" : "time_embed",
                         !flux          ? "LongCatImageTimestepEmbeddings"
                         : model.guided ? "CombinedTimestepGuidanceTextProjEmbeddings"
@@ -144,18 +150,29 @@ inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Te
   const Tensor normed = modulated(f, bare_norm(f, "norm1.norm", in.image, width), image[1], image[0]);
   const std::vector<Tensor> text = modulations(f, model, text_rows, "norm1_context", 6);
   const Tensor normed_text = modulated(f, bare_norm(f, "norm1_context.norm", in.text, width), text[1], text[0]);
-  const std::string class_name = model.kind == Kind::longcat ? "LongCatImageAttention" : "FluxAttention";
+  const std::string class_name = model.attention();
   const TwoStreams mixed =
       joint_attention(f, attention_of(model, class_name, tables), {normed, normed_text}, model.lengths);
   const auto fed = [&](Tensor residual, Tensor branch, const std::vector<Tensor>& rows, std::string_view norm,
                        std::string_view layers) {
     const Tensor attended = gated_sum(f, residual, rows[2], branch);
     const Tensor again = modulated(f, bare_norm(f, norm, attended, width), rows[4], rows[3]);
-    const Tensor made = dit_feed_forward(f, layers, again, width, 4 * width, DitActivation::gelu_tanh);
-    return gated_sum(f, attended, rows[5], made);
+    const DitActivation activation = model.kind == Kind::ovis ? DitActivation::swiglu : DitActivation::gelu_tanh;
+    return gated_sum(f, attended, rows[5], dit_feed_forward(f, layers, again, width, 4 * width, activation));
   };
   const Tensor image_left = fed(in.image, mixed.image, image, "norm2", "ff");
   return {image_left, fed(in.text, mixed.text, text, "norm2_context", "ff_context")};
+}
+
+/// The feed-forward layer of a block over all tokens; Ovis-Image opens one half by the other.
+inline Tensor wide_half(Forward& f, const Model& model, Tensor normed) {
+  const std::int64_t width = model.sizes.width;
+  if (model.kind != Kind::ovis) {
+    return f.layer("act_mlp", "GELU", "gelu", {f.linear("proj_mlp", normed, width, 4 * width)}, {});
+  }
+  const Tensor wide = f.linear("proj_mlp", normed, width, 8 * width);
+  const std::vector<Tensor> halves = f.split(wide, 2, {4 * width, 4 * width});
+  return f.multiply(f.activation("act_mlp", halves[1], "silu"), halves[0]);
 }
 
 /// Attention and feed-forward layer side by side, over all tokens.
@@ -163,9 +180,8 @@ inline Tensor single_block(Forward& f, const Model& model, Tensor hidden, Tensor
   const std::int64_t width = model.sizes.width;
   const std::vector<Tensor> parts = modulations(f, model, rows, "norm", 3);
   const Tensor normed = modulated(f, bare_norm(f, "norm.norm", hidden, width), parts[1], parts[0]);
-  const Tensor wide = f.linear("proj_mlp", normed, width, 4 * width);
-  const Tensor active = f.layer("act_mlp", "GELU", "gelu", {wide}, {});
-  const std::string class_name = model.kind == Kind::longcat ? "LongCatImageAttention" : "FluxAttention";
+  const Tensor active = wide_half(f, model, normed);
+  const std::string class_name = model.attention();
   const Tensor mixed = single_attention(f, attention_of(model, class_name, tables), normed, false);
   const Tensor made = f.linear("proj_out", f.concatenate({mixed, active}, 2), 5 * width, width);
   return gated_sum(f, hidden, parts[2], made);
@@ -249,7 +265,9 @@ inline Tensor run_blocks(Forward& f, const Model& model, const StepInputs& input
   if (hint) image = f.add(image, f.linear("controlnet_x_embedder", *hint, model.sizes.channels, width));
   const bool chroma = model.kind == Kind::chroma;
   rows = chroma ? all_modulations(f, model) : conditions(f, model, inputs.vectors);
-  const Tensor text = f.linear("context_embedder", inputs.prompt, model.sizes.text_width, width);
+  Tensor prompt = inputs.prompt;
+  if (model.kind == Kind::ovis) prompt = torch_rms_norm(f, "context_embedder_norm", prompt, model.sizes.text_width);
+  const Tensor text = f.linear("context_embedder", prompt, model.sizes.text_width, width);
   const PairTables tables = pair_tables(f, {text, image}, model.turned());
   const TwoStreams streams = double_blocks(f, model, {image, text}, rows, tables, residuals.doubles);
   return single_blocks(f, model, streams, rows, tables, residuals.singles);
@@ -358,7 +376,8 @@ inline constexpr Architecture kArchitecture = {
     .write = write,
     .blocks =
         names<"FluxTransformerBlock", "FluxSingleTransformerBlock", "ChromaTransformerBlock",
-              "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock", "LongCatImageSingleTransformerBlock">};
+              "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock", "LongCatImageSingleTransformerBlock",
+              "OvisImageTransformerBlock", "OvisImageSingleTransformerBlock">};
 
 }  // namespace flux
 

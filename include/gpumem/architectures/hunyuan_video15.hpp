@@ -165,9 +165,9 @@ inline Tensor prompt_tokens(Forward& f, const Model& model, const DenoiserSample
                [&](Tensor x, std::int64_t) { return refined(f, model, x, time); });
 }
 
-inline Tensor glyph_tokens(Forward& f, const Model& model) {
-  const Tensor features = f.sample_input("encoder_hidden_states_2", {kGlyphTokens, model.glyphs});
-  const InModule inside(f, "context_embedder_2", "HunyuanVideo15ByT5TextProjection");
+inline Tensor glyph_tokens(Forward& f, const Model& model, std::int64_t tokens) {
+  const Tensor features = f.sample_input("encoder_hidden_states_2", {tokens, model.glyphs});
+  const InModule inside(f, "context_embedder_2", model.named("ByT5TextProjection"));
   const Tensor normed = f.layer_norm("norm", features, model.glyphs);
   const Tensor first = f.call("gelu", {f.linear("linear_1", normed, model.glyphs, kGlyphHidden)});
   const Tensor second = f.call("gelu", {f.linear("linear_2", first, kGlyphHidden, kGlyphHidden)});
@@ -196,7 +196,7 @@ inline Tensor conditions_of(Forward& f, const Model& model, const DenoiserSample
   const Tensor image_ids = f.sample_input("image_kinds", {kImageTokens});
   const Tensor image_mark = f.embedding("cond_type_embed", image_ids, 3, width);
   f.repeat_parameters(false);
-  const Tensor glyphs = f.add(glyph_tokens(f, model), glyph_mark);
+  const Tensor glyphs = f.add(glyph_tokens(f, model, kGlyphTokens), glyph_mark);
   const Tensor image = f.add(image_tokens(f, model), image_mark);
   return f.call("clone", {f.concatenate({image, glyphs, prompt}, 1)});  // torch.stack of the samples
 }
@@ -339,6 +339,14 @@ inline TwoStreams single_block(Forward& f, const Model& model, const TwoStreams&
   return {parts[0], parts[1]};
 }
 
+inline TwoStreams all_blocks(Forward& f, const Model& model, const Own& own, TwoStreams streams, Tensor time,
+                             const PairTables& tables) {
+  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
+                  [&](const TwoStreams& x, std::int64_t) { return hunyuan_video15::block(f, model, x, time, tables); });
+  return stack(f, "single_transformer_blocks", kBlocks[1], own.singles, streams,
+               [&](const TwoStreams& x, std::int64_t) { return single_block(f, model, x, time, tables); });
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
   constexpr std::int64_t kSinusoids = 256;
   Own own;
@@ -355,10 +363,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   const PairTables tables = pair_tables(f, {streams.image}, model.sizes.head_width);
   streams.text = hunyuan_video15::prompt_tokens(f, model, sample, sinusoids);
   model.mask = seen_tokens(f, f.concatenate({streams.image, streams.text}, 1));
-  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
-                  [&](const TwoStreams& x, std::int64_t) { return hunyuan_video15::block(f, model, x, time, tables); });
-  streams = stack(f, "single_transformer_blocks", kBlocks[1], own.singles, streams,
-                  [&](const TwoStreams& x, std::int64_t) { return single_block(f, model, x, time, tables); });
+  streams = all_blocks(f, model, own, streams, time, tables);
   hunyuan_video15::predict(f, model, streams.image, time);
 }
 

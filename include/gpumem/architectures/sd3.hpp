@@ -27,6 +27,7 @@ struct Model {
   std::int64_t side = 96;  ///< of the table of positions
   std::int64_t pooled = 2048;
   bool head_norm = false;
+  bool keeps_text = false;         ///< the last block of a ControlNet leaves text, too
   std::vector<std::int64_t> dual;  ///< blocks with a second attention
   StreamLengths lengths;
 };
@@ -93,7 +94,7 @@ inline Tensor second_attention(Forward& f, const Model& model, Tensor input) {
 
 inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Tensor time, std::int64_t index) {
   const std::int64_t width = model.sizes.width;
-  const bool last = index + 1 == model.layers;
+  const bool last = index + 1 == model.layers && !model.keeps_text;
   const bool dual = std::find(model.dual.begin(), model.dual.end(), index) != model.dual.end();
   const auto rows_of = [&](std::string_view name, std::int64_t count) {
     const InModule inside(f, name, count == 9 ? "SD35AdaLayerNormZeroX" : "AdaLayerNormZero");
@@ -121,39 +122,85 @@ inline TwoStreams block(Forward& f, const Model& model, const TwoStreams& in, Te
   return {image_left, fed(f, model, gated_sum(f, in.text, text[2], mixed.text), text, "_context")};
 }
 
-inline Tensor conditions(Forward& f, const Model& model) {
-  constexpr std::int64_t kSinusoids = 256;
-  const std::int64_t width = model.sizes.width;
-  const Tensor timestep = timestep_input(f, "timestep", kSinusoids);
-  const Tensor pooled = f.sample_input("pooled_projections", {model.pooled});
-  const InModule inside(f, "time_text_embed", "CombinedTimestepTextProjEmbeddings");
-  const Tensor time = timestep_embedding(f, "timestep_embedder", timestep, kSinusoids, width);
-  return f.add(time, text_projection(f, "text_embedder", pooled, model.pooled, width, "silu"));
+inline constexpr std::int64_t kSinusoids = 256;
+
+/// What a step brings.
+struct StepInputs {
+  Tensor latents = 0;
+  Tensor prompt = 0;
+  Tensor timestep = 0;
+  Tensor pooled = 0;
+};
+
+inline StepInputs step_inputs(Forward& f, const Model& model, const DenoiserSample& sample) {
+  return {.latents = latent_input(f, sample, model.sizes.channels),
+          .prompt = text_input(f, sample, model.sizes.text_width),
+          .timestep = timestep_input(f, "timestep", kSinusoids),
+          .pooled = f.sample_input("pooled_projections", {model.pooled})};
 }
 
-inline void write(ConfigFields& config, Head, Forward& f) {
-  Model model = read(config);
-  if (!config.status()) return;
+inline Tensor conditions(Forward& f, const Model& model, const StepInputs& inputs) {
+  const std::int64_t width = model.sizes.width;
+  const InModule inside(f, "time_text_embed", "CombinedTimestepTextProjEmbeddings");
+  const Tensor time = timestep_embedding(f, "timestep_embedder", inputs.timestep, kSinusoids, width);
+  return f.add(time, text_projection(f, "text_embedder", inputs.pooled, model.pooled, width, "silu"));
+}
+
+/// The image's tokens, of latents with these channels.
+inline Tensor image_tokens(Forward& f, const Model& model, Tensor latents, std::int64_t channels, std::int64_t places) {
+  return patch_embedding(f, latents, channels, model.sizes.width, model.patch, model.lengths.image, places);
+}
+
+/// The blocks, and behind each but the last what a ControlNet `adds`; `left`: what each leaves of the image.
+struct Run {
+  std::string_view block_class = kBlocks[0];
+  std::vector<Tensor> adds = {};
+  std::vector<Tensor> left = {};
+};
+inline void run_blocks(Forward& f, const Model& model, TwoStreams streams, Tensor time, Run& run) {
+  const InModule list(f, "transformer_blocks", "ModuleList");
+  for (std::int64_t index = 0; index < model.layers && !f.failed(); ++index) {
+    {
+      const InModule inside(f, std::to_string(index), run.block_class);
+      streams = block(f, model, streams, time, index);
+    }
+    if (!run.adds.empty() && index + 1 < model.layers) {
+      const auto at = static_cast<std::size_t>(index) * run.adds.size() / static_cast<std::size_t>(model.layers);
+      streams.image = f.add(streams.image, f.as_type_of(run.adds[at], streams.image));
+    }
+    run.left.push_back(streams.image);
+  }
+}
+
+inline void predict(Forward& f, const Model& model, const StepInputs& inputs, Run run) {
+  const std::int64_t width = model.sizes.width;
+  TwoStreams streams;
+  streams.image = f.contiguous(image_tokens(f, model, inputs.latents, model.sizes.channels, model.side * model.side));
+  const Tensor time = conditions(f, model, inputs);
+  streams.text = f.linear("context_embedder", inputs.prompt, model.sizes.text_width, width);
+  run_blocks(f, model, streams, time, run);
+  if (f.failed()) return;
+  const Tensor normed = continuous_norm(f, "norm_out", run.left.back(), time, width, width);
+  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
+  denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
+}
+
+/// A sample, and the tokens that it is; an image larger than the model's positions is a fault.
+inline DenoiserSample sample_of(Forward& f, Model& model) {
   const std::int64_t side = std::min<std::int64_t>(8 * model.patch * model.side, 1024);
   const DenoiserSample sample =
       denoiser_sample(f, {.side = 8, .patch = model.patch, .usual_side = side, .usual_text = 333});
   model.lengths = {sample.height * sample.width / (model.patch * model.patch), sample.text};
   const std::int64_t places = model.side * model.side;
   if (model.lengths.image > places) f.fail("has positions for smaller images; give a smaller `image`");
-  if (f.failed()) return;
-  const std::int64_t width = model.sizes.width;
-  const Tensor latents = latent_input(f, sample, model.sizes.channels);
-  const Tensor prompt = text_input(f, sample, model.sizes.text_width);
-  TwoStreams streams;
-  streams.image =
-      f.contiguous(patch_embedding(f, latents, model.sizes.channels, width, model.patch, model.lengths.image, places));
-  const Tensor time = conditions(f, model);
-  streams.text = f.linear("context_embedder", prompt, model.sizes.text_width, width);
-  streams = stack(f, "transformer_blocks", kBlocks[0], model.layers, streams,
-                  [&](const TwoStreams& x, std::int64_t index) { return block(f, model, x, time, index); });
-  const Tensor normed = continuous_norm(f, "norm_out", streams.image, time, width, width);
-  const std::int64_t out = model.patch * model.patch * model.sizes.out_channels;
-  denoiser_loss(f, f.call("clone", {f.linear("proj_out", normed, width, out)}), {model.lengths.image, out});
+  return sample;
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  Model model = read(config);
+  if (!config.status()) return;
+  const DenoiserSample sample = sample_of(f, model);
+  if (!f.failed()) predict(f, model, step_inputs(f, model, sample), {});
 }
 
 inline constexpr Architecture kArchitecture = {.name = "sd3",

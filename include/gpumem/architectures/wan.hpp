@@ -1,11 +1,14 @@
 // Wan 2.1 and 2.2, text to video and image to video: blocks of self-attention, attention to the prompt and a
 // feed-forward layer. Norms, scales, shifts and gates are computed in float32.
 // Source: diffusers 0.38, models/transformers/transformer_wan.py. A timestep a sample; where a trainer gives each token
-// one (TI2V), scales and shifts are as long as the sequence. With `_code` simpletuner: SimpleTuner 2026-08,
+// one (TI2V), scales and shifts are as long as the sequence. SkyReels-V2 and ChronoEdit are the same with other sizes
+// (transformer_skyreels_v2.py, transformer_chronoedit.py); VACE has further blocks that read a video to follow
+// (transformer_wan_vace.py). With `_code` simpletuner: SimpleTuner 2026-08,
 // helpers/models/wan/transformer.py, which keeps diffusers' Attention class of 0.34: norms written out, positions as
 // complex numbers of two float64, and scales in the model's type.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -19,7 +22,7 @@ namespace gpumem::architectures {
 
 namespace wan {
 
-inline constexpr std::array<std::string_view, 1> kBlocks = {"WanTransformerBlock"};
+inline constexpr std::array<std::string_view, 2> kBlocks = {"WanTransformerBlock", "WanVACETransformerBlock"};
 /// Tokens of CLIP's image encoder.
 inline constexpr std::int64_t kImageTokens = 257;
 
@@ -31,17 +34,38 @@ struct Model {
   std::int64_t image_width = 0;  ///< of the image encoder's features; 0: the model reads none
   std::int64_t added_width = 0;  ///< of what further keys and values are made of
   bool cross_norm = true;
-  bool copied = false;  ///< SimpleTuner's copy of the class
+  bool copied = false;             ///< SimpleTuner's copy of the class
+  bool sampled = false;            ///< SkyReels-V2: the frames a second are told, too
+  std::int64_t followed = 0;       ///< VACE: channels of the video to follow
+  std::vector<bool> follows = {};  ///< VACE: blocks with a branch
   Sizes patch = {1, 2, 2};
 
   [[nodiscard]] std::int64_t patch_elements() const { return patch[0] * patch[1] * patch[2]; }
 };
 
+/// VACE: which blocks have a branch.
+inline void read_branches(ConfigFields& config, Model& model) {
+  model.followed = dit_width(config, "vace_in_channels", 96);
+  model.follows = config.layers_listed("vace_layers", model.layers);
+  if (!model.follows.empty()) return;
+  model.follows.assign(static_cast<std::size_t>(model.layers), false);
+  for (std::size_t at = 0; at < model.follows.size() && at <= 35; at += 5) model.follows[at] = true;
+}
+
 inline Model read(ConfigFields& config) {
   Model model;
-  model.sizes = dit_sizes(config, {.heads = 40, .text_field = "text_dim"});
-  model.layers = config.layers_or("num_layers", 40);
-  model.inner = dit_width(config, "ffn_dim", 13824);
+  const std::string_view type = config.text({"_class_name"}, "");
+  const bool skyreels = type == "SkyReelsV2Transformer3DModel";
+  model.sizes = dit_sizes(config, {.heads = skyreels ? 16 : 40, .text_field = "text_dim"});
+  model.layers = config.layers_or("num_layers", skyreels ? 32 : 40);
+  model.inner = dit_width(config, "ffn_dim", skyreels ? 8192 : 13824);
+  if (skyreels) {
+    model.sampled = config.flag("inject_sample_info", false);
+    // Frames that see earlier ones alone are masked, which diffusion forcing asks for.
+    if (config.size_or({"num_frame_per_block"}, 1) != 1)
+      config.fail("is a variant that is not known", "num_frame_per_block");
+  }
+  if (type == "WanVACETransformer3DModel") read_branches(config, model);
   model.sinusoids = dit_width(config, "freq_dim", 256);
   model.image_width = config.count_or("image_dim", 0);
   model.added_width = config.count_or("added_kv_proj_dim", 0);
@@ -51,7 +75,8 @@ inline Model read(ConfigFields& config) {
   const bool small = model.patch[0] <= 16 && model.patch[1] <= 16 && model.patch[2] == model.patch[1];
   if (!small) config.fail("must be no larger than 16, and alike in height and width", "patch_size");
   if (model.sizes.head_width % 2 != 0) config.fail("must be even", "attention_head_dim");
-  config.ignore({"qk_norm", "rope_max_seq_len", "eps"});
+  config.ignore({"qk_norm", "rope_max_seq_len", "eps", "rope_temporal_skip_len"});
+  if (config.has("pos_embed_seq_len")) config.fail("is a variant that is not known", "pos_embed_seq_len");
   return model;
 }
 
@@ -169,6 +194,44 @@ inline PairTables complex_table(Forward& f, const Model& model, Tensor tokens) {
   return {spread, spread};
 }
 
+/// The latents' patches as tokens.
+inline Tensor patches(Forward& f, const Model& model, std::string_view name, Tensor latents, std::int64_t channels) {
+  const Tensor cut = f.layer(name, "Conv3d", "conv3d", {latents},
+                             {{"in_channels", channels},
+                              {"out_channels", model.sizes.width},
+                              {"kernel_size", model.patch},
+                              {"stride", model.patch}});
+  return f.permute(f.flatten(cut, 2, 4), {0, 2, 1});
+}
+
+/// What VACE's branches leave for each block that has one, the first of which reads the video and what it follows.
+inline std::vector<Tensor> branches(Forward& f, const Model& model, const DenoiserSample& sample, Tensor hidden,
+                                    const Conditions& conditions, const PairTables& tables) {
+  std::vector<Tensor> left;
+  if (model.followed == 0) return left;
+  const std::int64_t width = model.sizes.width;
+  const Tensor video =
+      f.sample_input("control_hidden_states", {model.followed, sample.frames, sample.height, sample.width});
+  Tensor control = f.call("clone", {patches(f, model, "vace_patch_embedding", video, model.followed)});
+  const auto count = std::count(model.follows.begin(), model.follows.end(), true);
+  (void)stack(f, "vace_blocks", kBlocks[1], count, control, [&](Tensor x, std::int64_t index) {
+    if (index == 0) x = f.add(f.linear("proj_in", x, width, width), hidden);
+    const Tensor made = block(f, model, x, conditions.prompt, conditions.image, conditions.rows, tables);
+    left.push_back(f.linear("proj_out", made, width, width));
+    return made;
+  });
+  return left;
+}
+
+/// SkyReels-V2's frames a second, added to the timestep's scales, shifts and gates.
+inline Tensor with_rate(Forward& f, const Model& model, Tensor rows) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor rate = f.embedding("fps_embedding", f.fixed_token_input("fps", 1), 2, width);
+  const InModule inside(f, "fps_projection", "FeedForward");
+  const Tensor open = f.call("silu", {f.linear("net.0.proj", f.flatten(rate, 0, 1), width, width)});
+  return f.add(rows, f.unflatten(f.linear("net.2", open, width, 6 * width), 1, {6, width}));
+}
+
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
@@ -181,17 +244,17 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                                                     .usual_frames = 81,
                                                     .usual_text = 512});
   const Tensor latents = latent_input(f, sample, model.sizes.channels, true);
-  const Tensor cut = f.layer("patch_embedding", "Conv3d", "conv3d", {latents},
-                             {{"in_channels", model.sizes.channels},
-                              {"out_channels", width},
-                              {"kernel_size", model.patch},
-                              {"stride", model.patch}});
-  Tensor hidden = f.contiguous(f.permute(f.flatten(cut, 2, 4), {0, 2, 1}));
+  Tensor hidden = f.contiguous(patches(f, model, "patch_embedding", latents, model.sizes.channels));
   const PairTables tables =
       model.copied ? complex_table(f, model, hidden) : pair_tables(f, {hidden}, model.sizes.head_width);
-  const Conditions conditions = conditions_of(f, model, sample);
-  hidden = stack(f, "blocks", kBlocks[0], model.layers, hidden, [&](Tensor x, std::int64_t) {
-    return block(f, model, x, conditions.prompt, conditions.image, conditions.rows, tables);
+  Conditions conditions = conditions_of(f, model, sample);
+  if (model.sampled) conditions.rows = with_rate(f, model, conditions.rows);
+  const std::vector<Tensor> hints = branches(f, model, sample, hidden, conditions, tables);
+  std::size_t next = 0;
+  hidden = stack(f, "blocks", kBlocks[0], model.layers, hidden, [&](Tensor x, std::int64_t index) {
+    const Tensor made = block(f, model, x, conditions.prompt, conditions.image, conditions.rows, tables);
+    if (hints.empty() || !model.follows[static_cast<std::size_t>(index)]) return made;
+    return f.add(made, f.scale(hints[next++]));
   });
   const Tensor table = f.parameter("scale_shift_table", {1, 2, width});
   const std::vector<Tensor> rows = chunks(f, f.add(table, unsqueezed(f, conditions.time, 1)), 1, 2, 1);
@@ -203,11 +266,13 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
-inline constexpr Architecture kArchitecture = {.name = "wan",
-                                               .model_types = names<"WanTransformer3DModel">,
-                                               .usual_head = Head::none,
-                                               .write = write,
-                                               .blocks = kBlocks};
+inline constexpr Architecture kArchitecture = {
+    .name = "wan",
+    .model_types = names<"WanTransformer3DModel", "WanVACETransformer3DModel", "SkyReelsV2Transformer3DModel",
+                         "ChronoEditTransformer3DModel">,
+    .usual_head = Head::none,
+    .write = write,
+    .blocks = kBlocks};
 
 }  // namespace wan
 

@@ -145,6 +145,34 @@ inline constexpr PublishedRow kImageRows[] = {
      R"("_class_name": "LongCatVideoTransformer3DModel")"},
     {"Lightricks/LTX-Video Lightricks/LTX-Video-0.9.5", "apart", 1'923'385'472, "",
      R"("_class_name": "LTXVideoTransformer3DModel")"},
+    {"Lightricks/LTX-Video-0.9.7-dev Lightricks/LTX-Video-0.9.7-distilled Lightricks/LTX-Video-0.9.8-13B-distilled",
+     "apart", 13'042'569'344, "",
+     R"("_class_name": "LTXVideoTransformer3DModel", "attention_head_dim": 128, "num_layers": 48, )"
+     R"("cross_attention_dim": 4096)"},
+    {"genmo/mochi-1-preview", "apart", 10'027'677'744, "", R"("_class_name": "MochiTransformer3DModel")"},
+    {"THUDM/CogView4-6B zai-org/CogView4-6B", "apart", 6'369'118'272, "",
+     R"("_class_name": "CogView4Transformer2DModel", "num_attention_heads": 32, "attention_head_dim": 128, )"
+     R"("num_layers": 28)"},
+    {"hunyuanvideo-community/HunyuanImage-2.1-Diffusers tencent/HunyuanImage-2.1", "apart", 17'425'795'520, "",
+     R"("_class_name": "HunyuanImageTransformer2DModel", "text_embed_2_dim": 1472)"},
+    {"lllyasviel/FramePackI2V_HY lllyasviel/FramePack_F1_I2V_HY_20250503", "apart", 12'874'314'816, "",
+     R"("_class_name": "HunyuanVideoFramepackTransformer3DModel", "has_image_proj": true, )"
+     R"("has_clean_x_embedder": true)"},
+    {"Wan-AI/Wan2.1-VACE-14B-diffusers", "apart", 17'337'592'896, "", R"("_class_name": "WanVACETransformer3DModel")"},
+    {"Wan-AI/Wan2.1-VACE-1.3B-diffusers", "apart", 2'153'972'032, "",
+     R"("_class_name": "WanVACETransformer3DModel", "num_attention_heads": 12, "num_layers": 30, "ffn_dim": 8960, )"
+     R"("vace_layers": [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28])"},
+    {"Skywork/SkyReels-V2-T2V-14B-540P-Diffusers Skywork/SkyReels-V2-T2V-14B-720P-Diffusers", "apart", 14'288'491'584,
+     "",
+     R"("_class_name": "SkyReelsV2Transformer3DModel", "num_attention_heads": 40, "num_layers": 40, "ffn_dim": 13824)"},
+    {"Skywork/SkyReels-V2-I2V-14B-540P-Diffusers Skywork/SkyReels-V2-I2V-14B-720P-Diffusers", "apart", 16'394'878'784,
+     "",
+     R"("_class_name": "SkyReelsV2Transformer3DModel", "num_attention_heads": 40, "num_layers": 40, "ffn_dim": 13824, )"
+     R"("in_channels": 36, "out_channels": 16, "image_dim": 1280, "added_kv_proj_dim": 5120)"},
+    {"nvidia/ChronoEdit-14B-Diffusers", "apart", 16'394'878'784, "",
+     R"("_class_name": "ChronoEditTransformer3DModel", "in_channels": 36, "out_channels": 16, "image_dim": 1280, )"
+     R"("added_kv_proj_dim": 5120)"},
+    {"AIDC-AI/Ovis-Image-7B", "apart", 7'370'449'728, "", R"("_class_name": "OvisImageTransformer2DModel")"},
     // Two billion with the encoder of text, lyrics and timbre, which is a part of the pipeline; XL has five.
     {"ACE-Step/Ace-Step1.5 ACE-Step/acestep-v15-base ACE-Step/acestep-v15-sft ACE-Step/acestep-v15-turbo", "apart",
      1'575'458'880, "", R"("_class_name": "AceStepTransformer1DModel")"},

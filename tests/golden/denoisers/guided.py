@@ -59,4 +59,21 @@ class GuidedFlux(torch.nn.Module):
         )
 
 
-GUIDED = {"ControlNetModel": Guided, "FluxControlNetModel": GuidedFlux}
+class GuidedSd3(torch.nn.Module):
+    """SD3ControlNetModel and an SD3Transformer2DModel of as many blocks as heads; the first alone is checkpointed."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        super().__init__()
+        self.controlnet = diffusers.SD3ControlNetModel(**fields)
+        self.transformer = diffusers.SD3Transformer2DModel(**fields | {"num_layers": fields["num_attention_heads"]})
+        self.transformer.requires_grad_(False)
+
+    def enable_gradient_checkpointing(self) -> None:
+        self.controlnet.enable_gradient_checkpointing()
+
+    def forward(self, controlnet_cond: torch.Tensor, return_dict: bool = False, **inputs: Any) -> Any:
+        added = self.controlnet(controlnet_cond=controlnet_cond, return_dict=False, **inputs)[0]
+        return self.transformer(block_controlnet_hidden_states=added, return_dict=return_dict, **inputs)
+
+
+GUIDED = {"ControlNetModel": Guided, "FluxControlNetModel": GuidedFlux, "SD3ControlNetModel": GuidedSd3}

@@ -79,6 +79,38 @@ def wan(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     }
 
 
+def wan_vace(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {**wan(golden, batch, dtype), "control_hidden_states": video(golden, batch, dtype, channels=96)}
+
+
+def skyreels_v2(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {**wan(golden, batch, dtype), "fps": [0] * batch}
+
+
+def hunyuan_image(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    """Without ByT5's features, whose tokens are told apart by values, which recorded tensors do not have."""
+    return {
+        "hidden_states": latents(golden, batch, dtype, 32),
+        "timestep": made(batch, dtype=dtype),
+        "guidance": made(batch, dtype=dtype),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "text_embed_dim"),
+        "encoder_attention_mask": made(batch, golden["sequence_length"], dtype=torch.int64),
+    }
+
+
+def framepack(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    width, height = golden["image"]
+    config = golden["config"]
+    inputs = hunyuan_video(golden, batch, dtype)
+    history = {"latents_clean": 2, "latents_history_2x": 2, "latents_history_4x": 16}
+    for name, frames in history.items():
+        inputs[name] = made(batch, 16, frames, height // 8, width // 8, dtype=dtype)
+        inputs[f"indices_{name}"] = torch.arange(frames, device="cuda")
+    inputs["indices_latents"] = torch.arange(inputs["hidden_states"].shape[2], device="cuda")
+    inputs["image_embeds"] = made(batch, 729, config["image_proj_dim"], dtype=dtype)
+    return inputs
+
+
 def hunyuan_video(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
     return {
         "hidden_states": video(golden, batch, dtype),
@@ -127,6 +159,18 @@ def sd3(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
         "timestep": made(batch, dtype=dtype),
         "encoder_hidden_states": prompt(golden, batch, dtype),
         "pooled_projections": made(batch, golden["config"]["pooled_projection_dim"], dtype=dtype),
+    }
+
+
+def sd3_controlnet(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {**sd3(golden, batch, dtype), "controlnet_cond": latents(golden, batch, dtype)}
+
+
+def prx(golden: Golden, batch: int, dtype: torch.dtype) -> dict[str, Any]:
+    return {
+        "hidden_states": latents(golden, batch, dtype),
+        "timestep": made(batch, dtype=dtype),
+        "encoder_hidden_states": prompt(golden, batch, dtype, "context_in_dim"),
     }
 
 
@@ -326,6 +370,10 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "LongCatImageTransformer2DModel": flux,
     "Flux2Transformer2DModel": flux,
     "HunyuanVideoTransformer3DModel": hunyuan_video,
+    "HunyuanVideoFramepackTransformer3DModel": framepack,
+    "HunyuanImageTransformer2DModel": hunyuan_image,
+    "WanVACETransformer3DModel": wan_vace,
+    "SkyReelsV2Transformer3DModel": skyreels_v2,
     "WanTransformer3DModel": wan,
     "CogVideoXTransformer3DModel": cogvideox,
     "CogView4Transformer2DModel": cogview4,
@@ -333,6 +381,9 @@ INPUTS: dict[str, Callable[[Golden, int, torch.dtype], dict[str, Any]]] = {
     "ErnieImageTransformer2DModel": ernie_image,
     "AuraFlowTransformer2DModel": auraflow,
     "SD3Transformer2DModel": sd3,
+    "SD3ControlNetModel": sd3_controlnet,
+    "PRXTransformer2DModel": prx,
+    "OvisImageTransformer2DModel": flux,
     "QwenImageTransformer2DModel": qwen_image,
     "PixArtTransformer2DModel": pixart,
     "SanaTransformer2DModel": sana,

@@ -32,6 +32,8 @@ LTX2 = {
     "audio_cross_attention_dim": 128,
 }
 
+HUNYUAN = {**HEADS, "num_layers": 3, "num_single_layers": 4, "num_refiner_layers": 1, "text_embed_dim": 512}
+
 UNET = {"block_out_channels": [64, 128, 256], "layers_per_block": 2, "cross_attention_dim": 128}
 
 # Two towers of blocks.
@@ -106,13 +108,33 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "hunyuan_video": small(
         {
             "_class_name": "HunyuanVideoTransformer3DModel",
-            **HEADS,
-            "num_layers": 3,
-            "num_single_layers": 4,
-            "num_refiner_layers": 1,
-            "text_embed_dim": 512,
+            **HUNYUAN,
             "pooled_projection_dim": 96,
             "rope_axes_dim": [8, 12, 12],
+        },
+        (256, 192),
+        17,
+    ),
+    "hunyuan_image": small(
+        {
+            "_class_name": "HunyuanImageTransformer2DModel",
+            **HUNYUAN,
+            "in_channels": 16,
+            "out_channels": 16,
+            "rope_axes_dim": [16, 16],
+            "guidance_embeds": True,
+        },
+        (1024, 768),
+    ),
+    "framepack": small(
+        {
+            "_class_name": "HunyuanVideoFramepackTransformer3DModel",
+            **HUNYUAN,
+            "pooled_projection_dim": 96,
+            "rope_axes_dim": [8, 12, 12],
+            "has_image_proj": True,
+            "image_proj_dim": 64,
+            "has_clean_x_embedder": True,
         },
         (256, 192),
         17,
@@ -139,6 +161,30 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
         (1024, 768),
         lora=QKV + "+to_qkv_mlp_proj+linear_in",
+    ),
+    "wan_vace": small(
+        {
+            "_class_name": "WanVACETransformer3DModel",
+            **HEADS,
+            "num_layers": 4,
+            "ffn_dim": 704,
+            "text_dim": 512,
+            "vace_layers": [0, 2],
+        },
+        (256, 192),
+        17,
+    ),
+    "skyreels_v2": small(
+        {
+            "_class_name": "SkyReelsV2Transformer3DModel",
+            **HEADS,
+            "num_layers": 4,
+            "ffn_dim": 704,
+            "text_dim": 512,
+            "inject_sample_info": True,
+        },
+        (256, 192),
+        17,
     ),
     "wan": small(
         {
@@ -376,6 +422,39 @@ CONFIGS: dict[str, dict[str, Any]] = {
             "axes_dims_rope": [8, 12, 12],
         },
         lora="",
+    ),
+    "controlnet_sd3": small(
+        {
+            "_class_name": "SD3ControlNetModel",
+            **HEADS,
+            "num_layers": 3,
+            "joint_attention_dim": 512,
+            "caption_projection_dim": 256,
+            "pooled_projection_dim": 96,
+            "qk_norm": "rms_norm",
+        },
+        lora="",
+    ),
+    "ovis_image": small(
+        {
+            "_class_name": "OvisImageTransformer2DModel",
+            **HEADS,
+            "num_layers": 3,
+            "num_single_layers": 4,
+            "joint_attention_dim": 512,
+            "axes_dims_rope": [8, 12, 12],
+        }
+    ),
+    "prx": small(
+        {
+            "_class_name": "PRXTransformer2DModel",
+            "hidden_size": 256,
+            "num_heads": 8,
+            "depth": 4,
+            "context_in_dim": 512,
+            "axes_dim": [16, 16],
+        },
+        lora="img_qkv_proj+txt_kv_proj",
     ),
     "controlnet_xl": small(
         {

@@ -22,6 +22,7 @@
 #include "gpumem/architectures/csm.hpp"
 #include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deci.hpp"
+#include "gpumem/architectures/deep_autoencoders.hpp"
 #include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/deepseek_v4.hpp"
 #include "gpumem/architectures/deepseek_vl.hpp"
@@ -42,6 +43,8 @@
 #include "gpumem/architectures/gpt_oss.hpp"
 #include "gpumem/architectures/granitemoe.hpp"
 #include "gpumem/architectures/hidream.hpp"
+#include "gpumem/architectures/hunyuan15_autoencoder.hpp"
+#include "gpumem/architectures/hunyuan_image.hpp"
 #include "gpumem/architectures/hunyuan_video15.hpp"
 #include "gpumem/architectures/idefics.hpp"
 #include "gpumem/architectures/ideogram4.hpp"
@@ -54,11 +57,13 @@
 #include "gpumem/architectures/llama4.hpp"
 #include "gpumem/architectures/llava.hpp"
 #include "gpumem/architectures/ltx.hpp"
+#include "gpumem/architectures/ltx_autoencoders.hpp"
 #include "gpumem/architectures/lumina2.hpp"
 #include "gpumem/architectures/mamba.hpp"
 #include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/minimax.hpp"
 #include "gpumem/architectures/mixtral.hpp"
+#include "gpumem/architectures/mochi_autoencoder.hpp"
 #include "gpumem/architectures/nemotron_h.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/ovis.hpp"
@@ -66,11 +71,13 @@
 #include "gpumem/architectures/patchtst.hpp"
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi4_multimodal.hpp"
+#include "gpumem/architectures/prx.hpp"
 #include "gpumem/architectures/qwen3_next.hpp"
 #include "gpumem/architectures/qwen_vl.hpp"
 #include "gpumem/architectures/residual_nets.hpp"
 #include "gpumem/architectures/sana.hpp"
 #include "gpumem/architectures/sd3.hpp"
+#include "gpumem/architectures/sd3_controlnet.hpp"
 #include "gpumem/architectures/segmentation_nets.hpp"
 #include "gpumem/architectures/speecht5.hpp"
 #include "gpumem/architectures/stablelm.hpp"
@@ -132,6 +139,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &dbrx::kArchitecture,
                                                          &deberta::kArchitecture,
                                                          &deci::kArchitecture,
+                                                         &deep_autoencoder::kArchitecture,
                                                          &deepseek::kArchitecture,
                                                          &deepseek_v4::kArchitecture,
                                                          &deepseek_vl::kArchitecture,
@@ -145,6 +153,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &florence2::kArchitecture,
                                                          &flux::kArchitecture,
                                                          &flux2::kArchitecture,
+                                                         &framepack::kArchitecture,
                                                          &gemma::kArchitecture,
                                                          &gemma3n::kArchitecture,
                                                          &gemma3n::kTextArchitecture,
@@ -163,6 +172,8 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &granite_swa::kArchitecture,
                                                          &granitemoe::kArchitecture,
                                                          &hidream::kArchitecture,
+                                                         &hunyuan15_autoencoder::kArchitecture,
+                                                         &hunyuan_image::kArchitecture,
                                                          &hunyuan_video::kArchitecture,
                                                          &hunyuan_video15::kArchitecture,
                                                          &idefics2::kArchitecture,
@@ -186,6 +197,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &llava::kArchitecture,
                                                          &ltx::kArchitecture,
                                                          &ltx2::kArchitecture,
+                                                         &ltx_autoencoders::kArchitecture,
                                                          &lumina2::kArchitecture,
                                                          &mage_flow::kArchitecture,
                                                          &mamba::kArchitecture,
@@ -198,6 +210,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &mixtral::kArchitecture,
                                                          &mllama::kArchitecture,
                                                          &mochi::kArchitecture,
+                                                         &mochi_autoencoder::kArchitecture,
                                                          &modernbert::kArchitecture,
                                                          &moonshine::kArchitecture,
                                                          &moonvit::kArchitecture,
@@ -217,6 +230,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &phi3::kArchitecture,
                                                          &phi4_multimodal::kArchitecture,
                                                          &pixart::kArchitecture,
+                                                         &prx::kArchitecture,
                                                          &qwen3_next::kArchitecture,
                                                          &qwen_image::kArchitecture,
                                                          &qwen_vl::kArchitecture,
@@ -225,6 +239,7 @@ inline constexpr const Architecture* kArchitectures[] = {&ace_step::kArchitectur
                                                          &rwkv::kArchitecture,
                                                          &sana::kArchitecture,
                                                          &sd3::kArchitecture,
+                                                         &sd3_controlnet::kArchitecture,
                                                          &sound_language::kArchitecture,
                                                          &speecht5::kArchitecture,
                                                          &stablelm::kArchitecture,

@@ -37,6 +37,16 @@ inline constexpr UsualPart kUsual[] = {
     {"qwen-vae", R"("_class_name": "AutoencoderKLQwenImage")"},
     {"cogvideox-vae", R"("_class_name": "AutoencoderKLCogVideoX")"},
     {"hunyuan-vae", R"("_class_name": "AutoencoderKLHunyuanVideo")"},
+    {"hunyuan15-vae", R"("_class_name": "AutoencoderKLHunyuanVideo15")"},
+    {"hunyuan-image-vae", R"("_name": "AutoencoderKLHunyuanImage", "_parameters": 405575491)"},
+    {"ltx-vae", R"("_class_name": "AutoencoderKLLTXVideo")"},
+    {"ltx097-vae", R"("_name": "AutoencoderKLLTXVideo 0.9.7", "_parameters": 1246913522)"},
+    {"ltx2-vae", R"("_class_name": "AutoencoderKLLTX2Video")"},
+    {"ltx2-audio-vae", R"("_name": "AutoencoderKLLTX2Audio", "_parameters": 53248146)"},
+    {"ltx2-connectors", R"("_name": "LTX2TextConnectors", "_parameters": 1431475200)"},
+    {"mochi-vae", R"("_class_name": "AutoencoderKLMochi")"},
+    {"oobleck", R"("_class_name": "AutoencoderOobleck", "downsampling_ratios": [2, 4, 4, 6, 10])"},
+    {"ace-conditions", R"("_class_name": "AceStepConditionEncoder")"},
     {"dc-ae", R"("_name": "DC-AE f32c32", "_parameters": 312250275)"},
     {"clip-l", R"("_name": "CLIP ViT-L", "_parameters": 123060480)"},
     {"clip-l-p", R"("_name": "CLIP ViT-L", "_parameters": 123650304)"},
@@ -55,6 +65,15 @@ inline constexpr UsualPart kUsual[] = {
     {"llama-body", R"("_name": "Llama-3-8B without its head", "_parameters": 7504924672)"},
     {"mistral", R"("_name": "Mistral-Small-3.1-24B", "_parameters": 24011361280)"},
     {"chatglm", R"("_name": "ChatGLM3-6B", "_parameters": 6243584000)"},
+    {"glm4", R"("_name": "GLM-4-9B without its head", "_parameters": 8779194368)"},
+    {"gemma3", R"("_name": "Gemma-3-12B", "_parameters": 12187325040)"},
+    {"ministral", R"("_name": "Ministral-3-3B", "_parameters": 3849090048)"},
+    {"qwen-vl-text", R"("_name": "the text model of Qwen2.5-VL-7B", "_parameters": 7070619136)"},
+    {"qwen3-vl-4b", R"("_name": "Qwen3-VL-4B", "_parameters": 4437815808)"},
+    {"qwen3-vl-8b", R"("_name": "Qwen3-VL-8B", "_parameters": 8767123696)"},
+    {"qwen3-embedding", R"("_name": "Qwen3-Embedding-0.6B", "_parameters": 595776512)"},
+    {"byt5", R"("_name": "ByT5-small", "_parameters": 219314944)"},
+    {"siglip", R"("_name": "SigLIP so400m of images", "_parameters": 428225600)"},
 };
 
 /// A family: the denoiser's class, and a field with a size where that tells more; then its parts, "vae text_encoder
@@ -93,8 +112,26 @@ inline constexpr UsualPipeline kUsualPipelines[] = {
     {"WanTransformer3DModel", "", 0, "wan-vae umt5"},
     {"CogVideoXTransformer3DModel", "", 0, "cogvideox-vae t5"},
     {"HunyuanVideoTransformer3DModel", "", 0, "hunyuan-vae llama-body clip-l"},
+    {"CosmosTransformer3DModel", "crossattn_proj_in_channels", 100352, "wan-vae qwen-vl"},
     {"CosmosTransformer3DModel", "", 0, "wan-vae t5-11b"},
-    {"LongCatVideoTransformer3DModel", "", 0, "wan-vae umt5"},
+    {"LongCatVideoTransformer3DModel WanVACETransformer3DModel", "", 0, "wan-vae umt5"},
+    {"SkyReelsV2Transformer3DModel", "image_dim", 1280, "wan-vae umt5 image_encoder=clip-h-image"},
+    {"SkyReelsV2Transformer3DModel", "", 0, "wan-vae umt5"},
+    {"ChronoEditTransformer3DModel", "", 0, "wan-vae umt5 image_encoder=clip-h-image"},
+    {"HunyuanVideoFramepackTransformer3DModel", "", 0, "hunyuan-vae llama-body clip-l image_encoder=siglip"},
+    {"HunyuanVideo15Transformer3DModel", "", 0, "hunyuan15-vae qwen-vl-text byt5"},
+    {"HunyuanImageTransformer2DModel", "", 0, "hunyuan-image-vae qwen-vl byt5"},
+    {"LTXVideoTransformer3DModel", "attention_head_dim", 128, "ltx097-vae t5"},
+    {"LTXVideoTransformer3DModel", "", 0, "ltx-vae t5"},
+    {"LTX2VideoTransformer3DModel", "", 0, "ltx2-vae gemma3 audio_vae=ltx2-audio-vae connectors=ltx2-connectors"},
+    {"MochiTransformer3DModel", "", 0, "mochi-vae t5"},
+    {"Kandinsky5Transformer3DModel", "model_dim", 2560, "vae16 qwen-vl clip-l"},
+    {"Kandinsky5Transformer3DModel", "", 0, "hunyuan-vae qwen-vl clip-l"},
+    {"ErnieImageTransformer2DModel", "", 0, "flux2-vae ministral"},
+    {"Ideogram4Transformer2DModel", "", 0, "flux2-vae qwen3-vl-8b"},
+    {"Krea2Transformer2DModel", "", 0, "qwen-vae qwen3-vl-4b"},
+    {"CogView4Transformer2DModel", "", 0, "vae16 glm4"},
+    {"AceStepTransformer1DModel", "", 0, "oobleck qwen3-embedding condition_encoder=ace-conditions"},
 };
 
 /// The next of the words; they are then without it.
@@ -325,7 +362,8 @@ GPUMEM_INLINE DenoiserSample denoiser_sample(Forward& forward, const LatentRule&
   sample.text = denoiser_detail::text_tokens(forward, said, rule.usual_text);
   if (said.count && *said.count != 1) forward.fail("makes one image or video a sample; leave `images` out");
   if (rule.frame == 0 && frames != 1) forward.fail("makes images, and no videos; leave `frames` out");
-  const std::string what = rule.frame == 0 ? "an image of " : "a video of " + std::to_string(frames) + " frames of ";
+  const std::string count = std::to_string(frames) + (frames == 1 ? " frame of " : " frames of ");
+  const std::string what = rule.frame == 0 ? "an image of " : "a video of " + count;
   const std::string prompt = rule.usual_text == 0 ? "" : denoiser_detail::with_text(said, sample.text);
   forward.usual_image({size.width, size.height});
   forward.remark("each sample is " + what + std::to_string(size.width) + " x " + std::to_string(size.height) +
@@ -339,9 +377,9 @@ GPUMEM_INLINE SoundSample sound_sample(Forward& forward, const SoundRule& rule) 
   const model::Images& said = forward.sounds();
   const std::int64_t seconds = said.seconds.value_or(rule.usual_seconds);
   const SoundSample sample = {seconds * rule.latents, denoiser_detail::text_tokens(forward, said, rule.usual_text)};
-  forward.remark("each sample is a sound of " + core::with_separators(seconds) + " seconds" +
-                 (said.seconds ? "" : ", as `seconds` does not say otherwise") +
-                 denoiser_detail::with_text(said, sample.text));
+  forward.remark(
+      "each sample is a sound of " + core::with_separators(seconds) + (seconds == 1 ? " second" : " seconds") +
+      (said.seconds ? "" : ", as `seconds` does not say otherwise") + denoiser_detail::with_text(said, sample.text));
   denoiser_detail::write_parts(forward, said.parts, {});
   return sample;
 }

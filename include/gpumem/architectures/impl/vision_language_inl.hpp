@@ -138,9 +138,10 @@ GPUMEM_INLINE void tell_pictures(Forward& forward, const Pictures& pictures, std
   if (pictures.count == 0) return forward.remark("samples bring no images; the image tower is held and not called");
   forward.picture_tokens(tokens);
   const bool one = pictures.count == 1;
-  const std::string what = pictures.frames > 0 ? std::string(one ? " video" : " videos") + " of " +
-                                                     std::to_string(pictures.frames) + " frames of "
-                                               : std::string(one ? " image" : " images") + " of ";
+  const std::string what = pictures.frames > 0
+                               ? std::string(one ? " video" : " videos") + " of " + std::to_string(pictures.frames) +
+                                     (pictures.frames == 1 ? " frame of " : " frames of ")
+                               : std::string(one ? " image" : " images") + " of ";
   forward.remark("each sample brings " + std::to_string(pictures.count) + what + std::to_string(pictures.size.width) +
                  " x " + std::to_string(pictures.size.height) + " pixels" +
                  (pictures.said ? "" : ", as neither `image` nor `images` says otherwise") + ": " +
