@@ -288,6 +288,28 @@ TEST(Advise, LeavesOutWhatTheModelHasNoPlaceFor) {
   EXPECT_EQ(words_of(advice->single[0].settings), "foreach=false");
 }
 
+TEST(Advise, LeavesOutWhatTakesMore) {
+  // Weights of convolutions do not cross, and RamTorch's linear layers keep their inputs: adapters alone take less.
+  const auto graph = parse_summary(
+      R"({"_class_name": "AutoencoderDC", "encoder_block_out_channels": [32, 64, 64, 64],
+          "decoder_block_out_channels": [32, 64, 64, 64], "encoder_layers_per_block": [1, 1, 1, 1],
+          "decoder_layers_per_block": [1, 1, 1, 1], "encoder_block_types":
+          ["ResBlock", "ResBlock", "ResBlock", "EfficientViTBlock"]})");
+  ASSERT_TRUE(testing::succeeds(graph));
+  const auto replay = make_estimator("replay");
+  ASSERT_TRUE(testing::succeeds(replay));
+  const auto advice = advise(TrainingJob(*graph, 8), gpu_with(std::int64_t{24} << 30), **replay);
+  ASSERT_TRUE(testing::succeeds(advice));
+  bool adapters = false;
+  for (const ChangeEffect& effect : advice->single) {
+    if (!effect.estimate) continue;
+    EXPECT_LE(effect.estimate->expected, advice->now.expected) << effect.cost;
+    adapters = adapters || effect.cost.find("only adapters") != std::string::npos;
+    EXPECT_EQ(effect.cost.find("RamTorch"), std::string::npos);
+  }
+  EXPECT_TRUE(adapters);
+}
+
 TEST(Advise, KeepsAnErrorOfOneChange) {
   const ToldByJob told([](const TrainingJob& job) -> core::Result<std::int64_t> {
     if (job.activation_checkpointing) return core::Error{core::ErrorCode::invalid_argument, "needs a recording", {}};

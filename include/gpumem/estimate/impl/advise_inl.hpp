@@ -239,6 +239,12 @@ GPUMEM_INLINE bool keeps_result(const Change& change) {
   return std::find(kLossy.begin(), kLossy.end(), change.forms) == kLossy.end();
 }
 
+/// Whether the change adds adapters and something besides, which must be worth it.
+GPUMEM_INLINE bool adds_to_adapters(const Change& change) {
+  return change.forms == &adapters_on_host_weights || change.forms == &adapters_on_eight_bits ||
+         change.forms == &adapters_on_four_bits;
+}
+
 /// A job that fits is better than a tight one, and that better than one that does not fit; one that takes less better
 /// than one that takes more, and any answer better than none.
 GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::Result<MemoryEstimate>& other) {
@@ -376,12 +382,19 @@ GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const d
   Advice advice{*std::move(now), {}, std::nullopt};
   bool fits = is_enough(advice.now);
   bool fits_unchanged = fits;  // with the same result
+  std::optional<core::Bytes> with_adapters;
   for (const Change& change : advise_detail::kChanges) {
     std::vector<ChangedJob> forms = change.forms(job, gpu);
     if (forms.empty()) continue;
     auto [changed, estimate] = advise_detail::best_of(change, std::move(forms), analysis, gpu, estimator);
     if (advise_detail::is_late(estimate)) return estimate.error();
     if (!estimate && estimate.error().code == core::ErrorCode::missing_information) continue;
+    // A change that takes more, or no less than a part of it, is no advice: weights that cross to the GPU for each
+    // product take more than they save where their layers keep their inputs for it.
+    if (estimate && estimate->expected > advice.now.expected) continue;
+    const bool adds = advise_detail::adds_to_adapters(change);
+    if (estimate && adds && with_adapters && estimate->expected >= *with_adapters) continue;
+    if (estimate && change.forms == &advise_detail::adapters) with_adapters = estimate->expected;
     const bool enough = estimate && is_enough(*estimate);
     fits = fits || enough;
     const bool same_result = advise_detail::keeps_result(change);

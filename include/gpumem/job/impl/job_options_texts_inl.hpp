@@ -164,6 +164,15 @@ GPUMEM_INLINE std::string help_text(const JobOption& option) {
   return text;
 }
 
+/// The text where the number at this place is one: "% passes a step" -> "% pass a step".
+GPUMEM_INLINE std::string of_one(std::string text, std::size_t at) {
+  const std::size_t begin = std::min(at + 2, text.size());
+  const std::size_t end = std::min(text.find(' ', begin), text.size());
+  const std::string_view word = std::string_view(text).substr(begin, end - begin);
+  const std::size_t ending = word.ends_with("sses") ? 2 : word.ends_with('s') ? 1 : 0;
+  return text.erase(end - ending, ending);
+}
+
 GPUMEM_INLINE std::string remark_on(const JobOption& option, const JobRequest& request) {
   if (option.remark.empty() || is_default(option, request)) return {};
   const auto value = option.place.get(request);
@@ -174,6 +183,7 @@ GPUMEM_INLINE std::string remark_on(const JobOption& option, const JobRequest& r
   }
   if (at == std::string::npos || !value) return text;
   const auto* number = std::get_if<std::int64_t>(&*value);
+  if (number != nullptr && *number == 1) text = of_one(std::move(text), at);
   return text.replace(at, 1, number != nullptr ? core::with_separators(*number) : to_text(*value));
 }
 
@@ -364,10 +374,11 @@ GPUMEM_INLINE core::Status take_lengths(const JobRequest& request, model::Traini
   training.notes.push_back(
       {"lengths", found->usual == found->peak && !found->padded
                       ? "all batches have " + std::to_string(found->peak) + " tokens a sample"
-                      : "the longest batch of " + std::to_string(found->steps) + " steps has " +
-                            std::to_string(found->peak) + " tokens a sample or fewer in " +
-                            fraction_text(options->percentile) + " % of runs; half of the batches have at most " +
-                            std::to_string(found->usual) + ", 99 % at most " + std::to_string(found->nearly_all) +
+                      : "the longest batch of " + std::to_string(found->steps) +
+                            (found->steps == 1 ? " step has " : " steps has ") + std::to_string(found->peak) +
+                            " tokens a sample or fewer in " + fraction_text(options->percentile) +
+                            " % of runs; half of the batches have at most " + std::to_string(found->usual) +
+                            ", 99 % at most " + std::to_string(found->nearly_all) +
                             "; what the allocator keeps of other lengths is not counted"});
   return core::Done{};
 }
