@@ -174,7 +174,7 @@ TEST(DitParts, RefuseSizesThatCannotBe) {
     expect_refused(of_class(known.class_name, R"("in_channels": 2000000000, "in_visual_dim": 2000000000,
       "patch_latent_dim": 2000000000)"));
     expect_refused(of_class(known.class_name, R"("num_attention_heads": 2000000000, "n_heads": 2000000000,
-      "axes_dims": [1000000, 1000000, 1000000])"));
+      "num_heads": 2000000000, "axes_dims": [1000000, 1000000, 1000000])"));
   }
 }
 
