@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "gpumem/architectures/deep_autoencoders.hpp"
+#include "gpumem/architectures/autoencoder_parts.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 
 namespace gpumem::architectures {

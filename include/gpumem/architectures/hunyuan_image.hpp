@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/architectures/hunyuan_video15.hpp"
+#include "gpumem/architectures/hunyuan_parts.hpp"
 
 namespace gpumem::architectures {
 

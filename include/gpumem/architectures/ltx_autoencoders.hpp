@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/architectures/deep_autoencoders.hpp"
+#include "gpumem/architectures/autoencoder_parts.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/dit_parts.hpp"
 

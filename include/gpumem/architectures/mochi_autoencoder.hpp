@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/architectures/deep_autoencoders.hpp"
+#include "gpumem/architectures/autoencoder_parts.hpp"
 #include "gpumem/architectures/denoiser.hpp"
 #include "gpumem/architectures/unet_parts.hpp"
 

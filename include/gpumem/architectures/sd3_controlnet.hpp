@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/architectures/sd3.hpp"
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/sd3_parts.hpp"
 
 namespace gpumem::architectures {
 

@@ -454,6 +454,14 @@ inline std::optional<OptionValue> get_reshard(const JobRequest& request) {
   return OptionValue(reshard_text(request.training.layout));
 }
 
+/// The text where the number at this place is one: "% passes a step" -> "% pass a step".
+inline std::string of_one(std::string text, std::size_t at) {
+  const std::size_t end = std::min(text.find(' ', at + 2), text.size());
+  const std::string_view word = std::string_view(text).substr(at, end - at);
+  const std::size_t ending = word.ends_with("sses") ? 2 : word.ends_with('s') ? 1 : 0;
+  return text.erase(end - ending, ending);
+}
+
 }  // namespace job_options_detail
 
 }  // namespace gpumem::job

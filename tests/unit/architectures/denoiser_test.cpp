@@ -194,6 +194,17 @@ TEST(Denoisers, HoldTheirFamilysPublishedParts) {
                     ErrorCode::invalid_argument, 0, "are not known"));
 }
 
+TEST(Denoisers, SayOneFrameOfAVideoOfOne) {
+  job::JobRequest request;
+  request.training.frames = 1;
+  EXPECT_EQ(job::remark_on(*job::find_option("frames"), request), "videos of 1 frame");
+  request.training.frames = 16;
+  EXPECT_EQ(job::remark_on(*job::find_option("frames"), request), "videos of 16 frames");
+  const auto graph = read(R"({"_class_name": "MochiTransformer3DModel", "num_layers": 1})", {.frames = 1});
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_NE(graph->remarks().front().find("a video of 1 frame of "), std::string::npos) << graph->remarks().front();
+}
+
 TEST(Denoisers, TakeNoWordThatTheyDoNotKnow) {
   for (const char* config :
        {R"({"_class_name": "UNet2DConditionModel", "mid_block_type": "nonsense"})",

@@ -164,15 +164,6 @@ GPUMEM_INLINE std::string help_text(const JobOption& option) {
   return text;
 }
 
-/// The text where the number at this place is one: "% passes a step" -> "% pass a step".
-GPUMEM_INLINE std::string of_one(std::string text, std::size_t at) {
-  const std::size_t begin = std::min(at + 2, text.size());
-  const std::size_t end = std::min(text.find(' ', begin), text.size());
-  const std::string_view word = std::string_view(text).substr(begin, end - begin);
-  const std::size_t ending = word.ends_with("sses") ? 2 : word.ends_with('s') ? 1 : 0;
-  return text.erase(end - ending, ending);
-}
-
 GPUMEM_INLINE std::string remark_on(const JobOption& option, const JobRequest& request) {
   if (option.remark.empty() || is_default(option, request)) return {};
   const auto value = option.place.get(request);
@@ -183,7 +174,7 @@ GPUMEM_INLINE std::string remark_on(const JobOption& option, const JobRequest& r
   }
   if (at == std::string::npos || !value) return text;
   const auto* number = std::get_if<std::int64_t>(&*value);
-  if (number != nullptr && *number == 1) text = of_one(std::move(text), at);
+  if (number != nullptr && *number == 1) text = job_options_detail::of_one(std::move(text), at);
   return text.replace(at, 1, number != nullptr ? core::with_separators(*number) : to_text(*value));
 }
 
