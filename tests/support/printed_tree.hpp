@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "expect.hpp"
 #include "gpumem/all.hpp"
 
 namespace gpumem::testing {
@@ -34,9 +35,18 @@ struct Node {
   }
 };
 
+constexpr std::size_t kLongestList = 1024;
+
 inline void write(const Node& node, const std::string& indent, std::string& to) {
   to += node.children.empty() ? node.text + "\n" : node.text + "(\n";
+  std::size_t next = 0;
   for (const auto& each : node.children) {
+    // Modules of a list that nothing calls.
+    const bool numbered = each->name.find_first_not_of("0123456789") == std::string::npos;
+    for (; numbered && std::to_string(next) != each->name && next < kLongestList; ++next) {
+      to += indent + "  (" + std::to_string(next) + "): Identity()\n";
+    }
+    ++next;
     to += indent + "  (" + each->name + "): ";
     write(*each, indent + "  ", to);
   }
@@ -60,6 +70,19 @@ inline std::string convolution(const model::Attributes& attributes, const std::s
   return text + (attributes.flag("bias", true) ? ")" : ", bias=False)");
 }
 
+inline std::string volume(const model::Attributes& attributes, const std::string& name) {
+  const auto triple = [&](std::string_view field) {
+    std::string all;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      all += (axis == 0 ? "" : ", ") + std::to_string(attributes.per_axis(field, axis).value_or(1));
+    }
+    return std::string(field) + "=(" + all + ")";
+  };
+  const std::string text = name + "(" + number(attributes, "in_channels") + ", " + number(attributes, "out_channels") +
+                           ", " + triple("kernel_size") + ", " + triple("stride");
+  return text + (attributes.flag("bias", true) ? ")" : ", bias=False)");
+}
+
 inline std::string norm(const model::Attributes& attributes, const std::string& name, bool rms) {
   const std::string sizes = name + "((" + number(attributes, "normalized_shape") + ",), eps=1e-05";
   // A norm of the model's own without weights prints nothing.
@@ -73,6 +96,17 @@ inline std::string table_line(const model::Attributes& attributes) {
   const auto* shape = std::get_if<std::vector<std::int64_t>>(attributes.find("shape"));
   if (shape == nullptr || shape->size() < 2) return {};
   return "Embedding(" + std::to_string(shape->end()[-2]) + ", " + std::to_string(shape->back()) + ")";
+}
+
+/// Of a norm that the model's code computes itself: the line of its module; empty: it is no such weight.
+inline std::string norm_of_weight(const model::ModelGraph& graph, const model::Layer& layer) {
+  const auto attributes = graph.attributes(layer);
+  const model::AttributeValue* value = attributes.find("shape");
+  const auto* shape = value == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(value);
+  const std::string_view module = graph.class_name(graph.scope(layer.scope));
+  const bool is_its = graph.op(layer) == model::kParameterOp && graph.name(layer) == "weight" &&
+                      module.ends_with("RMSNorm") && shape != nullptr && shape->size() == 1;
+  return is_its ? std::string(module) + "((" + std::to_string(shape->front()) + ",), eps=1e-06)" : std::string();
 }
 
 /// The line of a layer, as the extra_repr() of its class writes it; empty: it is no module.
@@ -92,6 +126,10 @@ inline std::string line_of(const model::ModelGraph& graph, const model::Layer& l
   }
   if (op == "embedding") return two("", "num_embeddings", "", "embedding_dim") + ")";
   if (op == "layer_norm" || op == "rms_norm") return norm(attributes, name, op == "rms_norm");
+  if (op == "group_norm") {
+    return two("", "num_groups", "", "num_channels") + ", eps=1e-05, affine=True)";
+  }
+  if (op == "conv3d") return volume(attributes, name);
   if (op == "conv1d" || op == "conv2d") return convolution(attributes, name, op == "conv2d");
   if (op == "causal_conv1d") {
     const std::string channels = number(attributes, "channels");
@@ -133,9 +171,11 @@ inline std::string printed_tree(const model::ModelGraph& graph, std::string_view
   namespace detail = printed_tree_detail;
   detail::Node root{"", std::string(class_name)};
   for (const model::Layer& layer : graph.layers()) {
-    const std::string text = detail::line_of(graph, layer);
+    const std::string norm = detail::norm_of_weight(graph, layer);
+    const std::string text = norm.empty() ? detail::line_of(graph, layer) : norm;
     if (text.empty()) continue;
     std::vector<detail::Step> path = detail::path_of(graph, layer);
+    if (!norm.empty()) path.pop_back();
     if (path.front().name == body) path.erase(path.begin());
     detail::Node* at = &root;
     for (const detail::Step& step : path) at = &at->child(step);
@@ -144,6 +184,31 @@ inline std::string printed_tree(const model::ModelGraph& graph, std::string_view
   std::string text;
   detail::write(root, "", text);
   return text;
+}
+
+/// The most that a step of it holds; `tokens`: of a sample, where it reads any.
+inline std::int64_t held_by(const model::ModelGraph& graph, std::int64_t tokens, bool sees) {
+  TrainingJob job(graph, 1);
+  if (tokens > 0) job.sequence_length = tokens;
+  job.precision = model::Precision::bf16;
+  if (sees) job.image = {640, 480};
+  const auto answer = (*make_estimator("replay"))->estimate(job, *find_profile("b200"));
+  EXPECT_TRUE(succeeds(answer));
+  return answer && answer->allocated ? answer->allocated->count() : 0;
+}
+
+/// A config and the tree that print(model) shows of the same model give one answer.
+inline void expect_one_answer(std::string_view config, std::string_view tree) {
+  const auto from_config = parse_summary(config);
+  const auto from_tree = parse_summary(tree);
+  ASSERT_TRUE(succeeds(from_config));
+  ASSERT_TRUE(succeeds(from_tree)) << tree;
+  constexpr std::int64_t kText = 128;
+  const std::int64_t tokens = from_config->reads_tokens() ? from_config->picture_tokens() + kText : 0;
+  for (const bool sees : {false, true}) {
+    if (sees && from_config->config().empty()) continue;
+    EXPECT_EQ(held_by(*from_tree, tokens, sees), held_by(*from_config, tokens, sees)) << tree;
+  }
 }
 
 }  // namespace gpumem::testing

@@ -71,10 +71,6 @@ inline constexpr Published kFurther[] = {
     {"recurrentgemma-2b", 2'682'862'080,
      R"({"model_type": "recurrent_gemma", "hidden_size": 2560, "num_hidden_layers": 26, "num_attention_heads": 10, "num_key_value_heads": 1, "intermediate_size": 15360, "vocab_size": 256000, "lru_width": 2560, "conv1d_width": 4, "block_types": ["recurrent", "recurrent", "attention"], "partial_rotary_factor": 0.5})"},
     {"zamba2-1.2b", 1'215'064'704, R"({"model_type": "zamba2", "hidden_size": 2048, "num_hidden_layers": 38, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32000, "mamba_d_state": 128, "mamba_headdim": 64, "n_mamba_heads": 64, "mamba_ngroups": 1, "mamba_expand": 2, "num_mem_blocks": 1, "adapter_rank": 128, "use_shared_attention_adapter": true, "use_mem_rope": true, "layers_block_type": ["mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba", "mamba", "mamba", "mamba", "hybrid", "mamba", "mamba"]})"},
-};
-
-/// Of their publishers' own code, whose classes gpumem does not know in a printed tree.
-inline constexpr Published kByConfigAlone[] = {
     {"chatglm3-6b", 6'243'584'000,
      R"({"model_type": "chatglm", "architectures": ["ChatGLMForConditionalGeneration"], "hidden_size": 4096, "num_layers": 28, "num_attention_heads": 32, "kv_channels": 128, "multi_query_attention": true, "multi_query_group_num": 2, "ffn_hidden_size": 13696, "add_qkv_bias": true, "padded_vocab_size": 65024})"},
     {"glm-4-9b-chatglm", 9'399'951'360,
@@ -86,16 +82,10 @@ inline constexpr Published kByConfigAlone[] = {
      R"({"model_type": "bailing_moe", "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 20, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 5120, "num_experts": 256, "num_experts_per_tok": 8, "num_shared_experts": 1, "moe_intermediate_size": 512, "first_k_dense_replace": 1, "vocab_size": 157184, "partial_rotary_factor": 0.5, "tie_word_embeddings": false})"},
 };
 
-inline std::vector<Published> printed_published() {
+inline std::vector<Published> all_published() {
   std::vector<Published> all(std::begin(kPublished), std::end(kPublished));
   all.insert(all.end(), std::begin(kRecent), std::end(kRecent));
   all.insert(all.end(), std::begin(kFurther), std::end(kFurther));
-  return all;
-}
-
-inline std::vector<Published> all_published() {
-  std::vector<Published> all = printed_published();
-  all.insert(all.end(), std::begin(kByConfigAlone), std::end(kByConfigAlone));
   return all;
 }
 

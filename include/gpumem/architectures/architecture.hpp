@@ -41,6 +41,8 @@ struct ModelClass {
   std::int64_t tied_up_to = 0;
   std::int64_t tied_tokens = 0;
   std::string_view untied_with = {};  ///< a class that models of this type which do not tie have within them
+  /// The ending of the one class that is meant, where a model of text alone has the same prefix; empty: all.
+  std::string_view ending = {};
 };
 /// ModelClass::tied_up_to of classes that always tie.
 inline constexpr std::int64_t kAlwaysTied = INT64_MAX;
@@ -83,6 +85,8 @@ struct Architecture {
   void (*read_tree)(TreeFields&) = nullptr;
   /// It writes another architecture's text model inside of its own, so it can be none itself.
   bool holds_text_model = false;
+  /// What it computes depends on a job's images, or its sounds: a tree of it is read as the config that it tells.
+  bool depends_on_images = holds_text_model;
   /// Containers whose own bias is their output layer's, and is printed twice.
   std::span<const std::string_view> tied_bias = {};
   /// The classes that are checkpointed and sharded one by one, where these are not the class with the most siblings

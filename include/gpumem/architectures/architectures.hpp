@@ -88,6 +88,12 @@ struct TreeModel {
                                                 const model::Vocabulary& vocabulary,
                                                 std::span<const std::int64_t> input = {});
 
+/// The same of a tree whose model's calls depend on what a job says of images or sounds: as the config that the tree
+/// tells, for with_images(). Nothing for any other model, and where the tree is not what its class says: read_tree()
+/// says why.
+[[nodiscard]] std::optional<model::ModelGraph> model_of_tree(const model::ModelGraph& printed,
+                                                             const model::Vocabulary& vocabulary);
+
 /// Whether the model keeps the keys and values of a sequence, as what writes text token by token does.
 [[nodiscard]] bool keeps_cache(const model::ModelGraph& graph);
 

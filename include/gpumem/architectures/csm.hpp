@@ -169,6 +169,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.backbone;
   f.remark("all tokens of a sample are taken for frames of sound, which the depth decoder reads: words take less");
   f.remark("the codec is held; what it takes to make codes of sound is not counted");
+  f.hold_printed("codec_model");
   (void)f.parameter("codec_model.unused", {model.codec}, true);
   (void)f.constant("codec_model.codebooks", {model.codebooks}, "parameters");
   const Tensor ids = token_ids(f);
@@ -186,7 +187,48 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   f.leave_function(f.add(first, loss_of(f, others, f.slice(f.flatten(codes, 0, 1), 1, 1, Forward::kRest))), {hidden});
 }
 
-inline constexpr Architecture kArchitecture = {.name = "csm", .model_types = names<"csm">, .write = write};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Csm", "csm", "backbone_model"}});
+/// Of the published model.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 32}, {1024, 8}});
+
+/// Of Mimi: what a tree of it shows and its class leaves open.
+inline void tree_codec(TreeFields& t) {
+  t.open("codec_config");
+  t.size("num_filters", "/codec_model.encoder.layers.0.conv", "out_channels");
+  t.size("audio_channels", "/codec_model.encoder.layers.0.conv", "in_channels");
+  t.count("num_hidden_layers", "/codec_model.encoder_transformer.layers");
+  t.size("hidden_size", "/codec_model.encoder_transformer.layers.0.mlp.fc1", "in_features");
+  t.size("intermediate_size", "/codec_model.encoder_transformer.layers.0.mlp.fc1", "out_features");
+  t.close();
+}
+
+/// What print(model) shows. The head of the codes is a bare parameter, and all tables are as wide as the backbone.
+inline void read_tree(TreeFields& t) {
+  const auto decoder = [&](const std::string& at) {
+    t.count("num_hidden_layers", at + "layers");
+    t.size("hidden_size", at + "layers.0.self_attn.q_proj", "in_features");
+    t.size("intermediate_size", at + "layers.0.mlp.gate_proj", "out_features");
+    t.heads(
+        {.query = at + "layers.0.self_attn.q_proj", .key = at + "layers.0.self_attn.k_proj", .published = kPublished});
+  };
+  decoder("");
+  t.size("text_vocab_size", "/embed_text_tokens", "num_embeddings");
+  t.size("vocab_size", "/lm_head", "out_features");
+  const std::int64_t words = t.value("/lm_head", "out_features").value_or(0);
+  const std::int64_t rows = t.value("embed_tokens.embed_audio_tokens", "num_embeddings").value_or(0);
+  if (words == 0 || rows % words != 0) return;
+  t.set("num_codebooks", rows / words);
+  t.open("depth_decoder_config");
+  decoder("/depth_decoder.model.");
+  t.set("vocab_size", words);
+  t.set("num_codebooks", rows / words);
+  t.size("backbone_hidden_size", "/depth_decoder.model.embed_tokens", "embedding_dim");
+  t.close();
+  tree_codec(t);
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "csm", .model_types = names<"csm">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace csm
 

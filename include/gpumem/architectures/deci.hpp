@@ -1,4 +1,4 @@
-// Llamas of code that is not transformers': DeciLM, Baichuan, ChatGLM, MiniCPM and the first Qwen.
+// Llamas of code that is not transformers': DeciLM, Baichuan and ChatGLM.
 //
 // DeciLM (Llama-Nemotron Super and Ultra): Llamas whose blocks were chosen one by one: groups of keys and widths of the
 // feed-forward layer differ, and a block may lack either part, or have one linear layer in its place.
@@ -414,54 +414,41 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     });
     hidden = f.rms_norm("final_layernorm", hidden, s.width, "RMSNorm");
   }
+  const InModule outer(f, "transformer", "ChatGLMModel");
   decoder_head(f, config, s, head, hidden, {.name = "output_layer", .retyped = true});
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "chatglm", .model_types = names<"chatglm">, .write = write, .blocks = names<"GLMBlock">};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"ChatGLM", "chatglm", "transformer"}});
+
+/// What print(model) shows. The projection of queries, keys and values is as wide as all of them.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  constexpr std::string_view kAttention = "encoder.layers.0.self_attention";
+  const std::string attention(kAttention);
+  t.size("padded_vocab_size", "embedding.word_embeddings", "num_embeddings");
+  t.size("hidden_size", "embedding.word_embeddings", "embedding_dim");
+  t.count("num_layers", "encoder.layers");
+  t.size("ffn_hidden_size", "encoder.layers.0.mlp.dense_4h_to_h", "in_features");
+  t.flag("add_qkv_bias", attention + ".query_key_value");
+  t.flag("add_bias_linear", attention + ".dense");
+  t.dropout("attention_dropout", attention + ".core_attention.attention_dropout");
+  const std::int64_t queries = t.value(attention + ".dense", "in_features").value_or(0);
+  const std::int64_t all = t.value(attention + ".query_key_value", "out_features").value_or(0);
+  if (queries < kHead || all <= queries) return;
+  t.set("num_attention_heads", queries / kHead);
+  t.set("kv_channels", kHead);
+  t.set_flag("multi_query_attention", true);
+  t.set("multi_query_group_num", std::max<std::int64_t>((all - queries) / (2 * kHead), 1));
+  t.assume("heads of width 128, as published models have");
+}
+
+inline constexpr Architecture kArchitecture = {.name = "chatglm",
+                                               .model_types = names<"chatglm">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .blocks = names<"GLMBlock">};
 
 }  // namespace chatglm
-
-// MiniCPM 1, 2 and 4: Llamas whose embeddings, residuals and logits are times numbers; positions are turned in float32.
-// InfLLM's sparse attention of MiniCPM 4 is off unless the config has a sparse_config.
-// Source: openbmb/MiniCPM-2B-sft-bf16 and MiniCPM4-8B, modeling_minicpm.py: MiniCPMSdpaAttention, MiniCPMDecoderLayer.
-
-namespace minicpm {
-
-inline Tensor attention(Forward& f, const DecoderSizes& s, Tensor input, const Rotary& rotary) {
-  const InModule inside(f, "self_attn", "MiniCPMSdpaAttention");
-  const Heads heads = project_heads(f, s, input, {.bias = false});
-  const auto turn = [&](Tensor of) { return f.as_type_of(rotate(f, f.to(of, "float32"), rotary, s.head_width), of); };
-  const Tensor attended = attend_cached(f, s, {turn(heads.query), turn(heads.key), heads.value});
-  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
-}
-
-inline void write(ConfigFields& config, Head head, Forward& f) {
-  const DecoderSizes s = decoder_sizes(config, {.tied = true});
-  config.ignore({"scale_emb", "scale_depth", "dim_model_base", "mup_denominator"});
-  if (config.find("sparse_config") != nullptr) config.fail("is not known", "sparse_config");
-  if (config.find("num_experts") != nullptr && config.count_or("num_experts", 0) > 0)
-    config.fail("is not known", "num_experts");
-  if (!config.status()) return;
-  const DecoderBody body = {.class_name = "MiniCPMModel", .head = {.scales = true, .floats = true}};
-  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
-    const auto table = [&] {
-      return f.call("rotary_table", {ids}, {{"width", s.head_width}, {"dtype", std::string("float32")}});
-    };
-    const Tensor cosines = table();
-    const Rotary rotary = {.cosines = cosines, .sines = table(), .width = s.head_width};
-    hidden = stack(f, "layers", "MiniCPMDecoderLayer", s.layers, f.scale(hidden), [&](Tensor x, std::int64_t) {
-      const Tensor normed = f.rms_norm("input_layernorm", x, s.width, "MiniCPMRMSNorm");
-      const Tensor sum = f.add(x, f.scale(attention(f, s, normed, rotary)));
-      const Tensor again = f.rms_norm("post_attention_layernorm", sum, s.width, "MiniCPMRMSNorm");
-      return f.add(sum, f.scale(gated_feed_forward(f, s, again, "MiniCPMMLP")));
-    });
-    return f.rms_norm("norm", hidden, s.width, "MiniCPMRMSNorm");
-  });
-}
-
-inline constexpr Architecture kArchitecture = {.name = "minicpm", .model_types = names<"minicpm">, .write = write};
-
-}  // namespace minicpm
 
 }  // namespace gpumem::architectures

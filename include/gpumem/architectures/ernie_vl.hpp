@@ -371,9 +371,73 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   f.end_text();
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Ernie4_5_VLMoe", "ernie4_5_vl_moe", "model", 2560}});
+
+/// Of a layer with experts: how many there are, how wide, and how many of them a token gets. Their weights are bare
+/// parameters, which only a tree with counts shows.
+inline void tree_experts(TreeFields& t, const std::string& mixture, std::int64_t width) {
+  struct Published {
+    std::int64_t width, of_text, of_images, chosen;
+  };
+  constexpr std::int64_t kExperts = 64;
+  constexpr std::array<Published, 2> kPublished = {{{2560, 1536, 512, 6}, {8192, 3584, 1536, 8}}};
+  const Published& row = width == kPublished[1].width ? kPublished[1] : kPublished[0];
+  const auto inner = [&](const std::string& list, std::int64_t usual) {
+    const std::int64_t held = t.held(mixture + list + ".experts");
+    return held > 0 && width > 0 ? std::max<std::int64_t>(held / (3 * kExperts * width), 1) : usual;
+  };
+  t.set("moe_num_experts", kExperts);
+  t.set("moe_k", row.chosen);
+  const std::int64_t of_text = inner("text_moe", row.of_text);
+  t.list("moe_intermediate_size", std::array<std::int64_t, 2>{of_text, inner("vision_moe", row.of_images)});
+  const std::int64_t shared = t.value(mixture + "shared_experts.gate_proj", "out_features").value_or(0);
+  t.set_text("moe_num_shared_experts", std::to_string(shared / of_text));
+  t.assume("64 experts for text and 64 for images, " + std::to_string(row.chosen) +
+           " of them a token, as published models have");
+}
+
+inline void tree_decoder(TreeFields& t) {
+  const std::int64_t width = t.body("embed_tokens", "layers");
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("use_bias", "layers.0.self_attn.q_proj");
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
+  std::string types;
+  std::string mixture;
+  for (std::int64_t layer = 0; layer < t.count_of("layers"); ++layer) {
+    const std::string mlp = "layers." + std::to_string(layer) + ".mlp.";
+    const bool mixes = t.has(mlp + "text_moe") || t.has(mlp + "shared_experts");
+    types += (types.empty() ? "" : ", ") + std::string(mixes ? "\"sparse\"" : "\"dense\"");
+    if (mixes && mixture.empty()) mixture = mlp;
+  }
+  t.set_text("mlp_layer_types", "[" + types + "]");
+  tree_experts(t, mixture, width);
+}
+
+/// What print(model) of transformers' class shows.
+inline void read_tree(TreeFields& t) {
+  const std::string block = "vision_tower.blocks.0.";
+  t.open("vision_config");
+  t.count("depth", "vision_tower.blocks");
+  const std::int64_t width = t.value("vision_tower.patch_embed.proj", "out_features").value_or(0);
+  t.size("hidden_size", "vision_tower.patch_embed.proj", "out_features");
+  t.size("intermediate_size", block + "mlp.fc1", "out_features");
+  t.activation("hidden_act", block + "mlp.act");
+  t.heads_of_width({.usual_width = 80, .heads_field = "num_heads"}, width);
+  const std::int64_t area = t.value("vision_tower.patch_embed.proj", "in_features").value_or(0) / 3;
+  t.set("patch_size", TreeFields::square_side(area));
+  const std::int64_t wide = t.value("resampler_model.spatial_linear.fc1", "in_features").value_or(0);
+  if (width > 0) t.set("spatial_merge_size", TreeFields::square_side(wide / width));
+  t.close();
+  t.open("text_config");
+  t.within("language_model", t.class_name(), [&] { tree_decoder(t); });
+  t.close();
+}
+
 inline constexpr Architecture kArchitecture = {.name = "ernie_vl",
                                                .model_types = names<"ernie4_5_vl_moe", "ernie4_5_moe_vl">,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
                                                .holds_text_model = true};
 
 }  // namespace ernie_vl

@@ -341,10 +341,66 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   f.leave_function(loss, {wide, decoded});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Florence2", "florence2", "model", kAlwaysTied}});
+
+/// The tower's stages. What no tree prints, heads and windows, is as published: a head is 32 wide.
+inline void tree_stages(TreeFields& t, bool published) {
+  constexpr std::int64_t kHead = 32;
+  constexpr std::int64_t kMostStages = 8;
+  std::vector<std::int64_t> widths, heads, depths, kernels, steps, paddings;
+  const std::string conv = published ? ".proj" : ".conv";
+  const std::int64_t stages = std::min(t.count_of("vision_tower.convs"), kMostStages);
+  std::string first;
+  for (std::int64_t at = 0; at < stages; ++at) {
+    const std::string number = std::to_string(at);
+    const std::string embeds = "vision_tower.convs." + number;
+    widths.push_back(t.value(embeds + conv, "out_channels").value_or(1));
+    heads.push_back(std::max<std::int64_t>(widths.back() / kHead, 1));
+    depths.push_back(t.count_of("vision_tower.blocks." + number));
+    kernels.push_back(t.value(embeds + conv, "kernel_size").value_or(1));
+    steps.push_back(t.value(embeds + conv, "stride").value_or(1));
+    paddings.push_back(t.value(embeds + conv, "padding").value_or(1));
+    const bool norms_first = t.value(embeds + ".norm", "normalized_shape") != widths.back();
+    first += std::string(first.empty() ? "" : ", ") + (norms_first ? "true" : "false");
+  }
+  t.size(published ? "in_chans" : "in_channels", "vision_tower.convs.0" + conv, "in_channels");
+  t.list(published ? "dim_embed" : "embed_dim", widths);
+  t.list("num_heads", heads);
+  t.list("num_groups", heads);
+  t.list("depths", depths);
+  t.list("patch_size", kernels);
+  t.list("patch_stride", steps);
+  t.list("patch_padding", paddings);
+  t.set_text("patch_prenorm", "[" + first + "]");
+  t.assume("heads of width 32 in the image tower, as published models have");
+}
+
+/// What print(model) shows of transformers' class, whose tower's modules are other ones than in the code that its
+/// publisher has: there the text model has a head of its own.
+inline void read_tree(TreeFields& t) {
+  const bool published = t.has("vision_tower.convs.0.proj");
+  t.open("vision_config");
+  tree_stages(t, published);
+  const std::string block = "vision_tower.blocks.0.0.spatial_block.";
+  const std::string projector = published ? "" : "multi_modal_projector.";
+  const std::string positions = published ? "image_pos_embed" : projector + "image_position_embed";
+  t.flag("qkv_bias", block + (published ? "window_attn.fn.qkv" : "window_attn.qkv"));
+  if (!published) t.activation("activation_function", block + "ffn.activation_fn");
+  t.size("projection_dim", projector + "image_proj_norm", "normalized_shape");
+  t.size("max_position_embeddings", positions + ".row_embeddings", "num_embeddings");
+  t.close();
+  tree_text(t, {.type = "bart"});
+  if (!published) return;
+  t.take_sizes_alone();
+  t.assume("the publisher's own modules have other names: their sizes are taken");
+}
+
 inline constexpr std::array<std::string_view, 1> kBlocks = {bart::kLayer};
 inline constexpr Architecture kArchitecture = {.name = "florence2",
                                                .model_types = names<"florence2">,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
                                                .holds_text_model = true,
                                                .blocks = kBlocks};
 

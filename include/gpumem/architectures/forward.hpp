@@ -213,6 +213,8 @@ class Forward {
   void wide_autocast(bool wide) { wide_autocast_ = wide; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
+  /// What the tree shows of this module is held and not called: a bare parameter has its elements.
+  void hold_printed(std::string_view name);
   /// Whether the tree that is read has this module; false where sizes come from a config.
   [[nodiscard]] bool prints(std::string_view path) const { return tree_ != nullptr && tree_->has(path); }
   /// The config says that the model returns no keys and values (use_cache false).

@@ -234,8 +234,27 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part, pictures, [&](Forward& to) { return features_of(to, model, pictures.seen()); });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "gemma_vision", .model_types = names<"gemma3", "paligemma">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{.prefix = "Gemma3",
+                                                             .model_type = "gemma3",
+                                                             .body = "model",
+                                                             .tied_up_to = kAlwaysTied,
+                                                             .ending = "ForConditionalGeneration"},
+                                                            {"PaliGemma", "paligemma", "model", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const bool pools = t.class_name().starts_with("Gemma3");
+  tree_image_tower(t, "vision_tower");
+  if (!pools) t.size("projection_dim", "multi_modal_projector.linear", "out_features");
+  tree_text(t, {.type = pools ? "gemma3_text" : "gemma"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "gemma_vision",
+                                               .model_types = names<"gemma3", "paligemma">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace gemma_vision
 

@@ -197,275 +197,42 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part, pictures, [&](Forward& to) { return tower(to, model, images, patches); });
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Glm4v", "glm4v", "model"},
+                                                            {"Glm4vMoe", "glm4v_moe", "model"},
+                                                            {"Glm46V", "glm46v", "model"},
+                                                            {"GlmOcr", "glm_ocr", "model"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const bool reads_text = t.class_name().starts_with("GlmOcr");
+  const bool mixes = t.class_name().starts_with("Glm4vMoe");
+  const std::string cut = "visual.patch_embed.proj";
+  const std::int64_t width = t.value(cut, "out_channels").value_or(0);
+  t.open("vision_config");
+  t.count("depth", "visual.blocks");
+  t.size("hidden_size", cut, "out_channels");
+  t.size("in_channels", cut, "in_channels");
+  t.size("temporal_patch_size", cut, "kernel_size", 0);
+  t.size("patch_size", cut, "kernel_size", 1);
+  t.size("out_hidden_size", "visual.downsample", "out_channels");
+  t.size("spatial_merge_size", "visual.downsample", "kernel_size");
+  t.size("intermediate_size", reads_text ? "visual.blocks.0.mlp.gate_proj" : "visual.merger.gate_proj", "out_features");
+  t.flag("attention_bias", "visual.blocks.0.attn.qkv");
+  t.activation("hidden_act", "visual.merger.act_fn");
+  t.heads_of_width({.usual_width = reads_text ? 64 : 128, .heads_field = "num_heads"}, width);
+  const std::int64_t places = t.value("visual.embeddings.position_embedding", "num_embeddings").value_or(0);
+  if (places > 0) t.set("image_size", TreeFields::square_side(places) * t.value(cut, "kernel_size", 1).value_or(1));
+  t.close();
+  tree_text(t, {.type = reads_text ? "glm_ocr_text" : mixes ? "glm4v_moe_text" : "glm4v_text"});
+}
+
 inline constexpr Architecture kArchitecture = {.name = "glm4v",
                                                .model_types = names<"glm4v", "glm4v_moe", "glm46v", "glm_ocr">,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
                                                .holds_text_model = true};
 
 }  // namespace glm4v
-
-// PaddleOCR-VL and MiniCPM-V 4.6: SigLIP's blocks on images of any size, all of a batch one sequence of patches; here a
-// row of its own each, which takes as much, as attention goes image by image. Source: transformers 5.16,
-// models/paddleocr_vl/modeling_paddleocr_vl.py, minicpmv4_6/modeling_minicpmv4_6.py and its image_processing; the
-// bounds of pixels of PaddleOCR-VL's published preprocessor_config.json.
-
-namespace packed_siglip {
-
-struct Model {
-  bool paddle = true;  ///< turns by positions, too
-  DecoderSizes sizes;
-  std::int64_t side = 384;  ///< of the table of positions, in pixels
-  std::int64_t channels = 3;
-  std::int64_t patch = 14;
-  std::int64_t merge = 2;
-  std::int64_t merged_behind = -1;  ///< MiniCPM-V: the block behind which four patches become one; -1: none does
-  std::int64_t rounds = 1;          ///< of its merger
-  std::int64_t width = 1;           ///< of the text model
-
-  [[nodiscard]] std::string named(std::string_view part) const {
-    return std::string(paddle ? "PaddleOCRVision" : "MiniCPMV4_6Vision").append(part);
-  }
-  /// Patches of a side that become one token.
-  [[nodiscard]] std::int64_t step() const {
-    std::int64_t step = merged_behind >= 0 ? merge : 1;
-    for (std::int64_t round = 0; round < rounds; ++round) step *= merge;
-    return step;
-  }
-};
-
-inline void read_minicpm(ConfigFields& whole, ConfigFields& tower, Model& m) {
-  const std::int64_t behind = whole.count_or("insert_layer_id", 6);
-  if (behind >= m.sizes.layers) whole.fail("names no block of the tower", "insert_layer_id");
-  m.rounds = whole.size_or({"merger_times"}, 1);
-  if (m.rounds > 4) whole.fail("is more than gpumem takes", "merger_times");
-  const std::string_view mode = whole.text({"downsample_mode"}, "16x");
-  if (mode != "16x" && mode != "4x") whole.fail("must be 16x or 4x", "downsample_mode");
-  m.merged_behind = mode == "16x" ? behind : -1;
-  for (const auto& [fields, name] : {std::pair{&tower, "window_kernel_size"}, std::pair{&whole, "merge_kernel_size"}}) {
-    const core::JsonValue* sides = fields->find(name);
-    bool known = sides == nullptr || sides->is(core::JsonValue::Kind::list);
-    if (known && sides != nullptr) {
-      for (const core::JsonValue& side : sides->items()) known = known && side.is(2);
-    }
-    if (!known) fields->fail("must be [2, 2]", name);
-  }
-  whole.ignore({"drop_vision_last_layer", "image_size", "patch_size"});
-  tower.ignore({"insert_layer_id"});
-}
-
-inline Model read(ConfigFields& whole) {
-  Model m;
-  m.paddle = whole.text({"model_type"}, "paddleocr_vl") == "paddleocr_vl";
-  ConfigFields* tower = vision_fields(whole);
-  if (tower == nullptr) return m;
-  EncoderDefaults usual = {.width = 768, .inner = 3072, .layers = 12, .heads = 12, .activation = "gelu_pytorch_tanh"};
-  if (m.paddle) usual = {.width = 1152, .inner = 4304, .layers = 27, .heads = 16, .activation = "gelu_pytorch_tanh"};
-  m.sizes = encoder_sizes(*tower, usual);
-  m.side = tower->size_or({"image_size"}, m.paddle ? 384 : 224);
-  m.channels = tower->size_or({"num_channels"}, 3);
-  m.patch = tower->size_or({"patch_size"}, m.paddle ? 14 : 16);
-  if (m.paddle) m.merge = tower->size_or({"spatial_merge_size"}, 2);
-  tower->ignore({"model_type", "temporal_patch_size", "tokens_per_second", "pad_token_id"});
-  if (!m.paddle) read_minicpm(whole, *tower, m);
-  if (m.sizes.width % (2 * m.sizes.heads) != 0) tower->fail("does not divide hidden_size", "num_attention_heads");
-  if (m.merge > 8 || m.patch > 64) tower->fail("has patches larger than gpumem takes", "patch_size");
-  if (m.side < m.patch || m.side > model::Images::kLargestSide) tower->fail("is no size of a table", "image_size");
-  return m;
-}
-
-/// find_best_resize(): about as many pixels as a square of this side has, each side a multiple of `step`.
-inline PictureSize resized(double width, double height, std::int64_t side, std::int64_t step, bool grows) {
-  namespace d = image_rules_detail;
-  if (grows || width * height > d::real(side * side)) {
-    const double shape = width / height;
-    height = d::real(d::whole(d::real(side) / std::sqrt(shape)));
-    width = d::real(d::whole(height * shape));
-  }
-  const auto whole = [&](double length) { return std::max(d::rounded(length / d::real(step)) * step, step); };
-  return {whole(width), whole(height)};
-}
-
-/// Patches of one picture: MiniCPM-V's as a whole and, of one that is larger than a slice, of up to nine slices. 0: no
-/// processor reads such sides.
-inline std::int64_t patches_of(const Model& m, PictureSize size) {
-  namespace d = image_rules_detail;
-  const auto patches = [&](const PictureSize& made) { return made.width / m.patch * (made.height / m.patch); };
-  if (m.paddle) {
-    const PixelBounds bounds = {.factor = m.patch * m.merge, .least = 147'384, .most = 2'822'400};
-    if (size.height < bounds.factor) {
-      size = {d::rounded(d::real(size.width * bounds.factor) / d::real(size.height)), bounds.factor};
-    }
-    if (size.width < bounds.factor) {
-      size = {bounds.factor, d::rounded(d::real(size.height * bounds.factor) / d::real(size.width))};
-    }
-    const auto made = smart_resize(size, bounds);
-    return made ? patches(*made) : 0;
-  }
-  constexpr std::int64_t kSide = 448;
-  constexpr std::int64_t kMostSlices = 9;
-  const double width = d::real(size.width);
-  const double height = d::real(size.height);
-  const std::int64_t step = m.patch * 4;
-  const auto filled = d::whole(std::ceil(width * height / d::real(kSide * kSide)));
-  const std::int64_t many = std::min(filled, kMostSlices);
-  if (many <= 1) return patches(resized(width, height, kSide, step, true));
-  // get_sliced_grid(): the grid whose shape is most like the picture's, the first of those alike.
-  TileGrid grid;
-  double least = HUGE_VAL;
-  for (const std::int64_t slices : {many - 1, many, many + 1}) {
-    if (slices == 1 || slices > kMostSlices) continue;
-    for (std::int64_t columns = 1; columns <= slices; ++columns) {
-      if (slices % columns != 0) continue;
-      const double apart = std::abs(std::log(width / height) - std::log(d::real(columns) / d::real(slices / columns)));
-      if (apart >= least) continue;
-      least = apart;
-      grid = {slices / columns, columns};
-    }
-  }
-  const auto part = [](std::int64_t length, std::int64_t by) {
-    return d::real(std::max(d::rounded(d::real(length) / d::real(by)) * by, by)) / d::real(by);
-  };
-  const PictureSize slice = resized(part(size.width, grid.columns), part(size.height, grid.rows), kSide, step, true);
-  return patches(resized(width, height, kSide, step, false)) + grid.tiles() * patches(slice);
-}
-
-inline Tensor attention(Forward& f, const Model& m, Tensor input, const std::optional<Rotary>& rotary) {
-  const InModule inside(f, "self_attn", m.named("Attention"));
-  const std::int64_t width = m.sizes.width;
-  const std::int64_t each = width / m.sizes.heads;
-  const auto heads = [&](std::string_view name, bool turns) {
-    const Tensor part = split_heads(f, f.linear(name, input, width, width), each);
-    return turns && rotary ? f.as_type_of(rotate(f, f.to(part, "float32"), *rotary, each), part) : part;
-  };
-  const Tensor query = heads("q_proj", true);
-  const Tensor key = heads("k_proj", true);
-  const Tensor mixed = attend(f, {query, key, heads("v_proj", false)},
-                              {.dropout = m.sizes.attention_dropout, .copies = false, .causal = false});
-  // torch.cat of what each image gives.
-  return f.linear("out_proj", f.call("clone", {mixed}), width, width);
-}
-
-inline Tensor block(Forward& f, const Model& m, Tensor input, const std::optional<Rotary>& rotary) {
-  const std::int64_t width = m.sizes.width;
-  const Tensor attended = f.add(input, attention(f, m, f.layer_norm("layer_norm1", input, width), rotary));
-  const Tensor again = f.layer_norm("layer_norm2", attended, width);
-  return f.add(attended, feed_forward(f, m.sizes, again, {.class_name = m.named("MLP")}));
-}
-
-/// [N, patches, width] -> [N, patches / squares, squares width], copied.
-inline Tensor side_by_side(Forward& f, Tensor hidden, std::int64_t squares, std::int64_t width) {
-  return f.unflatten(f.flatten(f.call("clone", {hidden}), 1, 2), 1, {-1, squares * width});
-}
-
-/// ViTWindowAttentionMerger: attention within windows of four patches, which then become one.
-inline Tensor merged_windows(Forward& f, const Model& m, Tensor hidden) {
-  const InModule inside(f, "vit_merger", "MiniCPMV4_6ViTWindowAttentionMerger");
-  const std::int64_t width = m.sizes.width;
-  const std::int64_t squares = m.merge * m.merge;
-  const Tensor ordered = f.call("clone", {f.layer_norm("layer_norm1", hidden, width)});
-  const Tensor mixed = f.call("clone", {attention(f, m, ordered, std::nullopt)});
-  const Tensor attended = f.add(hidden, mixed);
-  const Tensor flat = side_by_side(f, attended, squares, width);
-  const Tensor windows = f.unflatten(f.call("clone", {attended}), 1, {-1, squares});
-  const Tensor mean = f.call("mean", {windows}, {{"dim", std::int64_t{2}}});
-  const Tensor normed = f.layer_norm("pre_norm", flat, squares * width);
-  const Tensor open =
-      f.activation("act", f.linear("linear_1", normed, squares * width, squares * m.sizes.inner), "gelu_pytorch_tanh");
-  return f.add(f.linear("linear_2", open, squares * m.sizes.inner, width), mean);
-}
-
-inline Tensor embedded(Forward& f, const Model& m, std::int64_t images, std::int64_t patches) {
-  constexpr std::int64_t kNeighbours = 4;
-  const InModule inside(f, "embeddings", m.named("Embeddings"));
-  const Tensor pixels = f.rows_input("pixel_values", images * patches, {m.channels, m.patch, m.patch});
-  const Tensor cut = cut_patches(f, "patch_embedding", pixels,
-                                 {.channels = m.channels, .width = m.sizes.width, .patch = m.patch, .step = {}});
-  const Tensor rows = f.unflatten(f.flatten(cut, 1, 2), 0, {-1, patches});
-  const std::int64_t places = (m.side / m.patch) * (m.side / m.patch);
-  const std::int64_t numbers = m.paddle ? kNeighbours * patches : patches;
-  const Tensor found =
-      f.embedding("position_embedding", f.rows_input("patch_places", images, {numbers}), places, m.sizes.width);
-  if (!m.paddle) return f.add(rows, found);
-  // Four rows of the table for each patch, weighted in float32 and added up.
-  const Tensor weighted = f.unflatten(f.scale(f.to(found, "float32")), 1, {-1, kNeighbours});
-  return f.add(rows, f.as_type_of(f.call("mean", {weighted}, {{"dim", std::int64_t{2}}}), rows));
-}
-
-/// What stands between "vision_model", which PaddleOCR-VL has, and the projector.
-inline Tensor tower(Forward& f, const Model& m, std::int64_t images, std::int64_t patches) {
-  Tensor hidden = embedded(f, m, images, patches);
-  std::optional<Rotary> rotary;
-  if (m.paddle) {
-    const std::int64_t each = m.sizes.width / m.sizes.heads;
-    const auto table = [&] {
-      return f.call("rotary_table", {hidden}, {{"width", each}, {"padded", true}, {"dtype", std::string("float32")}});
-    };
-    const Tensor cosines = table();
-    rotary = Rotary{cosines, table(), each, false};
-  }
-  {
-    const InModule encoder(f, "encoder", m.named("Encoder"));
-    const InModule list(f, "layers", "ModuleList");
-    for (std::int64_t at = 0; at < m.sizes.layers && !f.failed(); ++at) {
-      {
-        const InModule inside(f, std::to_string(at), m.named("EncoderLayer"));
-        hidden = block(f, m, hidden, rotary);
-      }
-      if (at == m.merged_behind) hidden = merged_windows(f, m, hidden);
-    }
-  }
-  return f.layer_norm("post_layernorm", hidden, m.sizes.width);
-}
-
-inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, std::int64_t patches) {
-  const std::int64_t width = m.sizes.width;
-  const std::int64_t squares = m.merge * m.merge;
-  const std::int64_t wide = squares * width;
-  Tensor hidden = 0;
-  if (m.paddle) {
-    const InModule visual(f, "visual", "PaddleOCRVisionModel");
-    const InModule inside(f, "vision_model", "PaddleOCRVisionTransformer");
-    hidden = tower(f, m, images, patches);
-  } else {
-    const InModule inside(f, "vision_tower", "MiniCPMV4_6VisionModel");
-    hidden = tower(f, m, images, patches);
-  }
-  if (m.paddle) {
-    const InModule inside(f, "projector", "PaddleOCRProjector");
-    const Tensor merged = side_by_side(f, f.layer_norm("pre_norm", hidden, width), squares, width);
-    const Tensor open = f.activation("act", f.linear("linear_1", merged, wide, wide), "gelu");
-    return f.call("clone", {f.linear("linear_2", open, wide, m.width)});  // torch.cat of the images
-  }
-  const InModule inside(f, "merger", "MiniCPMV4_6Merger");
-  hidden = stack(f, "mlp", "MiniCPMV4_6DownsampleMLP", m.rounds, hidden, [&](Tensor x, std::int64_t round) {
-    const Tensor normed = f.layer_norm("pre_norm", side_by_side(f, x, squares, width), wide);
-    const Tensor open = f.activation("act", f.linear("linear_1", normed, wide, wide), "gelu");
-    return f.linear("linear_2", open, wide, round + 1 == m.rounds ? m.width : width);
-  });
-  return f.call("clone", {hidden});  // torch.cat of the images
-}
-
-inline void write(ConfigFields& config, Head head, Forward& f) {
-  const Pictures pictures = pictures_of(f);
-  Model model = read(config);
-  ConfigFields* text = text_fields(config, model.paddle ? "paddleocr_vl_text" : "qwen3_5_text");
-  if (text == nullptr || !config.status()) return;
-  if (model.paddle) text->ignore({"use_bias", "vision_start_token_id", "vision_end_token_id", "video_token_id"});
-  model.width = text->size({"hidden_size"});
-  const std::int64_t patches = patches_of(model, pictures.size);
-  if (patches == 0) return f.fail("reads no image whose sides are more than 200 to 1; give another `image`");
-  tell_pictures(f, pictures, pictures.seen() * patches / (model.step() * model.step()));
-  TextPart part = inner_text(model.paddle ? "PaddleOCRVLModel" : "MiniCPMV4_6Model", "TextModel");
-  if (model.paddle) part.positions = TextPart::Positions::by_section;
-  write_text(f, *text, head, part, pictures,
-             [&](Forward& to) { return features_of(to, model, pictures.seen(), patches); });
-}
-
-inline constexpr Architecture kArchitecture = {.name = "packed_siglip",
-                                               .model_types = names<"paddleocr_vl", "minicpmv4_6">,
-                                               .write = write,
-                                               .holds_text_model = true};
-
-}  // namespace packed_siglip
 
 }  // namespace gpumem::architectures

@@ -400,4 +400,60 @@ inline constexpr Architecture kArchitecture = {.name = "jetmoe", .model_types = 
 
 }  // namespace jetmoe
 
+// MiniCPM 1, 2 and 4: Llamas whose embeddings, residuals and logits are times numbers; positions are turned in float32.
+// InfLLM's sparse attention of MiniCPM 4 is off unless the config has a sparse_config.
+// Source: openbmb/MiniCPM-2B-sft-bf16 and MiniCPM4-8B, modeling_minicpm.py: MiniCPMSdpaAttention, MiniCPMDecoderLayer.
+
+namespace minicpm {
+
+inline Tensor attention(Forward& f, const DecoderSizes& s, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", "MiniCPMSdpaAttention");
+  const Heads heads = project_heads(f, s, input, {.bias = false});
+  const auto turn = [&](Tensor of) { return f.as_type_of(rotate(f, f.to(of, "float32"), rotary, s.head_width), of); };
+  const Tensor attended = attend_cached(f, s, {turn(heads.query), turn(heads.key), heads.value});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const DecoderSizes s = decoder_sizes(config, {.tied = true});
+  config.ignore({"scale_emb", "scale_depth", "dim_model_base", "mup_denominator"});
+  if (config.find("sparse_config") != nullptr) config.fail("is not known", "sparse_config");
+  if (config.find("num_experts") != nullptr && config.count_or("num_experts", 0) > 0)
+    config.fail("is not known", "num_experts");
+  if (!config.status()) return;
+  const DecoderBody body = {.class_name = "MiniCPMModel", .head = {.scales = true, .floats = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const auto table = [&] {
+      return f.call("rotary_table", {ids}, {{"width", s.head_width}, {"dtype", std::string("float32")}});
+    };
+    const Tensor cosines = table();
+    const Rotary rotary = {.cosines = cosines, .sines = table(), .width = s.head_width};
+    hidden = stack(f, "layers", "MiniCPMDecoderLayer", s.layers, f.scale(hidden), [&](Tensor x, std::int64_t) {
+      const Tensor normed = f.rms_norm("input_layernorm", x, s.width, "MiniCPMRMSNorm");
+      const Tensor sum = f.add(x, f.scale(attention(f, s, normed, rotary)));
+      const Tensor again = f.rms_norm("post_attention_layernorm", sum, s.width, "MiniCPMRMSNorm");
+      return f.add(sum, f.scale(gated_feed_forward(f, s, again, "MiniCPMMLP")));
+    });
+    return f.rms_norm("norm", hidden, s.width, "MiniCPMRMSNorm");
+  });
+}
+
+/// Of the published models only the largest does not tie.
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"MiniCPM", "minicpm", "model", 2304}});
+/// Published models, by width: MiniCPM4-0.5B, MiniCPM-1B, MiniCPM-2B and MiniCPM4-8B.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{1024, 16}, {1536, 24}, {2304, 36}, {4096, 32}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.labels();
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "minicpm", .model_types = names<"minicpm">, .write = write, .classes = kClasses, .read_tree = read_tree};
+
+}  // namespace minicpm
+
 }  // namespace gpumem::architectures

@@ -71,6 +71,7 @@ inline Tensor embedded(Forward& f, const ImageTower& t, Tensor pixels, std::int6
 
 /// SiglipMultiheadAttentionPoolingHead: computed, and read by nobody; only its parameters matter.
 inline void pooling_head(Forward& f, const ImageTower& t) {
+  f.hold_printed("head");
   const InModule inside(f, "head", "SiglipMultiheadAttentionPoolingHead");
   const std::int64_t w = t.sizes.width;
   (void)f.parameter("probe", {1, 1, w}, true);
@@ -141,6 +142,47 @@ inline ImageTower read_image_tower(ConfigFields& config, std::string_view type) 
   return t;
 }
 
+/// "vision_config" of a printed tower at this path: CLIP's and SigLIP's, whose module "vision_model" may be the tower
+/// itself, or Pixtral's. No tree prints heads, nor the longest side of Pixtral's images.
+inline void tree_image_tower(TreeFields& t, const std::string& path, std::string_view type = {}) {
+  static constexpr auto kPublished =
+      std::to_array<PublishedHeads>({{768, 12}, {1024, 16}, {1152, 16}, {1280, 16}, {1664, 16}});
+  const bool pixtral = t.has(path + ".patch_conv");
+  const std::string at = t.has(path + ".vision_model") ? path + ".vision_model" : path;
+  const bool clip = t.has(at + ".pre_layrnorm");
+  const std::string cut = pixtral ? path + ".patch_conv" : at + ".embeddings.patch_embedding";
+  const std::string blocks = pixtral ? path + ".transformer.layers" : at + ".encoder.layers";
+  const std::string inner = blocks + (pixtral ? ".0.feed_forward.gate_proj" : ".0.mlp.fc1");
+  const std::int64_t width = t.value(cut, "out_channels").value_or(0);
+  const std::int64_t patch = t.value(cut, "kernel_size").value_or(1);
+  t.open("vision_config");
+  t.set_string("model_type", pixtral        ? "pixtral"
+                             : clip         ? "clip_vision_model"
+                             : type.empty() ? "siglip_vision_model"
+                                            : type);
+  t.size("hidden_size", cut, "out_channels");
+  t.size("num_channels", cut, "in_channels");
+  t.size("patch_size", cut, "kernel_size");
+  t.count("num_hidden_layers", blocks);
+  t.size("intermediate_size", inner, "out_features");
+  t.heads_of_width({.published = kPublished}, width);
+  if (pixtral) {
+    t.activation("hidden_act", blocks + ".0.feed_forward.act_fn");
+    const std::int64_t side = patch == 16 ? 1024 : 110 * patch;
+    t.set("image_size", side);
+    t.assume("images of at most " + std::to_string(side) + " pixels a side, as published models read");
+  } else {
+    t.activation("hidden_act", blocks + ".0.mlp.activation_fn");
+    const std::int64_t places = t.value(at + ".embeddings.position_embedding", "num_embeddings").value_or(1);
+    const std::int64_t across = TreeFields::square_side(places - (clip ? 1 : 0));
+    // SigLIP's of 384 pixels, which 14 does not divide.
+    constexpr std::int64_t kUneven = 384;
+    t.set("image_size", !clip && across == kUneven / patch ? kUneven : across * patch);
+    if (!clip) t.there("vision_use_head", at + ".head");
+  }
+  t.close();
+}
+
 /// The classes of an encoder's modules.
 struct EncoderClasses {
   std::string_view encoder = {};
@@ -193,6 +235,7 @@ inline TowerStates image_states(Forward& f, const ImageTower& t, std::int64_t im
                                  hidden);
   hidden = states.hidden.back();
   if (norms) states.normed = f.layer_norm("post_layernorm", t.has_class() ? f.select(hidden, 1, 0) : hidden, s.width);
+  if (!norms) f.hold_printed("post_layernorm");
   if (!norms) (void)f.parameter("post_layernorm.unused", {2, s.width}, true);
   if (t.head) image_towers_detail::pooling_head(f, t);
   return states;

@@ -1,8 +1,8 @@
 // InternVL 2, 2.5, 3 and 3.5 as OpenGVLab publishes them: InternViT, tiles of 448 pixels and the whole picture, a
-// shuffle that makes one token of four patches, two linear layers, and any text model; and InternLM2 and 2.5, which
-// half of them have; LFM2-VL, which cuts pictures by the same rule. Source: OpenGVLab/InternVL (@2410d1d),
+// shuffle that makes one token of four patches, two linear layers, and any text model (half of them have
+// InternLM2, in stablelm.hpp); LFM2-VL, which cuts pictures by the same rule. Source: OpenGVLab/InternVL (@2410d1d),
 // internvl_chat/internvl/model/internvl_chat: modeling_intern_vit.py, modeling_internvl_chat.py, configuration_*.py;
-// internlm2/modeling_internlm2.py; train/dataset.py: dynamic_preprocess. What transformers makes of these models
+// train/dataset.py: dynamic_preprocess. What transformers makes of these models
 // ("internvl") is in internvl.hpp.
 #pragma once
 
@@ -15,91 +15,6 @@
 #include "gpumem/architectures/vision_language.hpp"
 
 namespace gpumem::architectures {
-
-// InternLM2: a Llama whose queries, keys and values are one projection, group by group.
-
-namespace internlm2 {
-
-struct Model {
-  DecoderSizes sizes;
-  bool bias = false;
-};
-
-inline Model read(ConfigFields& config) {
-  Model model;
-  model.sizes = decoder_sizes(config);
-  model.bias = config.flag("bias", true);
-  return model;
-}
-
-/// Of each group its queries, its key and its value lie side by side; only the queries must be copied to be heads.
-inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
-  const InModule inside(f, "attention", "InternLM2Attention");
-  const DecoderSizes& s = model.sizes;
-  const std::int64_t queries = s.heads / s.kv_heads;
-  const std::int64_t all = s.heads + 2 * s.kv_heads;
-  const Tensor packed = f.linear("wqkv", input, s.width, all * s.head_width, {.bias = model.bias});
-  const Tensor groups = f.unflatten(packed, 2, {s.kv_heads, queries + 2, s.head_width});
-  const Tensor copied = f.call("clone", {f.slice(groups, 3, 0, queries)});
-  const Tensor query = f.permute(f.flatten(copied, 2, 3), {0, 2, 1, 3});
-  const auto head = [&](std::int64_t part) { return f.permute(f.select(groups, 3, part), {0, 2, 1, 3}); };
-  const Tensor value = head(queries + 1);
-  const auto turned = turn_heads(f, query, head(queries), rotary, s.head_width, Turning::halves);
-  const Tensor mixed = attend_cached(f, s, {turned[0], turned[1], value}, {.copies = false});
-  return f.linear("wo", mixed, s.heads * s.head_width, s.width, {.bias = model.bias});
-}
-
-inline Tensor fed(Forward& f, const Model& model, Tensor input) {
-  const InModule inside(f, "feed_forward", "InternLM2MLP");
-  const DecoderSizes& s = model.sizes;
-  const Tensor open = f.activation("act_fn", f.linear("w1", input, s.width, s.inner, {.bias = false}), s.activation);
-  const Tensor up = f.linear("w3", input, s.width, s.inner, {.bias = false});
-  return f.linear("w2", f.multiply(open, up), s.inner, s.width, {.bias = false});
-}
-
-inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
-  const std::int64_t width = model.sizes.width;
-  const Tensor normed = f.rms_norm("attention_norm", input, width, "InternLM2RMSNorm");
-  const Tensor attended = f.add(input, attention(f, model, normed, rotary));
-  return f.add(attended, fed(f, model, f.rms_norm("ffn_norm", attended, width, "InternLM2RMSNorm")));
-}
-
-inline void write(ConfigFields& config, Head head, Forward& f) {
-  const Model model = read(config);
-  const DecoderSizes& s = model.sizes;
-  if (!config.status()) return;
-  const DecoderBody body = {
-      .class_name = "InternLM2Model", .embedding = "tok_embeddings", .head = {.name = "output", .floats = true}};
-  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
-    const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = stack(f, "layers", "InternLM2DecoderLayer", s.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    return f.rms_norm("norm", hidden, s.width, "InternLM2RMSNorm");
-  });
-}
-
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"InternLM2", "internlm2", "model"}});
-/// Published models, by width.
-inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4096, 32}, {6144, 48}});
-
-/// What print(model) shows.
-inline void read_tree(TreeFields& t) {
-  const std::int64_t width = t.body("tok_embeddings", "layers");
-  t.size("intermediate_size", "layers.0.feed_forward.w1", "out_features");
-  t.flag("bias", "layers.0.attention.wo");
-  t.labels();
-  const std::int64_t packed = t.value("layers.0.attention.wqkv", "out_features").value_or(0);
-  const std::int64_t each = t.heads_of_width({.published = kPublished, .usual_width = 128}, width);
-  if (each > 0 && packed > width) t.set("num_key_value_heads", (packed - width) / 2 / each);
-}
-
-inline constexpr Architecture kArchitecture = {.name = "internlm2",
-                                               .model_types = names<"internlm2">,
-                                               .write = write,
-                                               .classes = kClasses,
-                                               .read_tree = read_tree};
-
-}  // namespace internlm2
 
 namespace internvl_chat {
 
@@ -267,12 +182,44 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
            "flash_attn is taken to be installed; without it InternVL's own code writes attention out", false});
   // "InternVLChatModel" has the head of its language model.
   if (head == Head::none) head = Head::causal_lm;
-  write_text(f, *text, head, whole_text("LanguageModel"), pictures,
+  write_text(f, *text, head, whole_text(kAnyText), pictures,
              [&](Forward& to) { return features_of(to, model, tiles); });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "internvl_chat", .model_types = names<"internvl_chat">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"InternVLChat", "internvl_chat"}});
+
+/// What print(model) shows. How pictures are cut is as published.
+inline void read_tree(TreeFields& t) {
+  static constexpr auto kPublished = std::to_array<PublishedHeads>({{1024, 16}, {3200, 25}});
+  const std::string cut = "vision_model.embeddings.patch_embedding";
+  const std::string block = "vision_model.encoder.layers.0.";
+  t.open("vision_config");
+  t.size("hidden_size", cut, "out_channels");
+  t.size("patch_size", cut, "kernel_size");
+  t.set("image_size", 448);
+  t.count("num_hidden_layers", "vision_model.encoder.layers");
+  t.size("intermediate_size", block + "mlp.fc1", "out_features");
+  t.activation("hidden_act", block + "mlp.act");
+  t.heads_of_width({.published = kPublished}, t.value(cut, "out_channels").value_or(0));
+  t.flag("qkv_bias", block + "attn.qkv");
+  t.there("qk_normalization", block + "attn.q_norm");
+  t.set_string("norm_type", t.class_of(block + "norm1") == "LayerNorm" ? "layer_norm" : "rms_norm");
+  t.dropout("dropout", block + "attn.proj_drop");
+  t.close();
+  t.set_text("dynamic_image_size", "true");
+  t.set_text("use_thumbnail", "true");
+  t.set_string("ps_version", "v2");
+  t.set("max_dynamic_patch", 12);
+  t.assume("up to 12 tiles of 448 x 448 pixels and the whole picture, as published models have");
+  tree_text(t, {.path = "language_model.model", .type = "internlm2", .field = "llm_config"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "internvl_chat",
+                                               .model_types = names<"internvl_chat">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace internvl_chat
 
@@ -444,8 +391,39 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
              [&](Forward& to) { return features_of(to, model, pictures.seen(), cut); });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "lfm2_vl", .model_types = names<"lfm2_vl", "lfm2-vl">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Lfm2Vl", "lfm2_vl", "model", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  static constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1152, 16}});
+  const std::string tower = "vision_tower.vision_model.";
+  const std::string cut = tower + "embeddings.patch_embedding";
+  const std::string projector = "multi_modal_projector.";
+  const std::int64_t width = std::max<std::int64_t>(t.value(cut, "out_features").value_or(1), 1);
+  t.open("vision_config");
+  t.size("hidden_size", cut, "out_features");
+  t.set("patch_size", TreeFields::square_side(t.value(cut, "in_features").value_or(0) / 3));
+  t.size("num_patches", tower + "embeddings.position_embedding", "num_embeddings");
+  t.count("num_hidden_layers", tower + "encoder.layers");
+  t.size("intermediate_size", tower + "encoder.layers.0.mlp.fc1", "out_features");
+  t.activation("hidden_act", tower + "encoder.layers.0.mlp.activation_fn");
+  t.heads_of_width({.published = kPublished}, width);
+  t.close();
+  t.set("downsample_factor",
+        TreeFields::square_side(t.value(projector + "linear_1", "in_features").value_or(width) / width));
+  t.size("projector_hidden_size", projector + "linear_1", "out_features");
+  t.flag("projector_bias", projector + "linear_1");
+  t.there("projector_use_layernorm", projector + "layer_norm");
+  t.activation("projector_hidden_act", projector + "act");
+  tree_text(t, {.type = "lfm2"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "lfm2_vl",
+                                               .model_types = names<"lfm2_vl", "lfm2-vl">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace lfm2_vl
 

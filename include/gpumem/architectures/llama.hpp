@@ -245,7 +245,7 @@ inline constexpr auto kClasses =
                                {"NanoChat", "nanochat", "model"}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>(
-    {{2048, 32}, {3072, 24}, {4096, 32}, {5120, 40}, {6656, 52}, {8192, 64}, {16384, 128}});
+    {{1024, 16}, {2048, 32}, {3072, 24}, {4096, 32}, {5120, 40}, {6656, 52}, {8192, 64}, {16384, 128}});
 /// The same of Qwen2, Qwen2.5 and SmolLM3.
 inline constexpr auto kWideHeads =
     std::to_array<PublishedHeads>({{896, 14}, {1536, 12}, {2048, 16}, {3584, 28}, {5120, 40}, {8192, 64}});

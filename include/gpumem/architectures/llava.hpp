@@ -315,6 +315,7 @@ inline Tensor features_of(Forward& f, const Model& m, const Pictures& pictures, 
     }
   }
   if (two_towers) {
+    f.hold_printed(film ? "image_tower" : "video_tower");
     hold(f, [&](Forward& to) { return image_states(to, m.tower, 1).normed; });
   }
   if (m.merge > 1 && !m.of.shuffles) return mistral_projector(f, m, hidden);
@@ -348,8 +349,57 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "llava", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+/// Of LLaVA-NeXT's class Granite Vision ties, whose Granite has so many words.
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Llava", "llava", "model"},
+                                                            {"LlavaNext", "llava_next", "model", 2048, 49156},
+                                                            {"LlavaNextVideo", "llava_next_video", "model"},
+                                                            {"VipLlava", "vipllava", "model"},
+                                                            {"VideoLlava", "video_llava", "model"},
+                                                            {"LlavaOnevision", "llava_onevision", "model", 1536},
+                                                            {"Mistral3", "mistral3", "model"},
+                                                            {"LightOnOcr", "lighton_ocr", "model", kAlwaysTied},
+                                                            {"AyaVision", "aya_vision", "model", kAlwaysTied},
+                                                            {"Cohere2Vision", "cohere2_vision", "model", kAlwaysTied}});
+
+/// What print(model) shows. Which of the tower's layers are read is as the class has it.
+inline void read_tree(TreeFields& t) {
+  const auto row = std::find_if(kClasses.rbegin(), kClasses.rend(),
+                                [&](const ModelClass& each) { return t.class_name().starts_with(each.prefix); });
+  const Variant& variant = *std::ranges::find(kVariants, row->model_type, &Variant::model_type);
+  const std::string tower = !variant.modules.empty()              ? std::string(variant.modules)
+                            : variant.model_type == "video_llava" ? "image_tower"
+                                                                  : "vision_tower";
+  const std::string projector = variant.modules.empty() ? "multi_modal_projector." : "vision_projection.";
+  tree_image_tower(t, tower);
+  t.activation("projector_hidden_act", projector + "act");
+  const std::string cut =
+      tower + (variant.tower_type == "pixtral" ? ".patch_conv" : ".vision_model.embeddings.patch_embedding");
+  const std::int64_t width = std::max<std::int64_t>(t.value(cut, "out_channels").value_or(1), 1);
+  if (variant.shuffles) {
+    const std::int64_t read = t.value(projector + "linear_1", "in_features").value_or(width);
+    t.set("downsample_factor", TreeFields::square_side(read / width));
+    t.size("alignment_intermediate_size", projector + "linear_1", "out_features");
+  } else {
+    t.flag("multimodal_projector_bias", projector + "linear_1");
+    const std::int64_t read = t.value(projector + "linear_1", "in_features").value_or(width) / width;
+    if (read == 4 && variant.tower_type != "pixtral") {
+      t.set_text("vision_feature_layer", "[-24, -20, -12, -1]");
+      t.assume("four layers of the image tower are read, those of Granite Vision");
+    }
+  }
+  if (variant.tower_type == "pixtral") {
+    const std::int64_t read = t.value(projector + "patch_merger.merging_layer", "in_features").value_or(width);
+    t.set("spatial_merge_size", TreeFields::square_side(read / width));
+  }
+  tree_text(t, {.type = variant.text_type});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "llava",
+                                               .model_types = kModelTypes,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace llava
 

@@ -195,6 +195,11 @@ inline constexpr auto kPublishedExperts = std::to_array<PublishedExperts>({
     {"phimoe", 4096, 32, 16, 6400, 2, 4096},         // microsoft/Phi-3.5-MoE-instruct
     {"glm4_moe", 4096, 46, 128, 1408, 8},            // zai-org/GLM-4.5-Air
     {"glm4_moe", 5120, 92, 160, 1536, 8},            // zai-org/GLM-4.5
+    {"bailing_moe", 2048, 28, 64, 1408, 6},          // inclusionAI/Ling-lite
+    {"bailing_moe", 5376, 88, 64, 3072, 4},          // inclusionAI/Ling-plus
+    {"bailing_moe_v2", 2048, 20, 256, 512, 8},       // inclusionAI/Ling-mini-2.0
+    {"bailing_moe_v2", 4096, 32, 256, 1024, 8},      // inclusionAI/Ling-flash-2.0
+    {"bailing_moe_v2", 8192, 80, 256, 2048, 8},      // inclusionAI/Ling-1T
     {"ernie4_5_moe", 2560, 28, 64, 1536, 6},         // baidu/ERNIE-4.5-21B-A3B-PT
     {"ernie4_5_moe", 8192, 54, 64, 3584, 8},         // baidu/ERNIE-4.5-300B-A47B-PT
     {"hunyuan_v1_moe", 4096, 32, 64, 3072, 8},       // tencent/Hunyuan-A13B-Instruct

@@ -29,19 +29,30 @@ class ModuleTree {
   /// The part of the graph that is in the container `root`.
   ModuleTree(const model::ModelGraph& graph, std::uint32_t root);
 
+  /// Modules of a model that reads images get the names that they have since transformers 4.52 ("model.language_model",
+  /// "lm_head"), where the tree has those of an earlier release.
+  void name_as_since_4_52();
+
   [[nodiscard]] const model::ModelGraph& graph() const { return *graph_; }
   /// The class that the root prints: "LlamaForCausalLM".
   [[nodiscard]] std::string_view class_name() const { return graph_->class_name(graph_->scope(root_)); }
+  /// The class of the layer or container of this path; empty: there is none.
+  [[nodiscard]] std::string_view class_of(std::string_view path) const;
   /// The layer of this path, as an index into the graph's layers.
   [[nodiscard]] std::optional<std::uint32_t> layer(std::string_view path) const { return find(layers_, path); }
+  /// The container of this path, as an index into the graph's scopes.
+  [[nodiscard]] std::optional<std::uint32_t> scope(std::string_view path) const {
+    return path.empty() ? std::optional(root_) : find(scopes_, path);
+  }
   /// Whether there is a layer or a container of this path.
   [[nodiscard]] bool has(std::string_view path) const {
     return find(layers_, path).has_value() || find(scopes_, path).has_value();
   }
   /// How many modules are directly in the container of this path; 0 if there is none.
   [[nodiscard]] std::int64_t count(std::string_view path) const;
-  /// A whole number that the layer prints; of a list the first.
-  [[nodiscard]] std::optional<std::int64_t> integer(std::string_view path, std::string_view attribute) const;
+  /// A whole number that the layer prints; of a list that of the axis.
+  [[nodiscard]] std::optional<std::int64_t> integer(std::string_view path, std::string_view attribute,
+                                                    std::size_t axis = 0) const;
   [[nodiscard]] std::optional<bool> flag(std::string_view path, std::string_view attribute) const;
   [[nodiscard]] std::optional<double> number(std::string_view path, std::string_view attribute) const;
   /// The parameters of a layer, or those that a container holds itself; 0: none are counted.
@@ -111,9 +122,47 @@ inline void ModuleTree::name_scopes() {
   if (graph_->scopes() > 0) open_up_to(static_cast<std::uint32_t>(graph_->scopes() - 1));
 }
 
+namespace module_tree_detail {
+
+/// `path` with `front` in place of its first part or parts; nothing if it does not begin with them.
+inline std::optional<std::string> moved(const std::string& path, std::string_view parts, std::string_view front) {
+  const bool whole = path.starts_with(parts) && (path.size() == parts.size() || path[parts.size()] == '.');
+  return whole ? std::optional(std::string(front) + path.substr(parts.size())) : std::nullopt;
+}
+
+}  // namespace module_tree_detail
+
+/// Until 4.51 the text model was whole, with its head, beside the tower; that of Qwen2-VL was the body itself.
+inline void ModuleTree::name_as_since_4_52() {
+  const bool whole = has("language_model.model") && !has("model");
+  const bool body = has("visual") && has("model.layers");
+  if (!whole && !body) return;
+  const auto renamed = [&](const std::string& path) {
+    namespace detail = module_tree_detail;
+    if (path.empty()) return path;
+    if (body)
+      return detail::moved(path, "model", "model.language_model")
+          .value_or(path == "visual" || path.starts_with("visual.") ? "model." + path : path);
+    if (const auto head = detail::moved(path, "language_model.lm_head", "lm_head")) return *head;
+    if (const auto text = detail::moved(path, "language_model.model", "model.language_model")) return *text;
+    return path == "language_model" ? path : "model." + path;
+  };
+  for (Paths* const paths : {&scopes_, &layers_}) {
+    Paths now;
+    for (const auto& [path, index] : *paths) now.emplace(renamed(path), index);
+    *paths = std::move(now);
+  }
+}
+
 inline std::int64_t ModuleTree::count(std::string_view path) const {
   const auto at = path.empty() ? std::optional(root_) : find(scopes_, path);
   return at ? children_[*at] : 0;
+}
+
+inline std::string_view ModuleTree::class_of(std::string_view path) const {
+  if (const auto at = find(layers_, path)) return graph_->class_name(graph_->layers()[*at]);
+  const auto at = find(scopes_, path);
+  return at ? graph_->class_name(graph_->scope(*at)) : std::string_view();
 }
 
 inline std::int64_t ModuleTree::held(std::string_view path) const {
@@ -128,9 +177,10 @@ inline std::optional<model::Attributes> ModuleTree::attributes(std::string_view 
   return at ? std::optional(graph_->attributes(graph_->layers()[*at])) : std::nullopt;
 }
 
-inline std::optional<std::int64_t> ModuleTree::integer(std::string_view path, std::string_view attribute) const {
+inline std::optional<std::int64_t> ModuleTree::integer(std::string_view path, std::string_view attribute,
+                                                       std::size_t axis) const {
   const auto all = attributes(path);
-  return all ? all->per_axis(attribute, 0) : std::nullopt;
+  return all ? all->per_axis(attribute, axis) : std::nullopt;
 }
 
 inline std::optional<bool> ModuleTree::flag(std::string_view path, std::string_view attribute) const {
@@ -190,8 +240,9 @@ class TreeFields {
       : tree_(tree), body_(body), input_(input) {}
 
   /// A size that a layer prints. One that no config may have counts as not printed, so sums of a few do not overflow.
-  [[nodiscard]] std::optional<std::int64_t> value(std::string_view path, std::string_view attribute) const {
-    const auto found = tree_.integer(whole(path), attribute);
+  [[nodiscard]] std::optional<std::int64_t> value(std::string_view path, std::string_view attribute,
+                                                  std::size_t axis = 0) const {
+    const auto found = tree_.integer(whole(path), attribute, axis);
     return found && *found >= 1 && *found <= kLargestSize ? found : std::nullopt;
   }
   [[nodiscard]] bool has(std::string_view path) const { return tree_.has(whole(path)); }
@@ -210,9 +261,15 @@ class TreeFields {
   void half(std::string_view field, std::string_view path, std::string_view attribute) {
     if (const auto both = value(path, attribute)) set(field, *both / 2);
   }
-  /// What a layer prints under this name.
-  void size(std::string_view field, std::string_view path, std::string_view attribute) {
-    if (const auto found = value(path, attribute)) set(field, *found);
+  /// What a layer prints under this name; of a list that of the axis.
+  void size(std::string_view field, std::string_view path, std::string_view attribute, std::size_t axis = 0) {
+    if (const auto found = value(path, attribute, axis)) set(field, *found);
+  }
+  /// Several numbers.
+  void list(std::string_view field, std::span<const std::int64_t> numbers) {
+    std::string all;
+    for (const std::int64_t number : numbers) all += (all.empty() ? "" : ", ") + std::to_string(number);
+    set_text(field, "[" + all + "]");
   }
   /// How many modules a list holds.
   void count(std::string_view field, std::string_view path) {
@@ -240,6 +297,8 @@ class TreeFields {
   [[nodiscard]] std::span<const std::int64_t> input() const { return input_; }
   /// The side of the job's images, where it says; else the reader's usual one, and that is said.
   void image_size(std::string_view field);
+  /// The function of an activation, by its class, as configs name it.
+  void activation(std::string_view field, std::string_view path);
   /// The side of a square of so many patches.
   [[nodiscard]] static std::int64_t square_side(std::int64_t patches);
 
@@ -254,8 +313,25 @@ class TreeFields {
 
   /// Something that no tree prints and that was chosen.
   void assume(std::string what) { assumed_.push_back(std::move(what)); }
-  [[nodiscard]] std::string_view class_name() const { return tree_.class_name(); }
+  /// The class of the model that is read.
+  [[nodiscard]] std::string_view class_name() const { return class_name_.empty() ? tree_.class_name() : class_name_; }
+  /// The class of a module; empty: there is none.
+  [[nodiscard]] std::string_view class_of(std::string_view path) const { return tree_.class_of(whole(path)); }
+  /// Reads a model of this class within the one that is read: `reads` finds what is at `path` as if it were the body.
+  template <typename Reads>
+  void within(std::string_view path, std::string_view class_name, Reads reads) {
+    const Place outer = {body_, class_name_, layers_};
+    body_ = whole(path);
+    class_name_ = class_name;
+    reads();
+    body_ = outer.body;
+    class_name_ = outer.class_name;
+    layers_ = outer.layers;
+  }
 
+  /// Modules have other names than those that are written: only their sizes are taken.
+  void take_sizes_alone() { sizes_alone_ = true; }
+  [[nodiscard]] bool takes_sizes_alone() const { return sizes_alone_; }
   /// Experts are one tensor each.
   void fuse_experts() { fuses_experts_ = true; }
   [[nodiscard]] bool fuses_experts() const { return fuses_experts_; }
@@ -270,18 +346,27 @@ class TreeFields {
   static constexpr std::int64_t kWidestSquare = 1 << 12;
   [[nodiscard]] std::string whole(std::string_view path) const {
     if (path.starts_with('/')) return std::string(path.substr(1));
-    return body_.empty() ? std::string(path) : std::string(body_) + "." + std::string(path);
+    if (path.empty()) return body_;
+    return body_.empty() ? std::string(path) : body_ + "." + std::string(path);
   }
   static std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
   [[nodiscard]] std::int64_t head_width(const TreeHeads& of, std::int64_t width, std::int64_t queries);
 
+  struct Place {
+    std::string body;
+    std::string class_name;
+    std::int64_t layers = 0;
+  };
+
   const ModuleTree& tree_;
-  std::string_view body_;
+  std::string body_;
+  std::string class_name_;  ///< of a model within the tree's; empty: the tree's own is read
   std::span<const std::int64_t> input_;
   std::int64_t layers_ = 0;  ///< that body() found
   std::vector<std::pair<std::string, std::string>> fields_;
   std::vector<std::string> assumed_;
   bool fuses_experts_ = false;
+  bool sizes_alone_ = false;
 };
 
 inline std::int64_t TreeFields::body(std::string_view embedding, std::string_view blocks) {

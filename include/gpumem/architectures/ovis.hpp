@@ -229,8 +229,42 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
              [&](Forward& to) { return features_of(to, model, pictures.seen() * tiles); });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "ovis", .model_types = names<"ovis2", "ovis">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Ovis2", "ovis2", "model", 2048}});
+/// Published towers, by width: AIMv2 of 300M, 600M and 1B.
+inline constexpr auto kTowers = std::to_array<PublishedHeads>({{1024, 8}, {1536, 12}, {2048, 16}});
+
+/// What print(model) of transformers' class shows. The table of the tower's words is a bare parameter.
+inline void read_tree(TreeFields& t) {
+  const std::string transformer = "vision_tower.transformer.";
+  const std::string block = transformer + "encoder.layers.0.";
+  const std::string cut = transformer + "embeddings.patch_embedding";
+  t.open("vision_config");
+  t.count("num_hidden_layers", transformer + "encoder.layers");
+  t.size("hidden_size", cut, "out_channels");
+  t.size("num_channels", cut, "in_channels");
+  t.size("patch_size", cut, "kernel_size");
+  t.size("intermediate_size", block + "ffn.gate_proj", "out_features");
+  t.activation("hidden_act", block + "ffn.act_fn");
+  t.flag("qkv_bias", block + "attention.q_proj");
+  t.flag("mlp_bias", block + "ffn.gate_proj");
+  const std::int64_t width = t.value(cut, "out_channels").value_or(0);
+  t.heads_of_width({.published = kTowers, .usual_width = 128}, width);
+  const std::int64_t places = t.value(transformer + "embeddings.position_embedding", "num_embeddings").value_or(0);
+  t.set("image_size", TreeFields::square_side(places) * t.value(cut, "kernel_size").value_or(1));
+  constexpr std::int64_t kMarks = 5;
+  if (const auto words = t.value("vision_tower.head_linear", "out_features")) t.set("vocab_size", *words + kMarks);
+  const std::int64_t read = t.value("vision_tower.head_linear", "in_features").value_or(0);
+  if (width > 0) t.set("hidden_stride", TreeFields::square_side(read / width));
+  t.close();
+  tree_text(t, {.type = "qwen2"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "ovis",
+                                               .model_types = names<"ovis2", "ovis">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace ovis
 

@@ -397,9 +397,45 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"BailingMoeV2", "bailing_moe_v2", "model"}, {"BailingMoe", "bailing_moe", "model"}});
+
+/// What print(model) shows: norms and the layer that chooses experts print no sizes.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  const bool second = t.class_name().starts_with("BailingMoeV2");
+  const std::int64_t width = t.body("word_embeddings", "layers");
+  const std::int64_t layers = t.count_of("layers");
+  std::int64_t dense = 0;
+  while (dense < layers && t.has("layers." + std::to_string(dense) + ".mlp.gate_proj")) ++dense;
+  const std::string mixture = "layers." + std::to_string(dense) + ".mlp.";
+  const std::int64_t experts = t.count_of(mixture + "experts");
+  const std::int64_t inner = t.value(mixture + "experts.0.gate_proj", "out_features").value_or(0);
+  const std::int64_t queries = t.value("layers.0.attention.dense", "in_features").value_or(0);
+  const std::int64_t all = t.value("layers.0.attention.query_key_value", "out_features").value_or(0);
+  if (inner == 0 || queries < kHead || all <= queries) return;
+  t.set_text("first_k_dense_replace", std::to_string(dense));
+  t.set("num_experts", experts);
+  t.set("moe_intermediate_size", inner);
+  const std::int64_t shared = t.value(mixture + "shared_experts.gate_proj", "out_features").value_or(0);
+  t.set_text("num_shared_experts", std::to_string(shared / inner));
+  t.set("intermediate_size", t.value("layers.0.mlp.gate_proj", "out_features").value_or(inner));
+  choose_experts(t, second ? "bailing_moe_v2" : "bailing_moe", {width, experts, inner}, "num_experts_per_tok");
+  t.set("num_attention_heads", queries / kHead);
+  t.set("num_key_value_heads", std::max<std::int64_t>((all - queries) / (2 * kHead), 1));
+  t.set("head_dim", kHead);
+  t.assume("heads of width 128, as published models have");
+  t.there("use_qk_norm", "layers.0.attention.query_layernorm");
+  t.flag("use_qkv_bias", "layers.0.attention.query_key_value");
+  t.flag("use_bias", "layers.0.attention.dense");
+  if (second) t.set_text("partial_rotary_factor", "0.5");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "bailing",
                                                .model_types = names<"bailing_moe", "bailing_moe_v2">,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
                                                .blocks = names<"BailingMoeDecoderLayer", "BailingMoeV2DecoderLayer">};
 
 }  // namespace bailing

@@ -406,8 +406,78 @@ inline void write(ConfigFields& whole, Head head, Forward& f) {
   write_text(f, *text, variant.hears && head == Head::none ? Head::causal_lm : head, part);
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "qwen_vl", .model_types = kModelTypes, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"Qwen2VL", "qwen2_vl", "model", 2048},
+     {"Qwen2_5_VL", "qwen2_5_vl", "model", 2048},
+     {"Qwen3VL", "qwen3_vl", "model", 2560},
+     {"Qwen3VLMoe", "qwen3_vl_moe", "model"},
+     {.prefix = "Qwen3_5",
+      .model_type = "qwen3_5",
+      .body = "model",
+      .tied_up_to = 2560,
+      .ending = "ForConditionalGeneration"},
+     {.prefix = "Qwen3_5Moe", .model_type = "qwen3_5_moe", .body = "model", .ending = "ForConditionalGeneration"}});
+
+/// The blocks behind which the further mergers of a tower read: those of the published models of its depth.
+inline std::vector<std::int64_t> deep_blocks(std::int64_t mergers, std::int64_t blocks) {
+  if (mergers == 3 && blocks == 24) return {5, 11, 17};
+  std::vector<std::int64_t> read;
+  for (std::int64_t at = 0; at < mergers; ++at) read.push_back(std::min(8 * (at + 1), blocks - mergers + at));
+  return read;
+}
+
+inline void tree_tower(TreeFields& t, const Variant& variant) {
+  const std::string cut = "visual.patch_embed.proj";
+  const std::string block = "visual.blocks.0.mlp.";
+  const bool third = variant.third;
+  const std::string first = third ? "visual.merger.linear_fc1" : "visual.merger.mlp.0";
+  const std::string last = third ? "visual.merger.linear_fc2" : "visual.merger.mlp.2";
+  const std::int64_t width = std::max<std::int64_t>(t.value(cut, "out_channels").value_or(1), 1);
+  const std::int64_t blocks = t.count_of("visual.blocks");
+  t.open("vision_config");
+  t.count("depth", "visual.blocks");
+  t.size("in_channels", cut, "in_channels");
+  t.size("temporal_patch_size", cut, "kernel_size", 0);
+  t.size("patch_size", cut, "kernel_size", 1);
+  t.set("num_heads", 16);
+  t.assume("16 heads in the image tower, as published models have");
+  t.set("spatial_merge_size", TreeFields::square_side(t.value(first, "in_features").value_or(width) / width));
+  t.activation("hidden_act", block + (variant.second ? "act" : "act_fn"));
+  if (variant.second) {
+    t.set("embed_dim", width);
+    t.size("hidden_size", last, "out_features");
+    t.set("mlp_ratio", t.value(block + "fc1", "out_features").value_or(width) / width);
+  } else {
+    t.set("hidden_size", width);
+    t.size("out_hidden_size", last, "out_features");
+    t.size("intermediate_size", block + (third ? "linear_fc1" : "gate_proj"), "out_features");
+  }
+  if (third) {
+    t.size("num_position_embeddings", "visual.pos_embed", "num_embeddings");
+    t.list("deepstack_visual_indexes", deep_blocks(t.count_of("visual.deepstack_merger_list"), blocks));
+  }
+  t.close();
+}
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const auto is_its = [&](const Variant& row) {
+    const bool own = t.class_name().starts_with(row.prefix);
+    const std::string_view rest = own ? t.class_name().substr(row.prefix.size()) : std::string_view();
+    return rest.starts_with("For") || rest == "Model";
+  };
+  const auto variant = std::ranges::find_if(kVariants, is_its);
+  if (variant == kVariants.end()) return;
+  tree_tower(t, *variant);
+  tree_text(t, {.type = variant->text_type});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "qwen_vl",
+                                               .model_types = kModelTypes,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace qwen_vl
 

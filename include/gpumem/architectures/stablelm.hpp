@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
@@ -262,5 +263,91 @@ inline constexpr Architecture kArchitecture = {
     .name = "nemotron", .model_types = names<"nemotron">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace nemotron
+
+// InternLM2 and 2.5: Llamas whose queries, keys and values are one projection, group by group. Source:
+// internlm/internlm2_5-7b and OpenGVLab/InternVL (@2410d1d), internlm2/modeling_internlm2.py.
+
+namespace internlm2 {
+
+struct Model {
+  DecoderSizes sizes;
+  bool bias = false;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config);
+  model.bias = config.flag("bias", true);
+  return model;
+}
+
+/// Of each group its queries, its key and its value lie side by side; only the queries must be copied to be heads.
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "attention", "InternLM2Attention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t queries = s.heads / s.kv_heads;
+  const std::int64_t all = s.heads + 2 * s.kv_heads;
+  const Tensor packed = f.linear("wqkv", input, s.width, all * s.head_width, {.bias = model.bias});
+  const Tensor groups = f.unflatten(packed, 2, {s.kv_heads, queries + 2, s.head_width});
+  const Tensor copied = f.call("clone", {f.slice(groups, 3, 0, queries)});
+  const Tensor query = f.permute(f.flatten(copied, 2, 3), {0, 2, 1, 3});
+  const auto head = [&](std::int64_t part) { return f.permute(f.select(groups, 3, part), {0, 2, 1, 3}); };
+  const Tensor value = head(queries + 1);
+  const auto turned = turn_heads(f, query, head(queries), rotary, s.head_width, Turning::halves);
+  const Tensor mixed = attend_cached(f, s, {turned[0], turned[1], value}, {.copies = false});
+  return f.linear("wo", mixed, s.heads * s.head_width, s.width, {.bias = model.bias});
+}
+
+inline Tensor fed(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "feed_forward", "InternLM2MLP");
+  const DecoderSizes& s = model.sizes;
+  const Tensor open = f.activation("act_fn", f.linear("w1", input, s.width, s.inner, {.bias = false}), s.activation);
+  const Tensor up = f.linear("w3", input, s.width, s.inner, {.bias = false});
+  return f.linear("w2", f.multiply(open, up), s.inner, s.width, {.bias = false});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = f.rms_norm("attention_norm", input, width, "InternLM2RMSNorm");
+  const Tensor attended = f.add(input, attention(f, model, normed, rotary));
+  return f.add(attended, fed(f, model, f.rms_norm("ffn_norm", attended, width, "InternLM2RMSNorm")));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  const DecoderBody body = {
+      .class_name = "InternLM2Model", .embedding = "tok_embeddings", .head = {.name = "output", .floats = true}};
+  decoder_model(f, config, s, head, body, [&](Tensor ids, Tensor hidden) {
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", "InternLM2DecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    return f.rms_norm("norm", hidden, s.width, "InternLM2RMSNorm");
+  });
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"InternLM2", "internlm2", "model"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4096, 32}, {6144, 48}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::int64_t width = t.body("tok_embeddings", "layers");
+  t.size("intermediate_size", "layers.0.feed_forward.w1", "out_features");
+  t.flag("bias", "layers.0.attention.wo");
+  t.labels();
+  const std::int64_t packed = t.value("layers.0.attention.wqkv", "out_features").value_or(0);
+  const std::int64_t each = t.heads_of_width({.published = kPublished, .usual_width = 128}, width);
+  if (each > 0 && packed > width) t.set("num_key_value_heads", (packed - width) / 2 / each);
+}
+
+inline constexpr Architecture kArchitecture = {.name = "internlm2",
+                                               .model_types = names<"internlm2">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree};
+
+}  // namespace internlm2
 
 }  // namespace gpumem::architectures

@@ -45,6 +45,8 @@ void tell_pictures(Forward& forward, const Pictures& pictures, std::int64_t toke
 /// That models that read images were measured on one kind of GPU alone.
 void doubt_images(Forward& forward);
 
+/// The class of a part's module whose own text model says which it is.
+inline constexpr std::string_view kAnyText = "TextModel";
 /// The text model of these fields as `part` of the model that is being written. An unknown model type is a fault.
 void write_text(Forward& forward, ConfigFields& text, Head head, const TextPart& part);
 
@@ -59,6 +61,15 @@ void hold(Forward& forward, const Tower& tower);
 /// The text model as `part`, which reads the tower's features among its embeddings.
 void write_text(Forward& forward, ConfigFields& text, Head head, TextPart part, const Pictures& pictures,
                 const Tower& tower);
+
+/// Where a tree has the text model's body, and its model type where the class of that body does not tell it.
+struct TextOfTree {
+  std::string_view path = "language_model";
+  std::string_view type = {};
+  std::string_view field = "text_config";
+};
+/// The fields of a text model, as its own architecture reads them of a tree.
+void tree_text(TreeFields& tree, const TextOfTree& of);
 
 /// "model.language_model.layers...", "lm_head": as transformers 4.52 and later name a text model.
 [[nodiscard]] TextPart inner_text(std::string_view outer_class, std::string_view text_class);

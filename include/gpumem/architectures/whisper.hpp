@@ -248,8 +248,33 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   write_text(f, *text, head, part, sounds, [&](Forward& to) { return features_of(to, model, sounds.seen()); });
 }
 
-inline constexpr Architecture kArchitecture = {
-    .name = "sound_language", .model_types = names<"voxtral", "qwen2_audio">, .write = write, .holds_text_model = true};
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"Voxtral", "voxtral", "model"}, {"Qwen2Audio", "qwen2_audio", "model"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const bool voxtral = t.class_name().starts_with("Voxtral");
+  const std::string block = "audio_tower.layers.0.";
+  t.open("audio_config");
+  t.size("d_model", "audio_tower.conv1", "out_channels");
+  t.size("num_mel_bins", "audio_tower.conv1", "in_channels");
+  t.size("max_source_positions", "audio_tower.embed_positions", "num_embeddings");
+  t.count("encoder_layers", "audio_tower.layers");
+  t.size("encoder_ffn_dim", block + "fc1", "out_features");
+  t.activation("activation_function", block + "activation_fn");
+  t.heads_of_width({.usual_width = 64, .heads_field = "encoder_attention_heads"},
+                   t.value("audio_tower.conv1", "out_channels").value_or(0));
+  t.close();
+  t.activation("projector_hidden_act", "multi_modal_projector.act");
+  tree_text(t, {.type = voxtral ? "llama" : "qwen2"});
+}
+
+inline constexpr Architecture kArchitecture = {.name = "sound_language",
+                                               .model_types = names<"voxtral", "qwen2_audio">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace sound_language
 

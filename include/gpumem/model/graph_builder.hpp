@@ -97,6 +97,7 @@ class GraphBuilder {
   void usual_image(std::vector<std::int64_t> sides) { graph_.usual_image_ = std::move(sides); }
   void picture_tokens(std::int64_t tokens) { graph_.picture_tokens_ = tokens; }
   void remark(std::string text) { graph_.remarks_.push_back(std::move(text)); }
+  static void add_remark(ModelGraph& graph, std::string text) { graph.remarks_.push_back(std::move(text)); }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);
   /// A warning of a finished graph, by who holds it to something else.

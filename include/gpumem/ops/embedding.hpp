@@ -77,11 +77,12 @@ inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
                       .no_gradient = ~0U});
 }
 
-inline constexpr std::array<std::string_view, 23> kTorch = {"Embedding",
+inline constexpr std::array<std::string_view, 24> kTorch = {"Embedding",
                                                             "OPTLearnedPositionalEmbedding",
                                                             "BartLearnedPositionalEmbedding",
                                                             "MBartLearnedPositionalEmbedding",
                                                             "BartScaledWordEmbedding",
+                                                            "Ovis2VisualEmbeddingTable",
                                                             "MBartScaledWordEmbedding",
                                                             "GemmaTextScaledWordEmbedding",
                                                             "Gemma2TextScaledWordEmbedding",

@@ -316,7 +316,11 @@ class Reader {
   void settle(const ModuleLine& line) {
     const Frame& frame = frames_.back();
     const model::OpTraits* op = options_.vocabulary->find_torch(frame.class_name);
-    if (op != nullptr) return settle_op(frame, op, line);
+    // A class of the model's own may have the name of a layer, as ChatGLM's Embedding; it prints no sizes.
+    const bool made_layers = builder_.graph().layers().size() > frame.first_layer;
+    const bool namesake = op != nullptr && made_layers && frame.arguments.empty() && op->parameters != nullptr &&
+                          !op->projects() && op->name != model::kParameterOp;
+    if (op != nullptr && !namesake) return settle_op(frame, op, line);
     if (!line.parameters && frame.tensors.value() != 0) {
       if (frame.tensors.valid()) return own_parameters(frame, *frame.tensors.value());
       return refuse({core::ErrorCode::overflow, "its tensors do not fit 64 bits", {}});

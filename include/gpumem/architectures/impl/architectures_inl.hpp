@@ -234,11 +234,15 @@ GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name) 
   for (const NamedHead& named : kHeads) {
     if (!class_name.ends_with(named.ending)) continue;
     const std::string_view prefix = class_name.substr(0, class_name.size() - named.ending.size());
+    std::optional<KnownTree> any;
     for (const Architecture* architecture : architectures()) {
       for (const ModelClass& row : architecture->classes) {
-        if (row.prefix == prefix) return KnownTree{architecture, &row, named.head, 0};
+        if (row.prefix != prefix) continue;
+        if (row.ending == named.ending) return KnownTree{architecture, &row, named.head, 0};
+        if (row.ending.empty() && !any) any = KnownTree{architecture, &row, named.head, 0};
       }
     }
+    if (any) return any;
   }
   return std::nullopt;
 }
@@ -339,22 +343,27 @@ GPUMEM_INLINE std::optional<TableTree> tree_of_table(const model::ModelGraph& ta
   return detail::TreeOfRows(table, *names, known).build(rows, detail::modules_of(*names));
 }
 
-GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, const KnownTree& known,
-                                                const model::Vocabulary& vocabulary,
-                                                std::span<const std::int64_t> input) {
-  if (const core::Status only = architectures_detail::holds_only(graph, known); !only) return only.error();
-  const ModuleTree tree(graph, known.scope);
-  const std::string_view body = known.head == Head::none || known.head == Head::encoder ? "" : known.row->body;
-  TreeFields fields(tree, body, input);
-  const std::string text = architectures_detail::config_of(tree, known, fields);
+namespace architectures_detail {
+
+/// The graph that a tree's fields make, each call's layer looked up in the tree unless `alone`.
+GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_tree(const ModuleTree& tree, const KnownTree& known,
+                                                            const model::Vocabulary& vocabulary,
+                                                            const TreeFields& fields, const std::string& told,
+                                                            std::span<const std::int64_t> input) {
+  const model::ModelGraph& graph = tree.graph();
+  const std::string text = with_usual_parts(told);
   const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text);
   if (!document) return core::Error(document.error()).in_file(graph.file());
   ConfigFields config(document->root());
   if (fields.fuses_experts()) config.fuse_experts();
   model::GraphBuilder builder(graph.format(), graph.file());
   builder.architecture(known.architecture->name, known.row->model_type);
-  Forward forward(builder, vocabulary, tree, body.empty() ? known.row->body : std::string_view());
+  const bool whole = known.head == Head::none || known.head == Head::encoder || known.row->body.empty();
+  Forward forward = fields.takes_sizes_alone()
+                        ? Forward(builder, vocabulary)
+                        : Forward(builder, vocabulary, tree, whole ? known.row->body : std::string_view());
   if (input.size() == 1) forward.tokens(input.front());
+  forward.usual_parts(config.find("_usual_parts"));
   known.architecture->write(config, known.head, forward);
   if (const core::Status read = config.status(); !read) {
     return core::Error{core::ErrorCode::missing_information,
@@ -363,9 +372,38 @@ GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, 
                        {graph.file(), 0, {}}};
   }
   forward.check_all_called();
-  core::Result<model::ModelGraph> made = std::move(builder).build();
+  if (forward.reads_images() || forward.makes_sounds()) builder.config(text);
+  return std::move(builder).build();
+}
+
+}  // namespace architectures_detail
+
+GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, const KnownTree& known,
+                                                const model::Vocabulary& vocabulary,
+                                                std::span<const std::int64_t> input) {
+  if (const core::Status only = architectures_detail::holds_only(graph, known); !only) return only.error();
+  ModuleTree tree(graph, known.scope);
+  if (known.architecture->holds_text_model && known.row->body == "model") tree.name_as_since_4_52();
+  const std::string_view body = known.head == Head::none || known.head == Head::encoder ? "" : known.row->body;
+  TreeFields fields(tree, body, input);
+  const std::string text = architectures_detail::config_of(tree, known, fields);
+  core::Result<model::ModelGraph> made =
+      architectures_detail::graph_of_tree(tree, known, vocabulary, fields, text, input);
   if (!made) return made.error();
   return TreeModel{*std::move(made), fields.assumed()};
+}
+
+GPUMEM_INLINE std::optional<model::ModelGraph> model_of_tree(const model::ModelGraph& printed,
+                                                             const model::Vocabulary& vocabulary) {
+  const std::optional<KnownTree> known = known_tree(printed);
+  if (!known || !known->architecture->depends_on_images) return std::nullopt;
+  core::Result<TreeModel> made = read_tree(printed, *known, vocabulary);
+  if (!made) return std::nullopt;
+  for (const model::Warning& warning : printed.warnings()) {
+    model::GraphBuilder::add_warning(made->graph, warning.message);
+  }
+  for (const std::string& chosen : made->assumed) model::GraphBuilder::add_remark(made->graph, chosen);
+  return std::move(made->graph);
 }
 
 GPUMEM_INLINE bool keeps_cache(const model::ModelGraph& graph) {

@@ -43,6 +43,12 @@ inline constexpr std::array<Activation, 17> kActivations = {{{"silu", "silu", "S
 
 }  // namespace forward_detail
 
+GPUMEM_INLINE void TreeFields::activation(std::string_view field, std::string_view path) {
+  for (const forward_detail::Activation& row : forward_detail::kActivations) {
+    if (row.class_name == class_of(path)) return set_string(field, row.function);
+  }
+}
+
 GPUMEM_INLINE Forward::Forward(model::GraphBuilder& builder, const model::Vocabulary& vocabulary,
                                const ModuleTree& tree, std::string_view body)
     : builder_(builder),
@@ -189,6 +195,15 @@ GPUMEM_INLINE void Forward::check_printed(const model::Layer* layer, std::string
                  "holds " + core::with_separators(layer->parameters) + " parameters where the code of its model's " +
                      "class makes " + core::with_separators(counted) + "; graph JSON says what it computes",
                  {graph.file(), layer->line, path_of(name)}});
+}
+
+GPUMEM_INLINE void Forward::hold_printed(std::string_view name) {
+  if (tree_ == nullptr) return;
+  const auto scope = tree_->scope(path_of(name));
+  if (const auto layer = tree_->layer(path_of(name))) called_[*layer] = true;
+  for (const std::uint32_t index : tree_->layers()) {
+    if (scope && tree_->graph().within(tree_->graph().layers()[index].scope, *scope)) called_[index] = true;
+  }
 }
 
 GPUMEM_INLINE void Forward::check_all_called() {

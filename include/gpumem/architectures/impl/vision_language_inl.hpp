@@ -183,8 +183,23 @@ GPUMEM_INLINE void doubt_images(Forward& forward) {
                  "models that read images were measured on one kind of GPU, with images and without videos", false});
 }
 
-GPUMEM_INLINE void write_text(Forward& forward, ConfigFields& text, Head head, const TextPart& part) {
-  const Architecture* architecture = architecture_of(text.text({"model_type"}, ""));
+namespace vision_language_detail {
+
+/// The class of the text model of this type ("LlamaModel"); empty: it is not known.
+GPUMEM_INLINE std::string text_class(const Architecture& architecture, std::string_view type) {
+  const auto row = std::ranges::find(architecture.classes, type, &ModelClass::model_type);
+  return row == architecture.classes.end() ? std::string() : std::string(row->prefix) + "Model";
+}
+
+}  // namespace vision_language_detail
+
+GPUMEM_INLINE void write_text(Forward& forward, ConfigFields& text, Head head, const TextPart& given) {
+  const std::string_view type = text.text({"model_type"}, "");
+  const Architecture* architecture = architecture_of(type);
+  TextPart part = given;
+  if (!part.modules.empty() && part.modules.back().second == kAnyText && architecture != nullptr) {
+    part.modules.back().second = vision_language_detail::text_class(*architecture, type);
+  }
   if (architecture == nullptr) return;
   doubt_images(forward);
   forward.begin_text(part);
@@ -204,6 +219,38 @@ GPUMEM_INLINE void write_text(Forward& forward, ConfigFields& text, Head head, T
                               const Tower& tower) {
   part.embed = [&](Tensor, Tensor embedded) { return with_features(forward, pictures, embedded, tower); };
   write_text(forward, text, head, part);
+}
+
+namespace vision_language_detail {
+
+/// The model type of a text model's class ("LlamaModel"); empty: it is none that is known.
+GPUMEM_INLINE std::string_view text_type_of(std::string_view class_name) {
+  for (const Architecture* each : architectures()) {
+    if (each->holds_text_model || each->usual_head != Head::causal_lm) continue;
+    for (const ModelClass& row : each->classes) {
+      const bool is_its = class_name.starts_with(row.prefix);
+      if (is_its && class_name.substr(row.prefix.size()) == "Model") return row.model_type;
+    }
+  }
+  return {};
+}
+
+}  // namespace vision_language_detail
+
+GPUMEM_INLINE void tree_text(TreeFields& tree, const TextOfTree& of) {
+  namespace detail = vision_language_detail;
+  const std::string_view printed = detail::text_type_of(tree.class_of(of.path));
+  const std::string_view type = printed.empty() ? of.type : printed;
+  const detail::TextType* row = detail::row_of(type);
+  const std::string_view known = row == nullptr || row->known.empty() ? type : row->known;
+  const Architecture* architecture = architecture_of(known);
+  if (architecture == nullptr || architecture->read_tree == nullptr) return;
+  const auto its = std::ranges::find(architecture->classes, known, &ModelClass::model_type);
+  if (its == architecture->classes.end()) return;
+  tree.open(of.field);
+  tree.set_string("model_type", type);
+  tree.within(of.path, std::string(its->prefix) + "Model", [&] { architecture->read_tree(tree); });
+  tree.close();
 }
 
 GPUMEM_INLINE TextPart inner_text(std::string_view outer_class, std::string_view text_class) {

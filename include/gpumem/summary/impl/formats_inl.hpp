@@ -184,7 +184,12 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const 
   core::Result<model::ModelGraph> graph = found->parse(text, begin, options);
   // A reader whose time is over ends as if its text did.
   if (core::deadline_passed()) return core::deadline_error().in_file(options.file);
-  if (graph) model::GraphBuilder::add_release(*graph, architectures::first_release(*graph));
+  if (!graph) return graph;
+  model::GraphBuilder::add_release(*graph, architectures::first_release(*graph));
+  if (auto made = architectures::model_of_tree(*graph, *options.vocabulary)) {
+    model::GraphBuilder::add_release(*made, graph->run_settings().transformers);
+    return *std::move(made);
+  }
   return graph;
 }
 
