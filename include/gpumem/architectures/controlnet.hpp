@@ -97,10 +97,75 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, prediction, {model.out_channels, sample.height, sample.width});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"UNet2DCondition", "UNet2DConditionModel"}});
+
+/// One word a level, as configs list them.
+inline std::string quoted_list(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "\"" : ", \"") + word + "\"";
+  return "[" + all + "]";
+}
+
+/// The classes of the levels of a way, and the widths of the way down.
+inline void tree_levels(TreeFields& t) {
+  std::vector<std::string> down;
+  std::vector<std::string> up;
+  std::vector<std::int64_t> widths;
+  for (std::int64_t at = 0; at < t.count_of("down_blocks"); ++at) {
+    const std::string block = "down_blocks." + std::to_string(at);
+    down.emplace_back(t.class_of(block));
+    widths.push_back(t.value(block + ".resnets.0.conv1", "out_channels").value_or(1));
+    up.emplace_back(t.class_of("up_blocks." + std::to_string(at)));
+  }
+  t.set_text("down_block_types", quoted_list(down));
+  t.set_text("up_block_types", quoted_list(up));
+  t.list("block_out_channels", widths);
+  t.count("layers_per_block", "down_blocks.0.resnets");
+  if (t.has("mid_block")) t.set_string("mid_block_type", t.class_of("mid_block"));
+  else t.set_text("mid_block_type", "null");
+  t.size("in_channels", "conv_in", "in_channels");
+  t.size("out_channels", "conv_out", "out_channels");
+  t.size("norm_num_groups", "down_blocks.0.resnets.0.norm1", "num_groups");
+}
+
+/// What print(model) shows: all but the heads, which are 8 in Stable Diffusion 1.x, and 64 wide in later ones.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 64;
+  constexpr std::int64_t kFirstHeads = 8;
+  t.set_string("_class_name", "UNet2DConditionModel");
+  tree_levels(t);
+  std::vector<std::int64_t> depths;
+  std::vector<std::int64_t> heads;
+  const bool linear = t.class_of("mid_block.attentions.0.proj_in") == "Linear";
+  std::int64_t text = t.value("mid_block.attentions.0.transformer_blocks.0.attn2.to_k", "in_features").value_or(0);
+  for (std::int64_t at = 0; at < t.count_of("down_blocks"); ++at) {
+    const std::string block = "down_blocks." + std::to_string(at);
+    const std::string first = block + ".attentions.0.transformer_blocks";
+    depths.push_back(std::max<std::int64_t>(t.count_of(first), 1));
+    const std::int64_t width = t.value(block + ".resnets.0.conv1", "out_channels").value_or(kHead);
+    heads.push_back(linear ? std::max<std::int64_t>(width / kHead, 1) : kFirstHeads);
+    text = t.value(first + ".0.attn2.to_k", "in_features").value_or(text);
+  }
+  t.list("transformer_layers_per_block", depths);
+  t.list("attention_head_dim", heads);
+  t.assume(linear ? "heads of width 64, as Stable Diffusion 2 and XL have" : "8 heads, as Stable Diffusion 1 has");
+  if (text > 0) t.set("cross_attention_dim", text);
+  t.set_flag("use_linear_projection", linear);
+  t.size("conv_in_kernel", "conv_in", "kernel_size");
+  t.size("conv_out_kernel", "conv_out", "kernel_size");
+  t.size("encoder_hid_dim", "encoder_hid_proj", "in_features");
+  if (!t.has("add_embedding")) return;
+  t.set_string("addition_embed_type", "text_time");
+  t.size("projection_class_embeddings_input_dim", "add_embedding.linear_1", "in_features");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "unet",
                                                .model_types = names<"UNet2DConditionModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace unet
@@ -200,10 +265,23 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, prediction, {model.out_channels, sample.height, sample.width});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"UNet2D", "UNet2DModel"}});
+
+/// What print(model) shows: all but the heads, which are 8 wide where a config does not say otherwise.
+inline void read_tree(TreeFields& t) {
+  t.set_string("_class_name", "UNet2DModel");
+  unet::tree_levels(t);
+  t.set_flag("add_attention", t.has("mid_block.attentions.0"));
+  t.assume("heads of width 8, as the class has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "unet_2d",
                                                .model_types = names<"UNet2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace unet_2d

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,7 +108,8 @@ inline Tensor embeddings(Forward& f, const Model& model) {
   };
   Tensor rows = 0;
   {
-    const InModule patches(f, model.third ? std::string_view() : "patch_embeddings", model.part("PatchEmbeddings"));
+    std::optional<InModule> patches;  // of DINOv3 the convolution itself has that name
+    if (!model.third) patches.emplace(f, "patch_embeddings", model.part("PatchEmbeddings"));
     rows = cut_patches(f, model.third ? "patch_embeddings" : "projection", image,
                        {model.channels, model.width, model.patch});
   }
@@ -205,7 +207,8 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   Tensor hidden = 0;
   {
     const std::string_view body = model.third ? "" : model.registers > 0 ? "dinov2_with_registers" : "dinov2";
-    const InModule inside(f, classifies ? body : "", model.part("Model"));
+    std::optional<InModule> inside;
+    if (classifies) inside.emplace(f, body, model.part("Model"));
     const Tensor embedded = embeddings(f, model);
     const std::int64_t each = model.width / model.heads;
     const auto table = [&](std::string_view name) {
@@ -225,11 +228,62 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   f.linear("classifier", f.concatenate({f.select(hidden, 1, 0), mean}, 1), 2 * model.width, model.labels);
 }
 
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"Dinov2", "dinov2", "dinov2"},
+                               {"Dinov2WithRegisters", "dinov2_with_registers", "dinov2_with_registers"},
+                               {"DINOv3ViT", "dinov3_vit"}});
+
+/// What print(model) shows. Positions and registers are bare parameters: images are as large as the job's, or as
+/// published.
+inline void read_tree(TreeFields& t) {
+  const bool third = t.class_name().starts_with("DINOv3");
+  const bool registers = t.class_name().starts_with("Dinov2WithRegisters");
+  const std::string cut = third ? "embeddings.patch_embeddings" : "embeddings.patch_embeddings.projection";
+  const std::string blocks = third && t.has("model.layer") ? "model.layer" : third ? "layer" : "encoder.layer";
+  const std::string mlp = blocks + ".0.mlp.";
+  const std::string attention = blocks + ".0.attention.";
+  const std::int64_t width = t.value(cut, "out_channels").value_or(0);
+  constexpr std::int64_t kPublishedSide = 518;
+  t.size("hidden_size", cut, "out_channels");
+  t.size("num_channels", cut, "in_channels");
+  t.size("patch_size", cut, "kernel_size");
+  t.count("num_hidden_layers", blocks);
+  t.heads_of_width({.usual_width = 64}, width);
+  if (third || !t.input().empty()) {
+    t.image_size("image_size");
+  } else {
+    t.set("image_size", kPublishedSide);
+    t.assume("positions of images of 518 x 518, as published models have");
+  }
+  t.labels();
+  if (third) {
+    t.size("intermediate_size", mlp + "up_proj", "out_features");
+    t.there("use_gated_mlp", mlp + "gate_proj");
+    t.activation("hidden_act", mlp + "act_fn");
+    for (const auto& [field, layer] : {std::pair("query_bias", "q_proj"), std::pair("key_bias", "k_proj"),
+                                       std::pair("value_bias", "v_proj"), std::pair("proj_bias", "o_proj")}) {
+      t.flag(field, attention + layer);
+    }
+    t.flag("mlp_bias", mlp + "up_proj");
+  } else {
+    t.there("use_swiglu_ffn", mlp + "weights_in");
+    t.activation("hidden_act", mlp + "activation");
+    if (const auto inner = t.value(mlp + "fc1", "out_features"); inner && width > 0) t.set("mlp_ratio", *inner / width);
+    t.flag("qkv_bias", attention + "attention.query");
+  }
+  if (third || registers) {
+    t.set("num_register_tokens", 4);
+    t.assume("4 registers, as published models have");
+  }
+}
+
 inline constexpr Architecture kArchitecture = {
     .name = "dino",
     .model_types = kModelTypes,
     .usual_head = Head::none,
     .write = write,
+    .classes = kClasses,
+    .read_tree = read_tree,
     .blocks = names<"Dinov2Layer", "Dinov2WithRegistersLayer", "DINOv3ViTLayer">};
 
 }  // namespace dino

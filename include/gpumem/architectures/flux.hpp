@@ -369,11 +369,32 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, output, {model.lengths.image, model.sizes.out_channels});
 }
 
+inline constexpr auto kTreeClasses = std::to_array<ModelClass>({{"FluxTransformer2D", "FluxTransformer2DModel"}});
+
+/// What print(model) of FLUX.1 shows: all but the heads, which are 128 wide.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  t.set_string("_class_name", "FluxTransformer2DModel");
+  t.size("in_channels", "x_embedder", "in_features");
+  t.size("joint_attention_dim", "context_embedder", "in_features");
+  t.count("num_layers", "transformer_blocks");
+  t.count("num_single_layers", "single_transformer_blocks");
+  t.size("pooled_projection_dim", "time_text_embed.text_embedder.linear_1", "in_features");
+  t.there("guidance_embeds", "time_text_embed.guidance_embedder");
+  t.size("out_channels", "proj_out", "out_features");
+  t.set("attention_head_dim", kHead);
+  t.set("num_attention_heads", std::max<std::int64_t>(t.value("x_embedder", "out_features").value_or(0) / kHead, 1));
+  t.assume("heads of width 128, as FLUX.1 has");
+}
+
 inline constexpr Architecture kArchitecture = {
     .name = "flux",
     .model_types = kClasses,
     .usual_head = Head::none,
     .write = write,
+    .classes = kTreeClasses,
+    .read_tree = read_tree,
+    .depends_on_images = true,
     .blocks =
         names<"FluxTransformerBlock", "FluxSingleTransformerBlock", "ChromaTransformerBlock",
               "ChromaSingleTransformerBlock", "LongCatImageTransformerBlock", "LongCatImageSingleTransformerBlock",

@@ -26,10 +26,42 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   if (!f.failed()) predict(f, model, step_inputs(f, model, sample), {});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"SD3Transformer2D", "SD3Transformer2DModel"}});
+
+/// What print(model) shows: all but the heads, which are 64 wide. The table of positions is a buffer, as published.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 64;
+  constexpr std::int64_t kSideOfLarge = 192;
+  constexpr std::int64_t kSideOfMedium = 384;
+  t.set_string("_class_name", "SD3Transformer2DModel");
+  const std::int64_t width = t.value("pos_embed.proj", "out_channels").value_or(0);
+  t.size("in_channels", "pos_embed.proj", "in_channels");
+  t.size("patch_size", "pos_embed.proj", "kernel_size");
+  t.count("num_layers", "transformer_blocks");
+  t.set("attention_head_dim", kHead);
+  t.set("num_attention_heads", std::max<std::int64_t>(width / kHead, 1));
+  t.set("caption_projection_dim", std::max<std::int64_t>(width, 1));
+  t.size("joint_attention_dim", "context_embedder", "in_features");
+  t.size("pooled_projection_dim", "time_text_embed.text_embedder.linear_1", "in_features");
+  const std::int64_t patch = t.value("pos_embed.proj", "kernel_size").value_or(1);
+  t.set("out_channels", std::max<std::int64_t>(t.value("proj_out", "out_features").value_or(1) / (patch * patch), 1));
+  if (t.has("transformer_blocks.0.attn.norm_q")) t.set_string("qk_norm", "rms_norm");
+  std::vector<std::int64_t> dual;
+  for (std::int64_t at = 0; at < t.count_of("transformer_blocks"); ++at) {
+    if (t.has("transformer_blocks." + std::to_string(at) + ".attn2")) dual.push_back(at);
+  }
+  if (!dual.empty()) t.list("dual_attention_layers", dual);
+  t.set("pos_embed_max_size", dual.empty() ? kSideOfLarge : kSideOfMedium);
+  t.assume("heads of width 64 and a table of positions as published models have");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "sd3",
                                                .model_types = names<"SD3Transformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace sd3
