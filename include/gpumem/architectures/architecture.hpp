@@ -31,6 +31,45 @@ enum class Head : std::uint8_t {
   own,                      ///< one that this architecture alone has: its class says which (PatchTSTForPrediction)
 };
 
+namespace architectures_detail {
+
+/// How the last part of a class name tells the head.
+struct NamedHead {
+  std::string_view ending;
+  Head head;
+};
+inline constexpr std::array<NamedHead, 23> kHeads = {
+    {{"ForCausalLM", Head::causal_lm},
+     {"ForCTC", Head::causal_lm},
+     {"LMHeadModel", Head::causal_lm},
+     {"ForConditionalGeneration", Head::causal_lm},
+     {"ForMaskedLM", Head::masked_lm},
+     {"ForPreTraining", Head::masked_lm},
+     {"ForSequenceClassification", Head::sequence_classification},
+     {"ForImageClassification", Head::sequence_classification},
+     {"ForImageClassificationWithTeacher", Head::sequence_classification},
+     {"ForAudioClassification", Head::sequence_classification},
+     {"ForAudioFrameClassification", Head::token_classification},
+     {"ForTokenClassification", Head::token_classification},
+     {"ForQuestionAnsweringSimple", Head::question_answering},
+     {"ForQuestionAnswering", Head::question_answering},
+     {"ForTextToSpeech", Head::own},
+     {"ForSpeechToText", Head::own},
+     {"ForPrediction", Head::own},
+     {"ForPretraining", Head::own},
+     {"ForClassification", Head::own},
+     {"ForRegression", Head::own},
+     {"EncoderModel", Head::encoder},
+     {"MarianMTModel", Head::causal_lm},
+     {"Model", Head::none}}};
+
+/// Endings of transformers' classes whose heads no architecture has: one must not be taken for the usual head.
+inline constexpr std::array<std::string_view, 7> kOtherHeads = {
+    "ForImageTextRetrieval",   "ForMaskedImageModeling",      "ForMultipleChoice", "ForNextSentencePrediction",
+    "ForSemanticSegmentation", "ForTimeSeriesClassification", "ForXVector"};
+
+}  // namespace architectures_detail
+
 /// The classes of a model type: its prefix and what they do ("LlamaForCausalLM", "LlamaModel").
 struct ModelClass {
   std::string_view prefix;

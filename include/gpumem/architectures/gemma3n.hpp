@@ -3,15 +3,18 @@
 // (a Gaussian top-k), and last layers that may read the keys and values of earlier ones. Source: transformers 4.57,
 // models/gemma3n/modeling_gemma3n.py. Without a cache, as in training with checkpoints, the last layers make keys and
 // values of their own; that is what is written here. The towers for images and sound are held and not called: the image
-// tower is timm's MobileNetV5 (timm 1.0.17, mobilenetv5.py, mobilenetv5_300m_enc).
+// tower is timm's MobileNetV5 (timm 1.0.17, mobilenetv5.py, mobilenetv5_300m_enc). Behind it stands the Gemma 4 that
+// has no towers.
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/gemma4.hpp"
 #include "gpumem/architectures/vision_language.hpp"
 
 namespace gpumem::architectures {
@@ -313,18 +316,159 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   TextPart part = inner_text("Gemma3nModel", "Gemma3nTextModel");
   part.plain_logits = false;  // the outer class caps them as well
   part.embed = [&](Tensor, Tensor embedded) {
+    for (const std::string_view tower : {"vision_tower", "audio_tower", "embed_vision", "embed_audio"}) {
+      f.hold_printed(tower);
+    }
     (void)f.parameter("towers.unused", {held}, true);
     return embedded;
   };
   write_text(f, *text, head, part);
 }
 
-inline constexpr Architecture kTextArchitecture = {
-    .name = "gemma3n_text", .model_types = names<"gemma3n_text">, .write = write_text_model};
+inline constexpr auto kTextClasses = std::to_array<ModelClass>(
+    {{"Gemma3n", "gemma3n_text", "model", kAlwaysTied}, {"Gemma3nText", "gemma3n_text", "model", kAlwaysTied}});
 
-inline constexpr Architecture kArchitecture = {
-    .name = "gemma3n", .model_types = names<"gemma3n">, .write = write, .holds_text_model = true};
+/// What print(model) shows. Which layers cut their gates is as published.
+inline void read_text_tree(TreeFields& t) {
+  const std::string block = "layers.0.";
+  t.body("embed_tokens", "layers");
+  t.size("intermediate_size", block + "mlp.gate_proj", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj",
+           .key = "layers.0.self_attn.k_proj",
+           .norm = "layers.0.self_attn.q_norm",
+           .usual_width = 256});
+  t.size("laurel_rank", block + "laurel.linear_left", "out_features");
+  t.size("altup_num_inputs", block + "altup.modality_router", "out_features");
+  t.size("hidden_size_per_layer_input", block + "per_layer_projection", "in_features");
+  t.size("vocab_size_per_layer_input", "embed_tokens_per_layer", "num_embeddings");
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{.prefix = "Gemma3n",
+                                                             .model_type = "gemma3n",
+                                                             .body = "model",
+                                                             .tied_up_to = kAlwaysTied,
+                                                             .ending = "ForConditionalGeneration"}});
+
+inline void read_tree(TreeFields& t) {
+  if (t.has("audio_tower")) {
+    t.open("audio_config");
+    t.close();
+  }
+  tree_text(t, {.type = "gemma3n_text"});
+}
+
+inline constexpr Architecture kTextArchitecture = {.name = "gemma3n_text",
+                                                   .model_types = names<"gemma3n_text">,
+                                                   .write = write_text_model,
+                                                   .classes = kTextClasses,
+                                                   .read_tree = read_text_tree};
+
+inline constexpr Architecture kArchitecture = {.name = "gemma3n",
+                                               .model_types = names<"gemma3n">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace gemma3n
+
+// Gemma 4 12B, which has no towers: norms and a linear layer make the patches of an image, and frames of sound, as wide
+// as the text. Source: transformers 5.10, models/gemma4_unified/modular_gemma4_unified.py:
+// Gemma4UnifiedVisionEmbedder, Gemma4UnifiedModel; image_processing_gemma4_unified.py.
+
+namespace gemma4_unified {
+
+struct Model {
+  std::int64_t width = 3840;  ///< of a patch
+  std::int64_t patch = 48;    ///< pixels a side
+  std::int64_t places = 1120;
+  std::int64_t out = 3840;
+  std::int64_t most = 280;  ///< patches of an image; the processor pads to it
+  std::int64_t text_width = 1;
+  std::int64_t frame = 0;  ///< of sound; 0: the model hears nothing
+
+  [[nodiscard]] std::int64_t area() const { return 3 * patch * patch; }
+};
+
+inline Model read(ConfigFields& config, ConfigFields& vision) {
+  Model m;
+  const std::int64_t pooled = vision.size_or({"pooling_kernel_size"}, 3);
+  const std::int64_t small = vision.size_or({"patch_size"}, 16);
+  if (pooled > 16) vision.fail("is more than gpumem takes", "pooling_kernel_size");
+  if (small > 256) vision.fail("is more than gpumem takes", "patch_size");
+  m.patch = std::min<std::int64_t>(small, 256) * std::min<std::int64_t>(pooled, 16);
+  m.width = vision.size_or({"mm_embed_dim"}, 3840);
+  m.places = vision.size_or({"mm_posemb_size"}, 1120);
+  m.out = vision.size_or({"output_proj_dims"}, 3840);
+  m.most = vision.size_or({"num_soft_tokens"}, 280);
+  if (m.most > 1 << 14) vision.fail("is more than gpumem takes", "num_soft_tokens");
+  vision.ignore({"model_type", "model_patch_size"});
+  if (config.has("audio_config")) {
+    ConfigFields* const audio = config.part("audio_config");
+    if (audio == nullptr) return m;
+    m.frame = audio->size_or({"audio_embed_dim"}, 640);
+    audio->ignore({"model_type", "audio_samples_per_token", "hidden_size", "output_proj_dims"});
+  }
+  return m;
+}
+
+/// get_aspect_ratio_preserving_size(): the largest whole patches that are no more than so many.
+inline std::int64_t tokens_of(const Model& m, const PictureSize& size) {
+  const double shape = static_cast<double>(size.width) / static_cast<double>(size.height);
+  const auto columns = static_cast<std::int64_t>(std::sqrt(static_cast<double>(m.most) * shape));
+  const auto rows = static_cast<std::int64_t>(std::sqrt(static_cast<double>(m.most) / shape));
+  if (rows == 0) return std::min(std::max<std::int64_t>(size.width / size.height, 1), m.most);
+  if (columns == 0) return std::min(std::max<std::int64_t>(size.height / size.width, 1), m.most);
+  return rows * columns;
+}
+
+inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, std::int64_t tokens) {
+  const InModule inside(f, "embed_vision", "Gemma4UnifiedVisionEmbedder");
+  const Tensor pixels = f.rows_input("pixel_values", images, {m.most, m.area()});
+  const Tensor places = f.rows_input("image_position_ids", images, {m.most, 2});
+  const Tensor each = f.scale(f.embedding("pos_embedding", places, 2 * m.places, m.width));
+  const Tensor positions = f.call("sum", {each}, {{"dim", std::int64_t{2}}});
+  const Tensor normed = f.layer_norm("patch_ln1", f.as_type_of(pixels, positions), m.area());
+  const Tensor made = f.layer_norm("patch_ln2", f.linear("patch_dense", normed, m.area(), m.width), m.width);
+  const Tensor placed = f.layer_norm("pos_norm", f.add(made, positions), m.width);
+  Tensor features = 0;
+  {
+    const InModule embedder(f, "multimodal_embedder", "Gemma4UnifiedMultimodalEmbedder");
+    const Tensor again = gemma4::norm(f, "embedding_pre_projection_norm", placed, m.out, false);
+    features = f.linear("embedding_projection", again, m.out, m.text_width, {.bias = false});
+  }
+  // Without the padding, then torch.cat of the images.
+  return f.call("clone", {f.call("clone", {f.slice(features, 1, 0, tokens)})});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Pictures pictures = pictures_of(f);
+  ConfigFields* vision = vision_fields(config);
+  ConfigFields* text = text_fields(config, "gemma4_unified_text");
+  if (vision == nullptr || text == nullptr || !config.status()) return;
+  Model model = read(config, *vision);
+  model.text_width = text->size({"hidden_size"});
+  if (model.out != model.width) vision->fail("must be mm_embed_dim", "output_proj_dims");
+  config.ignore({"audio_config", "audio_token_id", "boa_token_id", "eoa_token_id", "eoa_token_index"});
+  if (!config.status()) return;
+  const std::int64_t tokens = tokens_of(model, pictures.size);
+  tell_pictures(f, pictures, pictures.seen() * tokens);
+  if (model.frame > 0) f.remark("samples bring no sound; what reads it is held and not called");
+  TextPart part = inner_text("Gemma4UnifiedModel", "Gemma4UnifiedTextModel");
+  part.plain_logits = false;  // the outer class caps them as well
+  part.masks = pictures.count > 0;
+  part.embed = [&](Tensor, Tensor embedded) {
+    if (model.frame > 0) (void)f.parameter("embed_audio.unused", {model.frame, model.text_width}, true);
+    return with_features(f, pictures, embedded,
+                         [&](Forward& to) { return features_of(to, model, pictures.seen(), tokens); });
+  };
+  write_text(f, *text, head, part);
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "gemma4_unified", .model_types = names<"gemma4_unified">, .write = write, .holds_text_model = true};
+
+}  // namespace gemma4_unified
 
 }  // namespace gpumem::architectures

@@ -385,116 +385,116 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   part.plain_logits = false;  // the outer class caps them as well
   part.masks = pictures.count > 0;
   part.embed = [&](Tensor, Tensor embedded) {
+    for (const std::string_view held : {"audio_tower", "embed_audio"}) f.hold_printed(held);
     if (sound > 0) (void)f.parameter("audio_tower.unused", {sound}, true);
     return with_features(f, pictures, embedded, [&](Forward& to) { return features_of(to, tower, pictures.seen()); });
   };
   write_text(f, *text, head, part);
 }
 
-inline constexpr Architecture kTextArchitecture = {
-    .name = "gemma4_text", .model_types = names<"gemma4_text">, .write = write_text_model};
+inline constexpr auto kTextClasses = std::to_array<ModelClass>(
+    {{"Gemma4", "gemma4_text", "model", kAlwaysTied}, {"Gemma4Text", "gemma4_text", "model", kAlwaysTied}});
 
-inline constexpr Architecture kArchitecture = {
-    .name = "gemma4", .model_types = names<"gemma4">, .write = write, .holds_text_model = true};
+/// Heads, and which layers have wider ones: by the norm of a head, or else where queries are wider than the first's.
+inline void tree_layers(TreeFields& t) {
+  constexpr std::int64_t kHead = 256;
+  const std::int64_t layers = t.count_of("layers");
+  const auto out = [&](std::int64_t layer, std::string_view name) {
+    return t.value("layers." + std::to_string(layer) + ".self_attn." + std::string(name), "out_features").value_or(0);
+  };
+  const std::int64_t queries = out(0, "q_proj");
+  const std::int64_t normed = t.value("layers.0.self_attn.q_norm", "normalized_shape").value_or(kHead);
+  const std::int64_t each = normed > 0 && normed < queries && queries % normed == 0 ? normed : kHead;
+  const std::int64_t heads = std::max<std::int64_t>(queries / each, 1);
+  std::string kinds;
+  std::int64_t shared = 0;
+  std::int64_t wide = 0;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const bool full = out(layer, "q_proj") > queries;
+    kinds += (kinds.empty() ? "\"" : ", \"") + std::string(full ? "full" : "sliding") + "_attention\"";
+    shared = out(layer, "k_proj") == 0 ? shared + 1 : 0;
+    if (!full || wide > 0) continue;
+    wide = out(layer, "q_proj") / heads;
+    t.set("global_head_dim", std::max<std::int64_t>(wide, 1));
+    t.set_flag("attention_k_eq_v", out(layer, "v_proj") == 0 && out(layer, "k_proj") > 0);
+    t.set("num_global_key_value_heads",
+          std::max<std::int64_t>(out(layer, "k_proj") / std::max<std::int64_t>(wide, 1), 1));
+  }
+  t.set("num_attention_heads", heads);
+  t.set("head_dim", each);
+  t.set("num_key_value_heads", std::max<std::int64_t>(out(0, "k_proj") / each, 1));
+  t.set_text("layer_types", "[" + kinds + "]");
+  t.set_text("num_kv_shared_layers", std::to_string(shared));
+  const auto inner = [&](std::int64_t layer) {
+    return t.value("layers." + std::to_string(layer) + ".mlp.gate_proj", "out_features").value_or(0);
+  };
+  t.set_flag("use_double_wide_mlp", shared > 0 && inner(layers - 1) == 2 * inner(0));
+}
+
+/// What print(model) shows. Experts are bare parameters: as the published model has them.
+inline void read_text_tree(TreeFields& t) {
+  const std::int64_t width = t.body("embed_tokens", "layers");
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.activation("hidden_activation", "layers.0.mlp.act_fn");
+  tree_layers(t);
+  t.set_text("hidden_size_per_layer_input",
+             std::to_string(t.value("layers.0.per_layer_projection", "in_features").value_or(0)));
+  t.size("vocab_size_per_layer_input", "embed_tokens_per_layer", "num_embeddings");
+  t.set_text("final_logit_softcapping", "30.0");  // of all published models
+  const std::int64_t experts = t.value("layers.0.router.proj", "out_features").value_or(0);
+  if (experts == 0 || width == 0) return;
+  const std::int64_t held = t.held("layers.0.experts");
+  t.set_text("enable_moe_block", "true");
+  t.set("num_experts", experts);
+  t.set("moe_intermediate_size", held > 0 ? std::max<std::int64_t>(held / (3 * experts * width), 1) : 704);
+  t.set("top_k_experts", std::min<std::int64_t>(experts, 8));
+  t.assume("8 experts a token and their width, as the published model has");
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{.prefix = "Gemma4",
+                                                             .model_type = "gemma4",
+                                                             .body = "model",
+                                                             .tied_up_to = kAlwaysTied,
+                                                             .ending = "ForConditionalGeneration"}});
+
+/// The tower too, of 280 tokens an image. Its table of positions is a bare parameter, as published.
+inline void read_tree(TreeFields& t) {
+  const std::string embedder = "vision_tower.patch_embedder.input_proj";
+  const std::string block = "vision_tower.encoder.layers.0.";
+  const std::int64_t width = t.value(embedder, "out_features").value_or(0);
+  const std::int64_t queries = t.value(block + "self_attn.q_proj.linear", "out_features").value_or(0);
+  const std::int64_t normed = t.value(block + "self_attn.q_norm", "normalized_shape").value_or(0);
+  const std::int64_t each = normed > 0 && normed < queries && queries % normed == 0 ? normed : width > 768 ? 72 : 64;
+  t.open("vision_config");
+  t.size("hidden_size", embedder, "out_features");
+  t.set("patch_size", TreeFields::square_side(t.value(embedder, "in_features").value_or(0) / 3));
+  t.count("num_hidden_layers", "vision_tower.encoder.layers");
+  t.size("intermediate_size", block + "mlp.gate_proj.linear", "out_features");
+  t.activation("hidden_activation", block + "mlp.act_fn");
+  t.set("head_dim", each);
+  t.set("num_attention_heads", std::max<std::int64_t>(queries / each, 1));
+  t.close();
+  if (t.has("audio_tower")) {
+    t.open("audio_config");
+    t.close();
+  }
+  t.assume("images of 280 tokens, as published models have");
+  tree_text(t, {.type = "gemma4_text"});
+}
+
+inline constexpr Architecture kTextArchitecture = {.name = "gemma4_text",
+                                                   .model_types = names<"gemma4_text">,
+                                                   .write = write_text_model,
+                                                   .classes = kTextClasses,
+                                                   .read_tree = read_text_tree};
+
+inline constexpr Architecture kArchitecture = {.name = "gemma4",
+                                               .model_types = names<"gemma4">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true};
 
 }  // namespace gemma4
-
-// Gemma 4 12B, which has no towers: norms and a linear layer make the patches of an image, and frames of sound, as wide
-// as the text. Source: transformers 5.10, models/gemma4_unified/modular_gemma4_unified.py:
-// Gemma4UnifiedVisionEmbedder, Gemma4UnifiedModel; image_processing_gemma4_unified.py.
-
-namespace gemma4_unified {
-
-struct Model {
-  std::int64_t width = 3840;  ///< of a patch
-  std::int64_t patch = 48;    ///< pixels a side
-  std::int64_t places = 1120;
-  std::int64_t out = 3840;
-  std::int64_t most = 280;  ///< patches of an image; the processor pads to it
-  std::int64_t text_width = 1;
-  std::int64_t frame = 0;  ///< of sound; 0: the model hears nothing
-
-  [[nodiscard]] std::int64_t area() const { return 3 * patch * patch; }
-};
-
-inline Model read(ConfigFields& config, ConfigFields& vision) {
-  Model m;
-  const std::int64_t pooled = vision.size_or({"pooling_kernel_size"}, 3);
-  const std::int64_t small = vision.size_or({"patch_size"}, 16);
-  if (pooled > 16) vision.fail("is more than gpumem takes", "pooling_kernel_size");
-  if (small > 256) vision.fail("is more than gpumem takes", "patch_size");
-  m.patch = std::min<std::int64_t>(small, 256) * std::min<std::int64_t>(pooled, 16);
-  m.width = vision.size_or({"mm_embed_dim"}, 3840);
-  m.places = vision.size_or({"mm_posemb_size"}, 1120);
-  m.out = vision.size_or({"output_proj_dims"}, 3840);
-  m.most = vision.size_or({"num_soft_tokens"}, 280);
-  if (m.most > 1 << 14) vision.fail("is more than gpumem takes", "num_soft_tokens");
-  vision.ignore({"model_type", "model_patch_size"});
-  if (config.has("audio_config")) {
-    ConfigFields* const audio = config.part("audio_config");
-    if (audio == nullptr) return m;
-    m.frame = audio->size_or({"audio_embed_dim"}, 640);
-    audio->ignore({"model_type", "audio_samples_per_token", "hidden_size", "output_proj_dims"});
-  }
-  return m;
-}
-
-/// get_aspect_ratio_preserving_size(): the largest whole patches that are no more than so many.
-inline std::int64_t tokens_of(const Model& m, const PictureSize& size) {
-  const double shape = static_cast<double>(size.width) / static_cast<double>(size.height);
-  const auto columns = static_cast<std::int64_t>(std::sqrt(static_cast<double>(m.most) * shape));
-  const auto rows = static_cast<std::int64_t>(std::sqrt(static_cast<double>(m.most) / shape));
-  if (rows == 0) return std::min(std::max<std::int64_t>(size.width / size.height, 1), m.most);
-  if (columns == 0) return std::min(std::max<std::int64_t>(size.height / size.width, 1), m.most);
-  return rows * columns;
-}
-
-inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, std::int64_t tokens) {
-  const InModule inside(f, "embed_vision", "Gemma4UnifiedVisionEmbedder");
-  const Tensor pixels = f.rows_input("pixel_values", images, {m.most, m.area()});
-  const Tensor places = f.rows_input("image_position_ids", images, {m.most, 2});
-  const Tensor each = f.scale(f.embedding("pos_embedding", places, 2 * m.places, m.width));
-  const Tensor positions = f.call("sum", {each}, {{"dim", std::int64_t{2}}});
-  const Tensor normed = f.layer_norm("patch_ln1", f.as_type_of(pixels, positions), m.area());
-  const Tensor made = f.layer_norm("patch_ln2", f.linear("patch_dense", normed, m.area(), m.width), m.width);
-  const Tensor placed = f.layer_norm("pos_norm", f.add(made, positions), m.width);
-  Tensor features = 0;
-  {
-    const InModule embedder(f, "multimodal_embedder", "Gemma4UnifiedMultimodalEmbedder");
-    const Tensor again = gemma4::norm(f, "embedding_pre_projection_norm", placed, m.out, false);
-    features = f.linear("embedding_projection", again, m.out, m.text_width, {.bias = false});
-  }
-  // Without the padding, then torch.cat of the images.
-  return f.call("clone", {f.call("clone", {f.slice(features, 1, 0, tokens)})});
-}
-
-inline void write(ConfigFields& config, Head head, Forward& f) {
-  const Pictures pictures = pictures_of(f);
-  ConfigFields* vision = vision_fields(config);
-  ConfigFields* text = text_fields(config, "gemma4_unified_text");
-  if (vision == nullptr || text == nullptr || !config.status()) return;
-  Model model = read(config, *vision);
-  model.text_width = text->size({"hidden_size"});
-  if (model.out != model.width) vision->fail("must be mm_embed_dim", "output_proj_dims");
-  config.ignore({"audio_config", "audio_token_id", "boa_token_id", "eoa_token_id", "eoa_token_index"});
-  if (!config.status()) return;
-  const std::int64_t tokens = tokens_of(model, pictures.size);
-  tell_pictures(f, pictures, pictures.seen() * tokens);
-  if (model.frame > 0) f.remark("samples bring no sound; what reads it is held and not called");
-  TextPart part = inner_text("Gemma4UnifiedModel", "Gemma4UnifiedTextModel");
-  part.plain_logits = false;  // the outer class caps them as well
-  part.masks = pictures.count > 0;
-  part.embed = [&](Tensor, Tensor embedded) {
-    if (model.frame > 0) (void)f.parameter("embed_audio.unused", {model.frame, model.text_width}, true);
-    return with_features(f, pictures, embedded,
-                         [&](Forward& to) { return features_of(to, model, pictures.seen(), tokens); });
-  };
-  write_text(f, *text, head, part);
-}
-
-inline constexpr Architecture kArchitecture = {
-    .name = "gemma4_unified", .model_types = names<"gemma4_unified">, .write = write, .holds_text_model = true};
-
-}  // namespace gemma4_unified
 
 }  // namespace gpumem::architectures

@@ -335,7 +335,32 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   });
 }
 
-inline constexpr Architecture kArchitecture = {.name = "dbrx", .model_types = names<"dbrx">, .write = write};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Dbrx", "dbrx", "transformer"}});
+
+/// What print(model) shows. Experts are three bare parameters: as the published model has them.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  const std::int64_t width = t.body("wte", "blocks");
+  const std::string block = "blocks.0.";
+  const std::int64_t all = t.value(block + "norm_attn_norm.attn.Wqkv", "out_features").value_or(0);
+  const std::int64_t experts = t.value(block + "ffn.router.layer", "out_features").value_or(0);
+  if (width < kHead || all <= width || experts == 0) return;
+  t.set("num_attention_heads", width / kHead);
+  t.open("attn_config");
+  t.set("kv_n_heads", std::max<std::int64_t>((all - width) / (2 * kHead), 1));
+  t.set_text("clip_qkv", "8.0");
+  t.close();
+  t.open("ffn_config");
+  t.set("moe_num_experts", experts);
+  t.set("moe_top_k", std::min<std::int64_t>(experts, 4));
+  const std::int64_t held = t.held(block + "ffn.experts.mlp");
+  t.set("ffn_hidden_size", held > 0 ? std::max<std::int64_t>(held / (3 * experts * width), 1) : 10752);
+  t.close();
+  t.assume("heads of width 128, 4 experts a token and their width, as DBRX has");
+}
+
+inline constexpr Architecture kArchitecture = {
+    .name = "dbrx", .model_types = names<"dbrx">, .write = write, .classes = kClasses, .read_tree = read_tree};
 
 }  // namespace dbrx
 

@@ -408,10 +408,31 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, area});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"ZImageTransformer2D", "ZImageTransformer2DModel"}});
+
+/// What print(model) shows: all but the heads, which are 128 wide.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  t.set_string("_class_name", "ZImageTransformer2DModel");
+  constexpr std::int64_t kPatches = 4;
+  const std::int64_t width = t.value("cap_embedder.1", "out_features").value_or(kHead);
+  t.set("dim", width);
+  t.set("n_heads", std::max<std::int64_t>(width / kHead, 1));
+  t.size("cap_feat_dim", "cap_embedder.1", "in_features");
+  t.count("n_layers", "layers");
+  t.count("n_refiner_layers", "noise_refiner");
+  t.set("in_channels", std::max<std::int64_t>(t.value("all_x_embedder.2-1", "in_features").value_or(0) / kPatches, 1));
+  t.there("qk_norm", "layers.0.attention.norm_q");
+  t.assume("heads of width 128, as Z-Image has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "z_image",
                                                .model_types = names<"ZImageTransformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace z_image

@@ -268,8 +268,7 @@ inline Model read(ConfigFields& vision, ConfigFields& text) {
   model.sizes = decoder_sizes(text);
   const std::int64_t layers = model.sizes.layers;
   model.crosses.assign(static_cast<std::size_t>(layers), false);
-  const std::vector<std::int64_t> usual = {3, 8, 13, 18, 23, 28, 33, 38};
-  for (const std::int64_t layer : text.sizes_or("cross_attention_layers", usual)) {
+  for (const std::int64_t layer : text.sizes_or("cross_attention_layers", {3, 8, 13, 18, 23, 28, 33, 38})) {
     if (layer < layers) model.crosses[static_cast<std::size_t>(layer)] = true;
   }
   if (model.sizes.vocabulary > ConfigFields::kLargestSize - kMoreWords) text.fail("is too large", "vocab_size");
@@ -445,7 +444,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor mask = pictures.count > 0 ? f.call("window_mask", {hidden, states}) : 0;
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     if (pictures.count == 0) hold_cross_layers(f, model);
-    const InModule list(f, "layers", "ModuleList");
+    f.enter("layers", "ModuleList");
     for (std::int64_t index = 0; index < s.layers && !f.failed(); ++index) {
       const bool crosses = model.crosses[static_cast<std::size_t>(index)];
       if (crosses && pictures.count == 0) continue;
@@ -453,6 +452,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
                          crosses ? "MllamaCrossAttentionDecoderLayer" : "MllamaSelfAttentionDecoderLayer");
       hidden = crosses ? cross_block(f, model, hidden, states, mask) : self_block(f, model, hidden, rotary);
     }
+    f.leave();
     hidden = norm(f, "norm", hidden, s.width);
   }
   decoder_head(f, *text, s, head, hidden);
@@ -461,8 +461,39 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 inline constexpr auto kBlocks = std::to_array<std::string_view>(
     {"MllamaSelfAttentionDecoderLayer", "MllamaCrossAttentionDecoderLayer", "MllamaVisionEncoderLayer"});
 
-inline constexpr Architecture kArchitecture = {
-    .name = "mllama", .model_types = names<"mllama">, .write = write, .holds_text_model = true, .blocks = kBlocks};
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mllama", "mllama", "model"}});
+
+/// What print(model) shows. Which of the tower's layers are read is as published.
+inline void read_tree(TreeFields& t) {
+  t.open("vision_config");
+  t.size("hidden_size", "vision_model.patch_embedding", "out_channels");
+  t.count("num_hidden_layers", "vision_model.transformer.layers");
+  t.count("num_global_layers", "vision_model.global_transformer.layers");
+  t.size("intermediate_size", "vision_model.transformer.layers.0.mlp.fc1", "out_features");
+  t.set("image_size", 560);
+  t.close();
+  t.assume("16 heads and tiles of 560 pixels in the image tower, as published models have");
+  t.open("text_config");
+  t.within("language_model", t.class_name(), [&, crosses = std::vector<std::int64_t>()]() mutable {
+    t.size("hidden_size", "embed_tokens", "embedding_dim");
+    t.count("num_hidden_layers", "layers");
+    t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+    t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
+    for (std::int64_t at = 0; at < t.count_of("layers"); ++at)
+      if (t.has("layers." + std::to_string(at) + ".cross_attn")) crosses.push_back(at);
+    t.list("cross_attention_layers", crosses);
+  });
+  t.size("vocab_size", "/lm_head", "out_features");
+  t.close();
+}
+
+inline constexpr Architecture kArchitecture = {.name = "mllama",
+                                               .model_types = names<"mllama">,
+                                               .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .holds_text_model = true,
+                                               .blocks = kBlocks};
 
 }  // namespace mllama
 

@@ -82,7 +82,18 @@ class ModuleTree {
 
 namespace module_tree_detail {
 
-inline bool is_numbered(std::string_view name) { return !name.empty() && name.front() >= '0' && name.front() <= '9'; }
+/// "3", or "0-31" of modules that are alike; "2-1" is a name.
+inline bool is_numbered(std::string_view name) {
+  const auto digits = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const std::size_t dash = name.find('-');
+  if (dash == std::string_view::npos) return digits(name);
+  const std::string_view first = name.substr(0, dash);
+  const std::string_view last = name.substr(dash + 1);
+  if (!digits(first) || !digits(last)) return false;
+  return last.size() > first.size() || (last.size() == first.size() && last > first);
+}
 
 inline std::string joined(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);

@@ -107,10 +107,37 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, read, {tokens, twice ? out / 2 : out});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"PixArtTransformer2D", "PixArtTransformer2DModel"}});
+
+/// What print(model) shows: all but the heads, which are 72 wide, and the size of the samples that it is for.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 72;
+  t.set_string("_class_name", "PixArtTransformer2DModel");
+  const bool sized = t.has("adaln_single.emb.resolution_embedder");
+  const std::int64_t patch = t.value("pos_embed.proj", "kernel_size").value_or(1);
+  const std::int64_t width = t.value("pos_embed.proj", "out_channels").value_or(0);
+  t.size("in_channels", "pos_embed.proj", "in_channels");
+  t.set("patch_size", patch);
+  t.set("attention_head_dim", kHead);
+  t.set("num_attention_heads", std::max<std::int64_t>(width / kHead, 1));
+  t.count("num_layers", "transformer_blocks");
+  t.size("cross_attention_dim", "transformer_blocks.0.attn2.to_k", "in_features");
+  t.size("caption_channels", "caption_projection.linear_1", "in_features");
+  t.flag("attention_bias", "transformer_blocks.0.attn1.to_q");
+  t.flag("norm_elementwise_affine", "transformer_blocks.0.norm1", "elementwise_affine");
+  t.set_flag("use_additional_conditions", sized);
+  t.set("sample_size", sized ? 128 : 64);
+  t.set("out_channels", std::max<std::int64_t>(t.value("proj_out", "out_features").value_or(0) / (patch * patch), 1));
+  t.assume("heads of width 72 and samples of " + std::string(sized ? "1024" : "512") + " pixels, as PixArt has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "pixart",
                                                .model_types = names<"PixArtTransformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace pixart

@@ -298,10 +298,29 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.linear("proj_out", normed, width, out), {model.lengths.image, out});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"QwenImageTransformer2D", "QwenImageTransformer2DModel"}});
+
+/// What print(model) shows: all but the heads, which are 128 wide, and patches of 2 x 2 latents.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  t.set_string("_class_name", "QwenImageTransformer2DModel");
+  constexpr std::int64_t kPatches = 4;
+  t.size("in_channels", "img_in", "in_features");
+  t.size("joint_attention_dim", "txt_in", "in_features");
+  t.count("num_layers", "transformer_blocks");
+  t.set("attention_head_dim", kHead);
+  t.set("num_attention_heads", std::max<std::int64_t>(t.value("img_in", "out_features").value_or(0) / kHead, 1));
+  t.set("out_channels", std::max<std::int64_t>(t.value("proj_out", "out_features").value_or(0) / kPatches, 1));
+  t.assume("heads of width 128, as Qwen-Image has");
+}
+
 inline constexpr Architecture kArchitecture = {.name = "qwen_image",
                                                .model_types = names<"QwenImageTransformer2DModel">,
                                                .usual_head = Head::none,
                                                .write = write,
+                                               .classes = kClasses,
+                                               .read_tree = read_tree,
+                                               .depends_on_images = true,
                                                .blocks = kBlocks};
 
 }  // namespace qwen_image

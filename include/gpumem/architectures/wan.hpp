@@ -266,12 +266,44 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   denoiser_loss(f, f.call("clone", {output}), {tokens, out});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"WanTransformer3D", "WanTransformer3DModel"}});
+
+/// What print(model) shows: all but the heads, which are 128 wide.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHead = 128;
+  t.set_string("_class_name", "WanTransformer3DModel");
+  const std::string embedder = "condition_embedder.";
+  std::vector<std::int64_t> patch;
+  std::int64_t pixels = 1;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    patch.push_back(t.value("patch_embedding", "kernel_size", axis).value_or(1));
+    pixels *= std::min<std::int64_t>(patch.back(), 64);
+  }
+  const std::int64_t width = t.value("patch_embedding", "out_channels").value_or(0);
+  t.size("in_channels", "patch_embedding", "in_channels");
+  t.list("patch_size", patch);
+  t.set("attention_head_dim", kHead);
+  t.set("num_attention_heads", std::max<std::int64_t>(width / kHead, 1));
+  t.count("num_layers", "blocks");
+  t.size("ffn_dim", "blocks.0.ffn.net.0.proj", "out_features");
+  t.size("text_dim", embedder + "text_embedder.linear_1", "in_features");
+  t.size("freq_dim", embedder + "time_embedder.linear_1", "in_features");
+  t.size("image_dim", embedder + "image_embedder.norm1", "normalized_shape");
+  t.size("added_kv_proj_dim", "blocks.0.attn2.add_k_proj", "in_features");
+  t.set_flag("cross_attn_norm", t.value("blocks.0.norm2", "normalized_shape").has_value());
+  t.set("out_channels", std::max<std::int64_t>(t.value("proj_out", "out_features").value_or(0) / pixels, 1));
+  t.assume("heads of width 128, as Wan has");
+}
+
 inline constexpr Architecture kArchitecture = {
     .name = "wan",
     .model_types = names<"WanTransformer3DModel", "WanVACETransformer3DModel", "SkyReelsV2Transformer3DModel",
                          "ChronoEditTransformer3DModel">,
     .usual_head = Head::none,
     .write = write,
+    .classes = kClasses,
+    .read_tree = read_tree,
+    .depends_on_images = true,
     .blocks = kBlocks};
 
 }  // namespace wan

@@ -336,10 +336,10 @@ TEST(PrintedTrees, OfCsm) {
 }
 
 /// Of a config, and of what is printed of the model that it describes.
-void expect_one_answer_of(std::string_view config, std::string_view class_name) {
+void expect_one_answer_of(std::string_view config, std::string_view class_name, bool takes_images = true) {
   const auto graph = parse_summary(config);
   ASSERT_TRUE(succeeds(graph)) << class_name;
-  expect_one_answer(config, printed_tree(*graph, class_name, ""));
+  expect_one_answer(config, printed_tree(*graph, class_name, ""), takes_images);
 }
 
 TEST(PrintedTrees, OfDenoisers) {
@@ -362,6 +362,35 @@ TEST(PrintedTrees, OfDenoisers) {
   expect_one_answer_of(kPixels, "UNet2DModel");
   expect_one_answer_of(kFlux, "FluxTransformer2DModel");
   expect_one_answer_of(kSd3, "SD3Transformer2DModel");
+  expect_one_answer_of(R"({"_class_name": "QwenImageTransformer2DModel", "num_layers": 2})",
+                       "QwenImageTransformer2DModel");
+  expect_one_answer_of(R"({"_class_name": "ZImageTransformer2DModel", "n_layers": 2})", "ZImageTransformer2DModel");
+  expect_one_answer_of(R"({"_class_name": "PixArtTransformer2DModel", "num_layers": 2, "caption_channels": 4096})",
+                       "PixArtTransformer2DModel");
+  expect_one_answer_of(R"({"_class_name": "WanTransformer3DModel", "num_layers": 2, "num_attention_heads": 12,
+      "ffn_dim": 8960})",
+                       "WanTransformer3DModel");
+}
+
+TEST(PrintedTrees, OfGemma3n) {
+  constexpr std::string_view kText = R"({"model_type": "gemma3n_text", "vocab_size": 262400, "hidden_size": 2048,
+      "num_hidden_layers": 12, "intermediate_size": 8192})";
+  expect_one_answer_of(kText, "Gemma3nForCausalLM");
+  expect_one_answer_of(R"({"model_type": "gemma3n", "text_config": )" + std::string(kText) + "}",
+                       "Gemma3nForConditionalGeneration", false);
+}
+
+TEST(PrintedTrees, OfDbrx) {
+  expect_one_answer_of(R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 2, "vocab_size": 100352,
+      "attn_config": {"kv_n_heads": 8, "clip_qkv": 8.0}, "ffn_config": {"moe_num_experts": 16, "moe_top_k": 4,
+      "ffn_hidden_size": 10752}})",
+                       "DbrxForCausalLM");
+}
+
+TEST(PrintedTrees, OfLlama32Vision) {
+  expect_one_answer_of(R"({"model_type": "mllama", "architectures": ["MllamaForConditionalGeneration"],
+      "text_config": {"num_hidden_layers": 5, "cross_attention_layers": [3]}, "vision_config": {"image_size": 560}})",
+                       "MllamaForConditionalGeneration");
 }
 
 TEST(PrintedTrees, OfDino) {

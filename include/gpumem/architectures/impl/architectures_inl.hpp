@@ -15,44 +15,9 @@ namespace architectures_detail {
 
 using Kind = core::JsonValue::Kind;
 
-/// How the last part of a class name tells the head.
-struct NamedHead {
-  std::string_view ending;
-  Head head;
-};
-inline constexpr std::array<NamedHead, 23> kHeads = {
-    {{"ForCausalLM", Head::causal_lm},
-     {"ForCTC", Head::causal_lm},
-     {"LMHeadModel", Head::causal_lm},
-     {"ForConditionalGeneration", Head::causal_lm},
-     {"ForMaskedLM", Head::masked_lm},
-     {"ForPreTraining", Head::masked_lm},
-     {"ForSequenceClassification", Head::sequence_classification},
-     {"ForImageClassification", Head::sequence_classification},
-     {"ForImageClassificationWithTeacher", Head::sequence_classification},
-     {"ForAudioClassification", Head::sequence_classification},
-     {"ForAudioFrameClassification", Head::token_classification},
-     {"ForTokenClassification", Head::token_classification},
-     {"ForQuestionAnsweringSimple", Head::question_answering},
-     {"ForQuestionAnswering", Head::question_answering},
-     {"ForTextToSpeech", Head::own},
-     {"ForSpeechToText", Head::own},
-     {"ForPrediction", Head::own},
-     {"ForPretraining", Head::own},
-     {"ForClassification", Head::own},
-     {"ForRegression", Head::own},
-     {"EncoderModel", Head::encoder},
-     {"MarianMTModel", Head::causal_lm},
-     {"Model", Head::none}}};
-
 GPUMEM_INLINE core::Error malformed(std::string message) {
   return {core::ErrorCode::malformed_input, std::move(message), {}};
 }
-
-/// Endings of transformers' classes whose heads no architecture has: one must not be taken for the usual head.
-inline constexpr std::array<std::string_view, 7> kOtherHeads = {
-    "ForImageTextRetrieval",   "ForMaskedImageModeling",      "ForMultipleChoice", "ForNextSentencePrediction",
-    "ForSemanticSegmentation", "ForTimeSeriesClassification", "ForXVector"};
 
 /// The head of the first class in "architectures"; nothing if it names none that is known.
 GPUMEM_INLINE std::optional<Head> named_head(ConfigFields& config) {
@@ -297,6 +262,37 @@ GPUMEM_INLINE core::Status check_images(const model::Images& images, const Forwa
       core::ErrorCode::invalid_argument, "the model reads no images; leave `" + std::string(said) + "` out", {}};
 }
 
+/// The graph that a tree's fields make, each call's layer looked up in the tree.
+GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_tree(const ModuleTree& tree, const KnownTree& known,
+                                                            const model::Vocabulary& vocabulary,
+                                                            const TreeFields& fields, const std::string& told,
+                                                            std::span<const std::int64_t> input) {
+  const model::ModelGraph& graph = tree.graph();
+  const std::string text = with_usual_parts(told);
+  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text);
+  if (!document) return core::Error(document.error()).in_file(graph.file());
+  ConfigFields config(document->root());
+  if (fields.fuses_experts()) config.fuse_experts();
+  model::GraphBuilder builder(graph.format(), graph.file());
+  builder.architecture(known.architecture->name, known.row->model_type);
+  const bool whole = known.head == Head::none || known.head == Head::encoder || known.row->body.empty();
+  Forward forward = fields.takes_sizes_alone()
+                        ? Forward(builder, vocabulary)
+                        : Forward(builder, vocabulary, tree, whole ? known.row->body : std::string_view());
+  if (input.size() == 1) forward.tokens(input.front());
+  forward.usual_parts(config.find("_usual_parts"));
+  known.architecture->write(config, known.head, forward);
+  if (const core::Status read = config.status(); !read) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "is a " + std::string(tree.class_name()) +
+                           " whose tree does not tell its sizes: as a config it " + read.error().message,
+                       {graph.file(), 0, {}}};
+  }
+  forward.check_all_called();
+  if (forward.reads_images() || forward.makes_sounds()) builder.config(text);
+  return std::move(builder).build();
+}
+
 }  // namespace architectures_detail
 
 GPUMEM_INLINE const Architecture* architecture_of(std::string_view model_type) {
@@ -342,41 +338,6 @@ GPUMEM_INLINE std::optional<TableTree> tree_of_table(const model::ModelGraph& ta
   if (!names) return std::nullopt;
   return detail::TreeOfRows(table, *names, known).build(rows, detail::modules_of(*names));
 }
-
-namespace architectures_detail {
-
-/// The graph that a tree's fields make, each call's layer looked up in the tree unless `alone`.
-GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_tree(const ModuleTree& tree, const KnownTree& known,
-                                                            const model::Vocabulary& vocabulary,
-                                                            const TreeFields& fields, const std::string& told,
-                                                            std::span<const std::int64_t> input) {
-  const model::ModelGraph& graph = tree.graph();
-  const std::string text = with_usual_parts(told);
-  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text);
-  if (!document) return core::Error(document.error()).in_file(graph.file());
-  ConfigFields config(document->root());
-  if (fields.fuses_experts()) config.fuse_experts();
-  model::GraphBuilder builder(graph.format(), graph.file());
-  builder.architecture(known.architecture->name, known.row->model_type);
-  const bool whole = known.head == Head::none || known.head == Head::encoder || known.row->body.empty();
-  Forward forward = fields.takes_sizes_alone()
-                        ? Forward(builder, vocabulary)
-                        : Forward(builder, vocabulary, tree, whole ? known.row->body : std::string_view());
-  if (input.size() == 1) forward.tokens(input.front());
-  forward.usual_parts(config.find("_usual_parts"));
-  known.architecture->write(config, known.head, forward);
-  if (const core::Status read = config.status(); !read) {
-    return core::Error{core::ErrorCode::missing_information,
-                       "is a " + std::string(tree.class_name()) +
-                           " whose tree does not tell its sizes: as a config it " + read.error().message,
-                       {graph.file(), 0, {}}};
-  }
-  forward.check_all_called();
-  if (forward.reads_images() || forward.makes_sounds()) builder.config(text);
-  return std::move(builder).build();
-}
-
-}  // namespace architectures_detail
 
 GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, const KnownTree& known,
                                                 const model::Vocabulary& vocabulary,
