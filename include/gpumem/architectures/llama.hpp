@@ -283,6 +283,17 @@ inline void read_tree(TreeFields& t) {
            .usual_width = (narrow || wide) && queries < 3072 ? 64 : 128});
 }
 
+/// What the config lacks to describe a decoder with gated feed-forward layers and RMS norms, as Llama is one.
+inline std::vector<std::string> missing_of(const ConfigFields& config) {
+  constexpr std::array<std::string_view, 6> kFields = {"hidden_size",       "num_hidden_layers", "num_attention_heads",
+                                                       "intermediate_size", "vocab_size",        "rms_norm_eps"};
+  std::vector<std::string> missing;
+  for (const std::string_view name : kFields) {
+    if (!config.has(name)) missing.emplace_back(name);
+  }
+  return missing;
+}
+
 inline constexpr Architecture kArchitecture = {
     .name = "llama", .model_types = kModelTypes, .write = write, .classes = kClasses, .read_tree = read_tree};
 

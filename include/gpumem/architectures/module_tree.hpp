@@ -241,6 +241,9 @@ struct TreeHeads {
   std::string_view width_field = "head_dim";
 };
 
+/// The field of a config that a tree tells which holds what no tree prints and was chosen.
+inline constexpr std::string_view kAssumedField = "_assumed";
+
 /// Writes fields. Paths are those of the body ("layers.0.mlp"), or with '/' in front those of the whole model
 /// ("/lm_head"). What the tree does not show is left out: the architecture's reader names a field that it must have.
 class TreeFields {
@@ -349,6 +352,8 @@ class TreeFields {
 
   /// The fields as the text of a config.json.
   [[nodiscard]] std::string json() const;
+  /// The same with what was chosen, under kAssumedField.
+  [[nodiscard]] std::string json_with_assumed() const;
   /// What is not printed and was chosen: "12 heads as published for this width".
   [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
 
@@ -437,6 +442,14 @@ inline std::int64_t TreeFields::square_side(std::int64_t patches) {
   std::int64_t side = 1;
   while ((side + 1) * (side + 1) <= patches && side < kWidestSquare) ++side;
   return side;
+}
+
+inline std::string TreeFields::json_with_assumed() const {
+  std::string chosen;
+  for (const std::string& each : assumed_) chosen += (chosen.empty() ? "" : ", ") + quoted(each);
+  std::string text = json();
+  text.pop_back();
+  return text + ", " + quoted(kAssumedField) + ": [" + chosen + "]}";
 }
 
 inline std::string TreeFields::json() const {

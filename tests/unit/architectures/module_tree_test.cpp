@@ -225,6 +225,14 @@ TEST(PrintedTrees, OfLlavaInEitherOrder) {
   EXPECT_EQ(read->architecture(), "llava");
   EXPECT_GT(read->picture_tokens(), 0);
   EXPECT_FALSE(read->edges_inferred());
+  // What was chosen is said whatever the job's images.
+  TrainingJob job(*read, 1);
+  job.sequence_length = 1024;
+  job.image = {336, 336};
+  const auto answer = (*make_estimator("replay"))->estimate(job, *find_profile("b200"));
+  ASSERT_TRUE(succeeds(answer));
+  const auto says = [](const auto& each) { return each.text.find("16 heads, as published") != std::string::npos; };
+  EXPECT_TRUE(std::ranges::any_of(answer->assumed, says));
 }
 
 /// Of Qwen2.5-VL, whose tower and text model stood beside each other until transformers 4.52.

@@ -47,17 +47,6 @@ GPUMEM_INLINE std::vector<std::string_view> known_types() {
   return names;
 }
 
-/// What the config lacks to describe a decoder with gated feed-forward layers and RMS norms, as Llama is one.
-GPUMEM_INLINE std::vector<std::string> missing_of_llama(const ConfigFields& config) {
-  constexpr std::array<std::string_view, 6> kFields = {"hidden_size",       "num_hidden_layers", "num_attention_heads",
-                                                       "intermediate_size", "vocab_size",        "rms_norm_eps"};
-  std::vector<std::string> missing;
-  for (const std::string_view name : kFields) {
-    if (!config.has(name)) missing.emplace_back(name);
-  }
-  return missing;
-}
-
 /// Whether the fields are the arguments of Megatron's launcher: they name no model type.
 GPUMEM_INLINE bool is_megatron(const ConfigFields& config) {
   const bool layers = config.has("num_layers") || config.has("encoder_num_layers");
@@ -104,7 +93,7 @@ GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
   if (const Architecture* known = find(is_megatron(config) ? of_megatron : type_in_use)) {
     return Choice{known, type_in_use, true};
   }
-  const std::vector<std::string> missing = missing_of_llama(config);
+  const std::vector<std::string> missing = llama::missing_of(config);
   if (missing.empty()) return Choice{&llama::kArchitecture, type, false};
   const std::vector<std::string_view> types = known_types();
   return core::Error{core::ErrorCode::missing_information,
@@ -289,7 +278,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_tree(const ModuleTree& tr
                        {graph.file(), 0, {}}};
   }
   forward.check_all_called();
-  if (forward.reads_images() || forward.makes_sounds()) builder.config(text);
+  if (forward.reads_images() || forward.makes_sounds()) builder.config(with_usual_parts(fields.json_with_assumed()));
   return std::move(builder).build();
 }
 
@@ -436,6 +425,11 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of_config(std::string_view t
   if (const core::JsonValue* part = config.find("_left_out"); part != nullptr && part->is(Kind::text)) {
     forward.remark("the folder's " + std::string(part->text()) +  // summary/model_folder.hpp
                    " is not known: the model itself is trained in its place");
+  }
+  if (const core::JsonValue* chosen = config.find(kAssumedField); chosen != nullptr && chosen->is(Kind::list)) {
+    for (const core::JsonValue& each : chosen->items()) {
+      if (each.is(Kind::text)) forward.remark(std::string(each.text()));
+    }
   }
   const Architecture& architecture = *choice->architecture;
   architecture.write(config, named_head(config).value_or(architecture.usual_head), forward);
