@@ -14,7 +14,6 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
-#include "gpumem/architectures/gemma4.hpp"
 #include "gpumem/architectures/vision_language.hpp"
 
 namespace gpumem::architectures {
@@ -435,7 +434,9 @@ inline Tensor features_of(Forward& f, const Model& m, std::int64_t images, std::
   Tensor features = 0;
   {
     const InModule embedder(f, "multimodal_embedder", "Gemma4UnifiedMultimodalEmbedder");
-    const Tensor again = gemma4::norm(f, "embedding_pre_projection_norm", placed, m.out, false);
+    f.enter("embedding_pre_projection_norm", "Gemma4RMSNorm");
+    const Tensor again = plain_norm(f, "norm", {}, placed, m.out);
+    f.leave();
     features = f.linear("embedding_projection", again, m.out, m.text_width, {.bias = false});
   }
   // Without the padding, then torch.cat of the images.

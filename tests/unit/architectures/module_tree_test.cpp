@@ -82,14 +82,7 @@ TEST(PrintedTrees, OfMiniCpm) {
 )");
 }
 
-TEST(PrintedTrees, OfLing) {
-  expect_one_answer(
-      R"({"model_type": "bailing_moe", "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 2048,
-          "num_hidden_layers": 3, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128,
-          "intermediate_size": 5120, "num_experts": 16, "num_experts_per_tok": 8, "num_shared_experts": 1,
-          "moe_intermediate_size": 512, "first_k_dense_replace": 1, "vocab_size": 157184,
-          "partial_rotary_factor": 0.5, "tie_word_embeddings": false})",
-      R"(BailingMoeV2ForCausalLM(
+constexpr std::string_view kLingTree = R"(BailingMoeV2ForCausalLM(
   (model): BailingMoeV2Model(
     (word_embeddings): Embedding(157184, 2048, padding_idx=156892)
     (layers): ModuleList(
@@ -142,12 +135,19 @@ TEST(PrintedTrees, OfLing) {
   )
   (lm_head): Linear(in_features=2048, out_features=157184, bias=False)
 )
-)");
+)";
+
+TEST(PrintedTrees, OfLing) {
+  expect_one_answer(
+      R"({"model_type": "bailing_moe", "architectures": ["BailingMoeV2ForCausalLM"], "hidden_size": 2048,
+          "num_hidden_layers": 3, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128,
+          "intermediate_size": 5120, "num_experts": 16, "num_experts_per_tok": 8, "num_shared_experts": 1,
+          "moe_intermediate_size": 512, "first_k_dense_replace": 1, "vocab_size": 157184,
+          "partial_rotary_factor": 0.5, "tie_word_embeddings": false})",
+      kLingTree);
 }
 
-/// A LLaVA of few layers, as transformers names its modules since 4.52, or as it did before.
-std::string llava_tree(bool before) {
-  const std::string text = R"((embed_tokens): Embedding(32064, 4096)
+constexpr std::string_view kLlavaText = R"((embed_tokens): Embedding(32064, 4096)
       (layers): ModuleList(
         (0-1): 2 x LlamaDecoderLayer(
           (self_attn): LlamaAttention(
@@ -169,7 +169,8 @@ std::string llava_tree(bool before) {
       (norm): LlamaRMSNorm((4096,), eps=1e-05)
       (rotary_emb): LlamaRotaryEmbedding()
 )";
-  const std::string tower = R"((vision_tower): CLIPVisionModel(
+
+constexpr std::string_view kLlavaTower = R"((vision_tower): CLIPVisionModel(
     (vision_model): CLIPVisionTransformer(
       (embeddings): CLIPVisionEmbeddings(
         (patch_embedding): Conv2d(3, 1024, kernel_size=(14, 14), stride=(14, 14), bias=False)
@@ -204,6 +205,11 @@ std::string llava_tree(bool before) {
     (linear_2): Linear(in_features=4096, out_features=4096, bias=True)
   )
 )";
+
+/// A LLaVA of few layers, as transformers names its modules since 4.52, or as it did before.
+std::string llava_tree(bool before) {
+  const std::string text(kLlavaText);
+  const std::string tower(kLlavaTower);
   const std::string head = "(lm_head): Linear(in_features=4096, out_features=32064, bias=False)\n";
   if (before) {
     return "LlavaForConditionalGeneration(\n" + tower + "(language_model): LlamaForCausalLM(\n(model): LlamaModel(\n" +
@@ -235,9 +241,7 @@ TEST(PrintedTrees, OfLlavaInEitherOrder) {
   EXPECT_TRUE(std::ranges::any_of(answer->assumed, says));
 }
 
-/// Of Qwen2.5-VL, whose tower and text model stood beside each other until transformers 4.52.
-std::string qwen_tree(bool before) {
-  const std::string tower = R"((visual): Qwen2_5_VisionTransformerPretrainedModel(
+constexpr std::string_view kQwenTower = R"((visual): Qwen2_5_VisionTransformerPretrainedModel(
     (patch_embed): Qwen2_5_VisionPatchEmbed(
       (proj): Conv3d(3, 1280, kernel_size=(2, 14, 14), stride=(2, 14, 14), bias=False)
     )
@@ -268,7 +272,8 @@ std::string qwen_tree(bool before) {
     )
   )
 )";
-  const std::string text = R"((embed_tokens): Embedding(151936, 2048)
+
+constexpr std::string_view kQwenText = R"((embed_tokens): Embedding(151936, 2048)
     (layers): ModuleList(
       (0-1): 2 x Qwen2_5_VLDecoderLayer(
         (self_attn): Qwen2_5_VLSdpaAttention(
@@ -291,6 +296,11 @@ std::string qwen_tree(bool before) {
     (norm): Qwen2RMSNorm((2048,), eps=1e-06)
     (rotary_emb): Qwen2_5_VLRotaryEmbedding()
 )";
+
+/// Of Qwen2.5-VL, whose tower and text model stood beside each other until transformers 4.52.
+std::string qwen_tree(bool before) {
+  const std::string tower(kQwenTower);
+  const std::string text(kQwenText);
   const std::string head = "(lm_head): Linear(in_features=2048, out_features=151936, bias=False)\n)\n";
   const std::string root = "Qwen2_5_VLForConditionalGeneration(\n";
   if (before) return root + tower + "(model): Qwen2_5_VLModel(\n" + text + ")\n" + head;

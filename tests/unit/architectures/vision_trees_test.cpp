@@ -83,8 +83,7 @@ TEST(PrintedTrees, OfOvis2) {
                     tree);
 }
 
-TEST(PrintedTrees, OfErnie45Vl) {
-  constexpr std::string_view kTree = R"(Ernie4_5_VLMoeForConditionalGeneration(
+constexpr std::string_view kErnieTree = R"(Ernie4_5_VLMoeForConditionalGeneration(
   (model): Ernie4_5_VLMoeModel(
     (language_model): Ernie4_5_VLMoeTextModel(
       (embed_tokens): Embedding(103424, 2560)
@@ -185,9 +184,11 @@ TEST(PrintedTrees, OfErnie45Vl) {
   (lm_head): Linear(in_features=2560, out_features=103424, bias=False)
 )
 )";
+
+TEST(PrintedTrees, OfErnie45Vl) {
   expect_one_answer(R"({"model_type": "ernie4_5_vl_moe", "architectures": ["Ernie4_5_VLMoeForConditionalGeneration"],
       "text_config": {"num_hidden_layers": 3}, "vision_config": {"depth": 3}})",
-                    kTree);
+                    kErnieTree);
 }
 
 /// Florence-2's text model, and the modules around it, of few layers.
